@@ -48,7 +48,7 @@ test("flushes, grants and returns of many instances on the same budgets do not d
 	for (const id of ids) await goLive(db, id);
 	const shuffled = (n: number) =>
 		[...accounts.slice(n % 6), ...accounts.slice(0, n % 6)].toSorted(() => (n % 2 ? 1 : -1));
-	await repeat(120, async (n) => {
+	const all = async (n: number) => {
 		const store = storeOf(ids[n % 4] as string);
 		const budgets = shuffled(n);
 		const ops = budgets.map((budget) => wish(budget, 100, 1));
@@ -59,7 +59,9 @@ test("flushes, grants and returns of many instances on the same budgets do not d
 			store.giveBack(budgets.map((budget) => giving(budget, 5))),
 			store.grant(budgets.map((budget) => wish(budget, 50, 1))),
 		]);
-	});
+	};
+	// Some more than there are connections: what only waits for one is not answered in time on a busy machine.
+	for (let from = 0; from < 120; from += 12) await repeat(12, (n) => all(from + n));
 	const [row] =
 		await db.sql`select sum(settled_nano_usd) as settled from lease where instance_id like 'd-%' and budget_id like '%-key'`;
 	expect(Number(row?.settled)).toBe(120 * 6 * 10);

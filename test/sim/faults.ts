@@ -137,7 +137,8 @@ export function createFaults(world: World): Faults {
 	function pause(process: SimProcess): void {
 		world.onDelicate("cut off");
 		const forMs = random.chance(0.4) ? random.fraction() * 500 : random.fraction() * 15_000;
-		process.pausedUntilMs = timeline.nowMs() + forMs;
+		// A shorter one within a longer one wakes nobody: what came due meanwhile waits for the end of the first.
+		process.pausedUntilMs = Math.max(process.pausedUntilMs, timeline.nowMs() + forMs);
 		timeline.after(forMs, `${process.name}: awake`, () => {
 			world.lastFaultMs = timeline.nowMs();
 		});

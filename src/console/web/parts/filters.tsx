@@ -28,7 +28,9 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 	const project = query.get("project");
 	// Archived ones too: what was used in them stays theirs.
 	const projectChoices = projects.data?.items.map(({ id, name }) => ({ value: id, label: name })) ?? [];
-	if (projectChoices.length > 0) projectChoices.unshift({ value: "none", label: t("No project") });
+	// The usage page leads here without a project, too.
+	if (projectChoices.length > 0 || project === "none")
+		projectChoices.unshift({ value: "none", label: t("No project") });
 	if (project !== null && !projectChoices.some(({ value }) => value === project))
 		projectChoices.push({ value: project, label: project });
 	const model = query.get("model");

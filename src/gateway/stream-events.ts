@@ -4,7 +4,7 @@ import type { UsageRecord } from "./bill/usage-record.ts";
 import { errorBody } from "./error-body.ts";
 
 /** What is written of a chunk, whichever endpoint it belongs to. */
-type WrittenChunk = Pick<ChatChunk, "about" | "sources"> & {
+export type WrittenChunk = Pick<ChatChunk, "about" | "sources"> & {
 	readonly choices: readonly { readonly finish_reason: string | null }[];
 };
 
@@ -26,11 +26,10 @@ const DONE = "data: [DONE]\n\n";
  * that did not, it rides on the finish: many such clients read `choices[0]` of every event.
  */
 export function createChatEvents<Chunk extends WrittenChunk = ChatChunk>(
-	head: { id: string; createdS: number; model: string; object?: string },
+	head: { id: string; createdS: number; model: string; object: string },
 	includeUsage: boolean,
 ): ChatEvents<Chunk> {
-	const object = head.object ?? "chat.completion.chunk";
-	const prefix = `data: {"id":${JSON.stringify(head.id)},"object":"${object}","created":${head.createdS},"model":${JSON.stringify(head.model)},"choices":`;
+	const prefix = `data: {"id":${JSON.stringify(head.id)},"object":"${head.object}","created":${head.createdS},"model":${JSON.stringify(head.model)},"choices":`;
 	const suffix = includeUsage ? ',"usage":null}\n\n' : "}\n\n";
 	/** The last finish, held back until the usage is known. */
 	let held: string | undefined;

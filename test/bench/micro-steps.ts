@@ -188,7 +188,12 @@ function answerSteps(): Step[] {
 		return fixtures.payloads.map((payload) => reader.accept(payload)).filter((chunk) => chunk !== undefined);
 	};
 	const chunks = chunksOf();
-	const head = { id: "chatcmpl-0123456789abcdef0123456789abcdef", createdS: 1_790_000_000, model: "bench-model" };
+	const head = {
+		id: "chatcmpl-0123456789abcdef0123456789abcdef",
+		createdS: 1_790_000_000,
+		model: "bench-model",
+		object: "chat.completion.chunk",
+	};
 	return [
 		{
 			name: "answer: read and rebuild, whole",

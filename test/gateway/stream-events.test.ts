@@ -7,7 +7,7 @@ import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { ChatChunk, FinishReason } from "../../src/upstream/chat/chat-answer.ts";
 import { eventsOf } from "../support/raw-http.ts";
 
-const HEAD = { id: "chatcmpl-1", createdS: 1_700_000_000, model: 'acme/"m"' };
+const HEAD = { id: "chatcmpl-1", createdS: 1_700_000_000, model: 'acme/"m"', object: "chat.completion.chunk" };
 const USAGE = usageRecord({
 	usage: { promptTokens: 9, completionTokens: 3, cachedTokens: 2, reasoningTokens: 1 },
 	cost: nanoUsd(15_000),

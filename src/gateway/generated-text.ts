@@ -1,0 +1,101 @@
+import { NO_QUANTITIES } from "../admission/price.ts";
+import { type PromptMeasure, promptTokensMax } from "../admission/prompt-bound.ts";
+import type { ChatMode, Model } from "../catalog/model.ts";
+import type { StreamCall } from "../upstream/call/stream.ts";
+import type { OutputChunk } from "../upstream/call/stream-wire.ts";
+import type { UnaryCall } from "../upstream/call/unary.ts";
+import type { AnswerFields } from "../upstream/chat/chat-answer.ts";
+import type { ReportedUsage } from "../upstream/usage.ts";
+import { billOf, boundsOf, sizeOf } from "./bill/bill.ts";
+import { usageRecord } from "./bill/usage-record.ts";
+import { type JsonBody, readJson } from "./body/json-body.ts";
+import type { Exchange } from "./serve/context.ts";
+import type { EndpointInput, InferenceEndpoint } from "./serve/endpoint.ts";
+import { createChatEvents, type WrittenChunk } from "./stream-events.ts";
+import { tokenRelay } from "./token-relay.ts";
+
+/** What is known of every request for generated text. */
+interface TextInput extends EndpointInput {
+	readonly choices: number;
+	readonly measure: PromptMeasure;
+	/** For each choice. */
+	readonly outputTokensMax: number;
+	/** The client asked for the count as an event of its own. */
+	readonly includeUsage: boolean;
+}
+
+interface TextReply {
+	readonly choices: readonly unknown[];
+	readonly usage: ReportedUsage | undefined;
+	readonly outputBytes: number;
+	readonly outputEvents: number;
+	readonly about?: AnswerFields;
+	readonly sources?: AnswerFields;
+}
+
+/** In what chat and the older completions differ. */
+interface TextEndpoint<Input, Call, Reply, Chunk> {
+	/** In records and in the catalogue alike. */
+	readonly name: ChatMode;
+	readonly promptField: string;
+	/** Before the id of an answer. */
+	readonly idPrefix: string;
+	/** What an answer and an event of it call themselves. */
+	readonly object: { readonly whole: string; readonly chunk: string };
+	read(body: JsonBody, model: Model): Input;
+	/** The upstream's part of an exchange. */
+	callOf(exchange: Exchange<Input>, signal: AbortSignal): Call;
+	whole(model: Model, call: Call): UnaryCall<Reply>;
+	stream(model: Model, call: Call): StreamCall<Chunk>;
+}
+
+/** An endpoint whose answers are text, generated to a prompt and priced in tokens. */
+export function generatedText<
+	Input extends TextInput,
+	Call,
+	Reply extends TextReply,
+	Chunk extends OutputChunk & WrittenChunk,
+>(own: TextEndpoint<Input, Call, Reply, Chunk>): InferenceEndpoint<JsonBody, Input, Reply, Chunk> {
+	const { name, promptField, object } = own;
+	const answerId = ({ context }: Exchange<Input>) => `${own.idPrefix}-${context.hex}`;
+	return {
+		name,
+		kind: "chat",
+		mode: name,
+		promptField,
+		readBody: readJson,
+		read: own.read,
+		upperBound: (input, model) => ({
+			...NO_QUANTITIES,
+			requests: 1,
+			prompt: promptTokensMax(input.measure, model),
+			completion: input.outputTokensMax * input.choices,
+		}),
+		whole: {
+			send: (upstreams, exchange, signal) =>
+				upstreams.call(exchange.model, own.whole(exchange.model, own.callOf(exchange, signal))),
+			bill: ({ model, input, admitted }, reply) =>
+				billOf(model, input.measure, reply.usage, sizeOf(reply), boundsOf(admitted.request)),
+			write: (exchange, reply, bill) => ({
+				id: answerId(exchange),
+				object: object.whole,
+				created: exchange.createdS,
+				model: exchange.model.id,
+				choices: reply.choices,
+				usage: usageRecord(bill),
+				system_fingerprint: null,
+				...reply.about,
+				...reply.sources,
+			}),
+		},
+		streamed: {
+			open: (upstreams, exchange, signal) =>
+				upstreams.open(exchange.model, own.stream(exchange.model, own.callOf(exchange, signal))),
+			relay(exchange) {
+				const { createdS, model, input } = exchange;
+				const head = { id: answerId(exchange), createdS, model: model.id, object: object.chunk };
+				return tokenRelay(exchange, input.measure, createChatEvents<Chunk>(head, input.includeUsage));
+			},
+		},
+	};
+}

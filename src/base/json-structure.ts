@@ -22,32 +22,86 @@ const STEPS_A_TURN = 500_000;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
+/** A list or an object as it stands in a text. */
+export interface RawValue {
+	readonly text: string;
+	/** Names within it, on all levels, repeated ones included. */
+	readonly names: number;
+}
+
 /**
  * Looks at the structure of a JSON text before anybody parses it. Whether it is JSON is not its business: what is none
  * is bounded all the same, up to the place where a parser would give up. Fault invalid_request, naming the bound.
+ *
+ * If the text turns out to be an object, and its `field` a list or an object, gives that as it is written; of members that
+ * share the name the last one, as JSON.parse does. Undefined where a name with escapes could be it as well.
  */
-export function checkStructure(text: string): void | Promise<void> {
-	const scan = { text, at: 0, depth: 0, names: 0, strings: 0, quotes: 0, values: 0, signs: 0 };
-	if (walk(scan)) return text.length > ESCAPES_MAX ? countEscapes(text) : undefined;
-	return (async () => {
-		do await nextTurn();
-		while (!walk(scan));
-		if (text.length > ESCAPES_MAX) await countEscapes(text);
-	})();
+export function checkStructure(text: string, field?: string): RawValue | undefined | Promise<RawValue | undefined> {
+	const scan = new Scan(text, field);
+	if (walk(scan) && !mayHaveTooManyEscapes(text)) return scan.found();
+	return goOn(scan);
 }
 
-interface Scan {
+async function goOn(scan: Scan): Promise<RawValue | undefined> {
+	const { text } = scan;
+	while (scan.at < text.length) {
+		await nextTurn();
+		walk(scan);
+	}
+	if (mayHaveTooManyEscapes(text)) await countEscapes(text);
+	return scan.found();
+}
+
+/** Each takes two signs at least. */
+function mayHaveTooManyEscapes(text: string): boolean {
+	return text.length > 2 * ESCAPES_MAX;
+}
+
+/** How far a text was looked at, and what was seen of it. */
+class Scan {
 	readonly text: string;
-	at: number;
-	depth: number;
-	names: number;
-	strings: number;
+	readonly #field: string | undefined;
+	at = 0;
+	depth = 0;
+	names = 0;
+	strings = 0;
 	/** That stand in strings. */
-	quotes: number;
-	values: number;
-	signs: number;
-}
+	quotes = 0;
+	values = 0;
+	signs = 0;
+	/** The last string outside of any inner list or object: of one that follows, the name. */
+	nameFrom = 0;
+	nameTo = 0;
+	/** Where the list or object begins that belongs to it, and the names before. */
+	#from = 0;
+	#namesBefore = 0;
+	#found: { from: number; to: number; names: number } | undefined;
+	#isUnsure = false;
 
+	constructor(text: string, field: string | undefined) {
+		this.text = text;
+		this.#field = field === undefined ? undefined : JSON.stringify(field);
+	}
+
+	memberBegins(): void {
+		this.#from = this.at;
+		this.#namesBefore = this.names;
+	}
+
+	memberEnds(): void {
+		if (this.#field === undefined) return;
+		const name = this.text.slice(this.nameFrom, this.nameTo);
+		if (name === this.#field)
+			this.#found = { from: this.#from, to: this.at + 1, names: this.names - this.#namesBefore };
+		else if (name.includes("\\")) this.#isUnsure = true;
+	}
+
+	found(): RawValue | undefined {
+		if (this.#found === undefined || this.#isUnsure) return undefined;
+		const { from, to, names } = this.#found;
+		return { text: this.text.slice(from, to), names };
+	}
+}
 /** Goes on for one turn; true at the end of the text. Strings are leapt over by a native search. */
 function walk(scan: Scan): boolean {
 	const { text } = scan;
@@ -56,18 +110,22 @@ function walk(scan: Scan): boolean {
 		if (scan.at >= length) return true;
 		switch (text.charCodeAt(scan.at)) {
 			case QUOTE:
+				if (scan.depth === 1) scan.nameFrom = scan.at;
 				scan.at = stringEnd(scan, length);
+				if (scan.depth === 1) scan.nameTo = scan.at;
 				scan.strings += 1;
 				if (scan.strings > STRINGS_MAX) throw tooMuch(`more than ${STRINGS_MAX} strings`);
 				continue;
 			case 0x7b: // {
 			case 0x5b: // [
+				if (scan.depth === 1) scan.memberBegins();
 				scan.depth += 1;
 				if (scan.depth > DEPTH_MAX) throw tooMuch(`nesting of more than ${DEPTH_MAX} levels`);
 				break;
 			case 0x7d: // }
 			case 0x5d: // ]
 				scan.depth -= 1;
+				if (scan.depth === 1) scan.memberEnds();
 				break;
 			case 0x3a: // :
 				scan.names += 1;

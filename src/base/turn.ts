@@ -11,13 +11,13 @@ export interface Turn {
 }
 
 /** Begins now. */
-export function createTurn(): Turn {
-	let endsMs = performance.now() + TURN_MS;
+export function createTurn(turnMs = TURN_MS): Turn {
+	let endsMs = performance.now() + turnMs;
 	return {
 		isOver: () => performance.now() > endsMs,
 		async next() {
 			await nextTurn();
-			endsMs = performance.now() + TURN_MS;
+			endsMs = performance.now() + turnMs;
 		},
 	};
 }

@@ -63,7 +63,7 @@ export function generatedText<
 		kind: "chat",
 		mode: name,
 		promptField,
-		readBody: readJson,
+		readBody: (request, bytesMax, clock, takes) => readJson(request, bytesMax, clock, takes, promptField),
 		read: own.read,
 		upperBound: (input, model) => ({
 			...NO_QUANTITIES,

@@ -8,7 +8,7 @@
  *     UPSTREAM=http://127.0.0.1:9000/v1 KEYS=a,b DATABASE_URL=… JOURNAL_FILE=… bun test/bench/promise-floor.ts
  */
 import postgres from "postgres";
-import { rawMemberOf } from "../../src/gateway/chat/raw-member.ts";
+import { rawMemberOf } from "./raw-member.ts";
 
 interface Settlement {
 	id: string;

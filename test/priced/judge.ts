@@ -2,6 +2,7 @@
 import type { Quantities } from "../../src/admission/price.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { Fault } from "../../src/base/fault.ts";
+import { checkStructure, type RawValue } from "../../src/base/json-structure.ts";
 import type { DialectName, Model } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
 import { chat } from "../../src/gateway/chat/chat.ts";
@@ -90,7 +91,7 @@ function refusedOr<T>(read: () => T): T | undefined {
 function readFor(kind: "chat" | "completions", text: string, model: Model) {
 	const body = JSON.parse(text) as Record<string, unknown>;
 	if (kind === "chat") {
-		const input = readChatRequest(body, model, text);
+		const input = readChatRequest(body, model, checkStructure(text, "messages") as RawValue | undefined);
 		const { messages, rawMessages, outputTokensMax, choices, fields, stream } = input;
 		const bound = chat.upperBound(input, model);
 		return {

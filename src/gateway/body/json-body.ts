@@ -1,34 +1,39 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
-import { checkStructure } from "../../base/json-structure.ts";
-import { nextTurn } from "../../base/next-turn.ts";
-import { createTurn } from "../../base/turn.ts";
+import { checkStructure, type RawValue } from "../../base/json-structure.ts";
+import { createTurn, type Turn } from "../../base/turn.ts";
 import type { TakesBytes } from "./bytes-body.ts";
 import { declaredBytes, inTime, readChunked, TAKES_ANY } from "./bytes-body.ts";
 
 /** A body that takes longer than this to arrive is given up, however steadily it trickles. */
 const READ_DEADLINE_MS = 60_000;
-/** A text from here on is parsed in a turn of the event loop that does nothing else. */
+/** A longer text is looked at, parsed, measured and sent in steps, and others have their turn between two that took long. */
 const LONG_CHARS = 256 * 1024;
+/** A megabyte takes less for all of it: what waits between steps outlives collections, and one that is done at once does not. */
+const TURN_MS = 2;
 /** Up to here the runtime makes the text in one step of a millisecond or two: what is ASCII it does not even copy. */
 const ONE_STEP_BYTES = 4 * 1024 * 1024;
 
-/** A body as it came, and what it says. */
+/** What a body says. */
 export interface JsonBody {
-	readonly text: string;
 	readonly value: Record<string, unknown>;
-	readonly isLarge: boolean;
+	/** The field that was asked for, as it came. */
+	readonly raw: RawValue | undefined;
+	/** Of a large one. */
+	readonly turn: Turn | undefined;
 }
 
 /**
  * Reads a JSON object of at most `bytesMax` bytes. Faults: unsupported_media_type, payload_too_large, request_timeout
  * (a client that sends its body too slowly, or leaves), invalid_request (not JSON, no object, with more structure than `checkStructure` allows).
+ * `field`: the list or object of this name is given as it is written, too.
  */
 export async function readJson(
 	request: Request,
 	bytesMax: number,
 	clock: Clock,
 	takes: TakesBytes = TAKES_ANY,
+	field?: string,
 ): Promise<JsonBody> {
 	const type = request.headers.get("content-type");
 	if (type !== null && !/^application\/(?:[\w.+-]+\+)?json\b/i.test(type)) {
@@ -38,15 +43,15 @@ export async function readJson(
 		);
 	}
 	const text = await readText(request, bytesMax, clock, takes);
-	const checked = checkStructure(text);
-	if (checked !== undefined) await checked;
-	const isLarge = text.length >= LONG_CHARS;
-	if (isLarge) await nextTurn();
+	const turn = text.length >= LONG_CHARS ? createTurn(TURN_MS) : undefined;
+	const checked = checkStructure(text, field);
+	const raw = checked instanceof Promise ? await checked : checked;
+	if (turn?.isOver()) await turn.next();
 	const value = parseJson(text);
 	if (typeof value !== "object" || value === null || Array.isArray(value))
 		throw new Fault("invalid_request", "The body must be a JSON object.");
-	if (isLarge) await nextTurn();
-	return { text, value: value as Record<string, unknown>, isLarge };
+	if (turn?.isOver()) await turn.next();
+	return { value: value as Record<string, unknown>, raw, turn };
 }
 
 function parseJson(text: string): unknown {

@@ -4,6 +4,7 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import type { PromptMeasure } from "../../admission/prompt-bound.ts";
 import { measureChat } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
+import type { RawValue } from "../../base/json-structure.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import {
@@ -15,7 +16,6 @@ import {
 	optional,
 } from "../request-fields.ts";
 import { rebuildPart } from "./content-part.ts";
-import { rawMemberOf } from "./raw-member.ts";
 
 const ContentPart = Type.Object({ type: Type.String() }, { additionalProperties: true });
 
@@ -112,8 +112,8 @@ export interface ChatInput {
 
 const RENDERED = ["tools", "functions", "response_format", "tool_choice", "documents", "chat_template_kwargs"];
 
-/** `text` is what `body` was read from, if it is at hand. Faults: invalid_request and unsupported_parameter, each naming the field. */
-export function readChatRequest(body: Readonly<Record<string, unknown>>, model: Model, text = ""): ChatInput {
+/** `raw` are the messages as they came, if they are at hand. Faults: invalid_request and unsupported_parameter, each naming the field. */
+export function readChatRequest(body: Readonly<Record<string, unknown>>, model: Model, raw?: RawValue): ChatInput {
 	assertBody(check, body);
 	assertStreamOptions(body);
 	checkMessages(body.messages, model);
@@ -122,7 +122,7 @@ export function readChatRequest(body: Readonly<Record<string, unknown>>, model: 
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.chat, unsupportedOf(body, model));
 	return {
 		messages: body.messages,
-		rawMessages: rawIsBetter(text) ? rawMessagesOf(body.messages, text) : undefined,
+		rawMessages: raw !== undefined && mayPass(body.messages, raw) ? raw.text : undefined,
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
 		choices: model.parameters.has("n") ? (body.n ?? 1) : 1,
@@ -156,16 +156,12 @@ function unsupportedOf({ n }: ChatRequestBody, model: Model): readonly string[] 
 	return limitsOutput(model) ? choices : [...choices, "max_tokens", "max_completion_tokens"];
 }
 
-/** From here on it takes less to find the messages in the body than to write them anew. */
+/** Below, to write them anew takes no longer. */
 const RAW_CHARS_MIN = 16 * 1024;
 /** The runtime writes a string without escapes as fast as it copies it; with a single one, a megabyte takes 1 ms more. */
 const ESCAPE = "\\";
 /** And of text beyond Latin, which is not looked for, five: one step of what is long would take too much. */
 const LONG_CHARS = 256 * 1024;
-
-function rawIsBetter(text: string): boolean {
-	return text.length >= LONG_CHARS || (text.length >= RAW_CHARS_MIN && text.includes(ESCAPE));
-}
 
 const PLAIN_FIELDS = new Set(["role", "content", "name", "tool_call_id"]);
 
@@ -173,17 +169,17 @@ const PLAIN_FIELDS = new Set(["role", "content", "name", "tool_call_id"]);
  * Plain messages go on as they came. Not those with parts or fields that other readers may take for something else, and
  * none with a name twice: a server may read the one that was neither checked nor measured here.
  */
-function rawMessagesOf(messages: ChatRequestBody["messages"], text: string): string | undefined {
-	let names = 0;
+function mayPass(messages: ChatRequestBody["messages"], { text, names }: RawValue): boolean {
+	if (text.length < RAW_CHARS_MIN) return false;
+	let plainNames = 0;
 	for (const message of messages) {
 		for (const name in message) {
 			const value = (message as Record<string, unknown>)[name];
-			if (!PLAIN_FIELDS.has(name) || (typeof value !== "string" && value !== null)) return undefined;
-			names += 1;
+			if (!PLAIN_FIELDS.has(name) || (typeof value !== "string" && value !== null)) return false;
+			plainNames += 1;
 		}
 	}
-	const raw = rawMemberOf(text, "messages");
-	return raw?.names === names ? raw.text : undefined;
+	return plainNames === names && (text.length >= LONG_CHARS || text.includes(ESCAPE));
 }
 
 /** The parts of a message are replaced by what is known of them: the body was parsed for this request alone. */

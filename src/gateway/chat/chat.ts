@@ -13,7 +13,7 @@ export const chat = generatedText<ChatInput, ChatCall, ChatReply, ChatChunk>({
 	promptField: "messages",
 	idPrefix: "chatcmpl",
 	object: { whole: "chat.completion", chunk: "chat.completion.chunk" },
-	read: ({ value, text }, model) => readChatRequest(value, model, text),
+	read: ({ value, raw }, model) => readChatRequest(value, model, raw),
 	callOf(exchange, signal) {
 		const { input, model } = exchange;
 		return {

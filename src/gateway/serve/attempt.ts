@@ -1,5 +1,4 @@
 import { assert } from "../../base/assert.ts";
-import { nextTurn } from "../../base/next-turn.ts";
 import { bodyInTurns } from "../../base/write-in-turns.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
@@ -30,7 +29,7 @@ export async function attempt<Body extends RequestBody, Input extends EndpointIn
 	assert(key !== undefined, "a request is authenticated before it is sent");
 	const read = endpoint.read(body, model);
 	const input = read instanceof Promise ? await read : read;
-	if (body.isLarge) await nextTurn();
+	if (body.turn?.isOver()) await body.turn.next();
 
 	const decision = deps.admission.admit({
 		id: context.uuid,

@@ -1,6 +1,7 @@
 import type { Quantities } from "../../admission/price.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Fault } from "../../base/fault.ts";
+import type { Turn } from "../../base/turn.ts";
 import type { ChatMode, Model, ModelKind } from "../../catalog/model.ts";
 import type { Endpoint } from "../../catalog/request-fields.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
@@ -15,8 +16,8 @@ import type { Exchange } from "./context.ts";
 export interface RequestBody {
 	/** What it says, by field. */
 	readonly value: Readonly<Record<string, unknown>>;
-	/** To read, to measure and to send it are steps of the event loop of their own, so that others get their turn between. */
-	readonly isLarge?: boolean;
+	/** Of a large one: to measure and to send it are further steps, between which others have their turn. */
+	readonly turn?: Turn | undefined;
 }
 
 /** What every endpoint knows of a request that it has read. */

@@ -51,11 +51,11 @@ describe("a body", () => {
 			const broken = plain.slice();
 			for (let at = 1_000; at < broken.length - 4; at += 65_521) broken[at] = 0xb8;
 			for (const bytes of [plain, broken]) {
-				const expected = new TextDecoder().decode(bytes);
+				const expected = (JSON.parse(new TextDecoder().decode(bytes)) as { a: string }).a;
 				for (const length of [String(bytes.length), undefined]) {
 					const headers = length === undefined ? undefined : { "content-length": length };
 					const request = new Request(URL, { method: "POST", body: bytes, ...(headers ? { headers } : {}) });
-					expect((await readJson(request, 8 * MB, systemClock)).text === expected).toBeTrue();
+					expect((await readJson(request, 8 * MB, systemClock)).value.a === expected).toBeTrue();
 				}
 			}
 		}

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { checkStructure, type RawValue } from "../../../src/base/json-structure.ts";
 import type { Model } from "../../../src/catalog/model.ts";
 import { readChatRequest } from "../../../src/gateway/chat/chat-request.ts";
 import { ignoredHeader } from "../../../src/gateway/headers.ts";
@@ -163,7 +164,8 @@ describe("long plain messages go on as they were written", () => {
 	const LONG = "a line of text\n".repeat(2_000);
 	const readText = (messages: string) => {
 		const text = `{"model":"${model.id}","messages":${messages},"max_tokens":5}`;
-		return readChatRequest(JSON.parse(text), model, text).rawMessages;
+		return readChatRequest(JSON.parse(text), model, checkStructure(text, "messages") as RawValue | undefined)
+			.rawMessages;
 	};
 	const user = (more: string) => `{"role":"user",${more}"content":${JSON.stringify(LONG)}}`;
 

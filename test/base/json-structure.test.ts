@@ -1,0 +1,85 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { checkStructure, type RawValue } from "../../src/base/json-structure.ts";
+
+/** Any JSON value, with keys and strings full of what could mislead a scanner. */
+const awkward = fc.oneof(
+	fc.string(),
+	fc.constantFrom(
+		'"',
+		"\\",
+		'\\"',
+		'{"',
+		'":',
+		"[[",
+		"}",
+		"]",
+		",",
+		"messages",
+		'"messages":[1]',
+		"\u2028",
+		"\ud800",
+		"ü",
+	),
+);
+const value = fc.letrec((tie) => ({
+	any: fc.oneof({ maxDepth: 4 }, awkward, fc.double(), fc.boolean(), fc.constant(null), tie("list"), tie("map")),
+	list: fc.array(tie("any"), { maxLength: 4 }),
+	map: fc.dictionary(awkward, tie("any"), { maxKeys: 4 }),
+})).any;
+
+/** Names on all levels of a parsed value. */
+const namesIn = (json: unknown): number => {
+	if (typeof json !== "object" || json === null) return 0;
+	const inner = Object.values(json).reduce((sum: number, one) => sum + namesIn(one), 0);
+	return inner + (Array.isArray(json) ? 0 : Object.keys(json).length);
+};
+
+const fieldOf = (text: string, field: string) => checkStructure(text, field) as RawValue | undefined;
+
+test("the field that it gives reads as what JSON.parse found, with its names counted, however the text is laid out", () => {
+	fc.assert(
+		fc.property(
+			fc.dictionary(fc.oneof(awkward, fc.constant("messages")), value),
+			fc.constantFrom(undefined, 1, "\t", "\r\n "),
+			(object, space) => {
+				const text = JSON.stringify(object, null, space as string);
+				const parsed = JSON.parse(text) as Record<string, unknown>;
+				const isUnsure = Object.keys(parsed).some((name) => JSON.stringify(name).includes("\\"));
+				for (const name of ["messages", ...Object.keys(parsed)]) {
+					const raw = fieldOf(text, name);
+					const isRaw = Object.hasOwn(parsed, name) && typeof parsed[name] === "object" && parsed[name] !== null;
+					if (!isRaw) expect(raw).toBeUndefined();
+					else if (raw === undefined) expect([name, isUnsure]).toEqual([name, true]);
+					else {
+						expect(JSON.stringify(JSON.parse(raw.text))).toBe(JSON.stringify(parsed[name]));
+						expect(raw.names).toBe(namesIn(parsed[name]));
+					}
+				}
+			},
+		),
+		{ numRuns: 2_000, seed: 7 },
+	);
+});
+
+test("of members with one name the last counts, and none where a name is written with escapes", () => {
+	expect(fieldOf('{"a":[1],"b":{"a":5},"a" : [2] }', "a")?.text).toBe("[2]");
+	expect(fieldOf('{"a":[1],"\\u0061":[2]}', "a")).toBeUndefined();
+	expect(fieldOf('{"\\u0061":[2],"a":[-1.5e3]}', "a")).toBeUndefined();
+	expect(fieldOf('\n{ "a" : {"x": "\\\\" }  , "b":"\\"a\\":1" }', "a")?.text).toBe('{"x": "\\\\" }');
+	expect(fieldOf('{"b":[{"a":[1]}],"c":"a"}', "a")).toBeUndefined();
+	expect(fieldOf("{}", "a")).toBeUndefined();
+});
+
+test("a name that stands twice is counted twice, so that it can be told from the parsed value", () => {
+	expect(fieldOf('{"m":[{"content":[{"x":1}],"content":"hi"}]}', "m")?.names).toBe(3);
+	expect(fieldOf('{"m":[{"content":"a:b{\\"c\\":"}]}', "m")?.names).toBe(1);
+});
+
+test("a text that is looked at in turns gives the same, and as many escapes as are allowed pass", async () => {
+	const before = `{"n":[${"1,".repeat(300_000)}1],"m":[{"x":"`;
+	const [most, tooMany] = [1_000_000, 1_000_001].map((count) => `${before}${"\\n".repeat(count)}"}]}`);
+	expect((await checkStructure(most as string, "m"))?.names).toBe(1);
+	expect(JSON.parse((await checkStructure(most as string, "m"))?.text as string)[0].x).toHaveLength(1_000_000);
+	await expect(Promise.resolve(checkStructure(tooMany as string, "m"))).rejects.toThrow("escapes");
+});

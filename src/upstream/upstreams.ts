@@ -8,7 +8,7 @@ import type { Fetch } from "./call/post.ts";
 import { withReplays } from "./call/replay.ts";
 import { createAnswerStream, type StreamCall } from "./call/stream.ts";
 import type { AnswerStream, OutputChunk } from "./call/stream-wire.ts";
-import { callUnary, type Replied, type UnaryCall } from "./call/unary.ts";
+import { createUnaryTries, type Replied, type UnaryCall } from "./call/unary.ts";
 import { createHealthMonitor } from "./replicas/health.ts";
 import { createPool, type Pool } from "./replicas/pool.ts";
 import { createReplica, type Replica, type ReplicaView, takesCalls } from "./replicas/replica.ts";
@@ -92,18 +92,8 @@ export function createUpstreams(
 		sync,
 		open: (model, call) => createAnswerStream(callDeps, { pool: poolOf(model), log, limits: limits(), call }),
 		call(model, call) {
-			const startedMs = clock.monotonicMs();
-			const { context } = call;
-			return withReplays({ pool: poolOf(model), log }, context, (ticket, freshConnection, asked) =>
-				callUnary(callDeps, ticket, call, {
-					limits: limits(),
-					call: context,
-					// A line of a batch may have waited for hours: its time begins when it is sent.
-					startedMs: context.patient === true ? clock.monotonicMs() : startedMs,
-					freshConnection,
-					asked,
-				}),
-			);
+			const tries = createUnaryTries(callDeps, { limits, call, startedMs: clock.monotonicMs() });
+			return withReplays({ pool: poolOf(model), log }, call.context, tries);
 		},
 		connected(modelId, accountId) {
 			const replicas = pools.get(modelId)?.replicas() ?? [];

@@ -38,25 +38,42 @@ export function declaredBytes(request: Request, bytesMax: number, takes: TakesBy
 
 /** What was read, if it came before the deadline. Faults: request_timeout, also for what failed; those of `reading`. */
 export function inTime<T>(clock: Clock, deadlineMs: number, reading: Promise<T>, onLate?: () => void): Promise<T> {
+	return madeInTime(clock, deadlineMs, { reading, make: asItIs<T>, ...(onLate && { onLate }) });
+}
+
+const asItIs = <T>(read: T): T => read;
+
+export interface BodyReading<Read, Made> {
+	readonly reading: Promise<Read>;
+	make(read: Read): Made | Promise<Made>;
+	onLate?(): void;
+}
+
+/** What `make` makes of what was read in time. Faults: as `inTime`; whatever else `make` throws is not changed. */
+export function madeInTime<Read, Made>(clock: Clock, deadlineMs: number, body: BodyReading<Read, Made>): Promise<Made> {
 	// Each request comes by here: one promise, and nothing around it.
-	return new Promise((resolve, reject) => {
-		const cancel = clock.after(deadlineMs, () => {
-			onLate?.();
-			reject(new Fault("request_timeout", "The body was sent too slowly."));
-		});
-		reading.then(
-			(read) => {
-				cancel();
-				resolve(read);
-			},
-			(cause) => {
-				cancel();
-				reject(
-					cause instanceof Fault ? cause : new Fault("request_timeout", "The body did not arrive in full.", { cause }),
-				);
-			},
-		);
+	const { promise, resolve, reject } = Promise.withResolvers<Made>();
+	const cancel = clock.after(deadlineMs, () => {
+		body.onLate?.();
+		reject(new Fault("request_timeout", "The body was sent too slowly."));
 	});
+	body.reading.then(
+		(read) => {
+			cancel();
+			try {
+				resolve(body.make(read));
+			} catch (error) {
+				reject(error);
+			}
+		},
+		(cause) => {
+			cancel();
+			reject(
+				cause instanceof Fault ? cause : new Fault("request_timeout", "The body did not arrive in full.", { cause }),
+			);
+		},
+	);
+	return promise;
 }
 
 /** A body without a length is counted while it arrives, and let go when it is too large or too late. */

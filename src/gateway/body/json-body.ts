@@ -1,9 +1,10 @@
+import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { checkStructure, type RawValue } from "../../base/json-structure.ts";
 import { createTurn, type Turn } from "../../base/turn.ts";
 import type { TakesBytes } from "./bytes-body.ts";
-import { declaredBytes, inTime, readChunked, TAKES_ANY } from "./bytes-body.ts";
+import { declaredBytes, inTime, madeInTime, readChunked, TAKES_ANY } from "./bytes-body.ts";
 
 /** A body that takes longer than this to arrive is given up, however steadily it trickles. */
 const READ_DEADLINE_MS = 60_000;
@@ -28,13 +29,23 @@ export interface JsonBody {
  * (a client that sends its body too slowly, or leaves), invalid_request (not JSON, no object, with more structure than `checkStructure` allows).
  * `field`: the list or object of this name is given as it is written, too.
  */
-export async function readJson(
+export function readJson(
 	request: Request,
 	bytesMax: number,
 	clock: Clock,
 	takes: TakesBytes = TAKES_ANY,
 	field?: string,
 ): Promise<JsonBody> {
+	// Not an async function, which each small body would pay for beside the promise that it waits for.
+	try {
+		assertJsonType(request);
+		return readBody(request, bytesMax, clock, takes, field);
+	} catch (error) {
+		return Promise.reject(error);
+	}
+}
+
+function assertJsonType(request: Request): void {
 	const type = request.headers.get("content-type");
 	if (type !== null && !/^application\/(?:[\w.+-]+\+)?json\b/i.test(type)) {
 		throw new Fault(
@@ -42,16 +53,64 @@ export async function readJson(
 			"The body must be JSON: set the header `content-type: application/json`.",
 		);
 	}
-	const text = await readText(request, bytesMax, clock, takes);
-	const turn = text.length >= LONG_CHARS ? createTurn(TURN_MS) : undefined;
+}
+
+function readBody(
+	request: Request,
+	bytesMax: number,
+	clock: Clock,
+	takes: TakesBytes,
+	field: string | undefined,
+): Promise<JsonBody> {
+	const declared = declaredBytes(request, bytesMax, takes);
+	// To ask for the stream of a body costs more than to read it whole.
+	if (declared !== null ? declared <= ONE_STEP_BYTES : request.body === null)
+		return madeInTime(clock, READ_DEADLINE_MS, new TextReading(request.text(), field));
+	const bytes =
+		declared === null && request.body !== null
+			? readChunked(request.body, { bytesMax, clock, deadlineMs: READ_DEADLINE_MS, takes })
+			: inTime(clock, READ_DEADLINE_MS, request.bytes());
+	return decoded(bytes).then((text) => bodyOf(text, field));
+}
+
+/** A class, since there is one for each request. */
+class TextReading {
+	readonly reading: Promise<string>;
+	readonly #field: string | undefined;
+
+	constructor(reading: Promise<string>, field: string | undefined) {
+		this.reading = reading;
+		this.#field = field;
+	}
+
+	make(text: string): JsonBody | Promise<JsonBody> {
+		return bodyOf(text, this.#field);
+	}
+}
+
+/** A promise only for a text that may take several turns. */
+function bodyOf(text: string, field: string | undefined): JsonBody | Promise<JsonBody> {
+	if (text.length >= LONG_CHARS) return longBodyOf(text, field);
+	const raw = checkStructure(text, field);
+	assert(!(raw instanceof Promise), "a short text is looked through in one turn");
+	return { value: parseObject(text), raw, turn: undefined };
+}
+
+async function longBodyOf(text: string, field: string | undefined): Promise<JsonBody> {
+	const turn = createTurn(TURN_MS);
 	const checked = checkStructure(text, field);
 	const raw = checked instanceof Promise ? await checked : checked;
-	if (turn?.isOver()) await turn.next();
+	if (turn.isOver()) await turn.next();
+	const value = parseObject(text);
+	if (turn.isOver()) await turn.next();
+	return { value, raw, turn };
+}
+
+function parseObject(text: string): Record<string, unknown> {
 	const value = parseJson(text);
 	if (typeof value !== "object" || value === null || Array.isArray(value))
 		throw new Fault("invalid_request", "The body must be a JSON object.");
-	if (turn?.isOver()) await turn.next();
-	return { value: value as Record<string, unknown>, raw, turn };
+	return value as Record<string, unknown>;
 }
 
 function parseJson(text: string): unknown {
@@ -60,15 +119,6 @@ function parseJson(text: string): unknown {
 	} catch (cause) {
 		throw new Fault("invalid_request", "The body is not valid JSON.", { cause });
 	}
-}
-
-function readText(request: Request, bytesMax: number, clock: Clock, takes: TakesBytes): Promise<string> {
-	const declared = declaredBytes(request, bytesMax, takes);
-	// To ask for the stream of a body costs more than to read it whole.
-	if (declared === null && request.body !== null)
-		return decoded(readChunked(request.body, { bytesMax, clock, deadlineMs: READ_DEADLINE_MS, takes }));
-	if (declared === null || declared <= ONE_STEP_BYTES) return inTime(clock, READ_DEADLINE_MS, request.text());
-	return decoded(inTime(clock, READ_DEADLINE_MS, request.bytes()));
 }
 
 /** In slices: text beyond ASCII takes up to half a millisecond a megabyte. */

@@ -110,7 +110,14 @@ export interface ChatInput {
 	readonly ignored: readonly string[];
 }
 
-const RENDERED = ["tools", "functions", "response_format", "tool_choice", "documents", "chat_template_kwargs"];
+const RENDERED: ReadonlySet<string> = new Set([
+	"tools",
+	"functions",
+	"response_format",
+	"tool_choice",
+	"documents",
+	"chat_template_kwargs",
+]);
 
 /** `raw` are the messages as they came, if they are at hand. Faults: invalid_request and unsupported_parameter, each naming the field. */
 export function readChatRequest(body: Readonly<Record<string, unknown>>, model: Model, raw?: RawValue): ChatInput {
@@ -136,8 +143,9 @@ export function readChatRequest(body: Readonly<Record<string, unknown>>, model: 
 const NOTHING_RENDERED: readonly unknown[] = [];
 
 function renderedOf(fields: Readonly<Record<string, unknown>>): readonly unknown[] {
-	const isAny = RENDERED.some((name) => name in fields);
-	return isAny ? RENDERED.filter((name) => name in fields).map((name) => fields[name]) : NOTHING_RENDERED;
+	for (const field in fields)
+		if (RENDERED.has(field)) return [...RENDERED].filter((name) => name in fields).map((name) => fields[name]);
+	return NOTHING_RENDERED;
 }
 
 /** Servers want the type that the client left out; the body was parsed for this request alone. */

@@ -20,7 +20,8 @@ export async function attempt<Body extends RequestBody, Input extends EndpointIn
 	deps: ServeDeps,
 	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
 	context: RequestContext,
-	{ body, model: named }: { body: Body; model: Model },
+	body: Body,
+	named: Model,
 ): Promise<Response> {
 	const { key } = context;
 	const { connection, requestId } = context;

@@ -1,3 +1,4 @@
+import type { Route } from "../../catalog/model.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { BodyHold } from "../body/body-memory.ts";
 import type { Connection } from "../connection.ts";
@@ -5,7 +6,7 @@ import { setRateHeaders } from "../headers.ts";
 import { modelNameOf } from "../request-fields.ts";
 import { attempt } from "./attempt.ts";
 import type { Authenticate } from "./authenticate.ts";
-import { createContext, type ServeDeps } from "./context.ts";
+import { createContext, type RequestContext, type ServeDeps } from "./context.ts";
 import type { EndpointInput, InferenceEndpoint, RequestBody } from "./endpoint.ts";
 import { assertServed, modelFor } from "./model-for.ts";
 import { refuse } from "./refuse.ts";
@@ -43,8 +44,8 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 		// A line of a batch names one model, which was found when its batch was checked.
 		const route = line === undefined ? catalog.current().routes.get(context.modelName) : undefined;
 		response = await (route === undefined
-			? attempt(deps, endpoint, context, { body, model: modelFor(catalog.current(), context.modelName, endpoint) })
-			: serveRoute(deps, endpoint, context, route, (again, model) => attempt(deps, endpoint, again, { body, model })));
+			? attempt(deps, endpoint, context, body, modelFor(catalog.current(), context.modelName, endpoint))
+			: attemptInTurn(deps, endpoint, context, body, route));
 	} catch (error) {
 		response = refuse(deps, context, { error, promptField: endpoint.promptField, admitted: context.isAdmitted });
 	} finally {
@@ -54,4 +55,15 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 	const standing = context.key === undefined ? null : deps.admission.rateStanding(context.key);
 	if (standing !== null) setRateHeaders(response.headers, standing);
 	return response;
+}
+
+/** A function of its own, so that a request without a route keeps nothing for a closure. */
+function attemptInTurn<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
+	deps: ServeDeps,
+	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
+	context: RequestContext,
+	body: Body,
+	route: Route,
+): Promise<Response> {
+	return serveRoute(deps, endpoint, context, route, (again, model) => attempt(deps, endpoint, again, body, model));
 }

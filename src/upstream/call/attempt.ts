@@ -1,10 +1,20 @@
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import type { TraceHeaders } from "../../traces/trace-context.ts";
 import type { CallTrace, RequestTrace } from "../../traces/traces.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
 import { UpstreamFailure } from "./failure.ts";
 import { type CallGuard, createCallGuard, type GuardOptions } from "./guard.ts";
-import { assertAnswered, type CallDeps, discard, postUpstream, reachable, type UpstreamPost } from "./post.ts";
+import {
+	type Accepted,
+	assertAnswered,
+	type CallDeps,
+	discard,
+	postUpstream,
+	reachable,
+	type Sender,
+	type UpstreamPost,
+} from "./post.ts";
 
 /** What every call has, whatever it asks for. */
 export interface CallContext {
@@ -37,7 +47,7 @@ export interface Attempt {
 	readonly replica: Replica;
 	readonly guard: CallGuard;
 	/** Sends before it returns. What comes is to be `taken` before anything else is done with it. */
-	post(post: Pick<UpstreamPost, "path" | "atRoot" | "body" | "accept">): Promise<Response>;
+	post(post: UpstreamPost, accept: Accepted): Promise<Response>;
 	/** Its status is 200, or this throws, or rejects with, what it stands for. */
 	taken(response: Response): undefined | Promise<never>;
 	/** The replica answers: with its first event, and with each further one. */
@@ -55,12 +65,12 @@ export function createAttempt(deps: CallDeps, ticket: Ticket, options: AttemptOp
 }
 
 /** A class, as the guard is: there is one for each request. */
-class CallAttempt implements Attempt, GuardOptions {
+class CallAttempt implements Attempt, GuardOptions, Sender {
 	readonly replica: Replica;
 	readonly guard: CallGuard;
 	readonly limits: ServiceLimits;
 	readonly startedMs: number;
-	readonly signal: AbortSignal;
+	readonly clientSignal: AbortSignal;
 	readonly #deps: CallDeps;
 	readonly #ticket: Ticket;
 	readonly #options: AttemptOptions;
@@ -74,30 +84,37 @@ class CallAttempt implements Attempt, GuardOptions {
 		this.replica = ticket.replica;
 		this.limits = options.limits;
 		this.startedMs = options.startedMs;
-		this.signal = options.call.signal;
+		this.clientSignal = options.call.signal;
 		this.guard = createCallGuard(deps.clock, this);
 		options.asked?.addEventListener("abort", this.guard, { once: true });
+	}
+
+	get signal(): AbortSignal {
+		return this.guard.signal;
+	}
+
+	get requestUuid(): string {
+		return this.#options.call.uuid;
+	}
+
+	get freshConnection(): boolean {
+		return this.#options.freshConnection;
+	}
+
+	get traceHeaders(): TraceHeaders | undefined {
+		return this.#sent?.headers;
 	}
 
 	reachable(): Promise<boolean> {
 		return reachable(this.#deps, this.replica, this.limits);
 	}
 
-	post({ path, atRoot, body, accept }: Pick<UpstreamPost, "path" | "atRoot" | "body" | "accept">): Promise<Response> {
-		const { call, freshConnection } = this.#options;
+	post(post: UpstreamPost, accept: Accepted): Promise<Response> {
 		const { replica } = this;
 		// A request in several parts: each is a call of its own.
 		this.#sent?.end(undefined, this.#response?.status);
-		this.#sent = call.trace?.call(replica.alias, replica.dialect.name);
-		return postUpstream(this.#deps, replica, this.guard, {
-			path,
-			atRoot,
-			body,
-			accept,
-			requestId: call.uuid,
-			freshConnection,
-			traceHeaders: this.#sent?.headers,
-		});
+		this.#sent = this.#options.call.trace?.call(replica.alias, replica.dialect.name);
+		return postUpstream(this.#deps, this, post, accept);
 	}
 
 	taken(response: Response): undefined | Promise<never> {
@@ -117,9 +134,9 @@ class CallAttempt implements Attempt, GuardOptions {
 	}
 
 	fail(error: unknown): UpstreamFailure {
-		const { guard, signal } = this;
+		const { guard, clientSignal } = this;
 		const told = guard.failureOf(error);
-		const gaveUp = told.kind === "aborted" && this.#options.asked?.aborted === true && !signal.aborted;
+		const gaveUp = told.kind === "aborted" && this.#options.asked?.aborted === true && !clientSignal.aborted;
 		const failure = gaveUp ? new UpstreamFailure("yielded", { private: "its place was asked for" }) : told;
 		this.#hangUp();
 		this.#sent?.end(failure.kind, this.#response?.status);

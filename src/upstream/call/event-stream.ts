@@ -64,7 +64,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 		this.#attempt = attempt;
 		this.#wire = wire;
 		this.#reader = wire.reader(attempt.replica.dialect);
-		this.#answer = attempt.post({ path: wire.path, body, accept: "text/event-stream" });
+		this.#answer = attempt.post({ path: wire.path, body }, "text/event-stream");
 	}
 
 	async next(): Promise<readonly Chunk[] | null> {

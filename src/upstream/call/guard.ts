@@ -30,8 +30,7 @@ export interface GuardOptions {
 	readonly limits: Pick<ServiceLimits, "connectMs" | "firstEventMs" | "silenceMs" | "totalMs">;
 	/** Monotonic; the total deadline runs from here over all attempts. */
 	readonly startedMs: number;
-	/** The client's own signal. */
-	readonly signal: AbortSignal;
+	readonly clientSignal: AbortSignal;
 	/**
 	 * Whether the address takes connections. Asked once, after `connectMs` without headers: the runtime does not say
 	 * whether it still connects or the server is at work, so a second connection tells.
@@ -67,15 +66,15 @@ class Guard implements CallGuard {
 	#cancelTimer: (() => void) | undefined;
 
 	constructor(clock: Clock, options: GuardOptions) {
-		const { limits, signal, startedMs } = options;
+		const { limits, clientSignal, startedMs } = options;
 		this.#clock = clock;
 		this.#options = options;
 		this.#totalAtMs = startedMs + limits.totalMs;
 		this.#silenceMs = limits.firstEventMs;
 		this.#askAtMs = clock.monotonicMs() + limits.connectMs;
-		if (signal.aborted) this.abort();
+		if (clientSignal.aborted) this.abort();
 		else {
-			signal.addEventListener("abort", this, ONCE);
+			clientSignal.addEventListener("abort", this, ONCE);
 			this.#arm();
 		}
 	}
@@ -111,7 +110,7 @@ class Guard implements CallGuard {
 	end(): void {
 		this.#over = true;
 		this.#cancelTimer?.();
-		this.#options.signal.removeEventListener("abort", this);
+		this.#options.clientSignal.removeEventListener("abort", this);
 	}
 
 	/**

@@ -5,7 +5,6 @@ import type { TraceHeaders } from "../../traces/trace-context.ts";
 import { atServerRoot } from "../replicas/health-url.ts";
 import type { Replica } from "../replicas/replica.ts";
 import { unreadable } from "./failure.ts";
-import type { CallGuard } from "./guard.ts";
 import { readText } from "./read-answer.ts";
 
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
@@ -15,6 +14,7 @@ export interface CallDeps {
 	readonly fetch: Fetch;
 }
 
+/** What is posted. */
 export interface UpstreamPost {
 	/** Under the replica's base address: `/chat/completions`. */
 	readonly path: string;
@@ -22,9 +22,17 @@ export interface UpstreamPost {
 	readonly atRoot?: boolean | undefined;
 	/** JSON text, or a form, whose content type the runtime sets with its boundary. */
 	readonly body: string | FormData;
-	readonly accept: "application/json" | "text/event-stream";
+}
+
+/** What a server is asked for. */
+export type Accepted = "application/json" | "text/event-stream";
+
+/** Whose call it is, and by which connection. */
+export interface Sender {
+	readonly replica: Replica;
 	/** UUID. */
-	readonly requestId: string;
+	readonly requestUuid: string;
+	readonly signal: AbortSignal;
 	/** True to keep off kept-alive connections, one of which has just broken. */
 	readonly freshConnection: boolean;
 	/** Where the request stands in a trace. */
@@ -38,27 +46,23 @@ const ERROR_BYTES_MAX = 64 * 1024;
  * Sends the request before it returns. Only the headers named here leave; redirects are not followed, they would carry
  * the prompt and the key to an address that nobody configured; no proxy of the environment stands in between.
  */
-export function postUpstream(
-	deps: CallDeps,
-	replica: Replica,
-	guard: CallGuard,
-	post: UpstreamPost,
-): Promise<Response> {
-	const spec = replica.spec();
-	const common = commonHeaders(spec, post.accept);
-	const isPlain = typeof post.body === "string" && post.traceHeaders === undefined;
+export function postUpstream(deps: CallDeps, sender: Sender, post: UpstreamPost, accept: Accepted): Promise<Response> {
+	const spec = sender.replica.spec();
+	const common = commonHeaders(spec, accept);
+	const { traceHeaders } = sender;
+	const isPlain = typeof post.body === "string" && traceHeaders === undefined;
 	// The runtime copies them before it returns, so nearly all requests of a replica take the same ones.
 	const headers = isPlain ? common : new Headers(common);
-	headers.set("x-request-id", post.requestId);
+	headers.set("x-request-id", sender.requestUuid);
 	if (typeof post.body !== "string") headers.delete("content-type");
-	for (const [name, value] of Object.entries(post.traceHeaders ?? {})) headers.set(name, value);
+	if (traceHeaders !== undefined) for (const [name, value] of Object.entries(traceHeaders)) headers.set(name, value);
 	return deps.fetch(post.atRoot === true ? atServerRoot(spec.url, post.path) : spec.url + post.path, {
 		method: "POST",
 		headers,
 		body: post.body,
-		signal: guard.signal,
+		signal: sender.signal,
 		redirect: "manual",
-		keepalive: spec.keepAlive && !post.freshConnection,
+		keepalive: spec.keepAlive && !sender.freshConnection,
 		// The guard has the deadlines; the runtime's own would cut a slow prefill.
 		timeout: false,
 		proxy: false,
@@ -67,10 +71,10 @@ export function postUpstream(
 	});
 }
 
-const COMMON = new WeakMap<UpstreamSpec, Partial<Record<UpstreamPost["accept"], Headers>>>();
+const COMMON = new WeakMap<UpstreamSpec, Partial<Record<Accepted, Headers>>>();
 
 /** What all requests of a replica have that send JSON and accept the same. */
-function commonHeaders(spec: UpstreamSpec, accept: UpstreamPost["accept"]): Headers {
+function commonHeaders(spec: UpstreamSpec, accept: Accepted): Headers {
 	let known = COMMON.get(spec);
 	if (known === undefined) {
 		known = {};

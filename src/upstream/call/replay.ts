@@ -16,17 +16,30 @@ const YIELDS_MAX = 3;
 const NONE: ReadonlySet<Replica> = new Set();
 const NOTHING_FAILED: readonly Failed[] = [];
 
+/** One request, as it is tried on one replica after the other. */
+export interface Tries<Came, Result = Came> {
+	/**
+	 * Sends it to the ticket's replica, before it returns. Gives what can be delivered, and must reject only while nothing has
+	 * been. `asked` aborts when the place is asked for.
+	 */
+	send(ticket: Ticket, freshConnection: boolean, asked: AbortSignal | undefined): Promise<Came>;
+	/** It came. */
+	came(came: Came): Result;
+	/** It did not: an UpstreamFailure, with the place free again, or what is none of the replica's doing. */
+	failureOf(error: unknown): unknown;
+}
+
 /**
- * Runs `attempt` on one replica after the other until one gives something that can be delivered. `attempt` must reject
- * only while nothing has been. It is called before this function first yields if a place is free. What the
+ * Sends a request to one replica after the other until one gives something that can be delivered. It is sent before this
+ * function first yields if a place is free. What the
  * request itself is at fault for, and what ran into a deadline, is not tried again; one that two replicas fail on while
  * they answer others is at fault itself (`unanswerable`).
  */
-export async function withReplays<T>(
+export async function withReplays<Came, Result>(
 	deps: { pool: Pool; log: Log },
 	context: CallContext,
-	attempt: (ticket: Ticket, freshConnection: boolean, asked?: AbortSignal) => Promise<T>,
-): Promise<T> {
+	tries: Tries<Came, Result>,
+): Promise<Result> {
 	const { pool, log } = deps;
 	const { affinity, signal, accountId, patient = false } = context;
 	let failed: readonly Failed[] = NOTHING_FAILED;
@@ -41,15 +54,16 @@ export async function withReplays<T>(
 			signal,
 			accountId,
 			patient,
-			onAsked: asking && (() => asking.abort()),
+			onAsked: asking && abortOf(asking),
 		});
 		const ticket = place instanceof Promise ? await leaving(place, signal) : place;
 		try {
-			const result = await attempt(ticket, freshConnection, asking?.signal);
+			const result = tries.came(await tries.send(ticket, freshConnection, asking?.signal));
 			// The same request was answered here, so what failed before was not the request.
 			for (const other of failed) other.ticket.judge(other.ticket.replica === ticket.replica ? "neutral" : "failed");
 			return result;
-		} catch (error) {
+		} catch (thrown) {
+			const error = tries.failureOf(thrown);
 			if (!(error instanceof UpstreamFailure)) {
 				ticket.release("neutral");
 				throw error;
@@ -78,6 +92,11 @@ export async function withReplays<T>(
 			else throw isRequestsFault(failed, pool.answeredAtMs()) ? unanswerable(failed) : error;
 		}
 	}
+}
+
+/** A function of its own: a closure in the loop would make each request keep its variables on the heap. */
+function abortOf(asking: AbortController): () => void {
+	return () => asking.abort();
 }
 
 interface Failed {

@@ -2,12 +2,13 @@ import type { Log } from "../../base/log.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Pool } from "../replicas/pool.ts";
 import type { Replica } from "../replicas/replica.ts";
+import type { Ticket } from "../replicas/ticket.ts";
 import type { ReportedUsage } from "../usage.ts";
 import { type CallContext, createAttempt } from "./attempt.ts";
 import { openEventStream } from "./event-stream.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { CallDeps } from "./post.ts";
-import { withReplays } from "./replay.ts";
+import { type Tries, withReplays } from "./replay.ts";
 import type { AnswerStream, OutputChunk, StreamWire } from "./stream-wire.ts";
 
 /** A streamed request of any kind. */
@@ -34,29 +35,47 @@ export function createAnswerStream<Chunk extends OutputChunk>(
 }
 
 /** A class, since there is one for each open stream. */
-class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk> {
+class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, Tries<readonly Chunk[] | null> {
+	readonly #deps: CallDeps;
+	readonly #options: AnswerStreamOptions<Chunk>;
+	readonly #startedMs: number;
 	readonly #first: Promise<readonly Chunk[] | null>;
 	#closed = false;
 	#events: Omit<AnswerStream<Chunk>, "replica"> | undefined;
 	#alias: string | undefined;
 	#begun = false;
 
-	constructor(deps: CallDeps, { pool, log, limits, call }: AnswerStreamOptions<Chunk>) {
-		const startedMs = deps.clock.monotonicMs();
-		this.#first = withReplays({ pool, log }, call.context, async (ticket, freshConnection) => {
-			if (this.#closed) {
-				ticket.release("neutral");
-				throw new UpstreamFailure("aborted", { private: "closed before a replica was found" });
-			}
-			const { replica } = ticket;
-			this.#alias = replica.alias;
-			const body = call.body(replica);
-			const attempt = createAttempt(deps, ticket, { limits, call: call.context, startedMs, freshConnection });
-			this.#events = openEventStream(deps, attempt, call.wire, body);
-			return this.#events.next();
-		});
+	constructor(deps: CallDeps, options: AnswerStreamOptions<Chunk>) {
+		this.#deps = deps;
+		this.#options = options;
+		this.#startedMs = deps.clock.monotonicMs();
+		this.#first = withReplays(options, options.call.context, this);
 		// The caller may close the stream without ever asking for a chunk.
-		this.#first.catch(() => {});
+		this.#first.catch(ignored);
+	}
+
+	send(ticket: Ticket, freshConnection: boolean): Promise<readonly Chunk[] | null> {
+		if (this.#closed) {
+			ticket.release("neutral");
+			throw new UpstreamFailure("aborted", { private: "closed before a replica was found" });
+		}
+		const { limits, call } = this.#options;
+		const { replica } = ticket;
+		this.#alias = replica.alias;
+		const body = call.body(replica);
+		const startedMs = this.#startedMs;
+		const attempt = createAttempt(this.#deps, ticket, { limits, call: call.context, startedMs, freshConnection });
+		this.#events = openEventStream(this.#deps, attempt, call.wire, body);
+		return this.#events.next();
+	}
+
+	came(chunks: readonly Chunk[] | null): readonly Chunk[] | null {
+		return chunks;
+	}
+
+	/** The events have said already what it stood for. */
+	failureOf(error: unknown): unknown {
+		return error;
 	}
 
 	next(): Promise<readonly Chunk[] | null> {
@@ -86,3 +105,5 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk> {
 		this.#events?.close();
 	}
 }
+
+const ignored = () => {};

@@ -1,30 +1,29 @@
 /** One call to one replica whose answer leaves in one piece. */
 
+import { assert } from "../../base/assert.ts";
+import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import type { Dialect } from "../dialects.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
 import { asObject } from "../wire-value.ts";
-import { type Attempt, type AttemptOptions, type CallContext, createAttempt } from "./attempt.ts";
+import { type Attempt, type CallContext, createAttempt } from "./attempt.ts";
 import { openEventStream } from "./event-stream.ts";
 import { unreadable } from "./failure.ts";
-import type { CallDeps } from "./post.ts";
+import type { CallDeps, UpstreamPost } from "./post.ts";
 import { ANSWER_BYTES_MAX, LINE_ANSWER_BYTES_MAX, readAnswer } from "./read-answer.ts";
+import type { Tries } from "./replay.ts";
 import type { AnswerStream, OutputChunk, StreamWire } from "./stream-wire.ts";
 import { isError } from "./upstream-error.ts";
 
 /** One POST and how its answer is read. */
-export interface UnaryPost<Answer> {
-	/** Under the replica's base address, or at its server's root. */
-	readonly path: string;
-	readonly atRoot?: boolean;
-	/** JSON text, or a form. */
-	readonly body: string | FormData;
+export interface UnaryPost<Answer> extends UpstreamPost {
 	/** The largest answer, bytes; default 64 MB. For a line of a batch never more than 8 MB. */
 	readonly bytesMax?: number;
 	/**
 	 * `body` is parsed JSON and no error. What there may be a million of is read in turns. Throws UpstreamFailure at
 	 * nonsense.
 	 */
-	read(body: unknown, headers: Headers): Answer | Promise<Answer>;
+	read(body: unknown, headers: Headers, dialect: Dialect): Answer | Promise<Answer>;
 }
 
 /** The ways to ask the replica of one attempt. */
@@ -46,49 +45,76 @@ export interface Replied<Reply> {
 	readonly replica: string;
 }
 
-/** Rejects with UpstreamFailure; the place is free again either way. */
-export async function callUnary<Reply>(
-	deps: CallDeps,
-	ticket: Ticket,
-	{ run }: Pick<UnaryCall<Reply>, "run">,
-	options: AttemptOptions,
-): Promise<Replied<Reply>> {
-	const { replica } = ticket;
-	const attempt = createAttempt(deps, ticket, options);
-	try {
-		const reply = await run(new AttemptAsker(deps, attempt, options.call.patient === true), replica);
-		attempt.succeed();
-		return { reply, replica: replica.alias };
-	} catch (error) {
-		throw attempt.fail(error);
-	}
+export interface UnaryOptions<Reply> {
+	readonly limits: () => ServiceLimits;
+	readonly call: UnaryCall<Reply>;
+	/** Monotonic time at which the request began. */
+	readonly startedMs: number;
 }
 
-/** A class, as the attempt is: there is one for each request. */
-class AttemptAsker implements Asker {
-	readonly #deps: CallDeps;
-	readonly #attempt: Attempt;
-	readonly #bytesMax: number;
+/** For `withReplays`: a call on one replica after the other. */
+export function createUnaryTries<Reply>(deps: CallDeps, options: UnaryOptions<Reply>): Tries<Reply, Replied<Reply>> {
+	return new UnaryTries(deps, options);
+}
 
-	constructor(deps: CallDeps, attempt: Attempt, isLine: boolean) {
+/** A class, as the attempt is: there is one for each request. It asks the replica of the attempt under way. */
+class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
+	readonly #deps: CallDeps;
+	readonly #options: UnaryOptions<Reply>;
+	#attempt: Attempt | undefined;
+
+	constructor(deps: CallDeps, options: UnaryOptions<Reply>) {
 		this.#deps = deps;
-		this.#attempt = attempt;
-		this.#bytesMax = isLine ? LINE_ANSWER_BYTES_MAX : Number.POSITIVE_INFINITY;
+		this.#options = options;
+	}
+
+	send(ticket: Ticket, freshConnection: boolean, asked: AbortSignal | undefined): Promise<Reply> {
+		const { limits, call } = this.#options;
+		const { context } = call;
+		// A line of a batch may have waited for hours: its time begins when it is sent.
+		const startedMs = context.patient === true ? this.#deps.clock.monotonicMs() : this.#options.startedMs;
+		this.#attempt = undefined;
+		this.#attempt = createAttempt(this.#deps, ticket, {
+			limits: limits(),
+			call: context,
+			startedMs,
+			freshConnection,
+			asked,
+		});
+		return call.run(this, ticket.replica);
+	}
+
+	came(reply: Reply): Replied<Reply> {
+		const attempt = this.#underWay();
+		attempt.succeed();
+		return { reply, replica: attempt.replica.alias };
+	}
+
+	failureOf(error: unknown): unknown {
+		return this.#attempt === undefined ? error : this.#attempt.fail(error);
 	}
 
 	async post<Answer>(post: UnaryPost<Answer>): Promise<Answer> {
-		const { path, atRoot, body, bytesMax = ANSWER_BYTES_MAX } = post;
-		const response = await this.#attempt.post({ path, atRoot, body, accept: "application/json" });
-		const refused = this.#attempt.taken(response);
+		const attempt = this.#underWay();
+		const { dialect } = attempt.replica;
+		const response = await attempt.post(post, "application/json");
+		const refused = attempt.taken(response);
 		if (refused) await refused;
-		const parsed = await readAnswer(response, Math.min(bytesMax, this.#bytesMax));
+		const isLine = this.#options.call.context.patient === true;
+		const { bytesMax = ANSWER_BYTES_MAX } = post;
+		const parsed = await readAnswer(response, isLine ? Math.min(bytesMax, LINE_ANSWER_BYTES_MAX) : bytesMax);
 		if (parsed === undefined) throw unreadable("an answer that is not JSON");
 		const object = asObject(parsed);
-		if (object !== undefined && isError(object)) throw this.#attempt.replica.dialect.failureOfError(object);
-		return post.read(parsed, response.headers);
+		if (object !== undefined && isError(object)) throw dialect.failureOfError(object);
+		return post.read(parsed, response.headers, dialect);
 	}
 
 	stream<Chunk extends OutputChunk>(wire: StreamWire<Chunk>, body: string) {
-		return openEventStream(this.#deps, this.#attempt, wire, body);
+		return openEventStream(this.#deps, this.#underWay(), wire, body);
+	}
+
+	#underWay(): Attempt {
+		assert(this.#attempt !== undefined, "a replica is asked while it has the request");
+		return this.#attempt;
 	}
 }

@@ -2,7 +2,7 @@ import type { Model } from "../../catalog/model.ts";
 import type { CallContext } from "../call/attempt.ts";
 import type { StreamCall } from "../call/stream.ts";
 import type { StreamWire } from "../call/stream-wire.ts";
-import type { UnaryCall } from "../call/unary.ts";
+import type { Asker, UnaryCall, UnaryPost } from "../call/unary.ts";
 import { type GenerationRequest, generationText } from "../generation-request.ts";
 import type { Replica } from "../replicas/replica.ts";
 import { parseJson } from "../wire-value.ts";
@@ -34,18 +34,29 @@ export function chatStream(model: Model, call: ChatCall): StreamCall<ChatChunk> 
 
 /** A chat whose answer comes in one piece. */
 export function chatWhole(model: Model, call: ChatCall): UnaryCall<ChatReply> {
-	return {
-		context: call,
-		run(ask, replica) {
-			const { dialect } = replica;
-			// Where a whole answer's usage leaves choices out, the stream's does not.
-			const streamed = call.n > 1 && !dialect.unaryUsageCoversChoices;
-			const body = textOf(replica, model, call, streamed);
-			if (streamed) return collectChat(ask.stream(WIRE, body));
-			return ask.post({ path: PATH, body, read: (parsed) => readChatReplyInTurns(parsed, dialect) });
-		},
-	};
+	return new WholeChat(model, call);
 }
+
+/** A class, since there is one for each request. */
+class WholeChat implements UnaryCall<ChatReply> {
+	readonly context: ChatCall;
+	readonly #model: Model;
+
+	constructor(model: Model, call: ChatCall) {
+		this.context = call;
+		this.#model = model;
+	}
+
+	run(ask: Asker, replica: Replica): Promise<ChatReply> {
+		// Where a whole answer's usage leaves choices out, the stream's does not.
+		const streamed = this.context.n > 1 && !replica.dialect.unaryUsageCoversChoices;
+		const body = textOf(replica, this.#model, this.context, streamed);
+		if (streamed) return collectChat(ask.stream(WIRE, body));
+		return ask.post({ path: PATH, body, read: readWhole });
+	}
+}
+
+const readWhole: UnaryPost<ChatReply>["read"] = (parsed, _headers, dialect) => readChatReplyInTurns(parsed, dialect);
 
 function textOf(replica: Replica, model: Model, call: ChatCall, stream: boolean): string {
 	const { fields, prompt, rawPrompt, outputLimit, n } = call;

@@ -170,7 +170,7 @@ function addOthers(target: Record<string, unknown>, source: JsonObject, progress
 	const { audio, reasoning_details: details, reasoning_content: reasoning } = target;
 	progress.outputBytes = before + bytesOf(asText(asObject(audio)?.transcript));
 	// The same reasoning mostly stands in plain text too.
-	if (reasoning === undefined)
+	if (reasoning === undefined && details !== undefined)
 		for (const detail of asObjects(details))
 			progress.outputBytes += bytesOf(asText(detail.text) ?? asText(detail.summary));
 }

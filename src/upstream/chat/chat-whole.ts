@@ -5,7 +5,7 @@ import type { Dialect } from "../dialects.ts";
 import { readUsage } from "../usage.ts";
 import { asArray, asObject, asObjects, type JsonObject } from "../wire-value.ts";
 import { aboutOf } from "./answer-about.ts";
-import type { ChatChunk, ChatReply } from "./chat-answer.ts";
+import type { ChatChoice, ChatChunk, ChatReply } from "./chat-answer.ts";
 import { CHOICES_MAX, newChoiceProgress, rebuildChoice } from "./chat-choice.ts";
 import { rebuildLogprobs, rebuildLogprobsInTurns } from "./logprobs.ts";
 
@@ -22,14 +22,14 @@ export function readChatReply(
 	if (rawChoices === undefined || rawChoices.length === 0) throw unreadable("an answer without choices");
 	if (rawChoices.length > CHOICES_MAX) throw unreadable("an answer with too many choices");
 	const usage = readUsage(body.usage);
-	const counted = (usage?.completionTokens ?? 0) > 0;
+	const reading = { counted: (usage?.completionTokens ?? 0) > 0, logprobsOf };
 	let outputBytes = 0;
-	const choices = rawChoices.map((raw) => {
+	const choices: ChatChoice[] = [];
+	for (const raw of rawChoices) {
 		const progress = newChoiceProgress();
-		const choice = rebuildChoice(raw, progress, { counted, logprobsOf });
+		choices.push(rebuildChoice(raw, progress, reading));
 		outputBytes += progress.outputBytes;
-		return choice;
-	});
+	}
 	const partial = choices.length > 1 && !dialect.unaryUsageCoversChoices;
 	return { choices, usage: partial ? undefined : usage, outputBytes, outputEvents: 0, ...aboutOf(body) };
 }

@@ -78,7 +78,7 @@ async function billed(
 	const replica = { dialect: DIALECTS[model.upstreams[0]?.dialect ?? "openai"], spec: () => model.upstreams[0] };
 	const ask = {
 		post: async ({ read }: UnaryPost<unknown>) =>
-			read(JSON.parse(JSON.stringify(answer.body)), new Headers(answer.headers)),
+			read(JSON.parse(JSON.stringify(answer.body)), new Headers(answer.headers), replica.dialect),
 	};
 	const upstreams = {
 		call: async (_: Model, call: { run(ask: unknown, replica: unknown): Promise<unknown> }) => ({

@@ -101,21 +101,19 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		if (limited && !enterLimits(request)) return null;
 		let hold: Hold | undefined;
 		try {
-			hold = ledger.reserve(
-				{
-					id: request.id,
-					account: key.accountId,
-					key: key.id,
-					model: model.id,
-					card: model.rateCard.id,
-					endpoint: request.endpoint,
-					streamed: request.streamed,
-					at: nowMs,
-					budgets: furtherBudgets(key, nowMs),
-					batch: request.batchId,
-				},
-				amount,
-			);
+			hold = ledger.reserve({
+				id: request.id,
+				account: key.accountId,
+				key: key.id,
+				model: model.id,
+				card: model.rateCard.id,
+				endpoint: request.endpoint,
+				streamed: request.streamed,
+				reserved: amount,
+				at: nowMs,
+				budgets: furtherBudgets(key, nowMs),
+				batch: request.batchId,
+			});
 		} finally {
 			if (!hold && limited) withdrawLimits(key);
 		}

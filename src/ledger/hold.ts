@@ -7,7 +7,8 @@ import type { OpenRequest } from "./writer.ts";
 
 /** Money reserved for one running request: held → posted (charged) or voided (nothing charged), exactly once. */
 export interface HoldOf<Owner> {
-	readonly admitted: Omit<AdmittedEvent, "reserved">;
+	/** As it was admitted. */
+	readonly admitted: AdmittedEvent;
 	readonly account: Slice;
 	readonly key: Slice;
 	/** Of the budgets beside them: mostly none. */
@@ -28,17 +29,12 @@ export interface HoldOf<Owner> {
 	readonly known: Promise<void> | undefined;
 }
 
-type NewHold<Owner> = Pick<
-	HoldOf<Owner>,
-	"admitted" | "account" | "key" | "further" | "reserved" | "lowering" | "segment" | "ledger"
->;
-
 /**
  * As the writer knows it, too. This and the settlement are classes, since there is one of each for each request: closures
  * would be four objects more.
  */
 export class RunningHold<Owner> implements HoldOf<Owner>, OpenRequest {
-	readonly admitted: Omit<AdmittedEvent, "reserved">;
+	readonly admitted: AdmittedEvent;
 	readonly account: Slice;
 	readonly key: Slice;
 	readonly further: readonly Slice[];
@@ -52,16 +48,22 @@ export class RunningHold<Owner> implements HoldOf<Owner>, OpenRequest {
 	readonly known: Promise<void> | undefined;
 	readonly acknowledge: (() => void) | undefined;
 
-	/** `isAwaited`: somebody waits until Postgres knows of it. */
+	/** `isAwaited`: somebody waits until Postgres knows of it. Arguments in their order: an object of them is one more. */
 	constructor(
-		{ admitted, account, key, further, reserved, lowering, segment, ledger }: NewHold<Owner>,
+		ledger: Owner,
+		admitted: AdmittedEvent,
+		account: Slice,
+		key: Slice,
+		further: readonly Slice[],
+		lowering: number,
+		segment: number,
 		isAwaited: boolean,
 	) {
 		this.admitted = admitted;
 		this.account = account;
 		this.key = key;
 		this.further = further;
-		this.reserved = reserved;
+		this.reserved = admitted.reserved;
 		this.lowering = lowering;
 		this.segment = segment;
 		this.ledger = ledger;

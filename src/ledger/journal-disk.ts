@@ -34,8 +34,11 @@ export interface JournalDisk {
 }
 
 export interface JournalFile {
-	/** Appends all of `bytes` or nothing; throws DiskFull or the system's error. After it the data survives the process. */
-	append(bytes: Uint8Array): void;
+	/**
+	 * Appends the first `length` of `bytes`, all of them or nothing; throws DiskFull or the system's error. After it the data
+	 * survives the process. A length, since a view of them would be one object a record.
+	 */
+	append(bytes: Buffer, length: number): void;
 	/** After it the data survives a loss of power. A failure must not be retried: the kernel may have dropped the data. */
 	sync(): Promise<void>;
 	close(): void;
@@ -125,13 +128,13 @@ function createFile(path: string, folder: string, maps: boolean): JournalFile {
 
 function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 	let length = 0;
-	const fillWithZeros = (from: number, bytes: number) => writeAll(fd, ZEROS.subarray(0, bytes), from);
+	const fillWithZeros = (from: number, bytes: number) => writeAll(fd, ZEROS, bytes, from);
 	/** Undefined where it cannot be, or not any more: then each record is a `write`. */
 	let mapped = maps ? createMappedFile(path, fillWithZeros) : undefined;
 
-	function store(bytes: Uint8Array): boolean {
+	function store(bytes: Buffer, count: number): boolean {
 		try {
-			mapped?.append(bytes);
+			mapped?.append(bytes, count);
 		} catch (error) {
 			if (error instanceof DiskFull) throw error;
 			mapped = undefined;
@@ -140,10 +143,10 @@ function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 	}
 
 	return {
-		append(bytes) {
+		append(bytes, count) {
 			// Each at its place, so that what follows overwrites a torn one.
-			if (!store(bytes)) writeAll(fd, bytes, length);
-			length += bytes.length;
+			if (!store(bytes, count)) writeAll(fd, bytes, count, length);
+			length += count;
 		},
 		sync: () => new Promise((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve()))),
 		close() {
@@ -154,11 +157,11 @@ function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 	};
 }
 
-/** All of `bytes` from there on or, with DiskFull or the system's error, nothing. */
-function writeAll(fd: number, bytes: Uint8Array, from: number): void {
+/** The first `count` of `bytes` from there on or, with DiskFull or the system's error, nothing. */
+function writeAll(fd: number, bytes: Uint8Array, count: number, from: number): void {
 	try {
-		const written = writeSync(fd, bytes, 0, bytes.length, from);
-		if (written !== bytes.length) throw new DiskFull(`only ${written} of ${bytes.length} bytes were written`);
+		const written = writeSync(fd, bytes, 0, count, from);
+		if (written !== count) throw new DiskFull(`only ${written} of ${count} bytes were written`);
 	} catch (error) {
 		ftruncateSync(fd, from);
 		throw isNoSpace(error) ? new DiskFull("no space left", { cause: error }) : error;

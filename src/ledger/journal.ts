@@ -100,7 +100,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 
 	function appendBytes(length: number): void {
 		assert(!closed, "the journal is open");
-		current.file.append(buffer.subarray(0, length));
+		current.file.append(buffer, length);
 		current.bytes += length;
 		current.dirty = true;
 	}

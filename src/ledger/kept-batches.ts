@@ -1,12 +1,14 @@
+import { SettledColumns } from "./settled-columns.ts";
+
 /**
  * Batches of settlements that Postgres acknowledged lately, to be sent again where another server took over from it. As
- * bytes outside of the heap, one piece a batch: the collector would walk past twenty thousand texts again and again.
+ * bytes outside of the heap, one piece a batch: the collector would walk past twenty thousand of them again and again.
  */
 export interface KeptBatches {
-	/** `json`: an array of `settlements` SettledEvents. Forgets those that are too old or too many. */
-	add(json: string, settlements: number, nowMs: number): void;
+	/** Forgets those that are too old or too many. */
+	add(batch: SettledColumns, nowMs: number): void;
 	/** Those that are kept when it is asked, oldest first, each as it was added. */
-	texts(): Generator<string>;
+	batches(): Generator<SettledColumns>;
 }
 
 interface KeptBatch {
@@ -19,28 +21,26 @@ interface KeptBatch {
 const KEPT_MS = 30_000;
 const SETTLEMENTS_MAX = 20_000;
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
-
 export function createKeptBatches(): KeptBatches {
-	const batches: KeptBatch[] = [];
+	const kept: KeptBatch[] = [];
 	let all = 0;
 
 	return {
-		add(json, settlements, nowMs) {
+		add(batch, nowMs) {
+			const settlements = batch.length;
 			if (settlements === 0) return;
-			batches.push({ bytes: encoder.encode(json), settlements, atMs: nowMs });
+			kept.push({ bytes: batch.bytes(), settlements, atMs: nowMs });
 			all += settlements;
 			let old = 0;
-			for (const batch of batches) {
-				if (all <= SETTLEMENTS_MAX && nowMs - batch.atMs <= KEPT_MS) break;
-				all -= batch.settlements;
+			for (const one of kept) {
+				if (all <= SETTLEMENTS_MAX && nowMs - one.atMs <= KEPT_MS) break;
+				all -= one.settlements;
 				old += 1;
 			}
-			if (old > 0) batches.splice(0, old);
+			if (old > 0) kept.splice(0, old);
 		},
-		*texts() {
-			for (const { bytes } of [...batches]) yield decoder.decode(bytes);
+		*batches() {
+			for (const { bytes } of [...kept]) yield SettledColumns.read(bytes);
 		},
 	};
 }

@@ -13,9 +13,10 @@ import { DiskFull } from "./journal-disk.ts";
 import type { JournalMode } from "./journal-mode.ts";
 import { crashedEvent } from "./journal-reader.ts";
 import type { Outcome, Progress } from "./outcome.ts";
-import { Settlement } from "./settlement.ts";
+import { settledEvent } from "./outcome.ts";
 import { take } from "./slice.ts";
 import type { Shortage, Slice, Slices, SliceTotals } from "./slices.ts";
+import { createUnacknowledged } from "./unacknowledged.ts";
 import type { Writer } from "./writer.ts";
 
 /** A hold that this ledger made. */
@@ -31,10 +32,10 @@ export type Drawing = Pick<AdmittedEvent, "account" | "key" | "budgets">;
 export interface Ledger {
 	readonly epoch: number;
 	/**
-	 * Reserves from all of its budgets or from none, in one synchronous step. Undefined if what is free here does not cover
-	 * it: then `draw` and try again. Throws a Fault if the journal or the queue is full.
+	 * Reserves `reserved` from all of its budgets or from none, in one synchronous step. Undefined if what is free here does
+	 * not cover it: then `draw` and try again. Throws a Fault if the journal or the queue is full.
 	 */
-	reserve(admitted: Omit<AdmittedEvent, "reserved">, amount: NanoUsd): Hold | undefined;
+	reserve(admitted: AdmittedEvent): Hold | undefined;
 	/** Gets what `reserve` lacked. Gives the first budget that cannot cover it, null if it is worth trying again. */
 	draw(request: Drawing, amount: NanoUsd): Promise<Shortage | null>;
 	/** Write-ahead: the journal bounds what is delivered from now on. */
@@ -89,6 +90,8 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	/** Settlements that a client waits for, in mode `remote`. */
 	const settling = new WeakMap<Hold, Promise<void>>();
 	const carryForward = createCarrying({ journal, log }, running);
+	const unacknowledged = createUnacknowledged({ slices, journal });
+	const { acknowledge } = unacknowledged;
 	let retired = false;
 	/** The journal is closed: what still runs is as a crash leaves it, and whoever replays the journal settles it. */
 	let closed = false;
@@ -100,20 +103,6 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		slice.unacknowledged = addUsd(slice.unacknowledged, charged);
 		slice.burntSinceTick += charged;
 		if (journalled) slices.leave(slice, subUsd(hold.reserved, charged), hold.lowering);
-	}
-
-	function acknowledge(settlement: Settlement, slice: Slice): void {
-		const { charged, reserved, lowering, journalled } = settlement;
-		slice.unacknowledged = subUsd(slice.unacknowledged, charged);
-		if (!journalled) slices.leave(slice, subUsd(reserved, charged), lowering);
-	}
-
-	function acknowledged(settlement: Settlement): void {
-		acknowledge(settlement, settlement.accountSlice);
-		acknowledge(settlement, settlement.keySlice);
-		for (const slice of settlement.furtherSlices) acknowledge(settlement, slice);
-		journal.acknowledge(settlement.segment);
-		settlement.posted?.resolve();
 	}
 
 	/** The bound was too low: takes the excess from what is free in all budgets. Gives the part that is not covered. */
@@ -132,12 +121,12 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	}
 
 	/** False if it could not be written: Postgres still gets it, only a crash before that falls back on the bound. */
-	function settleInJournal(id: string, json: string): boolean {
+	function settleInJournal(event: SettledEvent): boolean {
 		try {
-			journal.settle(json);
+			journal.settle(JSON.stringify(event));
 			return true;
 		} catch (error) {
-			log.error("a settlement could not be journalled", { request: id, error });
+			log.error("a settlement could not be journalled", { request: event.id, error });
 			return false;
 		}
 	}
@@ -178,7 +167,8 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	const ledger: Ledger = {
 		epoch: options.epoch,
 
-		reserve(admitted, amount) {
+		reserve(admitted) {
+			const amount = admitted.reserved;
 			if (retired) throw unavailable("this epoch of the instance has ended");
 			const account = slices.get(admitted.account);
 			const key = slices.get(admitted.key);
@@ -186,18 +176,14 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			const further = furtherSlices(admitted.budgets, amount);
 			if (!further) return undefined;
 			if (writer.isFull() || journal.isFull()) throw unavailable("the queue or the journal's disk is full");
-			const event: AdmittedEvent = { ...admitted, reserved: amount };
-			const segment = admitToJournal(journal, event);
+			const segment = admitToJournal(journal, admitted);
 			take(account, amount);
 			take(key, amount);
 			for (const slice of further) take(slice, amount);
 			carryForward();
 			const isAwaited = mode === "remote";
 			const lowering = slices.lowerings();
-			const hold = new RunningHold(
-				{ admitted, account, key, further, reserved: amount, lowering, segment, ledger },
-				isAwaited,
-			);
+			const hold = new RunningHold(ledger, admitted, account, key, further, lowering, segment, isAwaited);
 			running.add(hold);
 			writer.open(hold, isAwaited);
 			const nowMs = clock.monotonicMs();
@@ -225,23 +211,22 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		settle(hold, outcome) {
 			assert(hold.state === "held", "a hold is settled once");
 			if (closed) return leaveToReplay(hold);
-			const { costNanoUsd, ...rest } = outcome;
+			const { costNanoUsd } = outcome;
 			const off = costNanoUsd > hold.reserved ? extend(hold, costNanoUsd) : ZERO_USD;
 			const charged = subUsd(costNanoUsd, off);
-			const event: SettledEvent = { ...hold.admitted, reserved: hold.reserved, charged, off, ...rest };
-			const json = JSON.stringify(event);
+			const event = settledEvent(hold.admitted, outcome, hold.reserved, charged, off);
 			hold.state = charged > 0 ? "posted" : "voided";
-			const journalled = settleInJournal(event.id, json);
+			const journalled = settleInJournal(event);
 			release(hold, hold.account, charged, journalled);
 			release(hold, hold.key, charged, journalled);
 			for (const slice of hold.further) release(hold, slice, charged, journalled);
 			const posted = mode === "remote" ? Promise.withResolvers<void>() : undefined;
-			writer.settle(new Settlement({ hold, event, json, charged, journalled, posted }, acknowledged));
+			const nowMs = clock.monotonicMs();
+			writer.settle(event, acknowledge, unacknowledged.add(hold, charged, journalled, posted?.resolve), nowMs);
 			if (posted) {
 				settling.set(hold, posted.promise);
 				writer.hurry();
 			}
-			const nowMs = clock.monotonicMs();
 			slices.settled(hold.account, nowMs);
 			slices.settled(hold.key, nowMs);
 			for (const slice of hold.further) slices.settled(slice, nowMs);

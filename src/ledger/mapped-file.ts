@@ -2,8 +2,8 @@ import { assert } from "../base/assert.ts";
 
 /** Bytes of a file as they lie in memory: what is stored there is the file's, whatever becomes of the process. */
 export interface MappedFile {
-	/** All of `bytes`, at most a piece, or nothing: throws what making room throws, or the system's error. */
-	append(bytes: Uint8Array): void;
+	/** The first `length` of `bytes`, at most a piece, or nothing: throws what making room throws, or the system's error. */
+	append(bytes: Buffer, length: number): void;
 	/** Nothing is stored any more: the file may be cut behind its end. */
 	close(): void;
 }
@@ -38,20 +38,20 @@ export function createMappedFile(path: string, makeRoom: (from: number, bytes: n
 	}
 
 	return {
-		append(bytes) {
-			assert(isOpen && bytes.length <= PIECE_BYTES, "a record is stored in an open file and spans two pieces at most");
+		append(bytes, length) {
+			assert(isOpen && length <= PIECE_BYTES, "a record is stored in an open file and spans two pieces at most");
 			const room = PIECE_BYTES - used;
-			if (bytes.length <= room) {
-				piece.set(bytes, used);
-				used += bytes.length;
+			if (length <= room) {
+				bytes.copy(piece, used, 0, length);
+				used += length;
 				return;
 			}
 			const next = pieceFrom(from + PIECE_BYTES);
-			piece.set(bytes.subarray(0, room), used);
-			next.set(bytes.subarray(room));
+			bytes.copy(piece, used, 0, room);
+			bytes.copy(next, 0, room, length);
 			piece = next;
 			from += PIECE_BYTES;
-			used = bytes.length - room;
+			used = length - room;
 		},
 		close() {
 			isOpen = false;

@@ -1,6 +1,6 @@
 import type { Statements } from "../db/statements.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
-import { settledColumns } from "./settled-columns.ts";
+import { SettledColumns } from "./settled-columns.ts";
 import type { LedgerStore } from "./store.ts";
 import { LeaseExceeded, NotLive } from "./store.ts";
 
@@ -47,7 +47,7 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 			return new Set(rows.map(({ op }) => op));
 		},
 		async flush(settled, openJson) {
-			const s = settledColumns(settled);
+			const s = SettledColumns.of(settled).literals();
 			try {
 				const [row] = await statements<{ late: boolean; fresh: number; busy: string[] }>`
 					select late, fresh, busy from lease_settle(${instanceId}, ${epoch}, ${s.id}::text::uuid[], ${s.account}::text::text[],

@@ -1,54 +1,175 @@
 import type { SettledEvent } from "./event.ts";
 
-/**
- * Settlements as `lease_settle` takes them: an array literal of Postgres for each field. Reading a record of JSON costs
- * Postgres three times as much.
- */
-export type SettledColumns = Readonly<Record<keyof SettledEvent, string>>;
+/** Settlements in their order, in whatever form. */
+export type Settlements = Iterable<SettledEvent> & { readonly length: number };
 
-export function settledColumns(events: readonly SettledEvent[]): SettledColumns {
-	const column = (name: Exclude<keyof SettledEvent, "budgets">) => literalOf(events.map((event) => event[name]));
-	return {
-		id: column("id"),
-		account: column("account"),
-		key: column("key"),
-		model: column("model"),
-		card: column("card"),
-		endpoint: column("endpoint"),
-		streamed: column("streamed"),
-		reserved: column("reserved"),
-		batch: column("batch"),
-		at: column("at"),
-		charged: column("charged"),
-		off: column("off"),
-		basis: column("basis"),
-		ending: column("ending"),
-		status: column("status"),
-		prompt: column("prompt"),
-		cached: column("cached"),
-		completion: column("completion"),
-		reasoning: column("reasoning"),
-		units: column("units"),
-		replica: column("replica"),
-		first: column("first"),
-		ms: column("ms"),
-		budgets: events.some(({ budgets }) => budgets !== undefined) ? literalOf(events.map(budgetsOf)) : "{}",
-	};
+/** As `lease_settle` takes them: an array literal of Postgres for each field. Reading JSON costs Postgres three times as much. */
+export type SettledLiterals = Readonly<Record<keyof SettledEvent, string>>;
+
+type Columns = { readonly [Name in keyof SettledEvent]-?: SettledEvent[Name][] };
+
+const decoder = new TextDecoder();
+
+/**
+ * Settlements as an array for each field, the only thing that is kept of them on their way to Postgres: numbers, and texts
+ * that most of them share. So young collections find nothing to walk, and a batch is made into text a column at a time.
+ */
+export class SettledColumns {
+	readonly #columns: Columns;
+	/** JSON of each column, made when it is first asked for. */
+	readonly #texts = new Map<keyof SettledEvent, string>();
+
+	constructor(columns: Columns = emptyColumns()) {
+		this.#columns = columns;
+	}
+
+	static of(settlements: Settlements): SettledColumns {
+		if (settlements instanceof SettledColumns) return settlements;
+		const columns = new SettledColumns();
+		for (const event of settlements) columns.add(event);
+		return columns;
+	}
+
+	/** Of what `bytes` gave. */
+	static read(bytes: Uint8Array): SettledColumns {
+		const columns = JSON.parse(decoder.decode(bytes)) as Columns;
+		const orUndefined = <Value>(values: Value[]) => values.map((value) => value ?? undefined);
+		return new SettledColumns({
+			...columns,
+			budgets: orUndefined(columns.budgets),
+			batch: orUndefined(columns.batch),
+		});
+	}
+
+	get length(): number {
+		return this.#columns.id.length;
+	}
+
+	add(event: SettledEvent): void {
+		const columns = this.#columns;
+		// To empty one that is empty makes another.
+		if (this.#texts.size > 0) this.#texts.clear();
+		columns.id.push(event.id);
+		columns.account.push(event.account);
+		columns.key.push(event.key);
+		columns.model.push(event.model);
+		columns.card.push(event.card);
+		columns.endpoint.push(event.endpoint);
+		columns.streamed.push(event.streamed);
+		columns.reserved.push(event.reserved);
+		columns.batch.push(event.batch);
+		columns.at.push(event.at);
+		columns.charged.push(event.charged);
+		columns.off.push(event.off);
+		columns.basis.push(event.basis);
+		columns.ending.push(event.ending);
+		columns.status.push(event.status);
+		columns.prompt.push(event.prompt);
+		columns.cached.push(event.cached);
+		columns.completion.push(event.completion);
+		columns.reasoning.push(event.reasoning);
+		columns.units.push(event.units);
+		columns.replica.push(event.replica);
+		columns.first.push(event.first);
+		columns.ms.push(event.ms);
+		columns.budgets.push(event.budgets);
+	}
+
+	/** The settlement at this place. */
+	at(place: number): SettledEvent {
+		return Object.fromEntries(NAMES.map((name) => [name, this.#columns[name][place]])) as unknown as SettledEvent;
+	}
+
+	*[Symbol.iterator](): Generator<SettledEvent> {
+		for (let place = 0; place < this.length; place++) yield this.at(place);
+	}
+
+	where(chosen: (place: number) => boolean): SettledColumns {
+		const columns = new SettledColumns();
+		for (let place = 0; place < this.length; place++) if (chosen(place)) columns.add(this.at(place));
+		return columns;
+	}
+
+	literals(): SettledLiterals {
+		const { budgets } = this.#columns;
+		const literals: Partial<Record<keyof SettledEvent, string>> = {};
+		for (const name of NAMES) literals[name] = literalOf(this.#columns[name] as Value[], this.#json(name));
+		literals.budgets = budgets.some((one) => one !== undefined) ? arrayLiteral(budgets.map(budgetsOf)) : "{}";
+		return literals as SettledLiterals;
+	}
+
+	/** For `read`, outside of the heap. */
+	bytes(): Uint8Array {
+		let length = 1;
+		for (const name of NAMES) length += name.length + Buffer.byteLength(this.#json(name)) + 4;
+		const bytes = Buffer.allocUnsafeSlow(length);
+		let at = 0;
+		for (const name of NAMES) {
+			at += bytes.write(`${at === 0 ? "{" : ","}"${name}":`, at);
+			at += bytes.write(this.#json(name), at);
+		}
+		bytes.write("}", at);
+		return bytes;
+	}
+
+	clear(): void {
+		this.#texts.clear();
+		for (const name of NAMES) this.#columns[name].length = 0;
+	}
+
+	#json(name: keyof SettledEvent): string {
+		let text = this.#texts.get(name);
+		if (text === undefined) {
+			text = JSON.stringify(this.#columns[name]);
+			this.#texts.set(name, text);
+		}
+		return text;
+	}
 }
 
 type Value = Exclude<SettledEvent[keyof SettledEvent], readonly string[]>;
+
+const emptyColumns = (): Columns => ({
+	id: [],
+	account: [],
+	key: [],
+	model: [],
+	card: [],
+	endpoint: [],
+	streamed: [],
+	reserved: [],
+	batch: [],
+	at: [],
+	charged: [],
+	off: [],
+	basis: [],
+	ending: [],
+	status: [],
+	prompt: [],
+	cached: [],
+	completion: [],
+	reasoning: [],
+	units: [],
+	replica: [],
+	first: [],
+	ms: [],
+	budgets: [],
+});
+
+/** In the order of the function's arguments. */
+const NAMES = Object.keys(emptyColumns()) as (keyof SettledEvent)[];
 
 /**
  * An array of JSON is one of Postgres in other brackets as long as no text of it needs a backslash, and the runtime writes
  * it all at once. A field that a journal of a former version does not have is null.
  */
-function literalOf(values: readonly Value[]): string {
-	const json = JSON.stringify(values);
-	return json.includes("\\") ? `{${values.map(element).join(",")}}` : `{${json.slice(1, -1)}}`;
-}
+const literalOf = (values: readonly Value[], json: string): string =>
+	json.includes("\\") ? `{${values.map(element).join(",")}}` : `{${json.slice(1, -1)}}`;
+
+const arrayLiteral = (values: readonly Value[]): string => literalOf(values, JSON.stringify(values));
 
 /** Arrays of arrays are of one length in Postgres, so each is a literal of its own. */
-const budgetsOf = ({ budgets }: SettledEvent) => (budgets === undefined ? null : literalOf(budgets));
+const budgetsOf = (budgets: readonly string[] | undefined) => (budgets === undefined ? null : arrayLiteral(budgets));
 
 /** What a text must not hold as it is: it ends the element, or changes what is behind it. */
 const SPECIAL = /["\\]/g;

@@ -1,16 +1,12 @@
 import { DatabaseBusy } from "../db/statements.ts";
 import type { AdmittedEvent, SettledEvent } from "./event.ts";
+import type { Settlements } from "./settled-columns.ts";
 import type { LedgerStore } from "./store.ts";
 import { LeaseExceeded } from "./store.ts";
 
-/** What is to be brought to Postgres. */
-export interface Unsettled {
-	readonly event: SettledEvent;
-}
-
-export interface Settled<T> {
-	/** Somebody holds a row that they need: nothing was done about them. */
-	readonly held: ReadonlySet<T>;
+export interface Settled {
+	/** The places of those that need a row that somebody holds: nothing was done about them. */
+	readonly held: ReadonlySet<number>;
 	/** How many Postgres did not know, as far as it said so. */
 	readonly fresh: number;
 	/** How many went to an epoch that is over or unknown, of which it says nothing. */
@@ -19,7 +15,7 @@ export interface Settled<T> {
 	readonly forgotten: number;
 }
 
-const NONE: ReadonlySet<never> = new Set();
+export const NOBODY_HELD: ReadonlySet<number> = new Set();
 
 /**
  * Brings settlements to Postgres, and what runs (`openJson`, AdmittedEvents); may be repeated.
@@ -28,19 +24,16 @@ const NONE: ReadonlySet<never> = new Set();
  * behind the one before, or an older copy. It will not remember them, so a settlement that does not fit goes the way of
  * those whose epoch is over: charged to what is available, the rest written off. The others still go to their leases.
  */
-export async function settleBatch<T extends Unsettled>(
-	store: LedgerStore,
-	batch: readonly T[],
-	openJson: string,
-): Promise<Settled<T>> {
+export async function settleBatch(store: LedgerStore, batch: Settlements, openJson: string): Promise<Settled> {
 	try {
-		const { late, fresh, busy } = await store.flush(eventsOf(batch), openJson);
+		const { late, fresh, busy } = await store.flush(batch, openJson);
 		if (late) {
-			const waiting = new Set(await settleLate(store, eventsOf(batch)));
-			const held = waiting.size === 0 ? NONE : new Set(batch.filter(({ event }) => waiting.has(event)));
+			const events = [...batch];
+			const waiting = new Set(await settleLate(store, events));
+			const held = placesOf(events, (event) => waiting.has(event));
 			return { held, fresh: 0, late: batch.length - held.size, forgotten: 0 };
 		}
-		const held = busy.size === 0 ? NONE : new Set(batch.filter(({ event }) => isHeld(event, busy)));
+		const held = busy.size === 0 ? NOBODY_HELD : placesOf(batch, (event) => isHeld(event, busy));
 		return { held, fresh, late: 0, forgotten: 0 };
 	} catch (error) {
 		if (!(error instanceof LeaseExceeded)) throw error;
@@ -48,27 +41,23 @@ export async function settleBatch<T extends Unsettled>(
 	}
 }
 
-async function settleEach<T extends Unsettled>(
-	store: LedgerStore,
-	batch: readonly T[],
-	openJson: string,
-): Promise<Settled<T>> {
+async function settleEach(store: LedgerStore, batch: Settlements, openJson: string): Promise<Settled> {
 	if (openJson !== "[]") await store.flush([], openJson);
-	const held = new Set<T>();
+	const held = new Set<number>();
 	let fresh = 0;
 	let late = 0;
 	let forgotten = 0;
-	for (const one of batch) {
-		const fits = await store.flush([one.event], "[]").catch((error: unknown) => {
+	for (const [place, event] of [...batch].entries()) {
+		const fits = await store.flush([event], "[]").catch((error: unknown) => {
 			if (error instanceof LeaseExceeded) return undefined;
 			throw error;
 		});
 		if (fits && !fits.late) {
 			fresh += fits.fresh;
-			if (isHeld(one.event, fits.busy)) held.add(one);
+			if (isHeld(event, fits.busy)) held.add(place);
 			continue;
 		}
-		if ((await settleLate(store, [one.event])).length > 0) held.add(one);
+		if ((await settleLate(store, [event])).length > 0) held.add(place);
 		else if (fits) late += 1;
 		else forgotten += 1;
 	}
@@ -96,12 +85,10 @@ export async function settleLate(store: LedgerStore, batch: readonly SettledEven
 	return held;
 }
 
-const eventsOf = (batch: readonly Unsettled[]) => batch.map(({ event }) => event);
+function placesOf(batch: Settlements, chosen: (event: SettledEvent) => boolean): ReadonlySet<number> {
+	return new Set([...batch].flatMap((event, place) => (chosen(event) ? [place] : [])));
+}
 
 /** Whether it needs one of the rows that somebody holds. */
 export const isHeld = ({ id, account, key, budgets }: AdmittedEvent, busy: ReadonlySet<string>): boolean =>
 	busy.has(id) || busy.has(account) || busy.has(key) || (budgets?.some((budget) => busy.has(budget)) ?? false);
-
-/** Of an array of SettledEvents. */
-export const unsettledOf = (json: string): Unsettled[] =>
-	(JSON.parse(json) as SettledEvent[]).map((event) => ({ event }));

@@ -96,7 +96,7 @@ export function createSlices(
 		{
 			...deps,
 			giveBack: (slice) => giveBack(slice),
-			onServed: giveBackIfIdle,
+			onServed: (slice) => giveBackIfIdle(slice, clock.monotonicMs()),
 			onUnknown(budget) {
 				const slice = slices.get(budget);
 				if (slice) slice.mayHoldMore = true;
@@ -119,8 +119,8 @@ export function createSlices(
 		return slice;
 	}
 
-	function giveBackIfIdle(slice: Slice): void {
-		if (isContested(slice, clock.monotonicMs()) && slice.waiters.length === 0 && !slice.pumping) giveBack(slice);
+	function giveBackIfIdle(slice: Slice, nowMs: number): void {
+		if (isContested(slice, nowMs) && slice.waiters.length === 0 && !slice.pumping) giveBack(slice);
 	}
 
 	/** What is free and nobody was told of. `recall`: what goes back answers it. */
@@ -204,7 +204,7 @@ export function createSlices(
 	function takeBack({ slice, need, lowering }: Promised): void {
 		if (lowering < slice.lowering) return;
 		slice.promised = subUsd(slice.promised, need);
-		giveBackIfIdle(slice);
+		giveBackIfIdle(slice, clock.monotonicMs());
 	}
 
 	/** Null: it is among those that are `told`, and the caller takes it back. */
@@ -276,7 +276,7 @@ export function createSlices(
 		},
 		settled(slice, nowMs) {
 			slice.lastUsedMs = nowMs;
-			giveBackIfIdle(slice);
+			giveBackIfIdle(slice, nowMs);
 		},
 		lowerings: () => lowerings,
 		leave(slice, rest, lowering) {

@@ -1,5 +1,5 @@
 import type { NanoUsd } from "../money/nano-usd.ts";
-import type { SettledEvent } from "./event.ts";
+import type { Settlements } from "./settled-columns.ts";
 
 /** One wish for a slice. The same `op` asked twice is granted once. */
 export interface GrantRequest {
@@ -77,7 +77,7 @@ export interface LedgerStore {
 	 * `openJson`: an array of AdmittedEvent. Rejects with LeaseExceeded, for good, if the charges are more than the
 	 * leases hold.
 	 */
-	flush(settled: readonly SettledEvent[], openJson: string): Promise<Flushed>;
+	flush(settled: Settlements, openJson: string): Promise<Flushed>;
 	/** One SettledEvent as JSON, after `late`. */
 	settleLate(eventJson: string): Promise<void>;
 	/**

@@ -3,18 +3,14 @@ import { sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import { DatabaseTimeout } from "../db/statements.ts";
+import type { SettledEvent } from "./event.ts";
 import { createKeptBatches } from "./kept-batches.ts";
-import type { Settled, Unsettled } from "./settling.ts";
-import { settleBatch, unsettledOf } from "./settling.ts";
+import type { Acknowledge, SettledBatch } from "./settled-batch.ts";
+import { SettledColumns } from "./settled-columns.ts";
+import { createSettledQueue } from "./settled-queue.ts";
+import type { Settled } from "./settling.ts";
+import { NOBODY_HELD, settleBatch } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
-
-/** A settlement on its way to Postgres. */
-export interface QueuedSettlement extends Unsettled {
-	/** The event as it stands in the journal. */
-	readonly json: string;
-	/** Postgres has it, now and for good. */
-	acknowledge(): void;
-}
 
 /** A request that is still running: told to Postgres once it outlives a flush. */
 export interface OpenRequest {
@@ -43,7 +39,8 @@ export interface WriterOptions {
  * tried again by itself, so that only its own account waits.
  */
 export interface Writer {
-	settle(item: QueuedSettlement): void;
+	/** `acknowledge` is called with the ticket when Postgres has it. */
+	settle(event: SettledEvent, acknowledge: Acknowledge, ticket: number, nowMs: number): void;
 	/** `now`: with the next flush; else only if it outlives that. */
 	open(request: OpenRequest, now?: boolean): void;
 	/** It does not run any more: it is let go, unless somebody waits for its acknowledgement. */
@@ -72,20 +69,15 @@ const REFUSED_ALONE_MAX = 3;
 /** How often those are tried again that wait for a row. */
 const ASIDE_RETRY_MS = 250;
 
-interface Queued {
-	readonly item: QueuedSettlement;
-	readonly sinceMs: number;
-}
-
-const NONE: ReadonlySet<Queued> = new Set();
 const NOBODY: ReadonlySet<OpenRequest> = new Set();
+const NOTHING = new SettledColumns();
 
 export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log }, options: WriterOptions): Writer {
 	const { store, clock, log } = deps;
 	/** What is being sent stays at its head until Postgres has it. */
-	const settled: Queued[] = [];
+	const settled = createSettledQueue(options.batchMax);
 	/** Somebody holds a row that they need. */
-	let aside: Queued[] = [];
+	const aside = createSettledQueue(options.batchMax);
 	let asideDueMs = 0;
 	/** Acknowledged lately. */
 	const kept = createKeptBatches();
@@ -131,12 +123,12 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		if (running || stopped) return;
 		running = run().finally(() => {
 			running = undefined;
-			if (settled.length + aside.length + opened.size + outlived.size > 0) schedule();
+			if (settled.length() + aside.length() + opened.size + outlived.size > 0) schedule();
 		});
 	}
 
 	async function run(): Promise<void> {
-		while (!stopped && (hurried || settled.length >= options.flushAt)) {
+		while (!stopped && (hurried || settled.length() >= options.flushAt)) {
 			const withOpen = hurried;
 			hurried = false;
 			if ((await flush(withOpen)) && (await flushAside())) {
@@ -152,77 +144,78 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 
 	/** `withOpen`: the interval is over for those that run, too. */
 	async function flush(withOpen: boolean): Promise<boolean> {
-		const batch = settled.slice(0, batchMax);
+		const batch = settled.lend(batchMax);
+		// A smaller batch than usual left some behind.
+		const leavesSome = settled.hasMore();
 		const due = withOpen ? outlived : NOBODY;
 		if (withOpen) {
 			outlived = opened;
 			opened = new Set();
 		}
 		const open = [...due].filter((request) => request.isOpen());
-		let held: ReadonlySet<Queued>;
+		let held: ReadonlySet<number>;
 		try {
-			held = batch.length > 0 || open.length > 0 ? await send(batch, open) : NONE;
+			held = batch || open.length > 0 ? await send(batch, open) : NOBODY_HELD;
 		} catch (error) {
 			outlived = new Set([...due, ...outlived]);
-			noteFailed(batch, error);
+			settled.takeBack();
+			noteFailed(batch?.length ?? 0, error);
 			return false;
 		}
 		if (stopped) return false;
-		// A smaller batch than usual left some behind.
-		hurried ||= batch.length === batchMax && settled.length > batch.length;
+		hurried ||= leavesSome;
 		batchMax = Math.min(batchMax * 2, options.batchMax);
 		refusedAlone = 0;
-		settled.splice(0, batch.length);
-		if (held.size > 0) {
-			asideDueMs = clock.monotonicMs() + ASIDE_RETRY_MS;
-			aside.push(...held);
+		settled.remove();
+		if (batch) {
+			acknowledge(batch, held);
+			settled.reuse(batch);
 		}
-		acknowledge(batch, held);
 		for (const request of due) request.acknowledge?.();
 		return true;
 	}
 
 	async function flushAside(): Promise<boolean> {
-		if (aside.length === 0 || clock.monotonicMs() < asideDueMs) return true;
-		const batch = aside.slice(0, options.batchMax);
-		let held: ReadonlySet<Queued>;
+		if (aside.length() === 0 || clock.monotonicMs() < asideDueMs) return true;
+		const batch = aside.lend(options.batchMax) as SettledBatch;
+		let held: ReadonlySet<number>;
 		try {
 			held = await send(batch, []);
 		} catch (error) {
 			// Back among the others, where one that is in the way is found.
-			settled.push(...aside.splice(0, batch.length));
-			noteFailed([], error);
+			aside.remove();
+			settled.push(batch);
+			noteFailed(0, error);
 			return false;
 		}
 		if (stopped) return false;
+		aside.remove();
 		// Behind the others, whose rows may be free.
-		aside = [...aside.slice(batch.length), ...held];
-		asideDueMs = clock.monotonicMs() + ASIDE_RETRY_MS;
 		acknowledge(batch, held);
 		return true;
 	}
 
-	function acknowledge(batch: readonly Queued[], held: ReadonlySet<Queued>): void {
-		const carriedOut = held.size === 0 ? batch : batch.filter((queued) => !held.has(queued));
-		for (const { item } of carriedOut) item.acknowledge();
-		kept.add(jsonOf(carriedOut), carriedOut.length, clock.monotonicMs());
+	/** All but those that somebody holds a row of: they step aside. */
+	function acknowledge(batch: SettledBatch, held: ReadonlySet<number>): void {
+		if (held.size > 0) {
+			aside.append(batch.where((place) => held.has(place)));
+			asideDueMs = clock.monotonicMs() + ASIDE_RETRY_MS;
+		}
+		batch.acknowledge(held);
+		const carriedOut = held.size === 0 ? batch : batch.where((place) => !held.has(place));
+		kept.add(carriedOut.columns, clock.monotonicMs());
 	}
 
-	/** Gives those that wait for a row that somebody holds. */
-	async function send(batch: readonly Queued[], open: readonly OpenRequest[]): Promise<ReadonlySet<Queued>> {
+	/** Gives the places of those that wait for a row that somebody holds. */
+	async function send(batch: SettledBatch | undefined, open: readonly OpenRequest[]): Promise<ReadonlySet<number>> {
 		const openJson = `[${open.map((request) => request.json()).join(",")}]`;
-		const settledNow = await settleBatch(
-			store,
-			batch.map(({ item }) => item),
-			openJson,
-		);
+		const settledNow = await settleBatch(store, batch?.columns ?? NOTHING, openJson);
 		noteAnswer();
 		noteForgotten(settledNow);
-		const { held } = settledNow;
-		return held.size === 0 ? NONE : new Set(batch.filter(({ item }) => held.has(item)));
+		return settledNow.held;
 	}
 
-	function noteForgotten({ forgotten }: Settled<Unsettled>): void {
+	function noteForgotten({ forgotten }: Settled): void {
 		if (forgotten > 0)
 			log.error("settlements pass what the database says that it granted; they are settled as late", {
 				settlements: forgotten,
@@ -231,13 +224,13 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 
 	async function sendAgain(): Promise<number> {
 		let unknown = 0;
-		for (const json of kept.texts()) {
-			let batch = unsettledOf(json);
+		for (const columns of kept.batches()) {
+			let batch = columns;
 			while (batch.length > 0 && !stopped) {
 				try {
 					const settledNow = await settleBatch(store, batch, "[]");
 					unknown += settledNow.fresh + settledNow.late;
-					batch = batch.filter((one) => settledNow.held.has(one));
+					batch = batch.where((place) => settledNow.held.has(place));
 					if (batch.length > 0) await sleep(clock, ASIDE_RETRY_MS);
 				} catch (error) {
 					log.debug("settlements could not be sent again; trying again", { settlements: batch.length, error });
@@ -249,51 +242,53 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	}
 
 	/** An outage is said once, when it begins, and says nothing about the records; a refusal is about one of them. */
-	function noteFailed(batch: readonly Queued[], error: unknown): void {
+	function noteFailed(settlements: number, error: unknown): void {
 		const away = isDatabaseAway(error);
 		if (away) {
-			log.debug("a flush was not carried out; sending it again", { settlements: batch.length, error });
+			log.debug("a flush was not carried out; sending it again", { settlements, error });
 			noteAway(error);
 		} else {
 			noteAnswer();
-			log.warn("a flush was refused; sending it again", { settlements: batch.length, error });
+			log.warn("a flush was refused; sending it again", { settlements, error });
 		}
 		// What takes too long may be too much, or wait for a lock that others need not wait for.
-		if (!away || error instanceof DatabaseTimeout) giveWay(batch, away, error);
+		if (!away || error instanceof DatabaseTimeout) giveWay(settlements, away, error);
 	}
 
 	function noteAway(error: unknown): void {
 		if (awaySinceMs !== undefined) return;
 		awaySinceMs = clock.monotonicMs();
-		log.warn("Postgres is away; settlements wait for it", { settlements: settled.length, error });
+		log.warn("Postgres is away; settlements wait for it", { settlements: settled.length(), error });
 	}
 
 	function noteAnswer(): void {
 		if (awaySinceMs === undefined) return;
 		const awayMs = Math.round(clock.monotonicMs() - awaySinceMs);
 		awaySinceMs = undefined;
-		log.info("Postgres answers again; settlements go on", { settlements: settled.length, awayMs });
+		log.info("Postgres answers again; settlements go on", { settlements: settled.length(), awayMs });
 	}
 
 	/** Smaller batches, down to the record that is in the way, which then lets the others pass. */
-	function giveWay(batch: readonly Queued[], away: boolean, error: unknown): void {
-		batchMax = Math.max(1, Math.floor(batch.length / 2));
-		if (batch.length !== 1) return;
+	function giveWay(settlements: number, away: boolean, error: unknown): void {
+		batchMax = Math.max(1, Math.floor(settlements / 2));
+		if (settlements !== 1) return;
 		refusedAlone += 1;
-		const [head] = settled;
-		if (refusedAlone < REFUSED_ALONE_MAX || settled.length < 2 || head === undefined) return;
+		if (refusedAlone < REFUSED_ALONE_MAX || settled.length() < 2) return;
 		if (!away)
-			log.error("a settlement is refused again and again; others pass it", { settlement: head.item.json, error });
+			log.error("a settlement is refused again and again; others pass it", {
+				settlement: JSON.stringify(settled.lend(1)?.columns.at(0)),
+				error,
+			});
 		refusedAlone = 0;
-		settled.push(head);
-		settled.shift();
+		settled.takeBack();
+		settled.rotate();
 	}
 
 	return {
-		settle(item) {
-			settled.push({ item, sinceMs: clock.monotonicMs() });
+		settle(event, acknowledge, ticket, nowMs) {
+			settled.add(event, acknowledge, ticket, nowMs);
 			schedule();
-			if (settled.length >= options.flushAt) beginSoon();
+			if (settled.length() >= options.flushAt) beginSoon();
 		},
 		open(request, now = false) {
 			(now ? outlived : opened).add(request);
@@ -304,19 +299,18 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		},
 		hurry: start,
 		async drain() {
-			while (settled.length + aside.length > 0) {
+			while (settled.length() + aside.length() > 0) {
 				if (stopped) throw new Error("the writer was stopped before it was drained");
 				start();
 				await running;
-				if (settled.length === 0 && aside.length > 0) await sleep(clock, ASIDE_RETRY_MS);
+				if (settled.length() === 0 && aside.length() > 0) await sleep(clock, ASIDE_RETRY_MS);
 			}
 		},
-		isFull: () => settled.length + aside.length >= options.queueMax,
-		queued: () => settled.length + aside.length,
+		isFull: () => settled.length() + aside.length() >= options.queueMax,
+		queued: () => settled.length() + aside.length(),
 		oldestAgeMs() {
-			let sinceMs = clock.monotonicMs();
-			for (const queue of [settled, aside]) for (const queued of queue) sinceMs = Math.min(sinceMs, queued.sinceMs);
-			return clock.monotonicMs() - sinceMs;
+			const nowMs = clock.monotonicMs();
+			return nowMs - Math.min(settled.sinceMs(), aside.sinceMs(), nowMs);
 		},
 		sendAgain,
 		stop() {
@@ -325,5 +319,3 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		},
 	};
 }
-
-const jsonOf = (batch: readonly Queued[]) => `[${batch.map(({ item }) => item.json).join(",")}]`;

@@ -9,7 +9,8 @@ import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
 import type { KeyEntry } from "../../src/keys/key-entry.ts";
 import { createAccountEntry, createKeyEntry } from "../../src/keys/key-entry.ts";
 import { createProjectEntry, type ProjectEntry, type ProjectFields } from "../../src/keys/project-entry.ts";
-import type { Drawing, Hold, Ledger } from "../../src/ledger/ledger.ts";
+import type { AdmittedEvent } from "../../src/ledger/event.ts";
+import type { Hold, Ledger } from "../../src/ledger/ledger.ts";
 import type { Shortage } from "../../src/ledger/slices.ts";
 import { createKeyLimits } from "../../src/limits/key-limits.ts";
 import type { NanoUsd } from "../../src/money/nano-usd.ts";
@@ -43,11 +44,11 @@ function setUp(fields: Partial<KeyEntry> = {}, ofProject: Partial<ProjectFields>
 		whileDrawn: (): Shortage | null => null,
 	};
 	const ledger = {
-		reserve({ budgets }: Drawing, amount: NanoUsd): Hold | undefined {
-			if (state.free < amount) return undefined;
+		reserve({ budgets, reserved }: AdmittedEvent): Hold | undefined {
+			if (state.free < reserved) return undefined;
 			state.drawnOn.push(budgets);
-			state.free -= amount;
-			state.reserved.push(amount);
+			state.free -= reserved;
+			state.reserved.push(reserved);
 			return { ledger } as unknown as Hold;
 		},
 		draw: async () => state.whileDrawn(),

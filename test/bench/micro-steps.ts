@@ -135,7 +135,7 @@ async function ledgerSteps(folder: string): Promise<Step[]> {
 			run() {
 				const { charged, off, reserved, basis, ending, status, prompt, cached, completion, ...rest } = event();
 				const { reasoning, units, replica, first, ms, ...admitted } = rest;
-				const hold = ledger.reserve(admitted, reserved);
+				const hold = ledger.reserve({ ...admitted, reserved });
 				if (!hold) throw new Error("no credit");
 				const outcome = { basis, ending, status, prompt, cached, completion, reasoning, units, replica, first, ms };
 				return ledger.settle(hold, { ...outcome, costNanoUsd: nanoUsd(Math.min(charged, reserved)) });

@@ -36,8 +36,7 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 		for (let round = 0; round <= rounds; round++) {
 			const queue = Array.from({ length: rows }, (_, index) => {
 				const { accountId, keyIds } = customers[index % CUSTOMERS] as (typeof customers)[number];
-				const event = settledEvent(accountId, keyIds[0] as string, CHARGE, { at: Date.now() });
-				return { event, json: JSON.stringify(event) };
+				return settledEvent(accountId, keyIds[0] as string, CHARGE, { at: Date.now() });
 			});
 			const options = { flushIntervalMs: 100, flushAt: BATCH, batchMax: BATCH, queueMax: rows + 1 };
 			const writer = createWriter({ store, clock: systemClock, log: silentLog }, options);
@@ -46,9 +45,8 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 			const walBefore = await walBytes(database.sql);
 			const postgresCpu = cpuMicros(world.postgres.pids());
 			const startedMs = performance.now();
-			for (const { event, json } of queue) {
-				writer.settle({ event, json, acknowledge: () => void acknowledged++ });
-			}
+			const acknowledge = () => void acknowledged++;
+			for (const [ticket, event] of queue.entries()) writer.settle(event, acknowledge, ticket, startedMs);
 			await writer.drain();
 			const seconds = (performance.now() - startedMs) / 1000;
 			const used = process.cpuUsage(own);

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import { settledColumns } from "../../src/ledger/settled-columns.ts";
+import { SettledColumns } from "../../src/ledger/settled-columns.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
@@ -209,7 +209,7 @@ test("an earlier flush that is carried out late does not show as running what th
 	const store = storeOf("w");
 	await store.grant([wish("w", 100), wish("w-key", 100)]);
 	const event = settledEvent("w", "w-key", 20);
-	const none = Object.keys(settledColumns([])).map(() => "'{}'");
+	const none = Object.keys(new SettledColumns().literals()).map(() => "'{}'");
 	const { waited } = await beside(`select lease_settle('w', 1, ${none.join()}, '${JSON.stringify([event])}')`, () =>
 		store.flush([event], "[]"),
 	);
@@ -265,7 +265,7 @@ test("a flush looks up the leases and requests that it names, however many its i
 	const events = Array.from({ length: OTHERS }, () => settledEvent("many", "many-key", 1));
 	await store.flush([], JSON.stringify(events));
 	const running = await db.sql`select 1 from reservation where instance_id = 'many'`;
-	const columns = settledColumns(events.slice(0, 2));
+	const columns = SettledColumns.of(events.slice(0, 2)).literals();
 	const literals = Object.values(columns).map((literal) => `'${literal}'`);
 	const read = await db.sql.begin(async (sql) => {
 		await sql.unsafe(`select lease_settle('many', 1, ${literals.join()}, '[]')`);

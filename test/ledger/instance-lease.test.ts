@@ -95,7 +95,7 @@ async function reserveHere(instanceLease: InstanceLease, amount: number) {
 	for (;;) {
 		const ledger = instanceLease.ledger();
 		if (!ledger) throw new Error("the gate is closed");
-		const hold = ledger.reserve(admitted("acc", "key"), usd(amount));
+		const hold = ledger.reserve({ ...admitted("acc", "key"), reserved: usd(amount) });
 		if (hold) return hold;
 		expect(await ledger.draw({ account: "acc", key: "key" }, usd(amount))).toBe(null);
 	}
@@ -300,7 +300,7 @@ test("a fenced instance settles what still runs and goes on in a new epoch", asy
 	await db.sql`select instance_stand('fenced', 1, null, array['live'], 'dead', null, null)`;
 	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the next epoch");
 	expect(resets.length).toBe(2);
-	expect(() => hold.ledger.reserve(admitted("acc", "key"), usd(1))).toThrow();
+	expect(() => hold.ledger.reserve({ ...admitted("acc", "key"), reserved: usd(1) })).toThrow();
 	hold.ledger.settle(hold, outcome(123));
 	await waitFor(
 		async () => (await db.sql`select 1 from instance_now where epoch = 1 and state = 'left'`).length === 1,

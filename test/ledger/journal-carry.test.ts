@@ -23,10 +23,10 @@ test("a request that runs on and on keeps no more than a few segments, and a cra
 	// A segment for each request.
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
 	const { ledger, writer } = await ledgerOver(journal, { account: ACCOUNT, key: KEY });
-	const long = ledger.reserve(admitted(ACCOUNT, KEY), usd(1_000)) as Hold;
+	const long = ledger.reserve({ ...admitted(ACCOUNT, KEY), reserved: usd(1_000) }) as Hold;
 	ledger.progress(long, { delivered: usd(10), bound: usd(20), prompt: 1, completion: 2 });
 	for (let sent = 0; sent < REQUESTS; sent++) {
-		const hold = ledger.reserve(admitted(ACCOUNT, KEY), usd(5)) as Hold;
+		const hold = ledger.reserve({ ...admitted(ACCOUNT, KEY), reserved: usd(5) }) as Hold;
 		ledger.settle(hold, outcome(3));
 		await writer.drain();
 		expect(disk.list().length).toBeLessThanOrEqual(SEGMENTS_MAX);

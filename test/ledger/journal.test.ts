@@ -161,10 +161,10 @@ function scriptedDisk() {
 		create(name): JournalFile {
 			files.set(name, 0);
 			return {
-				append(bytes) {
-					if (bytes.length > state.room) throw new DiskFull("full");
-					state.room -= bytes.length;
-					files.set(name, (files.get(name) ?? 0) + bytes.length);
+				append(_bytes, length) {
+					if (length > state.room) throw new DiskFull("full");
+					state.room -= length;
+					files.set(name, (files.get(name) ?? 0) + length);
 				},
 				sync: () =>
 					new Promise((resolve, reject) => syncs.push({ name, bytes: files.get(name) ?? 0, resolve, reject })),

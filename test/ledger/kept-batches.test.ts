@@ -1,35 +1,58 @@
 import { expect, test } from "bun:test";
 import { createKeptBatches } from "../../src/ledger/kept-batches.ts";
+import { SettledColumns } from "../../src/ledger/settled-columns.ts";
+import { settledEvent, usd } from "./fixture.ts";
+
+/** A batch of so many settlements that are all called so. */
+const batch = (id: string, settlements = 1) =>
+	SettledColumns.of(Array.from({ length: settlements }, () => settledEvent("a", "k", 1, { id })));
+
+const idsOf = (batches: Iterable<SettledColumns>) => [...batches].map((one) => one.at(0).id);
 
 test("what was added comes out as it was, oldest first, whatever letters it has", () => {
 	const kept = createKeptBatches();
-	kept.add('[{"id":"a","model":"größe \\ud83d\\ude00"}]', 1, 0);
-	kept.add('[{"id":"b"},{"id":"c"}]', 2, 100);
-	kept.add("[]", 0, 200);
-	expect([...kept.texts()]).toEqual(['[{"id":"a","model":"größe \\ud83d\\ude00"}]', '[{"id":"b"},{"id":"c"}]']);
+	const first = settledEvent("a", "k", 1, { model: "größe \\ \ud83d\ude00", first: null, replica: null });
+	const second = settledEvent("b", "l", 2, { budgets: ["p", 'q"'], batch: "batch_1", streamed: false });
+	const third = settledEvent("a", "l", Number.MAX_SAFE_INTEGER, { off: usd(7), first: 0.125, ms: 1e-7 });
+	kept.add(SettledColumns.of([first]), 0);
+	kept.add(SettledColumns.of([second, third]), 100);
+	kept.add(new SettledColumns(), 200);
+	expect([...kept.batches()].map((one) => [...one])).toEqual([[first], [second, third]]);
+});
+
+test("a batch that grows, or is emptied and filled again, is kept as it was", () => {
+	const kept = createKeptBatches();
+	const columns = batch("a", 3);
+	kept.add(columns, 0);
+	columns.add(settledEvent("a", "k", 1, { id: "b" }));
+	kept.add(columns, 0);
+	columns.clear();
+	columns.add(settledEvent("a", "k", 1, { id: "c" }));
+	kept.add(columns, 0);
+	expect([...kept.batches()].map((one) => [...one].map(({ id }) => id).join(""))).toEqual(["aaa", "aaab", "c"]);
 });
 
 test("what is older than half a minute is forgotten, and nothing before it", () => {
 	const kept = createKeptBatches();
-	for (const second of [0, 10, 20, 30]) kept.add(`[${second}]`, 1, second * 1_000);
-	expect([...kept.texts()]).toEqual(["[0]", "[10]", "[20]", "[30]"]);
-	kept.add("[31]", 1, 30_001);
-	expect([...kept.texts()]).toEqual(["[10]", "[20]", "[30]", "[31]"]);
+	for (const second of [0, 10, 20, 30]) kept.add(batch(`${second}`), second * 1_000);
+	expect(idsOf(kept.batches())).toEqual(["0", "10", "20", "30"]);
+	kept.add(batch("31"), 30_001);
+	expect(idsOf(kept.batches())).toEqual(["10", "20", "30", "31"]);
 });
 
 test("twenty thousand settlements are kept and no more, however they were batched", () => {
 	const kept = createKeptBatches();
-	for (let batch = 0; batch < 40; batch++) kept.add(`[${batch}]`, 1_000, 0);
-	expect([...kept.texts()]).toEqual(Array.from({ length: 20 }, (_, index) => `[${index + 20}]`));
-	kept.add("[40]", 1, 0);
-	expect([...kept.texts()].length).toBe(20);
+	for (let number = 0; number < 40; number++) kept.add(batch(`${number}`, 1_000), 0);
+	expect(idsOf(kept.batches())).toEqual(Array.from({ length: 20 }, (_, index) => `${index + 20}`));
+	kept.add(batch("40"), 0);
+	expect([...kept.batches()].length).toBe(20);
 });
 
 test("what is added while it is read does not come out", () => {
 	const kept = createKeptBatches();
-	kept.add("[1]", 1, 0);
-	const texts = kept.texts();
-	expect(texts.next().value).toBe("[1]");
-	kept.add("[2]", 1, 0);
-	expect(texts.next().done).toBe(true);
+	kept.add(batch("1"), 0);
+	const batches = kept.batches();
+	expect(batches.next().value?.at(0).id).toBe("1");
+	kept.add(batch("2"), 0);
+	expect(batches.next().done).toBe(true);
 });

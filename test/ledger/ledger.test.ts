@@ -89,7 +89,7 @@ async function build(mode: JournalMode, free = 1_000) {
 	return { clock, ledger, written, returned, syncs, state, sum, slices };
 }
 
-const request = () => admitted("a", "k");
+const request = (reserved: number) => ({ ...admitted("a", "k"), reserved: usd(reserved) });
 
 test("credit of an account is not claimed for a request that its key's cap refuses", async () => {
 	const { ledger, slices, state } = await build("process");
@@ -102,14 +102,14 @@ test("a reservation takes from both budgets or from neither, and is journalled f
 	const { ledger, sum, slices, written, state } = await build("process");
 	const key = slices.get("k");
 	if (key) key.free = usd(99);
-	expect(ledger.reserve(request(), usd(100))).toBe(undefined);
+	expect(ledger.reserve(request(100))).toBe(undefined);
 	expect(sum("a")).toMatchObject({ free: usd(1_000), held: usd(0) });
 	expect(written).toEqual([]);
 	state.full = true;
-	expect(() => ledger.reserve(request(), usd(50))).toThrow("cannot record usage");
+	expect(() => ledger.reserve(request(50))).toThrow("cannot record usage");
 	expect(sum("a")).toMatchObject({ free: usd(1_000), held: usd(0) });
 	state.full = false;
-	ledger.reserve(request(), usd(50));
+	ledger.reserve(request(50));
 	expect(sum("a")).toMatchObject({ free: usd(950), held: usd(50) });
 	expect(sum("k")).toMatchObject({ free: usd(49), held: usd(50) });
 	expect(written.length).toBe(1);
@@ -117,7 +117,7 @@ test("a reservation takes from both budgets or from neither, and is journalled f
 
 test("a settlement frees the rest at once and counts as unacknowledged until Postgres has it", async () => {
 	const { ledger, sum, clock } = await build("process");
-	const hold = ledger.reserve(request(), usd(100));
+	const hold = ledger.reserve(request(100));
 	if (!hold) throw new Error("refused");
 	ledger.settle(hold, outcome(30));
 	expect(sum("a")).toEqual({ free: usd(970), held: usd(0), unacknowledged: usd(30) });
@@ -127,9 +127,30 @@ test("a settlement frees the rest at once and counts as unacknowledged until Pos
 	expect(sum("a")).toEqual({ free: usd(970), held: usd(0), unacknowledged: usd(0) });
 });
 
+test("of many settlements that Postgres does not have each is known by what it was charged", async () => {
+	const { ledger, sum, clock } = await build("process");
+	const settle = (cost: number) => {
+		const hold = ledger.reserve(request(100));
+		if (!hold) throw new Error("refused");
+		ledger.settle(hold, outcome(cost));
+	};
+	// Three fill the queue; the next round takes their places.
+	for (const costs of [
+		[10, 0, 30],
+		[40, 5, 6],
+	]) {
+		for (const cost of costs) settle(cost);
+		expect(sum("a").unacknowledged).toBe(usd(costs.reduce((all, cost) => all + cost)));
+		clock.advance(100);
+		await turn();
+		expect([sum("a").unacknowledged, sum("k").unacknowledged]).toEqual([usd(0), usd(0)]);
+	}
+	expect(sum("k")).toEqual({ free: usd(909), held: usd(0), unacknowledged: usd(0) });
+});
+
 test("a cost beyond the bound is taken from what is free in both budgets, the rest is the operator's", async () => {
 	const { ledger, sum, slices } = await build("process");
-	const hold = ledger.reserve(request(), usd(100));
+	const hold = ledger.reserve(request(100));
 	if (!hold) throw new Error("refused");
 	const key = slices.get("k");
 	if (key) key.free = usd(20);
@@ -146,19 +167,19 @@ test.each([
 	["k", "not journalled"],
 ])("what a request leaves of %s, whose limit was lowered meanwhile, is nobody's here: %s", async (lowered, how) => {
 	const { ledger, sum, state, clock, returned } = await build("process");
-	const ofProject = { ...request(), budgets: ["p"] };
-	expect(await ledger.draw(ofProject, usd(1_000))).toBe(null);
+	const ofProject = (reserved: number) => ({ ...request(reserved), budgets: ["p"] });
+	expect(await ledger.draw(ofProject(0), usd(1_000))).toBe(null);
 	clock.advance(0);
-	const held = ledger.reserve(ofProject, usd(100));
+	const held = ledger.reserve(ofProject(100));
 	if (!held) throw new Error("refused");
 	ledger.limitChanged(lowered, true);
 	expect(sum(lowered)).toMatchObject({ free: usd(0), held: usd(100) });
 	// Longer than anything is given back because somebody else asks for it.
 	clock.advance(60_000);
-	expect(await ledger.draw(ofProject, usd(10))).toBe(null);
+	expect(await ledger.draw(ofProject(0), usd(10))).toBe(null);
 	clock.advance(0);
 	const fresh = sum(lowered).free;
-	const other = ledger.reserve(ofProject, usd(10));
+	const other = ledger.reserve(ofProject(10));
 	if (!other) throw new Error("refused");
 	state.settleFails = how === "not journalled";
 	ledger.settle(held, outcome(30));
@@ -177,7 +198,7 @@ test.each([
 
 test("the journal's bound only grows, and each growth is written before it counts", async () => {
 	const { ledger, written } = await build("process");
-	const hold = ledger.reserve(request(), usd(100));
+	const hold = ledger.reserve(request(100));
 	if (!hold) throw new Error("refused");
 	for (const [delivered, bound] of [
 		[0, 10],
@@ -193,12 +214,12 @@ test("the journal's bound only grows, and each growth is written before it count
 
 test("mode process waits for nothing; host for the disk, at the start and at the end; remote for Postgres", async () => {
 	const process_ = await build("process");
-	const free = process_.ledger.reserve(request(), usd(10));
+	const free = process_.ledger.reserve(request(10));
 	if (!free) throw new Error("refused");
 	expect(process_.ledger.durable(free)).toBe(undefined);
 
 	const host = await build("host");
-	const hold = host.ledger.reserve(request(), usd(10));
+	const hold = host.ledger.reserve(request(10));
 	if (!hold) throw new Error("refused");
 	let known = 0;
 	void host.ledger.durable(hold)?.then(() => known++);
@@ -213,7 +234,7 @@ test("mode process waits for nothing; host for the disk, at the start and at the
 
 	const remote = await build("remote");
 	remote.state.away = true;
-	const far = remote.ledger.reserve(request(), usd(10));
+	const far = remote.ledger.reserve(request(10));
 	if (!far) throw new Error("refused");
 	let steps = 0;
 	void remote.ledger.durable(far)?.then(() => steps++);
@@ -237,17 +258,17 @@ test("a full queue refuses new requests with 503 and settles those that run", as
 	state.away = true;
 	for (let n = 0; n < 4; n++) {
 		if (n === 3) {
-			expect(() => ledger.reserve(request(), usd(1))).toThrow(expect.objectContaining({ code: "service_unavailable" }));
+			expect(() => ledger.reserve(request(1))).toThrow(expect.objectContaining({ code: "service_unavailable" }));
 			break;
 		}
-		const hold = ledger.reserve(request(), usd(1));
+		const hold = ledger.reserve(request(1));
 		if (hold) ledger.settle(hold, outcome(1));
 	}
 });
 
 test("a settlement that cannot be journalled still goes to Postgres, and frees the rest only then", async () => {
 	const { ledger, state, sum, clock } = await build("process");
-	const hold = ledger.reserve(request(), usd(10));
+	const hold = ledger.reserve(request(10));
 	if (!hold) throw new Error("refused");
 	state.settleFails = true;
 	ledger.settle(hold, outcome(4));
@@ -259,10 +280,10 @@ test("a settlement that cannot be journalled still goes to Postgres, and frees t
 
 test("a retired ledger reserves nothing, waits for what runs, and closes its leases only behind the last settlement", async () => {
 	const { ledger, written, clock, state } = await build("process");
-	const hold = ledger.reserve(request(), usd(10));
+	const hold = ledger.reserve(request(10));
 	if (!hold) throw new Error("refused");
 	const retired = ledger.retire(10_000);
-	expect(() => ledger.reserve(request(), usd(1))).toThrow(expect.objectContaining({ code: "service_unavailable" }));
+	expect(() => ledger.reserve(request(1))).toThrow(expect.objectContaining({ code: "service_unavailable" }));
 	state.away = true;
 	ledger.settle(hold, outcome(4));
 	for (let round = 0; round < 5; round++) {
@@ -281,7 +302,7 @@ test("a retired ledger reserves nothing, waits for what runs, and closes its lea
 
 test("a ledger that runs out of time keeps its journal and closes no lease, now or later", async () => {
 	const { ledger, written, clock, state } = await build("process");
-	const hold = ledger.reserve(request(), usd(10));
+	const hold = ledger.reserve(request(10));
 	if (!hold) throw new Error("refused");
 	state.away = true;
 	ledger.settle(hold, outcome(4));
@@ -302,7 +323,7 @@ test("a ledger that runs out of time keeps its journal and closes no lease, now 
 
 test("who waits for credit when the drain time ends settles with what is here, and that stands in the journal", async () => {
 	const { ledger, written, clock, state } = await build("process", 10);
-	const hold = ledger.reserve(request(), usd(10));
+	const hold = ledger.reserve(request(10));
 	if (!hold) throw new Error("refused");
 	state.grantsHang = true;
 	const settle = () => ledger.settle(hold, outcome(15));
@@ -320,7 +341,7 @@ test("who waits for credit when the drain time ends settles with what is here, a
 test("what outlives its journal is settled once, as its replay will say, and nothing more of it goes out", async () => {
 	for (const mode of ["process", "host", "remote"] as const) {
 		const { ledger, written, clock, sum } = await build(mode);
-		const hold = ledger.reserve(request(), usd(10));
+		const hold = ledger.reserve(request(10));
 		if (!hold) throw new Error("refused");
 		ledger.progress(hold, { delivered: usd(2), bound: usd(6), prompt: 1, completion: 1 });
 		const retired = ledger.retire(1_000);

@@ -16,10 +16,10 @@ async function filledUp(way: "mapped" | "written"): Promise<Uint8Array> {
 		const { openJournalDisk } = await import(${JSON.stringify(join(import.meta.dir, "../../src/ledger/journal-disk.ts"))});
 		const disk = openJournalDisk(${JSON.stringify(path)}, { create: true, maps: ${way === "mapped"} });
 		const file = disk.create("00000001.log");
-		const block = new Uint8Array(63 * 1024).fill(1);
+		const block = Buffer.alloc(63 * 1024, 1);
 		let whole = 0;
-		try { for (;;) { file.append(block); whole += 1; } } catch (error) { console.log(whole, error.name); }
-		file.append(new Uint8Array([7]));`;
+		try { for (;;) { file.append(block, block.length); whole += 1; } } catch (error) { console.log(whole, error.name); }
+		file.append(Buffer.from([7]), 1);`;
 	// The limit lies within a block, as on a disk that is full; the reserve is below it.
 	const limit = 'trap \'\' XFSZ; ulimit -f 9800; exec "$0" -e "$1"';
 	const child = Bun.spawn(["bash", "-c", limit, process.execPath, code], { stdout: "pipe", stderr: "inherit" });
@@ -47,8 +47,8 @@ test("a file that can be mapped no further is written on from there", () => {
 	const file = openJournalDisk(path, { create: true }).create("00000001.log");
 	linkSync(join(path, "00000001.log"), join(path, "kept"));
 	unlinkSync(join(path, "00000001.log"));
-	const blocks = Array.from({ length: 10 }, (_, number) => new Uint8Array(63 * 1024).fill(number + 1));
-	for (const block of blocks) file.append(block);
+	const blocks = Array.from({ length: 10 }, (_, number) => Buffer.alloc(63 * 1024, number + 1));
+	for (const block of blocks) file.append(block, block.length);
 	file.close();
 	expect(readFileSync(join(path, "kept")).equals(Buffer.concat(blocks))).toBe(true);
 });

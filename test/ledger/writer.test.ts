@@ -24,7 +24,7 @@ function build({ batchMax = 10, flushAt = 10, queueMax = 100 } = {}) {
 		grant: async () => [],
 		giveBack: async () => new Set(),
 		async flush(events, openJson) {
-			const settled = events.map(({ id }) => id);
+			const settled = [...events].map(({ id }) => id);
 			flushes.push({ settled, open: JSON.parse(openJson) as string[] });
 			const answer = await state.flush(settled);
 			return { late: answer === "late", fresh: state.fresh, busy: new Set(state.busy) };
@@ -42,9 +42,11 @@ function build({ batchMax = 10, flushAt = 10, queueMax = 100 } = {}) {
 	const log = createLog({ level: "info", write: (line) => void logged.push(JSON.parse(line)) });
 	const writer = createWriter({ store, clock, log }, { flushIntervalMs: 100, flushAt, batchMax, queueMax });
 	const acknowledged: string[] = [];
+	const ids: string[] = [];
+	const acknowledge = (ticket: number) => void acknowledged.push(ids[ticket] as string);
 	const settle = (id: string, account = `account ${id}`) => {
-		const event = settledEvent(account, `key ${id}`, 1, { id });
-		writer.settle({ event, json: JSON.stringify(event), acknowledge: () => acknowledged.push(id) });
+		ids.push(id);
+		writer.settle(settledEvent(account, `key ${id}`, 1, { id }), acknowledge, ids.length - 1, clock.monotonicMs());
 	};
 	const pass = async (ms: number) => {
 		await turn();
@@ -84,6 +86,36 @@ test("as many as make a step of the event loop long go out without waiting; what
 		{ settled: ["g", "h", "i"], open: [] },
 		{ settled: [], open: ["long"] },
 	]);
+});
+
+test("what is settled while a batch is on its way goes with the next one, and is acknowledged with that alone", async () => {
+	const { settle, pass, flushes, acknowledged, state, writer } = build();
+	const answers: ((answer: "ok" | Error) => void)[] = [];
+	state.flush = () =>
+		new Promise((resolve, reject) => {
+			answers.push((answer) => (answer === "ok" ? resolve(answer) : reject(answer)));
+		});
+	settle("a");
+	await pass(100);
+	settle("b");
+	answers.shift()?.("ok");
+	await pass(0);
+	expect([acknowledged, writer.queued()]).toEqual([["a"], 1]);
+	await pass(100);
+	answers.shift()?.(new Error("refused"));
+	await pass(0);
+	settle("c");
+	await pass(1_000);
+	settle("d");
+	for (let round = 0; round < 6; round++) {
+		const sent = flushes.flatMap(({ settled }) => settled);
+		expect(sent).toEqual(expect.arrayContaining(acknowledged));
+		answers.shift()?.("ok");
+		await pass(1_000);
+	}
+	expect(acknowledged).toEqual(["a", "b", "c", "d"]);
+	expect(flushes.slice(0, 3).map(({ settled }) => settled.join(""))).toEqual(["a", "b", "b"]);
+	expect([writer.queued(), writer.oldestAgeMs()]).toEqual([0, 0]);
 });
 
 test("a refused flush is sent again with the same ids until it is carried out", async () => {

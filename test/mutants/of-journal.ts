@@ -80,8 +80,8 @@ export const journalMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "what is written behind a mapped part begins elsewhere",
-				before: "if (!store(bytes)) writeAll(fd, bytes, length);",
-				after: "if (!store(bytes)) writeAll(fd, bytes, length + 1);",
+				before: "if (!store(bytes, count)) writeAll(fd, bytes, count, length);",
+				after: "if (!store(bytes, count)) writeAll(fd, bytes, count, length + 1);",
 			},
 			{
 				breaks: "a closed file ends in zeros",
@@ -96,13 +96,13 @@ export const journalMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "a record that spans two pieces loses its end",
-				before: "next.set(bytes.subarray(room));",
+				before: "bytes.copy(next, 0, room, length);",
 				after: "",
 			},
 			{
 				breaks: "a record that spans two pieces is stored in part before there is room for the rest",
-				before: "const next = pieceFrom(from + PIECE_BYTES);\n\t\t\tpiece.set(bytes.subarray(0, room), used);",
-				after: "piece.set(bytes.subarray(0, room), used);\n\t\t\tconst next = pieceFrom(from + PIECE_BYTES);",
+				before: "const next = pieceFrom(from + PIECE_BYTES);\n\t\t\tbytes.copy(piece, used, 0, room);",
+				after: "bytes.copy(piece, used, 0, room);\n\t\t\tconst next = pieceFrom(from + PIECE_BYTES);",
 			},
 			{
 				breaks: "what is stored is the process's own",

@@ -27,12 +27,6 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 				after: "slices.leave(slice, subUsd(hold.reserved, charged), hold.lowering);",
 			},
 			{
-				breaks: "the rest of a settlement that stands in no journal outlives a lowered limit",
-				before: "if (!journalled) slices.leave(slice, subUsd(reserved, charged), lowering);",
-				after: "if (!journalled) slices.leave(slice, subUsd(reserved, charged), slices.lowerings());",
-				killers: ["ledger/ledger"],
-			},
-			{
 				breaks: "an excess is taken from the account's slice without looking at the key's",
 				before: "minUsd(excess, freeOf(hold))",
 				after: "minUsd(excess, hold.account.free)",
@@ -49,7 +43,7 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a settlement is not journalled",
-				before: "journal.settle(json);\n",
+				before: "journal.settle(JSON.stringify(event));\n",
 				after: "",
 			},
 			{
@@ -103,14 +97,68 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 				after: "return settling.get(hold);",
 			},
 			{
-				breaks: "a settled request keeps its segment of the journal for ever",
-				before: "journal.acknowledge(settlement.segment);",
-				after: "",
-			},
-			{
 				breaks: "a request claims its account's credit before its key's cap was asked",
 				before: "slices.draw([budgets === undefined ? key : [key, ...budgets], account], amount)",
 				after: "slices.draw([account, budgets === undefined ? key : [key, ...budgets]], amount)",
+			},
+		],
+	},
+	{
+		file: "ledger/unacknowledged.ts",
+		killers: ["ledger/ledger", "ledger/journal-carry", 60],
+		mutants: [
+			{
+				breaks: "the rest of a settlement that stands in no journal outlives a lowered limit",
+				before: "lowerings[ticket] = hold.lowering;",
+				after: "lowerings[ticket] = Number.POSITIVE_INFINITY;",
+				killers: ["ledger/ledger"],
+			},
+			{
+				breaks: "a settled request keeps its segment of the journal for ever",
+				before: "journal.acknowledge(segments[ticket] as number);",
+				after: "",
+			},
+			{
+				breaks: "a ticket is another one's while its settlement still waits",
+				before: "unused.pop() ?? charges.length;",
+				after: "0;",
+			},
+			{
+				breaks: "the rest of a settlement that stands in the journal comes back twice",
+				before: "journalled ? undefined : subUsd(hold.reserved, charged);",
+				after: "subUsd(hold.reserved, charged);",
+			},
+		],
+	},
+	{
+		file: "ledger/settled-queue.ts",
+		killers: ["ledger/writer", "ledger/ledger", 60],
+		mutants: [
+			{
+				breaks: "a settlement joins a batch that is on its way, and is acknowledged with it",
+				before: "if (present && present !== lent && ",
+				after: "if (present && ",
+			},
+			{
+				breaks: "what is behind a smaller batch is forgotten",
+				before: "batches.splice(0, 1, lent, rest);",
+				after: "batches.splice(0, 1, lent);",
+			},
+			{
+				breaks: "what was acknowledged is sent again with those that come behind it",
+				before: "batch.clear();",
+				after: "",
+			},
+		],
+	},
+	{
+		file: "ledger/settled-columns.ts",
+		killers: ["ledger/kept-batches", "ledger/functions"],
+		mutants: [
+			{
+				breaks: "a text of a column is sent though a settlement came after it was made",
+				before: "if (this.#texts.size > 0) this.#texts.clear();",
+				after: "",
 			},
 		],
 	},
@@ -142,43 +190,43 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "settlements that wait for a held row are forgotten",
-				before: "aside.push(...held);",
+				before: "aside.append(batch.where((place) => held.has(place)));",
 				after: "",
 			},
 			{
 				breaks: "settlements that wait for a held row count as acknowledged",
-				before: "held.size === 0 ? batch : batch.filter((queued) => !held.has(queued));",
-				after: "batch;",
+				before: "batch.acknowledge(held);",
+				after: "batch.acknowledge(NOBODY_HELD);",
 			},
 			{
 				breaks: "settlements that wait for a held row are lost with a failed flush",
-				before: "settled.push(...aside.splice(0, batch.length));",
-				after: "aside.splice(0, batch.length);",
-			},
-			{
-				breaks: "a settlement that is refused again and again is dropped",
-				before: "settled.push(head);\n",
+				before: "settled.push(batch);",
 				after: "",
 			},
 			{
+				breaks: "a settlement that is refused again and again is dropped",
+				before: "settled.takeBack();\n\t\tsettled.rotate();",
+				after: "settled.lend(1);\n\t\tsettled.remove();",
+			},
+			{
 				breaks: "the writer is drained while settlements wait for a held row",
-				before: "while (settled.length + aside.length > 0) {",
-				after: "while (settled.length > 0) {",
+				before: "while (settled.length() + aside.length() > 0) {",
+				after: "while (settled.length() > 0) {",
 			},
 			{
 				breaks: "a batch of which the fate is unknown counts as flushed",
-				before: "noteFailed(batch, error);\n\t\t\treturn false;",
-				after: "noteFailed(batch, error);\n\t\t\tsettled.splice(0, batch.length);\n\t\t\treturn false;",
+				before: "settled.takeBack();\n\t\t\tnoteFailed(",
+				after: "settled.remove();\n\t\t\tnoteFailed(",
 			},
 			{
 				breaks: "nothing that was acknowledged lately can be sent again",
-				before: "kept.add(jsonOf(carriedOut), carriedOut.length, clock.monotonicMs());",
+				before: "kept.add(carriedOut.columns, clock.monotonicMs());",
 				after: "",
 			},
 			{
 				breaks: "what is sent again is given up where somebody holds its row",
-				before: "batch = batch.filter((one) => settledNow.held.has(one));",
-				after: "batch = [];",
+				before: "batch = batch.where((place) => settledNow.held.has(place));",
+				after: "batch = NOTHING;",
 			},
 			{
 				breaks: "who waits until Postgres knows of a request that has ended hears nothing",
@@ -192,8 +240,8 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "what waits for a held row does not count for a full queue",
-				before: "isFull: () => settled.length + aside.length >= options.queueMax,",
-				after: "isFull: () => settled.length >= options.queueMax,",
+				before: "isFull: () => settled.length() + aside.length() >= options.queueMax,",
+				after: "isFull: () => settled.length() >= options.queueMax,",
 			},
 		],
 	},
@@ -208,7 +256,7 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "settlements of leases that were closed are lost",
-				before: "const waiting = new Set(await settleLate(store, eventsOf(batch)));",
+				before: "const waiting = new Set(await settleLate(store, events));",
 				after: "const waiting: ReadonlySet<SettledEvent> = NONE;",
 			},
 			{

@@ -108,7 +108,7 @@ export const sliceMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "what becomes free of a contested budget is kept",
-				before: "slice.lastUsedMs = nowMs;\n\t\t\tgiveBackIfIdle(slice);",
+				before: "slice.lastUsedMs = nowMs;\n\t\t\tgiveBackIfIdle(slice, nowMs);",
 				after: "slice.lastUsedMs = nowMs;",
 			},
 			{

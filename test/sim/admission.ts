@@ -68,10 +68,10 @@ export function createSimAdmission(
 function watched(world: World, process: SimProcess, ledger: Ledger): Ledger {
 	return {
 		...ledger,
-		reserve(admitted, amount) {
+		reserve(admitted) {
 			const record = world.requests.get(admitted.id);
 			if (record) record.epoch = ledger.epoch;
-			const hold = ledger.reserve(admitted, amount);
+			const hold = ledger.reserve(admitted);
 			// A process that died while it wrote the record goes on here without effect.
 			if (!hold || !record || process.dead) return hold;
 			record.admitted = true;

@@ -168,8 +168,9 @@ export function createSimDisk(): SimDisk {
 		if (disk.room <= 0) throw new DiskFull("no room for a file");
 		if (!process.dead) folder.files.set(name, file);
 		return {
-			append(bytes) {
+			append(buffer, length) {
 				if (process.dead) return;
+				const bytes = buffer.subarray(0, length);
 				if (bytes.length > disk.room) throw new DiskFull("no room");
 				disk.room -= bytes.length;
 				if (file.length + bytes.length > file.bytes.length) {

@@ -181,11 +181,14 @@ function ledgerStore(
 				"return",
 				server.atOnce(() => model.giveBack(id, epoch, requests)),
 			),
-		flush: (settled, open) =>
-			call(
+		flush(settled, open) {
+			// As it is now: the statement may arrive when the writer has let go of it.
+			const events = [...settled];
+			return call(
 				"flush",
-				server.atOnce(() => model.flush(id, epoch, settled, open)),
-			),
+				server.atOnce(() => model.flush(id, epoch, events, open)),
+			);
+		},
 		settleLate: (event) =>
 			call(
 				"settle late",

@@ -196,8 +196,8 @@ export const mutants: readonly Mutant[] = [
 		home: (home) =>
 			withFiles(home, (file) => ({
 				...file,
-				append(bytes) {
-					if (bytes[KIND_AT] !== RecordKind.settle) file.append(bytes);
+				append(bytes, length) {
+					if (bytes[KIND_AT] !== RecordKind.settle) file.append(bytes, length);
 				},
 			})),
 	},
@@ -265,7 +265,7 @@ function acknowledgesEarly(store: LedgerStore, process: SimProcess): LedgerStore
 	return {
 		...store,
 		async flush(settled, openJson) {
-			void untilFlushed(settled, openJson);
+			void untilFlushed([...settled], openJson);
 			return { late: false, fresh: 0, busy: new Set() };
 		},
 	};

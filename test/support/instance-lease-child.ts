@@ -44,7 +44,7 @@ const holds = new Map<string, Hold>();
 async function open(id: string, amount: number): Promise<void> {
 	for (;;) {
 		const ledger = instanceLease.ledger();
-		const hold = ledger?.reserve(admitted("acc", "key", newUuid()), nanoUsd(amount));
+		const hold = ledger?.reserve({ ...admitted("acc", "key", newUuid()), reserved: nanoUsd(amount) });
 		if (hold) {
 			holds.set(id, hold);
 			say(`opened ${id}`);

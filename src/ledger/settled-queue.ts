@@ -1,0 +1,89 @@
+import type { SettledEvent } from "./event.ts";
+import { type Acknowledge, SettledBatch } from "./settled-batch.ts";
+
+/** Settlements that wait for Postgres, in batches as they are sent. */
+export interface SettledQueue {
+	add(event: SettledEvent, acknowledge: Acknowledge, ticket: number, sinceMs: number): void;
+	/** Behind all others, as a batch of its own. */
+	push(batch: SettledBatch): void;
+	/** Behind all others, in their batches. */
+	append(batch: SettledBatch): void;
+	/** Settlements in it. */
+	length(): number;
+	/** Since when the oldest waits; infinite if none does. */
+	sinceMs(): number;
+	/** Takes the first, so many at most, to be sent: nothing is added to them until they are back or gone. */
+	lend(count: number): SettledBatch | undefined;
+	/** What was lent is the first again. */
+	takeBack(): void;
+	/** What was lent is not in it any more. */
+	remove(): void;
+	/** All of it is in Postgres: what it was kept in is there for others. */
+	reuse(batch: SettledBatch): void;
+	/** Whether there is more than the first batch. */
+	hasMore(): boolean;
+	/** The first batch lets the others pass. */
+	rotate(): void;
+}
+
+export function createSettledQueue(batchMax: number): SettledQueue {
+	const batches: SettledBatch[] = [];
+	let length = 0;
+	let lent: SettledBatch | undefined;
+	/** One that was emptied. */
+	let spare: SettledBatch | undefined;
+
+	function last(): SettledBatch {
+		const present = batches.at(-1);
+		if (present && present !== lent && present.length < batchMax) return present;
+		const next = spare ?? new SettledBatch();
+		spare = undefined;
+		batches.push(next);
+		return next;
+	}
+
+	return {
+		add(event, acknowledge, ticket, sinceMs) {
+			last().add(event, acknowledge, ticket, sinceMs);
+			length += 1;
+		},
+		push(batch) {
+			batches.push(batch);
+			length += batch.length;
+		},
+		append(batch) {
+			for (let place = 0; place < batch.length; place++) batch.copy(place, last());
+			length += batch.length;
+		},
+		length: () => length,
+		sinceMs: () => Math.min(...batches.map((batch) => batch.sinceMs)),
+		lend(count) {
+			const [first] = batches;
+			if (first === undefined || first.length <= count) lent = first;
+			else {
+				lent = first.where((place) => place < count);
+				const rest = first.where((place) => place >= count);
+				batches.splice(0, 1, lent, rest);
+			}
+			return lent;
+		},
+		takeBack() {
+			lent = undefined;
+		},
+		remove() {
+			if (lent === undefined) return;
+			batches.shift();
+			length -= lent.length;
+			lent = undefined;
+		},
+		reuse(batch) {
+			batch.clear();
+			spare = batch;
+		},
+		hasMore: () => batches.length > 1,
+		rotate() {
+			const first = batches.shift();
+			if (first) batches.push(first);
+		},
+	};
+}

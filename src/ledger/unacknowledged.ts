@@ -1,0 +1,65 @@
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { subUsd } from "../money/nano-usd.ts";
+import type { HoldOf } from "./hold.ts";
+import type { Journal } from "./journal.ts";
+import type { Slice, Slices } from "./slices.ts";
+
+/**
+ * What is to be done when Postgres has a settlement, by ticket. A column for each field, and its places are used again:
+ * the hold itself is let go, and what waits here is nothing that young collections walk. As long as the writer's queue,
+ * which has a limit.
+ */
+export interface Unacknowledged {
+	/** Gives the ticket. `journalled`: it stands in the journal. `posted`: somebody waits until Postgres has it. */
+	add(hold: HoldOf<unknown>, charged: NanoUsd, journalled: boolean, posted: (() => void) | undefined): number;
+	/** Postgres has it, now and for good; its ticket is another one's from here on. */
+	acknowledge(ticket: number): void;
+}
+
+export function createUnacknowledged(deps: {
+	slices: Pick<Slices, "leave">;
+	journal: Pick<Journal, "acknowledge">;
+}): Unacknowledged {
+	const { slices, journal } = deps;
+	const accounts: Slice[] = [];
+	const keys: Slice[] = [];
+	const furthers: (readonly Slice[])[] = [];
+	const charges: NanoUsd[] = [];
+	/** Still held where no journal says what was charged: a crash would charge the bound. */
+	const rests: (NanoUsd | undefined)[] = [];
+	const lowerings: number[] = [];
+	const segments: number[] = [];
+	const waiters: ((() => void) | undefined)[] = [];
+	const unused: number[] = [];
+
+	function acknowledgeOn(slice: Slice, ticket: number): void {
+		const rest = rests[ticket];
+		slice.unacknowledged = subUsd(slice.unacknowledged, charges[ticket] as NanoUsd);
+		if (rest !== undefined) slices.leave(slice, rest, lowerings[ticket] as number);
+	}
+
+	return {
+		add(hold, charged, journalled, posted) {
+			const ticket = unused.pop() ?? charges.length;
+			accounts[ticket] = hold.account;
+			keys[ticket] = hold.key;
+			furthers[ticket] = hold.further;
+			charges[ticket] = charged;
+			rests[ticket] = journalled ? undefined : subUsd(hold.reserved, charged);
+			lowerings[ticket] = hold.lowering;
+			segments[ticket] = hold.segment;
+			waiters[ticket] = posted;
+			return ticket;
+		},
+		acknowledge(ticket) {
+			acknowledgeOn(accounts[ticket] as Slice, ticket);
+			acknowledgeOn(keys[ticket] as Slice, ticket);
+			for (const slice of furthers[ticket] as readonly Slice[]) acknowledgeOn(slice, ticket);
+			journal.acknowledge(segments[ticket] as number);
+			const posted = waiters[ticket];
+			waiters[ticket] = undefined;
+			unused.push(ticket);
+			posted?.();
+		},
+	};
+}

@@ -29,37 +29,40 @@ export async function withDatabase(): Promise<TestDatabase> {
 export async function createEmptyDatabase(): Promise<{ readonly url: string; drop(): Promise<void> }> {
 	const server = await testPostgres();
 	const name = uniqueName("test_empty");
-	const asAdmin = async (statement: string) => {
-		const admin = postgres(server.adminUrl, { max: 1, onnotice: () => {} });
-		await admin.unsafe(statement);
-		await admin.end();
+	await server.asAdmin(`create database ${name}`);
+	return {
+		url: server.urlOf(name),
+		drop: () => server.asAdmin(`drop database if exists ${name} with (force)`),
 	};
-	await asAdmin(`create database ${name}`);
-	return { url: server.urlOf(name), drop: () => asAdmin(`drop database if exists ${name} with (force)`) };
 }
 
 /** A migrated database of its own, cloned from the template in about 100 ms. */
 export async function createTestDatabase(): Promise<TestDatabase> {
 	const server = await testPostgres();
 	const name = uniqueName("test");
-	const admin = postgres(server.adminUrl, { max: 1, onnotice: () => {} });
 	// Less work than a copy through the log, of which nobody here is in need, as long as the files are in memory.
-	await admin.unsafe(`create database ${name} template ${server.template} strategy file_copy`);
-	await admin.end();
-	return testDatabaseAt(server.urlOf(name), async () => {
-		const cleaner = postgres(server.adminUrl, { max: 1, onnotice: () => {} });
-		await cleaner.unsafe(`drop database if exists ${name} with (force)`);
-		await cleaner.end();
-	});
+	await server.asAdmin(`create database ${name} template ${server.template} strategy file_copy`);
+	const address = server.urlOf(name);
+	ofClones ??= (await preparedUrl(address)).slice(address.length);
+	return clientsOf(`${address}${ofClones}`, () => server.asAdmin(`drop database if exists ${name} with (force)`));
 }
 
-/** A migrated one that is there. `ended` is called when its clients have ended. */
-export async function testDatabaseAt(
-	address: string,
-	ended: () => Promise<void> = async () => {},
-): Promise<TestDatabase> {
+/** What addresses of migrated databases have besides: asked of the first clone, and the same for all. */
+let ofClones: string | undefined;
+
+async function preparedUrl(address: string): Promise<string> {
 	const url = await migratedUrl(address);
 	assert(url !== undefined, "the database is migrated");
+	return url;
+}
+
+/** A migrated one that is there. */
+export async function testDatabaseAt(address: string): Promise<TestDatabase> {
+	return clientsOf(await preparedUrl(address), async () => {});
+}
+
+/** `ended` is called when its clients have ended. */
+function clientsOf(url: string, ended: () => Promise<void>): TestDatabase {
 	const database = createDatabase({ clock: systemClock, log: silentLog }, { url, applicationName: "test" });
 	const transactional = createTransactional(
 		{ clock: systemClock, log: silentLog },

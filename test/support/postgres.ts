@@ -17,6 +17,8 @@ import { memoryFolder } from "./memory-folder.ts";
 export interface TestPostgres {
 	/** Address of the maintenance database. */
 	adminUrl: string;
+	/** There, on connections that are kept for a while: one for each statement is more work than most statements. */
+	asAdmin(statement: string): Promise<void>;
 	urlOf(database: string): string;
 	template: string;
 	/** Stops the server unless another run uses it. */
@@ -32,6 +34,9 @@ export function testHome(): string {
 
 /** Durability is not what these tests are about, and a test machine's disk is slow. */
 export const FAST = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
+
+/** Most files of tests end within this of their last database's end, and the next one begins with a database. */
+const ADMIN_IDLE_S = 5;
 
 /** Where the server's files lie: a database is a copy of 640 of them, and a disk takes ten times as much work to make one. */
 export function serverFolder(): string {
@@ -67,7 +72,17 @@ async function start(): Promise<TestPostgres> {
 		const template = `template_${schemaDigest()}`;
 		if (!server.adopted) await dropLeftovers(adminUrl, template);
 		await makeTemplate(adminUrl, urlOf(template), template);
-		return { adminUrl, urlOf, template, stop: () => server.stop() };
+		const admin = postgres(adminUrl, { max: 2, idle_timeout: ADMIN_IDLE_S, onnotice: () => {} });
+		return {
+			adminUrl,
+			asAdmin: async (statement) => void (await admin.unsafe(statement)),
+			urlOf,
+			template,
+			async stop() {
+				await admin.end({ timeout: 1 });
+				await server.stop();
+			},
+		};
 	} finally {
 		lock.release();
 	}
@@ -100,6 +115,10 @@ async function makeTemplate(adminUrl: string, templateUrl: string, template: str
 		await admin.unsafe(`drop database if exists ${template}`);
 		await admin.unsafe(`create database ${template}`);
 		await migrate({ log: silentLog }, templateUrl);
+		// The first connection after a change of the catalogue writes down what each one needs of it; else those of every clone do.
+		const reader = postgres(templateUrl, { max: 1, onnotice: () => {} });
+		await reader`select 1`;
+		await reader.end();
 		await admin.unsafe(`alter database ${template} is_template true`);
 	} finally {
 		await admin.end();

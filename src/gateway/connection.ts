@@ -1,3 +1,6 @@
+import type { Clock } from "../base/clock.ts";
+import { createMoments } from "../base/moments.ts";
+
 /** What the server knows of the client's connection beside the request. */
 export interface Connection {
 	readonly request: Request;
@@ -39,3 +42,30 @@ export interface BatchLineOrigin {
 export const IDLE_TIMEOUT_S = 10;
 /** While a stream is open: comments keep an idle one alive, and a reader that takes nothing is thrown out. */
 export const STREAM_TIMEOUT_S = 60;
+
+/**
+ * Connections that wait for an answer in one piece. It may take as long as the upstream's deadlines allow, and until then
+ * the connection is silent: it is not cut. One that is answered within a moment need not be told.
+ */
+export interface SilentConnections {
+	begin(connection: Connection): void;
+	end(connection: Connection): void;
+}
+
+export function createSilentConnections(clock: Clock): SilentConnections {
+	const moments = createMoments<Connection>(clock, (connection) => tell(connection, 0));
+	return {
+		begin: moments.begin,
+		end(connection) {
+			if (moments.end(connection)) tell(connection, IDLE_TIMEOUT_S);
+		},
+	};
+}
+
+function tell(connection: Connection, idleTimeoutS: number): void {
+	try {
+		connection.setIdleTimeout(idleTimeoutS);
+	} catch {
+		// It is gone, and nobody is left who could be cut off.
+	}
+}

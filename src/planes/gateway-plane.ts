@@ -12,7 +12,7 @@ import { createDatabase } from "../db/database.ts";
 import { startReportWriter } from "../deployments/report-writer.ts";
 import { createLineCarrier, type LineCarrier } from "../gateway/batches/line-carrier.ts";
 import { createBodyMemory } from "../gateway/body/body-memory.ts";
-import type { Connection } from "../gateway/connection.ts";
+import { type Connection, createSilentConnections } from "../gateway/connection.ts";
 import { createPgClaims } from "../gateway/idempotency/claims.ts";
 import { createRunning } from "../gateway/idempotency/running.ts";
 import { createInternalDoor } from "../gateway/internal-door.ts";
@@ -154,6 +154,7 @@ async function build(
 		admission,
 		upstreams,
 		openStreams,
+		silentConnections: createSilentConnections(clock),
 		speeds,
 		bodyMemory: createBodyMemory({ limits: () => catalog.limits() }),
 		clock,

@@ -4,6 +4,7 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
+import { createYoungCalls } from "./call/guard.ts";
 import type { Fetch } from "./call/post.ts";
 import { withReplays } from "./call/replay.ts";
 import { createAnswerStream, type StreamCall } from "./call/stream.ts";
@@ -45,7 +46,7 @@ export function createUpstreams(
 ): Upstreams {
 	const { clock, log } = deps;
 	const { limits } = options;
-	const callDeps = { clock, fetch: deps.fetch ?? (fetch as Fetch) };
+	const callDeps = { clock, fetch: deps.fetch ?? (fetch as Fetch), youngCalls: createYoungCalls(clock) };
 	const pools = new Map<string, Pool>();
 	const health = createHealthMonitor({ ...callDeps, log, changed: (modelId) => pools.get(modelId)?.wake() }, limits);
 

@@ -6,6 +6,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
 import { createBodyMemory } from "../../src/gateway/body/body-memory.ts";
 import { chat } from "../../src/gateway/chat/chat.ts";
+import { createSilentConnections } from "../../src/gateway/connection.ts";
 import type { ServeDeps } from "../../src/gateway/serve/context.ts";
 import { createModelSpeeds } from "../../src/gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../../src/gateway/serve/open-streams.ts";
@@ -41,6 +42,7 @@ export async function roadSteps(fixtures: Fixtures): Promise<Step[]> {
 		bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
 		upstreams: upstreamsOf(fixtures),
 		openStreams: createOpenStreams({ clock: systemClock }),
+		silentConnections: createSilentConnections(systemClock),
 		speeds: createModelSpeeds({ clock: systemClock }),
 		clock: systemClock,
 		log: silentLog,

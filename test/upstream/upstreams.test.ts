@@ -130,6 +130,8 @@ describe("places", () => {
 		const stalled = openChat(upstreams, model, call);
 		await stalled.next();
 		stalled.close();
+		// The one look at what lasts.
+		clock.advance(100);
 		await until(() => clock.pending() === 1);
 		expect(listeners).toBe(0);
 		expect(upstreams.replicas()[0]?.inFlight).toBe(0);

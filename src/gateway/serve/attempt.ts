@@ -3,7 +3,6 @@ import { bodyInTurns } from "../../base/write-in-turns.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import { outcomeOf, settledBill } from "../bill/bill.ts";
-import { IDLE_TIMEOUT_S } from "../connection.ts";
 import { answerHeaders } from "../headers.ts";
 import type { Exchange, RequestContext, ServeDeps } from "./context.ts";
 import { coverExcess } from "./cover-excess.ts";
@@ -62,8 +61,7 @@ export async function attempt<Body extends RequestBody, Input extends EndpointIn
 	try {
 		if (input.stream === true) return await streamAnswer(deps, endpoint.streamed, exchange);
 
-		// The answer may take as long as the upstream's deadlines allow, and until then the connection is silent.
-		connection.setIdleTimeout(0);
+		deps.silentConnections.begin(connection);
 		const { whole } = endpoint;
 		const { reply, replica } = await whole.send(deps.upstreams, exchange, connection.request.signal);
 		const outcome = whole.bill(exchange, reply);
@@ -83,6 +81,6 @@ export async function attempt<Body extends RequestBody, Input extends EndpointIn
 		settleFailed(deps, exchange, error);
 		throw error;
 	} finally {
-		if (input.stream !== true) connection.setIdleTimeout(IDLE_TIMEOUT_S);
+		if (input.stream !== true) deps.silentConnections.end(connection);
 	}
 }

@@ -14,7 +14,7 @@ import type { RequestTrace, Traces } from "../../traces/traces.ts";
 import type { CallContext } from "../../upstream/call/attempt.ts";
 import type { Upstreams } from "../../upstream/upstreams.ts";
 import type { BodyMemory } from "../body/body-memory.ts";
-import type { Connection } from "../connection.ts";
+import type { Connection, SilentConnections } from "../connection.ts";
 import type { Authenticate } from "./authenticate.ts";
 import type { ModelSpeeds } from "./model-speeds.ts";
 import type { OpenStreams } from "./open-streams.ts";
@@ -27,6 +27,7 @@ export interface ServeDeps {
 	readonly bodyMemory: BodyMemory;
 	readonly upstreams: Upstreams;
 	readonly openStreams: OpenStreams;
+	readonly silentConnections: SilentConnections;
 	/** For routes that begin with the fastest model. */
 	readonly speeds: Pick<ModelSpeeds, "fastestFirst">;
 	readonly clock: Clock;

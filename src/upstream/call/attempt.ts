@@ -85,7 +85,7 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		this.limits = options.limits;
 		this.startedMs = options.startedMs;
 		this.clientSignal = options.call.signal;
-		this.guard = createCallGuard(deps.clock, this);
+		this.guard = createCallGuard(deps, this);
 		options.asked?.addEventListener("abort", this.guard, { once: true });
 	}
 

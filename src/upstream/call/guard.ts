@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
+import { createMoments, type Moments } from "../../base/moments.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { CallOutcome } from "../replicas/call-outcomes.ts";
 import { UpstreamFailure } from "./failure.ts";
@@ -10,6 +11,8 @@ import { connectionCode, isRefused } from "./upstream-error.ts";
  */
 export interface CallGuard extends EventListenerObject {
 	readonly signal: AbortSignal;
+	/** Looks after the client and the deadlines from now on, without waiting whether the call lasts. */
+	watch(): void;
 	/** Somebody waits for the next event from now on: silence counts. */
 	waitStarts(): void;
 	/** It came, or the reader is busy elsewhere: silence does not count. */
@@ -42,13 +45,24 @@ const ONCE = { once: true } as const;
 
 type Deadline = "first event" | "silence" | "total";
 
-export function createCallGuard(clock: Clock, options: GuardOptions): CallGuard {
-	return new Guard(clock, options);
+/** Calls that have begun. One that is answered at once has no listener and no timer. */
+export type YoungCalls = Moments<Pick<CallGuard, "watch">>;
+
+export function createYoungCalls(clock: Clock): YoungCalls {
+	return createMoments(clock, (guard) => guard.watch());
+}
+
+/**
+ * Watched from the moment on that it lasts: the client that left before is noticed then, and a deadline that passed.
+ */
+export function createCallGuard(deps: { clock: Clock; youngCalls: YoungCalls }, options: GuardOptions): CallGuard {
+	return new Guard(deps, options);
 }
 
 /** A class, since there is one for each request: a closure for each of its functions would be ten objects more. */
 class Guard implements CallGuard {
 	readonly #clock: Clock;
+	readonly #youngCalls: YoungCalls;
 	readonly #options: GuardOptions;
 	readonly #controller = new AbortController();
 	readonly #totalAtMs: number;
@@ -59,19 +73,29 @@ class Guard implements CallGuard {
 	#expired: Deadline | undefined;
 	#aborted = false;
 	#over = false;
+	#watched = false;
 	#headersSeen = false;
 	#unreachable = false;
 	/** Infinity once asked. */
 	#askAtMs: number;
 	#cancelTimer: (() => void) | undefined;
 
-	constructor(clock: Clock, options: GuardOptions) {
+	constructor({ clock, youngCalls }: { clock: Clock; youngCalls: YoungCalls }, options: GuardOptions) {
 		const { limits, clientSignal, startedMs } = options;
 		this.#clock = clock;
+		this.#youngCalls = youngCalls;
 		this.#options = options;
 		this.#totalAtMs = startedMs + limits.totalMs;
 		this.#silenceMs = limits.firstEventMs;
 		this.#askAtMs = clock.monotonicMs() + limits.connectMs;
+		if (clientSignal.aborted) this.abort();
+		else youngCalls.begin(this);
+	}
+
+	watch(): void {
+		if (this.#watched) return;
+		this.#watched = true;
+		const { clientSignal } = this.#options;
 		if (clientSignal.aborted) this.abort();
 		else {
 			clientSignal.addEventListener("abort", this, ONCE);
@@ -109,6 +133,8 @@ class Guard implements CallGuard {
 
 	end(): void {
 		this.#over = true;
+		this.#youngCalls.end(this);
+		if (!this.#watched) return;
 		this.#cancelTimer?.();
 		this.#options.clientSignal.removeEventListener("abort", this);
 	}

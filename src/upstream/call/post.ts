@@ -5,6 +5,7 @@ import type { TraceHeaders } from "../../traces/trace-context.ts";
 import { atServerRoot } from "../replicas/health-url.ts";
 import type { Replica } from "../replicas/replica.ts";
 import { unreadable } from "./failure.ts";
+import type { YoungCalls } from "./guard.ts";
 import { readText } from "./read-answer.ts";
 
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
@@ -12,6 +13,7 @@ export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response
 export interface CallDeps {
 	readonly clock: Clock;
 	readonly fetch: Fetch;
+	readonly youngCalls: YoungCalls;
 }
 
 /** What is posted. */

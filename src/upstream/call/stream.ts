@@ -65,6 +65,8 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 		const body = call.body(replica);
 		const startedMs = this.#startedMs;
 		const attempt = createAttempt(this.#deps, ticket, { limits, call: call.context, startedMs, freshConnection });
+		// What a client that left has got is charged, so that it is noticed at once.
+		attempt.guard.watch();
 		this.#events = openEventStream(this.#deps, attempt, call.wire, body);
 		return this.#events.next();
 	}

@@ -8,7 +8,7 @@ import type { Ticket } from "../replicas/ticket.ts";
 import { asObject } from "../wire-value.ts";
 import { type Attempt, type CallContext, createAttempt } from "./attempt.ts";
 import { openEventStream } from "./event-stream.ts";
-import { unreadable } from "./failure.ts";
+import { UpstreamFailure, unreadable } from "./failure.ts";
 import type { CallDeps, UpstreamPost } from "./post.ts";
 import { ANSWER_BYTES_MAX, LINE_ANSWER_BYTES_MAX, readAnswer } from "./read-answer.ts";
 import type { Tries } from "./replay.ts";
@@ -86,6 +86,8 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 
 	came(reply: Reply): Replied<Reply> {
 		const attempt = this.#underWay();
+		// Nobody listened for it if it all took a moment.
+		if (this.#options.call.context.signal.aborted) throw leftBefore();
 		attempt.succeed();
 		return { reply, replica: attempt.replica.alias };
 	}
@@ -117,4 +119,9 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 		assert(this.#attempt !== undefined, "a replica is asked while it has the request");
 		return this.#attempt;
 	}
+}
+
+/** What is answered to nobody costs nothing, whenever it was noticed that nobody is there. */
+function leftBefore(): UpstreamFailure {
+	return new UpstreamFailure("aborted", { private: "the caller left before the answer came" });
 }

@@ -65,6 +65,20 @@ test("without a stream pays nothing: it got nothing", async () => {
 	expect(row).toMatchObject({ ending: "client_left", status: 499, charged_nano_usd: "0" });
 });
 
+test.each([60, 5_000])("without a stream pays nothing when the answer would come %i ms later", async (delayMs) => {
+	vllm.next(reply().text("a b").delay(delayMs));
+	const nth = vllm.requests.length + 1;
+	const { accountId, secret } = await service.customer();
+	const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, ask(QUESTION, {})));
+	await vllm.waitForRequest(nth);
+	client.leave();
+	expect(await onlyUsage(service, accountId)).toMatchObject({
+		ending: "client_left",
+		status: 499,
+		charged_nano_usd: "0",
+	});
+});
+
 test("while it reads nothing pays what was taken from the upstream", async () => {
 	const words = Array.from({ length: 3_000 }, () => "x".repeat(20_000));
 	vllm.next(reply().text(words).trickle(0.01));

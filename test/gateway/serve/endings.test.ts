@@ -9,6 +9,8 @@ import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
 import type { Road, RoadOptions } from "../../support/road.ts";
 import { costOf, createRoad, madeUp, NOTHING_LEFT, readerOf, turn } from "../../support/road.ts";
 
+/** What is not over by then is taken to last. */
+const MOMENT_MS = 100;
 const READER_STALL_MS = DEFAULT_LIMITS.readerStallMs;
 const STREAM = { stream: true, max_tokens: 1_000 };
 
@@ -113,27 +115,44 @@ describe("before the status is out", () => {
 	});
 
 	test("a connection that can be told nothing any more leaves no hold behind", async () => {
-		for (const body of [STREAM, {}]) {
-			const road = createRoad();
-			const { connection } = madeUp(body);
-			const setIdleTimeout = () => {
-				throw new Error("scripted: the connection is gone");
-			};
-			const answer = await serve(road.deps, chat, { ...connection, setIdleTimeout });
-			expect(answer.status).toBe(500);
-			settledOnce(road, { charged: 0 });
-		}
+		const setIdleTimeout = () => {
+			throw new Error("scripted: the connection is gone");
+		};
+		const road = createRoad();
+		const answer = await serve(road.deps, chat, { ...madeUp(STREAM).connection, setIdleTimeout });
+		expect(answer.status).toBe(500);
+		settledOnce(road, { charged: 0 });
+
+		const whole = createRoad();
+		const inOnePiece = serve(whole.deps, chat, { ...madeUp({}).connection, setIdleTimeout });
+		const call = await whole.call();
+		whole.clock.advance(MOMENT_MS);
+		call.reply(7);
+		expect((await inOnePiece).status).toBe(200);
+		settledOnce(whole, { charged: costOf(7) });
 	});
 });
 
 describe("an answer in one piece", () => {
 	test("is charged before it leaves", async () => {
-		const { road, call, answer, timeouts } = await sent({});
-		expect(timeouts).toEqual([0]);
+		const { road, call, answer } = await sent({});
 		call.reply(7);
 		expect((await answer).status).toBe(200);
 		settledOnce(road, { ending: "finished", charged: costOf(7), basis: "exact" });
+	});
+
+	test("has its connection be silent for as long as it takes, and tells it nothing if that is a moment", async () => {
+		const { road, call, answer, timeouts } = await sent({});
+		road.clock.advance(MOMENT_MS);
+		expect(timeouts).toEqual([0]);
+		call.reply(7);
+		await answer;
 		expect(timeouts).toEqual([0, IDLE_TIMEOUT_S]);
+		const short = await sent({});
+		short.call.reply(7);
+		await short.answer;
+		short.road.clock.advance(MOMENT_MS);
+		expect(short.timeouts).toEqual([]);
 	});
 
 	test("that cannot be billed costs nothing and is not delivered", async () => {

@@ -1,0 +1,37 @@
+import { expect, test } from "bun:test";
+import { createMoments } from "../../src/base/moments.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+
+const MOMENT_MS = 100;
+
+test("what lasts is told once, and what ended within a moment is not", () => {
+	const clock = createManualClock();
+	const told: string[] = [];
+	const moments = createMoments<string>(clock, (one) => void told.push(one));
+	moments.begin("long");
+	moments.begin("short");
+	expect(clock.pending()).toBe(1);
+	expect(moments.end("short")).toBe(false);
+	clock.advance(MOMENT_MS);
+	expect(told).toEqual(["long"]);
+	clock.advance(10 * MOMENT_MS);
+	expect(told).toEqual(["long"]);
+	expect(moments.end("long")).toBe(true);
+	expect(clock.pending()).toBe(0);
+	moments.begin("long");
+	clock.advance(MOMENT_MS);
+	expect(told).toEqual(["long", "long"]);
+});
+
+test("what ends because another was told is not told any more", () => {
+	const clock = createManualClock();
+	const told: string[] = [];
+	const moments = createMoments<string>(clock, (one) => {
+		told.push(one);
+		expect(moments.end("second")).toBe(false);
+	});
+	moments.begin("first");
+	moments.begin("second");
+	clock.advance(MOMENT_MS);
+	expect(told).toEqual(["first"]);
+});

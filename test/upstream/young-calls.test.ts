@@ -1,0 +1,108 @@
+/** Calls that are answered in one piece are watched from the moment on that they last: what happened before is not lost. */
+import { expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
+import type { CallContext } from "../../src/upstream/call/attempt.ts";
+import type { UnaryCall } from "../../src/upstream/call/unary.ts";
+import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
+import { embeddingCall } from "../../src/upstream/embeddings.ts";
+import { createUpstreams } from "../../src/upstream/upstreams.ts";
+import { chatCall, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+
+const MOMENT_MS = 100;
+const SPEC = {
+	url: "http://127.0.0.1:9/v1",
+	apiKey: null,
+	model: "m",
+	dialect: "openai",
+	maxConcurrency: 4,
+	keepAlive: true,
+} as const;
+
+const CHAT_ANSWER = {
+	choices: [{ index: 0, message: { role: "assistant", content: "a" }, finish_reason: "stop" }],
+	usage: { prompt_tokens: 3, completion_tokens: 1 },
+};
+const VECTORS = { data: [{ index: 0, embedding: [1] }], usage: { prompt_tokens: 3 } };
+const model = modelOver([SPEC]);
+
+/** Calls of each kind that is answered in one piece, and an answer to each. */
+const CALLS: [string, (context: CallContext) => UnaryCall<unknown>, object][] = [
+	["a chat", ({ signal }) => chatWhole(model, chatCall({ signal })), CHAT_ANSWER],
+	["embeddings", (context) => embeddingCall({ inputs: ["x"], fields: {}, base64: false }, context), VECTORS],
+];
+
+/** An upstream that answers when it is told to, unless it is hung up on. */
+function setUp(more: Parameters<typeof limitsWith>[0] = {}) {
+	const clock = createManualClock();
+	const answer = Promise.withResolvers<Response>();
+	const signals: AbortSignal[] = [];
+	const fetch = (_: string, { method, signal }: BunFetchRequestInit): Promise<Response> => {
+		if (method !== "POST" || !signal) return Promise.resolve(new Response("{}"));
+		signals.push(signal);
+		signal.addEventListener("abort", () => answer.reject(signal.reason));
+		return answer.promise;
+	};
+	const upstreams = createUpstreams({ clock, log: silentLog, fetch }, { limits: () => limitsWith(more) });
+	upstreams.sync(snapshotOf(model));
+	const leaving = new AbortController();
+	const context: CallContext = { ...chatCall({ signal: leaving.signal }) };
+	const isHungUp = () => signals.map(({ aborted }) => aborted);
+	return { clock, upstreams, context, leave: () => leaving.abort(), answer, isHungUp };
+}
+
+test.each(CALLS)("%s whose client left is hung up on when it lasts, and is nobody's fault", async (_, callOf) => {
+	const { clock, upstreams, context, leave, isHungUp } = setUp({ breakerFailuresInRow: 1 });
+	const call = upstreams.call(model, callOf(context));
+	leave();
+	expect(isHungUp()).toEqual([false]);
+	clock.advance(MOMENT_MS);
+	expect(isHungUp()).toEqual([true]);
+	await expect(call).rejects.toMatchObject({ kind: "aborted" });
+	expect(upstreams.replicas()[0]).toMatchObject({ inFlight: 0, breaker: "closed" });
+	await upstreams.stop();
+});
+
+test.each(CALLS)("%s that is answered at once to a client that left came to nothing", async (_, callOf, body) => {
+	const { upstreams, context, leave, answer } = setUp({ breakerFailuresInRow: 1 });
+	const call = upstreams.call(model, callOf(context));
+	leave();
+	answer.resolve(Response.json(body));
+	await expect(call).rejects.toMatchObject({ kind: "aborted" });
+	expect(upstreams.replicas()[0]).toMatchObject({ inFlight: 0, breaker: "closed" });
+	await upstreams.stop();
+});
+
+test.each(CALLS)("%s that is answered at once is given to a client that leaves after it", async (_, callOf, body) => {
+	const { upstreams, context, leave, answer } = setUp();
+	const call = upstreams.call(model, callOf(context));
+	answer.resolve(Response.json(body));
+	expect(await call).toMatchObject({ replica: "test-model#0" });
+	leave();
+	await upstreams.stop();
+});
+
+test("a client that leaves later is noticed at once, and so is one of a stream from the beginning", async () => {
+	const lasting = setUp();
+	const call = lasting.upstreams.call(model, chatWhole(model, chatCall({ signal: lasting.context.signal })));
+	lasting.clock.advance(MOMENT_MS);
+	lasting.leave();
+	expect(lasting.isHungUp()).toEqual([true]);
+	await expect(call).rejects.toMatchObject({ kind: "aborted" });
+
+	const streamed = setUp();
+	const stream = openChat(streamed.upstreams, model, chatCall({ signal: streamed.context.signal }));
+	streamed.leave();
+	expect(streamed.isHungUp()).toEqual([true]);
+	await expect(stream.next()).rejects.toMatchObject({ kind: "aborted" });
+	await Promise.all([lasting.upstreams.stop(), streamed.upstreams.stop()]);
+});
+
+test("a deadline that passed within the moment ends the call when it lasts", async () => {
+	const { clock, upstreams, context, isHungUp } = setUp({ totalMs: 50 });
+	const call = upstreams.call(model, chatWhole(model, chatCall({ signal: context.signal })));
+	clock.advance(MOMENT_MS);
+	expect(isHungUp()).toEqual([true]);
+	await expect(call).rejects.toMatchObject({ kind: "timeout", private: "total deadline" });
+	await upstreams.stop();
+});

@@ -64,11 +64,11 @@ export function createTimerWheel({ nowMs, tickMs, every }: TimerWheelOptions): T
 				bucket = new Set();
 				buckets.set(at, bucket);
 			}
-			const own = bucket;
 			const deadline = { run };
-			own.add(deadline);
+			bucket.add(deadline);
 			waiting += 1;
-			return () => void forget(deadline, own);
+			// Bound, not a closure: that would keep the variables of this call in an object of their own.
+			return forget.bind(undefined, deadline, bucket);
 		},
 	};
 }

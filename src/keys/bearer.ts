@@ -47,8 +47,13 @@ export function invalidApiKey(): Fault {
 	return new Fault("invalid_api_key", "The API key is not valid. Please check that it was copied in full.");
 }
 
+/** As nearly everybody writes it: no list of matches is made for it. */
+const USUAL = /^Bearer \S+$/;
+const SCHEME_CHARS = "Bearer ".length;
+
 function tokenOf(authorization: string): string {
 	if (authorization.length > HEADER_CHARS_MAX) throw invalidApiKey();
+	if (USUAL.test(authorization)) return authorization.slice(SCHEME_CHARS);
 	const match = /^bearer[ \t]+(\S+)[ \t]*$/i.exec(authorization);
 	if (match?.[1] === undefined) {
 		if (/^bearer[ \t]*$/i.test(authorization)) {

@@ -93,8 +93,8 @@ export function createUpstreams(
 		sync,
 		open: (model, call) => createAnswerStream(callDeps, { pool: poolOf(model), log, limits: limits(), call }),
 		call(model, call) {
-			const tries = createUnaryTries(callDeps, { limits, call, startedMs: clock.monotonicMs() });
-			return withReplays({ pool: poolOf(model), log }, call.context, tries);
+			const options = { pool: poolOf(model), log, limits, call, startedMs: clock.monotonicMs() };
+			return withReplays(options, call.context, createUnaryTries(callDeps, options));
 		},
 		connected(modelId, accountId) {
 			const replicas = pools.get(modelId)?.replicas() ?? [];

@@ -36,6 +36,10 @@ export function createAuthenticate(
 		return entry;
 	}
 
+	async function loaded(found: KeyDigest, connection: Connection, use?: KeyUse): Promise<KeyEntry> {
+		return known(await lookUps.find(found, connection.address), connection, use);
+	}
+
 	// The address is asked for only where it is needed: finding it out costs more than the whole look-up.
 	return (connection, use) => {
 		let found: KeyDigest;
@@ -46,8 +50,6 @@ export function createAuthenticate(
 			throw error;
 		}
 		const entry = keyring.peek(found);
-		return entry === undefined
-			? lookUps.find(found, connection.address).then((loaded) => known(loaded, connection, use))
-			: known(entry, connection, use);
+		return entry === undefined ? loaded(found, connection, use) : known(entry, connection, use);
 	};
 }

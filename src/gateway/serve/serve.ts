@@ -23,14 +23,14 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 	deps: ServeDeps,
 	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
 	connection: Connection,
-	authenticate: Authenticate = deps.authenticate,
+	authenticate?: Authenticate,
 ): Promise<Response> {
 	const { clock, catalog } = deps;
 	const context = createContext(endpoint.name, connection, clock, deps.traces);
 	let response: Response;
 	let held: BodyHold | undefined;
 	try {
-		const known = authenticate(connection);
+		const known = (authenticate ?? deps.authenticate)(connection);
 		const key = known instanceof Promise ? await known : known;
 		context.key = key;
 

@@ -1,0 +1,75 @@
+import { createApp } from "../../src/app.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { loadConfig } from "../../src/config.ts";
+import { runHere } from "../cli/run-here.ts";
+import { managementClient } from "../console/management/management-client.ts";
+import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
+import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+
+const LEASE_TTL_S = "8";
+
+/** Two instances, the way to Postgres of one of which can be cut, with people of each kind: for all tests of a file. */
+export async function withCutOffWorld() {
+	const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+	const service = await withService({
+		models: chatModel({ url: upstream.url, dialect: "vllm" }),
+		env: { ...PERSON_ENV, LEASE_TTL_S },
+	});
+	const staff = await operator(service);
+	const owner = await signedUp(service);
+	await topUp(owner, staff);
+	const at = `account=${owner.accountId}`;
+
+	/** Another instance, whose way to Postgres can be cut. */
+	const address = new URL(service.db.url);
+	const proxy = untilEnd(startTcpProxy({ hostname: address.hostname, port: Number(address.port) }));
+	const throughProxy = new URL(service.db.url);
+	throughProxy.host = `127.0.0.1:${proxy.port}`;
+	const distant = await createApp(
+		loadConfig(
+			{
+				PORT: "0",
+				DATABASE_URL: throughProxy.href,
+				DATA_DIR: temporaryFolder(),
+				CONFIG: service.app.config.configPath ?? "",
+				KEY_PEPPER: service.app.secrets.keyPepper,
+				LEASE_TTL_S,
+				DRAIN_S: "1",
+			},
+			service.dataDir,
+		),
+		{ log: silentLog },
+	);
+	atEnd(() => distant.stop());
+	const script = await managementClient(service);
+	const commandLine = {
+		DATABASE_URL: service.db.url,
+		DATA_DIR: temporaryFolder(),
+		KEY_PEPPER: service.app.secrets.keyPepper,
+		CONSOLE_SECRET: "c".repeat(32),
+	};
+
+	const cli = async (...args: string[]): Promise<boolean> =>
+		(await runHere([...args, "--json"], commandLine)).json<{ effective: boolean }>().effective;
+	const managed = async (method: string, path: string, body: object = {}) => {
+		const answer = await script.send(method, path, body);
+		return answer.status === 200 && answer.body.in_force.effective;
+	};
+	/** Whether the instance that is cut off serves a request with the key. */
+	async function served(secret: string): Promise<boolean> {
+		const response = await fetch(`${distant.url}/v1/chat/completions`, {
+			method: "POST",
+			headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+			body: JSON.stringify({ model: "test-model", messages: [{ role: "user", content: "hello" }], max_tokens: 5 }),
+		});
+		await response.text();
+		return response.status === 200;
+	}
+
+	return { service, staff, owner, at, proxy, cli, managed, served };
+}
+
+export type CutOffWorld = Awaited<ReturnType<typeof withCutOffWorld>>;

@@ -38,9 +38,11 @@ export function createChatEvents<Chunk extends WrittenChunk = ChatChunk>(
 	/** What stands on each event beside its choices, as it was when it was last written, and its text. */
 	let about: AnswerFields | undefined;
 	let aboutText = "";
+	/** Of each event, from its choices on. */
+	let tail = suffix;
 	let sources: AnswerFields | undefined;
 
-	const event = (choices: string) => prefix + choices + aboutText + suffix;
+	const event = (choices: string) => prefix + choices + tail;
 	const usageEvent = (usage: UsageRecord, choices: string) =>
 		`${prefix}${choices}${aboutText}${membersText(sources)},"usage":${JSON.stringify(usage)}}\n\n`;
 
@@ -49,6 +51,7 @@ export function createChatEvents<Chunk extends WrittenChunk = ChatChunk>(
 		if (chunk.about === undefined || chunk.about === about) return;
 		about = chunk.about;
 		aboutText = membersText(about);
+		tail = aboutText + suffix;
 	}
 
 	function release(): string {

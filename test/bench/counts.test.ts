@@ -85,11 +85,11 @@ const REQUEST: Budget = {
 	byKind: { string: 28.2, Promise: 13.8, Function: 23.2, AsyncFunctionGenerator: 7.8, JSLexicalEnvironment: 45 },
 };
 const EVENT: Budget = {
-	objects: 49,
-	bytes: 3_200,
+	objects: 33,
+	bytes: 2_500,
 	writes: 2,
 	sleeps: 2,
-	byKind: { string: 8.4, Promise: 5, Function: 3.4, AsyncFunctionGenerator: 2.7 },
+	byKind: { string: 7.2, Promise: 3.8, Array: 3.8, Function: 1.2, AsyncFunctionGenerator: 0.6 },
 };
 
 test(

@@ -88,7 +88,7 @@ function upstreamsOf({ answer, payloads }: Fixtures): Upstreams {
 				next: async () => chunks[at++] ?? null,
 				usage: () => usage,
 				usageIsFinal: () => true,
-				tokensOf: () => undefined,
+				tokensLikely: () => undefined,
 				replica: () => "bench#0",
 				close() {},
 			};

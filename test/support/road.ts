@@ -180,6 +180,7 @@ export function createRoad(options: RoadOptions = {}) {
 	const clock = createManualClock();
 	const { journal, control } = scriptedJournal();
 	const logged: string[] = [];
+	const gaps: number[] = [];
 	const note = (message: string) => void logged.push(message);
 	const log: Log = { debug: note, info: note, warn: note, error: note, with: () => log, isOn: () => true };
 	/** While it is set, credit is held back, and whoever asks for some waits. */
@@ -225,7 +226,7 @@ export function createRoad(options: RoadOptions = {}) {
 				next: () => made.next(),
 				usage: () => made.usage,
 				usageIsFinal: () => true,
-				tokensOf: () => undefined,
+				tokensLikely: () => undefined,
 				replica: () => "m#0",
 				close() {
 					made.isClosed = true;
@@ -257,7 +258,7 @@ export function createRoad(options: RoadOptions = {}) {
 		speeds: createModelSpeeds({ clock }),
 		clock,
 		log,
-		stats: { refuse: (code) => void counted.push(code), gap() {} },
+		stats: { refuse: (code) => void counted.push(code), gap: (ms) => void gaps.push(ms) },
 		refusals: { record: (refusal) => void refused.push(refusal) },
 		limits: () => ({ ...DEFAULT_LIMITS, holdStatusMs: options.holdStatusMs ?? DEFAULT_LIMITS.holdStatusMs }),
 	};
@@ -271,6 +272,8 @@ export function createRoad(options: RoadOptions = {}) {
 		refused,
 		counted,
 		logged,
+		/** Milliseconds that readers which kept up waited for the next event. */
+		gaps,
 		calls,
 		/** Holds credit back until `grant`; `asked` resolves when a request waits for it. */
 		withholdCredit() {
@@ -313,9 +316,22 @@ export function madeUp(body: Record<string, unknown>, path = "/v1/chat/completio
 	return { connection, timeouts, leave: () => leaving.abort() };
 }
 
+export interface TextReader {
+	read(): Promise<{ readonly done: boolean; readonly value: string }>;
+	cancel(): Promise<void>;
+}
+
 /** The body of an answer, which holds text. */
-export function readerOf(response: Response): ReadableStreamDefaultReader<string> {
-	return (response.body as unknown as ReadableStream<string>).getReader();
+export function readerOf(response: Response): TextReader {
+	const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+	const decoder = new TextDecoder();
+	return {
+		async read() {
+			const { done, value } = await reader.read();
+			return { done, value: decoder.decode(value, { stream: !done }) };
+		},
+		cancel: () => reader.cancel(),
+	};
 }
 
 /** Lets everything that is already resolved run. */

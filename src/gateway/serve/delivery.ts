@@ -50,7 +50,7 @@ export function deliver<Chunk extends OutputChunk>(
 	exchange: Exchange,
 	relay: Relay<Chunk>,
 	chunks: readonly Chunk[],
-	upstream: Pick<AnswerStream<Chunk>, "usage" | "tokensOf">,
+	upstream: Pick<AnswerStream<Chunk>, "usage" | "tokensLikely">,
 ): void {
 	const { bytes, chunks: count, tokensLikely } = delivery;
 	const usage = upstream.usage();
@@ -58,8 +58,7 @@ export function deliver<Chunk extends OutputChunk>(
 		delivery.bytes += outputBytes;
 		if (outputBytes > 0) delivery.chunks += 1;
 	}
-	if (usage?.completionTokens === undefined)
-		delivery.tokensLikely = upstream.tokensOf({ events: delivery.chunks, bytes: delivery.bytes });
+	if (usage?.completionTokens === undefined) delivery.tokensLikely = upstream.tokensLikely();
 	try {
 		record(delivery, exchange, relay, usage);
 	} catch (error) {

@@ -13,7 +13,6 @@ import type { EndpointInput, StreamedAnswer } from "./endpoint.ts";
 import { endingOf } from "./failed-attempt.ts";
 import type { Streaming } from "./streaming.ts";
 import {
-	awaitReader,
 	close,
 	countGap,
 	createStreaming,
@@ -89,47 +88,51 @@ function arrivedWithin(clock: Clock, first: Promise<unknown>, limitMs: number): 
 	});
 }
 
+/** What is written goes to the socket at once, with no queue between: each event would be taken into it and out again. */
 function bodyOf<Chunk extends OutputChunk>(
 	streaming: Streaming<Chunk>,
 	first: Promise<Next<Chunk>>,
 	arrived: boolean,
-): ReadableStream<string> {
-	let opening: Promise<Next<Chunk>> | undefined = first;
-	return new ReadableStream<string>({
-		start(client) {
+): ReadableStream<Uint8Array> {
+	const source: Bun.DirectUnderlyingSource = {
+		type: "direct",
+		/** Called again for each read if the body is read in this process. It is the `close` that ends it. */
+		pull(client) {
+			if (streaming.client !== undefined) return;
 			streaming.client = client;
-			if (arrived) return;
-			// Without a first byte the runtime sends a piece of the header only, and the client waits for the rest.
-			streaming.exchange.context.connection.setIdleTimeout(STREAM_TIMEOUT_S);
-			write(streaming, KEEP_ALIVE_COMMENT);
-		},
-		pull() {
-			readerTook(streaming);
-			const next = opening;
-			opening = undefined;
-			return pump(streaming, next);
+			if (streaming.unsent !== undefined) return close(streaming, streaming.unsent);
+			if (!arrived) {
+				// Without a first byte the runtime sends a piece of the header only, and the client waits for the rest.
+				streaming.exchange.context.connection.setIdleTimeout(STREAM_TIMEOUT_S);
+				void write(streaming, KEEP_ALIVE_COMMENT);
+			}
+			void pump(streaming, first);
 		},
 		cancel: () => leave(streaming),
-	});
+	};
+	// The types of browsers, which hold here too, do not know it.
+	return new ReadableStream(source as unknown as UnderlyingDefaultSource<Uint8Array>);
 }
 
 /** One read of the upstream becomes one write, unless all of it is held back. Never rejects. */
 async function pump<Chunk extends OutputChunk>(
 	streaming: Streaming<Chunk>,
-	first: Promise<Next<Chunk>> | undefined,
+	first: Promise<Next<Chunk>>,
 ): Promise<void> {
+	const { hold } = streaming.exchange.admitted;
 	try {
-		for (let next = await (first ?? nextOf(streaming)); !isOver(streaming); next = await nextOf(streaming)) {
+		for (let next = await first; !isOver(streaming); next = await nextOf(streaming)) {
 			if (next === null) return await finish(streaming);
 			const text = take(streaming, next);
-			const { hold } = streaming.exchange.admitted;
 			const durable = hold.ledger.durable(hold);
 			if (durable) await durable;
 			if (isOver(streaming)) return;
 			if (text === "") continue;
-			write(streaming, text);
+			const taken = write(streaming, text);
 			countGap(streaming);
-			return awaitReader(streaming);
+			// Until the reader has taken it, the upstream waits for it.
+			if (taken) await taken;
+			else readerTook(streaming, streaming.lastWriteMs);
 		}
 	} catch (error) {
 		if (!isOver(streaming)) await fail(streaming, endingOf(error), faultOf(error));

@@ -48,8 +48,10 @@ export interface Streaming<Chunk> {
 	state: StreamState;
 	/** Undefined before the upstream is asked. */
 	upstream: AnswerStream<Chunk> | undefined;
-	/** Undefined while the status is held back. */
-	client: ReadableStreamDefaultController<string> | undefined;
+	/** Undefined until the runtime asks for the body. */
+	client: ReadableStreamDirectController | undefined;
+	/** Its last text, if it ended before that. */
+	unsent: string | undefined;
 	lastWriteMs: number;
 	/** How long it has waited for its reader in all, and since when it does; undefined while the reader keeps up. */
 	stalledMs: number;
@@ -75,6 +77,7 @@ export function createStreaming<Chunk>(deps: ServeDeps, exchange: Exchange, rela
 		state: "opening",
 		upstream: undefined,
 		client: undefined,
+		unsent: undefined,
 		lastWriteMs: exchange.context.startedMs,
 		stalledMs: 0,
 		stalledSinceMs: undefined,
@@ -227,10 +230,14 @@ export function fail<Chunk>(streaming: Streaming<Chunk>, ending: Ending, fault: 
 	return settle(streaming, ending, statusOf(fault), (bill) => close(streaming, relay.fail(fault, bill)));
 }
 
-export function write<Chunk>(streaming: Streaming<Chunk>, text: string): void {
+/** Gives a promise if the reader does not keep up: until it has taken what was written. */
+export function write<Chunk>(streaming: Streaming<Chunk>, text: string): Promise<void> | undefined {
 	assert(streaming.client !== undefined, "nothing is written before the status is out");
 	streaming.lastWriteMs = streaming.deps.clock.monotonicMs();
-	streaming.client.enqueue(text);
+	const written = streaming.client.write(text);
+	if (typeof written === "number") return undefined;
+	streaming.stalledSinceMs ??= streaming.lastWriteMs;
+	return written.then(() => readerTook(streaming, streaming.deps.clock.monotonicMs()));
 }
 
 /** How long the upstream let a reader wait that keeps up: of a slow one it is nothing. */
@@ -238,33 +245,34 @@ export function countGap<Chunk>({ deps, lastWriteMs, tookMs }: Streaming<Chunk>)
 	if (tookMs !== undefined) deps.stats.gap(lastWriteMs - tookMs);
 }
 
-/** Until the reader has taken what was written last, the upstream waits for it. */
-export function awaitReader<Chunk>(streaming: Streaming<Chunk>): void {
-	streaming.stalledSinceMs = streaming.lastWriteMs;
-}
-
-/** It has. */
-export function readerTook<Chunk>(streaming: Streaming<Chunk>): void {
+/** The reader has taken what was written. */
+export function readerTook<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
+	streaming.tookMs = nowMs;
 	if (streaming.stalledSinceMs === undefined) return;
-	streaming.tookMs = streaming.deps.clock.monotonicMs();
-	streaming.stalledMs += streaming.tookMs - streaming.stalledSinceMs;
+	streaming.stalledMs += nowMs - streaming.stalledSinceMs;
 	streaming.stalledSinceMs = undefined;
 }
 
 /** Writes the last text of a stream that is settled. */
-export function close<Chunk>({ client, exchange }: Streaming<Chunk>, text: string): void {
+export function close<Chunk>(streaming: Streaming<Chunk>, text: string): void {
+	const { client, exchange } = streaming;
 	exchange.context.connection.setIdleTimeout(IDLE_TIMEOUT_S);
+	if (client === undefined) {
+		streaming.unsent = text;
+		return;
+	}
 	try {
-		client?.enqueue(text);
-		client?.close();
+		// Of a reader that does not keep up, the runtime keeps what is written last until it has taken it.
+		void client.write(text);
+		client.close();
 	} catch {
 		// The client left in this very moment; its request is settled.
 	}
 }
 
 function keepAlive<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
-	const { client, lastWriteMs, limits } = streaming;
+	const { client, lastWriteMs, stalledSinceMs, limits } = streaming;
 	if (client === undefined || isOver(streaming) || nowMs - lastWriteMs < limits.keepAliveCommentMs) return;
 	// A reader that takes nothing gets no comments either, so that its connection times out.
-	if ((client.desiredSize ?? 0) > 0) write(streaming, KEEP_ALIVE_COMMENT);
+	if (stalledSinceMs === undefined) void write(streaming, KEEP_ALIVE_COMMENT);
 }

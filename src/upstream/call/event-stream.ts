@@ -24,8 +24,7 @@ interface Arrived {
 	readonly value?: Uint8Array | undefined;
 }
 
-/** While some of what arrived waits. */
-const NOTHING_MORE: Arrived = { done: false, value: undefined };
+const NOTHING: readonly never[] = [];
 
 /** Sends the request before it returns. `next` is to be called at once, so that no rejection goes unheard. */
 export function openEventStream<Chunk extends OutputChunk>(
@@ -67,33 +66,67 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 		this.#answer = attempt.post({ path: wire.path, body }, "text/event-stream");
 	}
 
-	async next(): Promise<readonly Chunk[] | null> {
-		if (this.#failure !== undefined) throw this.#failure;
-		if (this.#over) return null;
-		const { guard } = this.#attempt;
-		const events = this.#events;
-		const reader = this.#reader;
-		guard.waitStarts();
+	/** No async function, which would be three objects more an event. */
+	next(): Promise<readonly Chunk[] | null> {
+		if (this.#failure !== undefined) return Promise.reject(this.#failure);
+		if (this.#over) return Promise.resolve(null);
+		this.#attempt.guard.waitStarts();
+		if (this.#source === undefined) return this.#first();
+		return this.#arrives().then(this.#onArrived, this.#onBroken);
+	}
+
+	readonly #onArrived = (arrived: Arrived) => {
+		const chunks = this.#take(arrived);
+		return chunks === undefined ? this.#further() : chunks;
+	};
+
+	readonly #onBroken = (error: unknown): never => {
+		throw this.#fall(error);
+	};
+
+	/** What comes with the headers. */
+	async #first(): Promise<readonly Chunk[] | null> {
 		try {
-			if (this.#source === undefined) {
-				const whole = await this.#open();
-				if (whole !== undefined) return this.#delivered([whole]);
-			}
+			const whole = await this.#open();
+			return whole === undefined ? await this.#further() : this.#delivered([whole]);
+		} catch (error) {
+			throw this.#fall(error);
+		}
+	}
+
+	/** What comes after some that holds nothing for the client. */
+	async #further(): Promise<readonly Chunk[] | null> {
+		try {
 			for (;;) {
-				const { done, value } = this.#waiting === undefined ? await this.#arrives() : NOTHING_MORE;
-				if (value !== undefined && value.byteLength > STEP_BYTES) this.#waiting = value;
-				const bytes = this.#waiting === undefined ? value : await this.#step();
-				const payloads = done ? events.end() : events.push(this.#counted(bytes));
-				const chunks = payloads.length === 0 ? [] : this.#accept(payloads);
-				if (this.#failure === undefined) {
-					if (reader.ended() || (done && reader.complete())) this.#finish(done);
-					else if (done) this.#fall(died("the stream ended without its end"));
-				}
-				if (chunks.length > 0) return this.#delivered(chunks);
-				if (this.#failure !== undefined) throw this.#failure;
-				if (this.#over) return null;
-				if (payloads.length > 0) guard.waitStarts();
+				const chunks = this.#take(await this.#arrives());
+				if (chunks !== undefined) return chunks;
 			}
+		} catch (error) {
+			throw this.#fall(error);
+		}
+	}
+
+	/** Undefined if it holds nothing for the client, null at the end. */
+	#take({ done, value }: Arrived): readonly Chunk[] | null | undefined {
+		try {
+			if (value !== undefined && value.byteLength > STEP_BYTES) {
+				this.#waiting = value;
+				return undefined;
+			}
+			const payloads = done ? this.#events.end() : this.#events.push(this.#counted(value));
+			const anything = payloads.length > 0;
+			const chunks = anything ? this.#accept(payloads) : NOTHING;
+			// While the next read is waited for, nothing of this one is kept.
+			payloads.length = 0;
+			if (this.#failure === undefined) {
+				if (this.#reader.ended() || (done && this.#reader.complete())) this.#finish(done);
+				else if (done) this.#fall(died("the stream ended without its end"));
+			}
+			if (chunks.length > 0) return this.#delivered(chunks);
+			if (this.#failure !== undefined) throw this.#failure;
+			if (this.#over) return null;
+			if (anything) this.#attempt.guard.waitStarts();
+			return undefined;
 		} catch (error) {
 			throw this.#fall(error);
 		}
@@ -107,8 +140,8 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 		return this.#answeredWhole ? this.#wholeUsage !== undefined : this.#reader.usageIsFinal();
 	}
 
-	tokensOf(size: { readonly events: number; readonly bytes: number }): number | undefined {
-		return this.#attempt.replica.worth.tokensOf(size);
+	tokensLikely(): number | undefined {
+		return this.#attempt.replica.worth.tokensOf(this.#size);
 	}
 
 	close(): void {
@@ -119,15 +152,16 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	}
 
 	#arrives(): Promise<Arrived> {
+		if (this.#waiting !== undefined) return this.#step();
 		return (this.#source as ReadableStreamDefaultReader<Uint8Array>).read();
 	}
 
 	/** The next part of what arrived at once. */
-	async #step(): Promise<Uint8Array | undefined> {
+	async #step(): Promise<Arrived> {
 		await nextTurn();
 		const all = this.#waiting;
 		this.#waiting = (all?.byteLength ?? 0) > STEP_BYTES ? all?.subarray(STEP_BYTES) : undefined;
-		return all?.subarray(0, STEP_BYTES);
+		return { done: false, value: all?.subarray(0, STEP_BYTES) };
 	}
 
 	/** The headers; an answer that came whole instead of as events is returned as one chunk. */

@@ -8,7 +8,7 @@ export interface SseReader {
 	/**
 	 * The `data` payloads of the events that `bytes` completes, lines of one event joined by "\n". Comments and other
 	 * fields are dropped. Throws UpstreamFailure `failed` when a line or an event passes the limit.
-	 * `bytes` is not kept.
+	 * `bytes` is not kept. There is one list, which the next call empties; who is done with it before does so too.
 	 */
 	push(bytes: Uint8Array): string[];
 	/** The event that the end of the stream cut short of its blank line; its last line may itself be cut. */
@@ -40,14 +40,15 @@ class EventLines implements SseReader {
 	#dataBytes = 0;
 	#afterCr = false;
 	#atStart = true;
-	#events: string[] = [];
+	/** One list for all pieces, which mostly bring an event each. */
+	readonly #events: string[] = [];
 
 	constructor(eventBytesMax: number) {
 		this.#eventBytesMax = eventBytesMax;
 	}
 
 	push(bytes: Uint8Array): string[] {
-		this.#events = [];
+		this.#events.length = 0;
 		const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 		const end = view.length;
 		let at = 0;
@@ -74,7 +75,7 @@ class EventLines implements SseReader {
 	}
 
 	end(): string[] {
-		this.#events = [];
+		this.#events.length = 0;
 		if (this.#carried > 0) this.#finishCarried(NO_BYTES, 0, 0);
 		this.#dispatch();
 		return this.#events;

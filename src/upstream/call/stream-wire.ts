@@ -43,8 +43,8 @@ export interface AnswerStream<Chunk> {
 	usageIsFinal(): boolean;
 	/** The replica's alias for logs and metrics (`model#0`), undefined before one was chosen. */
 	replica(): string | undefined;
-	/** Likely tokens of so many events with output and bytes of it, as finished streams of its replica tell; undefined if they do not. */
-	tokensOf(size: { readonly events: number; readonly bytes: number }): number | undefined;
+	/** Likely tokens of the output so far, as finished streams of its replica tell; undefined if they do not. */
+	tokensLikely(): number | undefined;
 	/** Aborts the upstream call, frees the replica's place; harmless when repeated or after the end. */
 	close(): void;
 }

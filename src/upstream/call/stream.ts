@@ -98,8 +98,8 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 		return this.#alias;
 	}
 
-	tokensOf(size: { readonly events: number; readonly bytes: number }): number | undefined {
-		return this.#events?.tokensOf(size);
+	tokensLikely(): number | undefined {
+		return this.#events?.tokensLikely();
 	}
 
 	close(): void {

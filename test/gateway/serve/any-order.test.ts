@@ -5,18 +5,21 @@ import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
 import { chat } from "../../../src/gateway/chat/chat.ts";
 import { serve } from "../../../src/gateway/serve/serve.ts";
 import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
-import type { Road, ScriptedCall } from "../../support/road.ts";
+import type { Road, ScriptedCall, TextReader } from "../../support/road.ts";
 import { costOf, createRoad, madeUp, NOTHING_LEFT, OUTPUT, readerOf, turn } from "../../support/road.ts";
 
 const HOLD_MS = 500;
 const READER_STALL_MS = DEFAULT_LIMITS.readerStallMs;
 /** Rare enough in any other text to be counted. */
 const WORD = "~";
+/** More than is kept for a reader that does not keep up. */
+const LONG = "w".repeat(128 * 1024);
 
 /** What can happen, each to be followed by another in the same turn or not. */
 const EVENTS = [
 	"word",
 	"words",
+	"long word",
 	"end",
 	"die",
 	"leave",
@@ -54,17 +57,19 @@ const scenes: fc.Arbitrary<Scene> = fc.record({
 
 /** The client: reads when told, and remembers what it got. */
 function createClient(answer: Promise<Response>) {
-	let reader: ReadableStreamDefaultReader<string> | undefined;
+	let reader: TextReader | undefined;
 	let cancelled = false;
 	const client = { status: 0, text: "", ended: false, read, cancel };
 	void answer.then((response) => {
 		client.status = response.status;
 		reader = readerOf(response);
 		if (cancelled) void reader.cancel().catch(() => {});
+		// A server asks for the body at once.
+		else void read();
 	});
 	async function read(): Promise<void> {
 		const { done, value } = (await reader?.read().catch(() => undefined)) ?? { done: false, value: undefined };
-		if (value !== undefined) client.text += typeof value === "string" ? value : new TextDecoder().decode(value);
+		if (value !== undefined) client.text += value;
 		if (done) client.ended = true;
 	}
 	async function cancel(): Promise<void> {
@@ -86,6 +91,8 @@ function happen(
 			return call.arrive(WORD);
 		case "words":
 			return call.arrive(...Array.from({ length: 90 }, () => WORD));
+		case "long word":
+			return call.arrive(LONG);
 		case "end":
 			call.end();
 			return call.reply(call.tokens);

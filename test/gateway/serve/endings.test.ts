@@ -6,13 +6,15 @@ import { IDLE_TIMEOUT_S } from "../../../src/gateway/connection.ts";
 import { serve } from "../../../src/gateway/serve/serve.ts";
 import { KEEP_ALIVE_COMMENT } from "../../../src/gateway/stream-events.ts";
 import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
-import type { Road, RoadOptions } from "../../support/road.ts";
+import type { Road, RoadOptions, TextReader } from "../../support/road.ts";
 import { costOf, createRoad, madeUp, NOTHING_LEFT, readerOf, turn } from "../../support/road.ts";
 
 /** What is not over by then is taken to last. */
 const MOMENT_MS = 100;
 const READER_STALL_MS = DEFAULT_LIMITS.readerStallMs;
 const STREAM = { stream: true, max_tokens: 1_000 };
+/** More than is kept for a reader that does not keep up. */
+const LONG = "w".repeat(128 * 1024);
 
 /** A request that has reached its upstream. */
 async function sent(body: Record<string, unknown>, options: RoadOptions = {}) {
@@ -33,7 +35,7 @@ async function streaming(options: RoadOptions = {}) {
 	return { ...request, reader };
 }
 
-async function rest(reader: ReadableStreamDefaultReader<string>): Promise<string> {
+async function rest(reader: TextReader): Promise<string> {
 	let text = "";
 	for (;;) {
 		const { done, value } = await reader.read();
@@ -300,7 +302,7 @@ describe("a stream", () => {
 
 	test("whose reader keeps its place from others is ended, and charged for what was taken", async () => {
 		const { road, call, reader } = await streaming();
-		call.arrive("w2");
+		call.arrive(LONG);
 		await turn();
 		// Nobody reads this one; as long as nobody waits for its place, it keeps it.
 		road.clock.advance(READER_STALL_MS + 1_000);
@@ -309,7 +311,7 @@ describe("a stream", () => {
 		road.clock.advance(1_000);
 		expect(call.isClosed).toBe(true);
 		const text = await rest(reader);
-		expect(text).toContain("w2");
+		expect(text).toContain(LONG);
 		expect(text).toContain('"request_timeout"');
 		settledOnce(road, { ending: "client_left", charged: costOf(2) });
 	});
@@ -334,17 +336,57 @@ describe("a stream", () => {
 		const { road, call, reader } = await streaming();
 		road.contend(true);
 		for (let nth = 0; nth < 3; nth += 1) {
-			call.arrive(`more${nth}`);
+			call.arrive(LONG);
 			await turn();
 			road.clock.advance(READER_STALL_MS / 4);
 			expect(call.isClosed).toBe(false);
 			await reader.read();
 		}
-		call.arrive("last");
+		call.arrive(LONG);
 		await turn();
 		road.clock.advance(READER_STALL_MS / 4 + 1_000);
 		expect(call.isClosed).toBe(true);
 		settledOnce(road, { ending: "client_left", charged: costOf(5) });
+	});
+
+	test("whose reader takes nothing gets no comments to keep it alive, one that waits for its upstream does", async () => {
+		const { road, call, reader } = await streaming();
+		road.clock.advance(3 * DEFAULT_LIMITS.keepAliveCommentMs);
+		expect((await reader.read()).value).toContain(KEEP_ALIVE_COMMENT);
+		call.arrive(LONG);
+		await turn();
+		road.clock.advance(3 * DEFAULT_LIMITS.keepAliveCommentMs);
+		call.end();
+		expect(await rest(reader)).not.toContain(KEEP_ALIVE_COMMENT);
+		settledOnce(road, { ending: "finished", charged: costOf(2) });
+	});
+
+	test("counts how long its upstream let a reader wait, and nothing of what the reader took its time for", async () => {
+		const { road, call, reader } = await streaming();
+		road.clock.advance(40);
+		call.arrive(LONG);
+		await turn();
+		road.clock.advance(5_000);
+		await reader.read();
+		await turn();
+		road.clock.advance(70);
+		call.arrive("w3");
+		await reader.read();
+		expect(road.gaps).toEqual([40, 70]);
+		call.end();
+		await rest(reader);
+	});
+
+	test("that is stopped before anybody asks for its body says so to whoever does then", async () => {
+		const { road, call, answer } = await sent(STREAM);
+		call.arrive("w1");
+		const response = await answer;
+		road.openStreams.shutDown();
+		const text = await rest(readerOf(response));
+		expect(text).toContain('"service_unavailable"');
+		expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
+		expect(text).not.toContain("w1");
+		settledOnce(road, { ending: "shutdown", charged: 0 });
 	});
 
 	test("that fails after the hold is over tells it as an event, and costs nothing without a token", async () => {

@@ -1,7 +1,9 @@
-import { Modal, TextInput } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 import { useState } from "react";
 import { api } from "./api.ts";
 import type { Destination } from "./navigation.ts";
+import { Dialog } from "./parts/dialog.tsx";
+import { Form } from "./parts/form.tsx";
 import { useResource } from "./resource.ts";
 import { Link, navigate } from "./router.tsx";
 import { useSession } from "./session.tsx";
@@ -20,15 +22,9 @@ interface Found {
 /** Finds pages, keys, models and requests from a page that has no search of its own. */
 export function Find(props: { opened: boolean; places: readonly Destination[]; onClose: () => void }) {
 	return (
-		<Modal
-			opened={props.opened}
-			onClose={props.onClose}
-			title={t("Find")}
-			closeButtonProps={{ "aria-label": t("Close") }}
-			returnFocus
-		>
+		<Dialog opened={props.opened} onClose={props.onClose} title={t("Find")} returnFocus>
 			<Results places={props.places} onGone={props.onClose} />
-		</Modal>
+		</Dialog>
 	);
 }
 
@@ -41,10 +37,8 @@ function Results({ places, onGone }: { places: readonly Destination[]; onGone: (
 		else navigate(one.to);
 	}
 	return (
-		<form
-			className="form"
-			onSubmit={(event) => {
-				event.preventDefault();
+		<Form
+			onSubmit={() => {
 				if (found[0]) go(found[0]);
 			}}
 		>
@@ -71,7 +65,7 @@ function Results({ places, onGone }: { places: readonly Destination[]; onGone: (
 				))}
 			</ul>
 			{found.length === 0 && <p className="dim">{t("Nothing matches.")}</p>}
-		</form>
+		</Form>
 	);
 }
 

@@ -1,7 +1,7 @@
-import { Modal } from "@mantine/core";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { Find } from "./find.tsx";
 import { destinationsFor, OPERATOR_DESTINATIONS, PUBLIC_DESTINATIONS } from "./navigation.ts";
+import { Dialog } from "./parts/dialog.tsx";
 import { navigate } from "./router.tsx";
 import { useSession } from "./session.tsx";
 import { t } from "./texts.tsx";
@@ -57,12 +57,7 @@ export function Shortcuts() {
 	return (
 		<>
 			<Find opened={finding} places={places} onClose={() => setFinding(false)} />
-			<Modal
-				opened={listed}
-				onClose={() => setListed(false)}
-				title={t("Keyboard")}
-				closeButtonProps={{ "aria-label": t("Close") }}
-			>
+			<Dialog opened={listed} onClose={() => setListed(false)} title={t("Keyboard")}>
 				<dl className="facts">
 					<div>
 						<dt>
@@ -85,7 +80,7 @@ export function Shortcuts() {
 						</div>
 					))}
 				</dl>
-			</Modal>
+			</Dialog>
 		</>
 	);
 }

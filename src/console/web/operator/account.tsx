@@ -1,12 +1,16 @@
-import { Button, Modal, Skeleton, TextInput } from "@mantine/core";
+import { Button, Skeleton } from "@mantine/core";
 import { useState } from "react";
 import { LEDGER_KINDS, roleName, TOP_UP_METHODS } from "../labels.ts";
 import { KeyState } from "../pages/keys.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { DialogDone } from "../parts/dialog-done.tsx";
 import { FenceNotice } from "../parts/fence-notice.tsx";
+import { DialogEnd, Form } from "../parts/form.tsx";
 import { Facts, Page, Panel, Stat, State } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Amount, Day, Id, Moment } from "../parts/text.tsx";
+import { TextField } from "../parts/text-field.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
@@ -205,60 +209,42 @@ function AdjustDialog({ id, onClose, onDone }: { id: string; onClose: () => void
 	});
 	if (waits) {
 		return (
-			<Modal opened onClose={onDone} title={t("Adjust the credit")} closeButtonProps={{ "aria-label": t("Close") }}>
-				<div className="stack">
+			<Dialog onClose={onDone} title={t("Adjust the credit")}>
+				<DialogDone onClose={onDone}>
 					<Notice kind="ok">
 						{t(
 							"It is recorded and waits. An amount of this size needs another operator, who confirms it on the page of today.",
 						)}
 					</Notice>
-					<div className="form-end">
-						<Button onClick={onDone}>{t("Done")}</Button>
-					</div>
-				</div>
-			</Modal>
+				</DialogDone>
+			</Dialog>
 		);
 	}
 	return (
-		<Modal opened onClose={onClose} title={t("Adjust the credit")} closeButtonProps={{ "aria-label": t("Close") }}>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void adjust.run();
-				}}
+		<Dialog onClose={onClose} title={t("Adjust the credit")}>
+			<Form
+				onSubmit={adjust.run}
+				error={adjust.error?.param === "usd" ? undefined : adjust.error}
+				end={<DialogEnd onCancel={onClose} label={t("Book it")} busy={adjust.busy} />}
 			>
-				<TextInput
+				<TextField
 					label={t("Amount in USD")}
 					description={t("Negative takes credit away: -12.50")}
-					required
-					withAsterisk={false}
 					inputMode="decimal"
 					pattern="-?[0-9]+(\.[0-9]{1,9})?"
 					data-autofocus
 					value={usd}
 					error={adjust.error?.param === "usd" ? adjust.error.message : undefined}
-					onChange={(event) => setUsd(event.currentTarget.value)}
+					onChange={setUsd}
 				/>
-				<TextInput
+				<TextField
 					label={t("Reason")}
 					description={t("Stands in the customer's ledger and in the audit log")}
-					required
-					withAsterisk={false}
 					value={reason}
-					onChange={(event) => setReason(event.currentTarget.value)}
+					onChange={setReason}
 				/>
-				{adjust.error && adjust.error.param !== "usd" && <Problem error={adjust.error} />}
-				<div className="form-end">
-					<Button variant="default" onClick={onClose}>
-						{t("Cancel")}
-					</Button>
-					<Button type="submit" loading={adjust.busy}>
-						{t("Book it")}
-					</Button>
-				</div>
-			</form>
-		</Modal>
+			</Form>
+		</Dialog>
 	);
 }
 

@@ -1,6 +1,7 @@
 import { Button, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { nanoUsd } from "../../../money/nano-usd.ts";
+import { Form } from "../parts/form.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
@@ -69,13 +70,7 @@ function Filter(props: {
 	const { action } = props.filter;
 	const [subject, setSubject] = useState(props.filter.subject ?? "");
 	return (
-		<form
-			className="row"
-			onSubmit={(event) => {
-				event.preventDefault();
-				props.onChange({ subject: subject.trim() });
-			}}
-		>
+		<Form className="row" onSubmit={() => props.onChange({ subject: subject.trim() })}>
 			<TextInput
 				size="xs"
 				aria-label={t("Id of a key, account, top-up or payment")}
@@ -99,7 +94,7 @@ function Filter(props: {
 			<Button type="submit" size="xs" variant="default">
 				{t("Filter")}
 			</Button>
-		</form>
+		</Form>
 	);
 }
 

@@ -1,6 +1,7 @@
-import { Button, Modal, TextInput } from "@mantine/core";
 import { type ReactNode, useState } from "react";
-import { Problem } from "../parts/problem.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { DialogEnd, Form } from "../parts/form.tsx";
+import { TextField } from "../parts/text-field.tsx";
 import { useAction } from "../resource.ts";
 import { t } from "../texts.tsx";
 
@@ -19,36 +20,23 @@ export function DecisionDialog(props: {
 	const [reason, setReason] = useState("");
 	const run = useAction(() => props.run(reason.trim()));
 	return (
-		<Modal opened onClose={props.onClose} title={props.title} closeButtonProps={{ "aria-label": t("Close") }}>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void run.run();
-				}}
+		<Dialog onClose={props.onClose} title={props.title}>
+			<Form
+				onSubmit={run.run}
+				error={run.error}
+				end={<DialogEnd onCancel={props.onClose} label={props.act} busy={run.busy} danger={props.danger ?? false} />}
 			>
 				{props.about}
 				{props.reason && (
-					<TextInput
+					<TextField
 						label={props.reason.label ?? t("Reason")}
 						description={props.reason.description}
-						required
-						withAsterisk={false}
 						data-autofocus
 						value={reason}
-						onChange={(event) => setReason(event.currentTarget.value)}
+						onChange={setReason}
 					/>
 				)}
-				{run.error && <Problem error={run.error} />}
-				<div className="form-end">
-					<Button variant="default" onClick={props.onClose}>
-						{t("Cancel")}
-					</Button>
-					<Button type="submit" className={props.danger ? "danger-filled" : undefined} loading={run.busy}>
-						{props.act}
-					</Button>
-				</div>
-			</form>
-		</Modal>
+			</Form>
+		</Dialog>
 	);
 }

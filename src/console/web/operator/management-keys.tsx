@@ -1,13 +1,16 @@
-import { Button, Checkbox, Modal, TextInput } from "@mantine/core";
+import { Button, Checkbox, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { MANAGEMENT_SCOPES } from "../../../keys/management-scope.ts";
 import { stateText } from "../labels.ts";
 import { SecretDialog } from "../pages/key-create.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { DialogEnd, Form } from "../parts/form.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Page, Panel, State } from "../parts/page.tsx";
-import { Empty, Problem } from "../parts/problem.tsx";
+import { Empty } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Clipped, Day } from "../parts/text.tsx";
+import { TextField } from "../parts/text-field.tsx";
 import { useAction, useList } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
@@ -129,29 +132,26 @@ function CreateDialog(props: { onClose: () => void; onCreated: () => void }) {
 			/>
 		);
 	return (
-		<Modal
-			opened
-			onClose={props.onClose}
-			title={t("Create a management key")}
-			closeButtonProps={{ "aria-label": t("Close") }}
-			closeOnClickOutside={false}
-		>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void create.run();
-				}}
+		<Dialog onClose={props.onClose} title={t("Create a management key")} closeOnClickOutside={false}>
+			<Form
+				onSubmit={create.run}
+				error={create.error}
+				end={
+					<DialogEnd
+						onCancel={props.onClose}
+						label={t("Create")}
+						busy={create.busy}
+						disabled={name.trim() === "" || scopes.length === 0}
+					/>
+				}
 			>
-				<TextInput
+				<TextField
 					label={t("Name")}
 					description={t("What it is for, as terraform")}
-					required
-					withAsterisk={false}
 					data-autofocus
 					maxLength={100}
 					value={name}
-					onChange={(event) => setName(event.currentTarget.value)}
+					onChange={setName}
 				/>
 				<Checkbox.Group
 					label={t("Scopes")}
@@ -172,16 +172,7 @@ function CreateDialog(props: { onClose: () => void; onCreated: () => void }) {
 					value={ends}
 					onChange={(event) => setEnds(event.currentTarget.value)}
 				/>
-				{create.error && <Problem error={create.error} />}
-				<div className="form-end">
-					<Button variant="default" onClick={props.onClose}>
-						{t("Cancel")}
-					</Button>
-					<Button type="submit" disabled={name.trim() === "" || scopes.length === 0} loading={create.busy}>
-						{t("Create")}
-					</Button>
-				</div>
-			</form>
-		</Modal>
+			</Form>
+		</Dialog>
 	);
 }

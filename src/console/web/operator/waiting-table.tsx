@@ -1,12 +1,16 @@
-import { Button, Modal, TextInput } from "@mantine/core";
+import { Button } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useState } from "react";
 import type { ApiError } from "../http.ts";
 import { TOP_UP_METHODS } from "../labels.ts";
+import { Dialog } from "../parts/dialog.tsx";
+import { DialogDone } from "../parts/dialog-done.tsx";
+import { DialogEnd, Form } from "../parts/form.tsx";
 import { Facts, State } from "../parts/page.tsx";
-import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { Empty, Notice } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Amount, Id } from "../parts/text.tsx";
+import { TextField } from "../parts/text-field.tsx";
 import { useAction } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
@@ -119,28 +123,24 @@ function ConfirmDialog({ topUp, onClose, onDone }: { topUp: TopUpWaiting; onClos
 		else onDone();
 	});
 	return (
-		<Modal
-			opened
-			onClose={secondNeeded ? onDone : onClose}
-			title={t("Confirm the top-up")}
-			closeButtonProps={{ "aria-label": t("Close") }}
-		>
+		<Dialog onClose={secondNeeded ? onDone : onClose} title={t("Confirm the top-up")}>
 			{secondNeeded ? (
-				<div className="stack">
+				<DialogDone onClose={onDone}>
 					<Notice kind="ok">
 						{t("Your look is recorded. An amount of this size needs another operator, who confirms it as well.")}
 					</Notice>
-					<div className="form-end">
-						<Button onClick={onDone}>{t("Done")}</Button>
-					</div>
-				</div>
+				</DialogDone>
 			) : (
-				<form
-					className="form"
-					onSubmit={(event) => {
-						event.preventDefault();
-						void confirm.run();
-					}}
+				<Form
+					onSubmit={confirm.run}
+					error={confirm.error}
+					end={
+						<DialogEnd
+							onCancel={onClose}
+							label={rich("Confirm {amount}", { amount: showUsd(topUp.amountNanoUsd) })}
+							busy={confirm.busy}
+						/>
+					}
 				>
 					<TopUpFacts topUp={topUp} />
 					{topUp.needsSecondLook && (
@@ -152,29 +152,18 @@ function ConfirmDialog({ topUp, onClose, onDone }: { topUp: TopUpWaiting; onClos
 									})}
 						</Notice>
 					)}
-					<TextInput
+					<TextField
 						label={t("The bank's transaction reference")}
 						description={t("As the statement has it. One transaction is credited once.")}
-						required
-						withAsterisk={false}
 						minLength={3}
 						maxLength={200}
 						data-autofocus
 						value={reference}
-						onChange={(event) => setReference(event.currentTarget.value)}
+						onChange={setReference}
 					/>
-					{confirm.error && <Problem error={confirm.error} />}
-					<div className="form-end">
-						<Button variant="default" onClick={onClose}>
-							{t("Cancel")}
-						</Button>
-						<Button type="submit" loading={confirm.busy}>
-							{rich("Confirm {amount}", { amount: showUsd(topUp.amountNanoUsd) })}
-						</Button>
-					</div>
-				</form>
+				</Form>
 			)}
-		</Modal>
+		</Dialog>
 	);
 }
 

@@ -1,10 +1,12 @@
-import { Button, FileInput, Modal, Select } from "@mantine/core";
+import { FileInput, Select } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import type { BatchCheck } from "../batch-check.ts";
 import { checkBatch } from "../batch-check.ts";
 import { formatCount } from "../format.ts";
-import { Notice, Problem } from "../parts/problem.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { DialogEnd, Form } from "../parts/form.tsx";
+import { Notice } from "../parts/problem.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { useAccount } from "../session.tsx";
 import { plural, rich, t } from "../texts.tsx";
@@ -43,13 +45,13 @@ export function BatchStartDialog(props: {
 	const isTooLarge = file !== null && file.size > FILE_BYTES_MAX;
 	const isReady = check !== undefined && check.problems.length === 0 && keyId !== null;
 	return (
-		<Modal opened onClose={props.onClose} title={t("Start a batch")} closeButtonProps={{ "aria-label": t("Close") }}>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
+		<Dialog onClose={props.onClose} title={t("Start a batch")}>
+			<Form
+				onSubmit={() => {
 					if (isReady) void start.run();
 				}}
+				error={start.error}
+				end={<DialogEnd onCancel={props.onClose} label={t("Start")} busy={start.busy} disabled={!isReady} />}
 			>
 				<FileInput
 					label={t("File of requests")}
@@ -88,16 +90,7 @@ export function BatchStartDialog(props: {
 					value={keyId}
 					onChange={setChosen}
 				/>
-				{start.error && <Problem error={start.error} />}
-				<div className="form-end">
-					<Button variant="default" onClick={props.onClose}>
-						{t("Cancel")}
-					</Button>
-					<Button type="submit" disabled={!isReady} loading={start.busy}>
-						{t("Start")}
-					</Button>
-				</div>
-			</form>
-		</Modal>
+			</Form>
+		</Dialog>
 	);
 }

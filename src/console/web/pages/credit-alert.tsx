@@ -3,8 +3,9 @@ import { useState } from "react";
 import { formatUsd } from "../../../money/nano-usd.ts";
 import { api } from "../api.ts";
 import { SEPARATORS } from "../format.ts";
+import { Form } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
-import { Problem } from "../parts/problem.tsx";
+import { PanelEnd } from "../parts/panel-end.tsx";
 import { Moment } from "../parts/text.tsx";
 import { useAction } from "../resource.ts";
 import { useAccount } from "../session.tsx";
@@ -31,12 +32,20 @@ export function AlertPanel({ alert, onChanged }: { alert: AlertView | undefined;
 	const threshold = alert.thresholdNanoUsd;
 	return (
 		<Panel title={t("Low-balance alert")}>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
+			<Form
+				onSubmit={() => {
 					if (usd) void save.run(usd);
 				}}
+				error={save.error?.param === "usd" ? undefined : save.error}
+				end={
+					<PanelEnd label={t("Save")} busy={save.busy} disabled={!usd} main>
+						{threshold !== null && (
+							<Button variant="default" loading={save.busy} onClick={() => void save.run(null)}>
+								{t("Switch off")}
+							</Button>
+						)}
+					</PanelEnd>
+				}
 			>
 				<p>
 					{threshold === null
@@ -61,18 +70,7 @@ export function AlertPanel({ alert, onChanged }: { alert: AlertView | undefined;
 						{rich("Last sent {lastSent}", { lastSent: <Moment atMs={alert.lastSentAtMs} /> })}
 					</p>
 				)}
-				{save.error && save.error.param !== "usd" && <Problem error={save.error} />}
-				<div className="form-end">
-					{threshold !== null && (
-						<Button variant="default" loading={save.busy} onClick={() => void save.run(null)}>
-							{t("Switch off")}
-						</Button>
-					)}
-					<Button type="submit" loading={save.busy} disabled={!usd}>
-						{t("Save")}
-					</Button>
-				</div>
-			</form>
+			</Form>
 		</Panel>
 	);
 }

@@ -5,7 +5,9 @@ import { formatUsd, MAX_NANO_USD, type NanoUsd, parseUsd } from "../../../money/
 import { api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { SEPARATORS } from "../format.ts";
+import { Form } from "../parts/form.tsx";
 import { Panel, State } from "../parts/page.tsx";
+import { PanelEnd } from "../parts/panel-end.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Moment } from "../parts/text.tsx";
@@ -199,14 +201,27 @@ function Settings({ view: { autoTopUp, boughtNanoUsd }, onChanged }: { view: Aut
 		/>
 	);
 	return (
-		<form
-			className="form"
-			onSubmit={(event) => {
-				event.preventDefault();
+		<Form
+			onSubmit={() => {
 				const wrong = wrongOf(given, config.topUpMinNanoUsd);
 				setWrong(wrong);
 				if (wrong === undefined) void save.run();
 			}}
+			error={isOfField ? undefined : error}
+			end={
+				<PanelEnd
+					label={autoTopUp?.state === "on" ? t("Save") : t("Switch on")}
+					busy={save.busy}
+					disabled={FIELDS.some((name) => given[name] === "")}
+					main
+				>
+					{autoTopUp !== null && (
+						<Button variant="default" loading={off.busy} onClick={() => void off.run()}>
+							{t("Switch off")}
+						</Button>
+					)}
+				</PanelEnd>
+			}
 		>
 			<div className="fields-in-row">
 				{field("belowUsd", t("When the balance is below, in USD"))}
@@ -227,18 +242,7 @@ function Settings({ view: { autoTopUp, boughtNanoUsd }, onChanged }: { view: Aut
 					{ service: brand.name },
 				)}
 			</p>
-			{error && !isOfField && <Problem error={error} />}
-			<div className="form-end">
-				{autoTopUp !== null && (
-					<Button variant="default" loading={off.busy} onClick={() => void off.run()}>
-						{t("Switch off")}
-					</Button>
-				)}
-				<Button type="submit" loading={save.busy} disabled={FIELDS.some((name) => given[name] === "")}>
-					{autoTopUp?.state === "on" ? t("Save") : t("Switch on")}
-				</Button>
-			</div>
-		</form>
+		</Form>
 	);
 }
 

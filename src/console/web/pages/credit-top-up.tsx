@@ -4,8 +4,10 @@ import { MAX_NANO_USD, parseUsd, ZERO_USD } from "../../../money/nano-usd.ts";
 import { api } from "../api.ts";
 import { SEPARATORS } from "../format.ts";
 import { CodeBlock } from "../parts/code.tsx";
+import { Form } from "../parts/form.tsx";
 import { Facts, Panel } from "../parts/page.tsx";
-import { Notice, Problem } from "../parts/problem.tsx";
+import { PanelEnd } from "../parts/panel-end.tsx";
+import { Notice } from "../parts/problem.tsx";
 import { Amount, Id } from "../parts/text.tsx";
 import { useAction } from "../resource.ts";
 import { useAccount, useSession } from "../session.tsx";
@@ -83,12 +85,17 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 	}
 	return (
 		<Panel title={t("Top up")}>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					submit();
-				}}
+			<Form
+				onSubmit={submit}
+				error={topUp.error?.param === "usd" ? undefined : topUp.error}
+				end={
+					<PanelEnd
+						label={method === "card" ? t("Pay by card") : t("Get the reference")}
+						busy={topUp.busy}
+						disabled={usd === ""}
+						main
+					/>
+				}
 			>
 				{/* biome-ignore lint/a11y/useSemanticElements: these set the field below, which has its own label */}
 				<div className="presets" role="group" aria-label={t("Common amounts")}>
@@ -139,13 +146,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 						: t("You get a reference for the transfer. The credit appears when an operator has seen the payment.")}
 				</p>
 				{method === "transfer" && transferDetails !== undefined && <TransferDetails details={transferDetails} />}
-				{topUp.error && topUp.error.param !== "usd" && <Problem error={topUp.error} />}
-				<div className="form-end">
-					<Button type="submit" loading={topUp.busy} disabled={usd === ""}>
-						{method === "card" ? t("Pay by card") : t("Get the reference")}
-					</Button>
-				</div>
-			</form>
+			</Form>
 		</Panel>
 	);
 }

@@ -3,7 +3,8 @@ import type { ReactNode } from "react";
 import { useEffect, useState } from "react";
 import { api } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
-import { Problem } from "../parts/problem.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { DialogEnd, Form } from "../parts/form.tsx";
 import { CopyButton } from "../parts/text.tsx";
 import { useAction } from "../resource.ts";
 import { useAccount } from "../session.tsx";
@@ -52,19 +53,11 @@ export function KeyCreateDialog(props: {
 			</SecretDialog>
 		);
 	return (
-		<Modal
-			opened={props.open}
-			onClose={close}
-			title={t("Create a key")}
-			closeButtonProps={{ "aria-label": t("Close") }}
-			closeOnClickOutside={draft === empty}
-		>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void create.run();
-				}}
+		<Dialog opened={props.open} onClose={close} title={t("Create a key")} closeOnClickOutside={draft === empty}>
+			<Form
+				onSubmit={create.run}
+				error={create.error}
+				end={<DialogEnd onCancel={close} label={t("Create")} busy={create.busy} />}
 			>
 				<KeyFields draft={draft} onChange={setDraft} error={create.error} readsOnly={readsOnly} projects={projects} />
 				<Checkbox
@@ -75,17 +68,8 @@ export function KeyCreateDialog(props: {
 					checked={readsOnly}
 					onChange={(event) => setReadsOnly(event.currentTarget.checked)}
 				/>
-				{create.error && <Problem error={create.error} />}
-				<div className="form-end">
-					<Button variant="default" onClick={close}>
-						{t("Cancel")}
-					</Button>
-					<Button type="submit" loading={create.busy}>
-						{t("Create")}
-					</Button>
-				</div>
-			</form>
-		</Modal>
+			</Form>
+		</Dialog>
 	);
 }
 

@@ -4,6 +4,7 @@ import { formatUsd } from "../../../money/nano-usd.ts";
 import type { KeySettingsInput } from "../api.ts";
 import { api } from "../api.ts";
 import { SEPARATORS } from "../format.ts";
+import { TextField } from "../parts/text-field.tsx";
 import { useResource } from "../resource.ts";
 import { t } from "../texts.tsx";
 import type { KeyView, ProjectView } from "../views.ts";
@@ -101,17 +102,15 @@ export function KeyFields(props: {
 	const set = (changes: Partial<KeyDraft>) => onChange({ ...draft, ...changes });
 	return (
 		<>
-			<TextInput
+			<TextField
 				label={t("Name")}
 				description={ofProject ? t("A team or a product") : t("The application and environment that will use it")}
 				placeholder={ofProject ? "" : t("search-api production")}
-				required
-				withAsterisk={false}
 				maxLength={100}
 				data-autofocus
 				value={draft.name}
 				error={wrong("name")}
-				onChange={(event) => set({ name: event.currentTarget.value })}
+				onChange={(name) => set({ name })}
 			/>
 			{!readsOnly && projects.length > 0 && (
 				<Select

@@ -1,6 +1,7 @@
-import { Button, Modal, Select } from "@mantine/core";
+import { Button, Select } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
+import { Dialog } from "../parts/dialog.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
 import { navigate } from "../router.tsx";
@@ -45,7 +46,7 @@ export function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => 
 		);
 	}
 	return (
-		<Modal opened onClose={onClose} title={t("Rotate the key")} closeButtonProps={{ "aria-label": t("Close") }}>
+		<Dialog onClose={onClose} title={t("Rotate the key")}>
 			<div className="form">
 				<p>
 					{rich(
@@ -70,6 +71,6 @@ export function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => 
 					</Button>
 				</div>
 			</div>
-		</Modal>
+		</Dialog>
 	);
 }

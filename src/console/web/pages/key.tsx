@@ -1,9 +1,10 @@
-import { Button, Modal, Skeleton } from "@mantine/core";
+import { Button, Skeleton } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
-import { FenceNotice } from "../parts/fence-notice.tsx";
+import { FencedDialog } from "../parts/fenced-dialog.tsx";
+import { DialogEnd, Form } from "../parts/form.tsx";
 import { Facts, Page, Panel } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
@@ -198,40 +199,25 @@ function EditDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 		setFence(changed.fence);
 	});
 	return (
-		<Modal opened onClose={onClose} title={t("Edit the key")} closeButtonProps={{ "aria-label": t("Close") }}>
-			{fence ? (
-				<div className="stack">
-					<FenceNotice fence={fence} done={t("The change applies on all instances")} />
-					<div className="form-end">
-						<Button onClick={onClose}>{t("Done")}</Button>
-					</div>
-				</div>
-			) : (
-				<form
-					className="form"
-					onSubmit={(event) => {
-						event.preventDefault();
-						void save.run();
-					}}
-				>
-					<KeyFields
-						readsOnly={item.readsOnly}
-						draft={draft}
-						onChange={setDraft}
-						error={save.error}
-						projects={projects}
-					/>
-					{save.error && <Problem error={save.error} />}
-					<div className="form-end">
-						<Button variant="default" onClick={onClose}>
-							{t("Cancel")}
-						</Button>
-						<Button type="submit" loading={save.busy}>
-							{t("Save")}
-						</Button>
-					</div>
-				</form>
-			)}
-		</Modal>
+		<FencedDialog
+			title={t("Edit the key")}
+			fence={fence}
+			done={t("The change applies on all instances")}
+			onClose={onClose}
+		>
+			<Form
+				onSubmit={save.run}
+				error={save.error}
+				end={<DialogEnd onCancel={onClose} label={t("Save")} busy={save.busy} />}
+			>
+				<KeyFields
+					readsOnly={item.readsOnly}
+					draft={draft}
+					onChange={setDraft}
+					error={save.error}
+					projects={projects}
+				/>
+			</Form>
+		</FencedDialog>
 	);
 }

@@ -1,8 +1,8 @@
-import { Button, Modal, TextInput } from "@mantine/core";
-import { type ReactNode, useState } from "react";
+import { useState } from "react";
 import { api } from "../api.ts";
-import { FenceNotice } from "../parts/fence-notice.tsx";
-import { Problem } from "../parts/problem.tsx";
+import { FencedDialog } from "../parts/fenced-dialog.tsx";
+import { DialogEnd, Form } from "../parts/form.tsx";
+import { TypedNameForm } from "../parts/typed-name-form.tsx";
 import { useAction } from "../resource.ts";
 import { useAccount } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
@@ -25,24 +25,13 @@ export function EditProjectDialog({ item, onClose }: { item: ProjectView; onClos
 			done={t("The change applies on all instances")}
 			onClose={onClose}
 		>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void save.run();
-				}}
+			<Form
+				onSubmit={save.run}
+				error={save.error}
+				end={<DialogEnd onCancel={onClose} label={t("Save")} busy={save.busy} />}
 			>
 				<KeyFields ofProject draft={draft} onChange={setDraft} error={save.error} />
-				{save.error && <Problem error={save.error} />}
-				<div className="form-end">
-					<Button variant="default" onClick={onClose}>
-						{t("Cancel")}
-					</Button>
-					<Button type="submit" loading={save.busy}>
-						{t("Save")}
-					</Button>
-				</div>
-			</form>
+			</Form>
 		</FencedDialog>
 	);
 }
@@ -50,7 +39,6 @@ export function EditProjectDialog({ item, onClose }: { item: ProjectView; onClos
 /** As revoking a key it cannot be undone, and says since when no instance accepts any of its keys. */
 export function ArchiveDialog({ item, onClose }: { item: ProjectView; onClose: () => void }) {
 	const account = useAccount();
-	const [typed, setTyped] = useState("");
 	const [fence, setFence] = useState<Fence>();
 	const archive = useAction(async () => setFence((await api.archiveProject(account.id, item.id)).fence));
 	return (
@@ -60,60 +48,18 @@ export function ArchiveDialog({ item, onClose }: { item: ProjectView; onClose: (
 			done={t("No instance accepts a key of this project")}
 			onClose={onClose}
 		>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					if (typed.trim() === item.name) void archive.run();
-				}}
+			<TypedNameForm
+				name={item.name}
+				label={t("Type the project's name: {name}", { name: item.name })}
+				act={t("Archive")}
+				action={archive}
+				onCancel={onClose}
 			>
-				<p>
-					{rich(
-						"Every application that uses a key of {name} is refused from now on. This cannot be undone. Requests that are already admitted finish and are charged.",
-						{ name: <strong>{item.name}</strong> },
-					)}
-				</p>
-				<TextInput
-					label={t("Type the project's name: {name}", { name: item.name })}
-					autoComplete="off"
-					data-autofocus
-					value={typed}
-					onChange={(event) => setTyped(event.currentTarget.value)}
-				/>
-				{archive.error && <Problem error={archive.error} />}
-				<div className="form-end">
-					<Button variant="default" onClick={onClose}>
-						{t("Cancel")}
-					</Button>
-					<Button type="submit" className="danger-filled" disabled={typed.trim() !== item.name} loading={archive.busy}>
-						{t("Archive")}
-					</Button>
-				</div>
-			</form>
+				{rich(
+					"Every application that uses a key of {name} is refused from now on. This cannot be undone. Requests that are already admitted finish and are charged.",
+					{ name: <strong>{item.name}</strong> },
+				)}
+			</TypedNameForm>
 		</FencedDialog>
-	);
-}
-
-function FencedDialog(props: {
-	title: string;
-	fence: Fence | undefined;
-	done: string;
-	onClose: () => void;
-	children: ReactNode;
-}) {
-	const { title, fence, done, onClose, children } = props;
-	return (
-		<Modal opened onClose={onClose} title={title} closeButtonProps={{ "aria-label": t("Close") }}>
-			{fence === undefined ? (
-				children
-			) : (
-				<div className="stack">
-					<FenceNotice fence={fence} done={done} />
-					<div className="form-end">
-						<Button onClick={onClose}>{t("Done")}</Button>
-					</div>
-				</div>
-			)}
-		</Modal>
 	);
 }

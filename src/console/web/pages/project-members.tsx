@@ -1,6 +1,8 @@
-import { Button, Modal, Select } from "@mantine/core";
+import { Button, Select } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
+import { Dialog } from "../parts/dialog.tsx";
+import { Form } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
@@ -69,12 +71,7 @@ export function ProjectMembers({ item }: { item: ProjectView }) {
 				/>
 			)}
 			{leaving && (
-				<Modal
-					opened
-					onClose={() => setLeaving(undefined)}
-					title={t("Remove {name}", { name: leaving.name })}
-					closeButtonProps={{ "aria-label": t("Close") }}
-				>
+				<Dialog onClose={() => setLeaving(undefined)} title={t("Remove {name}", { name: leaving.name })}>
 					<div className="stack">
 						<p>
 							{t(
@@ -95,7 +92,7 @@ export function ProjectMembers({ item }: { item: ProjectView }) {
 							</Button>
 						</div>
 					</div>
-				</Modal>
+				</Dialog>
 			)}
 		</Panel>
 	);
@@ -114,13 +111,7 @@ function AddForm(props: { projectId: string; known: readonly string[] | undefine
 	const others = all.data?.items.filter(({ userId }) => props.known?.includes(userId) === false) ?? [];
 	if (others.length === 0) return null;
 	return (
-		<form
-			className="invite"
-			onSubmit={(event) => {
-				event.preventDefault();
-				void add.run();
-			}}
-		>
+		<Form className="invite" onSubmit={add.run} error={add.error}>
 			<div className="filters">
 				<Select
 					label={t("Add a member of the account")}
@@ -135,7 +126,6 @@ function AddForm(props: { projectId: string; known: readonly string[] | undefine
 					{t("Add")}
 				</Button>
 			</div>
-			{add.error && <Problem error={add.error} />}
-		</form>
+		</Form>
 	);
 }

@@ -1,11 +1,13 @@
-import { Button, Modal } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { DialogEnd, Form } from "../parts/form.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Page, Panel, State } from "../parts/page.tsx";
-import { Empty, Problem } from "../parts/problem.tsx";
+import { Empty } from "../parts/problem.tsx";
 import { type Column, DataTable } from "../parts/table.tsx";
 import { useAction, useList } from "../resource.ts";
 import { Link, navigate, useQueryState } from "../router.tsx";
@@ -74,31 +76,14 @@ function CreateDialog({ accountId, onClose }: { accountId: string; onClose: () =
 		navigate(`/projects/${id}`);
 	});
 	return (
-		<Modal
-			opened
-			onClose={onClose}
-			title={t("Create a project")}
-			closeButtonProps={{ "aria-label": t("Close") }}
-			closeOnClickOutside={draft === EMPTY_DRAFT}
-		>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void create.run();
-				}}
+		<Dialog onClose={onClose} title={t("Create a project")} closeOnClickOutside={draft === EMPTY_DRAFT}>
+			<Form
+				onSubmit={create.run}
+				error={create.error}
+				end={<DialogEnd onCancel={onClose} label={t("Create")} busy={create.busy} />}
 			>
 				<KeyFields ofProject draft={draft} onChange={setDraft} error={create.error} />
-				{create.error && <Problem error={create.error} />}
-				<div className="form-end">
-					<Button variant="default" onClick={onClose}>
-						{t("Cancel")}
-					</Button>
-					<Button type="submit" loading={create.busy}>
-						{t("Create")}
-					</Button>
-				</div>
-			</form>
-		</Modal>
+			</Form>
+		</Dialog>
 	);
 }

@@ -1,8 +1,10 @@
-import { Button, Textarea, TextInput } from "@mantine/core";
+import { Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { may } from "../../members/roles.ts";
 import { api } from "../api.ts";
+import { Form } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
+import { PanelEnd } from "../parts/panel-end.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { t } from "../texts.tsx";
@@ -38,12 +40,21 @@ function BillingForm({ account, details }: { account: AccountView; details: Bill
 	});
 	const isField = save.error?.param === "company" || save.error?.param === "address" || save.error?.param === "vatId";
 	return (
-		<form
-			className="form"
-			onSubmit={(event) => {
-				event.preventDefault();
-				void save.run();
-			}}
+		<Form
+			onSubmit={save.run}
+			error={isField ? undefined : save.error}
+			end={
+				<>
+					{saved && (
+						<Notice kind="ok">{t("Saved. Receipts and statements carry it from now on, earlier ones too.")}</Notice>
+					)}
+					{mayChange ? (
+						<PanelEnd label={t("Save")} busy={save.busy} />
+					) : (
+						<p className="small dim">{t("Owners, admins and billing decide.")}</p>
+					)}
+				</>
+			}
 		>
 			<TextInput label={t("Company")} autoComplete="organization" maxLength={200} {...field("company")} />
 			<Textarea
@@ -56,19 +67,6 @@ function BillingForm({ account, details }: { account: AccountView; details: Bill
 				{...field("address")}
 			/>
 			<TextInput label={t("VAT ID")} maxLength={40} {...field("vatId")} />
-			{save.error && !isField && <Problem error={save.error} />}
-			{saved && (
-				<Notice kind="ok">{t("Saved. Receipts and statements carry it from now on, earlier ones too.")}</Notice>
-			)}
-			{mayChange ? (
-				<div className="form-end">
-					<Button type="submit" variant="default" loading={save.busy}>
-						{t("Save")}
-					</Button>
-				</div>
-			) : (
-				<p className="small dim">{t("Owners, admins and billing decide.")}</p>
-			)}
-		</form>
+		</Form>
 	);
 }

@@ -3,7 +3,9 @@ import { useState } from "react";
 import { api } from "../api.ts";
 import { roleName } from "../labels.ts";
 import { CodeBlock } from "../parts/code.tsx";
+import { Form } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
+import { PanelEnd } from "../parts/panel-end.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
@@ -121,12 +123,18 @@ function CompanyForm(props: { account: AccountView; company: CompanyView; reload
 		/>
 	);
 	return (
-		<form
-			className="form"
-			onSubmit={(event) => {
-				event.preventDefault();
-				void save.run();
-			}}
+		<Form
+			onSubmit={save.run}
+			error={FIELDS.includes(failure?.param ?? "") ? undefined : failure}
+			end={
+				<PanelEnd label={t("Save")} busy={save.busy}>
+					{before && (
+						<Button variant="default" className="danger" loading={remove.busy} onClick={() => void remove.run()}>
+							{t("Remove")}
+						</Button>
+					)}
+				</PanelEnd>
+			}
 		>
 			{text("domain", t("Domain of your addresses"), { required: true, placeholder: "example.com" })}
 			{text("issuer", t("Issuer"), { required: true, type: "url", placeholder: "https://login.example.com" })}
@@ -174,18 +182,7 @@ function CompanyForm(props: { account: AccountView; company: CompanyView; reload
 				checked={draft.required}
 				onChange={(event) => set({ required: event.currentTarget.checked })}
 			/>
-			{failure && !FIELDS.includes(failure.param ?? "") && <Problem error={failure} />}
-			<div className="form-end">
-				{before && (
-					<Button variant="default" className="danger" loading={remove.busy} onClick={() => void remove.run()}>
-						{t("Remove")}
-					</Button>
-				)}
-				<Button type="submit" variant="default" loading={save.busy}>
-					{t("Save")}
-				</Button>
-			</div>
-		</form>
+		</Form>
 	);
 }
 

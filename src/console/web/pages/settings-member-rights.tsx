@@ -1,7 +1,8 @@
-import { Button, Modal } from "@mantine/core";
+import { Button } from "@mantine/core";
 import type { GivenRole } from "../../members/roles.ts";
 import { api } from "../api.ts";
 import { roleName } from "../labels.ts";
+import { Dialog } from "../parts/dialog.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
 import { inSentence, plural, t } from "../texts.tsx";
@@ -25,11 +26,9 @@ export function RightsDialog(props: {
 		props.onDone();
 	});
 	return (
-		<Modal
-			opened
+		<Dialog
 			onClose={props.onClose}
 			title={role === null ? t("Remove {name}", { name: member.name }) : `${member.name}: ${roleName(role)}`}
-			closeButtonProps={{ "aria-label": t("Close") }}
 		>
 			<div className="stack">
 				<p>
@@ -62,6 +61,6 @@ export function RightsDialog(props: {
 					</Button>
 				</div>
 			</div>
-		</Modal>
+		</Dialog>
 	);
 }

@@ -1,12 +1,14 @@
-import { Button, Select, TextInput } from "@mantine/core";
+import { Button, Select } from "@mantine/core";
 import { useState } from "react";
 import { GIVEN_ROLES, type GivenRole, may, type Role, rightOver } from "../../members/roles.ts";
 import { api } from "../api.ts";
 import { roleName } from "../labels.ts";
+import { Form } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Id, Moment } from "../parts/text.tsx";
+import { TextField } from "../parts/text-field.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
@@ -166,39 +168,30 @@ function InviteForm({ account, onInvited }: { account: AccountView; onInvited: (
 		onInvited();
 	});
 	return (
-		<form
+		<Form
 			className="invite"
-			onSubmit={(event) => {
-				event.preventDefault();
-				void invite.run();
-			}}
+			onSubmit={invite.run}
+			error={invite.error}
+			end={
+				made && (
+					<Notice kind="ok">
+						{made.link === null
+							? t("A mail with the invitation is on its way to {email}.", { email: made.email })
+							: rich("Mail is not set up here. Give {email} this link: {link}", {
+									email: made.email,
+									link: <Id value={made.link} label={t("Copy the link")} />,
+								})}
+					</Notice>
+				)
+			}
 		>
 			<div className="filters">
-				<TextInput
-					label={t("Invite by email")}
-					type="email"
-					size="xs"
-					required
-					withAsterisk={false}
-					value={email}
-					onChange={(event) => setEmail(event.currentTarget.value)}
-				/>
+				<TextField label={t("Invite by email")} type="email" size="xs" value={email} onChange={setEmail} />
 				<RoleSelect label={t("Role")} giver={account.role} role={role} onChange={setRole} />
 				<Button type="submit" size="xs" variant="default" loading={invite.busy}>
 					{t("Invite")}
 				</Button>
 			</div>
-			{invite.error && <Problem error={invite.error} />}
-			{made && (
-				<Notice kind="ok">
-					{made.link === null
-						? t("A mail with the invitation is on its way to {email}.", { email: made.email })
-						: rich("Mail is not set up here. Give {email} this link: {link}", {
-								email: made.email,
-								link: <Id value={made.link} label={t("Copy the link")} />,
-							})}
-				</Notice>
-			)}
-		</form>
+		</Form>
 	);
 }

@@ -4,7 +4,9 @@ import type { AlertType } from "../../alerts/alerts.ts";
 import { may } from "../../members/roles.ts";
 import { api } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
+import { Form } from "../parts/form.tsx";
 import { Panel, State } from "../parts/page.tsx";
+import { PanelEnd } from "../parts/panel-end.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Clipped } from "../parts/text.tsx";
@@ -116,12 +118,22 @@ function NoticesForm(props: { account: AccountView; notices: Notices; reload: ()
 		url.trim() !== (notices.webhookUrl ?? "") ||
 		[...events].sort().join() !== [...notices.events].sort().join();
 	return (
-		<form
-			className="form"
-			onSubmit={(event) => {
-				event.preventDefault();
-				void save.run();
-			}}
+		<Form
+			onSubmit={save.run}
+			error={failure}
+			end={
+				mayChange ? (
+					<PanelEnd label={t("Save")} busy={save.busy} disabled={!isChanged}>
+						{notices.hasWebhook && (
+							<Button variant="default" loading={renew.busy} onClick={() => void renew.run()}>
+								{t("New secret")}
+							</Button>
+						)}
+					</PanelEnd>
+				) : (
+					<p className="small dim">{t("Owners and admins of the account decide.")}</p>
+				)
+			}
 		>
 			<Select
 				label={t("Mail when a batch is over")}
@@ -154,22 +166,7 @@ function NoticesForm(props: { account: AccountView; notices: Notices; reload: ()
 					<Checkbox key={value} mt={6} value={value} label={label} disabled={!mayChange} />
 				))}
 			</Checkbox.Group>
-			{failure && <Problem error={failure} />}
-			{mayChange ? (
-				<div className="form-end">
-					{notices.hasWebhook && (
-						<Button variant="default" loading={renew.busy} onClick={() => void renew.run()}>
-							{t("New secret")}
-						</Button>
-					)}
-					<Button type="submit" variant="default" loading={save.busy} disabled={!isChanged}>
-						{t("Save")}
-					</Button>
-				</div>
-			) : (
-				<p className="small dim">{t("Owners and admins of the account decide.")}</p>
-			)}
-		</form>
+		</Form>
 	);
 }
 

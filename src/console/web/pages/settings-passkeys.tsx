@@ -1,11 +1,13 @@
-import { Button, TextInput } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
+import { Form } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago } from "../parts/text.tsx";
+import { TextField } from "../parts/text-field.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { t } from "../texts.tsx";
 
@@ -56,29 +58,21 @@ export function PasskeysPanel() {
 					},
 				]}
 			/>
-			<form
-				className="invite"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void add.run();
-				}}
-			>
+			<Form className="invite" onSubmit={add.run}>
 				<div className="filters">
-					<TextInput
+					<TextField
 						label={t("Name of a new one")}
 						placeholder={t("Laptop")}
 						size="xs"
-						required
-						withAsterisk={false}
 						maxLength={60}
 						value={name}
-						onChange={(event) => setName(event.currentTarget.value)}
+						onChange={setName}
 					/>
 					<Button type="submit" size="xs" variant="default" loading={add.busy}>
 						{t("Add a passkey")}
 					</Button>
 				</div>
-			</form>
+			</Form>
 		</Panel>
 	);
 }

@@ -1,12 +1,14 @@
-import { Button, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { authApi } from "../auth-api.ts";
 import { CodeBlock } from "../parts/code.tsx";
+import { Form } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
+import { PanelEnd } from "../parts/panel-end.tsx";
 import { PasswordField } from "../parts/password-field.tsx";
-import { Notice, Problem } from "../parts/problem.tsx";
+import { Notice } from "../parts/problem.tsx";
 import { QrCode } from "../parts/qr-code.tsx";
 import { Id } from "../parts/text.tsx";
+import { TextField } from "../parts/text-field.tsx";
 import { useAction } from "../resource.ts";
 import { useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
@@ -45,12 +47,12 @@ export function TwoFactorPanel() {
 	}
 	return (
 		<Panel title={t("Second factor")}>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
+			<Form
+				onSubmit={() => {
 					void (on ? disable : enable).run();
 				}}
+				error={failure}
+				end={<PanelEnd label={on ? t("Switch off") : t("Set up")} busy={enable.busy || disable.busy} />}
 			>
 				<p>
 					{on
@@ -64,22 +66,14 @@ export function TwoFactorPanel() {
 					onChange={setPassword}
 				/>
 				{on && (
-					<TextInput
+					<TextField
 						label={t("A code of the app, or a backup code")}
 						autoComplete="one-time-code"
-						required
-						withAsterisk={false}
 						value={code}
-						onChange={(event) => setCode(event.currentTarget.value)}
+						onChange={setCode}
 					/>
 				)}
-				{failure && <Problem error={failure} />}
-				<div className="form-end">
-					<Button type="submit" variant="default" loading={enable.busy || disable.busy}>
-						{on ? t("Switch off") : t("Set up")}
-					</Button>
-				</div>
-			</form>
+			</Form>
 		</Panel>
 	);
 }
@@ -92,33 +86,23 @@ function Confirm(props: { setup: { totpURI: string; backupCodes: readonly string
 	});
 	const secret = new URL(props.setup.totpURI).searchParams.get("secret") ?? "";
 	return (
-		<form
-			className="form"
-			onSubmit={(event) => {
-				event.preventDefault();
-				void confirm.run();
-			}}
+		<Form
+			onSubmit={confirm.run}
+			error={confirm.error}
+			end={<PanelEnd label={t("Switch on")} busy={confirm.busy} main />}
 		>
 			<p>{t("Scan this with an authenticator app, or type the secret into it.")}</p>
 			<QrCode text={props.setup.totpURI} label={t("The secret as a QR code")} />
 			<Id value={secret} label={t("Copy the secret")} />
 			<Notice kind="warn">{t("Keep these backup codes. Each opens the account once if the app is lost.")}</Notice>
 			<CodeBlock code={props.setup.backupCodes.join("\n")} label={t("Copy the backup codes")} />
-			<TextInput
+			<TextField
 				label={t("A code from the app")}
 				inputMode="numeric"
 				autoComplete="one-time-code"
-				required
-				withAsterisk={false}
 				value={code}
-				onChange={(event) => setCode(event.currentTarget.value)}
+				onChange={setCode}
 			/>
-			{confirm.error && <Problem error={confirm.error} />}
-			<div className="form-end">
-				<Button type="submit" loading={confirm.busy}>
-					{t("Switch on")}
-				</Button>
-			</div>
-		</form>
+		</Form>
 	);
 }

@@ -1,4 +1,4 @@
-import { Button, PasswordInput, Select, TextInput } from "@mantine/core";
+import { Select } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import type { Language } from "../../../base/language.ts";
 import { may } from "../../members/roles.ts";
@@ -7,9 +7,14 @@ import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
 import { roleName } from "../labels.ts";
 import { chooseLanguage } from "../language-choice.ts";
+import { Form } from "../parts/form.tsx";
+import { NewPasswordField } from "../parts/identity-fields.tsx";
 import { LanguageSwitch } from "../parts/language-switch.tsx";
 import { Page, Panel } from "../parts/page.tsx";
+import { PanelEnd } from "../parts/panel-end.tsx";
+import { PasswordField } from "../parts/password-field.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
+import { TextField } from "../parts/text-field.tsx";
 import { useAction } from "../resource.ts";
 import { useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
@@ -128,12 +133,10 @@ function TimeZonePanel() {
 	if (!account) return null;
 	return (
 		<Panel title={t("Time zone")}>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void save.run();
-				}}
+			<Form
+				onSubmit={save.run}
+				error={save.error}
+				end={<PanelEnd label={t("Save")} busy={save.busy} disabled={zone === account.timeZone} />}
 			>
 				<Select
 					label={t("Caps begin anew at midnight in")}
@@ -147,13 +150,7 @@ function TimeZonePanel() {
 					nothingFoundMessage={t("No such time zone")}
 				/>
 				<p className="small dim">{t("Caps of keys that are by the day, week or month. Weeks begin on Monday.")}</p>
-				{save.error && <Problem error={save.error} />}
-				<div className="form-end">
-					<Button type="submit" variant="default" loading={save.busy} disabled={zone === account.timeZone}>
-						{t("Save")}
-					</Button>
-				</div>
-			</form>
+			</Form>
 		</Panel>
 	);
 }
@@ -171,35 +168,22 @@ function NamePanel(props: {
 	const save = useAction(() => props.save(name.trim()));
 	return (
 		<Panel title={props.title}>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void save.run();
-				}}
+			<Form
+				onSubmit={save.run}
+				error={save.error}
+				end={
+					<PanelEnd label={t("Save")} busy={save.busy} disabled={name.trim() === "" || name.trim() === props.name} />
+				}
 			>
-				<TextInput
+				<TextField
 					label={props.label}
-					required
-					withAsterisk={false}
 					maxLength={200}
 					disabled={props.disabled ?? false}
 					value={name}
-					onChange={(event) => setName(event.currentTarget.value)}
+					onChange={setName}
 				/>
 				<p className="small dim">{props.below}</p>
-				{save.error && <Problem error={save.error} />}
-				<div className="form-end">
-					<Button
-						type="submit"
-						variant="default"
-						loading={save.busy}
-						disabled={name.trim() === "" || name.trim() === props.name}
-					>
-						{t("Save")}
-					</Button>
-				</div>
-			</form>
+			</Form>
 			{props.children}
 		</Panel>
 	);
@@ -216,46 +200,31 @@ function PasswordPanel() {
 		setNext("");
 		setChanged(true);
 	});
-	const toggle = { "aria-label": t("Show the password") };
 	return (
 		<Panel title={t("Password")}>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void change.run();
-				}}
+			<Form
+				onSubmit={change.run}
+				error={change.error}
+				end={
+					<>
+						{changed && <Notice kind="ok">{t("The password was changed.")}</Notice>}
+						<PanelEnd label={t("Change the password")} busy={change.busy} />
+					</>
+				}
 			>
-				<PasswordInput
+				<PasswordField
 					label={t("Current password")}
 					autoComplete="current-password"
-					required
-					withAsterisk={false}
 					value={current}
-					onChange={(event) => setCurrent(event.currentTarget.value)}
-					visibilityToggleButtonProps={toggle}
+					onChange={setCurrent}
 				/>
-				<PasswordInput
+				<NewPasswordField
 					label={t("New password")}
-					description={t("At least {count} characters. All other sessions are ended.", {
-						count: PASSWORD_CHARS_MIN,
-					})}
-					autoComplete="new-password"
-					required
-					withAsterisk={false}
-					minLength={PASSWORD_CHARS_MIN}
+					description={t("At least {count} characters. All other sessions are ended.", { count: PASSWORD_CHARS_MIN })}
 					value={next}
-					onChange={(event) => setNext(event.currentTarget.value)}
-					visibilityToggleButtonProps={toggle}
+					onChange={setNext}
 				/>
-				{change.error && <Problem error={change.error} />}
-				{changed && <Notice kind="ok">{t("The password was changed.")}</Notice>}
-				<div className="form-end">
-					<Button type="submit" variant="default" loading={change.busy}>
-						{t("Change the password")}
-					</Button>
-				</div>
-			</form>
+			</Form>
 		</Panel>
 	);
 }

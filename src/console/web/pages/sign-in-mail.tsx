@@ -1,13 +1,13 @@
-import { Button, TextInput } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useEffect, useState } from "react";
-import { PASSWORD_CHARS_MIN } from "../../sign-in/password-length.ts";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
 import { ApiError } from "../http.ts";
 import { Door } from "../parts/door.tsx";
+import { Form } from "../parts/form.tsx";
+import { EmailField, NameField, NewPasswordField } from "../parts/identity-fields.tsx";
 import { MailSent } from "../parts/mail-sent.tsx";
 import { Page } from "../parts/page.tsx";
-import { PasswordField } from "../parts/password-field.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { PageWaiting } from "../parts/waiting.tsx";
 import { type Action, useAction } from "../resource.ts";
@@ -83,36 +83,18 @@ function FirstPassword({ confirm }: { confirm: Action<[anew: { name: string; new
 	return (
 		<Door title={t("Choose a password")}>
 			<p>{t("This is another browser than the one that signed up. Choose the password here, and sign in with it.")}</p>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void confirm.run({ name: name.trim(), newPassword: password });
-				}}
+			<Form
+				onSubmit={() => void confirm.run({ name: name.trim(), newPassword: password })}
+				error={confirm.error}
+				end={
+					<Button type="submit" loading={confirm.busy}>
+						{t("Confirm the address")}
+					</Button>
+				}
 			>
-				<TextInput
-					label={t("Name")}
-					description={t("Of you or your company")}
-					autoComplete="name"
-					required
-					withAsterisk={false}
-					maxLength={100}
-					value={name}
-					onChange={(event) => setName(event.currentTarget.value)}
-				/>
-				<PasswordField
-					label={t("Password")}
-					description={t("At least {count} characters", { count: PASSWORD_CHARS_MIN })}
-					autoComplete="new-password"
-					minLength={PASSWORD_CHARS_MIN}
-					value={password}
-					onChange={setPassword}
-				/>
-				{confirm.error && <Problem error={confirm.error} />}
-				<Button type="submit" loading={confirm.busy}>
-					{t("Confirm the address")}
-				</Button>
-			</form>
+				<NameField value={name} onChange={setName} />
+				<NewPasswordField value={password} onChange={setPassword} />
+			</Form>
 		</Door>
 	);
 }
@@ -140,27 +122,17 @@ function AddressForm(props: { label: string; what: "verify" | "reset"; send: (em
 	});
 	if (sentTo) return <MailSent email={sentTo} what={props.what} />;
 	return (
-		<form
-			className="form"
-			onSubmit={(event) => {
-				event.preventDefault();
-				void send.run();
-			}}
+		<Form
+			onSubmit={send.run}
+			error={send.error}
+			end={
+				<Button type="submit" loading={send.busy}>
+					{props.label}
+				</Button>
+			}
 		>
-			<TextInput
-				label={t("Email")}
-				type="email"
-				autoComplete="username"
-				required
-				withAsterisk={false}
-				value={email}
-				onChange={(event) => setEmail(event.currentTarget.value)}
-			/>
-			{send.error && <Problem error={send.error} />}
-			<Button type="submit" loading={send.busy}>
-				{props.label}
-			</Button>
-		</form>
+			<EmailField autoComplete="username" value={email} onChange={setEmail} />
+		</Form>
 	);
 }
 
@@ -183,26 +155,17 @@ function NewPassword({ token }: { token: string }) {
 	}
 	return (
 		<Door title={t("Set a new password")}>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void reset.run();
-				}}
+			<Form
+				onSubmit={reset.run}
+				error={reset.error}
+				end={
+					<Button type="submit" loading={reset.busy}>
+						{t("Change the password")}
+					</Button>
+				}
 			>
-				<PasswordField
-					label={t("New password")}
-					description={t("At least {count} characters", { count: PASSWORD_CHARS_MIN })}
-					autoComplete="new-password"
-					minLength={PASSWORD_CHARS_MIN}
-					value={password}
-					onChange={setPassword}
-				/>
-				{reset.error && <Problem error={reset.error} />}
-				<Button type="submit" loading={reset.busy}>
-					{t("Change the password")}
-				</Button>
-			</form>
+				<NewPasswordField label={t("New password")} value={password} onChange={setPassword} />
+			</Form>
 		</Door>
 	);
 }

@@ -1,10 +1,12 @@
-import { Button, Checkbox, TextInput } from "@mantine/core";
-import type { FormEvent } from "react";
+import { Button, Checkbox } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { authApi } from "../auth-api.ts";
 import { Door } from "../parts/door.tsx";
+import { Form } from "../parts/form.tsx";
+import { EmailField } from "../parts/identity-fields.tsx";
 import { PasswordField } from "../parts/password-field.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
+import { TextField } from "../parts/text-field.tsx";
 import { useAction } from "../resource.ts";
 import { Link, navigate, safeNext, usePlace } from "../router.tsx";
 import { useSession } from "../session.tsx";
@@ -88,31 +90,28 @@ function CompanyStep({ next, onBack }: { next: string; onBack: () => void }) {
 		location.assign(url);
 	});
 	return (
-		<form
-			className="form"
-			onSubmit={(event) => {
-				event.preventDefault();
-				void begin.run();
-			}}
+		<Form
+			onSubmit={begin.run}
+			error={begin.error}
+			end={
+				<>
+					<Button type="submit" loading={begin.busy}>
+						{t("Continue")}
+					</Button>
+					<Button variant="subtle" onClick={onBack}>
+						{t("Use a password")}
+					</Button>
+				</>
+			}
 		>
-			<TextInput
+			<EmailField
 				label={t("Your address at the company")}
-				type="email"
 				autoComplete="username"
-				required
-				withAsterisk={false}
 				data-autofocus
 				value={email}
-				onChange={(event) => setEmail(event.currentTarget.value)}
+				onChange={setEmail}
 			/>
-			{begin.error && <Problem error={begin.error} />}
-			<Button type="submit" loading={begin.busy}>
-				{t("Continue")}
-			</Button>
-			<Button variant="subtle" onClick={onBack}>
-				{t("Use a password")}
-			</Button>
-		</form>
+		</Form>
 	);
 }
 
@@ -127,23 +126,25 @@ function PasswordStep(props: { next: string; onCode: () => void; onDone: () => P
 	});
 	const wrong = signIn.error?.status === 401;
 
-	function submit(event: FormEvent) {
-		event.preventDefault();
-		void signIn.run();
-	}
 	return (
 		<>
-			<form className="form" onSubmit={submit}>
-				<TextInput
-					label={t("Email")}
-					type="email"
-					name="email"
-					autoComplete="username"
-					required
-					withAsterisk={false}
-					value={email}
-					onChange={(event) => setEmail(event.currentTarget.value)}
-				/>
+			<Form
+				onSubmit={signIn.run}
+				error={signIn.error}
+				end={
+					<>
+						{wrong && (
+							<p className="small dim">
+								{t("Signed up a moment ago? Open the link in the mail first, or sign up again for a new one.")}
+							</p>
+						)}
+						<Button type="submit" loading={signIn.busy}>
+							{t("Sign in")}
+						</Button>
+					</>
+				}
+			>
+				<EmailField name="email" autoComplete="username" value={email} onChange={setEmail} />
 				<PasswordField
 					label={t("Password")}
 					name="password"
@@ -159,16 +160,7 @@ function PasswordStep(props: { next: string; onCode: () => void; onDone: () => P
 					/>
 					<Link to="/reset">{t("Forgot it?")}</Link>
 				</div>
-				{signIn.error && <Problem error={signIn.error} />}
-				{wrong && (
-					<p className="small dim">
-						{t("Signed up a moment ago? Open the link in the mail first, or sign up again for a new one.")}
-					</p>
-				)}
-				<Button type="submit" loading={signIn.busy}>
-					{t("Sign in")}
-				</Button>
-			</form>
+			</Form>
 			<Providers next={props.next} />
 		</>
 	);
@@ -209,22 +201,27 @@ function CodeStep({ onDone }: { onDone: () => Promise<void> }) {
 		await onDone();
 	});
 	return (
-		<form
-			className="form"
-			onSubmit={(event) => {
-				event.preventDefault();
-				void verify.run();
-			}}
+		<Form
+			onSubmit={verify.run}
+			error={verify.error}
+			end={
+				<>
+					<Button type="submit" loading={verify.busy}>
+						{t("Continue")}
+					</Button>
+					<Button variant="subtle" onClick={() => setBackup(!backup)}>
+						{backup ? t("Use the authenticator app") : t("Use a backup code")}
+					</Button>
+				</>
+			}
 		>
-			<TextInput
+			<TextField
 				label={backup ? t("Backup code") : t("Code of your authenticator app")}
 				autoComplete="one-time-code"
 				inputMode={backup ? "text" : "numeric"}
-				required
-				withAsterisk={false}
 				data-autofocus
 				value={code}
-				onChange={(event) => setCode(event.currentTarget.value)}
+				onChange={setCode}
 			/>
 			{!backup && (
 				<Checkbox
@@ -233,13 +230,6 @@ function CodeStep({ onDone }: { onDone: () => Promise<void> }) {
 					onChange={(event) => setTrust(event.currentTarget.checked)}
 				/>
 			)}
-			{verify.error && <Problem error={verify.error} />}
-			<Button type="submit" loading={verify.busy}>
-				{t("Continue")}
-			</Button>
-			<Button variant="subtle" onClick={() => setBackup(!backup)}>
-				{backup ? t("Use the authenticator app") : t("Use a backup code")}
-			</Button>
-		</form>
+		</Form>
 	);
 }

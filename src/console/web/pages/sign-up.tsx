@@ -1,12 +1,13 @@
-import { Button, TextInput } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../sign-in/password-length.ts";
 import { authApi } from "../auth-api.ts";
 import { brand } from "../brand.ts";
 import { Door } from "../parts/door.tsx";
+import { Form } from "../parts/form.tsx";
+import { EmailField, NameField, NewPasswordField } from "../parts/identity-fields.tsx";
 import { MailSent } from "../parts/mail-sent.tsx";
-import { PasswordField } from "../parts/password-field.tsx";
-import { Notice, Problem } from "../parts/problem.tsx";
+import { Notice } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
 import { Link, navigate, safeNext, usePlace } from "../router.tsx";
 import { useSession } from "../session.tsx";
@@ -63,46 +64,21 @@ function SignUpForm({ next, onSent }: { next: string; onSent: (email: string) =>
 	});
 	const tooShort = password !== "" && password.length < PASSWORD_CHARS_MIN;
 	return (
-		<form
-			className="form"
-			onSubmit={(event) => {
-				event.preventDefault();
+		<Form
+			onSubmit={() => {
 				if (!tooShort) void signUp.run();
 			}}
+			error={signUp.error}
+			end={
+				<Button type="submit" loading={signUp.busy}>
+					{t("Sign up")}
+				</Button>
+			}
 		>
-			<TextInput
-				label={t("Name")}
-				description={t("Of you or your company")}
-				autoComplete="name"
-				required
-				withAsterisk={false}
-				maxLength={100}
-				value={name}
-				onChange={(event) => setName(event.currentTarget.value)}
-			/>
-			<TextInput
-				label={t("Email")}
-				type="email"
-				autoComplete="email"
-				required
-				withAsterisk={false}
-				value={email}
-				onChange={(event) => setEmail(event.currentTarget.value)}
-			/>
-			<PasswordField
-				label={t("Password")}
-				description={t("At least {count} characters", { count: PASSWORD_CHARS_MIN })}
-				autoComplete="new-password"
-				minLength={PASSWORD_CHARS_MIN}
-				maxLength={PASSWORD_CHARS_MAX}
-				value={password}
-				onChange={setPassword}
-			/>
+			<NameField value={name} onChange={setName} />
+			<EmailField autoComplete="email" value={email} onChange={setEmail} />
+			<NewPasswordField maxLength={PASSWORD_CHARS_MAX} value={password} onChange={setPassword} />
 			{brand.terms && <TermsBox terms={brand.terms} />}
-			{signUp.error && <Problem error={signUp.error} />}
-			<Button type="submit" loading={signUp.busy}>
-				{t("Sign up")}
-			</Button>
-		</form>
+		</Form>
 	);
 }

@@ -3,7 +3,7 @@ import type { Terms } from "../../../catalog/brand.ts";
 import { api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { Door } from "../parts/door.tsx";
-import { Problem } from "../parts/problem.tsx";
+import { Form } from "../parts/form.tsx";
 import { useAction } from "../resource.ts";
 import { useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
@@ -38,19 +38,17 @@ export function TermsPage({ terms }: { terms: Terms }) {
 	);
 	return (
 		<Door title={t("Terms of service")} below={leave}>
-			<form
-				className="form"
-				onSubmit={(event) => {
-					event.preventDefault();
-					void accept.run();
-				}}
+			<Form
+				onSubmit={accept.run}
+				error={accept.error}
+				end={
+					<Button type="submit" loading={accept.busy}>
+						{t("Go on")}
+					</Button>
+				}
 			>
 				<TermsBox terms={terms} />
-				{accept.error && <Problem error={accept.error} />}
-				<Button type="submit" loading={accept.busy}>
-					{t("Go on")}
-				</Button>
-			</form>
+			</Form>
 		</Door>
 	);
 }

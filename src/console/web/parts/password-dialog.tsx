@@ -1,11 +1,11 @@
-import { Button, Modal } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { api } from "../api.ts";
 import { onPasswordAsked } from "../password-again.ts";
 import { useAction } from "../resource.ts";
 import { t } from "../texts.tsx";
+import { Dialog } from "./dialog.tsx";
+import { DialogEnd, Form } from "./form.tsx";
 import { PasswordField } from "./password-field.tsx";
-import { Problem } from "./problem.tsx";
 
 /** Above every page and dialog of a signed-in viewer: opens when the server wants the password before an act. */
 export function PasswordDialog() {
@@ -26,19 +26,18 @@ export function PasswordDialog() {
 		return true;
 	});
 	return (
-		<Modal
-			opened={answer !== undefined}
-			onClose={() => close(false)}
-			title={t("Your password, please")}
-			zIndex={400}
-			closeButtonProps={{ "aria-label": t("Close") }}
-		>
-			<form
-				className="form"
-				onSubmit={async (event) => {
-					event.preventDefault();
+		<Dialog opened={answer !== undefined} onClose={() => close(false)} title={t("Your password, please")} zIndex={400}>
+			<Form
+				onSubmit={async () => {
 					if ((await give.run()) === true) close(true);
 				}}
+				error={give.error}
+				end={
+					<>
+						<p className="small dim">{t("Without a password, by another service: sign out and in again instead.")}</p>
+						<DialogEnd onCancel={() => close(false)} label={t("Continue")} busy={give.busy} />
+					</>
+				}
 			>
 				<p>{t("You signed in a while ago. What you are about to do asks for your password again.")}</p>
 				<PasswordField
@@ -48,17 +47,7 @@ export function PasswordDialog() {
 					value={password}
 					onChange={setPassword}
 				/>
-				{give.error && <Problem error={give.error} />}
-				<p className="small dim">{t("Without a password, by another service: sign out and in again instead.")}</p>
-				<div className="form-end">
-					<Button variant="default" onClick={() => close(false)}>
-						{t("Cancel")}
-					</Button>
-					<Button type="submit" loading={give.busy}>
-						{t("Continue")}
-					</Button>
-				</div>
-			</form>
-		</Modal>
+			</Form>
+		</Dialog>
 	);
 }

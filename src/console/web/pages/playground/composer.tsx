@@ -1,5 +1,6 @@
 import { Button, FileButton, Textarea } from "@mantine/core";
 import { useState } from "react";
+import { Form } from "../../parts/form.tsx";
 import { Notice } from "../../parts/problem.tsx";
 import { t } from "../../texts.tsx";
 import type { Picture, QuestionTurn } from "./conversation.ts";
@@ -36,13 +37,7 @@ export function Composer(props: {
 		setPictures([...pictures, ...added].slice(0, PICTURES_MAX));
 	}
 	return (
-		<form
-			className="form"
-			onSubmit={(event) => {
-				event.preventDefault();
-				send();
-			}}
-		>
+		<Form onSubmit={send}>
 			{shown.length > 0 && (
 				<ul className="attached" aria-label={t("Pictures")}>
 					{shown.map((picture) => (
@@ -106,7 +101,7 @@ export function Composer(props: {
 					</Button>
 				)}
 			</div>
-		</form>
+		</Form>
 	);
 }
 

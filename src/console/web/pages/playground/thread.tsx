@@ -3,6 +3,7 @@ import { useState } from "react";
 import { nanoUsd } from "../../../../money/nano-usd.ts";
 import type { ToolCall } from "../../chat-stream.ts";
 import { formatCount } from "../../format.ts";
+import { Form } from "../../parts/form.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { Link } from "../../router.tsx";
 import { showUsdExact } from "../../shown-money.ts";
@@ -70,14 +71,19 @@ function CallAnswers({
 }) {
 	const [answers, setAnswers] = useState<readonly string[]>(() => calls.map(() => '{"ok": true}'));
 	return (
-		<form
-			className="form"
-			onSubmit={(event) => {
-				event.preventDefault();
+		<Form
+			onSubmit={() => {
 				onAnswered(
 					calls.map(({ id, name }, place) => ({ role: "tool", callId: id, name, content: answers[place] ?? "" })),
 				);
 			}}
+			end={
+				<div className="form-end">
+					<Button type="submit" size="xs">
+						{t("Give the answers")}
+					</Button>
+				</div>
+			}
 		>
 			{calls.map((call, place) => (
 				<Textarea
@@ -90,11 +96,6 @@ function CallAnswers({
 					onChange={(event) => setAnswers(answers.with(place, event.currentTarget.value))}
 				/>
 			))}
-			<div className="form-end">
-				<Button type="submit" size="xs">
-					{t("Give the answers")}
-				</Button>
-			</div>
-		</form>
+		</Form>
 	);
 }

@@ -11,3 +11,8 @@ export function msOfIso(text: string): number | undefined {
 	const first = Date.parse(`${day}T00:00:00Z`);
 	return !Number.isNaN(first) && new Date(first).toISOString().startsWith(day) ? ms : undefined;
 }
+
+/** A moment as programs read it. */
+export function isoOrNull(ms: number | null): string | null {
+	return ms === null ? null : new Date(ms).toISOString();
+}

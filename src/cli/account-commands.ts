@@ -1,7 +1,7 @@
 import { Fault } from "../base/fault.ts";
+import { isoOrNull } from "../base/iso-date.ts";
 import { readAutoTopUp } from "../billing/auto-top-ups.ts";
 import { STOP_REASONS } from "../billing/stop-reasons.ts";
-import type { AccountRecord } from "../keys/account-admin.ts";
 import {
 	createAccount,
 	findAccount,
@@ -10,13 +10,14 @@ import {
 	unsuspendAccount,
 	updateAccount,
 } from "../keys/account-admin.ts";
+import { accountJson } from "../keys/account-json.ts";
 import { accountBalance } from "../ledger/balance.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { Command } from "./command.ts";
 import { UsageError } from "./command.ts";
 import { FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
 import { PAGE_OPTIONS, pageOf } from "./option-values.ts";
-import { isoOrNull, listOutput } from "./table.ts";
+import { listOutput } from "./table.ts";
 
 const create: Command = {
 	name: "account create",
@@ -148,16 +149,3 @@ const unsuspend: Command = {
 };
 
 export const accountCommands: readonly Command[] = [create, show, list, update, suspend, unsuspend];
-
-function accountJson(account: AccountRecord): Record<string, unknown> {
-	return {
-		id: account.id,
-		email: account.email,
-		name: account.name,
-		state: account.state,
-		topped_up: account.toppedUp,
-		time_zone: account.timeZone,
-		signed_in_at: isoOrNull(account.signedInAtMs),
-		created_at: isoOrNull(account.createdAtMs),
-	};
-}

@@ -1,4 +1,5 @@
 import { Fault } from "../base/fault.ts";
+import { isoOrNull } from "../base/iso-date.ts";
 import type { Statements } from "../db/statements.ts";
 import { createDigest } from "../keys/digest.ts";
 import type { KeyMakerDeps, KeyRecord } from "../keys/key-admin.ts";
@@ -10,7 +11,7 @@ import { UsageError } from "./command.ts";
 import { FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
 import { durationMsOf, PAGE_OPTIONS, pageOf } from "./option-values.ts";
 import { capText, KEY_OPTIONS, keySettingsOf } from "./setting-options.ts";
-import { isoOrNull, listOutput } from "./table.ts";
+import { listOutput } from "./table.ts";
 
 const GRACE_DEFAULT = "1h";
 

@@ -1,4 +1,5 @@
 import { Fault } from "../base/fault.ts";
+import { isoOrNull } from "../base/iso-date.ts";
 import type { Config } from "../config.ts";
 import { archiveDays } from "../ledger/archive.ts";
 import type { CheckedArchive } from "../ledger/archive-check.ts";
@@ -10,7 +11,7 @@ import { listSeals } from "../ledger/seal-list.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { Command } from "./command.ts";
 import { PAGE_OPTIONS, pageOf } from "./option-values.ts";
-import { isoOrNull, listOutput } from "./table.ts";
+import { listOutput } from "./table.ts";
 
 const reconcileCommand: Command = {
 	name: "ledger reconcile",

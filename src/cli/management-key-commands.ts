@@ -1,3 +1,4 @@
+import { isoOrNull } from "../base/iso-date.ts";
 import type { Maker, ManagementKeyRecord } from "../keys/management-key-admin.ts";
 import {
 	COMMAND_LINE,
@@ -10,7 +11,7 @@ import type { Command } from "./command.ts";
 import { UsageError } from "./command.ts";
 import { keyMaker } from "./key-commands.ts";
 import { dateMsOf, namesOf, PAGE_OPTIONS, pageOf } from "./option-values.ts";
-import { isoOrNull, listOutput } from "./table.ts";
+import { listOutput } from "./table.ts";
 
 const BY_COMMAND: Maker = { id: COMMAND_LINE, ip: null };
 

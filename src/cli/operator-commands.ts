@@ -1,6 +1,7 @@
+import { isoOrNull } from "../base/iso-date.ts";
 import { createOperator, listOperators, revokeOperator } from "../console/operator/operator-admin.ts";
 import type { Command } from "./command.ts";
-import { isoOrNull, listOutput } from "./table.ts";
+import { listOutput } from "./table.ts";
 
 const create: Command = {
 	name: "operator create",

@@ -1,4 +1,5 @@
 import { Fault } from "../base/fault.ts";
+import { isoOrNull } from "../base/iso-date.ts";
 import { revokeKeysMadeBy } from "../console/members/member-keys.ts";
 import type { ProjectMemberView } from "../console/projects/project-members.ts";
 import {
@@ -16,7 +17,7 @@ import { UsageError } from "./command.ts";
 import { FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
 import { PAGE_OPTIONS, pageOf } from "./option-values.ts";
 import { capText, LIMIT_OPTIONS, limitsOf } from "./setting-options.ts";
-import { isoOrNull, listOutput } from "./table.ts";
+import { listOutput } from "./table.ts";
 
 const create: Command = {
 	name: "project create",

@@ -25,7 +25,3 @@ export function listOutput<Row>(
 	const more = page.next === null ? "" : `\n\nMore: --after ${page.next}`;
 	return { json: { data: page.items.map(json), next: page.next }, text: table + more };
 }
-
-export function isoOrNull(ms: number | null): string | null {
-	return ms === null ? null : new Date(ms).toISOString();
-}

@@ -1,10 +1,11 @@
+import { isoOrNull } from "../base/iso-date.ts";
 import type { TopUpRecord, TopUpState } from "../billing/top-ups.ts";
 import { confirmTopUp, createTopUp, listTopUps, rejectTopUp } from "../billing/top-ups.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { Command } from "./command.ts";
 import { UsageError } from "./command.ts";
 import { PAGE_OPTIONS, pageOf, usdOf } from "./option-values.ts";
-import { isoOrNull, listOutput } from "./table.ts";
+import { listOutput } from "./table.ts";
 
 /** Who decided, as the books name it. */
 const ACTOR = "cli";

@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { startWatch } from "../base/watch.ts";
 import type { Durability } from "../db/durability.ts";
 import { durabilityProblem } from "../db/durability.ts";
 
@@ -10,40 +11,18 @@ export interface DurabilityWatch {
 	stop(): void;
 }
 
-/** Standbys come and go, and a failover changes the settings with the server. */
-const LOOK_MS = 60_000;
-
-/** Looks at once and once a minute. While the database is away the last word stands. */
+/** Looks at once, and again as standbys come and go, and a failover changes the settings with the server. */
 export function startDurabilityWatch(deps: {
 	read: () => Promise<Durability>;
 	clock: Clock;
 	log: Log;
 }): DurabilityWatch {
 	const { read, clock, log } = deps;
-	let problem: string | undefined;
-	let stopped = false;
-	let cancel = clock.after(0, look);
-
-	function look(): void {
-		read()
-			.then(
-				(found) => {
-					const before = problem;
-					problem = durabilityProblem(found);
-					if (problem !== undefined && problem !== before) log.warn("this set-up can lose usage", { problem });
-				},
-				(error) => log.debug("how the database keeps what it confirms could not be read", { error }),
-			)
-			.finally(() => {
-				if (!stopped) cancel = clock.after(LOOK_MS, look);
-			});
+	async function look(): Promise<string | undefined> {
+		const problem = durabilityProblem(await read());
+		if (problem !== undefined && problem !== watch.last()) log.warn("this set-up can lose usage", { problem });
+		return problem;
 	}
-
-	return {
-		problem: () => problem,
-		stop() {
-			stopped = true;
-			cancel();
-		},
-	};
+	const watch = startWatch({ look, clock, log }, { what: "how the database keeps what it confirms", firstLookMs: 0 });
+	return { problem: watch.last, stop: watch.stop };
 }

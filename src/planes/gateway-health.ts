@@ -1,9 +1,9 @@
 import type { Clock } from "../base/clock.ts";
+import type { Watch } from "../base/watch.ts";
 import type { Catalog } from "../catalog/catalog.ts";
-import type { BooksWatch } from "../ledger/books-watch.ts";
 import type { DurabilityWatch } from "../ledger/durability-watch.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
-import type { CountWatch } from "../ops/count-watch.ts";
+import type { BooksRun } from "../ledger/reconciler.ts";
 import type { HealthReport } from "../ops/health.ts";
 import { createHealth } from "../ops/health.ts";
 import { PAYMENTS_DIFFER } from "../ops/payment-findings.ts";
@@ -21,8 +21,8 @@ const BOOKS_OLD_MS = 60 * 60_000;
 export function createGatewayHealth(deps: {
 	instanceLease: InstanceLease;
 	catalog: Catalog;
-	books: Pick<BooksWatch, "last">;
-	payments: Pick<CountWatch, "last">;
+	books: Pick<Watch<Pick<BooksRun, "ok" | "atMs"> | undefined>, "last">;
+	payments: Pick<Watch<number>, "last">;
 	durability: Pick<DurabilityWatch, "problem">;
 	console: Pick<ConsoleDoor, "problem">;
 	clock: Clock;

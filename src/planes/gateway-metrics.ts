@@ -1,8 +1,9 @@
 import type { Cleanup } from "../base/cleanup.ts";
 import type { Clock } from "../base/clock.ts";
-import type { BooksWatch } from "../ledger/books-watch.ts";
+import type { Watch } from "../base/watch.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import { ledgerCountReadings, ledgerHistograms } from "../ledger/ledger-counts.ts";
+import type { BooksRun } from "../ledger/reconciler.ts";
 import { lagReadings, startLoopLag } from "../ops/loop-lag.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { createMetrics } from "../ops/metrics.ts";
@@ -21,7 +22,7 @@ export function createGatewayMetrics(
 		readonly stats: RequestStats;
 		readonly instanceLease: InstanceLease;
 		readonly refusals: Refusals;
-		readonly books: Pick<BooksWatch, "last">;
+		readonly books: Pick<Watch<Pick<BooksRun, "ok" | "atMs"> | undefined>, "last">;
 		readonly clock: Clock;
 		readonly cleanup: Cleanup;
 	},

@@ -1,28 +1,33 @@
 import type { Cleanup } from "../base/cleanup.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { startWatch } from "../base/watch.ts";
 import { readDurability } from "../db/durability.ts";
 import type { Statements } from "../db/statements.ts";
 import { createBooksHistory } from "../ledger/books-history.ts";
-import { startBooksWatch } from "../ledger/books-watch.ts";
 import { startDurabilityWatch } from "../ledger/durability-watch.ts";
 import { countRefusedSettlements } from "../ledger/removal.ts";
-import { startCountWatch } from "../ops/count-watch.ts";
 import { countOpenFindings } from "../ops/payment-findings.ts";
+
+/** A year: whoever has not looked since is not known to have looked. */
+const BOOKS_KEPT_MS = 365 * 24 * 3_600_000;
+const FIRST_COUNT_MS = 1_000;
+const FIRST_LOOK_AT_BOOKS_MS = 5_000;
 
 /** What a gateway looks at in the database from time to time, to tell it in its metrics and its health. */
 export function startGatewayWatches(deps: { statements: Statements; clock: Clock; log: Log; cleanup: Cleanup }) {
 	const { statements, clock, log, cleanup } = deps;
-	const books = startBooksWatch({ history: createBooksHistory(statements), clock, log });
-	cleanup.add(() => books.stop());
 	const durability = startDurabilityWatch({ read: () => readDurability(statements), clock, log });
 	cleanup.add(() => durability.stop());
-	const watch = (what: string, count: () => Promise<number>) => {
-		const watching = startCountWatch({ what, count, clock, log });
+	function watch<T>(what: string, firstLookMs: number, look: () => Promise<T>) {
+		const watching = startWatch({ look, clock, log }, { what, firstLookMs });
 		cleanup.add(() => watching.stop());
 		return watching;
-	};
-	const payments = watch("payments in question", () => countOpenFindings(statements));
-	const refused = watch("refused settlements", () => countRefusedSettlements(statements));
+	}
+	const history = createBooksHistory(statements);
+	// Which a console's process checks.
+	const books = watch("the books", FIRST_LOOK_AT_BOOKS_MS, () => history.newest(BOOKS_KEPT_MS));
+	const payments = watch("payments in question", FIRST_COUNT_MS, () => countOpenFindings(statements));
+	const refused = watch("refused settlements", FIRST_COUNT_MS, () => countRefusedSettlements(statements));
 	return { books, durability, payments, refused };
 }

@@ -1,7 +1,4 @@
 import { join } from "node:path";
-import type { Cleanup } from "../base/cleanup.ts";
-import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
 import { createAnswerSpool } from "../batch/answer-spool.ts";
 import { createBatchBooks } from "../batch/batch-books.ts";
 import { createBatchRunner } from "../batch/batch-runner.ts";
@@ -9,10 +6,8 @@ import type { Batches } from "../batch/batches.ts";
 import { createBatches } from "../batch/batches.ts";
 import { createHeldJobs } from "../batch/held-jobs.ts";
 import type { Carrier } from "../batch/line-work.ts";
-import type { Catalog } from "../catalog/catalog.ts";
-import type { Database } from "../db/database.ts";
 import type { Files } from "../files/files.ts";
-import type { Secrets } from "../secrets.ts";
+import type { GatewayGround } from "./gateway-ground.ts";
 
 export interface OpenBatches extends Batches {
 	/** Sends no further line; what is under way may go on for half the drain. */
@@ -25,16 +20,7 @@ const STOP_MS_MAX = 15_000;
 /** Batches of accounts, and this instance's share of running them: from the first deployment on that takes any. */
 export function openBatches(
 	options: { readonly drainMs: number; readonly dataDir: string },
-	deps: {
-		secrets: Pick<Secrets, "keyPepper">;
-		db: Database;
-		clock: Clock;
-		log: Log;
-		cleanup: Cleanup;
-		catalog: Catalog;
-		files: Files;
-		carrier: Carrier;
-	},
+	deps: GatewayGround & { files: Files; carrier: Carrier },
 ): OpenBatches {
 	const { db, clock, log, catalog, files, carrier } = deps;
 	const books = createBatchBooks(db);

@@ -1,11 +1,6 @@
 import { join } from "node:path";
 import { assert } from "../base/assert.ts";
-import type { Cleanup } from "../base/cleanup.ts";
-import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
-import type { Database } from "../db/database.ts";
 import { createStatements } from "../db/statements.ts";
 import type { BlobStore } from "../files/blob-store.ts";
 import { createDiskBlobs } from "../files/disk-blobs.ts";
@@ -14,24 +9,14 @@ import type { Files } from "../files/files.ts";
 import { createFiles } from "../files/files.ts";
 import { createPostgresBlobs } from "../files/postgres-blobs.ts";
 import { createS3Blobs } from "../files/s3-blobs.ts";
-import type { Secrets } from "../secrets.ts";
+import type { GatewayGround } from "./gateway-ground.ts";
 
 /** Its statements carry quarter-megabytes. */
 const BLOB_STATEMENT_DEADLINE_MS = 15_000;
 const BLOB_CONNECTIONS_MAX = 2;
 
 /** Files of accounts, where the configuration says that they lie; those from before are read where they were put. */
-export function openFiles(
-	config: Config,
-	deps: {
-		db: Database;
-		clock: Clock;
-		log: Log;
-		cleanup: Cleanup;
-		catalog: Catalog;
-		secrets: Pick<Secrets, "keyPepper">;
-	},
-): Files {
+export function openFiles(config: Config, deps: GatewayGround): Files {
 	const { db, clock, log, cleanup, catalog } = deps;
 	// It connects when it is asked first.
 	const statements = createStatements(

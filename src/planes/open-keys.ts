@@ -1,32 +1,17 @@
-import type { Cleanup } from "../base/cleanup.ts";
-import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
-import type { Database } from "../db/database.ts";
 import { createAuthenticate } from "../gateway/serve/authenticate.ts";
 import { createDigest } from "../keys/digest.ts";
 import { createFailedAttempts } from "../keys/failed-attempts.ts";
 import { keyLoader } from "../keys/key-loader.ts";
 import { createKeyring, tickKeyring } from "../keys/keyring.ts";
 import { createLookUps } from "../keys/look-ups.ts";
-import type { Secrets } from "../secrets.ts";
+import type { GatewayGround } from "./gateway-ground.ts";
 
 /** Each costs Postgres one look at an index: 500 a second are some hundredths of a core. */
 const FAILED_LOOK_UPS_PER_MINUTE_MAX = 30_000;
 
 /** The keys that a gateway knows, and how a request's is told from what is none. */
-export function openKeys(
-	config: Config,
-	deps: {
-		db: Database;
-		clock: Clock;
-		log: Log;
-		cleanup: Cleanup;
-		catalog: Catalog;
-		secrets: Pick<Secrets, "keyPepper">;
-	},
-) {
+export function openKeys(config: Config, deps: GatewayGround) {
 	const { db, clock, log, cleanup, catalog } = deps;
 	const keyring = createKeyring({ load: keyLoader(db.ledger), log });
 	cleanup.add(tickKeyring(keyring, clock));

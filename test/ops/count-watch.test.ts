@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
 import { nextTurn } from "../../src/base/next-turn.ts";
-import { startCountWatch } from "../../src/ops/count-watch.ts";
+import { startWatch } from "../../src/base/watch.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { chatModel, startService } from "../support/service.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
@@ -34,7 +34,7 @@ test("a gateway says that a payment and the books do not agree, and stays ready"
 test("the watch looks again each minute, and keeps what it knew while the database is away", async () => {
 	const clock = createManualClock();
 	let answer = () => Promise.resolve(2);
-	const watch = startCountWatch({ what: "a", count: () => answer(), clock, log });
+	const watch = startWatch({ look: () => answer(), clock, log }, { what: "a", firstLookMs: 1_000 });
 	const pass = async (ms: number) => {
 		clock.advance(ms);
 		await nextTurn();

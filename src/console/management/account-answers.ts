@@ -3,6 +3,7 @@ import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { AccountRecord } from "../../keys/account-admin.ts";
 import { checkNewAccount, createAccount, findAccount, listAccounts, updateAccount } from "../../keys/account-admin.ts";
+import { accountJson } from "../../keys/account-json.ts";
 import { accountBalance } from "../../ledger/balance.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
@@ -10,7 +11,7 @@ import { fenceOf } from "../keys/fence-view.ts";
 import { refuseOwnAccount } from "../operator/operator-interest.ts";
 import { claimed } from "./claimed.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { bodyOf, inForceOf, isoOrNull, listOf, noteAct, noteCreation, pageOf } from "./management-call.ts";
+import { bodyOf, inForceOf, listOf, noteAct, noteCreation, pageOf } from "./management-call.ts";
 
 /** Accounts: made as the command makes them, suspended as operators' pages do it. */
 export function accountAnswers(parts: ConsoleParts) {
@@ -92,17 +93,8 @@ export async function accountOf(statements: Statements, id: string): Promise<Acc
 	return account;
 }
 
-function accountView(account: AccountRecord): ManagementAnswer {
-	return {
-		object: "account",
-		id: account.id,
-		email: account.email,
-		name: account.name,
-		state: account.state,
-		topped_up: account.toppedUp,
-		time_zone: account.timeZone,
-		signed_in_at: isoOrNull(account.signedInAtMs),
-		created_at: isoOrNull(account.createdAtMs),
-		etag: account.etag,
-	};
-}
+const accountView = (account: AccountRecord): ManagementAnswer => ({
+	object: "account",
+	...accountJson(account),
+	etag: account.etag,
+});

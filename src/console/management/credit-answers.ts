@@ -1,4 +1,5 @@
 import { Fault } from "../../base/fault.ts";
+import { isoOrNull } from "../../base/iso-date.ts";
 import type { AdjustmentState } from "../../billing/adjustments.ts";
 import { adjust, checkAdjustmentAmount } from "../../billing/adjustments.ts";
 import { derivedHex } from "../../keys/digest.ts";
@@ -9,7 +10,7 @@ import { listAdjustments } from "../operator/operator-adjustments.ts";
 import { refuseOwnAccount } from "../operator/operator-interest.ts";
 import { amountOf, pageOfRows } from "../page-query.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { bodyOf, isoOrNull, listOf, pageOf } from "./management-call.ts";
+import { bodyOf, listOf, pageOf } from "./management-call.ts";
 
 /**
  * Credit that is moved by hand. A key acts for the operator who made it: what it books counts with what he books, he does

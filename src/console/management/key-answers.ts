@@ -1,5 +1,6 @@
 import { Fault } from "../../base/fault.ts";
 import { newId } from "../../base/id.ts";
+import { isoOrNull } from "../../base/iso-date.ts";
 import { derivedHex } from "../../keys/digest.ts";
 import type { KeyRecord, PlannedKey } from "../../keys/key-admin.ts";
 import { checkKeyCount, createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../../keys/key-admin.ts";
@@ -16,7 +17,6 @@ import {
 	bodyOf,
 	detailOf,
 	inForceOf,
-	isoOrNull,
 	listOf,
 	momentOf,
 	noteAct,

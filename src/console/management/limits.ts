@@ -1,9 +1,9 @@
+import { isoOrNull } from "../../base/iso-date.ts";
 import type { LimitedRecord } from "../../keys/limited-record.ts";
 import type { ProjectSettings } from "../../keys/project-admin.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
 import { amountOf } from "../page-query.ts";
 import type { RequestOf } from "./management-call.ts";
-import { isoOrNull } from "./management-call.ts";
 
 /** What is set of a key and of a project alike. Absent stays absent, null stays null. */
 export function limitsOf(given: Omit<RequestOf<"ManagementProjectUpdate">, "name">): ProjectSettings {

@@ -1,6 +1,6 @@
 import type { Static } from "@sinclair/typebox";
 import { Fault } from "../../base/fault.ts";
-import { msOfIso } from "../../base/iso-date.ts";
+import { isoOrNull, msOfIso } from "../../base/iso-date.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Connection } from "../../gateway/connection.ts";
 import type { ManagementQuery } from "../../gateway/openapi/management-routes.ts";
@@ -52,10 +52,6 @@ export const noteAct = (statements: Statements, call: ManagementCall, act: WhatW
 /** As `noteAct`, for a creation: its repetitions are no further acts. */
 export const noteCreation = (statements: Statements, call: ManagementCall, act: WhatWasDone) =>
 	auditOnce(statements, actOf(call, act));
-
-export function isoOrNull(ms: number | null): string | null {
-	return ms === null ? null : new Date(ms).toISOString();
-}
 
 /** Fault invalid_request, naming the field. */
 export function momentOf(text: string, param: string): number {

@@ -1,5 +1,6 @@
 import { Fault } from "../../base/fault.ts";
 import { newId } from "../../base/id.ts";
+import { isoOrNull } from "../../base/iso-date.ts";
 import { checkSettings } from "../../keys/key-settings.ts";
 import type { ProjectRecord } from "../../keys/project-admin.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../../keys/project-admin.ts";
@@ -12,7 +13,7 @@ import { accountOf } from "./account-answers.ts";
 import { claimed } from "./claimed.ts";
 import { limitsOf, limitsView } from "./limits.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { bodyOf, detailOf, inForceOf, isoOrNull, listOf, noteAct, noteCreation, pageOf } from "./management-call.ts";
+import { bodyOf, detailOf, inForceOf, listOf, noteAct, noteCreation, pageOf } from "./management-call.ts";
 
 /** Projects of any account and who works in them: the same limits, fences and audit entries as the console's. */
 export function projectAnswers(parts: ConsoleParts) {

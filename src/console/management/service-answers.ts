@@ -1,3 +1,4 @@
+import { isoOrNull } from "../../base/iso-date.ts";
 import { pricingOf } from "../../catalog/pricing.ts";
 import type { DeployedModel } from "../../deployments/deployed-model.ts";
 import { listServedCatalogs } from "../../deployments/served-catalogs.ts";
@@ -8,7 +9,7 @@ import { pageOfRows } from "../page-query.ts";
 import type { UsageDayRow } from "../usage/usage-rows.ts";
 import { usageRows } from "../usage/usage-rows.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { isoOrNull, listOf, pageOf, required } from "./management-call.ts";
+import { listOf, pageOf, required } from "./management-call.ts";
 
 /** What was used, and what is served: all of it only read. */
 export function serviceAnswers({ statements, deployments }: ConsoleParts) {

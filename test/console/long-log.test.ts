@@ -239,7 +239,7 @@ test("that there are no such requests is known at once, however long the log is"
 	]) {
 		// A job of the service that falls into one look, or on a busy machine into several, falls not into each.
 		const isKnown = async () => (await blocksOf(customer, `/api/console/requests?${query}`)) < BLOCKS_OF_NONE;
-		await waitFor(isKnown, `few blocks for ${query}`);
+		await waitFor(isKnown, `few blocks for ${query}`, 45_000);
 	}
 	// It would be no use if the planner took another way once it has seen the function often.
 	for (let call = 0; call < 8; call++)
@@ -247,7 +247,7 @@ test("that there are no such requests is known at once, however long the log is"
 	const [row] = await sql<{ blocks: number }[]>`
 		select max((shared_blks_hit + shared_blks_read) / calls)::int as blocks from pg_stat_statements where query like '%usage_hours%' and toplevel`;
 	expect(row?.blocks ?? 0).toBeLessThan(BLOCKS_OF_NONE);
-});
+}, 60_000);
 
 test("the sums of a long log are exact, to the nano-dollar", async () => {
 	const [rows] =

@@ -36,7 +36,7 @@ export async function createEmptyDatabase(): Promise<{ readonly url: string; dro
 	};
 }
 
-/** A migrated database of its own, cloned from the template in about 100 ms. */
+/** A migrated database of its own, cloned from the template in some 20 ms of a processor. */
 export async function createTestDatabase(): Promise<TestDatabase> {
 	const server = await testPostgres();
 	const name = uniqueName("test");

@@ -101,11 +101,11 @@ export class SettledColumns {
 	/** For `read`, outside of the heap. */
 	bytes(): Uint8Array {
 		let length = 1;
-		for (const name of NAMES) length += name.length + Buffer.byteLength(this.#json(name)) + 4;
+		for (const [name, head] of HEADS) length += head.length + Buffer.byteLength(this.#json(name));
 		const bytes = Buffer.allocUnsafeSlow(length);
 		let at = 0;
-		for (const name of NAMES) {
-			at += bytes.write(`${at === 0 ? "{" : ","}"${name}":`, at);
+		for (const [name, head] of HEADS) {
+			at += bytes.write(head, at);
 			at += bytes.write(this.#json(name), at);
 		}
 		bytes.write("}", at);
@@ -158,6 +158,9 @@ const emptyColumns = (): Columns => ({
 
 /** In the order of the function's arguments. */
 const NAMES = Object.keys(emptyColumns()) as (keyof SettledEvent)[];
+
+/** What stands before each column in a text of all. */
+const HEADS = NAMES.map((name, index) => [name, `${index === 0 ? "{" : ","}"${name}":`] as const);
 
 /**
  * An array of JSON is one of Postgres in other brackets as long as no text of it needs a backslash, and the runtime writes

@@ -43,8 +43,8 @@ export const requestMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a request draws on no project",
-				before: "budgets: furtherBudgets(key, nowMs),\n\t\t\t\t\tbatch",
-				after: "budgets: furtherBudgets({ ...key, project: null }, nowMs),\n\t\t\t\t\tbatch",
+				before: "budgets: furtherBudgets(key, nowMs),\n\t\t\t\tbatch",
+				after: "budgets: furtherBudgets({ ...key, project: null }, nowMs),\n\t\t\t\tbatch",
 			},
 			{
 				breaks: "a request that ended runs on for its key's limits",

@@ -5,6 +5,7 @@ import type { StreamCall } from "../upstream/call/stream.ts";
 import type { OutputChunk } from "../upstream/call/stream-wire.ts";
 import type { UnaryCall } from "../upstream/call/unary.ts";
 import type { AnswerFields } from "../upstream/chat/chat-answer.ts";
+import type { Prompt } from "../upstream/prompt.ts";
 import type { ReportedUsage } from "../upstream/usage.ts";
 import { billOf, boundsOf, sizeOf } from "./bill/bill.ts";
 import { usageRecord } from "./bill/usage-record.ts";
@@ -16,6 +17,7 @@ import { tokenRelay } from "./token-relay.ts";
 
 /** What is known of every request for generated text. */
 interface TextInput extends EndpointInput {
+	readonly prompt: Prompt;
 	readonly choices: number;
 	readonly measure: PromptMeasure;
 	/** For each choice. */
@@ -74,6 +76,7 @@ export function generatedText<
 		whole: {
 			send: (upstreams, exchange, signal) =>
 				upstreams.call(exchange.model, own.whole(exchange.model, own.callOf(exchange, signal))),
+			over: ({ prompt }) => prompt.letGo(),
 			bill: ({ model, input, admitted }, reply) =>
 				billOf(model, input.measure, reply.usage, sizeOf(reply), boundsOf(admitted.request)),
 			write: (exchange, reply, bill) => ({

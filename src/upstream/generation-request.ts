@@ -1,4 +1,5 @@
 import { isKnownTo, notCopied } from "../catalog/request-fields.ts";
+import type { Prompt } from "./prompt.ts";
 import type { Replica } from "./replicas/replica.ts";
 
 /** One chat or text completion, as far as this service has a say in it. */
@@ -6,10 +7,7 @@ export interface GenerationRequest {
 	readonly kind: "chat" | "completions";
 	/** The client's optional fields, already filtered to what the deployment honours. */
 	readonly fields: Readonly<Record<string, unknown>>;
-	/** The messages of a chat, the prompt or prompts of a completion. */
-	readonly prompt: unknown;
-	/** The JSON text of `prompt`, if it is at hand: then nothing reads it again. */
-	readonly rawPrompt?: string | undefined;
+	readonly prompt: Prompt;
 	/** The reservation was made for this many output tokens a choice, so the server must be held to it. */
 	readonly outputLimit: number;
 	/** Choices a prompt. */
@@ -26,11 +24,9 @@ export interface GenerationRequest {
  */
 export function generationText(replica: Replica, request: GenerationRequest): string {
 	const { dialect } = replica;
-	const { kind, fields, rawPrompt, stream, n } = request;
+	const { kind, fields, stream, n } = request;
 	const omitted = notCopied(dialect.name, kind);
-	const promptField = kind === "chat" ? "messages" : "prompt";
 	const body: Record<string, unknown> = { model: replica.spec().model };
-	if (rawPrompt === undefined) body[promptField] = request.prompt;
 	for (const name in fields) {
 		const value = fields[name];
 		if (value !== null && value !== undefined && !omitted.has(name)) body[name] = dialect.shaped(name, value);
@@ -40,6 +36,5 @@ export function generationText(replica: Replica, request: GenerationRequest): st
 	body[kind === "chat" ? dialect.limitField(request.parameters) : "max_tokens"] = request.outputLimit;
 	body.stream = stream;
 	if (stream) body.stream_options = dialect.streamOptions;
-	const json = JSON.stringify(body);
-	return rawPrompt === undefined ? json : `${json.slice(0, -1)},"${promptField}":${rawPrompt}}`;
+	return request.prompt.writtenInto(body, kind === "chat" ? "messages" : "prompt");
 }

@@ -15,6 +15,7 @@ import { createChatReader } from "../../src/upstream/chat/chat-reader.ts";
 import { readChatReply } from "../../src/upstream/chat/chat-whole.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { generationText } from "../../src/upstream/generation-request.ts";
+import { Prompt } from "../../src/upstream/prompt.ts";
 import type { Replica } from "../../src/upstream/replicas/replica.ts";
 import { plainAccountFields, plainKeyFields } from "../support/plain-key.ts";
 import { ledgerOver, nullJournal, realJournal } from "./bench-ledger.ts";
@@ -85,11 +86,11 @@ function requestSteps(): Step[] {
 	return sizes.flatMap(([label, text]) => {
 		const body = JSON.parse(text) as Record<string, unknown>;
 		const ask = readChatRequest(body, model);
+		const messages = body.messages as readonly unknown[];
 		const replica = { dialect: DIALECTS.openai, spec: () => ({ model: "served" }) } as Replica;
 		const sent = {
 			kind: "chat",
 			fields: ask.fields,
-			prompt: ask.messages,
 			outputLimit: 128,
 			n: 1,
 			stream: false,
@@ -102,7 +103,7 @@ function requestSteps(): Step[] {
 				name: `request: upper bound of the cost, ${label}`,
 				per: 1,
 				run() {
-					const measured = measureChat(ask.messages, [], model);
+					const measured = measureChat(messages, [], model);
 					return boundOf(model.rateCard, {
 						...NO_QUANTITIES,
 						requests: 1,
@@ -114,7 +115,7 @@ function requestSteps(): Step[] {
 			{
 				name: `request: text for the upstream, ${label}`,
 				per: 1,
-				run: () => generationText(replica, sent),
+				run: () => generationText(replica, { ...sent, prompt: new Prompt(messages) }),
 			},
 		];
 	});

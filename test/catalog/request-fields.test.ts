@@ -4,6 +4,7 @@ import type { DialectName } from "../../src/catalog/model.ts";
 import { whyNotHonoured } from "../../src/catalog/request-fields.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { generationText } from "../../src/upstream/generation-request.ts";
+import { Prompt } from "../../src/upstream/prompt.ts";
 import type { Replica } from "../../src/upstream/replicas/replica.ts";
 
 /** Whatever a client may ask for by name, with a value that says something. */
@@ -100,7 +101,14 @@ describe("a parameter that a server's dialect cannot express", () => {
 
 	test.each(CHAT_DIALECTS.map(({ name }) => name))("%s: what is left out is exactly what would be dropped", (name) => {
 		const replica = { dialect: DIALECTS[name], spec: () => ({ model: "m" }) } as unknown as Replica;
-		const asked = { fields: FIELDS, prompt: [], outputLimit: 9, n: 3, stream: false, parameters: new Set<string>() };
+		const asked = {
+			fields: FIELDS,
+			prompt: new Prompt([]),
+			outputLimit: 9,
+			n: 3,
+			stream: false,
+			parameters: new Set<string>(),
+		};
 		const [chat, completion] = (["chat", "completions"] as const).map(
 			(kind) => JSON.parse(generationText(replica, { kind, ...asked })) as Record<string, unknown>,
 		) as [Record<string, unknown>, Record<string, unknown>];

@@ -63,12 +63,11 @@ export function judge(kind: "chat" | "completions", text: string): number {
 		const read = refusedOr(() => readFor(kind, text, model));
 		if (read === undefined) continue;
 		taken += 1;
-		const { bound, prompt, rawPrompt, outputLimit, n, fields, stream } = read;
+		const { bound, prompt, outputLimit, n, fields, stream } = read;
 		const sent = generationText(replica, {
 			kind,
 			fields,
 			prompt,
-			rawPrompt,
 			outputLimit,
 			n,
 			stream,
@@ -92,12 +91,11 @@ function readFor(kind: "chat" | "completions", text: string, model: Model) {
 	const body = JSON.parse(text) as Record<string, unknown>;
 	if (kind === "chat") {
 		const input = readChatRequest(body, model, checkStructure(text, "messages") as RawValue | undefined);
-		const { messages, rawMessages, outputTokensMax, choices, fields, stream } = input;
+		const { prompt, outputTokensMax, choices, fields, stream } = input;
 		const bound = chat.upperBound(input, model);
 		return {
 			bound,
-			prompt: messages,
-			rawPrompt: rawMessages,
+			prompt,
 			outputLimit: outputTokensMax,
 			n: choices,
 			fields,
@@ -111,7 +109,6 @@ function readFor(kind: "chat" | "completions", text: string, model: Model) {
 	return {
 		bound,
 		prompt,
-		rawPrompt: undefined,
 		outputLimit: outputTokensMax,
 		n: shape.n,
 		fields,

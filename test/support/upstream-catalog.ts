@@ -5,6 +5,7 @@ import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 import type { AnswerStream } from "../../src/upstream/call/stream-wire.ts";
 import type { ChatChunk, ChatReply } from "../../src/upstream/chat/chat-answer.ts";
 import { type ChatCall, chatStream, chatWhole } from "../../src/upstream/chat/chat-call.ts";
+import { Prompt } from "../../src/upstream/prompt.ts";
 import type { Upstreams } from "../../src/upstream/upstreams.ts";
 
 const FREE = 0 as PicoUsdPerUnit;
@@ -54,10 +55,10 @@ export function snapshotOf(...models: Model[]): CatalogSnapshot {
 	};
 }
 
-export function chatCall(more: Partial<ChatCall> = {}): ChatCall {
+export function chatCall({ prompt, ...more }: Partial<Omit<ChatCall, "prompt">> & { prompt?: unknown } = {}): ChatCall {
 	return {
 		fields: {},
-		prompt: [{ role: "user", content: "one two three" }],
+		prompt: new Prompt(prompt ?? [{ role: "user", content: "one two three" }]),
 		outputLimit: 100,
 		n: 1,
 		signal: new AbortController().signal,

@@ -40,6 +40,8 @@ const FAILURES: Record<string, () => Reply> = {
 	"an error with status 200": () => reply().raw('{"error":{"message":"x"}}', "application/json"),
 };
 
+const openAndCollect = (...args: Parameters<typeof openChat>) => collect(openChat(...args));
+
 describe("another replica takes over", () => {
 	test.each(Object.keys(FAILURES))("after %s, streamed and whole", async (name) => {
 		const bad = FAILURES[name] as () => Reply;
@@ -60,6 +62,18 @@ describe("another replica takes over", () => {
 		expect(answer.choices[0]?.message.content).toBe("fine");
 		expect(whole.servers.map((server) => server.requests.length)).toEqual([1, 1]);
 		expect(whole.upstreams.replicas().map((replica) => replica.inFlight)).toEqual([0, 0]);
+	});
+
+	test.each(["long", "short"])("and gets a %s prompt as the first one did, streamed and whole", async (length) => {
+		const content = `"zwei"\\n\n – 三 `.repeat(length === "long" ? 20_000 : 2);
+		for (const ask of [openAndCollect, askChat]) {
+			const { upstreams, model, servers, firstFails } = setUp(3);
+			firstFails(() => reply().errorStatus(500));
+			await ask(upstreams, model, chatCall({ prompt: [{ role: "user", content }], fields: { stop: ["x"] } }));
+			const bodies = servers.flatMap(({ requests }) => requests.map(({ body }) => body));
+			expect(bodies).toHaveLength(2);
+			for (const body of bodies) expect(body).toMatchObject({ messages: [{ role: "user", content }], stop: ["x"] });
+		}
 	});
 
 	test("when nobody listens at the first address", async () => {
@@ -197,9 +211,9 @@ describe("a single replica", () => {
 	test("on which one account's requests fail is left alone by that account, and serves the others", async () => {
 		const { upstreams, model, servers, requests } = setUp(1, { breakerFailuresInRow: 3, breakerCoolMs: 60_000 });
 		servers[0]?.next(...[1, 2, 3].map(() => reply().errorStatus(500)));
-		const bad = chatCall({ accountId: "bad" });
-		for (let call = 0; call < 3; call += 1) await collect(openChat(upstreams, model, bad));
-		expect((await collect(openChat(upstreams, model, bad))).error).toMatchObject({
+		const bad = () => chatCall({ accountId: "bad" });
+		for (let call = 0; call < 3; call += 1) await collect(openChat(upstreams, model, bad()));
+		expect((await collect(openChat(upstreams, model, bad()))).error).toMatchObject({
 			code: "service_unavailable",
 			retryAfterS: 60,
 		});
@@ -210,7 +224,7 @@ describe("a single replica", () => {
 		]);
 		expect((await askChat(upstreams, model, chatCall({ accountId: "good" }))).reply.choices).toHaveLength(1);
 		// Others are answered: it was their requests.
-		expect((await askChat(upstreams, model, bad)).reply.choices).toHaveLength(1);
+		expect((await askChat(upstreams, model, bad())).reply.choices).toHaveLength(1);
 	});
 });
 

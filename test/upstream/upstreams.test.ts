@@ -124,10 +124,10 @@ describe("places", () => {
 			listeners -= 1;
 			remove(...args);
 		};
-		const call = chatCall({ signal });
-		await askChat(upstreams, model, call);
-		for (let ending = 0; ending < 3; ending += 1) await collect(openChat(upstreams, model, call));
-		const stalled = openChat(upstreams, model, call);
+		const call = () => chatCall({ signal });
+		await askChat(upstreams, model, call());
+		for (let ending = 0; ending < 3; ending += 1) await collect(openChat(upstreams, model, call()));
+		const stalled = openChat(upstreams, model, call());
 		await stalled.next();
 		stalled.close();
 		// The one look at what lasts.

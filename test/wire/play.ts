@@ -3,6 +3,7 @@ import { silentLog } from "../../src/base/log.ts";
 import type { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import type { AnswerStream } from "../../src/upstream/call/stream-wire.ts";
 import { completionStream } from "../../src/upstream/completions/completion-call.ts";
+import { Prompt } from "../../src/upstream/prompt.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import { chatCall, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { type AnyEvent, assemble } from "./assemble.ts";
@@ -45,7 +46,7 @@ export function createPlayer({ bytes, dialect, endpoint, n }: Recording): Player
 		const { fields, outputLimit } = call;
 		return upstreams.open(
 			model,
-			completionStream(model, { ...call, fields, outputLimit, prompt: "x", shape: { prompts: 1, n } }),
+			completionStream(model, { ...call, fields, outputLimit, prompt: new Prompt("x"), shape: { prompts: 1, n } }),
 		);
 	}
 

@@ -7,6 +7,7 @@ import { Fault } from "../../base/fault.ts";
 import type { RawValue } from "../../base/json-structure.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
+import { Prompt } from "../../upstream/prompt.ts";
 import {
 	assertBody,
 	assertStreamOptions,
@@ -94,9 +95,8 @@ const check = TypeCompiler.Compile(ChatRequestBody);
 
 /** What a chat request asks for, checked and cut to what its deployment honours. */
 export interface ChatInput {
-	readonly messages: readonly unknown[];
-	/** The messages as the client wrote them, where they may go on like that. */
-	readonly rawMessages: string | undefined;
+	/** The messages, also as the client wrote them where they may go on like that. */
+	readonly prompt: Prompt;
 	readonly stream: boolean;
 	readonly includeUsage: boolean;
 	readonly choices: number;
@@ -128,8 +128,7 @@ export function readChatRequest(body: Readonly<Record<string, unknown>>, model: 
 	const outputTokens = limitsOutput(model) ? (body.max_completion_tokens ?? body.max_tokens) : undefined;
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.chat, unsupportedOf(body, model));
 	return {
-		messages: body.messages,
-		rawMessages: raw !== undefined && mayPass(body.messages, raw) ? raw.text : undefined,
+		prompt: new Prompt(body.messages, raw !== undefined && mayPass(body.messages, raw) ? raw.text : undefined),
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
 		choices: model.parameters.has("n") ? (body.n ?? 1) : 1,

@@ -17,10 +17,13 @@ export const chat = generatedText<ChatInput, ChatCall, ChatReply, ChatChunk>({
 	callOf(exchange, signal) {
 		const { input, model } = exchange;
 		return {
-			...callContext(exchange, signal, model.upstreams.length > 1 ? chatAffinity(input.messages) : undefined),
+			...callContext(
+				exchange,
+				signal,
+				model.upstreams.length > 1 ? chatAffinity(input.prompt.value as readonly unknown[]) : undefined,
+			),
 			fields: input.fields,
-			prompt: input.messages,
-			rawPrompt: input.rawMessages,
+			prompt: input.prompt,
 			outputLimit: input.outputTokensMax,
 			n: input.choices,
 		};

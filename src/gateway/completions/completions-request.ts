@@ -8,6 +8,7 @@ import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import type { CompletionShape } from "../../upstream/completions/completion-answer.ts";
 import { DIALECTS } from "../../upstream/dialects.ts";
+import { Prompt } from "../../upstream/prompt.ts";
 import { assertBody, assertStreamOptions, honouredFields, limitsOutput, optional } from "../request-fields.ts";
 
 /** Prompts of one request. */
@@ -57,7 +58,7 @@ type CompletionPrompt = string | readonly number[];
 
 /** What a completion asks for, checked and cut to what its deployment honours. */
 export interface CompletionInput {
-	readonly prompt: CompletionPrompt | readonly CompletionPrompt[];
+	readonly prompt: Prompt;
 	/** What goes upstream beside prompt, model, output limit, choices and stream. */
 	readonly fields: Readonly<Record<string, unknown>>;
 	readonly shape: CompletionShape;
@@ -84,7 +85,7 @@ export function readCompletionRequest(body: Readonly<Record<string, unknown>>, m
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.completions, unsupportedOf(body, model, n));
 	const suffix = typeof fields.suffix === "string" ? fields.suffix : "";
 	return {
-		prompt: prompts.length === 1 ? (prompts[0] as CompletionPrompt) : prompts,
+		prompt: new Prompt(prompts.length === 1 ? prompts[0] : prompts),
 		fields,
 		shape: { prompts: prompts.length, n },
 		choices: prompts.length * n,

@@ -29,6 +29,7 @@ const PREFIX_CHARS = 1_024;
 /** Requests that begin alike share a replica's prefix cache. */
 function affinityOf(model: Model, { prompt }: CompletionInput): string | undefined {
 	if (model.upstreams.length < 2) return undefined;
-	const start = typeof prompt === "string" ? prompt : JSON.stringify(Array.isArray(prompt) ? prompt.slice(0, 256) : "");
+	const { value } = prompt;
+	const start = typeof value === "string" ? value : JSON.stringify(Array.isArray(value) ? value.slice(0, 256) : "");
 	return Bun.hash(start.slice(0, PREFIX_CHARS)).toString(36);
 }

@@ -12,25 +12,33 @@ import { pricedForBatches } from "./model-for.ts";
 import { streamAnswer } from "./stream-answer.ts";
 
 /**
- * One request to one model, from its body to the last byte. Rejects if there is no answer; whatever was admitted is
- * settled then, at no charge.
+ * One request to one model, from its body to the last byte. Throws or rejects if there is no answer; whatever was admitted is
+ * settled then, at no charge. No function that waits for the answer was called with the body: it would keep it so long.
  */
-export async function attempt<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
+export function attempt<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
 	deps: ServeDeps,
 	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
 	context: RequestContext,
 	body: Body,
 	named: Model,
 ): Promise<Response> {
-	const { key } = context;
-	const { connection, requestId } = context;
-	const { line } = connection;
-	const model = line === undefined ? named : pricedForBatches(named);
-	assert(key !== undefined, "a request is authenticated before it is sent");
+	const model = context.connection.line === undefined ? named : pricedForBatches(named);
 	const read = endpoint.read(body, model);
-	const input = read instanceof Promise ? await read : read;
-	if (body.turn?.isOver()) await body.turn.next();
+	if (read instanceof Promise) return read.then((input) => answer(deps, endpoint, context, model, input));
+	return body.turn?.isOver()
+		? body.turn.next().then(() => answer(deps, endpoint, context, model, read))
+		: answer(deps, endpoint, context, model, read);
+}
 
+async function answer<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
+	deps: ServeDeps,
+	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
+	context: RequestContext,
+	model: Model,
+	input: Input,
+): Promise<Response> {
+	const { key, connection, requestId } = context;
+	assert(key !== undefined, "a request is authenticated before it is sent");
 	const decision = deps.admission.admit({
 		id: context.uuid,
 		key,
@@ -40,7 +48,7 @@ export async function attempt<Body extends RequestBody, Input extends EndpointIn
 		upperBound: endpoint.upperBound(input, model),
 		choices: input.choices ?? 1,
 		isAgain: context.isAgain,
-		batchId: line?.batchId,
+		batchId: connection.line?.batchId,
 	});
 	const admitted = decision instanceof Promise ? await decision : decision;
 	context.isAdmitted = true;
@@ -81,6 +89,9 @@ export async function attempt<Body extends RequestBody, Input extends EndpointIn
 		settleFailed(deps, exchange, error);
 		throw error;
 	} finally {
-		if (input.stream !== true) deps.silentConnections.end(connection);
+		if (input.stream !== true) {
+			endpoint.whole.over?.(input);
+			deps.silentConnections.end(connection);
+		}
 	}
 }

@@ -59,6 +59,8 @@ export interface WholeAnswer<Input, Reply> {
 		exchange: Exchange<Input>,
 		signal: AbortSignal,
 	): Promise<{ reply: Reply; replica: string | undefined }>;
+	/** It was answered, or failed: nothing of it is sent again. Called once for each that was admitted. */
+	over?(input: Input): void;
 	bill(exchange: Exchange<Input>, reply: Reply): Bill;
 	/** The body of the answer: JSON, or a text as it is or in pieces. */
 	write(exchange: Exchange<Input>, reply: Reply, bill: Bill): object | string | Generator<string>;

@@ -17,6 +17,8 @@ export interface StreamCall<Chunk> {
 	readonly wire: StreamWire<Chunk>;
 	/** The request in the replica's dialect: JSON text, or a form. */
 	body(replica: Replica): string | FormData;
+	/** It is being answered, or failed: nothing of it is sent again. */
+	over?(): void;
 }
 
 interface AnswerStreamOptions<Chunk> {
@@ -50,8 +52,9 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 		this.#options = options;
 		this.#startedMs = deps.clock.monotonicMs();
 		this.#first = withReplays(options, options.call.context, this);
-		// The caller may close the stream without ever asking for a chunk.
-		this.#first.catch(ignored);
+		// Heard either way: the caller may close the stream without ever asking for a chunk.
+		const over = () => options.call.over?.();
+		this.#first.then(over, over);
 	}
 
 	send(ticket: Ticket, freshConnection: boolean): Promise<readonly Chunk[] | null> {
@@ -107,5 +110,3 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 		this.#events?.close();
 	}
 }
-
-const ignored = () => {};

@@ -23,7 +23,7 @@ export interface UnaryPost<Answer> extends UpstreamPost {
 	 * `body` is parsed JSON and no error. What there may be a million of is read in turns. Throws UpstreamFailure at
 	 * nonsense.
 	 */
-	read(body: unknown, headers: Headers, dialect: Dialect): Answer | Promise<Answer>;
+	readonly read: (body: unknown, headers: Headers, dialect: Dialect) => Answer | Promise<Answer>;
 }
 
 /** The ways to ask the replica of one attempt. */
@@ -96,19 +96,28 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 		return this.#attempt === undefined ? error : this.#attempt.fail(error);
 	}
 
-	async post<Answer>(post: UnaryPost<Answer>): Promise<Answer> {
+	/** Itself it waits for nothing, as a function that does keeps what it was called with: here a prompt. */
+	post<Answer>(post: UnaryPost<Answer>): Promise<Answer> {
 		const attempt = this.#underWay();
+		return this.#answer(attempt, attempt.post(post, "application/json"), post.read, post.bytesMax);
+	}
+
+	async #answer<Answer>(
+		attempt: Attempt,
+		sent: Promise<Response>,
+		read: UnaryPost<Answer>["read"],
+		bytesMax = ANSWER_BYTES_MAX,
+	): Promise<Answer> {
 		const { dialect } = attempt.replica;
-		const response = await attempt.post(post, "application/json");
+		const response = await sent;
 		const refused = attempt.taken(response);
 		if (refused) await refused;
 		const isLine = this.#options.call.context.patient === true;
-		const { bytesMax = ANSWER_BYTES_MAX } = post;
 		const parsed = await readAnswer(response, isLine ? Math.min(bytesMax, LINE_ANSWER_BYTES_MAX) : bytesMax);
 		if (parsed === undefined) throw unreadable("an answer that is not JSON");
 		const object = asObject(parsed);
 		if (object !== undefined && isError(object)) throw dialect.failureOfError(object);
-		return post.read(parsed, response.headers, dialect);
+		return read(parsed, response.headers, dialect);
 	}
 
 	stream<Chunk extends OutputChunk>(wire: StreamWire<Chunk>, body: string) {

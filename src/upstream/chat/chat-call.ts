@@ -12,9 +12,7 @@ import { createChatReader } from "./chat-reader.ts";
 import { chunkOfReply, readChatReply, readChatReplyInTurns } from "./chat-whole.ts";
 
 /** One customer's chat request on its way to a replica. */
-export interface ChatCall
-	extends CallContext,
-		Pick<GenerationRequest, "fields" | "prompt" | "rawPrompt" | "outputLimit" | "n"> {}
+export interface ChatCall extends CallContext, Pick<GenerationRequest, "fields" | "prompt" | "outputLimit" | "n"> {}
 
 const PATH = "/chat/completions";
 
@@ -29,7 +27,12 @@ const WIRE: StreamWire<ChatChunk> = {
 
 /** A chat whose answer is streamed. */
 export function chatStream(model: Model, call: ChatCall): StreamCall<ChatChunk> {
-	return { context: call, wire: WIRE, body: (replica) => textOf(replica, model, call, true) };
+	return {
+		context: call,
+		wire: WIRE,
+		body: (replica) => textOf(replica, model, call, true),
+		over: () => call.prompt.letGo(),
+	};
 }
 
 /** A chat whose answer comes in one piece. */
@@ -59,7 +62,7 @@ class WholeChat implements UnaryCall<ChatReply> {
 const readWhole: UnaryPost<ChatReply>["read"] = (parsed, _headers, dialect) => readChatReplyInTurns(parsed, dialect);
 
 function textOf(replica: Replica, model: Model, call: ChatCall, stream: boolean): string {
-	const { fields, prompt, rawPrompt, outputLimit, n } = call;
+	const { fields, prompt, outputLimit, n } = call;
 	const { parameters } = model;
-	return generationText(replica, { kind: "chat", fields, prompt, rawPrompt, outputLimit, n, stream, parameters });
+	return generationText(replica, { kind: "chat", fields, prompt, outputLimit, n, stream, parameters });
 }

@@ -20,7 +20,12 @@ const PATH = "/completions";
 /** A completion whose answer is streamed. */
 export function completionStream(model: Model, call: CompletionCall): StreamCall<CompletionChunk> {
 	const wire = wireOf(call.shape);
-	return { context: call, wire, body: (replica) => textOf(replica, model, call, true) };
+	return {
+		context: call,
+		wire,
+		body: (replica) => textOf(replica, model, call, true),
+		over: () => call.prompt.letGo(),
+	};
 }
 
 /** A completion whose answer comes in one piece. */

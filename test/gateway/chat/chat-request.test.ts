@@ -116,7 +116,7 @@ describe("parts of a message", () => {
 			{ type: "input_audio", input_audio: { data: "AA==", format: "wav", url: "http://10.0.0.1/" } },
 		];
 		const ask = parts(content, seeing("data_only"));
-		expect(ask.messages).toEqual([
+		expect(ask.prompt.value).toEqual([
 			{
 				role: "user",
 				content: [
@@ -140,7 +140,7 @@ describe("parts of a message", () => {
 	test("with an address are taken only where the deployment says so, and never with another scheme", () => {
 		const image = (url: unknown) => [{ type: "image_url", image_url: { url } }];
 		expect(() => parts(image("https://example.com/a.png"), seeing("data_only"))).toThrow();
-		expect(parts(image("https://example.com/a.png"), seeing("forward")).messages).toHaveLength(1);
+		expect(parts(image("https://example.com/a.png"), seeing("forward")).prompt.value).toHaveLength(1);
 		for (const url of ["file:///etc/passwd", "ftp://x/", "gopher://x", "//x/a.png", "", " data:,", 5, null, { a: 1 }])
 			expect(() => parts(image(url), seeing("forward"))).toThrow(expect.objectContaining({ code: "invalid_request" }));
 		expect(() => parts(image("data:,"), seeing("reject"))).toThrow();
@@ -164,8 +164,8 @@ describe("long plain messages go on as they were written", () => {
 	const LONG = "a line of text\n".repeat(2_000);
 	const readText = (messages: string) => {
 		const text = `{"model":"${model.id}","messages":${messages},"max_tokens":5}`;
-		return readChatRequest(JSON.parse(text), model, checkStructure(text, "messages") as RawValue | undefined)
-			.rawMessages;
+		return readChatRequest(JSON.parse(text), model, checkStructure(text, "messages") as RawValue | undefined).prompt
+			.text;
 	};
 	const user = (more: string) => `{"role":"user",${more}"content":${JSON.stringify(LONG)}}`;
 

@@ -15,6 +15,7 @@ import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
 import type { AnswerStream } from "../../../src/upstream/call/stream-wire.ts";
 import type { ChatChunk } from "../../../src/upstream/chat/chat-answer.ts";
+import { Prompt } from "../../../src/upstream/prompt.ts";
 import { readerOf } from "../../support/road.ts";
 import { modelOver } from "../../support/upstream-catalog.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
@@ -60,8 +61,7 @@ function setUp(holdStatusMs: number) {
 		fields: {},
 		outputTokensMax: 10,
 		choices: 1,
-		messages: [],
-		rawMessages: undefined,
+		prompt: new Prompt([]),
 		stream: true,
 		ignored: [],
 		includeUsage: false,

@@ -10,6 +10,8 @@ import { declaredBytes, inTime, madeInTime, readChunked, TAKES_ANY } from "./byt
 const READ_DEADLINE_MS = 60_000;
 /** A longer text is looked at, parsed, measured and sent in steps, and others have their turn between two that took long. */
 const LONG_CHARS = 256 * 1024;
+/** From here on it takes less to find a field in the body than to write it anew. */
+export const RAW_CHARS_MIN = 16 * 1024;
 /** A megabyte takes less for all of it: what waits between steps outlives collections, and one that is done at once does not. */
 const TURN_MS = 2;
 /** Up to here the runtime makes the text in one step of a millisecond or two: what is ASCII it does not even copy. */
@@ -27,7 +29,7 @@ export interface JsonBody {
 /**
  * Reads a JSON object of at most `bytesMax` bytes. Faults: unsupported_media_type, payload_too_large, request_timeout
  * (a client that sends its body too slowly, or leaves), invalid_request (not JSON, no object, with more structure than `checkStructure` allows).
- * `field`: the list or object of this name is given as it is written, too.
+ * `field`: the list or object of this name is given as it is written, too, unless the text is so short that nobody wants it.
  */
 export function readJson(
 	request: Request,
@@ -91,7 +93,7 @@ class TextReading {
 /** A promise only for a text that may take several turns. */
 function bodyOf(text: string, field: string | undefined): JsonBody | Promise<JsonBody> {
 	if (text.length >= LONG_CHARS) return longBodyOf(text, field);
-	const raw = checkStructure(text, field);
+	const raw = checkStructure(text, text.length < RAW_CHARS_MIN ? undefined : field);
 	assert(!(raw instanceof Promise), "a short text is looked through in one turn");
 	return { value: parseObject(text), raw, turn: undefined };
 }

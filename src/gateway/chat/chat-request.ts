@@ -8,6 +8,7 @@ import type { RawValue } from "../../base/json-structure.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { Prompt } from "../../upstream/prompt.ts";
+import { RAW_CHARS_MIN } from "../body/json-body.ts";
 import {
 	assertBody,
 	assertStreamOptions,
@@ -163,8 +164,6 @@ function unsupportedOf({ n }: ChatRequestBody, model: Model): readonly string[] 
 	return limitsOutput(model) ? choices : [...choices, "max_tokens", "max_completion_tokens"];
 }
 
-/** Below, to write them anew takes no longer. */
-const RAW_CHARS_MIN = 16 * 1024;
 /** The runtime writes a string without escapes as fast as it copies it; with a single one, a megabyte takes 1 ms more. */
 const ESCAPE = "\\";
 /** And of text beyond Latin, which is not looked for, five: one step of what is long would take too much. */

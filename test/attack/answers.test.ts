@@ -35,7 +35,7 @@ const product = await withProduct({
 	models: Object.entries(KINDS)
 		.map(([kind, rates]) => deployment({ id: kind, kind, url, dialect: "openai", rates, parameters: "n, logprobs" }))
 		.join("\n"),
-	limits: "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1\n  status_hold_s: 0.1",
+	limits: "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
 	...steps.options,
 });
 const secret = await product.secret("1000");

@@ -101,7 +101,8 @@ export function createOutcomes(
 		const parts = { output: output.parts(), error: error.parts() };
 		const rows = [...taken.map((one) => rowOf(one, parts[one.file])), ...free];
 		// Written down before the part is there: a part that is sealed tells then which lines are in it.
-		if (!(await insist(() => books.outcomes(batchId, run.run, rows), signal))) throw new RunLost();
+		for (const once of inStatements(rows))
+			if (!(await insist(() => books.outcomes(batchId, run.run, once), signal))) throw new RunLost();
 		for (const file of ["output", "error"] as const) {
 			const texts = taken.filter((one) => one.file === file).map(({ text }) => text);
 			if (texts.length === 0) continue;
@@ -137,6 +138,23 @@ export function createOutcomes(
 		},
 		counts: () => ({ ...sum, chargedNanoUsd: charged }),
 	};
+}
+
+/**
+ * A statement writes no row twice. Of a line whose claim was lost both requests are given back that may have it, and it may be
+ * sent and answered again before that is written: what is said of one line stands in statements of their own, in any order.
+ */
+function inStatements(rows: readonly LineOutcome[]): LineOutcome[][] {
+	const statements: LineOutcome[][] = [];
+	const said = new Map<number, number>();
+	for (const row of rows) {
+		const at = said.get(row.line) ?? 0;
+		said.set(row.line, at + 1);
+		const statement = statements[at];
+		if (statement === undefined) statements.push([row]);
+		else statement.push(row);
+	}
+	return statements;
 }
 
 function rowOf({ line, id, file, usage }: Outcome, part: number): LineOutcome {

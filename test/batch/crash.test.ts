@@ -1,6 +1,10 @@
 import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
 import { isOver } from "../../src/batch/batch-record.ts";
+import { createOutcomes } from "../../src/batch/outcomes.ts";
 import { withDatabase } from "../support/database.ts";
+
 import { createRandom } from "../support/random.ts";
 import { chatLine } from "./batch-service.ts";
 import { createCrashWorld, keyOwner } from "./crash-world.ts";
@@ -59,6 +63,35 @@ test("a database that is away for a while costs nothing", async () => {
 	const { batch, error } = await assertOnce(world, id, names);
 	expect(error).toEqual([]);
 	expect(batch.chargedNanoUsd as number).toBe(world.charged());
+});
+
+test("what is said of one line more than once before it is written is written, and its answer stands", async () => {
+	const world = createCrashWorld(db, owner, random(5));
+	const id = await world.create([chatLine("a")]);
+	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
+	await world.books.begin(id, run, { model: "test-model", total: 1 });
+	const file = (filename: string) => world.files.writer(owner, { purpose: "batch_output", filename });
+	const spool = { add() {}, claims() {}, sends: () => true, mark: () => () => {}, close() {} };
+	const files = { output: await file("output"), error: await file("error") };
+	const deps = { books: world.books, clock: systemClock, log: silentLog };
+	const outcomes = createOutcomes(deps, { batchId: id, run, ...files, spool });
+	const [first, second] = [crypto.randomUUID(), crypto.randomUUID()];
+	const flush = () => outcomes.flush(AbortSignal.timeout(5_000));
+
+	// Its claim was lost, so either request may have it.
+	await world.books.claim(id, run, [{ line: 1, id: first }]);
+	outcomes.release(1, crypto.randomUUID());
+	outcomes.release(1, first);
+	await flush();
+	expect(await world.books.lines(id, 0)).toMatchObject([{ line: 1, state: "free" }]);
+
+	await world.books.claim(id, run, [{ line: 1, id: second }]);
+	outcomes.release(1, first);
+	outcomes.add({ line: 1, id: second, file: "output", text: "{}\n", usage: undefined });
+	outcomes.release(1, second);
+	await flush();
+	expect(await world.books.lines(id, 0)).toMatchObject([{ line: 1, state: "output" }]);
+	expect(outcomes.counts()).toMatchObject({ completed: 1, failed: 0 });
 });
 
 test("a runner that was taken for dead sends nothing more, and what it says does not count", async () => {

@@ -176,7 +176,7 @@ test("the live overview tells of a new request by itself, and an ended page leav
 test("the owners hear once when the credit falls below the threshold, and again after it rose", async () => {
 	const heard = () => mailsTo(customer.email).filter(({ subject }) => subject.startsWith("Credit is low"));
 	await customer.send("PUT", "/api/console/alert", { usd: "99.99999" });
-	await waitFor(() => heard().length === 1, "a mail");
+	await waitFor(() => heard().length === 1, "a mail", 40_000);
 	await Promise.all(Array.from({ length: 4 }, () => lookForAlerts(service.db.statements)));
 	await topUp(customer, await operator(service));
 	// One that comes while the service itself looks does nothing.
@@ -186,7 +186,7 @@ test("the owners hear once when the credit falls below the threshold, and again 
 		return row?.armed === true;
 	}, "a look at the new credit");
 	await customer.send("PUT", "/api/console/alert", { usd: "150000" });
-	await waitFor(() => heard().length > 1, "the second mail");
+	await waitFor(() => heard().length > 1, "the second mail", 40_000);
 	expect(heard()).toHaveLength(2);
 	expect((await customer.get("/api/console/alert")).body.lastSentAtMs).not.toBeNull();
 }, 60_000);

@@ -11,6 +11,7 @@ import { t } from "./texts.tsx";
 
 /** More than this is no answer: a further letter is. */
 const SHOWN_MAX = 10;
+const AT_ONCE = { duration: 0 };
 
 interface Found {
 	readonly to: string;
@@ -19,10 +20,13 @@ interface Found {
 	readonly apart?: true;
 }
 
-/** Finds pages, keys, models and requests from a page that has no search of its own. */
+/**
+ * Finds pages, keys, models and requests from a page that has no search of its own. It stands at once, without a
+ * transition, and takes the focus as it is shown: what is typed right behind the slash would be lost otherwise.
+ */
 export function Find(props: { opened: boolean; places: readonly Destination[]; onClose: () => void }) {
 	return (
-		<Dialog opened={props.opened} onClose={props.onClose} title={t("Find")} returnFocus>
+		<Dialog opened={props.opened} onClose={props.onClose} title={t("Find")} transitionProps={AT_ONCE} returnFocus>
 			<Results places={props.places} onGone={props.onClose} />
 		</Dialog>
 	);
@@ -46,6 +50,7 @@ function Results({ places, onGone }: { places: readonly Destination[]; onGone: (
 				label={t("Page, key, model or request id")}
 				description={t("Enter opens the first")}
 				data-autofocus
+				autoFocus
 				autoComplete="off"
 				value={wanted}
 				onChange={(event) => setWanted(event.currentTarget.value)}

@@ -54,16 +54,32 @@ export function priceOf(card: RateCard, used: Quantities): NanoUsd | undefined {
  * was computed exactly. Then the lines are summed, which also finds quantities that cannot be.
  */
 function quickSum(card: RateCard, used: Quantities, cached: number, input: number): NanoUsd | undefined {
-	const sumPico =
-		(used.prompt - cached) * input +
-		cached * card.cachedInput +
-		used.completion * card.output +
-		used.requests * card.request +
-		used.images * card.image +
-		used.audioSeconds * card.audioSecond +
-		used.searches * card.search;
-	if (!Number.isSafeInteger(sumPico) || sumPico < 0 || cached > used.prompt) return undefined;
-	return Math.ceil(sumPico / 1000) as NanoUsd;
+	return rounded(
+		tokensPico(card, input, used.prompt, cached, used.completion) +
+			used.requests * card.request +
+			used.images * card.image +
+			used.audioSeconds * card.audioSecond +
+			used.searches * card.search,
+	);
+}
+
+/** Not a number if more is cached than there is. */
+function tokensPico(card: RateCard, input: number, prompt: number, cached: number, completion: number): number {
+	if (cached > prompt) return Number.NaN;
+	return (prompt - cached) * input + cached * card.cachedInput + completion * card.output;
+}
+
+/** Up to a whole nano-dollar; undefined unless the sum is exact. */
+function rounded(sumPico: number): NanoUsd | undefined {
+	return Number.isSafeInteger(sumPico) && sumPico >= 0 ? (Math.ceil(sumPico / 1000) as NanoUsd) : undefined;
+}
+
+/** As `priceWithin`, of one request that used nothing but tokens, `cached` of them part of the prompt: no object of its quantities. */
+export function priceOfTokens(card: RateCard, prompt: number, cached: number, completion: number): NanoUsd {
+	return (
+		rounded(tokensPico(card, card.input, prompt, cached, completion) + card.request) ??
+		priceWithin(card, { ...NO_QUANTITIES, prompt, cached, completion, requests: 1 })
+	);
 }
 
 /** As `priceOf`, for amounts that were bounded before: what passes the largest amount is cut to it. */

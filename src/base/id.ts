@@ -15,8 +15,18 @@ export function newUuid(): string {
 
 /** A request id in the forms that leave the service: of `uuid`, or a fresh one. */
 export function newRequestId(uuid = newUuid()): { uuid: string; requestId: string; hex: string } {
-	const hex = uuid.replaceAll("-", "");
-	return { uuid, requestId: `req_${hex}`, hex };
+	const hex = hexOf(uuid);
+	return { uuid, requestId: requestIdOf(hex), hex };
+}
+
+/** The 32 hex digits of a UUID. */
+export function hexOf(uuid: string): string {
+	return uuid.replaceAll("-", "");
+}
+
+/** Of the 32 hex digits of its UUID. */
+export function requestIdOf(hex: string): string {
+	return `req_${hex}`;
 }
 
 /** 32 hex digits as a UUID with dashes. */

@@ -75,19 +75,21 @@ export function isKnownTo(dialect: DialectName, field: string): boolean {
 	return !Object.hasOwn(UNKNOWN_TO[dialect] ?? {}, field);
 }
 
-const NOT_COPIED = new Map<string, ReadonlySet<string>>();
+const NOT_COPIED = {
+	chat: new Map<DialectName, ReadonlySet<string>>(),
+	completions: new Map<DialectName, ReadonlySet<string>>(),
+};
 
 /** The fields of a client's request that are not copied into what goes to this family's servers. */
 export function notCopied(dialect: DialectName, kind: "chat" | "completions"): ReadonlySet<string> {
-	const key = `${dialect} ${kind}`;
-	let names = NOT_COPIED.get(key);
+	let names = NOT_COPIED[kind].get(dialect);
 	if (names === undefined) {
 		names = new Set([
 			...OWN_FIELDS[kind],
 			...Object.keys(NEVER_SENT.chat ?? {}),
 			...Object.keys(UNKNOWN_TO[dialect] ?? {}),
 		]);
-		NOT_COPIED.set(key, names);
+		NOT_COPIED[kind].set(dialect, names);
 	}
 	return names;
 }

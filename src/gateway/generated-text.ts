@@ -1,16 +1,17 @@
 import { NO_QUANTITIES } from "../admission/price.ts";
 import { type PromptMeasure, promptTokensMax } from "../admission/prompt-bound.ts";
 import type { ChatMode, Model } from "../catalog/model.ts";
+import type { CallContext } from "../upstream/call/attempt.ts";
 import type { StreamCall } from "../upstream/call/stream.ts";
 import type { OutputChunk } from "../upstream/call/stream-wire.ts";
 import type { UnaryCall } from "../upstream/call/unary.ts";
 import type { AnswerFields } from "../upstream/chat/chat-answer.ts";
 import type { Prompt } from "../upstream/prompt.ts";
 import type { ReportedUsage } from "../upstream/usage.ts";
-import { billOf, boundsOf, sizeOf } from "./bill/bill.ts";
+import { billOf } from "./bill/bill.ts";
 import { usageRecord } from "./bill/usage-record.ts";
 import { type JsonBody, readJson } from "./body/json-body.ts";
-import type { Exchange } from "./serve/context.ts";
+import { callContext, type Exchange } from "./serve/context.ts";
 import type { EndpointInput, InferenceEndpoint } from "./serve/endpoint.ts";
 import { createChatEvents, type WrittenChunk } from "./stream-events.ts";
 import { tokenRelay } from "./token-relay.ts";
@@ -36,7 +37,7 @@ interface TextReply {
 }
 
 /** In what chat and the older completions differ. */
-interface TextEndpoint<Input, Call, Reply, Chunk> {
+interface TextEndpoint<Input, Reply, Chunk> {
 	/** In records and in the catalogue alike. */
 	readonly name: ChatMode;
 	readonly promptField: string;
@@ -45,20 +46,21 @@ interface TextEndpoint<Input, Call, Reply, Chunk> {
 	/** What an answer and an event of it call themselves. */
 	readonly object: { readonly whole: string; readonly chunk: string };
 	read(body: JsonBody, model: Model): Input;
-	/** The upstream's part of an exchange. */
-	callOf(exchange: Exchange<Input>, signal: AbortSignal): Call;
-	whole(model: Model, call: Call): UnaryCall<Reply>;
-	stream(model: Model, call: Call): StreamCall<Chunk>;
+	/** Requests with the same one share a replica's prefix cache; asked for where there are several replicas. */
+	affinityOf(input: Input): string | undefined;
+	whole(model: Model, context: CallContext, input: Input): UnaryCall<Reply>;
+	stream(model: Model, context: CallContext, input: Input): StreamCall<Chunk>;
 }
 
 /** An endpoint whose answers are text, generated to a prompt and priced in tokens. */
 export function generatedText<
 	Input extends TextInput,
-	Call,
 	Reply extends TextReply,
 	Chunk extends OutputChunk & WrittenChunk,
->(own: TextEndpoint<Input, Call, Reply, Chunk>): InferenceEndpoint<JsonBody, Input, Reply, Chunk> {
+>(own: TextEndpoint<Input, Reply, Chunk>): InferenceEndpoint<JsonBody, Input, Reply, Chunk> {
 	const { name, promptField, object } = own;
+	const callOf = (exchange: Exchange<Input>, signal: AbortSignal) =>
+		callContext(exchange, signal, exchange.model.upstreams.length > 1 ? own.affinityOf(exchange.input) : undefined);
 	const answerId = ({ context }: Exchange<Input>) => `${own.idPrefix}-${context.hex}`;
 	return {
 		name,
@@ -75,10 +77,10 @@ export function generatedText<
 		}),
 		whole: {
 			send: (upstreams, exchange, signal) =>
-				upstreams.call(exchange.model, own.whole(exchange.model, own.callOf(exchange, signal))),
+				upstreams.call(exchange.model, own.whole(exchange.model, callOf(exchange, signal), exchange.input)),
 			over: ({ prompt }) => prompt.letGo(),
-			bill: ({ model, input, admitted }, reply) =>
-				billOf(model, input.measure, reply.usage, sizeOf(reply), boundsOf(admitted.request)),
+			bill: ({ input, admitted }, reply) =>
+				billOf(admitted.request, input.measure, reply.usage, reply.outputBytes, reply.outputEvents),
 			write: (exchange, reply, bill) => ({
 				id: answerId(exchange),
 				object: object.whole,
@@ -93,7 +95,7 @@ export function generatedText<
 		},
 		streamed: {
 			open: (upstreams, exchange, signal) =>
-				upstreams.open(exchange.model, own.stream(exchange.model, own.callOf(exchange, signal))),
+				upstreams.open(exchange.model, own.stream(exchange.model, callOf(exchange, signal), exchange.input)),
 			relay(exchange) {
 				const { createdS, model, input } = exchange;
 				const head = { id: answerId(exchange), createdS, model: model.id, object: object.chunk };

@@ -57,20 +57,21 @@ export function honouredFields(
 	unsupported: readonly string[] = NO_FIELDS,
 ): HonouredFields {
 	const fields: Record<string, unknown> = {};
-	const ignored: string[] = [];
+	let ignored: string[] | undefined;
 	for (const name in body) {
 		const value = body[name];
 		if (value === null || value === undefined) continue;
-		if (own.has(name)) {
-			if (unsupported.includes(name)) ignored.push(name);
-		} else if (model.parameters.has(name)) fields[name] = value;
+		const isOwn = own.has(name);
+		if (isOwn ? !unsupported.includes(name) : model.parameters.has(name)) {
+			if (!isOwn) fields[name] = value;
+		} else if (ignored === undefined) ignored = [name];
 		else ignored.push(name);
 	}
-	const refused = ignored[0];
+	const refused = ignored?.[0];
 	if (refused !== undefined && model.unsupportedParameters === "reject") {
 		throw new Fault("unsupported_parameter", `The model \`${model.id}\` does not support this parameter.`, {
 			param: refused.slice(0, 64),
 		});
 	}
-	return { fields, ignored };
+	return { fields, ignored: ignored ?? NO_FIELDS };
 }

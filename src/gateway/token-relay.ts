@@ -1,8 +1,9 @@
+import { priceOfTokens } from "../admission/price.ts";
 import type { PromptMeasure } from "../admission/prompt-bound.ts";
 import type { Fault } from "../base/fault.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import type { ReportedUsage } from "../upstream/usage.ts";
-import { type Bill, billOf, boundsOf, costOf, type OutputSize } from "./bill/bill.ts";
+import { type Bill, billOf, type OutputSize } from "./bill/bill.ts";
 import { usageRecord } from "./bill/usage-record.ts";
 import type { Exchange } from "./serve/context.ts";
 import type { Relay } from "./serve/endpoint.ts";
@@ -18,13 +19,11 @@ class TokenRelay<Chunk> implements Relay<Chunk> {
 	readonly #exchange: Exchange;
 	readonly #measure: PromptMeasure;
 	readonly #events: ChatEvents<Chunk>;
-	readonly #bounds: ReturnType<typeof boundsOf>;
 
 	constructor(exchange: Exchange, measure: PromptMeasure, events: ChatEvents<Chunk>) {
 		this.#exchange = exchange;
 		this.#measure = measure;
 		this.#events = events;
-		this.#bounds = boundsOf(exchange.admitted.request);
 	}
 
 	chunks(chunks: readonly Chunk[]): string {
@@ -40,11 +39,12 @@ class TokenRelay<Chunk> implements Relay<Chunk> {
 	}
 
 	bill(usage: ReportedUsage | undefined, output: OutputSize): Bill {
-		return billOf(this.#exchange.model, this.#measure, usage, output, this.#bounds);
+		const { bytes, chunks, tokensLikely } = output;
+		return billOf(this.#exchange.admitted.request, this.#measure, usage, bytes, chunks, tokensLikely);
 	}
 
 	/** Every token stands for at least one byte, so bytes bound what nobody counts. */
 	costAt(now: Bill, output: number): NanoUsd {
-		return costOf(this.#exchange.model, { ...now.usage, completionTokens: output });
+		return priceOfTokens(this.#exchange.model.rateCard, now.promptTokens, now.cachedTokens, output);
 	}
 }

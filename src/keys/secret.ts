@@ -4,7 +4,8 @@ import { assert } from "../base/assert.ts";
 export type Secret = string & { readonly brand: "secret" };
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-const BASE62_TEXT = /^[0-9A-Za-z]+$/;
+/** From where it is told to begin to the end: no text is cut out for it. */
+const BASE62_REST = /[0-9A-Za-z]+$/y;
 
 /** 40 Base62 characters hold 238 bits. */
 const RANDOM_CHARS = 40;
@@ -53,8 +54,9 @@ export function parseSecret(text: string, serviceName: string): Secret | undefin
 export function isSecretText(text: string, prefix: string): boolean {
 	const randomChars = text.length - prefix.length - CHECKSUM_CHARS;
 	if (randomChars < RANDOM_CHARS_MIN || randomChars > RANDOM_CHARS_MAX) return false;
-	if (!text.startsWith(prefix) || !BASE62_TEXT.test(text.slice(prefix.length))) return false;
-	return endsInItsChecksum(text);
+	if (!text.startsWith(prefix)) return false;
+	BASE62_REST.lastIndex = prefix.length;
+	return BASE62_REST.test(text) && endsInItsChecksum(text);
 }
 
 /** What may be shown and stored of a secret. */

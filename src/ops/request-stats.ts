@@ -47,20 +47,23 @@ const OTHER_MODELS = "other";
 const ALARMING_CODES = ["internal_error", "overloaded", "service_unavailable", "upstream_error", "upstream_timeout"];
 
 export function createRequestStats(): RequestStats {
-	const series = new Map<string, RequestSeries>();
+	/** By model, then by the endpoint and how it ended: no text is made to find one. */
+	const series = new Map<string, RequestSeries[]>();
+	let seriesCount = 0;
 	const refusals = new Map<string, number>(ALARMING_CODES.map((code) => [code, 0]));
 	const first = createHistogram();
 	const duration = createHistogram();
 	const gaps = createHistogram();
 
 	function seriesOf({ endpoint, model, ending }: Pick<SettledRequest, "endpoint" | "model" | "ending">): RequestSeries {
-		const name = `${endpoint} ${ending} ${model}`;
-		let found = series.get(name);
-		if (found) return found;
-		if (series.size >= SERIES_MAX && model !== OTHER_MODELS) return seriesOf({ endpoint, model: OTHER_MODELS, ending });
-		found = { endpoint, model, ending, requests: 0, promptTokens: 0, completionTokens: 0, chargedNanoUsd: 0 };
-		series.set(name, found);
-		return found;
+		const ofModel = series.get(model);
+		for (const one of ofModel ?? []) if (one.endpoint === endpoint && one.ending === ending) return one;
+		if (seriesCount >= SERIES_MAX && model !== OTHER_MODELS) return seriesOf({ endpoint, model: OTHER_MODELS, ending });
+		const first = { endpoint, model, ending, requests: 0, promptTokens: 0, completionTokens: 0, chargedNanoUsd: 0 };
+		seriesCount += 1;
+		if (ofModel === undefined) series.set(model, [first]);
+		else ofModel.push(first);
+		return first;
 	}
 
 	return {
@@ -75,7 +78,7 @@ export function createRequestStats(): RequestStats {
 		},
 		refuse: (code) => void refusals.set(code, (refusals.get(code) ?? 0) + 1),
 		gap: (ms) => gaps.observe(ms),
-		series: () => series.values(),
+		series: () => [...series.values()].flat(),
 		refusals: () => refusals,
 		firstTokenMs: () => first,
 		durationMs: () => duration,

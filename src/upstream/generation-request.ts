@@ -12,7 +12,6 @@ export interface GenerationRequest {
 	readonly outputLimit: number;
 	/** Choices a prompt. */
 	readonly n: number;
-	readonly stream: boolean;
 	/** The deployment's optional request fields. */
 	readonly parameters: ReadonlySet<string>;
 }
@@ -22,9 +21,9 @@ export interface GenerationRequest {
  * field that the server reads. One stringify of a shallow object; a prompt that is at hand as text, the bulk of a long
  * request, stays out of it.
  */
-export function generationText(replica: Replica, request: GenerationRequest): string {
+export function generationText(replica: Replica, request: GenerationRequest, stream: boolean): string {
 	const { dialect } = replica;
-	const { kind, fields, stream, n } = request;
+	const { kind, fields, n } = request;
 	const omitted = notCopied(dialect.name, kind);
 	const body: Record<string, unknown> = { model: replica.spec().model };
 	for (const name in fields) {

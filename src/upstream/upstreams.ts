@@ -93,8 +93,7 @@ export function createUpstreams(
 		sync,
 		open: (model, call) => createAnswerStream(callDeps, { pool: poolOf(model), log, limits: limits(), call }),
 		call(model, call) {
-			const options = { pool: poolOf(model), log, limits, call, startedMs: clock.monotonicMs() };
-			return withReplays(options, call.context, createUnaryTries(callDeps, options));
+			return withReplays(poolOf(model), log, call.context, createUnaryTries(callDeps, limits, call));
 		},
 		connected(modelId, accountId) {
 			const replicas = pools.get(modelId)?.replicas() ?? [];

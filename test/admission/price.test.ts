@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Quantities } from "../../src/admission/price.ts";
-import { billLines, boundOf, NO_QUANTITIES, priceOf, priceWithin } from "../../src/admission/price.ts";
+import { billLines, boundOf, NO_QUANTITIES, priceOf, priceOfTokens, priceWithin } from "../../src/admission/price.ts";
 import type { RateCard } from "../../src/catalog/model.ts";
 import { MAX_NANO_USD, type PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 
@@ -68,6 +68,16 @@ describe("a price", () => {
 		);
 	});
 
+	test("of a request that used tokens alone is the same, however it is asked for", () => {
+		fc.assert(
+			fc.property(card, used, (of, { prompt, cached, completion }) => {
+				const quantities = { ...NO_QUANTITIES, prompt, cached, completion, requests: 1 };
+				expect(priceOfTokens(of, prompt, cached, completion)).toBe(priceWithin(of, quantities));
+			}),
+			RUNS,
+		);
+	});
+
 	test("never passes the bound of the same or larger quantities, whatever part of the prompt was cached", () => {
 		fc.assert(
 			fc.property(card, used, fc.nat(1_000), fc.nat(1_000), (of, quantities, morePrompt, moreOutput) => {
@@ -97,6 +107,7 @@ describe("a price", () => {
 			search: 0,
 		};
 		expect(() => priceOf(one as unknown as RateCard, { ...NO_QUANTITIES, prompt: 1, cached: 2 })).toThrow();
+		expect(() => priceOfTokens(one as unknown as RateCard, 1, 2, 0)).toThrow();
 	});
 
 	test("is made of lines that each say what they are for, in which unit, at the rate of that name", () => {

@@ -115,7 +115,7 @@ function requestSteps(): Step[] {
 			{
 				name: `request: text for the upstream, ${label}`,
 				per: 1,
-				run: () => generationText(replica, { ...sent, prompt: new Prompt(messages) }),
+				run: () => generationText(replica, { ...sent, prompt: new Prompt(messages) }, false),
 			},
 		];
 	});
@@ -151,10 +151,11 @@ async function ledgerSteps(folder: string): Promise<Step[]> {
 		reasoningTokens: 0,
 	};
 	const measured = { textBytes: 250, messages: 2, images: 0, hasTools: false };
+	const asked = { model: fixtures.model, upperBound: { ...NO_QUANTITIES, completion: 128 }, choices: 1 };
 	steps.push({
 		name: "ledger: price of an answer",
 		per: 1,
-		run: () => billOf(fixtures.model, measured, bill, { bytes: 300, chunks: 0 }, { outputTokensMax: 128, choices: 1 }),
+		run: () => billOf(asked, measured, bill, 300, 0),
 	});
 	return steps;
 }

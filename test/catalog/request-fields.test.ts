@@ -106,11 +106,10 @@ describe("a parameter that a server's dialect cannot express", () => {
 			prompt: new Prompt([]),
 			outputLimit: 9,
 			n: 3,
-			stream: false,
 			parameters: new Set<string>(),
 		};
 		const [chat, completion] = (["chat", "completions"] as const).map(
-			(kind) => JSON.parse(generationText(replica, { kind, ...asked })) as Record<string, unknown>,
+			(kind) => JSON.parse(generationText(replica, { kind, ...asked }, false)) as Record<string, unknown>,
 		) as [Record<string, unknown>, Record<string, unknown>];
 		const parameters = [...Object.keys(FIELDS), "n"];
 		const isDropped = (field: string) => !(field in chat) || !(field in completion);

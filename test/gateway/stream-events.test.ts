@@ -9,7 +9,10 @@ import { eventsOf } from "../support/raw-http.ts";
 
 const HEAD = { id: "chatcmpl-1", createdS: 1_700_000_000, model: 'acme/"m"', object: "chat.completion.chunk" };
 const USAGE = usageRecord({
-	usage: { promptTokens: 9, completionTokens: 3, cachedTokens: 2, reasoningTokens: 1 },
+	promptTokens: 9,
+	completionTokens: 3,
+	cachedTokens: 2,
+	reasoningTokens: 1,
 	cost: nanoUsd(15_000),
 	basis: "exact",
 });

@@ -70,13 +70,13 @@ export const requestMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "sums that cannot be computed exactly are taken for exact",
-				before: "!Number.isSafeInteger(sumPico) || ",
+				before: "Number.isSafeInteger(sumPico) && ",
 				after: "",
 			},
 			{
 				breaks: "cached tokens are paid twice",
-				before: "(used.prompt - cached) * input +",
-				after: "used.prompt * input +",
+				before: "(prompt - cached) * input +",
+				after: "prompt * input +",
 			},
 		],
 	},

@@ -64,15 +64,8 @@ export function judge(kind: "chat" | "completions", text: string): number {
 		if (read === undefined) continue;
 		taken += 1;
 		const { bound, prompt, outputLimit, n, fields, stream } = read;
-		const sent = generationText(replica, {
-			kind,
-			fields,
-			prompt,
-			outputLimit,
-			n,
-			stream,
-			parameters: model.parameters,
-		});
+		const { parameters } = model;
+		const sent = generationText(replica, { kind, fields, prompt, outputLimit, n, parameters }, stream);
 		compare(sent, { kind, dialect, model, bound, prompts: read.prompts });
 	}
 	return taken;

@@ -74,7 +74,7 @@ function streamOf(
 				connection: { request: { signal: new AbortController().signal }, setIdleTimeout() {} },
 			},
 		},
-		relay: { bill: () => ({ usage, cost: nanoUsd(record.delivered), basis }), fail: () => "" },
+		relay: { bill: () => ({ ...usage, cost: nanoUsd(record.delivered), basis }), fail: () => "" },
 		delivery: { ...createDelivery(), firstMs: 1 },
 		abort: new AbortController(),
 		state: "opening",

@@ -2,9 +2,10 @@
 import type { CatalogSnapshot, Model, RateCard, UpstreamSpec } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS, type ServiceLimits } from "../../src/catalog/service-limits.ts";
 import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
+import type { CallContext } from "../../src/upstream/call/attempt.ts";
 import type { AnswerStream } from "../../src/upstream/call/stream-wire.ts";
 import type { ChatChunk, ChatReply } from "../../src/upstream/chat/chat-answer.ts";
-import { type ChatCall, chatStream, chatWhole } from "../../src/upstream/chat/chat-call.ts";
+import { type ChatAsked, chatStream, chatWhole } from "../../src/upstream/chat/chat-call.ts";
 import { Prompt } from "../../src/upstream/prompt.ts";
 import type { Upstreams } from "../../src/upstream/upstreams.ts";
 
@@ -55,12 +56,15 @@ export function snapshotOf(...models: Model[]): CatalogSnapshot {
 	};
 }
 
+/** Whose chat it is and what it asks for. */
+export type ChatCall = CallContext & ChatAsked;
+
 export function chatCall({ prompt, ...more }: Partial<Omit<ChatCall, "prompt">> & { prompt?: unknown } = {}): ChatCall {
 	return {
 		fields: {},
 		prompt: new Prompt(prompt ?? [{ role: "user", content: "one two three" }]),
-		outputLimit: 100,
-		n: 1,
+		outputTokensMax: 100,
+		choices: 1,
 		signal: new AbortController().signal,
 		affinity: undefined,
 		requestId: "req_test",
@@ -74,7 +78,7 @@ export function chatCall({ prompt, ...more }: Partial<Omit<ChatCall, "prompt">> 
 
 /** A streamed chat, sent. */
 export function openChat(upstreams: Upstreams, model: Model, call: ChatCall): AnswerStream<ChatChunk> {
-	return upstreams.open(model, chatStream(model, call));
+	return upstreams.open(model, chatStream(model, call, call));
 }
 
 /** A chat that is answered in one piece. */
@@ -83,7 +87,7 @@ export function askChat(
 	model: Model,
 	call: ChatCall,
 ): Promise<{ reply: ChatReply; replica: string }> {
-	return upstreams.call(model, chatWhole(model, call));
+	return upstreams.call(model, chatWhole(model, call, call));
 }
 
 /** Limits with everything as by default but for what a test shortens. */

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { NO_QUANTITIES } from "../../src/admission/price.ts";
 import { billOf } from "../../src/gateway/bill/bill.ts";
 import { createOutputWorth } from "../../src/upstream/replicas/output-worth.ts";
 import { createRandom } from "../support/random.ts";
@@ -55,6 +56,7 @@ test("one stream, however long or far off, moves an estimate little", () => {
 });
 
 test("whatever servers tell, a bill by it is whole, within the size, a token a byte and the reservation", () => {
+	const model = modelOver([]);
 	for (let seed = 0; seed < 300; seed++) {
 		const random = createRandom(seed);
 		const worth = createOutputWorth();
@@ -65,14 +67,13 @@ test("whatever servers tell, a bill by it is whole, within the size, a token a b
 		const bytes = chunks + any(100_000);
 		const outputTokensMax = any(8_000);
 		const tokensLikely = worth.tokensOf({ events: chunks, bytes });
-		const output = { chunks, bytes, tokensLikely };
-		const bounds = { outputTokensMax, choices: 1 };
-		const { usage, basis } = billOf(modelOver([]), MEASURE, undefined, output, bounds);
+		const request = { model, upperBound: { ...NO_QUANTITIES, completion: outputTokensMax }, choices: 1 };
+		const { completionTokens, basis } = billOf(request, MEASURE, undefined, bytes, chunks, tokensLikely);
 		const bySize = Math.max(chunks, Math.ceil(bytes / 4));
-		expect(Number.isSafeInteger(usage.completionTokens)).toBe(true);
-		expect(usage.completionTokens).toBeGreaterThanOrEqual(0);
-		expect(usage.completionTokens).toBeLessThanOrEqual(Math.min(2 * bySize, outputTokensMax, Math.max(bytes, bySize)));
-		if (tokensLikely !== undefined) expect(usage.completionTokens).toBeLessThanOrEqual(Math.min(tokensLikely, bytes));
+		expect(Number.isSafeInteger(completionTokens)).toBe(true);
+		expect(completionTokens).toBeGreaterThanOrEqual(0);
+		expect(completionTokens).toBeLessThanOrEqual(Math.min(2 * bySize, outputTokensMax, Math.max(bytes, bySize)));
+		if (tokensLikely !== undefined) expect(completionTokens).toBeLessThanOrEqual(Math.min(tokensLikely, bytes));
 		expect(basis).toBe("estimated");
 	}
 });

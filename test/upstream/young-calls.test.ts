@@ -28,7 +28,7 @@ const model = modelOver([SPEC]);
 
 /** Calls of each kind that is answered in one piece, and an answer to each. */
 const CALLS: [string, (context: CallContext) => UnaryCall<unknown>, object][] = [
-	["a chat", ({ signal }) => chatWhole(model, chatCall({ signal })), CHAT_ANSWER],
+	["a chat", (context) => chatWhole(model, context, chatCall()), CHAT_ANSWER],
 	["embeddings", (context) => embeddingCall({ inputs: ["x"], fields: {}, base64: false }, context), VECTORS],
 ];
 
@@ -84,7 +84,7 @@ test.each(CALLS)("%s that is answered at once is given to a client that leaves a
 
 test("a client that leaves later is noticed at once, and so is one of a stream from the beginning", async () => {
 	const lasting = setUp();
-	const call = lasting.upstreams.call(model, chatWhole(model, chatCall({ signal: lasting.context.signal })));
+	const call = lasting.upstreams.call(model, chatWhole(model, lasting.context, chatCall()));
 	lasting.clock.advance(MOMENT_MS);
 	lasting.leave();
 	expect(lasting.isHungUp()).toEqual([true]);
@@ -100,7 +100,7 @@ test("a client that leaves later is noticed at once, and so is one of a stream f
 
 test("a deadline that passed within the moment ends the call when it lasts", async () => {
 	const { clock, upstreams, context, isHungUp } = setUp({ totalMs: 50 });
-	const call = upstreams.call(model, chatWhole(model, chatCall({ signal: context.signal })));
+	const call = upstreams.call(model, chatWhole(model, context, chatCall()));
 	clock.advance(MOMENT_MS);
 	expect(isHungUp()).toEqual([true]);
 	await expect(call).rejects.toMatchObject({ kind: "timeout", private: "total deadline" });

@@ -41,12 +41,11 @@ export function createPlayer({ bytes, dialect, endpoint, n }: Recording): Player
 	upstreams.sync(snapshotOf(model));
 
 	function open(): AnswerStream<object> {
-		const call = chatCall({ n });
+		const call = chatCall({ choices: n });
 		if (endpoint === "chat") return openChat(upstreams, model, call);
-		const { fields, outputLimit } = call;
 		return upstreams.open(
 			model,
-			completionStream(model, { ...call, fields, outputLimit, prompt: new Prompt("x"), shape: { prompts: 1, n } }),
+			completionStream(model, call, { ...call, prompt: new Prompt("x"), shape: { prompts: 1, n } }),
 		);
 	}
 

@@ -1,8 +1,7 @@
 import type { AdmissionRequest } from "../../admission/admission.ts";
-import { NO_QUANTITIES, priceWithin } from "../../admission/price.ts";
+import { priceOfTokens } from "../../admission/price.ts";
 import type { PromptMeasure } from "../../admission/prompt-bound.ts";
 import { outputTokensEstimate, promptTokensEstimate } from "../../admission/prompt-bound.ts";
-import type { Model } from "../../catalog/model.ts";
 import type { Basis, Ending, SettledEvent } from "../../ledger/event.ts";
 import type { Outcome } from "../../ledger/outcome.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
@@ -14,8 +13,7 @@ import { CLIENT_LEFT_STATUS } from "../error-body.ts";
 const LEARNT_FACTOR_MAX = 2;
 
 /** What a chat used, by whose count, and what it costs. */
-export interface Bill {
-	readonly usage: TokenUsage;
+export interface Bill extends TokenUsage {
 	readonly cost: NanoUsd;
 	readonly basis: Basis;
 	/** Audio seconds, images or searches; 0 if absent. */
@@ -34,68 +32,45 @@ export interface OutputSize {
 export const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
 
 /** Nothing reached the client and nothing is charged. */
-export const FREE_BILL: Bill = { usage: NO_USAGE, cost: ZERO_USD, basis: "exact" };
-
-/** Of an answer that leaves in one piece. */
-export function sizeOf(reply: { readonly outputBytes: number; readonly outputEvents: number }): OutputSize {
-	return { bytes: reply.outputBytes, chunks: reply.outputEvents };
-}
-
-/** What of a request bounds its counts. */
-export interface TokenBounds {
-	/** The most that all choices together were allowed to generate. */
-	readonly outputTokensMax: number;
-	/** Over all prompts. */
-	readonly choices: number;
-}
-
-export function boundsOf({ upperBound, choices }: Pick<AdmissionRequest, "upperBound" | "choices">): TokenBounds {
-	return { outputTokensMax: upperBound.completion, choices };
-}
+export const FREE_BILL: Bill = { ...NO_USAGE, cost: ZERO_USD, basis: "exact" };
 
 /**
  * The upstream's own count of each half where there is one; else an estimate by size, marked as such, and never above what was
  * reserved. A server may overlook its limits, and what it then generated is counted; but nobody reads or writes more than
- * fits into a context, and a count beyond that is cut to it and marked as an estimate too.
+ * fits into a context, and a count beyond that is cut to it and marked as an estimate too. The size as in `OutputSize`.
  */
 export function billOf(
-	model: Model,
+	{ model, upperBound, choices }: Pick<AdmissionRequest, "model" | "upperBound" | "choices">,
 	measure: PromptMeasure,
 	reported: ReportedUsage | undefined,
-	output: OutputSize,
-	{ outputTokensMax, choices }: TokenBounds,
+	bytes: number,
+	chunks: number,
+	tokensLikely?: number,
 ): Bill {
 	const prompt = reported?.promptTokens ?? promptTokensEstimate(measure, model);
-	const completion = reported?.completionTokens ?? Math.min(likelyTokens(output), outputTokensMax);
+	const completion =
+		reported?.completionTokens ?? Math.min(likelyTokens(bytes, chunks, tokensLikely), upperBound.completion);
 	const promptTokens = Math.min(prompt, model.contextLength * (measure.prompts ?? 1));
 	const completionTokens = Math.min(completion, model.contextLength * choices);
-	const usage = {
+	const cachedTokens = Math.min(reported?.cachedTokens ?? 0, promptTokens);
+	const exact = reported?.promptTokens === promptTokens && reported.completionTokens === completionTokens;
+	return {
 		promptTokens,
 		completionTokens,
-		cachedTokens: Math.min(reported?.cachedTokens ?? 0, promptTokens),
+		cachedTokens,
 		reasoningTokens: Math.min(reported?.reasoningTokens ?? 0, completionTokens),
+		cost: priceOfTokens(model.rateCard, promptTokens, cachedTokens, completionTokens),
+		basis: exact ? "exact" : "estimated",
 	};
-	const exact = reported?.promptTokens === promptTokens && reported.completionTokens === completionTokens;
-	return { usage, cost: costOf(model, usage), basis: exact ? "exact" : "estimated" };
 }
 
 /**
  * By what finished streams of the same replica say, if they do. Whatever they say, nobody pays for more than a token a
  * byte, nor for more than twice what the size alone would be taken for.
  */
-function likelyTokens({ bytes, chunks, tokensLikely }: OutputSize): number {
+function likelyTokens(bytes: number, chunks: number, tokensLikely: number | undefined): number {
 	const bySize = outputTokensEstimate(bytes, chunks);
 	return tokensLikely === undefined ? bySize : Math.min(tokensLikely, LEARNT_FACTOR_MAX * bySize, bytes);
-}
-
-export function costOf(model: Model, usage: TokenUsage): NanoUsd {
-	return priceWithin(model.rateCard, {
-		...NO_QUANTITIES,
-		prompt: usage.promptTokens,
-		cached: Math.min(usage.cachedTokens, usage.promptTokens),
-		completion: usage.completionTokens,
-		requests: 1,
-	});
 }
 
 /** Columns of counts are 32 bits wide: an upstream that lies beyond that must not stop the writing of everybody's. */
@@ -111,16 +86,15 @@ export interface OutcomeFacts {
 }
 
 export function outcomeOf(bill: Bill, facts: OutcomeFacts): Outcome {
-	const { usage } = bill;
 	return {
 		costNanoUsd: bill.cost,
 		basis: bill.basis,
 		ending: facts.ending,
 		status: facts.ending === "client_left" ? CLIENT_LEFT_STATUS : facts.status,
-		prompt: Math.min(usage.promptTokens, COUNT_MAX),
-		cached: Math.min(usage.cachedTokens, COUNT_MAX),
-		completion: Math.min(usage.completionTokens, COUNT_MAX),
-		reasoning: Math.min(usage.reasoningTokens, COUNT_MAX),
+		prompt: Math.min(bill.promptTokens, COUNT_MAX),
+		cached: Math.min(bill.cachedTokens, COUNT_MAX),
+		completion: Math.min(bill.completionTokens, COUNT_MAX),
+		reasoning: Math.min(bill.reasoningTokens, COUNT_MAX),
 		units: Math.min(bill.units ?? 0, COUNT_MAX),
 		replica: facts.replica ?? null,
 		first: facts.firstMs,
@@ -130,12 +104,13 @@ export function outcomeOf(bill: Bill, facts: OutcomeFacts): Outcome {
 
 /** The bill as it stands in the books: what a client is told is what it was charged. */
 export function settledBill(event: SettledEvent): Bill {
-	const { prompt, completion, cached, reasoning, units, charged, basis } = event;
-	const usage = {
-		promptTokens: prompt,
-		completionTokens: completion,
-		cachedTokens: cached,
-		reasoningTokens: reasoning,
+	return {
+		promptTokens: event.prompt,
+		completionTokens: event.completion,
+		cachedTokens: event.cached,
+		reasoningTokens: event.reasoning,
+		cost: event.charged,
+		basis: event.basis,
+		units: event.units,
 	};
-	return { usage, cost: charged, basis, units };
 }

@@ -12,13 +12,15 @@ export function unitBill(model: Model, used: Quantities, counted: boolean): Bill
 	const { rateCard } = model;
 	const cost = priceWithin(rateCard, used);
 	const units = used.audioSeconds + used.images + used.searches;
-	const usage = {
+	return {
 		...NO_USAGE,
 		promptTokens: used.prompt,
 		cachedTokens: used.cached,
 		completionTokens: used.completion,
+		cost,
+		basis: counted ? "exact" : "estimated",
+		units,
 	};
-	return { usage, cost, basis: counted ? "exact" : "estimated", units };
 }
 
 /** An upstream's count, cut to the most that the request can have used; `isBelieved` if there was one that needed no cut. */

@@ -16,14 +16,14 @@ export interface UsageRecord {
 	readonly basis: Basis;
 }
 
-export function usageRecord({ usage, cost, basis }: Pick<Bill, "usage" | "cost" | "basis">): UsageRecord {
+export function usageRecord(bill: Bill): UsageRecord {
 	return {
-		prompt_tokens: usage.promptTokens,
-		completion_tokens: usage.completionTokens,
-		total_tokens: usage.promptTokens + usage.completionTokens,
-		prompt_tokens_details: { cached_tokens: usage.cachedTokens },
-		completion_tokens_details: { reasoning_tokens: usage.reasoningTokens },
-		cost: jsonUsd(cost),
-		basis,
+		prompt_tokens: bill.promptTokens,
+		completion_tokens: bill.completionTokens,
+		total_tokens: bill.promptTokens + bill.completionTokens,
+		prompt_tokens_details: { cached_tokens: bill.cachedTokens },
+		completion_tokens_details: { reasoning_tokens: bill.reasoningTokens },
+		cost: jsonUsd(bill.cost),
+		basis: bill.basis,
 	};
 }

@@ -72,7 +72,12 @@ function readBody(
 		declared === null && request.body !== null
 			? readChunked(request.body, { bytesMax, clock, deadlineMs: READ_DEADLINE_MS, takes })
 			: inTime(clock, READ_DEADLINE_MS, request.bytes());
-	return decoded(bytes).then((text) => bodyOf(text, field));
+	return decodedBody(bytes, field);
+}
+
+/** A function of its own, so that a small body keeps nothing for a closure. */
+async function decodedBody(reading: Promise<Uint8Array<ArrayBuffer>>, field: string | undefined): Promise<JsonBody> {
+	return bodyOf(await decoded(reading), field);
 }
 
 /** A class, since there is one for each request. */

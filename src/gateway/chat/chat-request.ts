@@ -143,9 +143,12 @@ export function readChatRequest(body: Readonly<Record<string, unknown>>, model: 
 const NOTHING_RENDERED: readonly unknown[] = [];
 
 function renderedOf(fields: Readonly<Record<string, unknown>>): readonly unknown[] {
-	for (const field in fields)
-		if (RENDERED.has(field)) return [...RENDERED].filter((name) => name in fields).map((name) => fields[name]);
+	for (const field in fields) if (RENDERED.has(field)) return allRenderedOf(fields);
 	return NOTHING_RENDERED;
+}
+
+function allRenderedOf(fields: Readonly<Record<string, unknown>>): readonly unknown[] {
+	return [...RENDERED].filter((name) => name in fields).map((name) => fields[name]);
 }
 
 /** Servers want the type that the client left out; the body was parsed for this request alone. */
@@ -158,9 +161,11 @@ function completeTools(tools: ChatRequestBody["tools"]): void {
 	}
 }
 
+const CHOICES: readonly string[] = ["n"];
+
 /** Of the fields that are read here, those that the deployment cannot be told. */
 function unsupportedOf({ n }: ChatRequestBody, model: Model): readonly string[] {
-	const choices = n === 1 || model.parameters.has("n") ? NO_FIELDS : ["n"];
+	const choices = n === 1 || model.parameters.has("n") ? NO_FIELDS : CHOICES;
 	return limitsOutput(model) ? choices : [...choices, "max_tokens", "max_completion_tokens"];
 }
 

@@ -26,8 +26,7 @@ export const embeddings: InferenceEndpoint<JsonBody, EmbeddingsInput, EmbeddingR
 			const used = { ...NO_QUANTITIES, requests: 1, prompt: counted.tokens ?? input.tokensEstimate };
 			return unitBill(model, used, counted.isBelieved);
 		},
-		write({ model }, reply, { usage, cost, basis }) {
-			const tokens = usage.promptTokens;
+		write({ model }, reply, { promptTokens: tokens, cost, basis }) {
 			return {
 				object: "list",
 				data: reply.vectors.map((embedding, index) => ({ object: "embedding", index, embedding })),

@@ -51,12 +51,12 @@ function billOfImages(model: Model, input: ImagesInput, { images: made, usage }:
 	return unitBill(model, used, (prompt.isBelieved && completion.isBelieved) || tokensAreFree);
 }
 
-function usageOf({ usage, cost, basis, units }: Bill) {
+function usageOf({ promptTokens, completionTokens, cost, basis, units }: Bill) {
 	return {
-		input_tokens: usage.promptTokens,
-		output_tokens: usage.completionTokens,
-		total_tokens: usage.promptTokens + usage.completionTokens,
-		input_tokens_details: { text_tokens: usage.promptTokens, image_tokens: 0 },
+		input_tokens: promptTokens,
+		output_tokens: completionTokens,
+		total_tokens: promptTokens + completionTokens,
+		input_tokens_details: { text_tokens: promptTokens, image_tokens: 0 },
 		images: units ?? 0,
 		cost: jsonUsd(cost),
 		basis,

@@ -32,9 +32,8 @@ export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never
 			const used = { ...NO_QUANTITIES, requests: 1, searches: input.searches, prompt };
 			return unitBill(model, used, counted.isBelieved || tokensAreFree);
 		},
-		write({ context, model, input }, reply, { usage, cost, basis }) {
+		write({ context, model, input }, reply, { promptTokens: tokens, cost, basis }) {
 			const { documents, searches, topN, returnDocuments } = input;
-			const tokens = usage.promptTokens;
 			return {
 				id: `rerank-${context.hex}`,
 				object: "rerank",

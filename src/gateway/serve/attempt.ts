@@ -1,4 +1,5 @@
 import { assert } from "../../base/assert.ts";
+import type { Turn } from "../../base/turn.ts";
 import { bodyInTurns } from "../../base/write-in-turns.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
@@ -24,10 +25,26 @@ export function attempt<Body extends RequestBody, Input extends EndpointInput, R
 ): Promise<Response> {
 	const model = context.connection.line === undefined ? named : pricedForBatches(named);
 	const read = endpoint.read(body, model);
-	if (read instanceof Promise) return read.then((input) => answer(deps, endpoint, context, model, input));
+	if (read instanceof Promise) return answerLater(deps, endpoint, context, model, read);
 	return body.turn?.isOver()
-		? body.turn.next().then(() => answer(deps, endpoint, context, model, read))
+		? answerLater(deps, endpoint, context, model, withTurn(body.turn, read))
 		: answer(deps, endpoint, context, model, read);
+}
+
+/** A function of its own, so that what is read at once keeps nothing for a closure. */
+function answerLater<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
+	deps: ServeDeps,
+	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
+	context: RequestContext,
+	model: Model,
+	reading: Promise<Input>,
+): Promise<Response> {
+	return reading.then((input) => answer(deps, endpoint, context, model, input));
+}
+
+async function withTurn<Input>(turn: Turn, read: Input): Promise<Input> {
+	await turn.next();
+	return read;
 }
 
 async function answer<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(

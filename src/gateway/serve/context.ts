@@ -1,7 +1,7 @@
 import type { Admission, Admitted } from "../../admission/admission.ts";
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
-import { newRequestId, newUuid } from "../../base/id.ts";
+import { hexOf, newRequestId, newUuid, requestIdOf } from "../../base/id.ts";
 import type { Log, LogFields } from "../../base/log.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Model } from "../../catalog/model.ts";
@@ -99,14 +99,15 @@ export function createContext(
 	clock: Clock,
 	traces?: Traces,
 ): RequestContext {
-	const { uuid, requestId, hex } = newRequestId(connection.line?.requestUuid ?? connection.requestUuid);
+	const uuid = connection.line?.requestUuid ?? connection.requestUuid ?? newUuid();
+	const hex = hexOf(uuid);
 	const trace = traces?.begin(connection.request, endpoint);
 	const startedMs = clock.monotonicMs();
 	return {
 		connection,
 		endpoint,
 		uuid,
-		requestId,
+		requestId: requestIdOf(hex),
 		hex,
 		startedMs,
 		isAgain: false,

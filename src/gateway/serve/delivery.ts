@@ -83,7 +83,7 @@ function record<Chunk>(
 	if (output <= delivery.recordAt && usage?.promptTokens === delivery.recordedPrompt) return;
 	const recordAt = output + (counted === undefined ? PROGRESS_BYTES : PROGRESS_TOKENS);
 	const now = relay.bill(usage, delivery, false);
-	const { promptTokens, completionTokens } = now.usage;
+	const { promptTokens, completionTokens } = now;
 	const bound = minUsd(hold.reserved, relay.costAt(now, recordAt));
 	hold.ledger.progress(hold, {
 		delivered: minUsd(now.cost, bound),

@@ -73,9 +73,9 @@ function billOfParts(
 }
 
 /** `usage` in either of OpenAI's two forms, by how the deployment is priced, with the charge beside it. */
-export function audioUsage(model: Model, { usage, units, cost, basis }: Bill): object {
+export function audioUsage(model: Model, bill: Bill): object {
+	const { promptTokens, completionTokens, units, cost, basis } = bill;
 	if (pricedBySecond(model)) return { type: "duration", seconds: units ?? 0, cost: jsonUsd(cost), basis };
-	const { promptTokens, completionTokens } = usage;
 	return {
 		type: "tokens",
 		input_tokens: promptTokens,

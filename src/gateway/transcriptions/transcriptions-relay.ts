@@ -37,7 +37,7 @@ export function transcriptionRelay({
 				: billOfPartialAudio(model, duration, tokens, bytes, upperBound),
 		// Sound is taken in ahead of its words, so a crash may charge all of it until its journal is settled.
 		costAt(now, output) {
-			const tokens = { ...now.usage, completionTokens: output };
+			const tokens = { ...now, completionTokens: output };
 			return billOfAudio(model, duration, { seconds, tokens }, 0, upperBound).cost;
 		},
 	};

@@ -32,16 +32,6 @@ export interface CallContext {
 	readonly trace: RequestTrace | undefined;
 }
 
-export interface AttemptOptions {
-	readonly limits: ServiceLimits;
-	readonly call: CallContext;
-	/** Monotonic time at which the request began, attempts before this one included. */
-	readonly startedMs: number;
-	readonly freshConnection: boolean;
-	/** Aborts when the place is asked for. */
-	readonly asked?: AbortSignal | undefined;
-}
-
 /** One call to one replica. Owns the replica's place and the connection until the first of its three ends. */
 export interface Attempt {
 	readonly replica: Replica;
@@ -60,8 +50,20 @@ export interface Attempt {
 	close(): void;
 }
 
-export function createAttempt(deps: CallDeps, ticket: Ticket, options: AttemptOptions): Attempt {
-	return new CallAttempt(deps, ticket, options);
+/**
+ * `startedMs`: monotonic time at which the request began, attempts before this one included. `asked` aborts when the place
+ * is asked for.
+ */
+export function createAttempt(
+	deps: CallDeps,
+	ticket: Ticket,
+	call: CallContext,
+	limits: ServiceLimits,
+	startedMs: number,
+	freshConnection: boolean,
+	asked?: AbortSignal,
+): Attempt {
+	return new CallAttempt(deps, ticket, call, limits, startedMs, freshConnection, asked);
 }
 
 /** A class, as the guard is: there is one for each request. */
@@ -73,20 +75,33 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 	readonly clientSignal: AbortSignal;
 	readonly #deps: CallDeps;
 	readonly #ticket: Ticket;
-	readonly #options: AttemptOptions;
+	readonly #call: CallContext;
+	readonly freshConnection: boolean;
+	readonly #asked: AbortSignal | undefined;
 	#response: Response | undefined;
 	#sent: CallTrace | undefined;
 
-	constructor(deps: CallDeps, ticket: Ticket, options: AttemptOptions) {
+	/** Arguments in their order: an object of them is one more. */
+	constructor(
+		deps: CallDeps,
+		ticket: Ticket,
+		call: CallContext,
+		limits: ServiceLimits,
+		startedMs: number,
+		freshConnection: boolean,
+		asked: AbortSignal | undefined,
+	) {
 		this.#deps = deps;
 		this.#ticket = ticket;
-		this.#options = options;
+		this.#call = call;
+		this.freshConnection = freshConnection;
+		this.#asked = asked;
 		this.replica = ticket.replica;
-		this.limits = options.limits;
-		this.startedMs = options.startedMs;
-		this.clientSignal = options.call.signal;
+		this.limits = limits;
+		this.startedMs = startedMs;
+		this.clientSignal = call.signal;
 		this.guard = createCallGuard(deps, this);
-		options.asked?.addEventListener("abort", this.guard, { once: true });
+		asked?.addEventListener("abort", this.guard, { once: true });
 	}
 
 	get signal(): AbortSignal {
@@ -94,11 +109,7 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 	}
 
 	get requestUuid(): string {
-		return this.#options.call.uuid;
-	}
-
-	get freshConnection(): boolean {
-		return this.#options.freshConnection;
+		return this.#call.uuid;
 	}
 
 	get traceHeaders(): TraceHeaders | undefined {
@@ -113,7 +124,7 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		const { replica } = this;
 		// A request in several parts: each is a call of its own.
 		this.#sent?.end(undefined, this.#response?.status);
-		this.#sent = this.#options.call.trace?.call(replica.alias, replica.dialect.name);
+		this.#sent = this.#call.trace?.call(replica.alias, replica.dialect.name);
 		return postUpstream(this.#deps, this, post, accept);
 	}
 
@@ -136,7 +147,7 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 	fail(error: unknown): UpstreamFailure {
 		const { guard, clientSignal } = this;
 		const told = guard.failureOf(error);
-		const gaveUp = told.kind === "aborted" && this.#options.asked?.aborted === true && !clientSignal.aborted;
+		const gaveUp = told.kind === "aborted" && this.#asked?.aborted === true && !clientSignal.aborted;
 		const failure = gaveUp ? new UpstreamFailure("yielded", { private: "its place was asked for" }) : told;
 		this.#hangUp();
 		this.#sent?.end(failure.kind, this.#response?.status);

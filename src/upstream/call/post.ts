@@ -58,7 +58,7 @@ export function postUpstream(deps: CallDeps, sender: Sender, post: UpstreamPost,
 	headers.set("x-request-id", sender.requestUuid);
 	if (typeof post.body !== "string") headers.delete("content-type");
 	if (traceHeaders !== undefined) for (const [name, value] of Object.entries(traceHeaders)) headers.set(name, value);
-	return deps.fetch(post.atRoot === true ? atServerRoot(spec.url, post.path) : spec.url + post.path, {
+	return deps.fetch(addressOf(spec, post), {
 		method: "POST",
 		headers,
 		body: post.body,
@@ -71,6 +71,24 @@ export function postUpstream(deps: CallDeps, sender: Sender, post: UpstreamPost,
 		// What was not asked for packed is not unpacked: some hundred kilobytes can become a gigabyte.
 		decompress: false,
 	});
+}
+
+const ADDRESSES = new WeakMap<UpstreamSpec, Map<string, string>>();
+
+/** One text for all requests of a replica to the same path under its address: of those there are few. */
+function addressOf(spec: UpstreamSpec, { path, atRoot }: UpstreamPost): string {
+	if (atRoot === true) return atServerRoot(spec.url, path);
+	let known = ADDRESSES.get(spec);
+	if (known === undefined) {
+		known = new Map();
+		ADDRESSES.set(spec, known);
+	}
+	let address = known.get(path);
+	if (address === undefined) {
+		address = spec.url + path;
+		known.set(path, address);
+	}
+	return address;
 }
 
 const COMMON = new WeakMap<UpstreamSpec, Partial<Record<Accepted, Headers>>>();

@@ -12,12 +12,13 @@ export const LINE_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 /** A longer one is parsed in turns. */
 const SHORT_BYTES = 128 * 1024;
 
-/** The body as parsed JSON; undefined if it is none. Throws UpstreamFailure `failed` beyond `bytesMax`. */
-export function readAnswer(response: Response, bytesMax: number): Promise<unknown> {
-	return declaredBytes(response) <= SHORT_BYTES ? response.text().then(parseJson) : readLong(response, bytesMax);
+/** Whether the answer says of itself that it is read and parsed in one step: its text is all that there is to wait for. */
+export function isShort(response: Response): boolean {
+	return declaredBytes(response) <= SHORT_BYTES;
 }
 
-async function readLong(response: Response, bytesMax: number): Promise<unknown> {
+/** The body as parsed JSON; undefined if it is none. Throws UpstreamFailure `failed` beyond `bytesMax`. */
+export async function readLong(response: Response, bytesMax: number): Promise<unknown> {
 	const bytes = await readBytes(response, bytesMax);
 	return bytes.length <= SHORT_BYTES ? parseJson(new TextDecoder().decode(bytes)) : parseInTurns(bytes);
 }

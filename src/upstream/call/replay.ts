@@ -36,11 +36,11 @@ export interface Tries<Came, Result = Came> {
  * they answer others is at fault itself (`unanswerable`).
  */
 export async function withReplays<Came, Result>(
-	deps: { pool: Pool; log: Log },
+	pool: Pool,
+	log: Log,
 	context: CallContext,
 	tries: Tries<Came, Result>,
 ): Promise<Result> {
-	const { pool, log } = deps;
 	const { affinity, signal, accountId, patient = false } = context;
 	let failed: readonly Failed[] = NOTHING_FAILED;
 	let exclude = NONE;

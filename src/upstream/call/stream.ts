@@ -51,7 +51,7 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 		this.#deps = deps;
 		this.#options = options;
 		this.#startedMs = deps.clock.monotonicMs();
-		this.#first = withReplays(options, options.call.context, this);
+		this.#first = withReplays(options.pool, options.log, options.call.context, this);
 		// Heard either way: the caller may close the stream without ever asking for a chunk.
 		const over = () => options.call.over?.();
 		this.#first.then(over, over);
@@ -66,8 +66,7 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 		const { replica } = ticket;
 		this.#alias = replica.alias;
 		const body = call.body(replica);
-		const startedMs = this.#startedMs;
-		const attempt = createAttempt(this.#deps, ticket, { limits, call: call.context, startedMs, freshConnection });
+		const attempt = createAttempt(this.#deps, ticket, call.context, limits, this.#startedMs, freshConnection);
 		// What a client that left has got is charged, so that it is noticed at once.
 		attempt.guard.watch();
 		this.#events = openEventStream(this.#deps, attempt, call.wire, body);

@@ -5,12 +5,12 @@ import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Dialect } from "../dialects.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
-import { asObject } from "../wire-value.ts";
+import { asObject, parseJson } from "../wire-value.ts";
 import { type Attempt, type CallContext, createAttempt } from "./attempt.ts";
 import { openEventStream } from "./event-stream.ts";
 import { UpstreamFailure, unreadable } from "./failure.ts";
 import type { CallDeps, UpstreamPost } from "./post.ts";
-import { ANSWER_BYTES_MAX, LINE_ANSWER_BYTES_MAX, readAnswer } from "./read-answer.ts";
+import { ANSWER_BYTES_MAX, isShort, LINE_ANSWER_BYTES_MAX, readLong } from "./read-answer.ts";
 import type { Tries } from "./replay.ts";
 import type { AnswerStream, OutputChunk, StreamWire } from "./stream-wire.ts";
 import { isError } from "./upstream-error.ts";
@@ -45,49 +45,43 @@ export interface Replied<Reply> {
 	readonly replica: string;
 }
 
-export interface UnaryOptions<Reply> {
-	readonly limits: () => ServiceLimits;
-	readonly call: UnaryCall<Reply>;
-	/** Monotonic time at which the request began. */
-	readonly startedMs: number;
-}
-
-/** For `withReplays`: a call on one replica after the other. */
-export function createUnaryTries<Reply>(deps: CallDeps, options: UnaryOptions<Reply>): Tries<Reply, Replied<Reply>> {
-	return new UnaryTries(deps, options);
+/** For `withReplays`: a call on one replica after the other. The request begins now. */
+export function createUnaryTries<Reply>(
+	deps: CallDeps,
+	limits: () => ServiceLimits,
+	call: UnaryCall<Reply>,
+): Tries<Reply, Replied<Reply>> {
+	return new UnaryTries(deps, limits, call);
 }
 
 /** A class, as the attempt is: there is one for each request. It asks the replica of the attempt under way. */
 class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	readonly #deps: CallDeps;
-	readonly #options: UnaryOptions<Reply>;
+	readonly #limits: () => ServiceLimits;
+	readonly #call: UnaryCall<Reply>;
+	readonly #startedMs: number;
 	#attempt: Attempt | undefined;
 
-	constructor(deps: CallDeps, options: UnaryOptions<Reply>) {
+	constructor(deps: CallDeps, limits: () => ServiceLimits, call: UnaryCall<Reply>) {
 		this.#deps = deps;
-		this.#options = options;
+		this.#limits = limits;
+		this.#call = call;
+		this.#startedMs = deps.clock.monotonicMs();
 	}
 
 	send(ticket: Ticket, freshConnection: boolean, asked: AbortSignal | undefined): Promise<Reply> {
-		const { limits, call } = this.#options;
-		const { context } = call;
+		const { context } = this.#call;
 		// A line of a batch may have waited for hours: its time begins when it is sent.
-		const startedMs = context.patient === true ? this.#deps.clock.monotonicMs() : this.#options.startedMs;
+		const startedMs = context.patient === true ? this.#deps.clock.monotonicMs() : this.#startedMs;
 		this.#attempt = undefined;
-		this.#attempt = createAttempt(this.#deps, ticket, {
-			limits: limits(),
-			call: context,
-			startedMs,
-			freshConnection,
-			asked,
-		});
-		return call.run(this, ticket.replica);
+		this.#attempt = createAttempt(this.#deps, ticket, context, this.#limits(), startedMs, freshConnection, asked);
+		return this.#call.run(this, ticket.replica);
 	}
 
 	came(reply: Reply): Replied<Reply> {
 		const attempt = this.#underWay();
 		// Nobody listened for it if it all took a moment.
-		if (this.#options.call.context.signal.aborted) throw leftBefore();
+		if (this.#call.context.signal.aborted) throw leftBefore();
 		attempt.succeed();
 		return { reply, replica: attempt.replica.alias };
 	}
@@ -99,21 +93,23 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	/** Itself it waits for nothing, as a function that does keeps what it was called with: here a prompt. */
 	post<Answer>(post: UnaryPost<Answer>): Promise<Answer> {
 		const attempt = this.#underWay();
-		return this.#answer(attempt, attempt.post(post, "application/json"), post.read, post.bytesMax);
+		return this.#answer(attempt, attempt.post(post, "application/json"), post.read, post.bytesMax ?? ANSWER_BYTES_MAX);
 	}
 
 	async #answer<Answer>(
 		attempt: Attempt,
 		sent: Promise<Response>,
 		read: UnaryPost<Answer>["read"],
-		bytesMax = ANSWER_BYTES_MAX,
+		bytesMax: number,
 	): Promise<Answer> {
 		const { dialect } = attempt.replica;
 		const response = await sent;
 		const refused = attempt.taken(response);
 		if (refused) await refused;
-		const isLine = this.#options.call.context.patient === true;
-		const parsed = await readAnswer(response, isLine ? Math.min(bytesMax, LINE_ANSWER_BYTES_MAX) : bytesMax);
+		const isLine = this.#call.context.patient === true;
+		const parsed = isShort(response)
+			? parseJson(await response.text())
+			: await readLong(response, isLine ? Math.min(bytesMax, LINE_ANSWER_BYTES_MAX) : bytesMax);
 		if (parsed === undefined) throw unreadable("an answer that is not JSON");
 		const object = asObject(parsed);
 		if (object !== undefined && isError(object)) throw dialect.failureOfError(object);

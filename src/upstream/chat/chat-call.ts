@@ -4,6 +4,7 @@ import type { StreamCall } from "../call/stream.ts";
 import type { StreamWire } from "../call/stream-wire.ts";
 import type { Asker, UnaryCall, UnaryPost } from "../call/unary.ts";
 import { type GenerationRequest, generationText } from "../generation-request.ts";
+import type { Prompt } from "../prompt.ts";
 import type { Replica } from "../replicas/replica.ts";
 import { parseJson } from "../wire-value.ts";
 import type { ChatChunk, ChatReply } from "./chat-answer.ts";
@@ -11,8 +12,12 @@ import { collectChat } from "./chat-collect.ts";
 import { createChatReader } from "./chat-reader.ts";
 import { chunkOfReply, readChatReply, readChatReplyInTurns } from "./chat-whole.ts";
 
-/** One customer's chat request on its way to a replica. */
-export interface ChatCall extends CallContext, Pick<GenerationRequest, "fields" | "prompt" | "outputLimit" | "n"> {}
+/** What a customer's chat asks for, on its way to a replica. */
+export interface ChatAsked extends Pick<GenerationRequest, "fields" | "prompt"> {
+	/** For each choice. */
+	readonly outputTokensMax: number;
+	readonly choices: number;
+}
 
 const PATH = "/chat/completions";
 
@@ -26,43 +31,48 @@ const WIRE: StreamWire<ChatChunk> = {
 };
 
 /** A chat whose answer is streamed. */
-export function chatStream(model: Model, call: ChatCall): StreamCall<ChatChunk> {
+export function chatStream(model: Model, context: CallContext, asked: ChatAsked): StreamCall<ChatChunk> {
+	const { fields, prompt, outputTokensMax: outputLimit, choices: n } = asked;
+	const { parameters } = model;
 	return {
-		context: call,
+		context,
 		wire: WIRE,
-		body: (replica) => textOf(replica, model, call, true),
-		over: () => call.prompt.letGo(),
+		body: (replica) => generationText(replica, { kind: "chat", fields, prompt, outputLimit, n, parameters }, true),
+		over: () => prompt.letGo(),
 	};
 }
 
 /** A chat whose answer comes in one piece. */
-export function chatWhole(model: Model, call: ChatCall): UnaryCall<ChatReply> {
-	return new WholeChat(model, call);
+export function chatWhole(model: Model, context: CallContext, asked: ChatAsked): UnaryCall<ChatReply> {
+	return new WholeChat(model, context, asked);
 }
 
 /** A class, since there is one for each request. */
-class WholeChat implements UnaryCall<ChatReply> {
-	readonly context: ChatCall;
-	readonly #model: Model;
+class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
+	readonly context: CallContext;
+	readonly kind = "chat";
+	readonly fields: GenerationRequest["fields"];
+	readonly prompt: Prompt;
+	readonly outputLimit: number;
+	readonly n: number;
+	readonly parameters: ReadonlySet<string>;
 
-	constructor(model: Model, call: ChatCall) {
-		this.context = call;
-		this.#model = model;
+	constructor(model: Model, context: CallContext, asked: ChatAsked) {
+		this.context = context;
+		this.fields = asked.fields;
+		this.prompt = asked.prompt;
+		this.outputLimit = asked.outputTokensMax;
+		this.n = asked.choices;
+		this.parameters = model.parameters;
 	}
 
 	run(ask: Asker, replica: Replica): Promise<ChatReply> {
 		// Where a whole answer's usage leaves choices out, the stream's does not.
-		const streamed = this.context.n > 1 && !replica.dialect.unaryUsageCoversChoices;
-		const body = textOf(replica, this.#model, this.context, streamed);
+		const streamed = this.n > 1 && !replica.dialect.unaryUsageCoversChoices;
+		const body = generationText(replica, this, streamed);
 		if (streamed) return collectChat(ask.stream(WIRE, body));
 		return ask.post({ path: PATH, body, read: readWhole });
 	}
 }
 
 const readWhole: UnaryPost<ChatReply>["read"] = (parsed, _headers, dialect) => readChatReplyInTurns(parsed, dialect);
-
-function textOf(replica: Replica, model: Model, call: ChatCall, stream: boolean): string {
-	const { fields, prompt, outputLimit, n } = call;
-	const { parameters } = model;
-	return generationText(replica, { kind: "chat", fields, prompt, outputLimit, n, stream, parameters });
-}

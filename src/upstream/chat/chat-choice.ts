@@ -54,7 +54,8 @@ export function rebuildChunkChoice(
 export function rebuildChoice(
 	raw: unknown,
 	progress: ChoiceProgress,
-	{ counted, logprobsOf }: { counted: boolean; logprobsOf: (value: unknown) => JsonObject | null },
+	counted: boolean,
+	logprobsOf: (value: unknown) => JsonObject | null,
 ): ChatChoice {
 	const choice = asObject(raw);
 	const source = asObject(choice?.message);

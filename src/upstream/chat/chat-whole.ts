@@ -22,12 +22,12 @@ export function readChatReply(
 	if (rawChoices === undefined || rawChoices.length === 0) throw unreadable("an answer without choices");
 	if (rawChoices.length > CHOICES_MAX) throw unreadable("an answer with too many choices");
 	const usage = readUsage(body.usage);
-	const reading = { counted: (usage?.completionTokens ?? 0) > 0, logprobsOf };
+	const counted = (usage?.completionTokens ?? 0) > 0;
 	let outputBytes = 0;
 	const choices: ChatChoice[] = [];
 	for (const raw of rawChoices) {
 		const progress = newChoiceProgress();
-		choices.push(rebuildChoice(raw, progress, reading));
+		choices.push(rebuildChoice(raw, progress, counted, logprobsOf));
 		outputBytes += progress.outputBytes;
 	}
 	const partial = choices.length > 1 && !dialect.unaryUsageCoversChoices;

@@ -10,34 +10,44 @@ import type { CompletionChunk, CompletionReply, CompletionShape } from "./comple
 import { collectCompletion } from "./completion-collect.ts";
 import { createCompletionReader, readCompletion, readCompletionInTurns } from "./completion-reader.ts";
 
-/** One customer's text completion on its way to a replica. */
-export interface CompletionCall extends CallContext, Pick<GenerationRequest, "fields" | "prompt" | "outputLimit"> {
+/** What a customer's text completion asks for, on its way to a replica. */
+export interface CompletionAsked extends Pick<GenerationRequest, "fields" | "prompt"> {
+	/** For each choice. */
+	readonly outputTokensMax: number;
 	readonly shape: CompletionShape;
 }
 
 const PATH = "/completions";
 
 /** A completion whose answer is streamed. */
-export function completionStream(model: Model, call: CompletionCall): StreamCall<CompletionChunk> {
-	const wire = wireOf(call.shape);
+export function completionStream(
+	model: Model,
+	context: CallContext,
+	asked: CompletionAsked,
+): StreamCall<CompletionChunk> {
+	const wire = wireOf(asked.shape);
 	return {
-		context: call,
+		context,
 		wire,
-		body: (replica) => textOf(replica, model, call, true),
-		over: () => call.prompt.letGo(),
+		body: (replica) => textOf(replica, model, asked, true),
+		over: () => asked.prompt.letGo(),
 	};
 }
 
 /** A completion whose answer comes in one piece. */
-export function completionWhole(model: Model, call: CompletionCall): UnaryCall<CompletionReply> {
-	const { shape } = call;
+export function completionWhole(
+	model: Model,
+	context: CallContext,
+	asked: CompletionAsked,
+): UnaryCall<CompletionReply> {
+	const { shape } = asked;
 	return {
-		context: call,
+		context,
 		run(ask, replica) {
 			const { dialect } = replica;
 			// Where a whole answer's usage leaves choices out, the stream's does not.
 			const streamed = shape.prompts * shape.n > 1 && !dialect.unaryUsageCoversChoices;
-			const body = textOf(replica, model, call, streamed);
+			const body = textOf(replica, model, asked, streamed);
 			if (streamed) return collectCompletion(ask.stream(wireOf(shape), body));
 			return ask.post({ path: PATH, body, read: (parsed) => readCompletionInTurns(parsed, dialect, shape) });
 		},
@@ -55,8 +65,8 @@ function wireOf(shape: CompletionShape): StreamWire<CompletionChunk> {
 	};
 }
 
-function textOf(replica: Replica, model: Model, call: CompletionCall, stream: boolean): string {
-	const { fields, prompt, outputLimit, shape } = call;
+function textOf(replica: Replica, model: Model, asked: CompletionAsked, stream: boolean): string {
+	const { fields, prompt, outputTokensMax: outputLimit, shape } = asked;
 	const { parameters } = model;
-	return generationText(replica, { kind: "completions", fields, prompt, outputLimit, n: shape.n, stream, parameters });
+	return generationText(replica, { kind: "completions", fields, prompt, outputLimit, n: shape.n, parameters }, stream);
 }

@@ -53,7 +53,7 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 		},
 		answered(accountId: string): void {
 			keep(accountId, "ok");
-			inRow = [];
+			if (inRow.length > 0) inRow = [];
 		},
 		/** At most `inRowMax` of those in a row are kept. */
 		failed(accountId: string, verdict: "failed" | "suspect", inRowMax: number): Outcome {

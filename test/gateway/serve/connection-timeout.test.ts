@@ -40,9 +40,10 @@ function setUp(holdStatusMs: number) {
 		close() {},
 	};
 	const ledger = { progress() {}, durable: () => undefined, settledDurable: () => undefined };
+	const model = modelOver([]);
 	const admitted = {
 		hold: { ledger, bound: 0, reserved: nanoUsd(1_000_000) },
-		request: { upperBound: { completion: 10 }, choices: 1, key: { accountId: "acc_test" } },
+		request: { model, upperBound: { completion: 10 }, choices: 1, key: { accountId: "acc_test" } },
 	} as unknown as Admitted;
 	const deps = {
 		admission: {
@@ -73,7 +74,7 @@ function setUp(holdStatusMs: number) {
 		setIdleTimeout: (seconds: number) => void timeouts.push(seconds),
 	};
 	const context = createContext("chat", connection, clock);
-	const exchange: Exchange<ChatInput> = { context, model: modelOver([]), input, admitted, createdS: 0 };
+	const exchange: Exchange<ChatInput> = { context, model, input, admitted, createdS: 0 };
 	const streamed = chat.streamed as StreamedAnswer<ChatInput, ChatChunk>;
 	const answer = streamAnswer(deps, streamed, exchange);
 	return { clock, timeouts, outcomes, next, answer, openStreams: deps.openStreams };

@@ -16,6 +16,7 @@ export type OutboxMail = Item<Answer<typeof api.outbox>>;
 export type Me = Answer<typeof api.me>;
 export type AccountView = Me["accounts"][number];
 export type MemberRow = Item<Answer<typeof api.members>>;
+export type InvitationRow = Answer<typeof api.members>["invitations"][number];
 export type MemberKeyView = Item<Answer<typeof api.memberKeys>>;
 export type CompanyView = Answer<typeof api.companySignIn>;
 export type SessionView = Item<Answer<typeof api.sessions>>;

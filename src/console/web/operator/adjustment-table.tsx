@@ -1,5 +1,3 @@
-import { Button } from "@mantine/core";
-import { useState } from "react";
 import { Facts } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
@@ -8,17 +6,13 @@ import { Link } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
 import { t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
+import { DecisionButtons, useDecision } from "./decision.tsx";
 import { DecisionDialog } from "./decision-dialog.tsx";
 import type { AdjustmentWaiting } from "./views.ts";
 
 /** Adjustments that one operator asked for, with what another does about them. */
 export function AdjustmentTable(props: { rows: readonly AdjustmentWaiting[]; onDecided: () => void }) {
-	const [open, setOpen] = useState<{ row: AdjustmentWaiting; act: "confirm" | "reject" }>();
-	const close = () => setOpen(undefined);
-	const decided = () => {
-		close();
-		props.onDecided();
-	};
+	const { open, ask, close, decided } = useDecision<AdjustmentWaiting>(props.onDecided);
 	return (
 		<>
 			<DataTable
@@ -40,16 +34,7 @@ export function AdjustmentTable(props: { rows: readonly AdjustmentWaiting[]; onD
 						label: t("Action"),
 						act: true,
 						right: true,
-						render: (row) => (
-							<span className="actions">
-								<Button size="compact-xs" onClick={() => setOpen({ row, act: "confirm" })}>
-									{t("Confirm")}
-								</Button>
-								<Button size="compact-xs" variant="default" onClick={() => setOpen({ row, act: "reject" })}>
-									{t("Reject")}
-								</Button>
-							</span>
-						),
+						render: (row) => <DecisionButtons onChoose={(act) => ask(row, act)} />,
 					},
 				]}
 			/>

@@ -1,4 +1,3 @@
-import { Button } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useState } from "react";
 import type { ApiError } from "../http.ts";
@@ -16,6 +15,7 @@ import { Link } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
 import { rich, t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
+import { DecisionButtons, useDecision } from "./decision.tsx";
 import { DecisionDialog } from "./decision-dialog.tsx";
 import type { TopUpWaiting } from "./views.ts";
 
@@ -27,12 +27,7 @@ export function WaitingTable(props: {
 	more?: Parameters<typeof DataTable<TopUpWaiting>>[0]["more"];
 	empty?: ReactNode;
 }) {
-	const [open, setOpen] = useState<{ topUp: TopUpWaiting; act: "confirm" | "reject" }>();
-	const close = () => setOpen(undefined);
-	const decided = () => {
-		close();
-		props.onDecided();
-	};
+	const { open, ask, close, decided } = useDecision<TopUpWaiting>(props.onDecided);
 	return (
 		<>
 			<DataTable
@@ -71,29 +66,22 @@ export function WaitingTable(props: {
 						right: true,
 						render: (topUp) =>
 							topUp.state === "pending" && topUp.method === "transfer" ? (
-								<span className="actions">
-									<Button size="compact-xs" onClick={() => setOpen({ topUp, act: "confirm" })}>
-										{t("Confirm")}
-									</Button>
-									<Button size="compact-xs" variant="default" onClick={() => setOpen({ topUp, act: "reject" })}>
-										{t("Reject")}
-									</Button>
-								</span>
+								<DecisionButtons onChoose={(act) => ask(topUp, act)} />
 							) : null,
 					},
 				]}
 			/>
-			{open?.act === "confirm" && <ConfirmDialog topUp={open.topUp} onClose={close} onDone={decided} />}
+			{open?.act === "confirm" && <ConfirmDialog topUp={open.row} onClose={close} onDone={decided} />}
 			{open?.act === "reject" && (
 				<DecisionDialog
 					title={t("Reject the top-up")}
-					about={<TopUpFacts topUp={open.topUp} />}
+					about={<TopUpFacts topUp={open.row} />}
 					act={t("Reject")}
 					danger
 					reason={{ description: t("Shown to the customer and kept in the audit log") }}
 					onClose={close}
 					run={async (reason) => {
-						await operatorApi.rejectTopUp(open.topUp.id, reason);
+						await operatorApi.rejectTopUp(open.row.id, reason);
 						decided();
 					}}
 				/>

@@ -19,6 +19,9 @@ const PRESETS_USD = ["100", "250", "500", "1000"];
 /** The way to the payment page may be slow; a page that is still here then can be used again. */
 const LEAVING_MS = 15_000;
 
+/** One that is expected, and where to send it. */
+type Transfer = Pick<TopUpView, "amountNanoUsd" | "reference"> & { transferDetails: string | null };
+
 /** `transferDetails`: where to transfer to, in lines; null if the operator sends it; undefined while it is not known. */
 export function TopUpPanel(props: { transferDetails: string | null | undefined; onMade: () => void }) {
 	const { transferDetails, onMade } = props;
@@ -26,9 +29,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 	const account = useAccount();
 	const [usd, setUsd] = useState("100");
 	const [method, setMethod] = useState<"card" | "transfer">(config.cardPayments ? "card" : "transfer");
-	const [made, setMade] = useState<
-		Pick<TopUpView, "amountNanoUsd" | "reference"> & { transferDetails: string | null }
-	>();
+	const [made, setMade] = useState<Transfer>();
 	const [outside, setOutside] = useState<string>();
 	const topUp = useAction(async () => {
 		if (method === "card") {
@@ -57,32 +58,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 		topUp.clear();
 	}
 
-	if (made) {
-		return (
-			<Panel title={t("Top up")}>
-				<div className="stack">
-					<Notice kind="ok">{t("Recorded as pending. Now make the transfer:")}</Notice>
-					<Facts
-						items={[
-							[t("Amount"), <Amount key="amount" nanoUsd={made.amountNanoUsd} />],
-							[t("Reference"), <Id key="reference" value={made.reference} label={t("Copy the reference")} />],
-						]}
-					/>
-					<TransferDetails details={made.transferDetails} />
-					<p className="dim">
-						{t(
-							"Give exactly this reference, so that the payment can be found. An operator checks that it has arrived and confirms it with the bank's transaction reference; the credit then appears on this page by itself, with a receipt.",
-						)}
-					</p>
-					<div className="form-end">
-						<Button variant="default" onClick={() => setMade(undefined)}>
-							{t("Make another")}
-						</Button>
-					</div>
-				</div>
-			</Panel>
-		);
-	}
+	if (made) return <MadeTransfer made={made} onAgain={() => setMade(undefined)} />;
 	return (
 		<Panel title={t("Top up")}>
 			<Form
@@ -97,20 +73,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 					/>
 				}
 			>
-				{/* biome-ignore lint/a11y/useSemanticElements: these set the field below, which has its own label */}
-				<div className="presets" role="group" aria-label={t("Common amounts")}>
-					{PRESETS_USD.map((preset) => (
-						<Button
-							key={preset}
-							size="xs"
-							variant={usd === preset ? "filled" : "default"}
-							aria-pressed={usd === preset}
-							onClick={() => choose(preset)}
-						>
-							{showUsdWhole(parseUsd(preset) ?? ZERO_USD)}
-						</Button>
-					))}
-				</div>
+				<Presets usd={usd} onChoose={choose} />
 				<NumberInput
 					label={t("Amount in USD")}
 					description={t("From {topUpMin} to {topUpMax} at a time", {
@@ -148,6 +111,52 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 				{method === "transfer" && transferDetails !== undefined && <TransferDetails details={transferDetails} />}
 			</Form>
 		</Panel>
+	);
+}
+
+function MadeTransfer({ made, onAgain }: { made: Transfer; onAgain: () => void }) {
+	return (
+		<Panel title={t("Top up")}>
+			<div className="stack">
+				<Notice kind="ok">{t("Recorded as pending. Now make the transfer:")}</Notice>
+				<Facts
+					items={[
+						[t("Amount"), <Amount key="amount" nanoUsd={made.amountNanoUsd} />],
+						[t("Reference"), <Id key="reference" value={made.reference} label={t("Copy the reference")} />],
+					]}
+				/>
+				<TransferDetails details={made.transferDetails} />
+				<p className="dim">
+					{t(
+						"Give exactly this reference, so that the payment can be found. An operator checks that it has arrived and confirms it with the bank's transaction reference; the credit then appears on this page by itself, with a receipt.",
+					)}
+				</p>
+				<div className="form-end">
+					<Button variant="default" onClick={onAgain}>
+						{t("Make another")}
+					</Button>
+				</div>
+			</div>
+		</Panel>
+	);
+}
+
+function Presets({ usd, onChoose }: { usd: string; onChoose: (usd: string) => void }) {
+	return (
+		// biome-ignore lint/a11y/useSemanticElements: these set the field below, which has its own label
+		<div className="presets" role="group" aria-label={t("Common amounts")}>
+			{PRESETS_USD.map((preset) => (
+				<Button
+					key={preset}
+					size="xs"
+					variant={usd === preset ? "filled" : "default"}
+					aria-pressed={usd === preset}
+					onClick={() => onChoose(preset)}
+				>
+					{showUsdWhole(parseUsd(preset) ?? ZERO_USD)}
+				</Button>
+			))}
+		</div>
 	);
 }
 

@@ -83,6 +83,13 @@ const PERIODS: { value: CapPeriod; label: string }[] = [
 	{ value: "month", label: t("Each month") },
 ];
 
+/** A part of the fields; `wrong` is what the service said of one. */
+interface Part {
+	readonly draft: KeyDraft;
+	wrong(param: string): string | undefined;
+	set(changes: Partial<KeyDraft>): void;
+}
+
 /** `param` is the field that the service refused. */
 export function KeyFields(props: {
 	draft: KeyDraft;
@@ -96,10 +103,9 @@ export function KeyFields(props: {
 	projects?: readonly ProjectView[] | undefined;
 }) {
 	const { draft, onChange, error, readsOnly = false, ofProject = false, projects = [] } = props;
-	const models = useResource("models", api.models);
-	const known = models.data?.items.map((model) => model.id) ?? [];
 	const wrong = (param: string) => (error?.param === param ? error.message : undefined);
 	const set = (changes: Partial<KeyDraft>) => onChange({ ...draft, ...changes });
+	const part = { draft, wrong, set };
 	return (
 		<>
 			<TextField
@@ -125,47 +131,7 @@ export function KeyFields(props: {
 					onChange={(chosen) => set({ projectId: chosen ?? "" })}
 				/>
 			)}
-			{!readsOnly && (
-				<>
-					<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-						<NumberInput
-							label={t("Cap in USD")}
-							description={ofProject ? t("Optional. Of all its keys") : t("Optional. Spent and held")}
-							placeholder={t("No cap")}
-							min={0}
-							decimalScale={9}
-							{...SEPARATORS}
-							hideControls
-							value={draft.capUsd}
-							error={wrong("capUsd")}
-							onValueChange={(value) => set({ capUsd: value.value })}
-						/>
-						<Select
-							label={t("The cap is for")}
-							description={t("In the account's time zone")}
-							data={PERIODS}
-							allowDeselect={false}
-							disabled={draft.capUsd === ""}
-							value={draft.capPeriod}
-							error={wrong("capPeriod")}
-							onChange={(chosen) => set({ capPeriod: chosen as CapPeriod })}
-						/>
-					</SimpleGrid>
-					<MultiSelect
-						label={t("Models")}
-						description={t("Optional. None chosen: all available models, those of later too.")}
-						placeholder={draft.models.length === 0 ? t("All models") : ""}
-						data={[...new Set([...known, ...draft.models])]}
-						searchable
-						clearable
-						value={draft.models}
-						error={wrong("models")}
-						onChange={(chosen) => set({ models: chosen })}
-						nothingFoundMessage={t("No such model")}
-						clearButtonProps={{ "aria-label": t("Allow all models") }}
-					/>
-				</>
-			)}
+			{!readsOnly && <SpendFields {...part} ofProject={ofProject} />}
 			{!ofProject && (
 				<TextInput
 					label={t("Expires")}
@@ -176,31 +142,82 @@ export function KeyFields(props: {
 					onChange={(event) => set({ expires: event.currentTarget.value })}
 				/>
 			)}
-			{!readsOnly && (
-				<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-					<NumberInput
-						label={t("Requests a minute")}
-						placeholder={t("No limit")}
-						min={1}
-						allowDecimal={false}
-						hideControls
-						value={draft.requestsPerMinute}
-						error={wrong("requestsPerMinute")}
-						onValueChange={(value) => set({ requestsPerMinute: value.value })}
-					/>
-					<NumberInput
-						label={t("Requests at a time")}
-						placeholder={t("No limit")}
-						min={1}
-						allowDecimal={false}
-						hideControls
-						value={draft.concurrencyMax}
-						error={wrong("concurrencyMax")}
-						onValueChange={(value) => set({ concurrencyMax: value.value })}
-					/>
-				</SimpleGrid>
-			)}
+			{!readsOnly && <LimitFields {...part} />}
 		</>
+	);
+}
+
+/** What may be spent, and on which models. */
+function SpendFields({ draft, wrong, set, ofProject }: Part & { ofProject: boolean }) {
+	const models = useResource("models", api.models);
+	const known = models.data?.items.map((model) => model.id) ?? [];
+	return (
+		<>
+			<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+				<NumberInput
+					label={t("Cap in USD")}
+					description={ofProject ? t("Optional. Of all its keys") : t("Optional. Spent and held")}
+					placeholder={t("No cap")}
+					min={0}
+					decimalScale={9}
+					{...SEPARATORS}
+					hideControls
+					value={draft.capUsd}
+					error={wrong("capUsd")}
+					onValueChange={(value) => set({ capUsd: value.value })}
+				/>
+				<Select
+					label={t("The cap is for")}
+					description={t("In the account's time zone")}
+					data={PERIODS}
+					allowDeselect={false}
+					disabled={draft.capUsd === ""}
+					value={draft.capPeriod}
+					error={wrong("capPeriod")}
+					onChange={(chosen) => set({ capPeriod: chosen as CapPeriod })}
+				/>
+			</SimpleGrid>
+			<MultiSelect
+				label={t("Models")}
+				description={t("Optional. None chosen: all available models, those of later too.")}
+				placeholder={draft.models.length === 0 ? t("All models") : ""}
+				data={[...new Set([...known, ...draft.models])]}
+				searchable
+				clearable
+				value={draft.models}
+				error={wrong("models")}
+				onChange={(chosen) => set({ models: chosen })}
+				nothingFoundMessage={t("No such model")}
+				clearButtonProps={{ "aria-label": t("Allow all models") }}
+			/>
+		</>
+	);
+}
+
+function LimitFields({ draft, wrong, set }: Part) {
+	return (
+		<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+			<NumberInput
+				label={t("Requests a minute")}
+				placeholder={t("No limit")}
+				min={1}
+				allowDecimal={false}
+				hideControls
+				value={draft.requestsPerMinute}
+				error={wrong("requestsPerMinute")}
+				onValueChange={(value) => set({ requestsPerMinute: value.value })}
+			/>
+			<NumberInput
+				label={t("Requests at a time")}
+				placeholder={t("No limit")}
+				min={1}
+				allowDecimal={false}
+				hideControls
+				value={draft.concurrencyMax}
+				error={wrong("concurrencyMax")}
+				onValueChange={(value) => set({ concurrencyMax: value.value })}
+			/>
+		</SimpleGrid>
 	);
 }
 

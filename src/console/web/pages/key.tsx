@@ -3,20 +3,18 @@ import { useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
-import { FencedDialog } from "../parts/fenced-dialog.tsx";
-import { DialogEnd, Form } from "../parts/form.tsx";
 import { Facts, Page, Panel } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
 import { Ago, Amount, Id, Moment } from "../parts/text.tsx";
 import { UsageChart } from "../parts/usage-chart.tsx";
-import { useAction, useResource } from "../resource.ts";
+import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import { t } from "../texts.tsx";
 import ToolChoice from "../tools/tool-choice.tsx";
-import type { Fence, KeyView } from "../views.ts";
-import { changesOf, draftOf, KeyFields } from "./key-form.tsx";
+import type { KeyView } from "../views.ts";
+import { SettingsDialog } from "./key-edit.tsx";
 import { RevokeDialog } from "./key-revoke.tsx";
 import { RotateDialog } from "./key-rotate.tsx";
 import { KeyState } from "./keys.tsx";
@@ -189,35 +187,15 @@ function KeyUsage({ item }: { item: KeyView }) {
 
 function EditDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 	const account = useAccount();
-	const [before] = useState(() => draftOf(item));
-	const [draft, setDraft] = useState(before);
-	const [fence, setFence] = useState<Fence>();
 	const may = useMay();
 	const projects = useProjectChoice(may("projects.change"));
-	const save = useAction(async () => {
-		const changed = await api.editKey(account.id, item.id, changesOf(draft, before));
-		setFence(changed.fence);
-	});
 	return (
-		<FencedDialog
+		<SettingsDialog
 			title={t("Edit the key")}
-			fence={fence}
-			done={t("The change applies on all instances")}
+			item={item}
+			fields={{ readsOnly: item.readsOnly, projects }}
+			onSave={(changes) => api.editKey(account.id, item.id, changes)}
 			onClose={onClose}
-		>
-			<Form
-				onSubmit={save.run}
-				error={save.error}
-				end={<DialogEnd onCancel={onClose} label={t("Save")} busy={save.busy} />}
-			>
-				<KeyFields
-					readsOnly={item.readsOnly}
-					draft={draft}
-					onChange={setDraft}
-					error={save.error}
-					projects={projects}
-				/>
-			</Form>
-		</FencedDialog>
+		/>
 	);
 }

@@ -1,38 +1,23 @@
 import { useState } from "react";
 import { api } from "../api.ts";
 import { FencedDialog } from "../parts/fenced-dialog.tsx";
-import { DialogEnd, Form } from "../parts/form.tsx";
 import { TypedNameForm } from "../parts/typed-name-form.tsx";
 import { useAction } from "../resource.ts";
 import { useAccount } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
 import type { Fence, ProjectView } from "../views.ts";
-import { changesOf, draftOf, KeyFields } from "./key-form.tsx";
+import { SettingsDialog } from "./key-edit.tsx";
 
 export function EditProjectDialog({ item, onClose }: { item: ProjectView; onClose: () => void }) {
 	const account = useAccount();
-	const [before] = useState(() => draftOf(item));
-	const [draft, setDraft] = useState(before);
-	const [fence, setFence] = useState<Fence>();
-	const save = useAction(async () => {
-		const changed = await api.editProject(account.id, item.id, changesOf(draft, before));
-		setFence(changed.fence);
-	});
 	return (
-		<FencedDialog
+		<SettingsDialog
 			title={t("Edit the project")}
-			fence={fence}
-			done={t("The change applies on all instances")}
+			item={item}
+			fields={{ ofProject: true }}
+			onSave={(changes) => api.editProject(account.id, item.id, changes)}
 			onClose={onClose}
-		>
-			<Form
-				onSubmit={save.run}
-				error={save.error}
-				end={<DialogEnd onCancel={onClose} label={t("Save")} busy={save.busy} />}
-			>
-				<KeyFields ofProject draft={draft} onChange={setDraft} error={save.error} />
-			</Form>
-		</FencedDialog>
+		/>
 	);
 }
 

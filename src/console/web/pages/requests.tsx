@@ -17,7 +17,6 @@ const ROWS = 50;
 export default function RequestsPage() {
 	const account = useAccount();
 	const [query, change] = useQueryState();
-	const [search, setSearch] = useState("");
 	const [nowMs, setNowMs] = useState(() => Date.now());
 	const filter = useMemo(() => {
 		const { bucket: _, ...settled } = filterOf(query, nowMs);
@@ -68,28 +67,7 @@ export default function RequestsPage() {
 					})}
 				</Notice>
 			)}
-			<Panel
-				flush
-				title={t("Log")}
-				aside={
-					<form
-						onSubmit={(event) => {
-							event.preventDefault();
-							if (search.trim() !== "") navigate(`/requests/${encodeURIComponent(search.trim())}`);
-						}}
-					>
-						<TextInput
-							size="xs"
-							w={230}
-							aria-label={t("Find a request by its id")}
-							placeholder={t("Request id, press /")}
-							data-search
-							value={search}
-							onChange={(event) => setSearch(event.currentTarget.value)}
-						/>
-					</form>
-				}
-			>
+			<Panel flush title={t("Log")} aside={<FindById />}>
 				<RequestTable
 					rows={list.items}
 					error={list.error}
@@ -111,5 +89,27 @@ export default function RequestsPage() {
 				/>
 			</Panel>
 		</Page>
+	);
+}
+
+function FindById() {
+	const [search, setSearch] = useState("");
+	return (
+		<form
+			onSubmit={(event) => {
+				event.preventDefault();
+				if (search.trim() !== "") navigate(`/requests/${encodeURIComponent(search.trim())}`);
+			}}
+		>
+			<TextInput
+				size="xs"
+				w={230}
+				aria-label={t("Find a request by its id")}
+				placeholder={t("Request id, press /")}
+				data-search
+				value={search}
+				onChange={(event) => setSearch(event.currentTarget.value)}
+			/>
+		</form>
 	);
 }

@@ -83,28 +83,10 @@ function Proof(props: { account: AccountView; company: CompanyView; reload: () =
 function CompanyForm(props: { account: AccountView; company: CompanyView; reload: () => Promise<void> }) {
 	const { account, company } = props;
 	const before = company.settings;
-	const [draft, setDraft] = useState({
-		issuer: before?.issuer ?? "",
-		clientId: before?.clientId ?? "",
-		clientSecret: "",
-		domain: before?.domain ?? "",
-		emailTrusted: before?.emailTrusted ?? false,
-		roleClaim: before?.roleClaim ?? "",
-		values: textOf(before?.roleValues ?? {}),
-		defaultRole: before === null ? "viewer" : (before.defaultRole ?? NOBODY),
-		required: before?.required ?? false,
-	});
-	const set = (changes: Partial<typeof draft>) => setDraft({ ...draft, ...changes });
+	const [draft, setDraft] = useState(() => draftOf(before));
+	const set = (changes: Partial<CompanyDraft>) => setDraft({ ...draft, ...changes });
 	const save = useAction(async () => {
-		const { values, clientSecret, roleClaim, domain, defaultRole, ...rest } = draft;
-		await api.setCompanySignIn(account.id, {
-			...rest,
-			domain: domain.trim().toLowerCase(),
-			clientSecret: clientSecret === "" ? null : clientSecret,
-			roleClaim: roleClaim.trim() || null,
-			roleValues: valuesOf(values),
-			defaultRole: roleOf(defaultRole) ?? null,
-		});
+		await api.setCompanySignIn(account.id, settingsOf(draft));
 		await props.reload();
 	});
 	const remove = useAction(async () => {
@@ -184,6 +166,35 @@ function CompanyForm(props: { account: AccountView; company: CompanyView; reload
 			/>
 		</Form>
 	);
+}
+
+type CompanyDraft = ReturnType<typeof draftOf>;
+
+function draftOf(before: CompanyView["settings"]) {
+	return {
+		issuer: before?.issuer ?? "",
+		clientId: before?.clientId ?? "",
+		clientSecret: "",
+		domain: before?.domain ?? "",
+		emailTrusted: before?.emailTrusted ?? false,
+		roleClaim: before?.roleClaim ?? "",
+		values: textOf(before?.roleValues ?? {}),
+		defaultRole: before === null ? "viewer" : (before.defaultRole ?? NOBODY),
+		required: before?.required ?? false,
+	};
+}
+
+/** A secret that is left empty stays as it is stored. */
+function settingsOf(draft: CompanyDraft) {
+	const { values, clientSecret, roleClaim, domain, defaultRole, ...rest } = draft;
+	return {
+		...rest,
+		domain: domain.trim().toLowerCase(),
+		clientSecret: clientSecret === "" ? null : clientSecret,
+		roleClaim: roleClaim.trim() || null,
+		roleValues: valuesOf(values),
+		defaultRole: roleOf(defaultRole) ?? null,
+	};
 }
 
 const roleOf = (text: string): CompanyRole | undefined => COMPANY_ROLES.find((role) => role === text);

@@ -13,14 +13,13 @@ import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
-import type { AccountView, MemberKeyView, MemberRow } from "../views.ts";
+import type { AccountView, InvitationRow, MemberKeyView, MemberRow } from "../views.ts";
 import { RightsDialog } from "./settings-member-rights.tsx";
 
 /** Who may act for the account, and as what; owners and admins invite, change and remove. */
 export function MembersPanel({ account }: { account: AccountView }) {
 	const { me } = useSession();
 	const members = useResource(`members ${account.id}`, () => api.members(account.id));
-	const mayManage = may(account.role, "members.manage");
 	const [losing, setLosing] = useState<{
 		member: MemberRow;
 		role: GivenRole | null;
@@ -91,27 +90,10 @@ export function MembersPanel({ account }: { account: AccountView }) {
 				]}
 			/>
 			{members.data && members.data.invitations.length > 0 && (
-				<DataTable
-					label={t("Open invitations")}
+				<InvitationTable
+					role={account.role}
 					rows={members.data.invitations}
-					rowKey={(invitation) => invitation.id}
-					empty={null}
-					columns={[
-						{ label: t("Invited"), lead: true, render: (invitation) => invitation.email },
-						{ label: t("Role"), render: (invitation) => roleName(invitation.role) },
-						{ label: t("Ends"), render: (invitation) => <Ago atMs={invitation.expiresAtMs} /> },
-						{
-							label: t("Action"),
-							act: true,
-							right: true,
-							render: (invitation) =>
-								may(account.role, rightOver(invitation.role)) ? (
-									<button type="button" className="link" onClick={() => void withdraw.run(invitation.id)}>
-										{t("Withdraw")}
-									</button>
-								) : null,
-						},
-					]}
+					onWithdraw={(invitation) => void withdraw.run(invitation.id)}
 				/>
 			)}
 			{losing && (
@@ -125,8 +107,40 @@ export function MembersPanel({ account }: { account: AccountView }) {
 					}}
 				/>
 			)}
-			{mayManage && <InviteForm account={account} onInvited={() => void members.reload()} />}
+			{may(account.role, "members.manage") && <InviteForm account={account} onInvited={() => void members.reload()} />}
 		</Panel>
+	);
+}
+
+function InvitationTable(props: {
+	role: Role;
+	rows: readonly InvitationRow[];
+	onWithdraw: (invitation: InvitationRow) => void;
+}) {
+	const { role, rows, onWithdraw } = props;
+	return (
+		<DataTable
+			label={t("Open invitations")}
+			rows={rows}
+			rowKey={(invitation) => invitation.id}
+			empty={null}
+			columns={[
+				{ label: t("Invited"), lead: true, render: (invitation) => invitation.email },
+				{ label: t("Role"), render: (invitation) => roleName(invitation.role) },
+				{ label: t("Ends"), render: (invitation) => <Ago atMs={invitation.expiresAtMs} /> },
+				{
+					label: t("Action"),
+					act: true,
+					right: true,
+					render: (invitation) =>
+						may(role, rightOver(invitation.role)) ? (
+							<button type="button" className="link" onClick={() => onWithdraw(invitation)}>
+								{t("Withdraw")}
+							</button>
+						) : null,
+				},
+			]}
+		/>
 	);
 }
 

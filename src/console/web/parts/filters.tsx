@@ -21,18 +21,6 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 	const [query, change] = useQueryState();
 	const models = useResource("models", api.models);
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
-	const may = useMay();
-	const projects = useResource(may("projects.see") ? `projects-filter ${account.id}` : null, () =>
-		api.projects(account.id),
-	);
-	const project = query.get("project");
-	// Archived ones too: what was used in them stays theirs.
-	const projectChoices = projects.data?.items.map(({ id, name }) => ({ value: id, label: name })) ?? [];
-	// The usage page leads here without a project, too.
-	if (projectChoices.length > 0 || project === "none")
-		projectChoices.unshift({ value: "none", label: t("No project") });
-	if (project !== null && !projectChoices.some(({ value }) => value === project))
-		projectChoices.push({ value: project, label: project });
 	const model = query.get("model");
 	const modelIds = [...new Set([...(models.data?.items.map((item) => item.id) ?? []), ...(model ? [model] : [])])];
 	const from = query.get("from");
@@ -73,19 +61,7 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 				onChange={(value) => change({ key: value })}
 				clearButtonProps={{ "aria-label": t("All keys") }}
 			/>
-			{projectChoices.length > 0 && (
-				<Select
-					label={t("Project")}
-					size="xs"
-					data={projectChoices}
-					searchable
-					clearable
-					placeholder={t("All")}
-					value={project}
-					onChange={(value) => change({ project: value })}
-					clearButtonProps={{ "aria-label": t("All projects") }}
-				/>
-			)}
+			<ProjectFilter />
 			<Select
 				label={t("Status")}
 				size="xs"
@@ -97,6 +73,37 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 				clearButtonProps={{ "aria-label": t("Any status") }}
 			/>
 		</div>
+	);
+}
+
+/** Nothing where there is no project to choose. */
+function ProjectFilter() {
+	const account = useAccount();
+	const may = useMay();
+	const [query, change] = useQueryState();
+	const projects = useResource(may("projects.see") ? `projects-filter ${account.id}` : null, () =>
+		api.projects(account.id),
+	);
+	const project = query.get("project");
+	// Archived ones too: what was used in them stays theirs.
+	const choices = projects.data?.items.map(({ id, name }) => ({ value: id, label: name })) ?? [];
+	// The usage page leads here without a project, too.
+	if (choices.length > 0 || project === "none") choices.unshift({ value: "none", label: t("No project") });
+	if (project !== null && !choices.some(({ value }) => value === project))
+		choices.push({ value: project, label: project });
+	if (choices.length === 0) return null;
+	return (
+		<Select
+			label={t("Project")}
+			size="xs"
+			data={choices}
+			searchable
+			clearable
+			placeholder={t("All")}
+			value={project}
+			onChange={(value) => change({ project: value })}
+			clearButtonProps={{ "aria-label": t("All projects") }}
+		/>
 	);
 }
 

@@ -27,21 +27,9 @@ export function Conversation({
 	models: readonly ModelView[];
 }) {
 	const account = useAccount();
-	const [query, change] = useQueryState();
+	const { key, offered, model, other, change } = useChosen(start, keys, models);
 	const [setup, setSetup] = useState(start.setup);
 	const [showCode, setShowCode] = useState(false);
-
-	const key = keys.find((item) => item.id === query.get("key")) ?? keys[0];
-	const offered = models.filter(
-		(model) => key === undefined || key.models.length === 0 || key.models.includes(model.id),
-	);
-	const named = (id: string | null | undefined) => offered.find((item) => item.id === id);
-	const model =
-		named(query.get("model") ?? start.threads[0]?.model) ??
-		offered.find((item) => item.status === "connected") ??
-		offered[0];
-	// NONE is a choice as well: no second one, whatever the link had.
-	const other = named(query.has("with") ? query.get("with") : start.threads[1]?.model);
 
 	const address = key && api.playgroundAddress(account.id, key.id);
 	const first = useThread(address, model, setup, start.threads[0]?.turns ?? []);
@@ -139,6 +127,23 @@ export function Conversation({
 			</Panel>
 		</div>
 	);
+}
+
+/** What the address names; else what the link had, or a model that is connected. */
+function useChosen(start: Shared, keys: readonly KeyView[], models: readonly ModelView[]) {
+	const [query, change] = useQueryState();
+	const key = keys.find((item) => item.id === query.get("key")) ?? keys[0];
+	const offered = models.filter(
+		(model) => key === undefined || key.models.length === 0 || key.models.includes(model.id),
+	);
+	const named = (id: string | null | undefined) => offered.find((item) => item.id === id);
+	const model =
+		named(query.get("model") ?? start.threads[0]?.model) ??
+		offered.find((item) => item.status === "connected") ??
+		offered[0];
+	// NONE is a choice as well: no second one, whatever the link had.
+	const other = named(query.has("with") ? query.get("with") : start.threads[1]?.model);
+	return { key, offered, model, other, change };
 }
 
 /** In the address, for "no second model". */

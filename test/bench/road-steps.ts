@@ -1,4 +1,5 @@
 /** The whole road of a request, from the header to the last byte, between an upstream and a ledger that are memory alone. */
+
 import { createAdmission } from "../../src/admission/admission.ts";
 import { createOpenRequests } from "../../src/admission/open-requests.ts";
 import { systemClock } from "../../src/base/clock.ts";
@@ -17,6 +18,7 @@ import { createChatReader } from "../../src/upstream/chat/chat-reader.ts";
 import { readChatReply } from "../../src/upstream/chat/chat-whole.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 import type { Upstreams } from "../../src/upstream/upstreams.ts";
+import { inSteps } from "../support/in-steps.ts";
 import { plainKey } from "../support/plain-key.ts";
 import { snapshotOf } from "../support/upstream-catalog.ts";
 import { ledgerOver, nullJournal } from "./bench-ledger.ts";
@@ -84,8 +86,10 @@ function upstreamsOf({ answer, payloads }: Fixtures): Upstreams {
 		call: async () => ({ reply, replica: "bench#0" }),
 		open() {
 			let at = 0;
+			const next = async () => chunks[at++] ?? null;
 			return {
-				next: async () => chunks[at++] ?? null,
+				next,
+				...inSteps(next),
 				usage: () => usage,
 				usageIsFinal: () => true,
 				tokensLikely: () => undefined,

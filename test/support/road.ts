@@ -25,6 +25,7 @@ import type { ChatChunk, ChatReply } from "../../src/upstream/chat/chat-answer.t
 import type { Upstreams } from "../../src/upstream/upstreams.ts";
 import type { TokenUsage } from "../../src/upstream/usage.ts";
 import { generousStore } from "./generous-store.ts";
+import { inSteps } from "./in-steps.ts";
 import { plainKey } from "./plain-key.ts";
 import { modelOver, snapshotOf } from "./upstream-catalog.ts";
 import { createManualClock } from "./upstream-clock.ts";
@@ -224,6 +225,7 @@ export function createRoad(options: RoadOptions = {}) {
 			const made = call(signal);
 			return {
 				next: () => made.next(),
+				...inSteps(() => made.next()),
 				usage: () => made.usage,
 				usageIsFinal: () => true,
 				tokensLikely: () => undefined,

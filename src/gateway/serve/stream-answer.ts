@@ -1,7 +1,7 @@
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { UpstreamFailure } from "../../upstream/call/failure.ts";
-import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
+import type { AnswerStream, Arrived, OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { Bill } from "../bill/bill.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { faultOf, statusOf } from "../error-body.ts";
@@ -119,35 +119,46 @@ async function pump<Chunk extends OutputChunk>(
 	streaming: Streaming<Chunk>,
 	first: Promise<Next<Chunk>>,
 ): Promise<void> {
-	const { hold } = streaming.exchange.admitted;
+	const { upstream, exchange } = streaming;
+	const { hold } = exchange.admitted;
 	try {
-		for (let next = await first; !isOver(streaming); next = await nextOf(streaming)) {
+		assert(upstream !== undefined, "what is pumped comes from an upstream");
+		let next: Next<Chunk> | undefined = await first;
+		while (!isOver(streaming)) {
 			if (next === null) return await finish(streaming);
-			const text = take(streaming, next);
-			const durable = hold.ledger.durable(hold);
-			if (durable) await durable;
-			if (isOver(streaming)) return;
-			if (text === "") continue;
-			const taken = write(streaming, text);
-			countGap(streaming);
-			// Until the reader has taken it, the upstream waits for it.
-			if (taken) await taken;
-			else readerTook(streaming, streaming.lastWriteMs);
+			if (next !== undefined) {
+				const text = take(streaming, upstream, next);
+				const durable = hold.ledger.durable(hold);
+				if (durable) await durable;
+				if (isOver(streaming)) return;
+				if (text !== "") {
+					const taken = write(streaming, text);
+					countGap(streaming);
+					// Until the reader has taken it, the upstream waits for it.
+					if (taken) await taken;
+					else readerTook(streaming, streaming.lastWriteMs);
+				}
+			}
+			let arrived: Arrived;
+			try {
+				// The runtime's own promise: another one between would be made for each event.
+				arrived = await upstream.arrives();
+			} catch (error) {
+				throw upstream.broke(error);
+			}
+			if (!isOver(streaming)) next = upstream.take(arrived);
 		}
 	} catch (error) {
 		if (!isOver(streaming)) await fail(streaming, endingOf(error), faultOf(error));
 	}
 }
 
-function nextOf<Chunk>({ upstream }: Streaming<Chunk>): Promise<Next<Chunk>> {
-	assert(upstream !== undefined, "a stream was opened");
-	return upstream.next();
-}
-
 /** The text of what arrived, counted and with its cost on record, before any of it goes out. */
-function take<Chunk extends OutputChunk>(streaming: Streaming<Chunk>, chunks: readonly Chunk[]): string {
-	const { deps, exchange, relay, delivery, upstream } = streaming;
-	assert(upstream !== undefined, "what arrived came from an upstream");
+function take<Chunk extends OutputChunk>(
+	{ deps, exchange, relay, delivery }: Streaming<Chunk>,
+	upstream: AnswerStream<Chunk>,
+	chunks: readonly Chunk[],
+): string {
 	deliver(delivery, exchange, relay, chunks, upstream);
 	delivery.firstMs ??= deps.clock.monotonicMs() - exchange.context.startedMs;
 	return relay.chunks(chunks);

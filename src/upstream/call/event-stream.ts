@@ -1,4 +1,5 @@
 /** One streamed answer of one replica, read as its events come. */
+import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { nextTurn } from "../../base/next-turn.ts";
 import type { ReportedUsage } from "../usage.ts";
@@ -6,7 +7,7 @@ import type { Attempt } from "./attempt.ts";
 import { died, failed, type UpstreamFailure } from "./failure.ts";
 import { readText } from "./read-answer.ts";
 import { createSseReader } from "./sse-reader.ts";
-import type { AnswerStream, OutputChunk, StreamWire } from "./stream-wire.ts";
+import type { AnswerStream, Arrived, OutputChunk, StreamWire } from "./stream-wire.ts";
 
 /** How long a stream may take from its end marker to the end of its body before the connection is given up. */
 const DRAIN_MS = 1_000;
@@ -19,11 +20,8 @@ const STREAM_BYTES_MAX = 512 * 1024 * 1024;
 
 const NO_BYTES = new Uint8Array();
 
-interface Arrived {
-	readonly done: boolean;
-	readonly value?: Uint8Array | undefined;
-}
-
+/** What arrives after the last word. */
+const NO_MORE: Arrived = { done: true };
 const NOTHING: readonly never[] = [];
 
 /** Sends the request before it returns. `next` is to be called at once, so that no rejection goes unheard. */
@@ -66,48 +64,47 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 		this.#answer = attempt.post({ path: wire.path, body }, "text/event-stream");
 	}
 
-	/** No async function, which would be three objects more an event. */
 	next(): Promise<readonly Chunk[] | null> {
-		if (this.#failure !== undefined) return Promise.reject(this.#failure);
-		if (this.#over) return Promise.resolve(null);
-		this.#attempt.guard.waitStarts();
-		if (this.#source === undefined) return this.#first();
-		return this.#arrives().then(this.#onArrived, this.#onBroken);
+		return this.#source === undefined && this.#failure === undefined && !this.#over ? this.#first() : this.#further();
 	}
 
-	readonly #onArrived = (arrived: Arrived) => {
-		const chunks = this.#take(arrived);
-		return chunks === undefined ? this.#further() : chunks;
-	};
-
-	readonly #onBroken = (error: unknown): never => {
-		throw this.#fall(error);
-	};
+	arrives(): Promise<Arrived> {
+		if (this.#failure !== undefined) return Promise.reject(this.#failure);
+		if (this.#over) return Promise.resolve(NO_MORE);
+		this.#attempt.guard.waitStarts();
+		if (this.#waiting !== undefined) return this.#step();
+		assert(this.#source !== undefined, "what comes first is asked for by `next`");
+		return this.#source.read();
+	}
 
 	/** What comes with the headers. */
 	async #first(): Promise<readonly Chunk[] | null> {
+		this.#attempt.guard.waitStarts();
 		try {
 			const whole = await this.#open();
-			return whole === undefined ? await this.#further() : this.#delivered([whole]);
+			if (whole !== undefined) return this.#delivered([whole]);
 		} catch (error) {
-			throw this.#fall(error);
+			throw this.broke(error);
 		}
+		return this.#further();
 	}
 
-	/** What comes after some that holds nothing for the client. */
 	async #further(): Promise<readonly Chunk[] | null> {
-		try {
-			for (;;) {
-				const chunks = this.#take(await this.#arrives());
-				if (chunks !== undefined) return chunks;
+		for (;;) {
+			let arrived: Arrived;
+			try {
+				arrived = await this.arrives();
+			} catch (error) {
+				throw this.broke(error);
 			}
-		} catch (error) {
-			throw this.#fall(error);
+			const chunks = this.take(arrived);
+			if (chunks !== undefined) return chunks;
 		}
 	}
 
-	/** Undefined if it holds nothing for the client, null at the end. */
-	#take({ done, value }: Arrived): readonly Chunk[] | null | undefined {
+	take(arrived: Arrived): readonly Chunk[] | null | undefined {
+		if (arrived === NO_MORE) return null;
+		const { done, value } = arrived;
 		try {
 			if (value !== undefined && value.byteLength > STEP_BYTES) {
 				this.#waiting = value;
@@ -120,15 +117,15 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 			payloads.length = 0;
 			if (this.#failure === undefined) {
 				if (this.#reader.ended() || (done && this.#reader.complete())) this.#finish(done);
-				else if (done) this.#fall(died("the stream ended without its end"));
+				else if (done) this.broke(died("the stream ended without its end"));
 			}
 			if (chunks.length > 0) return this.#delivered(chunks);
 			if (this.#failure !== undefined) throw this.#failure;
 			if (this.#over) return null;
-			if (anything) this.#attempt.guard.waitStarts();
+			if (anything) this.#attempt.guard.waitGoesOn();
 			return undefined;
 		} catch (error) {
-			throw this.#fall(error);
+			throw this.broke(error);
 		}
 	}
 
@@ -149,11 +146,6 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 		this.#over = true;
 		this.#attempt.close();
 		this.#source?.cancel().catch(() => {});
-	}
-
-	#arrives(): Promise<Arrived> {
-		if (this.#waiting !== undefined) return this.#step();
-		return (this.#source as ReadableStreamDefaultReader<Uint8Array>).read();
 	}
 
 	/** The next part of what arrived at once. */
@@ -200,7 +192,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 				if (chunk.outputBytes > 0) size.events += 1;
 			}
 		} catch (error) {
-			this.#fall(error);
+			this.broke(error);
 		}
 		return chunks;
 	}
@@ -238,7 +230,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 		);
 	}
 
-	#fall(error: unknown): UpstreamFailure {
+	broke(error: unknown): UpstreamFailure {
 		if (this.#failure !== undefined) return this.#failure;
 		this.#over = true;
 		this.#failure = this.#attempt.fail(error);

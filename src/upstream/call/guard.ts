@@ -13,8 +13,10 @@ export interface CallGuard extends EventListenerObject {
 	readonly signal: AbortSignal;
 	/** Looks after the client and the deadlines from now on, without waiting whether the call lasts. */
 	watch(): void;
-	/** Somebody waits for the next event from now on: silence counts. */
+	/** Somebody waits for the next event from now on, if nobody did: silence counts. */
 	waitStarts(): void;
+	/** One came that holds nothing for the client: the silence begins anew. */
+	waitGoesOn(): void;
 	/** It came, or the reader is busy elsewhere: silence does not count. */
 	waitEnds(): void;
 	/** The server has begun to answer: the connection stands. */
@@ -113,6 +115,10 @@ class Guard implements CallGuard {
 	}
 
 	waitStarts(): void {
+		this.#waitingSinceMs ??= this.#clock.monotonicMs();
+	}
+
+	waitGoesOn(): void {
 		this.#waitingSinceMs = this.#clock.monotonicMs();
 	}
 

@@ -1,5 +1,6 @@
 import type { Dialect } from "../dialects.ts";
 import type { ReportedUsage } from "../usage.ts";
+import type { UpstreamFailure } from "./failure.ts";
 
 /** Follows one stream, event by event: chunks out, usage aside, and whether it came to its proper end. */
 export interface StreamReader<Chunk> {
@@ -11,6 +12,12 @@ export interface StreamReader<Chunk> {
 	complete(): boolean;
 	usage(): ReportedUsage | undefined;
 	usageIsFinal(): boolean;
+}
+
+/** A piece of a body, or its end. */
+export interface Arrived {
+	readonly done: boolean;
+	readonly value?: Uint8Array | undefined;
 }
 
 /** A chunk of a stream, with the bytes of generated output in it. */
@@ -37,6 +44,15 @@ export interface AnswerStream<Chunk> {
 	 * Not to be called again after null or a throw, nor while a call is pending.
 	 */
 	next(): Promise<readonly Chunk[] | null>;
+	/**
+	 * The same after the first `next`, in two steps: for who reads on, `await arrives()` costs no promise but the read's own.
+	 * Resolves when something has arrived, which is to be taken at once. Rejects with what `broke` makes the failure of.
+	 */
+	arrives(): Promise<Arrived>;
+	/** What `next` gives; undefined if nothing of it is for the client, then `arrives` is to be called again. */
+	take(arrived: Arrived): readonly Chunk[] | null | undefined;
+	/** What a rejection of `arrives` stands for. */
+	broke(error: unknown): UpstreamFailure;
 	/** The last usage record so far: final after `next` gave null, running before that where the dialect has it. */
 	usage(): ReportedUsage | undefined;
 	/** True once `usage()` is the upstream's final count. */

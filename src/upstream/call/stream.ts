@@ -1,3 +1,4 @@
+import { assert } from "../../base/assert.ts";
 import type { Log } from "../../base/log.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Pool } from "../replicas/pool.ts";
@@ -9,7 +10,7 @@ import { openEventStream } from "./event-stream.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { CallDeps } from "./post.ts";
 import { type Tries, withReplays } from "./replay.ts";
-import type { AnswerStream, OutputChunk, StreamWire } from "./stream-wire.ts";
+import type { AnswerStream, Arrived, OutputChunk, StreamWire } from "./stream-wire.ts";
 
 /** A streamed request of any kind. */
 export interface StreamCall<Chunk> {
@@ -86,6 +87,23 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 		if (this.#begun && this.#events !== undefined) return this.#events.next();
 		this.#begun = true;
 		return this.#first;
+	}
+
+	arrives(): Promise<Arrived> {
+		return this.#opened().arrives();
+	}
+
+	take(arrived: Arrived): readonly Chunk[] | null | undefined {
+		return this.#opened().take(arrived);
+	}
+
+	broke(error: unknown): UpstreamFailure {
+		return this.#opened().broke(error);
+	}
+
+	#opened(): Omit<AnswerStream<Chunk>, "replica"> {
+		assert(this.#events !== undefined, "a stream is read on after its first chunk");
+		return this.#events;
 	}
 
 	usage(): ReportedUsage | undefined {

@@ -16,6 +16,7 @@ import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
 import type { AnswerStream } from "../../../src/upstream/call/stream-wire.ts";
 import type { ChatChunk } from "../../../src/upstream/chat/chat-answer.ts";
 import { Prompt } from "../../../src/upstream/prompt.ts";
+import { inSteps } from "../../support/in-steps.ts";
 import { readerOf } from "../../support/road.ts";
 import { modelOver } from "../../support/upstream-catalog.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
@@ -27,12 +28,14 @@ function setUp(holdStatusMs: number) {
 	const timeouts: number[] = [];
 	const outcomes: string[] = [];
 	const next: PromiseWithResolvers<readonly ChatChunk[] | null>[] = [];
+	const nextStep = () => {
+		const step = Promise.withResolvers<readonly ChatChunk[] | null>();
+		next.push(step);
+		return step.promise;
+	};
 	const stream: AnswerStream<ChatChunk> = {
-		next() {
-			const step = Promise.withResolvers<readonly ChatChunk[] | null>();
-			next.push(step);
-			return step.promise;
-		},
+		next: nextStep,
+		...inSteps(nextStep),
 		usage: () => undefined,
 		usageIsFinal: () => false,
 		replica: () => "m#0",

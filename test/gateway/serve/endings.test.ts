@@ -326,7 +326,7 @@ describe("a stream", () => {
 		}
 		call.arrive("w2");
 		for (let text = (await next).value as string; !text.includes("w2"); text = (await reader.read()).value as string)
-			expect(text).toBe(KEEP_ALIVE_COMMENT);
+			expect(text.replaceAll(KEEP_ALIVE_COMMENT, "")).toBe("");
 		call.end();
 		expect(await rest(reader)).toContain("[DONE]");
 		settledOnce(road, { ending: "finished", charged: costOf(2) });

@@ -3,10 +3,12 @@ import { batchRoutes } from "./batches/batch-routes.ts";
 import { companyRoutes } from "./company/company-routes.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { consoleErrorResponse, faultOfElysia } from "./console-error.ts";
+import { alertRoutes } from "./credit/alert-routes.ts";
 import { autoTopUpRoutes } from "./credit/auto-top-up-routes.ts";
 import { creditRoutes } from "./credit/credit-routes.ts";
 import { keyRoutes } from "./keys/key-routes.ts";
 import { overviewRoutes } from "./live/overview-routes.ts";
+import { invitationRoutes } from "./members/invitation-routes.ts";
 import { membersRoutes } from "./members/members-routes.ts";
 import { checkRight } from "./members/route-rights.ts";
 import { noticeRoutes } from "./notices/notice-routes.ts";
@@ -15,6 +17,7 @@ import { projectRoutes } from "./projects/project-routes.ts";
 import { publicRoutes } from "./public-routes.ts";
 import { settingsRoutes } from "./settings-routes.ts";
 import { checkSensitive } from "./sign-in/sensitive-acts.ts";
+import { sessionRoutes } from "./sign-in/session-routes.ts";
 import { statementRoutes } from "./statement/statement-routes.ts";
 import { usageRoutes } from "./usage/usage-routes.ts";
 
@@ -33,12 +36,15 @@ export function createConsoleApi(parts: ConsoleParts) {
 		})
 		.use(publicRoutes(parts))
 		.use(settingsRoutes(parts))
+		.use(sessionRoutes(parts))
 		.use(membersRoutes(parts))
+		.use(invitationRoutes(parts))
 		.use(companyRoutes(parts))
 		.use(overviewRoutes(parts))
 		.use(keyRoutes(parts))
 		.use(projectRoutes(parts))
 		.use(creditRoutes(parts))
+		.use(alertRoutes(parts))
 		.use(autoTopUpRoutes(parts))
 		.use(statementRoutes(parts))
 		.use(usageRoutes(parts))

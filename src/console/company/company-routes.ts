@@ -1,7 +1,6 @@
 import { Elysia, t } from "elysia";
-import { audit } from "../../ops/audit.ts";
-import type { AuditAction } from "../../ops/audit-action.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { memberAct } from "../member-act.ts";
 import { publicUrlProblem } from "../notices/public-request.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
@@ -45,6 +44,7 @@ const BODY = t.Object({
 /** How the people of the visited account's company sign in; its owners decide. */
 export function companyRoutes(parts: ConsoleParts) {
 	const { statements, visits, config } = parts;
+	const act = memberAct(parts);
 
 	async function viewOf(accountId: string): Promise<CompanyView> {
 		const company = await findCompany(statements, { accountId });
@@ -57,12 +57,6 @@ export function companyRoutes(parts: ConsoleParts) {
 			record: { name: challengeName(domain), text: challengeText(company.domainToken) },
 			redirectUri,
 		};
-	}
-
-	async function act(request: Request, action: AuditAction, detail: Record<string, unknown>): Promise<void> {
-		const { viewer, accountId } = visits.account(request);
-		const ip = visits.of(request).connection.address;
-		await audit(statements, { actor: viewer.userId, action, subject: accountId, accountId, ip, detail });
 	}
 
 	return new Elysia({ name: "console-company", prefix: "/company-sign-in" })
@@ -80,7 +74,7 @@ export function companyRoutes(parts: ConsoleParts) {
 					});
 				const secret = parts.consoleSecret;
 				await saveCompany(statements, secret, accountId, { ...settings, secret: clientSecret });
-				await act(request, "company.set", { ...settings, secret: clientSecret === null ? "kept" : "new" });
+				await act(request, "company.set", accountId, { ...settings, secret: clientSecret === null ? "kept" : "new" });
 				return viewOf(accountId);
 			},
 			{ query, body: BODY },
@@ -90,7 +84,7 @@ export function companyRoutes(parts: ConsoleParts) {
 			async ({ request }) => {
 				const { accountId } = visits.account(request);
 				await verifyDomain(statements, accountId);
-				await act(request, "company.verify", {});
+				await act(request, "company.verify", accountId);
 				return viewOf(accountId);
 			},
 			{ query, body: EMPTY_BODY },
@@ -100,7 +94,7 @@ export function companyRoutes(parts: ConsoleParts) {
 			async ({ request }) => {
 				const { accountId } = visits.account(request);
 				await removeCompany(statements, accountId);
-				await act(request, "company.remove", {});
+				await act(request, "company.remove", accountId);
 				return { removed: true };
 			},
 			{ query },

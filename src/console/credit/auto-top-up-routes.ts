@@ -10,9 +10,8 @@ import {
 import type { CardPayments } from "../../billing/card-payments.ts";
 import type { SavedCard } from "../../billing/saved-cards.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { audit } from "../../ops/audit.ts";
-import type { AuditAction } from "../../ops/audit-action.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { memberAct } from "../member-act.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
 
@@ -31,11 +30,7 @@ const query = t.Object(ACCOUNT_QUERY);
 /** The card that an account has saved, and what is bought with it while nobody is there. */
 export function autoTopUpRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const act = (request: Request, action: AuditAction, detail: Record<string, unknown> = {}) => {
-		const { viewer, accountId } = visits.account(request);
-		const ip = visits.of(request).connection.address;
-		return audit(statements, { actor: viewer.userId, action, subject: accountId, accountId, ip, detail });
-	};
+	const act = memberAct(parts);
 	const cards = (): CardPayments => {
 		if (!parts.cards) throw new Refusal("service_unavailable", "Card payments are not set up. Use a bank transfer.");
 		return parts.cards;
@@ -54,7 +49,7 @@ export function autoTopUpRoutes(parts: ConsoleParts) {
 					monthMostNanoUsd: amountOf(body.monthMostUsd, "monthMostUsd"),
 				});
 				// What was agreed to stands in the log, with who did and when.
-				await act(request, "auto_topup.save", body);
+				await act(request, "auto_topup.save", accountId, body);
 				return viewOf(parts, accountId);
 			},
 			{ query, body: t.Object({ belowUsd: USD, amountUsd: USD, monthMostUsd: USD, consent: t.Literal(true) }) },
@@ -63,7 +58,7 @@ export function autoTopUpRoutes(parts: ConsoleParts) {
 			"/auto-top-up",
 			async ({ request }) => {
 				const { accountId } = visits.account(request);
-				if (await switchOffAutoTopUp(statements, accountId)) await act(request, "auto_topup.off");
+				if (await switchOffAutoTopUp(statements, accountId)) await act(request, "auto_topup.off", accountId);
 				return viewOf(parts, accountId);
 			},
 			{ query },
@@ -82,7 +77,7 @@ export function autoTopUpRoutes(parts: ConsoleParts) {
 				const { accountId, viewer } = visits.account(request);
 				const back = `${parts.origin()}/credit?card=`;
 				const url = await cards().saved.setup(accountId, { email: viewer.email, back });
-				await act(request, "card.add");
+				await act(request, "card.add", accountId);
 				return { url };
 			},
 			{ query, body: EMPTY_BODY },
@@ -92,7 +87,7 @@ export function autoTopUpRoutes(parts: ConsoleParts) {
 			async ({ request }) => {
 				const { accountId } = visits.account(request);
 				await cards().saved.remove(accountId);
-				await act(request, "card.remove");
+				await act(request, "card.remove", accountId);
 				return viewOf(parts, accountId);
 			},
 			{ query },

@@ -1,7 +1,9 @@
 import type { Statements } from "../../db/statements.ts";
 import type { KeyRecord } from "../../keys/key-admin.ts";
+import { getKey } from "../../keys/key-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
+import type { ConsoleParts } from "../console-deps.ts";
 
 export interface KeyView extends Omit<KeyRecord, "accountId" | "state" | "models" | "etag"> {
 	readonly state: "active" | "revoked" | "expired";
@@ -35,4 +37,14 @@ export function keyView(key: KeyRecord, held: Held | undefined, nowMs: number): 
 		state: state === "active" && expired ? "expired" : state,
 		heldNanoUsd: held?.nanoUsd ?? ZERO_USD,
 	};
+}
+
+/** As it is now. */
+export async function keyOf(
+	{ statements, clock }: Pick<ConsoleParts, "statements" | "clock">,
+	accountId: string,
+	id: string,
+): Promise<KeyView> {
+	const [key, held] = await Promise.all([getKey(statements, { id, accountId }), heldByKey(statements, accountId)]);
+	return keyView(key, held.get(id), clock.wallMs());
 }

@@ -27,6 +27,13 @@ export async function usableDigest(
 	return key.digest;
 }
 
+/** The account whose key it is, and this member's. Fault not_found if he may not use it. */
+export async function ownerOf(parts: ConsoleParts, request: Request, id: string): Promise<string> {
+	const allowed = parts.visits.account(request);
+	await usableDigest(parts, allowed, id);
+	return allowed.accountId;
+}
+
 /**
  * Where a new key may belong. Who works in projects makes keys in those alone: one beside them would have none of their
  * budgets. Faults not_found, forbidden.

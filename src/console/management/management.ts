@@ -20,6 +20,7 @@ import { keyAnswers } from "./key-answers.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
 import { clientToken, ifMatch } from "./preconditions.ts";
 import { projectAnswers } from "./project-answers.ts";
+import { projectMemberAnswers } from "./project-member-answers.ts";
 import { serviceAnswers } from "./service-answers.ts";
 
 const BODY_BYTES_MAX = 64 * 1024;
@@ -35,6 +36,7 @@ export function createManagement(parts: ConsoleParts): (connection: Connection) 
 	const answers: Answers = {
 		...accountAnswers(parts),
 		...projectAnswers(parts),
+		...projectMemberAnswers(parts),
 		...keyAnswers(parts),
 		...creditAnswers(parts),
 		...serviceAnswers(parts),

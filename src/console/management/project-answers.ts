@@ -6,28 +6,15 @@ import type { ProjectRecord } from "../../keys/project-admin.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../../keys/project-admin.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { fenceOf } from "../keys/fence-view.ts";
-import { revokeKeysMadeBy } from "../members/member-keys.ts";
-import type { ProjectMemberView } from "../projects/project-members.ts";
-import { addProjectMember, listProjectMembers, memberByEmail, takeOutOfProject } from "../projects/project-members.ts";
 import { accountOf } from "./account-answers.ts";
 import { claimed } from "./claimed.ts";
 import { limitsOf, limitsView } from "./limits.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
 import { bodyOf, detailOf, inForceOf, listOf, noteAct, noteCreation, pageOf } from "./management-call.ts";
 
-/** Projects of any account and who works in them: the same limits, fences and audit entries as the console's. */
+/** Projects of any account: the same limits, fences and audit entries as the console's. */
 export function projectAnswers(parts: ConsoleParts) {
 	const { statements } = parts;
-
-	/** Whose place in which project a call is about; faults not_found, invalid_request. */
-	async function placeOf(call: ManagementCall, { user_id, email }: { user_id?: string; email?: string }) {
-		if ((user_id === undefined) === (email === undefined))
-			throw new Fault("invalid_request", "Say who by `user_id` or by `email`, one of them.", { param: "user_id" });
-		const { id: projectId, accountId } = await getProject(statements, { id: call.id });
-		const userId = user_id ?? (await memberByEmail(statements, accountId, email ?? ""));
-		if (userId === null) throw new Fault("not_found", "There is no such member.", { param: "email" });
-		return { projectId, accountId, userId };
-	}
 
 	return {
 		async listProjects(call: ManagementCall): Promise<ManagementAnswer> {
@@ -66,44 +53,6 @@ export function projectAnswers(parts: ConsoleParts) {
 			await noteAct(statements, call, { action: "project.archive", subject: id, accountId, detail });
 			return { ...projectView(project), in_force: inForceOf(fence) };
 		},
-		async listProjectMembers(call: ManagementCall): Promise<ManagementAnswer> {
-			const { id } = await getProject(statements, { id: call.id });
-			const members = await listProjectMembers(statements, id);
-			return listOf(
-				members.map((member) => memberView(id, member)),
-				null,
-			);
-		},
-		async addProjectMember(call: ManagementCall): Promise<ManagementAnswer> {
-			const place = await placeOf(call, bodyOf(call, "ManagementProjectMemberAdd"));
-			const { projectId, accountId, userId } = place;
-			await addProjectMember(statements, place);
-			const about = { subject: projectId, accountId, detail: { userId } };
-			await noteAct(statements, call, { ...about, action: "project.member_add" });
-			const member = (await listProjectMembers(statements, projectId)).find((one) => one.userId === userId);
-			if (member === undefined) throw new Fault("conflict", "Somebody took this person out of the project meanwhile.");
-			return memberView(projectId, member);
-		},
-		async removeProjectMember(call: ManagementCall): Promise<ManagementAnswer> {
-			const { keys, ...person } = bodyOf(call, "ManagementProjectMemberRemove");
-			const place = await placeOf(call, person);
-			const { projectId, accountId, userId } = place;
-			await takeOutOfProject(statements, place, keys);
-			const about = { subject: projectId, accountId, detail: { userId, keys: keys ?? "none" } };
-			await noteAct(statements, call, { ...about, action: "project.member_remove" });
-			const ended = keys === "revoke" ? await revokeKeysMadeBy(statements, accountId, userId, projectId) : null;
-			for (const id of ended?.ids ?? [])
-				await noteAct(statements, call, { action: "key.revoke", subject: id, accountId, detail: { madeBy: userId } });
-			const fence = ended?.entry && (await fenceOf(parts, call.connection, ended.entry));
-			return {
-				object: "project_member",
-				project_id: projectId,
-				user_id: userId,
-				removed: true,
-				revoked_keys: ended?.ids ?? [],
-				in_force: fence ? inForceOf(fence) : null,
-			};
-		},
 	};
 }
 
@@ -119,16 +68,5 @@ function projectView(project: ProjectRecord): ManagementAnswer {
 		created_at: isoOrNull(project.createdAtMs),
 		archived_at: isoOrNull(project.archivedAtMs),
 		etag: project.etag,
-	};
-}
-
-function memberView(projectId: string, member: ProjectMemberView): ManagementAnswer {
-	return {
-		object: "project_member",
-		project_id: projectId,
-		user_id: member.userId,
-		name: member.name,
-		email: member.email,
-		joined_at: isoOrNull(member.joinedAtMs),
 	};
 }

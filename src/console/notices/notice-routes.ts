@@ -1,10 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { Elysia, t } from "elysia";
 import type { Statements } from "../../db/statements.ts";
-import { audit } from "../../ops/audit.ts";
-import type { AuditAction } from "../../ops/audit-action.ts";
 import { ALERT_TYPES, touchForAlerts } from "../alerts/alerts.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { memberAct } from "../member-act.ts";
 import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
@@ -55,12 +54,7 @@ const EVENT = t.UnionEnum(ALERT_TYPES);
 /** Owners and admins decide who is told; all members see what came of it. */
 export function noticeRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-
-	async function act(request: Request, action: AuditAction, detail: Record<string, unknown>): Promise<void> {
-		const { viewer, accountId } = visits.account(request);
-		const ip = visits.of(request).connection.address;
-		await audit(statements, { actor: viewer.userId, action, subject: accountId, accountId, ip, detail });
-	}
+	const act = memberAct(parts);
 
 	// Pages that are open in browsers know it by this name.
 	return new Elysia({ name: "console-notices", prefix: "/batch-notices" })
@@ -81,7 +75,7 @@ export function noticeRoutes(parts: ConsoleParts) {
 						webhook_salt = excluded.webhook_salt, events = excluded.events,
 						events_at = case when s.events = excluded.events then s.events_at else clock_timestamp() end`;
 				await touchForAlerts(statements, accountId);
-				await act(request, "batch.notices", {
+				await act(request, "batch.notices", accountId, {
 					mail: body.mail,
 					events,
 					webhook: url === null ? null : new URL(url).host,
@@ -108,7 +102,7 @@ export function noticeRoutes(parts: ConsoleParts) {
 					update batch_notice_setting set webhook_salt = ${salt}
 					where account_id = ${accountId} and webhook_url is not null returning account_id`;
 				if (rows.length === 0) throw new Refusal("conflict", "There is no webhook: set its address first.");
-				await act(request, "batch.webhook_secret", {});
+				await act(request, "batch.webhook_secret", accountId);
 				return { secret: parts.webhookSecretOf(salt) };
 			},
 			{ query, body: EMPTY_BODY },
@@ -123,7 +117,7 @@ export function noticeRoutes(parts: ConsoleParts) {
 					where batch_id = ${params.id} and account_id = ${accountId} and channel = 'webhook' and state <> 'waiting'
 					returning batch_id`;
 				if (rows.length === 0) throw new Refusal("not_found", "There is no such call that is over.");
-				await act(request, "notice.replay", { id: params.id });
+				await act(request, "notice.replay", accountId, { id: params.id });
 				return { replayed: true };
 			},
 			{ query, body: EMPTY_BODY },

@@ -1,51 +1,23 @@
 import { Elysia, t } from "elysia";
-import type { CapPeriod } from "../../keys/cap-period.ts";
-import { CAP_PERIODS } from "../../keys/cap-period.ts";
-import type { ProjectSettings } from "../../keys/project-admin.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../../keys/project-admin.ts";
-import { audit } from "../../ops/audit.ts";
-import type { AuditAction } from "../../ops/audit-action.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { type Fence, fenceOf } from "../keys/fence-view.ts";
+import { LIMITS, NAME, settingsOf } from "../keys/key-body.ts";
 import { makerIn } from "../keys/usable-keys.ts";
 import { wideningOf } from "../keys/widening.ts";
-import { revokeKeysMadeBy } from "../members/member-keys.ts";
-import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, USD } from "../page-query.ts";
+import { memberAct } from "../member-act.ts";
+import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
 import { checkWidening } from "../sign-in/sensitive-acts.ts";
-import type { ProjectMemberView } from "./project-members.ts";
-import { addProjectMember, listProjectMembers, takeOutOfProject } from "./project-members.ts";
+import { projectMemberRoutes } from "./project-member-routes.ts";
 import type { ProjectView } from "./project-view.ts";
 import { checkWorksIn, heldByProject, projectView } from "./project-view.ts";
 
-const settings = {
-	capUsd: t.Optional(t.Nullable(USD)),
-	capPeriod: t.Optional(t.UnionEnum(CAP_PERIODS)),
-	models: t.Optional(t.Nullable(t.Array(t.String({ maxLength: 200 }), { maxItems: 200 }))),
-	requestsPerMinute: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
-	concurrencyMax: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
-};
-const name = t.String({ minLength: 1, maxLength: 100 });
 const query = t.Object(ACCOUNT_QUERY);
-const KEYS = t.Optional(t.Union([t.Literal("keep"), t.Literal("revoke")]));
 
-interface SettingsBody {
-	name?: string;
-	capUsd?: string | null;
-	capPeriod?: CapPeriod;
-	models?: string[] | null;
-	requestsPerMinute?: number | null;
-	concurrencyMax?: number | null;
-}
-
-/** Projects of the visited account: made, listed, changed, archived, and who works in them; a developer's are those that he works in. */
+/** Projects of the visited account: made, listed, changed and archived; a developer's are those that he works in. */
 export function projectRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-
-	function act(request: Request, action: AuditAction, subject: string, detail: Record<string, unknown> = {}) {
-		const { viewer, accountId } = visits.account(request);
-		const ip = visits.of(request).connection.address;
-		return audit(statements, { actor: viewer.userId, action, subject, accountId, ip, detail });
-	}
+	const act = memberAct(parts);
 
 	async function view(request: Request, id: string): Promise<ProjectView> {
 		const allowed = visits.account(request);
@@ -59,6 +31,7 @@ export function projectRoutes(parts: ConsoleParts) {
 	}
 
 	return new Elysia({ name: "console-projects", prefix: "/projects" })
+		.use(projectMemberRoutes(parts))
 		.get(
 			"/",
 			async ({ request, query }): Promise<{ items: ProjectView[]; next: string | null }> => {
@@ -82,7 +55,7 @@ export function projectRoutes(parts: ConsoleParts) {
 				await act(request, "project.create", id, { ...body });
 				return view(request, id);
 			},
-			{ query, body: t.Object({ name, ...settings }) },
+			{ query, body: t.Object({ name: NAME, ...LIMITS }) },
 		)
 		.patch(
 			"/:id",
@@ -97,7 +70,7 @@ export function projectRoutes(parts: ConsoleParts) {
 				const fence = await fenceOf(parts, visits.of(request).connection, entry);
 				return { project: await view(request, params.id), fence };
 			},
-			{ query, body: t.Object({ name: t.Optional(name), ...settings }) },
+			{ query, body: t.Object({ name: t.Optional(NAME), ...LIMITS }) },
 		)
 		.post(
 			"/:id/archive",
@@ -109,51 +82,5 @@ export function projectRoutes(parts: ConsoleParts) {
 				return { project: await view(request, params.id), fence };
 			},
 			{ query, body: EMPTY_BODY },
-		)
-		.get(
-			"/:id/members",
-			async ({ request, params }): Promise<{ items: ProjectMemberView[] }> => {
-				await view(request, params.id);
-				return { items: await listProjectMembers(statements, params.id) };
-			},
-			{ query },
-		)
-		.put(
-			"/:id/members/:userId",
-			async ({ request, params }): Promise<{ added: true }> => {
-				const { accountId } = visits.account(request);
-				const { id: projectId, userId } = params;
-				await getProject(statements, { id: projectId, accountId });
-				await addProjectMember(statements, { projectId, accountId, userId });
-				await act(request, "project.member_add", projectId, { userId });
-				return { added: true };
-			},
-			{ query, body: EMPTY_BODY },
-		)
-		.delete(
-			"/:id/members/:userId",
-			async ({ request, params, query }): Promise<{ removed: true; revoked: string[]; fence: Fence | null }> => {
-				const { accountId } = visits.account(request);
-				const { id: projectId, userId } = params;
-				await getProject(statements, { id: projectId, accountId });
-				await takeOutOfProject(statements, { projectId, accountId, userId }, query.keys);
-				await act(request, "project.member_remove", projectId, { userId, keys: query.keys ?? "none" });
-				if (query.keys !== "revoke") return { removed: true, revoked: [], fence: null };
-				const { ids, entry } = await revokeKeysMadeBy(statements, accountId, userId, projectId);
-				for (const id of ids) await act(request, "key.revoke", id, { madeBy: userId });
-				return {
-					removed: true,
-					revoked: ids,
-					fence: entry && (await fenceOf(parts, visits.of(request).connection, entry)),
-				};
-			},
-			{ query: t.Object({ ...ACCOUNT_QUERY, keys: KEYS }) },
 		);
-}
-
-/** Absent stays absent, null stays null. */
-function settingsOf(body: SettingsBody): ProjectSettings {
-	const { capUsd, ...rest } = body;
-	if (capUsd === undefined) return rest;
-	return { ...rest, capNanoUsd: capUsd === null ? null : amountOf(capUsd, "capUsd") };
 }

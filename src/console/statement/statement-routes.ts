@@ -1,8 +1,8 @@
 import { Elysia, t } from "elysia";
 import { languageOf } from "../../base/language.ts";
 import { findAccount } from "../../keys/account-admin.ts";
-import { audit } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { memberAct } from "../member-act.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
 import { type Party, readBillingDetails, saveBillingDetails } from "./billing-details.ts";
@@ -21,6 +21,7 @@ const details = t.Object({
 /** What each month came to, on paper, and who it is made out to. */
 export function statementRoutes(parts: ConsoleParts) {
 	const { statements, visits, brand } = parts;
+	const act = memberAct(parts);
 
 	async function monthOf(request: Request, month: string) {
 		const { accountId } = visits.account(request);
@@ -73,11 +74,9 @@ export function statementRoutes(parts: ConsoleParts) {
 		.put(
 			"/billing-details",
 			async ({ request, body }): Promise<Party> => {
-				const { accountId, viewer } = visits.account(request);
+				const { accountId } = visits.account(request);
 				const saved = await saveBillingDetails(statements, accountId, body);
-				const { address } = visits.of(request).connection;
-				const by = { actor: viewer.userId, subject: accountId, accountId, ip: address };
-				await audit(statements, { ...by, action: "account.billing_details", detail: { ...saved } });
+				await act(request, "account.billing_details", accountId, { ...saved });
 				return saved;
 			},
 			{ query, body: details },

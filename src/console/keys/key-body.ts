@@ -1,0 +1,29 @@
+import { t } from "elysia";
+import { CAP_PERIODS } from "../../keys/cap-period.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { amountOf, USD } from "../page-query.ts";
+
+/** What a person may say of a key and of a project alike; absent: it stays, null: it is taken away. */
+export const LIMITS = {
+	capUsd: t.Optional(t.Nullable(USD)),
+	capPeriod: t.Optional(t.UnionEnum(CAP_PERIODS)),
+	models: t.Optional(t.Nullable(t.Array(t.String({ maxLength: 200 }), { maxItems: 200 }))),
+	requestsPerMinute: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
+	concurrencyMax: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
+};
+/** And of a key alone. */
+export const KEY_SETTINGS = {
+	...LIMITS,
+	expiresAtMs: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
+	projectId: t.Optional(t.Nullable(t.String({ maxLength: 64 }))),
+};
+export const NAME = t.String({ minLength: 1, maxLength: 100 });
+
+/** With its cap as an amount. Absent stays absent, null stays null. */
+export function settingsOf<Body extends { capUsd?: string | null }>(
+	body: Body,
+): Omit<Body, "capUsd"> & { capNanoUsd?: NanoUsd | null } {
+	const { capUsd, ...rest } = body;
+	if (capUsd === undefined) return rest;
+	return { ...rest, capNanoUsd: capUsd === null ? null : amountOf(capUsd, "capUsd") };
+}

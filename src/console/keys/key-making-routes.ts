@@ -1,0 +1,78 @@
+import { Elysia, t } from "elysia";
+import { checkKeyCount, createKey, revokeKey, rotateKey } from "../../keys/key-admin.ts";
+import { ZERO_USD } from "../../money/nano-usd.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { memberAct } from "../member-act.ts";
+import { roleOf } from "../members/member-keys.ts";
+import { may } from "../members/roles.ts";
+import { ACCOUNT_QUERY } from "../page-query.ts";
+import { checkWidening } from "../sign-in/sensitive-acts.ts";
+import { Refusal } from "../texts/refusal.ts";
+import type { Fence } from "./fence-view.ts";
+import { fenceOf } from "./fence-view.ts";
+import { KEY_SETTINGS, NAME, settingsOf } from "./key-body.ts";
+import { type KeyView, keyOf } from "./key-view.ts";
+import { checkPlace, ownerOf } from "./usable-keys.ts";
+import { wideningOf } from "./widening.ts";
+
+const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
+const query = t.Object(ACCOUNT_QUERY);
+
+/** Keys that are made, anew or in another's place: whoever makes one sees its secret, once. */
+export function keyMakingRoutes(parts: ConsoleParts) {
+	const { statements, visits, keyMaker } = parts;
+	const act = memberAct(parts);
+
+	return new Elysia({ name: "console-key-making" })
+		.post(
+			"/",
+			async ({ request, body }): Promise<{ key: KeyView; secret: string }> => {
+				const allowed = visits.account(request);
+				const { accountId, viewer } = allowed;
+				const { readsOnly = false, ...given } = body;
+				if (readsOnly && given.capUsd)
+					throw new Refusal("invalid_request", "A key that only reads has no cap.", { param: "capUsd" });
+				const settings = settingsOf(given);
+				await checkKeyCount(statements, accountId);
+				await checkPlace(parts, allowed, settings.projectId ?? null);
+				const widening = readsOnly ? { before: ZERO_USD, cap: ZERO_USD } : wideningOf(null, settings);
+				await checkWidening(parts, request, widening);
+				const made = { ...settings, name: body.name, madeBy: viewer.userId, readsOnly };
+				const created = await createKey(keyMaker, accountId, made);
+				await act(request, "key.create", created.id, { ...body });
+				await checkMaker(parts, request, created.id);
+				return { key: await keyOf(parts, accountId, created.id), secret: created.secret };
+			},
+			{ query, body: t.Object({ name: NAME, ...KEY_SETTINGS, readsOnly: t.Optional(t.Boolean()) }) },
+		)
+		.post(
+			"/:id/rotate",
+			async ({ request, params, body }): Promise<{ key: KeyView; secret: string; replaced: string; fence: Fence }> => {
+				const accountId = await ownerOf(parts, request, params.id);
+				await checkKeyCount(statements, accountId);
+				const made = await rotateKey(keyMaker, { id: params.id, accountId }, body.graceMs, body.token);
+				await act(request, "key.rotate", params.id, { replacement: made.id, graceMs: body.graceMs });
+				await checkMaker(parts, request, made.id);
+				const fence = await fenceOf(parts, visits.of(request).connection, made);
+				return { key: await keyOf(parts, accountId, made.id), secret: made.secret, replaced: params.id, fence };
+			},
+			{
+				query,
+				body: t.Object({
+					graceMs: t.Integer({ minimum: 0, maximum: GRACE_MS_MAX }),
+					// Whoever repeats the request with it gets the same secret: an answer can be lost on its way.
+					token: t.Optional(t.String({ maxLength: 64 })),
+				}),
+			},
+		);
+}
+
+/** A key that was made while its maker lost the right to ends before its secret is shown. Faults not_found, forbidden. */
+async function checkMaker({ statements, visits }: ConsoleParts, request: Request, id: string): Promise<void> {
+	const { viewer, accountId } = visits.account(request);
+	const role = await roleOf(statements, accountId, viewer.userId);
+	if (role !== undefined && may(role, "keys.change")) return;
+	await revokeKey(statements, { id, accountId });
+	if (role !== undefined) throw new Refusal("forbidden", "Your role in this account makes no keys any more.");
+	throw new Refusal("not_found", "There is no such account.", { param: "account" });
+}

@@ -1,0 +1,84 @@
+import { Elysia, t } from "elysia";
+import { languageOf } from "../../base/language.ts";
+import { audit } from "../../ops/audit.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { memberAct } from "../member-act.ts";
+import { ACCOUNT_QUERY } from "../page-query.ts";
+import { Refusal } from "../texts/refusal.ts";
+import { acceptInvitation, invite, withdrawInvitation } from "./invitations.ts";
+import { ownersOnly } from "./members.ts";
+import { GIVEN_ROLES, type GivenRole, may, ROLE_LABELS } from "./roles.ts";
+
+const GERMAN_ROLES: Readonly<Record<GivenRole, string>> = {
+	owner: "Inhaber",
+	admin: "Administrator",
+	developer: "Entwickler",
+	billing: "Abrechnung",
+	viewer: "Betrachter",
+};
+const query = t.Object(ACCOUNT_QUERY);
+const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnum(GIVEN_ROLES) });
+
+/** Who is asked to act for the visited account, and what he says to it. */
+export function invitationRoutes(parts: ConsoleParts) {
+	const { statements, visits } = parts;
+	const act = memberAct(parts);
+
+	return new Elysia({ name: "console-invitations" })
+		.post(
+			"/invitations",
+			async ({ request, body }): Promise<{ id: string; link: string | null }> => {
+				const { accountId, viewer, role } = visits.account(request);
+				if (body.role === "owner" && !may(role, "owners.manage")) throw ownersOnly();
+				const made = await invite(statements, accountId, { ...body, invitedBy: viewer.userId });
+				const link = `${parts.origin()}/invite?token=${made.token}`;
+				mailInvitation(parts, request, { to: made.email, role: body.role, link });
+				await act(request, "member.invite", made.id, { email: made.email, role: body.role });
+				return { id: made.id, link: parts.config.smtpUrl === null ? link : null };
+			},
+			{ query, body: INVITED },
+		)
+		.delete(
+			"/invitations/:id",
+			async ({ request, params }) => {
+				const { accountId, role } = visits.account(request);
+				await withdrawInvitation(statements, accountId, params.id, role);
+				await act(request, "member.uninvite", params.id);
+				return { withdrawn: true };
+			},
+			{ query },
+		)
+		.post(
+			"/invitations/accept",
+			async ({ request, body }) => {
+				const viewer = visits.viewer(request);
+				if (!viewer.emailVerified) throw new Refusal("forbidden", "Confirm your e-mail address first.");
+				const accountId = await acceptInvitation(statements, body.token, viewer);
+				const ip = visits.of(request).connection.address;
+				await audit(statements, { actor: viewer.userId, action: "member.join", subject: viewer.userId, accountId, ip });
+				return { accountId };
+			},
+			// Of any form: one that was cut on its way is a link that does not hold, and is told so.
+			{ body: t.Object({ token: t.String({ maxLength: 1_000 }) }) },
+		);
+}
+
+function mailInvitation(
+	{ visits, mailer, brand }: ConsoleParts,
+	request: Request,
+	{ to, role, link }: { to: string; role: GivenRole; link: string },
+): void {
+	const { viewer } = visits.account(request);
+	const service = brand.serviceName;
+	mailer.send({
+		to,
+		asked: languageOf(request.headers),
+		subject: `An invitation to ${service}`,
+		german: {
+			subject: `Eine Einladung zu ${service}`,
+			text: `${viewer.email} lädt Sie ein, ein Konto mitzubenutzen (Rolle: ${GERMAN_ROLES[role]}). Öffnen Sie diesen Link innerhalb von sieben Tagen, angemeldet mit dieser Adresse:\n\n${link}\n`,
+		},
+		text: `${viewer.email} invites you to share an account (${ROLE_LABELS[role]}). Open this link within seven days, signed in with this address, to join:\n\n${link}\n`,
+		link,
+	});
+}

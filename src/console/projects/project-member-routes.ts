@@ -1,0 +1,55 @@
+import { Elysia, t } from "elysia";
+import { getProject } from "../../keys/project-admin.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { makerIn } from "../keys/usable-keys.ts";
+import { memberAct } from "../member-act.ts";
+import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "../members/rights-taken.ts";
+import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
+import type { ProjectMemberView } from "./project-members.ts";
+import { addProjectMember, listProjectMembers, takeOutOfProject } from "./project-members.ts";
+import { checkWorksIn } from "./project-view.ts";
+
+const query = t.Object(ACCOUNT_QUERY);
+
+/** Who works in a project. */
+export function projectMemberRoutes(parts: ConsoleParts) {
+	const { statements, visits } = parts;
+	const act = memberAct(parts);
+
+	return new Elysia({ name: "console-project-members" })
+		.get(
+			"/:id/members",
+			async ({ request, params }): Promise<{ items: ProjectMemberView[] }> => {
+				const allowed = visits.account(request);
+				await checkWorksIn(statements, params.id, makerIn(allowed));
+				await getProject(statements, { id: params.id, accountId: allowed.accountId });
+				return { items: await listProjectMembers(statements, params.id) };
+			},
+			{ query },
+		)
+		.put(
+			"/:id/members/:userId",
+			async ({ request, params }): Promise<{ added: true }> => {
+				const { accountId } = visits.account(request);
+				const { id: projectId, userId } = params;
+				await getProject(statements, { id: projectId, accountId });
+				await addProjectMember(statements, { projectId, accountId, userId });
+				await act(request, "project.member_add", projectId, { userId });
+				return { added: true };
+			},
+			{ query, body: EMPTY_BODY },
+		)
+		.delete(
+			"/:id/members/:userId",
+			async ({ request, params, query }): Promise<RightsTaken & { removed: true }> => {
+				const { accountId } = visits.account(request);
+				const { id: projectId, userId } = params;
+				await getProject(statements, { id: projectId, accountId });
+				await takeOutOfProject(statements, { projectId, accountId, userId }, query.keys);
+				await act(request, "project.member_remove", projectId, { userId, keys: query.keys ?? "none" });
+				const taken = query.keys === "revoke" ? await endKeysMadeBy(parts, request, { userId, projectId }) : KEYS_KEPT;
+				return { removed: true, ...taken };
+			},
+			{ query: t.Object({ ...ACCOUNT_QUERY, keys: KEYS_OF_MEMBER }) },
+		);
+}

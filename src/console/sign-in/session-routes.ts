@@ -1,0 +1,101 @@
+import { Elysia, t } from "elysia";
+import { languageOf } from "../../base/language.ts";
+import { audit } from "../../ops/audit.ts";
+import type { ConsoleParts } from "../console-deps.ts";
+import { EMPTY_BODY } from "../page-query.ts";
+import { Refusal } from "../texts/refusal.ts";
+import { authenticateAgain } from "./auth-again.ts";
+import { changeMail } from "./auth-mails.ts";
+import { PASSWORD_CHARS_MAX } from "./password-length.ts";
+
+const SESSIONS_SHOWN_MAX = 100;
+
+export interface SessionView {
+	readonly id: string;
+	readonly current: boolean;
+	readonly createdAtMs: number;
+	readonly updatedAtMs: number;
+	readonly expiresAtMs: number;
+	readonly ip: string | null;
+	readonly userAgent: string | null;
+}
+
+interface SessionRow {
+	id: string;
+	created_at: Date;
+	updated_at: Date;
+	expires_at: Date;
+	ip_address: string | null;
+	user_agent: string | null;
+}
+
+/** Where one is signed in, and the passkeys that one signs in with. */
+export function sessionRoutes(parts: ConsoleParts) {
+	const { statements, visits } = parts;
+
+	return new Elysia({ name: "console-sessions" })
+		.post("/reauthenticate", ({ request, body }) => authenticateAgain(parts, request, body.password), {
+			body: t.Object({ password: t.String({ minLength: 1, maxLength: PASSWORD_CHARS_MAX }) }),
+		})
+		.get("/sessions", async ({ request }) => ({ items: await listSessions(parts, request) }))
+		.get("/passkeys", async ({ request }) => ({ items: await listPasskeys(parts, request) }))
+		.delete("/passkeys/:id", async ({ request, params }) => {
+			const { userId, email } = visits.viewer(request);
+			const rows = await statements`delete from passkey where id = ${params.id} and user_id = ${userId} returning id`;
+			if (rows.length === 0) throw new Refusal("not_found", "There is no such passkey.");
+			const ip = visits.of(request).connection.address;
+			await audit(statements, { actor: userId, action: "passkey.remove", subject: userId, accountId: null, ip });
+			const addressee = { service: parts.brand.serviceName, to: email, asked: languageOf(request.headers) };
+			parts.mailer.send(changeMail(addressee, "passkey removed", parts.origin()));
+			return { removed: true };
+		})
+		.delete("/sessions/:id", async ({ request, params }) => {
+			const { userId } = visits.viewer(request);
+			const rows = await statements`delete from session where id = ${params.id} and user_id = ${userId} returning id`;
+			if (rows.length === 0) throw new Refusal("not_found", "There is no such session.");
+			return { revoked: true };
+		})
+		.post(
+			"/sessions/revoke-others",
+			async ({ request }) => {
+				const { userId, sessionId } = visits.viewer(request);
+				const rows =
+					await statements`delete from session where user_id = ${userId} and id <> ${sessionId} returning id`;
+				return { revoked: rows.length };
+			},
+			{ body: EMPTY_BODY },
+		);
+}
+
+export interface PasskeyView {
+	readonly id: string;
+	readonly name: string;
+	readonly createdAtMs: number;
+	readonly lastUsedAtMs: number | null;
+}
+
+async function listPasskeys({ statements, visits }: ConsoleParts, request: Request): Promise<PasskeyView[]> {
+	const rows = await statements<{ id: string; name: string; created_at: Date; last_used_at: Date | null }>`
+		select id, name, created_at, last_used_at from passkey where user_id = ${visits.viewer(request).userId} order by created_at, id`;
+	return rows.map(({ id, name, created_at, last_used_at }) => ({
+		...{ id, name },
+		createdAtMs: created_at.getTime(),
+		lastUsedAtMs: last_used_at?.getTime() ?? null,
+	}));
+}
+
+async function listSessions({ statements, visits }: ConsoleParts, request: Request): Promise<SessionView[]> {
+	const { userId, sessionId } = visits.viewer(request);
+	const rows = await statements<SessionRow>`
+		select id, created_at, updated_at, expires_at, ip_address, user_agent from session
+		where user_id = ${userId} and expires_at > clock_timestamp() order by updated_at desc limit ${SESSIONS_SHOWN_MAX}`;
+	return rows.map((row) => ({
+		id: row.id,
+		current: row.id === sessionId,
+		createdAtMs: row.created_at.getTime(),
+		updatedAtMs: row.updated_at.getTime(),
+		expiresAtMs: row.expires_at.getTime(),
+		ip: row.ip_address,
+		userAgent: row.user_agent,
+	}));
+}

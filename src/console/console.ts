@@ -2,9 +2,9 @@ import type { Clock } from "../base/clock.ts";
 import { newRequestId } from "../base/id.ts";
 import { isLanguage, languageOf } from "../base/language.ts";
 import type { Log } from "../base/log.ts";
-import { createCardPayments } from "../billing/card-payments.ts";
+import { type CardPayments, createCardPayments } from "../billing/card-payments.ts";
 import type { Config } from "../config.ts";
-import { createStatements } from "../db/statements.ts";
+import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { createDeployments } from "../deployments/deployments.ts";
 import type { Connection } from "../gateway/connection.ts";
@@ -21,6 +21,7 @@ import {
 } from "./batches/batch-gateway.ts";
 import type { OwnBrand } from "./brand/shown-brand.ts";
 import { createConsoleApi } from "./console-api.ts";
+import { createConsoleClients } from "./console-clients.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { consoleErrorResponse } from "./console-error.ts";
 import type { ConsoleFigures } from "./console-figures.ts";
@@ -70,57 +71,20 @@ export interface Console {
 	stop(): Promise<void>;
 }
 
-const CONNECTIONS_MAX = 4;
-const STATEMENT_DEADLINE_MS = 10_000;
-/** The first sums of a large database read every usage row. */
-const SUMS_DEADLINE_MS = 10 * 60_000;
-const SUMS_LOCK_TIMEOUT_MS = 60_000;
-const LIVENESS_CONNECTIONS_MAX = 2;
-const LIVENESS_DEADLINE_MS = 2_000;
 /** Then the company is asked again whether somebody is still one of its people. */
 const COMPANY_SESSION_MS = 12 * 3_600_000;
 const PLAYGROUND = "/api/console/playground/chat";
 const CHAT_BYTES_MAX = 32 * 1024 * 1024;
 
 export function createConsole(deps: ConsoleDeps): Console {
-	const { config, brand, databaseUrl, tx, clock, log } = deps;
-	const statements = createStatements(deps, {
-		url: databaseUrl,
-		applicationName: "tollgate console",
-		connectionsMax: CONNECTIONS_MAX,
-		statementDeadlineMs: STATEMENT_DEADLINE_MS,
-	});
-	const liveness = createStatements(deps, {
-		url: databaseUrl,
-		applicationName: "tollgate console liveness",
-		connectionsMax: LIVENESS_CONNECTIONS_MAX,
-		statementDeadlineMs: LIVENESS_DEADLINE_MS,
-	});
-	const sums = createStatements(deps, {
-		url: databaseUrl,
-		applicationName: "tollgate sums",
-		connectionsMax: 1,
-		statementDeadlineMs: SUMS_DEADLINE_MS,
-		// It stands in nobody's way: what it has summed up is not thrown away for a row that is held for a moment.
-		lockTimeoutMs: SUMS_LOCK_TIMEOUT_MS,
-	});
+	const { config, brand, tx, clock, log } = deps;
+	const { statements, liveness, sums } = createConsoleClients(deps, deps.databaseUrl);
 	const origin = () => config.publicUrl ?? deps.listeningAt();
 	const mailer = createMailer(
 		{ ...deps, statements },
 		{ smtpUrl: config.smtpUrl, from: config.mailFrom, demo: config.demo },
 	);
-	const cards =
-		config.stripeSecretKey === null
-			? undefined
-			: createCardPayments(
-					{ statements, tx, clock, log },
-					{
-						secretKey: config.stripeSecretKey,
-						webhookSecrets: config.stripeWebhookSecrets,
-						apiBase: config.stripeApiBase,
-						serviceName: brand.serviceName,
-					},
-				);
+	const cards = cardsOf(deps, statements);
 	let madeAuth: Auth | undefined;
 	const auth = () => {
 		madeAuth ??= createAuth(
@@ -182,16 +146,7 @@ export function createConsole(deps: ConsoleDeps): Console {
 				return secure(await answerIn(language, consoleErrorResponse(error, requestId, log)), options);
 			}
 		},
-		async health() {
-			try {
-				const { gateways } = await parts.deployments.current();
-				const warnings = gateways === 0 ? ["no gateway is live: no model can be asked"] : [];
-				if ((await countOpenFindings(statements)) > 0) warnings.push(PAYMENTS_DIFFER);
-				return { ready: true, reasons: [], warnings };
-			} catch {
-				return { ready: false, reasons: ["the database does not answer"], warnings: [] };
-			}
-		},
+		health: () => healthOf(parts),
 		shutDown: () => parts.live.stop(),
 		async stop() {
 			parts.live.stop();
@@ -201,6 +156,31 @@ export function createConsole(deps: ConsoleDeps): Console {
 			await statements.end();
 		},
 	};
+}
+
+async function healthOf({ deployments, statements }: ConsoleParts): Promise<HealthReport> {
+	try {
+		const { gateways } = await deployments.current();
+		const warnings = gateways === 0 ? ["no gateway is live: no model can be asked"] : [];
+		if ((await countOpenFindings(statements)) > 0) warnings.push(PAYMENTS_DIFFER);
+		return { ready: true, reasons: [], warnings };
+	} catch {
+		return { ready: false, reasons: ["the database does not answer"], warnings: [] };
+	}
+}
+
+/** Undefined where card payments are not set up. */
+function cardsOf({ config, brand, tx, clock, log }: ConsoleDeps, statements: Statements): CardPayments | undefined {
+	if (config.stripeSecretKey === null) return undefined;
+	return createCardPayments(
+		{ statements, tx, clock, log },
+		{
+			secretKey: config.stripeSecretKey,
+			webhookSecrets: config.stripeWebhookSecrets,
+			apiBase: config.stripeApiBase,
+			serviceName: brand.serviceName,
+		},
+	);
 }
 
 /** Who asks is settled here, before anything of a body is read. */

@@ -68,29 +68,6 @@ export function companySignIns(deps: CompanyDeps, options: CompanyOptions) {
 		return isSame && hashOf(browser) === kept.browserHash ? { kept, company } : undefined;
 	}
 
-	/** The session opens this account alone, for as long as these settings hold. */
-	async function signIn(ctx: GenericEndpointContext, company: Company, claims: Claims): Promise<Refusal | undefined> {
-		const { internalAdapter } = ctx.context;
-		const entered = await enter(statements, company, claims, async ({ email, name }) => {
-			const made = await internalAdapter.createUser({
-				email,
-				name: isPersonName(name) ? name : NAMELESS,
-				emailVerified: true,
-			});
-			return made.id;
-		});
-		if (typeof entered === "string") return entered;
-		const { userId, joined, changedTo } = entered;
-		const act = { actor: userId, subject: userId, accountId: company.accountId, ip: null };
-		if (joined) await audit(statements, { ...act, action: "member.join", detail: { issuer: company.issuer } });
-		if (changedTo !== null)
-			await audit(statements, { ...act, action: "member.role", detail: { role: changedTo, issuer: company.issuer } });
-		const session = await internalAdapter.createSession(userId, false, { companyRevision: company.revision });
-		const user = await internalAdapter.findUserById(userId);
-		if (user !== null) await setSessionCookie(ctx, { session, user });
-		return undefined;
-	}
-
 	return {
 		id: "company",
 		endpoints: {
@@ -129,7 +106,7 @@ export function companySignIns(deps: CompanyDeps, options: CompanyOptions) {
 					return undefined;
 				});
 				if (claims === undefined) throw away("failed");
-				const refusal = await signIn(ctx, company, claims);
+				const refusal = await signIn(statements, ctx, company, claims);
 				if (refusal === undefined) throw ctx.redirect(`${origin}${kept.next}`);
 				log.info("a company's sign-in was refused", { account: company.accountId, refusal });
 				throw away(refusal);
@@ -137,21 +114,48 @@ export function companySignIns(deps: CompanyDeps, options: CompanyOptions) {
 		},
 		hooks: {
 			before: [
-				{
-					matcher: ({ path }) => path !== undefined && !FOR_COMPANY_SESSIONS.test(path),
-					handler: createAuthMiddleware(async (ctx) => {
-						const session = await getSessionFromCtx(ctx);
-						if (session?.session.companyRevision == null) return;
-						throw new APIError("FORBIDDEN", {
-							code: "OWN_SIGN_IN_REQUIRED",
-							message: told("This is your own, not your company's: sign in without it."),
-						});
-					}),
-				},
+				{ matcher: ({ path }) => path !== undefined && !FOR_COMPANY_SESSIONS.test(path), handler: ownSignInOnly },
 			],
 		},
 	} satisfies BetterAuthPlugin;
 }
+
+/** The session opens this account alone, for as long as these settings hold. */
+async function signIn(
+	statements: Statements,
+	ctx: GenericEndpointContext,
+	company: Company,
+	claims: Claims,
+): Promise<Refusal | undefined> {
+	const { internalAdapter } = ctx.context;
+	const entered = await enter(statements, company, claims, async ({ email, name }) => {
+		const made = await internalAdapter.createUser({
+			email,
+			name: isPersonName(name) ? name : NAMELESS,
+			emailVerified: true,
+		});
+		return made.id;
+	});
+	if (typeof entered === "string") return entered;
+	const { userId, joined, changedTo } = entered;
+	const act = { actor: userId, subject: userId, accountId: company.accountId, ip: null };
+	if (joined) await audit(statements, { ...act, action: "member.join", detail: { issuer: company.issuer } });
+	if (changedTo !== null)
+		await audit(statements, { ...act, action: "member.role", detail: { role: changedTo, issuer: company.issuer } });
+	const session = await internalAdapter.createSession(userId, false, { companyRevision: company.revision });
+	const user = await internalAdapter.findUserById(userId);
+	if (user !== null) await setSessionCookie(ctx, { session, user });
+	return undefined;
+}
+
+const ownSignInOnly = createAuthMiddleware(async (ctx) => {
+	const session = await getSessionFromCtx(ctx);
+	if (session?.session.companyRevision == null) return;
+	throw new APIError("FORBIDDEN", {
+		code: "OWN_SIGN_IN_REQUIRED",
+		message: told("This is your own, not your company's: sign in without it."),
+	});
+});
 
 /** A place on this site. */
 const placeOf = (next: string) => (/^\/(?![/\\])/.test(next) && next.length <= NEXT_CHARS_MAX ? next : "/overview");

@@ -82,13 +82,6 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 		}
 	}
 
-	function tell(stream: Stream, news: ReadonlyMap<string, string>): void {
-		for (const [name, text] of news) {
-			if (!stream.topics.has(name) || stream.sent.get(name) === text) continue;
-			if (stream.send(text)) stream.sent.set(name, text);
-		}
-	}
-
 	/** The present state, at once. */
 	async function greet(stream: Stream, topics: readonly LiveTopic[]): Promise<void> {
 		for (const topic of topics) watched.set(topic.name, topic);
@@ -138,6 +131,13 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 			for (const stream of [...streams]) stream.end();
 		},
 	};
+}
+
+function tell(stream: Stream, news: ReadonlyMap<string, string>): void {
+	for (const [name, text] of news) {
+		if (!stream.topics.has(name) || stream.sent.get(name) === text) continue;
+		if (stream.send(text)) stream.sent.set(name, text);
+	}
 }
 
 /** The event of each topic that could be read. */

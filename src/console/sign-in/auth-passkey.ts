@@ -1,13 +1,14 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
 import type { BetterAuthPlugin, GenericEndpointContext } from "better-auth";
 import { APIError, createAuthEndpoint, getSessionFromCtx } from "better-auth/api";
-import { expireCookie, setSessionCookie } from "better-auth/cookies";
+import { setSessionCookie } from "better-auth/cookies";
 import { languageOf } from "../../base/language.ts";
 import type { Statements } from "../../db/statements.ts";
 import { audit } from "../../ops/audit.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import { type Told, told } from "../texts/refusal.ts";
+import { told } from "../texts/refusal.ts";
 import { changeMail } from "./auth-mails.ts";
+import { type Challenges, createChallenges, notGood, refused } from "./passkey-challenges.ts";
 
 interface PasskeyDeps {
 	readonly statements: Statements;
@@ -21,11 +22,6 @@ interface PasskeyOptions {
 	readonly origins: readonly string[];
 }
 
-type Kind = "register" | "sign-in";
-
-/** A browser's own half of a challenge. */
-const COOKIE = "passkey";
-const VALID_MINUTES = 5;
 const PASSKEYS_MAX = 20;
 const NAME_CHARS_MAX = 60;
 /** As for all acts that a stolen session must not do (`visit.ts`). */
@@ -44,143 +40,130 @@ interface Stored {
  * refused. The library is loaded for who uses one.
  */
 export function passkeys(deps: PasskeyDeps, options: PasskeyOptions) {
-	const { statements, mailer } = deps;
-
-	/** The page's own origin, which the request guard has found to be one of ours. */
-	function siteOf(ctx: GenericEndpointContext): { origin: string; rpId: string } {
-		const origin = options.origins.find((one) => one === ctx.headers?.get("origin"));
-		if (origin === undefined) throw refused("FORBIDDEN", "This request does not come from a page of this service.");
-		return { origin, rpId: new URL(origin).hostname };
-	}
-
-	async function keepChallenge(ctx: GenericEndpointContext, kind: Kind, challenge: string): Promise<void> {
-		const browser = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
-		await statements`
-			insert into verification (id, identifier, value, expires_at) values (${crypto.randomUUID()}, ${idOf(kind, browser)},
-				${challenge}, clock_timestamp() + make_interval(mins => ${VALID_MINUTES}::integer))`;
-		const cookie = ctx.context.createAuthCookie(COOKIE, { maxAge: VALID_MINUTES * 60 });
-		await ctx.setSignedCookie(cookie.name, browser, ctx.context.secret, cookie.attributes);
-	}
-
-	/** Good once, in the browser that asked for it, for what it asked for. */
-	async function takeChallenge(ctx: GenericEndpointContext, kind: Kind): Promise<string> {
-		const cookie = ctx.context.createAuthCookie(COOKIE);
-		const browser = await ctx.getSignedCookie(cookie.name, ctx.context.secret);
-		if (typeof browser !== "string") throw notGood();
-		expireCookie(ctx, cookie);
-		const [row] = await statements<{ value: string }>`
-			delete from verification where identifier = ${idOf(kind, browser)} and expires_at > clock_timestamp() returning value`;
-		if (row === undefined) throw notGood();
-		return row.value;
-	}
-
+	const challenges = createChallenges(deps.statements);
 	return {
 		id: "passkey",
-		endpoints: {
-			/** What `navigator.credentials.create` takes. REAUTHENTICATE after a quarter of an hour. */
-			beginPasskey: createAuthEndpoint("/passkey/register-begin", { method: "POST" }, async (ctx) => {
-				const { user } = await lately(ctx);
-				const held = await statements<{ id: string }>`select id from passkey where user_id = ${user.id}`;
-				if (held.length >= PASSKEYS_MAX) throw refused("TOO_MANY", `A person has at most ${PASSKEYS_MAX} passkeys.`);
-				const webauthn = await import("@simplewebauthn/server");
-				const asked = await webauthn.generateRegistrationOptions({
-					rpName: options.serviceName,
-					rpID: siteOf(ctx).rpId,
-					userName: user.email,
-					userDisplayName: user.name,
-					userID: new Uint8Array(new TextEncoder().encode(user.id)),
-					attestationType: "none",
-					excludeCredentials: held,
-					authenticatorSelection: { residentKey: "required", userVerification: "required" },
-				});
-				await keepChallenge(ctx, "register", `${user.id} ${asked.challenge}`);
-				return ctx.json(asked);
-			}),
-			/** Body: `name`, `response`, what the browser made. */
-			endPasskey: createAuthEndpoint("/passkey/register-end", { method: "POST" }, async (ctx) => {
-				const { user } = await lately(ctx);
-				const name = textOf(ctx.body, "name").trim().slice(0, NAME_CHARS_MAX);
-				const { origin, rpId } = siteOf(ctx);
-				const [userId, challenge = ""] = (await takeChallenge(ctx, "register")).split(" ");
-				if (userId !== user.id || name === "" || /\p{C}/u.test(name)) throw notGood();
-				const webauthn = await import("@simplewebauthn/server");
-				const checked = await webauthn
-					.verifyRegistrationResponse({
-						response: responseOf(ctx.body),
-						expectedChallenge: challenge,
-						expectedOrigin: origin,
-						expectedRPID: rpId,
-						requireUserVerification: true,
-					})
-					.catch(() => undefined);
-				if (!checked?.verified) throw notGood();
-				const { credential } = checked.registrationInfo;
-				const rows = await statements`
-					insert into passkey (id, user_id, name, public_key, counter)
-					select ${credential.id}::text, ${user.id}::text, ${name}::text,
-						${Buffer.from(credential.publicKey).toString("base64url")}::text, ${credential.counter}::bigint
-					where (select count(*) from passkey where user_id = ${user.id}) < ${PASSKEYS_MAX}::integer
-					on conflict do nothing returning id`;
-				if (rows.length === 0) throw notGood();
-				await audit(statements, { actor: user.id, action: "passkey.add", subject: user.id, accountId: null, ip: null });
-				mailer.send(
-					changeMail(
-						{ service: options.serviceName, to: user.email, asked: languageOf(ctx.headers ?? new Headers()) },
-						"passkey added",
-						options.origin,
-					),
-				);
-				return ctx.json({ status: true });
-			}),
-			/** What `navigator.credentials.get` takes: any passkey of this site, so nothing is said of who has some. */
-			beginPasskeySignIn: createAuthEndpoint("/passkey/sign-in-begin", { method: "POST" }, async (ctx) => {
-				const webauthn = await import("@simplewebauthn/server");
-				const asked = await webauthn.generateAuthenticationOptions({
-					rpID: siteOf(ctx).rpId,
-					userVerification: "required",
-				});
-				await keepChallenge(ctx, "sign-in", asked.challenge);
-				return ctx.json(asked);
-			}),
-			/** Body: `response`. */
-			endPasskeySignIn: createAuthEndpoint("/passkey/sign-in-end", { method: "POST" }, async (ctx) => {
-				const { origin, rpId } = siteOf(ctx);
-				const challenge = await takeChallenge(ctx, "sign-in");
-				const response = responseOf(ctx.body);
-				const [stored] = await statements<Stored>`
-					select p.id, p.user_id, p.public_key, p.counter from passkey p join console_user u on u.id = p.user_id
-					where p.id = ${String(response.id)} and u.email_verified`;
-				if (stored === undefined) throw notGood();
-				const webauthn = await import("@simplewebauthn/server");
-				const checked = await webauthn
-					.verifyAuthenticationResponse({
-						response,
-						expectedChallenge: challenge,
-						expectedOrigin: origin,
-						expectedRPID: rpId,
-						requireUserVerification: true,
-						credential: {
-							id: stored.id,
-							publicKey: new Uint8Array(Buffer.from(stored.public_key, "base64url")),
-							counter: Number(stored.counter),
-						},
-					})
-					.catch(() => undefined);
-				if (!checked?.verified) throw notGood();
-				// Whose it is says the row; one that was copied and counts again from before is not taken twice.
-				const { newCounter } = checked.authenticationInfo;
-				const used = await statements`
-					update passkey set counter = ${newCounter}::bigint, last_used_at = clock_timestamp()
-					where id = ${stored.id} and (counter < ${newCounter}::bigint or ${newCounter}::bigint = 0) returning id`;
-				if (used.length === 0) throw notGood();
-				const user = await ctx.context.internalAdapter.findUserById(stored.user_id);
-				if (user === null) throw notGood();
-				const session = await ctx.context.internalAdapter.createSession(user.id);
-				await setSessionCookie(ctx, { session, user });
-				return ctx.json({ status: true });
-			}),
-		},
+		endpoints: { ...registering(deps, challenges, options), ...signingIn(deps, challenges, options) },
 	} satisfies BetterAuthPlugin;
+}
+
+function registering({ statements, mailer }: PasskeyDeps, challenges: Challenges, options: PasskeyOptions) {
+	return {
+		/** What `navigator.credentials.create` takes. REAUTHENTICATE after a quarter of an hour. */
+		beginPasskey: createAuthEndpoint("/passkey/register-begin", { method: "POST" }, async (ctx) => {
+			const { user } = await lately(ctx);
+			const held = await statements<{ id: string }>`select id from passkey where user_id = ${user.id}`;
+			if (held.length >= PASSKEYS_MAX) throw refused("TOO_MANY", `A person has at most ${PASSKEYS_MAX} passkeys.`);
+			const webauthn = await import("@simplewebauthn/server");
+			const asked = await webauthn.generateRegistrationOptions({
+				rpName: options.serviceName,
+				rpID: siteOf(ctx, options).rpId,
+				userName: user.email,
+				userDisplayName: user.name,
+				userID: new Uint8Array(new TextEncoder().encode(user.id)),
+				attestationType: "none",
+				excludeCredentials: held,
+				authenticatorSelection: { residentKey: "required", userVerification: "required" },
+			});
+			await challenges.keep(ctx, "register", `${user.id} ${asked.challenge}`);
+			return ctx.json(asked);
+		}),
+		/** Body: `name`, `response`, what the browser made. */
+		endPasskey: createAuthEndpoint("/passkey/register-end", { method: "POST" }, async (ctx) => {
+			const { user } = await lately(ctx);
+			const name = textOf(ctx.body, "name").trim().slice(0, NAME_CHARS_MAX);
+			const { origin, rpId } = siteOf(ctx, options);
+			const [userId, challenge = ""] = (await challenges.take(ctx, "register")).split(" ");
+			if (userId !== user.id || name === "" || /\p{C}/u.test(name)) throw notGood();
+			const webauthn = await import("@simplewebauthn/server");
+			const checked = await webauthn
+				.verifyRegistrationResponse({
+					response: responseOf(ctx.body),
+					expectedChallenge: challenge,
+					expectedOrigin: origin,
+					expectedRPID: rpId,
+					requireUserVerification: true,
+				})
+				.catch(() => undefined);
+			if (!checked?.verified) throw notGood();
+			const { credential } = checked.registrationInfo;
+			const rows = await statements`
+				insert into passkey (id, user_id, name, public_key, counter)
+				select ${credential.id}::text, ${user.id}::text, ${name}::text,
+					${Buffer.from(credential.publicKey).toString("base64url")}::text, ${credential.counter}::bigint
+				where (select count(*) from passkey where user_id = ${user.id}) < ${PASSKEYS_MAX}::integer
+				on conflict do nothing returning id`;
+			if (rows.length === 0) throw notGood();
+			await audit(statements, { actor: user.id, action: "passkey.add", subject: user.id, accountId: null, ip: null });
+			mailer.send(
+				changeMail(
+					{ service: options.serviceName, to: user.email, asked: languageOf(ctx.headers ?? new Headers()) },
+					"passkey added",
+					options.origin,
+				),
+			);
+			return ctx.json({ status: true });
+		}),
+	};
+}
+
+function signingIn({ statements }: PasskeyDeps, challenges: Challenges, options: PasskeyOptions) {
+	return {
+		/** What `navigator.credentials.get` takes: any passkey of this site, so nothing is said of who has some. */
+		beginPasskeySignIn: createAuthEndpoint("/passkey/sign-in-begin", { method: "POST" }, async (ctx) => {
+			const webauthn = await import("@simplewebauthn/server");
+			const asked = await webauthn.generateAuthenticationOptions({
+				rpID: siteOf(ctx, options).rpId,
+				userVerification: "required",
+			});
+			await challenges.keep(ctx, "sign-in", asked.challenge);
+			return ctx.json(asked);
+		}),
+		/** Body: `response`. */
+		endPasskeySignIn: createAuthEndpoint("/passkey/sign-in-end", { method: "POST" }, async (ctx) => {
+			const { origin, rpId } = siteOf(ctx, options);
+			const challenge = await challenges.take(ctx, "sign-in");
+			const response = responseOf(ctx.body);
+			const [stored] = await statements<Stored>`
+				select p.id, p.user_id, p.public_key, p.counter from passkey p join console_user u on u.id = p.user_id
+				where p.id = ${String(response.id)} and u.email_verified`;
+			if (stored === undefined) throw notGood();
+			const webauthn = await import("@simplewebauthn/server");
+			const checked = await webauthn
+				.verifyAuthenticationResponse({
+					response,
+					expectedChallenge: challenge,
+					expectedOrigin: origin,
+					expectedRPID: rpId,
+					requireUserVerification: true,
+					credential: {
+						id: stored.id,
+						publicKey: new Uint8Array(Buffer.from(stored.public_key, "base64url")),
+						counter: Number(stored.counter),
+					},
+				})
+				.catch(() => undefined);
+			if (!checked?.verified) throw notGood();
+			// Whose it is says the row; one that was copied and counts again from before is not taken twice.
+			const { newCounter } = checked.authenticationInfo;
+			const used = await statements`
+				update passkey set counter = ${newCounter}::bigint, last_used_at = clock_timestamp()
+				where id = ${stored.id} and (counter < ${newCounter}::bigint or ${newCounter}::bigint = 0) returning id`;
+			if (used.length === 0) throw notGood();
+			const user = await ctx.context.internalAdapter.findUserById(stored.user_id);
+			if (user === null) throw notGood();
+			const session = await ctx.context.internalAdapter.createSession(user.id);
+			await setSessionCookie(ctx, { session, user });
+			return ctx.json({ status: true });
+		}),
+	};
+}
+
+/** The page's own origin, which the request guard has found to be one of ours. */
+function siteOf(ctx: GenericEndpointContext, options: PasskeyOptions): { origin: string; rpId: string } {
+	const origin = options.origins.find((one) => one === ctx.headers?.get("origin"));
+	if (origin === undefined) throw refused("FORBIDDEN", "This request does not come from a page of this service.");
+	return { origin, rpId: new URL(origin).hostname };
 }
 
 /** Who signed in, or gave the password, within the last quarter of an hour. */
@@ -209,8 +192,3 @@ function textOf(body: unknown, name: string): string {
 	const value = typeof body === "object" && body !== null ? (body as Record<string, unknown>)[name] : undefined;
 	return typeof value === "string" ? value : "";
 }
-
-const idOf = (kind: Kind, browser: string) =>
-	`passkey ${kind}:${new Bun.CryptoHasher("sha256").update(browser).digest("hex")}`;
-const refused = (code: string, message: Told) => new APIError("BAD_REQUEST", { code, message });
-const notGood = () => refused("PASSKEY_REFUSED", "This passkey was not accepted. Try again.");

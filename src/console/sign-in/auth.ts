@@ -78,6 +78,36 @@ const DISABLED_PATHS = [
 	"/two-factor/get-totp-uri",
 ];
 
+const SCHEMA = {
+	user: tables.consoleUser,
+	session: tables.session,
+	account: tables.authAccount,
+	verification: tables.verification,
+	rateLimit: tables.rateLimit,
+	twoFactor: tables.twoFactor,
+};
+
+const RATE_LIMIT = {
+	enabled: true,
+	storage: "database" as const,
+	window: 60,
+	max: 120,
+	customRules: {
+		"/sign-in/email": { window: 60, max: 10 },
+		"/sign-up/email": { window: 60, max: 5 },
+		"/request-password-reset": { window: 60, max: 3 },
+		"/verify-email": { window: 60, max: 10 },
+		"/reset-password": { window: 60, max: 5 },
+		"/two-factor/verify-totp": { window: 60, max: 5 },
+		"/two-factor/verify-backup-code": { window: 60, max: 5 },
+		"/company/begin": { window: 60, max: 10 },
+		"/passkey/sign-in-begin": { window: 60, max: 20 },
+		"/passkey/sign-in-end": { window: 60, max: 10 },
+		"/company/callback": { window: 60, max: 20 },
+		"/get-session": { window: 60, max: 600 },
+	},
+};
+
 /** Sign-in. Sessions are rows that are read each time, so that ending one ends it at once. */
 export function createAuth(deps: AuthDeps, options: AuthOptions) {
 	const { mailer, log } = deps;
@@ -92,17 +122,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 		trustedOrigins: [...options.origins],
 		telemetry: { enabled: false },
 		logger: { log: (level, message) => log.debug("sign-in", { level, detail: message }) },
-		database: drizzleAdapter(deps.tx, {
-			provider: "pg",
-			schema: {
-				user: tables.consoleUser,
-				session: tables.session,
-				account: tables.authAccount,
-				verification: tables.verification,
-				rateLimit: tables.rateLimit,
-				twoFactor: tables.twoFactor,
-			},
-		}),
+		database: drizzleAdapter(deps.tx, { provider: "pg", schema: SCHEMA }),
 		user: {
 			additionalFields: {
 				operator: { type: "boolean", required: false, defaultValue: false, input: false },
@@ -133,26 +153,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 				authenticatedAt: { type: "date", required: false, input: false },
 			},
 		},
-		rateLimit: {
-			enabled: true,
-			storage: "database",
-			window: 60,
-			max: 120,
-			customRules: {
-				"/sign-in/email": { window: 60, max: 10 },
-				"/sign-up/email": { window: 60, max: 5 },
-				"/request-password-reset": { window: 60, max: 3 },
-				"/verify-email": { window: 60, max: 10 },
-				"/reset-password": { window: 60, max: 5 },
-				"/two-factor/verify-totp": { window: 60, max: 5 },
-				"/two-factor/verify-backup-code": { window: 60, max: 5 },
-				"/company/begin": { window: 60, max: 10 },
-				"/passkey/sign-in-begin": { window: 60, max: 20 },
-				"/passkey/sign-in-end": { window: 60, max: 10 },
-				"/company/callback": { window: 60, max: 20 },
-				"/get-session": { window: 60, max: 600 },
-			},
-		},
+		rateLimit: RATE_LIMIT,
 		onAPIError: { onError: (error) => passOn(error, log) },
 		advanced: {
 			cookiePrefix: isHttps ? "__Host-tollgate" : "tollgate",

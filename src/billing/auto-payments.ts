@@ -42,37 +42,14 @@ export function createAutoPayments(deps: { statements: Statements; tx: Transacti
 		if (attempt.late) return stop(attempt, "ended", "unanswered");
 		let made: Stripe.PaymentIntent;
 		try {
-			made = await make(attempt);
+			made = await make(stripe, attempt);
 		} catch (error) {
 			if (!isRefused(error)) throw error;
 			return stop(attempt, "declined", stopReasonOf(error.code, error.decline_code));
 		}
-		const paymentId = await keep(attempt, made.id);
+		const paymentId = await keep(statements, attempt, made.id);
 		// Another console has made one, which counts, or the attempt is over: this one is left as it is, never charged.
 		if (paymentId === made.id) await apply({ ...attempt, payment_id: made.id }, made);
-	}
-
-	/** Makes the payment. Nothing is charged by that, so one that was made twice does no harm. */
-	function make(attempt: Attempt): Promise<Stripe.PaymentIntent> {
-		return stripe.paymentIntents.create(
-			{
-				amount: Number(attempt.amount) / NANO_PER_CENT,
-				currency: CURRENCY,
-				customer: attempt.customer_id,
-				payment_method: attempt.payment_method_id,
-				allowed_payment_method_types: ["card"],
-				metadata: { top_up: attempt.top_up_id, account: attempt.account_id, attempt: attempt.id },
-			},
-			{ idempotencyKey: attempt.looks <= SAME_KEY_LOOKS ? attempt.id : `${attempt.id}-${attempt.looks}` },
-		);
-	}
-
-	/** Writes the one payment down that may be charged. Undefined if the attempt has ended meanwhile. */
-	async function keep({ id }: Attempt, paymentId: string): Promise<string | undefined> {
-		const [row] = await statements<{ payment_id: string }>`
-			update auto_top_up_attempt set payment_id = coalesce(payment_id, ${paymentId}), state = 'sent', sent_at = coalesce(sent_at, now())
-			where id = ${id} and state in ('begun', 'sent', 'unknown') returning payment_id`;
-		return row?.payment_id;
 	}
 
 	/** What follows from the payment as it is. Called again with what it has become. */
@@ -81,7 +58,7 @@ export function createAutoPayments(deps: { statements: Statements; tx: Transacti
 		const failure = intent.last_payment_error;
 		switch (intent.status) {
 			case "succeeded":
-				return takePaid(intent);
+				return takePaid({ tx, log }, intent);
 			case "processing":
 				return;
 			case "canceled": {
@@ -98,17 +75,8 @@ export function createAutoPayments(deps: { statements: Statements; tx: Transacti
 		}
 	}
 
-	/** Whether it would begin just so now. What was switched off, changed or suspended since is not charged for. */
-	async function isWanted({ account_id: accountId, amount, payment_method_id: card }: Attempt): Promise<boolean> {
-		const rows = await statements`
-			select 1 from auto_top_up s join saved_card c on c.account_id = s.account_id join account a on a.id = s.account_id
-			where s.account_id = ${accountId} and s.state = 'on' and s.amount_nano_usd = ${amount}::bigint
-				and c.payment_method_id = ${card} and a.state = 'active'`;
-		return rows.length > 0;
-	}
-
 	async function charge(attempt: Attempt, intent: Stripe.PaymentIntent): Promise<void> {
-		if (!(await isWanted(attempt))) return giveUp(attempt, intent, "changed");
+		if (!(await isWanted(statements, attempt))) return giveUp(attempt, intent, "changed");
 		try {
 			await apply(attempt, await stripe.paymentIntents.confirm(intent.id, { off_session: true }));
 		} catch (error) {
@@ -129,27 +97,60 @@ export function createAutoPayments(deps: { statements: Statements; tx: Transacti
 		await apply({ ...attempt, reason }, await stripe.paymentIntents.cancel(intent.id));
 	}
 
-	/** By the road of its event, which may come before or after this or never. */
-	async function takePaid(intent: Stripe.PaymentIntent): Promise<void> {
-		const event = { id: newId("reply"), type: "payment_intent.succeeded", data: { object: intent } };
-		const outcome = await takeStripeEvent(tx, event as unknown as Stripe.Event);
-		const fields = { attempt: intent.metadata?.attempt, payment: intent.id, outcome };
-		if (outcome === "applied") log.info("an automatic top-up was paid", fields);
-		else log.warn("an automatic top-up was paid and gave no credit", fields);
-	}
-
 	async function stop(
 		attempt: Attempt,
 		state: "declined" | "needs_authentication" | "ended",
 		reason: StopReason,
 	): Promise<void> {
 		// A card that was replaced says nothing about the one that is saved now.
-		if (state === "declined" && !(await isWanted(attempt))) return stop(attempt, "ended", "changed");
+		if (state === "declined" && !(await isWanted(statements, attempt))) return stop(attempt, "ended", "changed");
 		await statements`select auto_top_up_stop(${attempt.id}, ${state}, ${reason})`;
 		log.info("an automatic top-up was not paid", { attempt: attempt.id, state, reason });
 	}
 
 	return { move };
+}
+
+/** By the road of its event, which may come before or after this or never. */
+async function takePaid({ tx, log }: { tx: Transactional; log: Log }, intent: Stripe.PaymentIntent): Promise<void> {
+	const event = { id: newId("reply"), type: "payment_intent.succeeded", data: { object: intent } };
+	const outcome = await takeStripeEvent(tx, event as unknown as Stripe.Event);
+	const fields = { attempt: intent.metadata?.attempt, payment: intent.id, outcome };
+	if (outcome === "applied") log.info("an automatic top-up was paid", fields);
+	else log.warn("an automatic top-up was paid and gave no credit", fields);
+}
+
+/** Makes the payment. Nothing is charged by that, so one that was made twice does no harm. */
+function make(stripe: Stripe, attempt: Attempt): Promise<Stripe.PaymentIntent> {
+	return stripe.paymentIntents.create(
+		{
+			amount: Number(attempt.amount) / NANO_PER_CENT,
+			currency: CURRENCY,
+			customer: attempt.customer_id,
+			payment_method: attempt.payment_method_id,
+			allowed_payment_method_types: ["card"],
+			metadata: { top_up: attempt.top_up_id, account: attempt.account_id, attempt: attempt.id },
+		},
+		{ idempotencyKey: attempt.looks <= SAME_KEY_LOOKS ? attempt.id : `${attempt.id}-${attempt.looks}` },
+	);
+}
+
+/** Writes the one payment down that may be charged. Undefined if the attempt has ended meanwhile. */
+async function keep(statements: Statements, { id }: Attempt, paymentId: string): Promise<string | undefined> {
+	const [row] = await statements<{ payment_id: string }>`
+		update auto_top_up_attempt set payment_id = coalesce(payment_id, ${paymentId}), state = 'sent', sent_at = coalesce(sent_at, now())
+		where id = ${id} and state in ('begun', 'sent', 'unknown') returning payment_id`;
+	return row?.payment_id;
+}
+
+/** Whether it would begin just so now. What was switched off, changed or suspended since is not charged for. */
+async function isWanted(statements: Statements, attempt: Attempt): Promise<boolean> {
+	const { account_id: accountId, amount, payment_method_id: card } = attempt;
+	const rows = await statements`
+		select 1 from auto_top_up s join saved_card c on c.account_id = s.account_id join account a on a.id = s.account_id
+		where s.account_id = ${accountId} and s.state = 'on' and s.amount_nano_usd = ${amount}::bigint
+			and c.payment_method_id = ${card} and a.state = 'active'`;
+	return rows.length > 0;
 }
 
 function reasonOf(failure: Stripe.PaymentIntent.LastPaymentError | null): StopReason {

@@ -6,6 +6,7 @@ import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { createAutoAttempts } from "./auto-attempts.ts";
+import { createPaymentPages } from "./payment-pages.ts";
 import { createSavedCards, type SavedCards } from "./saved-cards.ts";
 import { NANO_PER_CENT } from "./stripe-books.ts";
 import { type ClearingOutcome, clearOnceADay } from "./stripe-clearing.ts";
@@ -59,62 +60,12 @@ export function createCardPayments(
 ): CardPayments {
 	const { statements, tx, clock, log } = deps;
 	const stripe = connectStripe(options);
+	const pages = createPaymentPages({ statements, stripe }, options);
 	const saved = createSavedCards({ statements, stripe, log }, options);
 	const attempts = createAutoAttempts({ statements, tx, stripe, log });
 	const isLive = /^(sk|rk)_live_/.test(options.secretKey);
 
 	const inTurn = (work: Promise<void>) => Promise.race([work, sleep(clock, TURN_MS)]);
-
-	/** Tries each secret: Stripe signs with the old one and the new one while it is rolled. */
-	async function verified(body: string, signature: string): Promise<Stripe.Event | undefined> {
-		for (const secret of options.webhookSecrets) {
-			try {
-				return await stripe.webhooks.constructEventAsync(body, signature, secret);
-			} catch (error) {
-				if (!(error instanceof Stripe.errors.StripeSignatureVerificationError)) throw error;
-			}
-		}
-		return undefined;
-	}
-
-	/** The page where a top-up is paid: one, however often it is asked for. */
-	async function openPage(
-		topUp: TopUpRecord,
-		payer: { customer_email: string } | { customer: string; saved: true },
-		back: string,
-	): Promise<{ id: string; url: string }> {
-		const { saved: isSaved, ...who } = { saved: false, ...payer };
-		const page = await stripe.checkout.sessions.create(
-			{
-				mode: "payment",
-				client_reference_id: topUp.id,
-				...who,
-				line_items: [
-					{
-						quantity: 1,
-						price_data: {
-							currency: "usd",
-							unit_amount: topUp.amountNanoUsd / NANO_PER_CENT,
-							product_data: { name: `Prepaid credit, ${options.serviceName}` },
-						},
-					},
-				],
-				metadata: { top_up: topUp.id, account: topUp.accountId },
-				payment_intent_data: {
-					metadata: { top_up: topUp.id, account: topUp.accountId },
-					...(isSaved ? { setup_future_usage: "off_session" as const } : {}),
-				},
-				success_url: `${back}done`,
-				cancel_url: `${back}cancelled`,
-			},
-			{ idempotencyKey: topUp.id },
-		);
-		if (page.url === null) throw new Error("the payment page has no address");
-		// Stored before anybody can pay: without this row a payment is not taken for this top-up.
-		await statements`
-			insert into stripe_checkout (id, top_up_id) values (${page.id}, ${topUp.id}) on conflict do nothing`;
-		return { id: page.id, url: page.url };
-	}
 
 	return {
 		wholeCents(amount) {
@@ -126,7 +77,7 @@ export function createCardPayments(
 
 		async checkout(topUp, { email, back }) {
 			try {
-				return (await openPage(topUp, { customer_email: email }, back)).url;
+				return (await pages.open(topUp, { customer_email: email }, back)).url;
 			} catch (error) {
 				await rejectTopUp(statements, topUp.id, "stripe");
 				throw paymentServiceFault(error);
@@ -140,7 +91,7 @@ export function createCardPayments(
 			if (row === undefined) throw new Fault("not_found", "No payment waits to be confirmed.");
 			try {
 				const topUp = await getTopUp(statements, row.top_up_id);
-				const page = await openPage(topUp, { customer: row.customer_id, saved: true }, `${back}${topUp.id}&payment=`);
+				const page = await pages.open(topUp, { customer: row.customer_id, saved: true }, `${back}${topUp.id}&payment=`);
 				await saved.expect(accountId, page.id);
 				return page.url;
 			} catch (error) {
@@ -148,30 +99,15 @@ export function createCardPayments(
 			}
 		},
 
-		async expire(topUpId) {
-			const [row] = await statements<{ id: string }>`select id from stripe_checkout where top_up_id = ${topUpId}`;
-			if (row === undefined) {
-				const open = await statements`
-					select 1 from auto_top_up_attempt where top_up_id = ${topUpId} and state in ('begun', 'sent', 'unknown')`;
-				if (open.length > 0)
-					throw new Fault("conflict", "The saved card is being charged: it cannot be cancelled now.");
-				return;
-			}
-			try {
-				await stripe.checkout.sessions.expire(row.id);
-			} catch (error) {
-				if (error instanceof Stripe.errors.StripeInvalidRequestError)
-					throw new Fault("conflict", "The payment page is closed: the payment may have been made.", { cause: error });
-				throw paymentServiceFault(error);
-			}
-		},
+		expire: pages.expire,
 
 		async webhook(request) {
 			const length = Number(request.headers.get("content-length") ?? Number.NaN);
 			if (!(length <= EVENT_BYTES_MAX)) throw new Fault("payload_too_large", "The event is too large.");
 			// The signature is over these very bytes.
 			const body = await request.text();
-			const event = await verified(body, request.headers.get("stripe-signature") ?? "");
+			const signature = request.headers.get("stripe-signature") ?? "";
+			const event = await verified(body, signature, { stripe, secrets: options.webhookSecrets });
 			if (event === undefined) throw new Fault("invalid_request", "The signature is not valid.");
 			if (event.livemode !== isLive)
 				throw new Fault("invalid_request", "The event is of another mode than this service's key.");
@@ -199,4 +135,20 @@ export function createCardPayments(
 
 		clear: () => clearOnceADay({ tx, statements, stripe, log, clock }),
 	};
+}
+
+/** Tries each secret: Stripe signs with the old one and the new one while it is rolled. */
+async function verified(
+	body: string,
+	signature: string,
+	by: { stripe: Stripe; secrets: readonly string[] },
+): Promise<Stripe.Event | undefined> {
+	for (const secret of by.secrets) {
+		try {
+			return await by.stripe.webhooks.constructEventAsync(body, signature, secret);
+		} catch (error) {
+			if (!(error instanceof Stripe.errors.StripeSignatureVerificationError)) throw error;
+		}
+	}
+	return undefined;
 }

@@ -48,22 +48,6 @@ export function createSavedCards(
 	const { statements, stripe, log } = deps;
 	const underWay = createUnderWay(COLLECTED_AT_ONCE_MAX);
 
-	async function customer(accountId: string, email: string): Promise<string> {
-		const known = await customerOf(accountId);
-		if (known !== undefined) return known;
-		const made = await stripe.customers.create({ email, metadata: { account: accountId } });
-		await statements`
-			insert into saved_card (account_id, customer_id) values (${accountId}, ${made.id}) on conflict do nothing`;
-		// Of two at once the first one's stands.
-		return (await customerOf(accountId)) ?? made.id;
-	}
-
-	async function customerOf(accountId: string): Promise<string | undefined> {
-		const [row] = await statements<{ customer_id: string }>`
-			select customer_id from saved_card where account_id = ${accountId}`;
-		return row?.customer_id;
-	}
-
 	/** Stripe is asked what came of a page; what an event says of it is only the reason to ask. */
 	async function finish({ id, account_id: accountId, old }: SetupRow): Promise<void> {
 		const page = await stripe.checkout.sessions.retrieve(id, {
@@ -87,16 +71,7 @@ export function createSavedCards(
 			from done d where c.account_id = d.account_id and ${card !== undefined}::boolean and c.customer_id = ${idOf(page.customer)}
 			returning c.account_id`;
 		if (done.length > 0 && before?.payment_method_id && before.payment_method_id !== card?.id)
-			await detach(before.payment_method_id);
-	}
-
-	/** A card that stays with Stripe is charged by nobody: it is in no row. */
-	async function detach(paymentMethodId: string): Promise<void> {
-		try {
-			await stripe.paymentMethods.detach(paymentMethodId);
-		} catch (error) {
-			if (!isGone(error)) log.warn("a card was removed here and not at the payment service", { error });
-		}
+			await detach({ stripe, log }, before.payment_method_id);
 	}
 
 	return {
@@ -124,7 +99,7 @@ export function createSavedCards(
 			try {
 				const page = await stripe.checkout.sessions.create({
 					mode: "setup",
-					customer: await customer(accountId, email),
+					customer: await customer({ statements, stripe }, accountId, email),
 					allowed_payment_method_types: ["card"],
 					metadata: { account: accountId },
 					custom_text: {
@@ -159,7 +134,7 @@ export function createSavedCards(
 				update saved_card c set payment_method_id = null, brand = null, last_four = null, exp_month = null, exp_year = null, saved_at = null
 				from before b where c.account_id = b.account_id and b.payment_method_id is not null returning b.payment_method_id`;
 			if (row === undefined) throw new Fault("not_found", "No card is saved.");
-			await detach(row.payment_method_id);
+			await detach({ stripe, log }, row.payment_method_id);
 		},
 
 		async collect() {
@@ -186,6 +161,36 @@ export function createSavedCards(
 
 		ended: underWay.ended,
 	};
+}
+
+/** Who the account is at Stripe. */
+async function customer(
+	{ statements, stripe }: { statements: Statements; stripe: Stripe },
+	accountId: string,
+	email: string,
+): Promise<string> {
+	const known = await customerOf(statements, accountId);
+	if (known !== undefined) return known;
+	const made = await stripe.customers.create({ email, metadata: { account: accountId } });
+	await statements`
+		insert into saved_card (account_id, customer_id) values (${accountId}, ${made.id}) on conflict do nothing`;
+	// Of two at once the first one's stands.
+	return (await customerOf(statements, accountId)) ?? made.id;
+}
+
+async function customerOf(statements: Statements, accountId: string): Promise<string | undefined> {
+	const [row] = await statements<{ customer_id: string }>`
+		select customer_id from saved_card where account_id = ${accountId}`;
+	return row?.customer_id;
+}
+
+/** A card that stays with Stripe is charged by nobody: it is in no row. */
+async function detach({ stripe, log }: { stripe: Stripe; log: Log }, paymentMethodId: string): Promise<void> {
+	try {
+		await stripe.paymentMethods.detach(paymentMethodId);
+	} catch (error) {
+		if (!isGone(error)) log.warn("a card was removed here and not at the payment service", { error });
+	}
 }
 
 interface CardRow {

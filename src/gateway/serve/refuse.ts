@@ -2,7 +2,7 @@ import { CreditFault } from "../../admission/credit-fault.ts";
 import { Fault } from "../../base/fault.ts";
 import { KeyFault } from "../../keys/access.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
-import type { Refusal } from "../../ops/refusals.ts";
+import type { Refusal } from "../../ops/refusal-rows.ts";
 import { errorResponse, faultOf, statusOf } from "../error-body.ts";
 import { logFields, type RequestContext, type ServeDeps } from "./context.ts";
 

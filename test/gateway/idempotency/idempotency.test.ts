@@ -10,7 +10,7 @@ import type { ServeDeps } from "../../../src/gateway/serve/context.ts";
 import type { ServedEndpoint } from "../../../src/gateway/serve/served-endpoint.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import type { KeyEntry } from "../../../src/keys/key-entry.ts";
-import type { Refusal } from "../../../src/ops/refusals.ts";
+import type { Refusal } from "../../../src/ops/refusal-rows.ts";
 import { untilEnd } from "../../support/at-end.ts";
 import { withService } from "../../support/service.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";

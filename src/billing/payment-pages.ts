@@ -1,0 +1,73 @@
+import Stripe from "stripe";
+import { Fault } from "../base/fault.ts";
+import type { Statements } from "../db/statements.ts";
+import { NANO_PER_CENT } from "./stripe-books.ts";
+import { paymentServiceFault } from "./stripe-client.ts";
+import type { TopUpRecord } from "./top-ups.ts";
+
+/** Stripe's own pages, on which top-ups are paid. */
+export function createPaymentPages(
+	deps: { statements: Statements; stripe: Stripe },
+	options: { readonly serviceName: string },
+) {
+	const { statements, stripe } = deps;
+	return {
+		/** The one where this top-up is paid: the same, however often it is asked for. */
+		async open(
+			topUp: TopUpRecord,
+			payer: { customer_email: string } | { customer: string; saved: true },
+			back: string,
+		): Promise<{ id: string; url: string }> {
+			const { saved: isSaved, ...who } = { saved: false, ...payer };
+			const page = await stripe.checkout.sessions.create(
+				{
+					mode: "payment",
+					client_reference_id: topUp.id,
+					...who,
+					line_items: [
+						{
+							quantity: 1,
+							price_data: {
+								currency: "usd",
+								unit_amount: topUp.amountNanoUsd / NANO_PER_CENT,
+								product_data: { name: `Prepaid credit, ${options.serviceName}` },
+							},
+						},
+					],
+					metadata: { top_up: topUp.id, account: topUp.accountId },
+					payment_intent_data: {
+						metadata: { top_up: topUp.id, account: topUp.accountId },
+						...(isSaved ? { setup_future_usage: "off_session" as const } : {}),
+					},
+					success_url: `${back}done`,
+					cancel_url: `${back}cancelled`,
+				},
+				{ idempotencyKey: topUp.id },
+			);
+			if (page.url === null) throw new Error("the payment page has no address");
+			// Stored before anybody can pay: without this row a payment is not taken for this top-up.
+			await statements`
+				insert into stripe_checkout (id, top_up_id) values (${page.id}, ${topUp.id}) on conflict do nothing`;
+			return { id: page.id, url: page.url };
+		},
+
+		/** Closes it, so that it cannot be paid any more. Fault conflict if it may have been paid already. */
+		async expire(topUpId: string): Promise<void> {
+			const [row] = await statements<{ id: string }>`select id from stripe_checkout where top_up_id = ${topUpId}`;
+			if (row === undefined) {
+				const open = await statements`
+					select 1 from auto_top_up_attempt where top_up_id = ${topUpId} and state in ('begun', 'sent', 'unknown')`;
+				if (open.length > 0)
+					throw new Fault("conflict", "The saved card is being charged: it cannot be cancelled now.");
+				return;
+			}
+			try {
+				await stripe.checkout.sessions.expire(row.id);
+			} catch (error) {
+				if (error instanceof Stripe.errors.StripeInvalidRequestError)
+					throw new Fault("conflict", "The payment page is closed: the payment may have been made.", { cause: error });
+				throw paymentServiceFault(error);
+			}
+		},
+	};
+}

@@ -4,7 +4,7 @@ import type { UsageRecord } from "./bill/usage-record.ts";
 import { errorBody } from "./error-body.ts";
 
 /** What is written of a chunk, whichever endpoint it belongs to. */
-export type WrittenChunk = Pick<ChatChunk, "about" | "sources"> & {
+export type WrittenChunk = Pick<ChatChunk, "about" | "sources" | "choicesText"> & {
 	readonly choices: readonly { readonly finish_reason: string | null }[];
 };
 
@@ -71,6 +71,10 @@ export function createChatEvents<Chunk extends WrittenChunk = ChatChunk>(
 			let text = "";
 			for (const chunk of chunks) {
 				note(chunk);
+				if (chunk.choicesText !== undefined) {
+					text += release() + event(chunk.choicesText);
+					continue;
+				}
 				if (chunk.choices.length === 0) continue;
 				const choices = JSON.stringify(chunk.choices);
 				if (includeUsage) {

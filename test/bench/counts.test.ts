@@ -85,11 +85,11 @@ const REQUEST: Budget = {
 	byKind: { string: 28.2, Promise: 11.8, Function: 13.2, AsyncFunctionGenerator: 5.8, JSLexicalEnvironment: 21 },
 };
 const EVENT: Budget = {
-	objects: 30,
-	bytes: 2_350,
+	objects: 23,
+	bytes: 1_900,
 	writes: 2,
 	sleeps: 2,
-	byKind: { string: 7.2, Promise: 2.8, Array: 3.8, Function: 1.2, AsyncFunctionGenerator: 0.6 },
+	byKind: { string: 8, Promise: 2.8, Array: 2.2, Function: 1.2, AsyncFunctionGenerator: 0.6 },
 };
 
 test(

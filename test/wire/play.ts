@@ -57,7 +57,8 @@ export function createPlayer({ bytes, dialect, endpoint, n }: Recording): Player
 			let failed: string | undefined;
 			try {
 				for (let chunks = await stream.next(); chunks !== null; chunks = await stream.next())
-					for (const chunk of chunks as readonly AnyEvent[]) events.push({ ...chunk, ...(chunk.sources as object) });
+					for (const chunk of chunks as readonly AnyEvent[])
+						events.push({ ...chunk, choices: chunk.choices, ...(chunk.sources as object) });
 			} catch (error) {
 				failed = (error as UpstreamFailure).kind;
 			}

@@ -41,10 +41,12 @@ export interface ChatChunkChoice {
 /** One streamed event; without choices only if it has sources (usage is taken out and kept on the stream). */
 export interface ChatChunk {
 	readonly choices: readonly ChatChunkChoice[];
+	/** Their JSON, where it is at hand; then none of them finishes. */
+	readonly choicesText?: string;
 	/** Bytes of generated text, tool arguments and reasoning in it. */
 	readonly outputBytes: number;
 	/** What stands on every event beside the choices; the same object as long as it is the same. */
-	readonly about?: AnswerFields;
+	readonly about?: AnswerFields | undefined;
 	/** Lists of sources as they are now; for the last event. */
 	readonly sources?: AnswerFields;
 }

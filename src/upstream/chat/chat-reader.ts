@@ -16,6 +16,7 @@ import {
 	rebuildChunkChoice,
 } from "./chat-choice.ts";
 import { createUsageTally, type UsageTally } from "./chat-tally.ts";
+import { PlainEvents } from "./plain-event.ts";
 
 /** A proper end: every choice finished, and the marker or usage seen. */
 export function createChatReader(dialect: Dialect): StreamReader<ChatChunk> {
@@ -31,6 +32,8 @@ class ChatReader implements StreamReader<ChatChunk> {
 	/** Something was generated after the last record. */
 	#uncounted = false;
 	readonly #soFar = newAboutSoFar();
+	/** Undefined before something was said that is not counted with it. */
+	#plain: PlainEvents | undefined;
 	/** Sources that no chunk has taken along yet. */
 	#sourcesWait = false;
 
@@ -42,6 +45,11 @@ class ChatReader implements StreamReader<ChatChunk> {
 	accept(payload: string): ChatChunk | undefined {
 		// What follows the marker is nobody's: some servers repeat it.
 		if (this.#ended) return undefined;
+		const plain = this.#sourcesWait ? undefined : this.#plain?.read(payload, this.#soFar.about);
+		if (plain !== undefined) {
+			this.#uncounted = true;
+			return plain;
+		}
 		if (isEndMarker(payload)) {
 			this.#ended = true;
 			return this.#allFinished() ? undefined : this.#impliedEnd();
@@ -50,11 +58,20 @@ class ChatReader implements StreamReader<ChatChunk> {
 		const event = parseEvent(payload);
 		if (isError(event)) throw this.#dialect.failureOfError(event);
 		const rawChoices = asArray(event.choices) ?? [];
-		if (noteAbout(this.#soFar, event)) this.#sourcesWait = true;
+		const saysSources = noteAbout(this.#soFar, event);
+		if (saysSources) this.#sourcesWait = true;
 		const chunk = this.#readChoices(rawChoices);
 		if (event.usage !== undefined && event.usage !== null) this.#noteUsage(event.usage, rawChoices);
-		else if (chunk !== undefined && chunk.outputBytes > 0) this.#uncounted = true;
+		else if (chunk !== undefined && chunk.outputBytes > 0) {
+			this.#uncounted = true;
+			if (!saysSources) this.#remember(payload, chunk);
+		}
 		return chunk;
+	}
+
+	#remember(payload: string, chunk: ChatChunk): void {
+		this.#plain ??= new PlainEvents();
+		this.#plain.remember(payload, chunk);
 	}
 
 	#readChoices(rawChoices: readonly unknown[]): ChatChunk | undefined {

@@ -1,0 +1,164 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { createChatEvents } from "../../src/gateway/stream-events.ts";
+import type { UpstreamFailure } from "../../src/upstream/call/failure.ts";
+import { createChatReader } from "../../src/upstream/chat/chat-reader.ts";
+import { DIALECTS } from "../../src/upstream/dialects.ts";
+
+const HEAD = { id: "chatcmpl-1", createdS: 1_700_000_000, model: "m", object: "chat.completion.chunk" };
+/** Longer than any event that is told by its text. */
+const PADDING = " ".repeat(5_000);
+
+/** What a client gets of one event, and what is counted. */
+function relayOf(includeUsage: boolean, padding: string) {
+	const reader = createChatReader(DIALECTS.openai);
+	const events = createChatEvents(HEAD, includeUsage);
+	let plain = 0;
+	return {
+		plain: () => plain,
+		of(payload: string): unknown {
+			try {
+				const chunk = reader.accept(payload + padding);
+				if (chunk?.choicesText !== undefined) plain += 1;
+				const text = chunk === undefined ? "" : events.chunks([chunk]);
+				const { choices, outputBytes, about, sources } = chunk ?? {};
+				const ends = [reader.ended(), reader.complete(), reader.usageIsFinal()];
+				return { text, choices, outputBytes, about, sources, ends, usage: reader.usage() };
+			} catch (error) {
+				return (error as UpstreamFailure).kind;
+			}
+		},
+	};
+}
+
+/** Texts as they stand in JSON, right or wrong. */
+const written = fc.oneof(
+	{ weight: 6, arbitrary: fc.string({ maxLength: 6 }).map((text) => JSON.stringify(text).slice(1, -1)) },
+	{ weight: 3, arbitrary: fc.stringMatching(/^[a-z é漢]{1,8}$/) },
+	fc.string({ unit: "binary", maxLength: 4 }),
+	fc.constantFrom(
+		"",
+		"🙂",
+		"\\n",
+		"\\ud800",
+		"\ud800",
+		"\u2028",
+		"\u007f",
+		"\t",
+		'"',
+		"\\",
+		'a","refusal":"b',
+		'a"},"finish_reason":"stop"}],"x":[{"y":{"z":"b',
+		'"},"usage":{"prompt_tokens":1},"x":{"y":"',
+	),
+);
+
+const mostly = <Value>(usual: Value, ...odd: Value[]) =>
+	fc.oneof({ weight: 3 * odd.length, arbitrary: fc.constant(usual) }, ...odd.map((value) => fc.constant(value)));
+
+/** The rest of an event around its text. */
+const envelope = fc
+	.record({
+		id: mostly("c", 'say "content":"', "content", "\\"),
+		index: mostly<number | undefined>(0, 1, 7, undefined, -1),
+		space: mostly<number | undefined>(undefined, 1),
+		more: mostly<object>({}, { content: "x" }, { error: { message: "no" } }, { usage: null }),
+		about: mostly<object>(
+			{},
+			{ system_fingerprint: "fp_a" },
+			{ system_fingerprint: "fp_b" },
+			{ citations: ["http://a"] },
+		),
+		usage: mostly<object>({}, { usage: { prompt_tokens: 3, completion_tokens: 2 } }),
+		delta: mostly<object>(
+			{},
+			{ role: "assistant" },
+			{ refusal: "no" },
+			{ reasoning_content: "so" },
+			{ tool_calls: [{ index: 0, id: "call_1", function: { name: "f" } }] },
+		),
+		choice: mostly<object>(
+			{},
+			{ finish_reason: null },
+			{ logprobs: null },
+			{ logprobs: { content: [{ token: "a" }] } },
+			{ finish_reason: "stop" },
+		),
+		further: mostly<object[]>(
+			[],
+			[{}],
+			[{ index: 1, delta: { role: "assistant" } }],
+			[{ index: 1, delta: { refusal: "b" } }],
+		),
+	})
+	.map(({ id, index, space, more, about, usage, delta, choice, further }) => {
+		const event = {
+			id,
+			choices: [{ index, delta: { ...delta, content: "@" }, ...choice }, ...further],
+			...more,
+			...about,
+			...usage,
+		};
+		const [before = "", after = ""] = JSON.stringify(event, null, space).split("@");
+		return (text: string) => before + text + after;
+	});
+
+/** A stream, most of whose events are like the ones before. */
+const stream = fc
+	.array(fc.tuple(envelope, fc.array(written, { minLength: 1, maxLength: 12 })), { minLength: 1, maxLength: 6 })
+	.chain((parts) => fc.tuple(fc.constant(parts), fc.boolean(), fc.boolean()))
+	.map(([parts, includeUsage, mixed]) => {
+		const payloads = parts.flatMap(([of, texts]) => texts.map(of));
+		// The same ones again, after what came between.
+		return { includeUsage, payloads: [...payloads, ...(mixed ? payloads.toReversed() : []), "[DONE]"] };
+	});
+
+test("an event that is told by its text alone is byte for byte what it is when it is parsed and written anew, and counts the same", () => {
+	let plain = 0;
+	let all = 0;
+	fc.assert(
+		fc.property(stream, ({ includeUsage, payloads }) => {
+			const told = relayOf(includeUsage, "");
+			const parsed = relayOf(includeUsage, PADDING);
+			for (const payload of payloads) expect(told.of(payload)).toEqual(parsed.of(payload));
+			expect(parsed.plain()).toBe(0);
+			plain += told.plain();
+			all += payloads.length;
+		}),
+		{ numRuns: 4_000 },
+	);
+	// Else nothing was proven.
+	expect(plain).toBeGreaterThan(all / 20);
+});
+
+test.each([
+	[
+		"a member of the same name and text before it",
+		'{"content":"a","choices":[{"delta":{"content":"a"}}]}',
+		'{"content":"b",',
+	],
+	[
+		"a name with the same end, and its own written otherwise",
+		'{"x\\"content":"a","choices":[{"delta":{"con\\u0074ent":"a"}}]}',
+		'{"x\\"content":"b",',
+	],
+	[
+		"logprobs beside it",
+		'{"choices":[{"delta":{"content":"a"},"logprobs":{"refusal":[{"token":"a","logprob":-1}]}}]}',
+		'{"choices":[{"delta":{"content":"b"},',
+	],
+])("nothing is told by the text of an event with %s", (_, event, other) => {
+	const told = relayOf(false, "");
+	const parsed = relayOf(false, PADDING);
+	const next = other + event.slice(other.length);
+	for (const payload of [event, event, next, next]) expect(told.of(payload)).toEqual(parsed.of(payload));
+	expect(told.plain()).toBe(0);
+});
+
+test("a server that says something new with each event is soon not looked at for it", () => {
+	const relay = relayOf(false, "");
+	const event = (id: number) => `{"id":"${id}","choices":[{"index":0,"delta":{"content":"a"}}]}`;
+	for (let id = 0; id < 10; id += 1) relay.of(event(id));
+	for (let nth = 0; nth < 10; nth += 1) relay.of(event(10));
+	expect(relay.plain()).toBe(0);
+});

@@ -1,4 +1,3 @@
-import { NO_QUANTITIES } from "../admission/price.ts";
 import { type PromptMeasure, promptTokensMax } from "../admission/prompt-bound.ts";
 import type { ChatMode, Model } from "../catalog/model.ts";
 import type { CallContext } from "../upstream/call/attempt.ts";
@@ -69,11 +68,15 @@ export function generatedText<
 		promptField,
 		readBody: (request, bytesMax, clock, takes) => readJson(request, bytesMax, clock, takes, promptField),
 		read: own.read,
+		// In one literal: an object that is spread grows step by step.
 		upperBound: (input, model) => ({
-			...NO_QUANTITIES,
-			requests: 1,
 			prompt: promptTokensMax(input.measure, model),
+			cached: 0,
 			completion: input.outputTokensMax * input.choices,
+			requests: 1,
+			images: 0,
+			audioSeconds: 0,
+			searches: 0,
 		}),
 		whole: {
 			send: (upstreams, exchange, signal) =>

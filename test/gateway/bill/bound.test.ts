@@ -68,7 +68,7 @@ async function billed(
 	const upperBound = endpoint.upperBound(input, model);
 	const bound = boundOf(model.rateCard, upperBound);
 	if (bound === undefined) return undefined;
-	const request = { upperBound, choices: input.choices ?? 1, key: { accountId: "a" } };
+	const request = { model, upperBound, choices: input.choices ?? 1, key: { accountId: "a" } };
 	const exchange = {
 		context: { requestId: "r", connection: {} },
 		model,

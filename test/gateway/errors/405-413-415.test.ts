@@ -15,6 +15,7 @@ test("405 method_not_allowed: says which method it takes", async () => {
 	const cases = [
 		["GET", "/v1/chat/completions", "POST"],
 		["DELETE", "/v1/chat/completions", "POST"],
+		["PUT", "/v1/chat/completions/?a=b", "POST"],
 		["POST", "/v1/models", "GET"],
 		["DELETE", "/v1/models/test-model", "GET"],
 	];

@@ -51,10 +51,12 @@ export type BatchBooks = ReturnType<typeof createBatchBooks>;
 
 const LINES_PAGE = 2_000;
 
-export function createBatchBooks(deps: { statements: Statements }) {
-	const { statements } = deps;
-	const one = (rows: { batch: BatchRecord }[]): BatchRecord | undefined => rows[0]?.batch;
+export function createBatchBooks({ statements }: { statements: Statements }) {
+	return { ...asAsked(statements), ...asRun(statements), ...linesOfRuns(statements) };
+}
 
+/** What accounts ask. */
+function asAsked(statements: Statements) {
 	return {
 		/** Undefined if the account has `openMax` that are not over. A repeat gets the one that was made. */
 		async create(batch: NewBatch, openMax: number): Promise<BatchRecord | undefined> {
@@ -91,7 +93,12 @@ export function createBatchBooks(deps: { statements: Statements }) {
 					select batch_fields(b) from batch b where b.id = ${id} and b.account_id = ${accountId} and not exists (select 1 from c)`,
 			);
 		},
+	};
+}
 
+/** What runners look for, and what becomes of what they run. */
+function asRun(statements: Statements) {
+	return {
 		/** Those that nobody may be running: all that are not over. */
 		open(limit: number): Promise<{ id: string; accountId: string }[]> {
 			return statements<{ id: string; accountId: string }>`
@@ -187,7 +194,11 @@ export function createBatchBooks(deps: { statements: Statements }) {
 			if (rows.length === 1) await statements`delete from batch_line where batch_id = ${id}`;
 			return rows.length === 1;
 		},
+	};
+}
 
+function linesOfRuns(statements: Statements) {
+	return {
 		/** Lines that this run may send now; see `batch_claim`. */
 		async claim(id: string, run: number, lines: readonly ClaimedLine[]): Promise<ReadonlySet<number>> {
 			const rows = await statements<{ line: number }>`
@@ -211,3 +222,5 @@ export function createBatchBooks(deps: { statements: Statements }) {
 		},
 	};
 }
+
+const one = (rows: { batch: BatchRecord }[]): BatchRecord | undefined => rows[0]?.batch;

@@ -57,27 +57,7 @@ export function createBatchRunner(
 	const running = new Set<Promise<void>>();
 
 	async function begin(): Promise<void> {
-		const { PgBoss: Boss } = await import("pg-boss");
-		const made = new Boss({
-			connectionString: connectionString(options.databaseUrl),
-			application_name: "tollgate batches",
-			schema: SCHEMA,
-			max: CONNECTIONS_MAX,
-			schedule: false,
-			superviseIntervalSeconds: SUPERVISE_S,
-			monitorIntervalSeconds: SUPERVISE_S,
-			reindex: false,
-		});
-		made.on("error", (error) => log.info("the queue of batches met an error", { error }));
-		await made.start();
-		await made.createQueue(QUEUE, {
-			policy: "exclusive",
-			retryLimit: RETRIES_MAX,
-			retryDelay: RETRY_S,
-			expireInSeconds: EXPIRE_S,
-			heartbeatSeconds: options.heartbeatS ?? HEARTBEAT_S,
-			deleteAfterSeconds: EXPIRE_S,
-		});
+		const made = await openQueue(options, log);
 		// Before it takes any itself. A newer attempt, perhaps elsewhere, is left alone.
 		for (const job of held.orphans()) {
 			await made.fail(QUEUE, job, { message: "its process was killed" });
@@ -166,4 +146,29 @@ function connectionString(databaseUrl: string): string {
 	const url = new URL(databaseUrl);
 	if (url.searchParams.has("sslmode")) url.searchParams.set("uselibpqcompat", "true");
 	return url.href;
+}
+
+async function openQueue(options: BatchRunnerOptions, log: Log): Promise<PgBoss> {
+	const { PgBoss: Boss } = await import("pg-boss");
+	const made = new Boss({
+		connectionString: connectionString(options.databaseUrl),
+		application_name: "tollgate batches",
+		schema: SCHEMA,
+		max: CONNECTIONS_MAX,
+		schedule: false,
+		superviseIntervalSeconds: SUPERVISE_S,
+		monitorIntervalSeconds: SUPERVISE_S,
+		reindex: false,
+	});
+	made.on("error", (error) => log.info("the queue of batches met an error", { error }));
+	await made.start();
+	await made.createQueue(QUEUE, {
+		policy: "exclusive",
+		retryLimit: RETRIES_MAX,
+		retryDelay: RETRY_S,
+		expireInSeconds: EXPIRE_S,
+		heartbeatSeconds: options.heartbeatS ?? HEARTBEAT_S,
+		deleteAfterSeconds: EXPIRE_S,
+	});
+	return made;
 }

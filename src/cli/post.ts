@@ -1,7 +1,5 @@
-import type { Subprocess } from "bun";
-import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { watchLiveness } from "./liveness.ts";
+import { type Holder, type HolderOptions, type ReadyMessage, startHolder } from "./post-holder.ts";
 
 /** A place that one process fills: it is started, and started again whenever it ends. */
 export interface Post {
@@ -19,34 +17,13 @@ export interface Post {
 	stop(): Promise<void>;
 }
 
-/** What a child tells its parent. */
-export interface ReadyMessage {
-	readonly ready: true;
-	/** Of a gateway on the first run: what it serves. */
-	readonly demo?: unknown;
-}
-
-export interface PostOptions {
-	/** For the log: `gateway-1`, `console`. */
-	readonly name: string;
-	readonly argv: readonly string[];
-	readonly env: Readonly<Record<string, string>>;
+export interface PostOptions extends HolderOptions {
 	/** What the parent says to a process whose successor is ready. */
 	readonly retire: string;
 	/** After it a process that was asked to leave is killed. */
 	readonly stopMsMax: number;
 	/** After it a successor that is not ready is killed, and the present process stays. */
 	readonly readyMsMax?: number;
-	/** Asks the process at this post whether it lives. One that does not say so for about 20 s is killed. */
-	readonly ask?: (signal: AbortSignal) => Promise<unknown>;
-}
-
-/** One process at a post, or on its way in or out. */
-interface Holder {
-	readonly process: Subprocess;
-	/** Rejects if it ends before. */
-	readonly ready: Promise<ReadyMessage>;
-	readonly startedAtMs: number;
 }
 
 /** A gateway waits for migrations and for its database; a minute or two are a bad start, this is none. */
@@ -69,51 +46,16 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 	const empty = Promise.withResolvers<void>();
 
 	function start(): Holder {
-		const ready = Promise.withResolvers<ReadyMessage>();
-		ready.promise.catch(() => {});
-		const process = Bun.spawn([...options.argv], {
-			env: { ...options.env },
-			stdio: ["ignore", "inherit", "inherit"],
-			ipc(message) {
-				if ((message as Partial<ReadyMessage>)?.ready === true) ready.resolve(message as ReadyMessage);
-			},
-			onExit: (_, exitCode, signal) => {
-				ready.reject(new Error(`${name} ended before it was ready`));
-				ended(holder, exitCode, signal);
+		const holder = startHolder(options, {
+			onEnd: (exitCode, signal) => ended(holder, exitCode, signal),
+			onHung() {
+				if (present !== holder) return;
+				log.error("a process does not answer; ending it", { child: name });
+				holder.process.kill("SIGKILL");
 			},
 		});
-		const holder: Holder = { process, ready: ready.promise, startedAtMs: performance.now() };
-		watch(holder);
-		if (lastWord !== undefined) say(holder);
+		if (lastWord !== undefined) holder.say(() => lastWord);
 		return holder;
-	}
-
-	/** Whoever is not ready yet would not understand. */
-	function say(holder: Holder): void {
-		holder.ready.then(
-			() => {
-				if (holder.process.exitCode === null) holder.process.send(lastWord);
-			},
-			() => {},
-		);
-	}
-
-	/** From when it is ready until it leaves: then its successor is asked. */
-	function watch(holder: Holder): void {
-		const { ask } = options;
-		if (ask === undefined) return;
-		const onHung = () => {
-			if (present !== holder) return;
-			log.error("a process does not answer; ending it", { child: name });
-			holder.process.kill("SIGKILL");
-		};
-		holder.ready.then(
-			() => {
-				const end = watchLiveness({ clock: systemClock }, { ask, onHung });
-				void holder.process.exited.then(end);
-			},
-			() => {},
-		);
 	}
 
 	function ended(holder: Holder, exitCode: number | null, signal: string | number | null): void {
@@ -168,8 +110,8 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 		signal: (signal) => present?.process.kill(signal),
 		tell(word) {
 			lastWord = word;
-			if (present !== undefined) say(present);
-			for (const holder of beside) say(holder);
+			present?.say(() => lastWord);
+			for (const holder of beside) holder.say(() => lastWord);
 		},
 		async replace() {
 			const successor = start();

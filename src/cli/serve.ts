@@ -3,7 +3,7 @@ import { LOG_LEVELS } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { onEndSignal } from "./end-signals.ts";
 import { explain } from "./explain.ts";
-import type { ReadyMessage } from "./post.ts";
+import type { ReadyMessage } from "./post-holder.ts";
 
 export interface ServeDeps {
 	readonly log: Log;

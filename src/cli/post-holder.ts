@@ -1,0 +1,68 @@
+import type { Subprocess } from "bun";
+import { systemClock } from "../base/clock.ts";
+import { watchLiveness } from "./liveness.ts";
+
+/** One process at a post, or on its way in or out. */
+export interface Holder {
+	readonly process: Subprocess;
+	/** Rejects if it ends before. */
+	readonly ready: Promise<ReadyMessage>;
+	readonly startedAtMs: number;
+	/** Once it is ready, since before it would not understand; what the last word is by then. */
+	say(lastWord: () => unknown): void;
+}
+
+/** What a child tells its parent. */
+export interface ReadyMessage {
+	readonly ready: true;
+	/** Of a gateway on the first run: what it serves. */
+	readonly demo?: unknown;
+}
+
+export interface HolderOptions {
+	/** For the log: `gateway-1`, `console`. */
+	readonly name: string;
+	readonly argv: readonly string[];
+	readonly env: Readonly<Record<string, string>>;
+	/** Asks the process at this post whether it lives. One that does not say so for about 20 s is killed. */
+	readonly ask?: (signal: AbortSignal) => Promise<unknown>;
+}
+
+export function startHolder(
+	options: HolderOptions,
+	on: {
+		onEnd: (exitCode: number | null, signal: string | number | null) => void;
+		onHung: () => void;
+	},
+): Holder {
+	const { name, ask } = options;
+	const ready = Promise.withResolvers<ReadyMessage>();
+	ready.promise.catch(() => {});
+	const process = Bun.spawn([...options.argv], {
+		env: { ...options.env },
+		stdio: ["ignore", "inherit", "inherit"],
+		ipc(message) {
+			if ((message as Partial<ReadyMessage>)?.ready === true) ready.resolve(message as ReadyMessage);
+		},
+		onExit: (_, exitCode, signal) => {
+			ready.reject(new Error(`${name} ended before it was ready`));
+			on.onEnd(exitCode, signal);
+		},
+	});
+	const whenReady = (then: () => void) => void ready.promise.then(then, () => {});
+	// From when it is ready until it leaves: then its successor is asked.
+	if (ask !== undefined)
+		whenReady(() => {
+			const end = watchLiveness({ clock: systemClock }, { ask, onHung: on.onHung });
+			void process.exited.then(end);
+		});
+	return {
+		process,
+		ready: ready.promise,
+		startedAtMs: performance.now(),
+		say: (lastWord) =>
+			whenReady(() => {
+				if (process.exitCode === null) process.send(lastWord());
+			}),
+	};
+}

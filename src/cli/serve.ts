@@ -37,7 +37,8 @@ export const levelWord = (level: LogLevel): string => `log ${level}`;
 const SEND_AWAY_MS = 6_000;
 /** A turn of the event loop as short as this found no connection waiting. */
 const QUIET_TURN_MS = 0.2;
-const QUIET_TURN_WAIT_MS_MAX = 500;
+/** With the time above it stays within the margin after which a supervisor kills. A full core has a quiet turn only now and then. */
+const QUIET_TURN_WAIT_MS_MAX = 1_500;
 
 /**
  * Runs one plane, gateway or console, until SIGTERM or SIGINT; gives the exit code. The first signal drains, a second

@@ -10,28 +10,46 @@ import { percentile } from "./statistics.ts";
 import type { World } from "./world.ts";
 
 export interface Collections {
-	/** Pauses of young collections, milliseconds. */
-	readonly youngMs: Float64Array;
-	/** Of whole ones. */
-	readonly fullMs: Float64Array;
+	readonly young: readonly Collection[];
+	readonly whole: readonly Collection[];
 	/** Allocated when a collection was asked for because of it: what the runtime counts outside of its heap too. */
 	readonly allocatedBytes: number;
+}
+
+/** Milliseconds. One is done in several stops, between which the program runs on beside the marking. */
+export interface Collection {
+	readonly longestStopMs: number;
+	/** Of all its stops. */
+	readonly stoppedMs: number;
 }
 
 export const LOG_GC = { BUN_JSC_logGC: "1" };
 const CONNECTIONS = 32;
 const REQUESTED = /bytes allocated this cycle: (\d+) exceed/g;
-const PAUSED = /=> (Eden|Full)Collection.*? p=([\d.]+)ms/g;
+const STARTED = /START .*?=> (Eden|Full)Collection/;
+const STOPPED = / p=([\d.]+)ms/;
 
-/** Reads what the runtime writes under `BUN_JSC_logGC=1`. */
+/** Reads what the runtime writes under `BUN_JSC_logGC=1`: a line for each stop, of which the first begins and the last ends a collection. */
 export function collectionsOf(log: string): Collections {
-	const pauses = [...log.matchAll(PAUSED)];
-	const of = (kind: string) =>
-		Float64Array.from(pauses.filter(([, found]) => found === kind).map(([, , ms]) => Number(ms)));
+	const found = { Eden: [] as Collection[], Full: [] as Collection[] };
+	let kind: keyof typeof found | undefined;
+	let stopsMs: number[] = [];
+	for (const line of log.split("\n")) {
+		const started = STARTED.exec(line)?.[1] as keyof typeof found | undefined;
+		if (started) [kind, stopsMs] = [started, []];
+		const stopMs = STOPPED.exec(line)?.[1];
+		if (kind === undefined || stopMs === undefined) continue;
+		stopsMs.push(Number(stopMs));
+		if (!line.endsWith("END]")) continue;
+		found[kind].push({ longestStopMs: Math.max(...stopsMs), stoppedMs: stopsMs.reduce((sum, ms) => sum + ms, 0) });
+		kind = undefined;
+	}
 	let allocatedBytes = 0;
 	for (const [, bytes] of log.matchAll(REQUESTED)) allocatedBytes += Number(bytes);
-	return { youngMs: of("Eden"), fullMs: of("Full"), allocatedBytes };
+	return { young: found.Eden, whole: found.Full, allocatedBytes };
 }
+
+export const longestStopsMs = (some: readonly Collection[]) => Float64Array.from(some, (one) => one.longestStopMs);
 
 export async function collections(world: World, figures: Figures): Promise<void> {
 	const own = await world.isolated("collections", { env: LOG_GC });
@@ -66,10 +84,13 @@ export async function collections(world: World, figures: Figures): Promise<void>
 	await own.stop();
 }
 
-function add(figures: Figures, row: string, { youngMs, fullMs, allocatedBytes }: Collections, requests: number): void {
+function add(figures: Figures, row: string, { young, whole, allocatedBytes }: Collections, requests: number): void {
+	const stopsMs = longestStopsMs(young);
+	const stoppedMs = Float64Array.from(young, (one) => one.stoppedMs);
 	figures.add("collections", "garbage a request", "KB", row, allocatedBytes / requests / 1024);
-	figures.add("collections", "young collection, median", "ms", row, percentile(youngMs, 0.5));
-	figures.add("collections", "young collection, p99", "ms", row, percentile(youngMs, 0.99));
-	figures.add("collections", "young collections per 1,000 requests", "", row, (1000 * youngMs.length) / requests);
-	figures.add("collections", "whole collections per 1,000 requests", "", row, (1000 * fullMs.length) / requests);
+	figures.add("collections", "young collection, longest stop, median", "ms", row, percentile(stopsMs, 0.5));
+	figures.add("collections", "young collection, longest stop, p99", "ms", row, percentile(stopsMs, 0.99));
+	figures.add("collections", "young collection, all its stops, median", "ms", row, percentile(stoppedMs, 0.5));
+	figures.add("collections", "young collections per 1,000 requests", "", row, (1000 * young.length) / requests);
+	figures.add("collections", "whole collections per 1,000 requests", "", row, (1000 * whole.length) / requests);
 }

@@ -1,6 +1,6 @@
 /** The ladder of floors: processor time and garbage of a request, one part of its way after the other. */
 import { join } from "node:path";
-import { collectionsOf, LOG_GC } from "./collections.ts";
+import { collectionsOf, LOG_GC, longestStopsMs } from "./collections.ts";
 import type { Figures } from "./figures.ts";
 import { FLOOR_STEPS } from "./floor.ts";
 import type { Gateway } from "./gateways.ts";
@@ -79,10 +79,13 @@ async function measure(
 	const { requests } = await world.charged(gateway, () => runLoad(load));
 	if (round === 0) return;
 	const micros = cpuMicros(gateway.pids()) - before.micros;
-	const { allocatedBytes, youngMs } = collectionsOf(await Bun.file(log).slice(before.log).text());
+	const { allocatedBytes, young } = collectionsOf(await Bun.file(log).slice(before.log).text());
 	figures.add("floors", `CPU, ${label}`, "µs", row, micros / requests);
 	if (label !== "small prompt") return;
 	figures.add("floors", "garbage", "KB", row, allocatedBytes / requests / 1024);
 	// A short window of a step that makes little may see no collection.
-	if (youngMs.length > 0) figures.add("floors", "young collection, median", "ms", row, percentile(youngMs, 0.5));
+	if (young.length > 0) {
+		const stopMs = percentile(longestStopsMs(young), 0.5);
+		figures.add("floors", "young collection, longest stop, median", "ms", row, stopMs);
+	}
 }

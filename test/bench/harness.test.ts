@@ -1,7 +1,7 @@
 /** What the figures rest on: the client reads answers right however they are cut, the upstream counts right. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { arrivalsOf } from "./arrivals.ts";
-import { collectionsOf } from "./collections.ts";
+import { collectionsOf, longestStopsMs } from "./collections.ts";
 import { STREAM_EVENTS, startFastUpstream } from "./fast-upstream.ts";
 import { createFigures, ratioOf } from "./figures.ts";
 import { FLOOR_STEPS, startFloor } from "./floor.ts";
@@ -273,15 +273,24 @@ describe("the figures", () => {
 		expect(svg).not.toContain("NaN");
 	});
 
-	test("the collector's log gives pauses by kind and what was allocated", () => {
+	test("the collector's log gives the stops of a collection, all of them, by kind, and what was allocated", () => {
 		const log = `[GC<0x1>: starting 14.5ms]
 Requesting GC because bytes allocated this cycle: 8390650 exceed bytes allowed: 8388608 normal bytes: 8390650 oversized bytes: 0
 [GC<0x1>: START M 8901kb => EdenCollection, a=0kb v=0kb i#3:P<ShM> => 298kb, p=2.037300ms (max 2.037300), cycle 1.99ms END]
+GC END!
 Requesting GC because bytes allocated this cycle: 1000 exceed bytes allowed: 900 normal bytes: 800
 [GC<0x1>: START M 9kb => FullCollection, a=0kb v=0kb i#3:P<ShM> => 298kb, p=7.5ms (max 7.5), cycle 1.99ms END]
-[GC<0x1>: START M 8901kb => EdenCollection, a=0kb v=0kb i#3:P<ShM> => 298kb, p=0.25ms (max 7.5), cycle 1.99ms END]`;
-		const { youngMs, fullMs, allocatedBytes } = collectionsOf(log);
-		expect([[...youngMs], [...fullMs], allocatedBytes]).toEqual([[2.0373, 0.25], [7.5], 8_391_650]);
+[GC<0x1>: START M 82466kb => EdenCollection, a=0kb mu=0.600 v=0kb i#1:N<CsMs> 1+383 p=1.25ms (max 14.1)...]
+[GC<0x1>: M a=1kb hf=0.000 mu=0.600 v=267kb o=6159 b=50 0+50 p=0.5ms (max 14.1)...]
+[GC<0x1>: M a=1kb mu=0.600 v=606kb i#2:N<WsOJw>Pbc 258+50 v=666kb i#3:P<Ws>Pbc => 63815kb, p=3.5ms (max 14.1), cycle 24.1ms END]
+[GC<0x1>: epilogue 0.031ms]
+[GC<0x1>: START M 82466kb => EdenCollection, a=0kb mu=0.600 v=0kb i#1:N<CsMs> 1+383 p=1.25ms (max 14.1)...]`;
+		const { young, whole, allocatedBytes } = collectionsOf(log);
+		const first = { longestStopMs: 2.0373, stoppedMs: 2.0373 };
+		expect(young).toEqual([first, { longestStopMs: 3.5, stoppedMs: 5.25 }]);
+		expect([...longestStopsMs(young)]).toEqual([2.0373, 3.5]);
+		expect(whole).toEqual([{ longestStopMs: 7.5, stoppedMs: 7.5 }]);
+		expect(allocatedBytes).toBe(8_391_650);
 	});
 
 	test("a goal is reached, or not, by the median of what was measured side by side", () => {

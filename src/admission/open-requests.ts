@@ -1,5 +1,6 @@
 import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
+import { Tally } from "../base/tally.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 
 /** Requests that were admitted and are not settled, waiting ones among them. What one costs in memory, all of them bound. */
@@ -13,8 +14,8 @@ export interface OpenRequests {
 export function createOpenRequests(deps: {
 	limits(): Pick<ServiceLimits, "openRequestsMax" | "accountShare">;
 }): OpenRequests {
-	/** Of the accounts that have any. */
-	const accounts = new Map<string, number>();
+	/** By account. */
+	const open = new Tally();
 	let all = 0;
 
 	return {
@@ -24,20 +25,18 @@ export function createOpenRequests(deps: {
 				throw new Fault("overloaded", "The service has as many requests as it takes. Try again shortly.", {
 					retryAfterS: 1,
 				});
-			if ((accounts.get(accountId) ?? 0) >= Math.max(1, Math.floor(openRequestsMax * accountShare)))
+			if (open.of(accountId) >= Math.max(1, Math.floor(openRequestsMax * accountShare)))
 				throw new Fault("rate_limit_exceeded", "This account has as many requests at once as one account may have.", {
 					retryAfterS: 1,
 				});
 		},
 		enter(accountId) {
-			accounts.set(accountId, (accounts.get(accountId) ?? 0) + 1);
+			open.add(accountId, 1);
 			all += 1;
 		},
 		leave(accountId) {
-			const left = (accounts.get(accountId) ?? 0) - 1;
-			assert(left >= 0, "who leaves has entered");
-			if (left === 0) accounts.delete(accountId);
-			else accounts.set(accountId, left);
+			assert(open.of(accountId) > 0, "who leaves has entered");
+			open.add(accountId, -1);
 			all -= 1;
 		},
 	};

@@ -2,12 +2,13 @@ import type { Clock } from "./clock.ts";
 
 /**
  * Tells what lasts longer than a moment: what is over sooner, as most short requests are, needs no timer and no listener
- * of its own. As many are kept as there are requests open at once.
+ * of its own. It keeps a place for each that began since the last tick.
  */
 export interface Moments<One> {
-	begin(one: One): void;
-	/** True if it has lasted long enough to be told; once for each `begin`. */
-	end(one: One): boolean;
+	/** Gives the number that ends it. */
+	begin(one: One): number;
+	/** True if it has lasted long enough to be told. Once for each `begin`. */
+	end(nth: number): boolean;
 }
 
 /** Whatever has begun and not ended by then is told, a tenth of a second later at the latest. */
@@ -15,24 +16,36 @@ const MOMENT_MS = 100;
 
 /** `lasts` does not throw. */
 export function createMoments<One>(clock: Clock, lasts: (one: One) => void): Moments<One> {
-	const young = new Set<One>();
+	/** In the order in which they began; whose end came is none. A Set would keep them, as `Slots` says. */
+	let young: (One | undefined)[] = [];
+	/** How many began before the first of these. */
+	let before = 0;
 	let isTicking = false;
 
 	function tick(): void {
 		isTicking = false;
-		for (const one of young) {
-			young.delete(one);
-			lasts(one);
+		const due = young.length;
+		for (let at = 0; at < due; at++) {
+			const one = young[at];
+			young[at] = undefined;
+			if (one !== undefined) lasts(one);
 		}
+		before += due;
+		young = young.slice(due);
 	}
 
 	return {
 		begin(one) {
-			young.add(one);
-			if (isTicking) return;
-			isTicking = true;
-			clock.after(MOMENT_MS, tick);
+			if (!isTicking) {
+				isTicking = true;
+				clock.after(MOMENT_MS, tick);
+			}
+			return before + young.push(one) - 1;
 		},
-		end: (one) => !young.delete(one),
+		end(nth) {
+			if (nth < before || young[nth - before] === undefined) return true;
+			young[nth - before] = undefined;
+			return false;
+		},
 	};
 }

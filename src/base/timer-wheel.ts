@@ -1,3 +1,5 @@
+import { Slots } from "./slots.ts";
+
 /** Long deadlines that nearly never fire: a timer of the runtime for each of them costs more than all else about it. */
 export interface TimerWheel {
 	/** Calls `run` once, `delayMs` from now or up to two ticks later; the returned function cancels it. */
@@ -13,6 +15,7 @@ export interface TimerWheelOptions {
 
 interface Deadline {
 	readonly run: () => void;
+	slot: number;
 }
 
 /**
@@ -20,7 +23,7 @@ interface Deadline {
  * does so as an uncaught exception, like a timer's, and holds up no other.
  */
 export function createTimerWheel({ nowMs, tickMs, every }: TimerWheelOptions): TimerWheel {
-	const buckets = new Map<number, Set<Deadline>>();
+	const buckets = new Map<number, Slots<Deadline>>();
 	/** In all buckets. An empty one stays until its tick, since the next deadline of its kind is mostly due with it. */
 	let waiting = 0;
 	/** The last tick whose bucket is done with. */
@@ -42,12 +45,12 @@ export function createTimerWheel({ nowMs, tickMs, every }: TimerWheelOptions): T
 		stop = undefined;
 	}
 
-	function fire(deadline: Deadline, due: Set<Deadline>): void {
+	function fire(deadline: Deadline, due: Slots<Deadline>): void {
 		if (forget(deadline, due)) deadline.run();
 	}
 
-	function forget(deadline: Deadline, bucket: Set<Deadline>): boolean {
-		const isDue = bucket.delete(deadline);
+	function forget(deadline: Deadline, bucket: Slots<Deadline>): boolean {
+		const isDue = bucket.release(deadline.slot, deadline);
 		if (isDue) waiting -= 1;
 		return isDue;
 	}
@@ -61,11 +64,11 @@ export function createTimerWheel({ nowMs, tickMs, every }: TimerWheelOptions): T
 			const at = Math.max(done + 1, Math.ceil((nowMs() + delayMs) / tickMs));
 			let bucket = buckets.get(at);
 			if (bucket === undefined) {
-				bucket = new Set();
+				bucket = new Slots();
 				buckets.set(at, bucket);
 			}
-			const deadline = { run };
-			bucket.add(deadline);
+			const deadline: Deadline = { run, slot: 0 };
+			deadline.slot = bucket.take(deadline);
 			waiting += 1;
 			// Bound, not a closure: that would keep the variables of this call in an object of their own.
 			return forget.bind(undefined, deadline, bucket);

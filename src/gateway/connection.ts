@@ -48,16 +48,17 @@ export const STREAM_TIMEOUT_S = 60;
  * the connection is silent: it is not cut. One that is answered within a moment need not be told.
  */
 export interface SilentConnections {
-	begin(connection: Connection): void;
-	end(connection: Connection): void;
+	/** Gives the number that ends it. */
+	begin(connection: Connection): number;
+	end(connection: Connection, nth: number): void;
 }
 
 export function createSilentConnections(clock: Clock): SilentConnections {
 	const moments = createMoments<Connection>(clock, (connection) => tell(connection, 0));
 	return {
 		begin: moments.begin,
-		end(connection) {
-			if (moments.end(connection)) tell(connection, IDLE_TIMEOUT_S);
+		end(connection, nth) {
+			if (moments.end(nth)) tell(connection, IDLE_TIMEOUT_S);
 		},
 	};
 }

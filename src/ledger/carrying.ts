@@ -1,42 +1,57 @@
 import type { Log } from "../base/log.ts";
+import type { Slots } from "../base/slots.ts";
 import type { HoldOf } from "./hold.ts";
 import type { Journal } from "./journal.ts";
 
 /** Running requests that one admission carries forward at most. */
 const CARRIED_A_REQUEST = 4;
+/** Of which it finds those among so many. */
+const LOOKED_AT_A_REQUEST = 64;
 
 /**
  * A request that runs on and on keeps the segment that holds its admission, and so all behind it. So with each new
  * request some old ones are written anew, into the present segment: the journal is as long as what is open and not
- * yet in Postgres. `running` is in the order of segments.
+ * yet in Postgres.
  */
-export function createCarrying<Owner>(deps: { journal: Journal; log: Log }, running: Set<HoldOf<Owner>>): () => void {
+export function createCarrying<Owner>(deps: { journal: Journal; log: Log }, running: Slots<HoldOf<Owner>>): () => void {
 	const { journal, log } = deps;
 	/** No running request was admitted in a segment before this one. */
 	let nothingBefore = 0;
+	/** What is looked for from the first slot on, and the next slot to look at: whoever takes one behind it is in the present segment. */
+	let wanted = 0;
+	let next = 0;
+
+	/** False if it could not be written: the next request tries again. */
+	function carry(oldest: HoldOf<Owner>): boolean {
+		const { id } = oldest.admitted;
+		const from = oldest.segment;
+		try {
+			oldest.segment = journal.carry(
+				JSON.stringify({ ...oldest.admitted, reserved: oldest.reserved }),
+				oldest.progress && JSON.stringify({ id, ...oldest.progress }),
+			);
+		} catch (error) {
+			log.debug("a running request could not be carried forward in the journal", { request: id, error });
+			return false;
+		}
+		journal.acknowledge(from);
+		return true;
+	}
 
 	return function carryForward() {
-		if (journal.keepsFrom() <= nothingBefore) return;
-		for (let carried = 0; carried < CARRIED_A_REQUEST; carried++) {
-			const [oldest] = running;
-			if (!oldest || oldest.segment >= journal.keepsFrom()) {
-				nothingBefore = journal.keepsFrom();
-				return;
-			}
-			const { id } = oldest.admitted;
-			const from = oldest.segment;
-			try {
-				oldest.segment = journal.carry(
-					JSON.stringify({ ...oldest.admitted, reserved: oldest.reserved }),
-					oldest.progress && JSON.stringify({ id, ...oldest.progress }),
-				);
-			} catch (error) {
-				log.debug("a running request could not be carried forward in the journal", { request: id, error });
-				return;
-			}
-			journal.acknowledge(from);
-			running.delete(oldest);
-			running.add(oldest);
+		const keepsFrom = journal.keepsFrom();
+		if (keepsFrom <= nothingBefore) return;
+		if (keepsFrom !== wanted) {
+			wanted = keepsFrom;
+			next = 0;
 		}
+		const end = Math.min(next + LOOKED_AT_A_REQUEST, running.reach);
+		for (let carried = 0; next < end && carried < CARRIED_A_REQUEST; next++) {
+			const hold = running.at(next);
+			if (hold === undefined || hold.segment >= keepsFrom) continue;
+			if (!carry(hold)) return;
+			carried += 1;
+		}
+		if (next >= running.reach) nothingBefore = keepsFrom;
 	};
 }

@@ -27,6 +27,8 @@ export interface HoldOf<Owner> {
 	readonly ledger: Owner;
 	/** In mode `remote`: resolves when Postgres knows of the reservation. */
 	readonly known: Promise<void> | undefined;
+	/** Among the ledger's running ones. */
+	runningSlot: number;
 }
 
 /**
@@ -47,6 +49,8 @@ export class RunningHold<Owner> implements HoldOf<Owner>, OpenRequest {
 	readonly ledger: Owner;
 	readonly known: Promise<void> | undefined;
 	readonly acknowledge: (() => void) | undefined;
+	runningSlot = 0;
+	slot = 0;
 
 	/** `isAwaited`: somebody waits until Postgres knows of it. Arguments in their order: an object of them is one more. */
 	constructor(

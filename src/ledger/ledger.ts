@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { sleep, withDeadline } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
+import { Slots } from "../base/slots.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { addUsd, minUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 import { createCarrying } from "./carrying.ts";
@@ -86,7 +87,7 @@ const NO_SLICES: readonly Slice[] = [];
 export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: JournalMode }): Ledger {
 	const { slices, journal, writer, clock, log } = deps;
 	const { mode } = options;
-	const running = new Set<Hold>();
+	const running = new Slots<Hold>();
 	/** Settlements that a client waits for, in mode `remote`. */
 	const settling = new WeakMap<Hold, Promise<void>>();
 	const carryForward = createCarrying({ journal, log }, running);
@@ -159,7 +160,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	const notOnRecord = () => Promise.reject(unavailable("the journal is closed"));
 
 	function ended(hold: Hold): void {
-		running.delete(hold);
+		running.release(hold.runningSlot, hold);
 		writer.ended(hold as RunningHold<Ledger>);
 		if (running.size === 0) onIdle?.();
 	}
@@ -184,7 +185,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			const isAwaited = mode === "remote";
 			const lowering = slices.lowerings();
 			const hold = new RunningHold(ledger, admitted, account, key, further, lowering, segment, isAwaited);
-			running.add(hold);
+			hold.runningSlot = running.take(hold);
 			writer.open(hold, isAwaited);
 			const nowMs = clock.monotonicMs();
 			slices.topUp(account, nowMs);

@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { Slots } from "../base/slots.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import { DatabaseTimeout } from "../db/statements.ts";
 import type { SettledEvent } from "./event.ts";
@@ -19,6 +20,8 @@ export interface OpenRequest {
 	isOpen(): boolean;
 	/** Postgres knows that it is held, or it has ended meanwhile. */
 	readonly acknowledge?: (() => void) | undefined;
+	/** Among those that the writer waits with; not the request's to set. */
+	slot: number;
 }
 
 export interface WriterOptions {
@@ -69,7 +72,7 @@ const REFUSED_ALONE_MAX = 3;
 /** How often those are tried again that wait for a row. */
 const ASIDE_RETRY_MS = 250;
 
-const NOBODY: ReadonlySet<OpenRequest> = new Set();
+const NOBODY = new Slots<OpenRequest>();
 const NOTHING = new SettledColumns();
 
 export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log }, options: WriterOptions): Writer {
@@ -82,9 +85,9 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	/** Acknowledged lately. */
 	const kept = createKeptBatches();
 	/** Most end before a flush comes, and are in neither any more: what stays there survives young collections. */
-	let opened = new Set<OpenRequest>();
+	let opened = new Slots<OpenRequest>();
 	/** Opened before the last flush: those that still run are worth a row. */
-	let outlived = new Set<OpenRequest>();
+	let outlived = new Slots<OpenRequest>();
 	/** Halved by each failure, so that one bad record cannot hold up all others for long; grows again with success. */
 	let batchMax = options.batchMax;
 	let refusedAlone = 0;
@@ -150,14 +153,14 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		const due = withOpen ? outlived : NOBODY;
 		if (withOpen) {
 			outlived = opened;
-			opened = new Set();
+			opened = new Slots();
 		}
 		const open = [...due].filter((request) => request.isOpen());
 		let held: ReadonlySet<number>;
 		try {
 			held = batch || open.length > 0 ? await send(batch, open) : NOBODY_HELD;
 		} catch (error) {
-			outlived = new Set([...due, ...outlived]);
+			for (const request of due) request.slot = outlived.take(request);
 			settled.takeBack();
 			noteFailed(batch?.length ?? 0, error);
 			return false;
@@ -172,6 +175,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			settled.reuse(batch);
 		}
 		for (const request of due) request.acknowledge?.();
+		due.clear();
 		return true;
 	}
 
@@ -291,11 +295,12 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			if (settled.length() >= options.flushAt) beginSoon();
 		},
 		open(request, now = false) {
-			(now ? outlived : opened).add(request);
+			request.slot = (now ? outlived : opened).take(request);
 			schedule();
 		},
 		ended(request) {
-			if (request.acknowledge === undefined && !opened.delete(request)) outlived.delete(request);
+			if (request.acknowledge !== undefined) return;
+			if (!opened.release(request.slot, request)) outlived.release(request.slot, request);
 		},
 		hurry: start,
 		async drain() {

@@ -8,15 +8,15 @@ test("what lasts is told once, and what ended within a moment is not", () => {
 	const clock = createManualClock();
 	const told: string[] = [];
 	const moments = createMoments<string>(clock, (one) => void told.push(one));
-	moments.begin("long");
-	moments.begin("short");
+	const long = moments.begin("long");
+	const short = moments.begin("short");
 	expect(clock.pending()).toBe(1);
-	expect(moments.end("short")).toBe(false);
+	expect(moments.end(short)).toBe(false);
 	clock.advance(MOMENT_MS);
 	expect(told).toEqual(["long"]);
 	clock.advance(10 * MOMENT_MS);
 	expect(told).toEqual(["long"]);
-	expect(moments.end("long")).toBe(true);
+	expect(moments.end(long)).toBe(true);
 	expect(clock.pending()).toBe(0);
 	moments.begin("long");
 	clock.advance(MOMENT_MS);
@@ -28,10 +28,29 @@ test("what ends because another was told is not told any more", () => {
 	const told: string[] = [];
 	const moments = createMoments<string>(clock, (one) => {
 		told.push(one);
-		expect(moments.end("second")).toBe(false);
+		expect(moments.end(second)).toBe(false);
 	});
 	moments.begin("first");
-	moments.begin("second");
+	const second = moments.begin("second");
 	clock.advance(MOMENT_MS);
 	expect(told).toEqual(["first"]);
+});
+
+test("what begins because another was told lasts a moment of its own", () => {
+	const clock = createManualClock();
+	const told: string[] = [];
+	let next = 0;
+	const moments = createMoments<string>(clock, (one) => {
+		told.push(one);
+		if (one === "first") next = moments.begin("next");
+	});
+	const first = moments.begin("first");
+	const second = moments.begin("second");
+	clock.advance(MOMENT_MS);
+	expect(told).toEqual(["first", "second"]);
+	expect(moments.end(first)).toBe(true);
+	expect(moments.end(second)).toBe(true);
+	expect(moments.end(next)).toBe(false);
+	clock.advance(MOMENT_MS);
+	expect(told).toEqual(["first", "second"]);
 });

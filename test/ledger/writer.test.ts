@@ -69,7 +69,7 @@ test("settlements go out together after the interval and are acknowledged only t
 
 test("as many as make a step of the event loop long go out without waiting; what runs is told at its interval as ever", async () => {
 	const { settle, pass, flushes, writer } = build({ flushAt: 3 });
-	writer.open({ json: () => '"long"', isOpen: () => true });
+	writer.open({ slot: 0, json: () => '"long"', isOpen: () => true });
 	for (const id of ["a", "b", "c", "d"]) settle(id);
 	expect(flushes).toEqual([]);
 	await pass(0);
@@ -232,12 +232,12 @@ test("more than a batch goes out in batches without waiting in between", async (
 test("a request is shown as running only if it outlives a flush, and not after it has ended", async () => {
 	const { writer, settle, pass, flushes } = build();
 	let open = true;
-	writer.open({ json: () => '"long"', isOpen: () => open });
-	writer.open({ json: () => '"short"', isOpen: () => false });
+	writer.open({ slot: 0, json: () => '"long"', isOpen: () => open });
+	writer.open({ slot: 0, json: () => '"short"', isOpen: () => false });
 	await pass(100);
 	await pass(100);
 	expect(flushes).toEqual([{ settled: [], open: ["long"] }]);
-	writer.open({ json: () => '"later"', isOpen: () => open });
+	writer.open({ slot: 0, json: () => '"later"', isOpen: () => open });
 	await pass(100);
 	open = false;
 	settle("later");
@@ -252,7 +252,7 @@ test("a request that must be known at once goes with the flush that is hurried, 
 	settle("a");
 	writer.hurry();
 	let known = false;
-	writer.open({ json: () => '"r"', isOpen: () => true, acknowledge: () => (known = true) }, true);
+	writer.open({ slot: 0, json: () => '"r"', isOpen: () => true, acknowledge: () => (known = true) }, true);
 	writer.hurry();
 	answer();
 	await pass(0);
@@ -267,8 +267,8 @@ test("a request that has ended is let go and never asked what it was, but for wh
 	const { writer, pass, flushes } = build();
 	let asked = 0;
 	let known = false;
-	const gone = { json: () => `"${++asked}"`, isOpen: () => true };
-	const awaited = { json: () => '"awaited"', isOpen: () => false, acknowledge: () => (known = true) };
+	const gone = { slot: 0, json: () => `"${++asked}"`, isOpen: () => true };
+	const awaited = { slot: 0, json: () => '"awaited"', isOpen: () => false, acknowledge: () => (known = true) };
 	writer.open(gone);
 	writer.ended(gone);
 	writer.open(awaited, true);

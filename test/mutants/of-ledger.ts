@@ -173,8 +173,18 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "running requests are never carried forward",
-				before: "if (journal.keepsFrom() <= nothingBefore) return;",
+				before: "if (keepsFrom <= nothingBefore) return;",
 				after: "return;",
+			},
+			{
+				breaks: "those behind the first that are looked at are never carried forward",
+				before: "if (next >= running.reach) nothingBefore = keepsFrom;",
+				after: "nothingBefore = keepsFrom;",
+			},
+			{
+				breaks: "what was looked at for one segment is not looked at for the next",
+				before: "\t\t\tnext = 0;",
+				after: "",
 			},
 		],
 	},
@@ -230,12 +240,12 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "who waits until Postgres knows of a request that has ended hears nothing",
-				before: "if (request.acknowledge === undefined && !opened.delete(request)) outlived.delete(request);",
-				after: "if (!opened.delete(request)) outlived.delete(request);",
+				before: "if (request.acknowledge !== undefined) return;",
+				after: "",
 			},
 			{
 				breaks: "what runs is told to Postgres though it has ended",
-				before: "if (request.acknowledge === undefined && !opened.delete(request)) outlived.delete(request);",
+				before: "if (!opened.release(request.slot, request)) outlived.release(request.slot, request);",
 				after: "",
 			},
 			{

@@ -1,5 +1,6 @@
 import { assert } from "../../base/assert.ts";
 import { Fault } from "../../base/fault.ts";
+import { Tally } from "../../base/tally.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 
 /** What one request's body takes, from before it is read until it is answered. */
@@ -27,28 +28,26 @@ const UNCOUNTED_BYTES = 16 * 1024;
 export function createBodyMemory(deps: {
 	limits(): Pick<ServiceLimits, "bodyMemoryBytesMax" | "bodyMemoryAccountBytesMax">;
 }): BodyMemory {
-	const accounts = new Map<string, number>();
+	/** By account. */
+	const held = new Tally();
 	let all = 0;
 
 	function take(accountId: string, bytes: number): void {
 		const { bodyMemoryBytesMax, bodyMemoryAccountBytesMax } = deps.limits();
-		const own = (accounts.get(accountId) ?? 0) + bytes;
-		if (own > bodyMemoryAccountBytesMax) {
+		if (held.of(accountId) + bytes > bodyMemoryAccountBytesMax) {
 			throw new Fault("rate_limit_exceeded", "The requests of this account are too large to be read at once.", {
 				retryAfterS: 1,
 			});
 		}
 		if (all + bytes > bodyMemoryBytesMax)
 			throw new Fault("overloaded", "The service is reading too much at once. Try again shortly.", { retryAfterS: 1 });
-		accounts.set(accountId, own);
+		held.add(accountId, bytes);
 		all += bytes;
 	}
 
 	function giveBack(accountId: string, bytes: number): void {
-		const left = (accounts.get(accountId) ?? 0) - bytes;
-		assert(left >= 0 && all >= bytes, "a body gives back what it took");
-		if (left === 0) accounts.delete(accountId);
-		else accounts.set(accountId, left);
+		assert(held.of(accountId) >= bytes && all >= bytes, "a body gives back what it took");
+		held.add(accountId, -bytes);
 		all -= bytes;
 	}
 

@@ -83,10 +83,10 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 		admitted,
 		createdS: Math.floor(deps.clock.wallMs() / 1000),
 	};
+	const silence = input.stream === true ? undefined : deps.silentConnections.begin(connection);
 	try {
 		if (input.stream === true) return await streamAnswer(deps, endpoint.streamed, exchange);
 
-		deps.silentConnections.begin(connection);
 		const { whole } = endpoint;
 		const { reply, replica } = await whole.send(deps.upstreams, exchange, connection.request.signal);
 		const outcome = whole.bill(exchange, reply);
@@ -108,7 +108,7 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 	} finally {
 		if (input.stream !== true) {
 			endpoint.whole.over?.(input);
-			deps.silentConnections.end(connection);
+			if (silence !== undefined) deps.silentConnections.end(connection, silence);
 		}
 	}
 }

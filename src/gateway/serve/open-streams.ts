@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
+import { Slots } from "../../base/slots.ts";
 
 /** A stream that is open towards a client. */
 export interface OpenStream {
@@ -6,6 +7,8 @@ export interface OpenStream {
 	tick(nowMs: number): void;
 	/** Ends it with what it has: the process stops. */
 	shutDown(): void;
+	/** Among the open ones; not the stream's to set. */
+	slot: number;
 }
 
 /** All open streams: one timer serves them all, and a stop can end them. */
@@ -21,7 +24,7 @@ export interface OpenStreams {
 const TICK_MS = 1_000;
 
 export function createOpenStreams(deps: { clock: Clock }): OpenStreams {
-	const streams = new Set<OpenStream>();
+	const streams = new Slots<OpenStream>();
 	let isShut = false;
 	let cancel = deps.clock.after(TICK_MS, tick);
 
@@ -33,10 +36,10 @@ export function createOpenStreams(deps: { clock: Clock }): OpenStreams {
 
 	return {
 		add(stream) {
-			streams.add(stream);
+			stream.slot = streams.take(stream);
 			if (isShut) stream.shutDown();
 		},
-		delete: (stream) => void streams.delete(stream),
+		delete: (stream) => void streams.release(stream.slot, stream),
 		size: () => streams.size,
 		shutDown() {
 			isShut = true;

@@ -114,6 +114,7 @@ const ONCE = { once: true } as const;
 /** What a stream hears of from outside. A class, since there is one for each. */
 class Listener<Chunk> implements OpenStream, EventListenerObject {
 	readonly #streaming: Streaming<Chunk>;
+	slot = 0;
 
 	constructor(streaming: Streaming<Chunk>) {
 		this.#streaming = streaming;

@@ -81,6 +81,8 @@ class Guard implements CallGuard {
 	/** Infinity once asked. */
 	#askAtMs: number;
 	#cancelTimer: (() => void) | undefined;
+	/** Undefined if it never began: the client had left. */
+	#moment: number | undefined;
 
 	constructor({ clock, youngCalls }: { clock: Clock; youngCalls: YoungCalls }, options: GuardOptions) {
 		const { limits, clientSignal, startedMs } = options;
@@ -91,7 +93,7 @@ class Guard implements CallGuard {
 		this.#silenceMs = limits.firstEventMs;
 		this.#askAtMs = clock.monotonicMs() + limits.connectMs;
 		if (clientSignal.aborted) this.abort();
-		else youngCalls.begin(this);
+		else this.#moment = youngCalls.begin(this);
 	}
 
 	watch(): void {
@@ -139,7 +141,7 @@ class Guard implements CallGuard {
 
 	end(): void {
 		this.#over = true;
-		this.#youngCalls.end(this);
+		if (this.#moment !== undefined) this.#youngCalls.end(this.#moment);
 		if (!this.#watched) return;
 		this.#cancelTimer?.();
 		this.#options.clientSignal.removeEventListener("abort", this);

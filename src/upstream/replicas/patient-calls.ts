@@ -1,3 +1,4 @@
+import { Slots } from "../../base/slots.ts";
 import type { DialectName } from "../../catalog/model.ts";
 import type { Replica } from "./replica.ts";
 import type { PatientCall } from "./ticket.ts";
@@ -26,7 +27,7 @@ const RESERVE_SHARE = 1 / 8;
 const STOPS_AT_ONCE: ReadonlySet<DialectName> = new Set(["vllm", "sglang", "llama.cpp", "ollama"]);
 
 export function createPatientCalls(): PatientCalls {
-	const calls = new Set<{ readonly replica: Replica; ask: (() => void) | undefined }>();
+	const calls = new Slots<{ readonly replica: Replica; ask: (() => void) | undefined }>();
 
 	return {
 		choose(replicas, exclude, accountId) {
@@ -49,8 +50,8 @@ export function createPatientCalls(): PatientCalls {
 		},
 		begin(replica, ask) {
 			const call = { replica, ask: STOPS_AT_ONCE.has(replica.spec().dialect) ? ask : undefined };
-			calls.add(call);
-			return { end: () => void calls.delete(call) };
+			const slot = calls.take(call);
+			return { end: () => void calls.release(slot, call) };
 		},
 		askOne(replicas) {
 			for (const call of calls) {

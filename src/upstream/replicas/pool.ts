@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
+import { Tally } from "../../base/tally.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { BreakerCall } from "./breaker.ts";
 import { createPatientCalls } from "./patient-calls.ts";
@@ -55,8 +56,8 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	const { limits } = options;
 	let replicas: readonly Replica[] = [];
 	/** Places of each account that has any. */
-	const held = new Map<string, number>();
-	const lines = createWaitingLines((accountId) => held.get(accountId) ?? 0);
+	const held = new Tally();
+	const lines = createWaitingLines((accountId) => held.of(accountId));
 	const patient = createPatientCalls();
 	const owner: TicketOwner = { giveBack, wake };
 	/** Where the search for the least busy begins, so that equals take turns. */
@@ -88,8 +89,8 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	/** Whether the account holds all the places that it may, of those that there are now. */
 	function hasItsShare(accountId: string): boolean {
 		const { accountShare } = limits();
-		const places = held.get(accountId);
-		if (places === undefined || accountShare === 1) return false;
+		const places = held.of(accountId);
+		if (places === 0 || accountShare === 1) return false;
 		return places >= Math.max(1, Math.floor(placesOf(replicas) * accountShare));
 	}
 
@@ -101,9 +102,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 
 	/** Places of lines of batches are not its account's: they are nobody's whom another waits for. */
 	function count(accountId: string, change: 1 | -1): void {
-		const places = (held.get(accountId) ?? 0) + change;
-		if (places > 0) held.set(accountId, places);
-		else held.delete(accountId);
+		held.add(accountId, change);
 		lines.goBehind(accountId);
 	}
 

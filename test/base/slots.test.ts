@@ -1,0 +1,78 @@
+import { edenGC, fullGC, heapStats } from "bun:jsc";
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { Slots } from "../../src/base/slots.ts";
+
+test("who has a slot is found there and by coming by, and nobody else, whatever else comes and goes", () => {
+	const step = fc.record({ takes: fc.boolean(), which: fc.nat() });
+	fc.assert(
+		fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+			const slots = new Slots<{ nth: number }>();
+			const open = new Map<{ nth: number }, number>();
+			const gone: [{ nth: number }, number][] = [];
+			let most = 0;
+			for (const [nth, { takes, which }] of steps.entries()) {
+				if (takes || open.size === 0) {
+					const one = { nth };
+					open.set(one, slots.take(one));
+				} else {
+					const [one, slot] = [...open][which % open.size] as [{ nth: number }, number];
+					expect(slots.release(slot, one)).toBe(true);
+					open.delete(one);
+					gone.push([one, slot]);
+				}
+				most = Math.max(most, open.size);
+				for (const [one, slot] of gone) expect(slots.release(slot, one)).toBe(false);
+				for (const [one, slot] of open) expect(slots.at(slot)).toBe(one);
+				expect(new Set(slots)).toEqual(new Set(open.keys()));
+				expect(slots.size).toBe(open.size);
+				expect(slots.reach).toBe(most);
+			}
+		}),
+		{ numRuns: 60, seed: 5 },
+	);
+});
+
+test("who leaves while all are come by is not met any more, and the slots of a crowd that has gone are given back", () => {
+	const slots = new Slots<{ slot: number }>();
+	const crowd = Array.from({ length: 5_000 }, () => ({ slot: 0 }));
+	for (const one of crowd) one.slot = slots.take(one);
+	let met = 0;
+	for (const _ of slots) {
+		met += 1;
+		for (const one of crowd) slots.release(one.slot, one);
+	}
+	expect([met, slots.size, slots.reach]).toEqual([1, 0, 0]);
+});
+
+/** How many objects are alive behind a young collection more than before, of 60,000 of whom 32 are there at once. */
+function keptOf(enter: (one: { slot: number }) => void, leave: (one: { slot: number }) => void): number {
+	const open: { slot: number }[] = [];
+	fullGC();
+	const before = heapStats().objectTypeCounts.Object ?? 0;
+	for (let nth = 0; nth < 60_000; nth++) {
+		const one = { slot: 0 };
+		enter(one);
+		open.push(one);
+		if (open.length > 32) leave(open.shift() as { slot: number });
+		if (nth % 10_000 === 0) edenGC();
+	}
+	edenGC();
+	return (heapStats().objectTypeCounts.Object ?? 0) - before;
+}
+
+test("a young collection frees whoever has come and gone; in a Set it would not, and then this class has no more use", () => {
+	const slots = new Slots<{ slot: number }>();
+	const enter = (one: { slot: number }) => {
+		one.slot = slots.take(one);
+	};
+	// What a collection meets on its way is of the older generation from then on: some dozens each.
+	expect(keptOf(enter, (one) => slots.release(one.slot, one))).toBeLessThan(1_000);
+	const set = new Set<object>();
+	expect(
+		keptOf(
+			(one) => set.add(one),
+			(one) => set.delete(one),
+		),
+	).toBeGreaterThan(20_000);
+});

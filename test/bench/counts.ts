@@ -39,13 +39,34 @@ const REPORT_DEADLINE_MS = 10_000;
 const SETTLE_MS = 150;
 
 /** The collector is off in such a process: it serves some ten thousand requests at most. */
-export function counted(folder: string, name: string): Counted {
+export const counted = (folder: string, name: string) => reporting(folder, name, { BUN_JSC_useGC: "0" });
+
+/** Such a process is counted by `keptRun`. */
+export const collected = (folder: string, name: string) => reporting(folder, name, { HEAP_COLLECTS: "young" });
+
+function reporting(folder: string, name: string, how: Readonly<Record<string, string>>): Counted {
 	const reportPath = join(folder, `${name}.heap`);
 	return {
 		flags: ["--preload", join(import.meta.dir, "heap-reporter.ts")],
-		env: { BUN_JSC_useGC: "0", HEAP_REPORT: reportPath },
+		env: { ...how, HEAP_REPORT: reportPath },
 		reportPath,
 	};
+}
+
+/** Runs a load so many times with a young collection behind each, and gives what is alive in the end, by kind. */
+export async function keptRun(
+	gateway: Pick<Gateway, "pids">,
+	{ reportPath }: Counted,
+	load: LoadOptions,
+	times: number,
+): Promise<Readonly<Record<string, number>>> {
+	let kept: Readonly<Record<string, number>> = {};
+	for (let nth = 0; nth < times; nth++) {
+		await runLoad(load);
+		await Bun.sleep(SETTLE_MS);
+		kept = (await reportOf(gateway.pids()[0] as number, reportPath)).objects;
+	}
+	return kept;
 }
 
 /** Runs a load and counts what it made the gateway's process do. Warm it up before. */

@@ -225,7 +225,7 @@ test("kill -9 of the console: inference goes on, people hear that it is restarti
 		expect([refused.status, refused.body.error.code]).toEqual([503, "service_unavailable"]);
 		expect(await readiness()).toEqual([200, ["the console does not answer"]]);
 	});
-	await waitFor(async () => (await customer.get("/api/console/me")).status === 200, "the console");
+	await waitFor(async () => (await customer.get("/api/console/me")).status === 200, "the console", 30_000);
 	expect(consolePid()).not.toBe(old);
 	expect(await readiness()).toEqual([200, []]);
 });

@@ -1,6 +1,9 @@
 import { connect } from "node:net";
 import { waitFor } from "./wait.ts";
 
+/** Far beyond what anything here takes: who asks how long something takes measures it. */
+const WAIT_MS = 20_000;
+
 /** A client on a bare socket: what it sends and what it sees are bytes. */
 export interface RawClient {
 	/** Everything received so far. */
@@ -45,12 +48,12 @@ export async function openRaw(url: string, request: string | Uint8Array): Promis
 	const text = () => Buffer.concat(received).toString("utf8");
 	return {
 		text,
-		async until(part, deadlineMs = 5_000) {
+		async until(part, deadlineMs = WAIT_MS) {
 			await waitFor(() => text().includes(part) || closed, `${JSON.stringify(part)} in ${text()}`, deadlineMs);
 			if (!text().includes(part)) throw new Error(`closed before ${JSON.stringify(part)}: ${text()}`);
 			return text();
 		},
-		async ended(deadlineMs = 5_000) {
+		async ended(deadlineMs = WAIT_MS) {
 			await waitFor(() => closed, "the server to close", deadlineMs);
 			return text();
 		},

@@ -18,9 +18,10 @@ import { type Reply, reply } from "../../support/upstream-reply.ts";
 
 /** Every dialect through the whole service: answers that come to their end, and those that never begin. */
 
-const matrix = await dialectMatrix(
-	"  silence_s: 3\n  first_event_s: 3\n  total_s: 4\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
-);
+const UNBROKEN = "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1";
+const matrix = await dialectMatrix(UNBROKEN);
+/** For silence alone: a busy machine is silent for seconds where nobody means it. */
+const impatient = await dialectMatrix(`  silence_s: 3\n  first_event_s: 3\n  total_s: 4\n${UNBROKEN}`);
 
 type Json = Record<string, unknown>;
 
@@ -217,7 +218,7 @@ describe("before the first token nothing is charged, and the status says so", ()
 	];
 	for (const [name, answers, { status, ending, code }] of cases)
 		for (const stream of [true, false])
-			matrix.cell(
+			(name === "silence" ? impatient : matrix).cell(
 				`${name}, ${stream ? "streamed" : "whole"}`,
 				async ({ send, upstream }) => {
 					const replies = answers();

@@ -105,6 +105,47 @@ function joinChunks(text: string): string {
 	return body;
 }
 
+/** All answers in `text`, one behind the other. Throws if their framing is not exact, or anything else is there. */
+export function answersIn(text: string): RawResponse[] {
+	const bytes = Buffer.from(text);
+	const answers: RawResponse[] = [];
+	let at = 0;
+	function line(): string {
+		const end = bytes.indexOf("\r\n", at);
+		if (end < 0) throw new Error(`a line without an end at ${at} of ${bytes.length}`);
+		const found = bytes.toString("latin1", at, end);
+		at = end + 2;
+		return found;
+	}
+	function take(count: number): Buffer {
+		if (at + count > bytes.length) throw new Error(`cut off at ${bytes.length}, ${at + count} were announced`);
+		at += count;
+		return bytes.subarray(at - count, at);
+	}
+	function chunks(): Buffer {
+		const pieces: Buffer[] = [];
+		for (;;) {
+			const size = line();
+			if (!/^[0-9a-f]+$/i.test(size)) throw new Error(`not the size of a chunk: ${JSON.stringify(size.slice(0, 80))}`);
+			const piece = take(Number.parseInt(size, 16));
+			if (line() !== "") throw new Error("a chunk is longer than its size");
+			if (piece.length === 0) return Buffer.concat(pieces);
+			pieces.push(piece);
+		}
+	}
+	while (at < bytes.length) {
+		const status = /^HTTP\/1\.1 (\d{3}) /.exec(line())?.[1];
+		if (status === undefined) throw new Error(`no answer begins at ${at}`);
+		const headers = new Headers();
+		for (let field = line(); field !== ""; field = line())
+			headers.append(field.slice(0, field.indexOf(":")), field.slice(field.indexOf(":") + 1).trim());
+		const isChunked = headers.get("transfer-encoding") === "chunked";
+		const body = isChunked ? chunks() : take(Number(headers.get("content-length") ?? Number.NaN));
+		answers.push({ status: Number(status), headers, body: body.toString("utf8") });
+	}
+	return answers;
+}
+
 /** The events of a stream's body: parsed JSON, comments as `":"`, and `"[DONE]"`. Throws on anything else. */
 export function eventsOf(body: string): unknown[] {
 	return body

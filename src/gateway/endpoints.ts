@@ -13,7 +13,6 @@ import { keyAnswer } from "./lookups/key-lookup.ts";
 import { usageAnswer } from "./lookups/usage-lookup.ts";
 import { createUsageSums } from "./lookups/usage-sums.ts";
 import { openapiDocument } from "./openapi/openapi.ts";
-import { pathOf } from "./request-url.ts";
 import type { ServeDeps } from "./serve/context.ts";
 import { addStoredRoutes } from "./stored-routes.ts";
 
@@ -32,24 +31,16 @@ export interface RouteKinds {
 	wrongMethod(allowed: string): Response;
 }
 
-/**
- * Answers the endpoints that take POSTs for money; undefined for any other request. They are found by path alone: the
- * framework's context of a request, and the promise around its handler, would be nine objects of each.
- */
-export function createPosts(deps: EndpointDeps): (request: Request) => Promise<Response> | undefined {
-	const answers = new Map<string, (connection: Connection) => Promise<Response>>();
-	for (const [path, endpoint] of Object.entries(INFERENCE))
-		answers.set(path, idempotent(deps, deps.idempotency, endpoint));
-	return (request) =>
-		request.method === "POST" ? answers.get(pathOf(request.url))?.(deps.connectionOf(request)) : undefined;
-}
-
-/** The look-ups beside `createPosts`, and what describes the service. */
+/** The endpoints that take POSTs for money, the look-ups beside them, and what describes the service. */
 export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: RouteKinds) {
 	const app = new Elysia({ name: "endpoints", handler: { standardHostname: false } });
 	const bare = { parse: "none" } as const;
 
-	for (const path in INFERENCE) app.all(path, () => wrongMethod("POST"), bare);
+	for (const [path, endpoint] of Object.entries(INFERENCE)) {
+		const answer = idempotent(deps, deps.idempotency, endpoint);
+		app.post(path, ({ request }) => answer(deps.connectionOf(request)), bare);
+		app.all(path, () => wrongMethod("POST"), bare);
+	}
 
 	const usageSums = createUsageSums(deps);
 	const lookUps = {

@@ -15,19 +15,7 @@ export function createUrlCheck(): (request: Request) => Response | undefined {
 			const fault = new Fault("invalid_request", "The Host header of the request is not valid.");
 			return errorResponse(fault, newRequestId().requestId);
 		}
-		known = `${url.slice(0, pathFrom(url))}/`;
+		known = `${url.slice(0, url.indexOf("/", url.indexOf("://") + 3))}/`;
 		return undefined;
 	};
-}
-
-/** As a router compares it, still encoded: without the query, nor a slash at its end. Of an address that is well. */
-export function pathOf(url: string): string {
-	const from = pathFrom(url);
-	const query = url.indexOf("?", from);
-	const to = query === -1 ? url.length : query;
-	return url.slice(from, url[to - 1] === "/" ? to - 1 : to);
-}
-
-function pathFrom(url: string): number {
-	return url.indexOf("/", url.indexOf("://") + 3);
 }

@@ -4,7 +4,7 @@ import type { Config } from "../config.ts";
 import { createClientAddress } from "../gateway/client-address.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
-import { createPosts, type EndpointDeps } from "../gateway/endpoints.ts";
+import type { EndpointDeps } from "../gateway/endpoints.ts";
 import { isInternal } from "../gateway/internal-door.ts";
 import { MANAGEMENT_PREFIX } from "../gateway/openapi/management-routes.ts";
 import { createUrlCheck } from "../gateway/request-url.ts";
@@ -74,10 +74,9 @@ export function startGatewayServer(config: Config, deps: ServerDeps): Server<und
 		.use(createGateway({ ...deps, connectionOf }))
 		.all("/*", passOn, { parse: "none" });
 	const checkUrl = createUrlCheck();
-	const posts = createPosts({ ...deps, connectionOf });
-	const ofConsole = (request: Request) =>
-		deps.internalOnPort && isInternal(request) ? deps.internal(connectionOf(request)) : undefined;
-	const answer = (request: Request) => checkUrl(request) ?? ofConsole(request) ?? posts(request) ?? http.fetch(request);
+	const answer = (request: Request) =>
+		checkUrl(request) ??
+		(deps.internalOnPort && isInternal(request) ? deps.internal(connectionOf(request)) : http.fetch(request));
 	const server: Server<undefined> = Bun.serve({
 		hostname: config.host,
 		port: config.port,

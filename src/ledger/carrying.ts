@@ -17,8 +17,9 @@ export function createCarrying<Owner>(deps: { journal: Journal; log: Log }, runn
 	const { journal, log } = deps;
 	/** No running request was admitted in a segment before this one. */
 	let nothingBefore = 0;
-	/** What is looked for from the first slot on, and the next slot to look at: whoever takes one behind it is in the present segment. */
+	/** Round and round: how many slots are still to be looked at for it. Whoever takes one meanwhile is in the present segment. */
 	let wanted = 0;
+	let left = 0;
 	let next = 0;
 
 	/** False if it could not be written: the next request tries again. */
@@ -43,15 +44,19 @@ export function createCarrying<Owner>(deps: { journal: Journal; log: Log }, runn
 		if (keepsFrom <= nothingBefore) return;
 		if (keepsFrom !== wanted) {
 			wanted = keepsFrom;
-			next = 0;
+			left = running.reach;
 		}
-		const end = Math.min(next + LOOKED_AT_A_REQUEST, running.reach);
-		for (let carried = 0; next < end && carried < CARRIED_A_REQUEST; next++) {
+		let carried = 0;
+		for (let looked = 0; left > 0 && looked < LOOKED_AT_A_REQUEST && carried < CARRIED_A_REQUEST; looked++) {
+			if (next >= running.reach) next = 0;
 			const hold = running.at(next);
-			if (hold === undefined || hold.segment >= keepsFrom) continue;
-			if (!carry(hold)) return;
-			carried += 1;
+			if (hold !== undefined && hold.segment < keepsFrom) {
+				if (!carry(hold)) return;
+				carried += 1;
+			}
+			next += 1;
+			left -= 1;
 		}
-		if (next >= running.reach) nothingBefore = keepsFrom;
+		if (left === 0) nothingBefore = keepsFrom;
 	};
 }

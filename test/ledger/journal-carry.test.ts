@@ -39,3 +39,28 @@ test("a request that runs on and on keeps no more than a few segments, and a cra
 		{ id: long.admitted.id, reserved: 1_000, charged: 10, prompt: 1, completion: 2, ending: "crashed" },
 	]);
 });
+
+test("so do many: each is carried forward in its turn, also while segments come faster than all are looked at", async () => {
+	const many = 500;
+	const folder = mkdtempSync(join(tmpdir(), "tollgate-journal-"));
+	atEnd(() => rmSync(folder, { recursive: true, force: true }));
+	const disk = openJournalDisk(folder, { create: true });
+	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 4_000 });
+	const { ledger, writer } = await ledgerOver(journal, { account: ACCOUNT, key: KEY });
+	const reserve = () => ledger.reserve({ ...admitted(ACCOUNT, KEY), reserved: usd(5) }) as Hold;
+	const long = Array.from({ length: many }, reserve);
+	const oldestOf = () => Math.min(...long.map((hold) => hold.segment));
+	const firstAt = oldestOf();
+	// Each turn carries four, and what is carried takes new segments itself: the last is not further behind than two rounds.
+	for (let sent = 0; sent < many / 2; sent++) ledger.settle(reserve(), outcome(3));
+	await writer.drain();
+	expect(oldestOf()).toBeGreaterThan(firstAt);
+	const kept = disk.list().length;
+	for (let sent = 0; sent < many; sent++) ledger.settle(reserve(), outcome(3));
+	await writer.drain();
+	expect(disk.list().length).toBeLessThanOrEqual(kept + SEGMENTS_MAX);
+
+	expect(await ledger.retire(0)).toBe(false);
+	const { recovered } = replayed(openJournalDisk(folder, { create: false }));
+	expect(new Set(recovered.map(({ id }) => id))).toEqual(new Set(long.map((hold) => hold.admitted.id)));
+});

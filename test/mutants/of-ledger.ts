@@ -178,13 +178,13 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "those behind the first that are looked at are never carried forward",
-				before: "if (next >= running.reach) nothingBefore = keepsFrom;",
+				before: "if (left === 0) nothingBefore = keepsFrom;",
 				after: "nothingBefore = keepsFrom;",
 			},
 			{
 				breaks: "what was looked at for one segment is not looked at for the next",
-				before: "\t\t\tnext = 0;",
-				after: "",
+				before: "left = running.reach;",
+				after: "left = 0;",
 			},
 		],
 	},

@@ -37,17 +37,11 @@ const PARAM_CHARS_MAX = 128;
 const MESSAGE_CHARS_MAX = 500;
 
 /** As the statement that writes it reads it. */
-export interface RefusalRow {
+export interface RefusalRow extends Pick<Refusal, "model" | "endpoint" | "code" | "status" | "message" | "param"> {
 	readonly id: string;
 	readonly account: string;
 	readonly key: string;
 	readonly project: string | null;
-	readonly model: string | null;
-	readonly endpoint: string;
-	readonly code: string;
-	readonly status: number;
-	readonly message: string;
-	readonly param: string | null;
 	readonly available: number | null;
 	readonly held: number | null;
 	readonly required: number | null;

@@ -1,8 +1,8 @@
-import { TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
+import { SearchField } from "../parts/search-field.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
@@ -22,14 +22,12 @@ export function AccountsPage() {
 				flush
 				title={t("Accounts")}
 				aside={
-					<TextInput
-						size="xs"
-						w={240}
-						aria-label={t("Search by email, name or id")}
+					<SearchField
+						width={240}
+						label={t("Search by email, name or id")}
 						placeholder={t("Email, name or id, press /")}
-						data-search
 						value={search}
-						onChange={(event) => setSearch(event.currentTarget.value)}
+						onChange={setSearch}
 					/>
 				}
 			>

@@ -1,9 +1,10 @@
-import { Button, Select, TextInput } from "@mantine/core";
+import { Button, Select } from "@mantine/core";
 import { useState } from "react";
 import { nanoUsd } from "../../../money/nano-usd.ts";
 import { Form } from "../parts/form.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
+import { SearchField } from "../parts/search-field.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Clipped, Moment } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
@@ -71,13 +72,11 @@ function Filter(props: {
 	const [subject, setSubject] = useState(props.filter.subject ?? "");
 	return (
 		<Form className="row" onSubmit={() => props.onChange({ subject: subject.trim() })}>
-			<TextInput
-				size="xs"
-				aria-label={t("Id of a key, account, top-up or payment")}
+			<SearchField
+				label={t("Id of a key, account, top-up or payment")}
 				placeholder={t("Id, press /")}
-				data-search
 				value={subject}
-				onChange={(event) => setSubject(event.currentTarget.value)}
+				onChange={setSubject}
 			/>
 			<Select
 				size="xs"

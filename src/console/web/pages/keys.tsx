@@ -1,4 +1,4 @@
-import { Button, TextInput } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
@@ -6,6 +6,7 @@ import { CapBar } from "../parts/cap-bar.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
+import { SearchField } from "../parts/search-field.tsx";
 import type { Column } from "../parts/table.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago } from "../parts/text.tsx";
@@ -60,13 +61,11 @@ export default function KeysPage() {
 				flush
 				title={t("API keys")}
 				aside={
-					<TextInput
-						aria-label={t("Search keys")}
+					<SearchField
+						label={t("Search keys")}
 						placeholder={t("Search, press /")}
-						size="xs"
-						data-search
 						value={search}
-						onChange={(event) => setSearch(event.currentTarget.value)}
+						onChange={setSearch}
 					/>
 				}
 			>

@@ -1,7 +1,8 @@
-import { Button, Select, TextInput } from "@mantine/core";
+import { Button, Select } from "@mantine/core";
 import { api } from "../api.ts";
 import { KINDS, ModelTable } from "../parts/model-table.tsx";
 import { Page, Panel } from "../parts/page.tsx";
+import { SearchField } from "../parts/search-field.tsx";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { t } from "../texts.tsx";
@@ -56,13 +57,11 @@ export default function ModelsPage() {
 			lead={t("A rate that is listed does not say that the model is connected: the state does.")}
 		>
 			<div className="filters">
-				<TextInput
-					size="xs"
-					aria-label={t("Search models")}
+				<SearchField
+					label={t("Search models")}
 					placeholder={t("Search, press /")}
-					data-search
 					value={query.get("search") ?? ""}
-					onChange={(event) => change({ search: event.currentTarget.value })}
+					onChange={(value) => change({ search: value })}
 				/>
 				{select("kind", t("Kind"), optionsOf(KINDS), t("Any kind"))}
 				{select("can", t("Ability"), ABILITIES, t("Any ability"))}

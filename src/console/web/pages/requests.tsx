@@ -1,4 +1,4 @@
-import { Button, TextInput } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { api } from "../api.ts";
 import { CsvButton } from "../parts/csv-button.tsx";
@@ -6,6 +6,7 @@ import { UsageFilters } from "../parts/filters.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty, Notice } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
+import { SearchField } from "../parts/search-field.tsx";
 import { filterOf } from "../range.ts";
 import { useList } from "../resource.ts";
 import { Link, navigate, useQueryState } from "../router.tsx";
@@ -101,14 +102,12 @@ function FindById() {
 				if (search.trim() !== "") navigate(`/requests/${encodeURIComponent(search.trim())}`);
 			}}
 		>
-			<TextInput
-				size="xs"
-				w={230}
-				aria-label={t("Find a request by its id")}
+			<SearchField
+				width={230}
+				label={t("Find a request by its id")}
 				placeholder={t("Request id, press /")}
-				data-search
 				value={search}
-				onChange={(event) => setSearch(event.currentTarget.value)}
+				onChange={setSearch}
 			/>
 		</form>
 	);

@@ -30,74 +30,95 @@ export function createChatEvents<Chunk extends WrittenChunk = ChatChunk>(
 	includeUsage: boolean,
 ): ChatEvents<Chunk> {
 	const prefix = `data: {"id":${JSON.stringify(head.id)},"object":"${head.object}","created":${head.createdS},"model":${JSON.stringify(head.model)},"choices":`;
-	const suffix = includeUsage ? ',"usage":null}\n\n' : "}\n\n";
+	return new EventWriter(prefix, includeUsage);
+}
+
+/** A class, since there is one for each open stream: a closure for each of its functions would be nine objects more. */
+class EventWriter<Chunk extends WrittenChunk> implements ChatEvents<Chunk> {
+	readonly #prefix: string;
+	readonly #includeUsage: boolean;
+	readonly #suffix: string;
 	/** The last finish, held back until the usage is known. */
-	let held: string | undefined;
+	#held: string | undefined;
 	/** The last finish, without what came with it. */
-	let finish: string | undefined;
+	#finish: string | undefined;
 	/** What stands on each event beside its choices, as it was when it was last written, and its text. */
-	let about: AnswerFields | undefined;
-	let aboutText = "";
+	#about: AnswerFields | undefined;
+	#aboutText = "";
 	/** Of each event, from its choices on. */
-	let tail = suffix;
-	let sources: AnswerFields | undefined;
+	#tail: string;
+	#sources: AnswerFields | undefined;
 
-	const event = (choices: string) => prefix + choices + tail;
-	const usageEvent = (usage: UsageRecord, choices: string) =>
-		`${prefix}${choices}${aboutText}${membersText(sources)},"usage":${JSON.stringify(usage)}}\n\n`;
-
-	function note(chunk: Chunk): void {
-		sources = chunk.sources ?? sources;
-		if (chunk.about === undefined || chunk.about === about) return;
-		about = chunk.about;
-		aboutText = membersText(about);
-		tail = aboutText + suffix;
+	constructor(prefix: string, includeUsage: boolean) {
+		this.#prefix = prefix;
+		this.#includeUsage = includeUsage;
+		this.#suffix = includeUsage ? ',"usage":null}\n\n' : "}\n\n";
+		this.#tail = this.#suffix;
 	}
 
-	function release(): string {
-		const text = held === undefined ? "" : event(held);
-		held = undefined;
+	chunks(chunks: readonly Chunk[]): string {
+		let text = "";
+		for (const chunk of chunks) {
+			this.#note(chunk);
+			if (chunk.choicesText !== undefined) {
+				text += this.#release() + this.#event(chunk.choicesText);
+				continue;
+			}
+			if (chunk.choices.length === 0) continue;
+			const choices = JSON.stringify(chunk.choices);
+			if (this.#includeUsage) {
+				text += this.#event(choices);
+				continue;
+			}
+			text += this.#release();
+			if (!chunk.choices.some(isFinished)) text += this.#event(choices);
+			else {
+				this.#held = choices;
+				this.#finish = JSON.stringify(chunk.choices.filter(isFinished).map(finishOnly));
+			}
+		}
+		return text;
+	}
+
+	end(usage: UsageRecord): string {
+		const choices = this.#lastChoices();
+		this.#held = undefined;
+		return this.#usageEvent(usage, choices) + DONE;
+	}
+
+	fail(fault: Fault, usage: UsageRecord): string {
+		const error = `data: ${JSON.stringify(errorBody(fault))}\n\n`;
+		return `${this.#release()}${error}${this.#usageEvent(usage, "[]")}${DONE}`;
+	}
+
+	#event(choices: string): string {
+		return this.#prefix + choices + this.#tail;
+	}
+
+	#usageEvent(usage: UsageRecord, choices: string): string {
+		const besides = this.#aboutText + membersText(this.#sources);
+		return `${this.#prefix}${choices}${besides},"usage":${JSON.stringify(usage)}}\n\n`;
+	}
+
+	#note(chunk: Chunk): void {
+		this.#sources = chunk.sources ?? this.#sources;
+		if (chunk.about === undefined || chunk.about === this.#about) return;
+		this.#about = chunk.about;
+		this.#aboutText = membersText(this.#about);
+		this.#tail = this.#aboutText + this.#suffix;
+	}
+
+	#release(): string {
+		const text = this.#held === undefined ? "" : this.#event(this.#held);
+		this.#held = undefined;
 		return text;
 	}
 
 	/** The record of a client that did not ask rides on the finish; one that is out already is said again. */
-	function lastChoices(): string {
-		if (includeUsage) return "[]";
-		return held ?? finish ?? "[]";
+	#lastChoices(): string {
+		if (this.#includeUsage) return "[]";
+		return this.#held ?? this.#finish ?? "[]";
 	}
-
-	return {
-		chunks(chunks) {
-			let text = "";
-			for (const chunk of chunks) {
-				note(chunk);
-				if (chunk.choicesText !== undefined) {
-					text += release() + event(chunk.choicesText);
-					continue;
-				}
-				if (chunk.choices.length === 0) continue;
-				const choices = JSON.stringify(chunk.choices);
-				if (includeUsage) {
-					text += event(choices);
-					continue;
-				}
-				text += release();
-				if (!chunk.choices.some(isFinished)) text += event(choices);
-				else {
-					held = choices;
-					finish = JSON.stringify(chunk.choices.filter(isFinished).map(finishOnly));
-				}
-			}
-			return text;
-		},
-		end(usage) {
-			const choices = lastChoices();
-			held = undefined;
-			return usageEvent(usage, choices) + DONE;
-		},
-		fail: (fault, usage) =>
-			`${release()}data: ${JSON.stringify(errorBody(fault))}\n\n${usageEvent(usage, "[]")}${DONE}`,
-	};
 }
 
 type WrittenChoice = WrittenChunk["choices"][number];

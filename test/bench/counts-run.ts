@@ -1,13 +1,14 @@
 /**
- * Prints what a small request and an event of a stream cost in counts: of the service, and of the bare pass-through.
+ * Prints what a small request and an event of a stream cost in counts, and what an open stream holds: of the service, and of
+ * the bare pass-through.
  *
  *     bun run bench:counts
  */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Counts } from "./counts.ts";
-import { counted, countedRun, leastOf } from "./counts.ts";
+import type { Counts, LiveCounts } from "./counts.ts";
+import { counted, countedLive, countedRun, leastOf, openStreamCounts } from "./counts.ts";
 import { STREAM_EVENTS, startFastUpstream } from "./fast-upstream.ts";
 import type { Gateway } from "./gateways.ts";
 import { startPortPrinter } from "./gateways.ts";
@@ -21,6 +22,8 @@ const WINDOWS = 3;
 const KINDS = ["Function", "JSLexicalEnvironment", "Promise", "string"];
 /** Connections at once. */
 const CALLS_AT = [1, 16, 64];
+const OPEN_STREAMS = 400;
+const IDLE = streamBody("idle");
 const WORK = [
 	{ name: "small request", body: chatBody("plain", SMALL_PROMPT_BYTES), per: 1, warmUp: 2_000, requests: 2_000 },
 	{ name: "event", body: streamBody("stream"), per: STREAM_EVENTS, warmUp: 64, requests: 64 },
@@ -36,6 +39,8 @@ const { secrets } = await database.customer(8);
 const rows: string[] = [];
 /** `write` calls of a small request. */
 const callRows: string[] = [];
+/** What an open stream holds. */
+const openRows: string[] = [];
 try {
 	for (const [name, start] of Object.entries({ service: startService, "bare Bun": startBareCounted })) {
 		const how = counted(folder, name);
@@ -43,6 +48,12 @@ try {
 		for (const work of WORK) rows.push(rowOf(`${work.name}, ${name}`, await measure(gateway, how, work), work.per));
 		callRows.push(`| ${name} | ${(await callsAt(gateway, how)).join(" | ")} |`);
 		await gateway.stop();
+		const liveHow = countedLive(folder, `${name}, live`);
+		const live = await start(liveHow);
+		const request = (stream: number) => chatRequestBytes(live, secrets[stream % secrets.length] as string, IDLE);
+		const held = await openStreamCounts(live, liveHow, OPEN_STREAMS, request, () => upstream.release());
+		openRows.push(liveRowOf(name, held));
+		await live.stop();
 	}
 } finally {
 	await database.close();
@@ -57,6 +68,8 @@ process.stdout.write(
 	`\n| \`write\` calls at | ${CALLS_AT.join(" | ")} connections |\n|---${"|--:".repeat(CALLS_AT.length)}|\n`,
 );
 process.stdout.write(`${callRows.join("\n")}\n`);
+process.stdout.write(`\n| open stream | objects | bytes | ${KINDS.join(" | ")} |\n|---${"|--:".repeat(6)}|\n`);
+process.stdout.write(`${openRows.join("\n")}\n`);
 process.exit(0);
 
 function startService({ flags, env }: ReturnType<typeof counted>): Promise<Gateway> {
@@ -100,6 +113,11 @@ async function callsAt(gateway: Gateway, how: ReturnType<typeof counted>): Promi
 		calls.push(writes.toFixed(2));
 	}
 	return calls;
+}
+
+function liveRowOf(name: string, { objects, bytes, byKind }: LiveCounts): string {
+	const each = [objects, ...KINDS.map((kind) => byKind[kind] ?? 0)].map((count) => count.toFixed(1));
+	return `| ${name} | ${each.toSpliced(1, 0, bytes.toFixed(0)).join(" | ")} |`;
 }
 
 function rowOf(name: string, { objects, bytes, byKind, writes, sleeps }: Counts, per: number): string {

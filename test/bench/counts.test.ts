@@ -3,7 +3,17 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { createTestDatabase } from "../support/database.ts";
-import { type Counted, type Counts, collected, counted, countedRun, keptRun, leastOf } from "./counts.ts";
+import {
+	type Counted,
+	type Counts,
+	collected,
+	counted,
+	countedLive,
+	countedRun,
+	keptRun,
+	leastOf,
+	openStreamCounts,
+} from "./counts.ts";
 import { STREAM_EVENTS, startFastUpstream } from "./fast-upstream.ts";
 import { type LoadOptions, runLoad } from "./load.ts";
 import { chargeOf, openBenchDatabase, startProduct } from "./product.ts";
@@ -16,6 +26,7 @@ const DEADLINE_MS = 60_000;
 const WINDOWS = 3;
 /** Of some thousands of requests: what is still on its way to its end when the collector comes by. */
 const KEPT_MAX = 200;
+const OPEN_STREAMS = 200;
 
 const folder = temporaryFolder();
 const upstream = untilEnd(startFastUpstream());
@@ -66,7 +77,7 @@ interface Budget {
 }
 
 /** What is over its budget, in words; empty if nothing is. */
-function excessOf({ byKind, ...counts }: Counts, budget: Budget): string[] {
+function excessOf({ byKind, ...counts }: Omit<Counts, "load">, budget: Budget): string[] {
 	const rows: [string, number, number][] = Object.entries(budget.byKind).map(([kind, most]) => [
 		kind,
 		byKind[kind] ?? 0,
@@ -102,6 +113,15 @@ const EVENT: Budget = {
 	byKind: { string: 8.4, Promise: 2.8, Array: 2.2, Function: 1.2, AsyncFunctionGenerator: 0.6 },
 };
 
+/** Alive after a whole collection. */
+const OPEN_STREAM: Budget = {
+	objects: 103,
+	bytes: 8_000,
+	writes: 0,
+	sleeps: 0,
+	byKind: { Function: 8, JSLexicalEnvironment: 5.8, Promise: 6.8, Response: 1.2 },
+};
+
 test(
 	"a small request stays within its budget of objects, bytes, system calls and sleeps",
 	async () => {
@@ -130,6 +150,19 @@ test(
 		// Each of the 3,000 has one of each, or two. Five were kept, and 2,400 when those that run stood in Sets.
 		const most = Math.max(...["Request", "Response", "AbortController"].map((kind) => kept[kind] ?? 0));
 		expect(most).toBeLessThan(KEPT_MAX);
+	},
+	DEADLINE_MS,
+);
+
+test(
+	"an open stream holds what it needs, and nothing of how it was asked for and opened",
+	async () => {
+		const live = countedLive(folder, "live");
+		const serving = await productWith(live, "live");
+		const body = streamBody("idle");
+		const request = (stream: number) => chatRequestBytes(serving, secrets[stream % secrets.length] as string, body);
+		const held = await openStreamCounts(serving, live, OPEN_STREAMS, request, () => upstream.release());
+		expect(excessOf({ ...held, writes: 0, sleeps: 0 }, OPEN_STREAM)).toEqual([]);
 	},
 	DEADLINE_MS,
 );

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Gateway } from "./gateways.ts";
+import { openIdleStreams } from "./idle-streams.ts";
 import type { LoadOptions, LoadResult } from "./load.ts";
 import { runLoad } from "./load.ts";
 import { sleepsOf, writeCallsOf } from "./process-usage.ts";
@@ -44,6 +45,9 @@ export const counted = (folder: string, name: string) => reporting(folder, name,
 /** Such a process is counted by `keptRun`. */
 export const collected = (folder: string, name: string) => reporting(folder, name, { HEAP_COLLECTS: "young" });
 
+/** And by `openStreamCounts`. */
+export const countedLive = (folder: string, name: string) => reporting(folder, name, { HEAP_COLLECTS: "all" });
+
 function reporting(folder: string, name: string, how: Readonly<Record<string, string>>): Counted {
 	const reportPath = join(folder, `${name}.heap`);
 	return {
@@ -67,6 +71,43 @@ export async function keptRun(
 		kept = (await reportOf(gateway.pids()[0] as number, reportPath)).objects;
 	}
 	return kept;
+}
+
+/** What a process holds of each open stream. */
+export type LiveCounts = Pick<Counts, "objects" | "bytes" | "byKind">;
+
+/** Bytes of each upstream stream's first piece, as the runtime counts it: mostly room that was never touched. */
+const FIRST_PIECE_BYTES = 256 * 1024;
+
+/** Opens so many streams, that have an event each and wait for the next, twice: what is made once is made by then. */
+export async function openStreamCounts(
+	{ pids, port }: Pick<Gateway, "pids" | "port">,
+	{ reportPath }: Counted,
+	streams: number,
+	request: (stream: number) => Uint8Array,
+	release: () => void,
+): Promise<LiveCounts> {
+	const pid = pids()[0] as number;
+	const open = async () => {
+		const opened = await openIdleStreams(port, streams, request);
+		await Bun.sleep(SETTLE_MS);
+		const report = await reportOf(pid, reportPath);
+		release();
+		await opened.ended();
+		await Bun.sleep(SETTLE_MS);
+		return report;
+	};
+	await open();
+	const before = await reportOf(pid, reportPath);
+	const after = await open();
+	const held = Object.entries(after.objects).map(
+		([kind, count]) => [kind, (count - (before.objects[kind] ?? 0)) / streams] as const,
+	);
+	return {
+		objects: held.reduce((sum, [, count]) => sum + count, 0),
+		bytes: (after.bytes - before.bytes) / streams - FIRST_PIECE_BYTES,
+		byKind: Object.fromEntries(held.filter(([, count]) => count >= 0.05).sort(([, a], [, b]) => b - a)),
+	};
 }
 
 /** Runs a load and counts what it made the gateway's process do. Warm it up before. */

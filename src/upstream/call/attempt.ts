@@ -40,6 +40,8 @@ export interface Attempt {
 	post(post: UpstreamPost, accept: Accepted): Promise<Response>;
 	/** Its status is 200, or this throws, or rejects with, what it stands for. */
 	taken(response: Response): undefined | Promise<never>;
+	/** Its body is read, and let go, by who took it: nothing else of the answer is kept. */
+	handedOver(): void;
 	/** The replica answers: with its first event, and with each further one. */
 	answered(): void;
 	/** It came to its proper end. */
@@ -79,6 +81,8 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 	readonly freshConnection: boolean;
 	readonly #asked: AbortSignal | undefined;
 	#response: Response | undefined;
+	/** Of the last answer. */
+	#status: number | undefined;
 	#sent: CallTrace | undefined;
 
 	/** Arguments in their order: an object of them is one more. */
@@ -123,15 +127,20 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 	post(post: UpstreamPost, accept: Accepted): Promise<Response> {
 		const { replica } = this;
 		// A request in several parts: each is a call of its own.
-		this.#sent?.end(undefined, this.#response?.status);
+		this.#sent?.end(undefined, this.#status);
 		this.#sent = this.#call.trace?.call(replica.alias, replica.dialect.name);
 		return postUpstream(this.#deps, this, post, accept);
 	}
 
 	taken(response: Response): undefined | Promise<never> {
 		this.#response = response;
+		this.#status = response.status;
 		this.guard.headersCame();
 		return assertAnswered(response, this.replica);
+	}
+
+	handedOver(): void {
+		this.#response = undefined;
 	}
 
 	answered(): void {
@@ -140,7 +149,7 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 
 	succeed(): void {
 		this.guard.end();
-		this.#sent?.end(undefined, this.#response?.status);
+		this.#sent?.end(undefined, this.#status);
 		this.#ticket.release("ok");
 	}
 
@@ -150,14 +159,14 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		const gaveUp = told.kind === "aborted" && this.#asked?.aborted === true && !clientSignal.aborted;
 		const failure = gaveUp ? new UpstreamFailure("yielded", { private: "its place was asked for" }) : told;
 		this.#hangUp();
-		this.#sent?.end(failure.kind, this.#response?.status);
+		this.#sent?.end(failure.kind, this.#status);
 		this.#ticket.release(guard.outcomeOf(failure));
 		return failure;
 	}
 
 	close(): void {
 		this.#hangUp();
-		this.#sent?.end("closed", this.#response?.status);
+		this.#sent?.end("closed", this.#status);
 		this.#ticket.release("neutral");
 	}
 

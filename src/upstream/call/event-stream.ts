@@ -41,7 +41,8 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	readonly #wire: StreamWire<Chunk>;
 	readonly #reader: ReturnType<StreamWire<Chunk>["reader"]>;
 	readonly #events = createSseReader();
-	readonly #answer: Promise<Response>;
+	/** Undefined once it is there. */
+	#answer: Promise<Response> | undefined;
 	#source: ReadableStreamDefaultReader<Uint8Array> | undefined;
 	/** Usage of an answer that came whole. */
 	#wholeUsage: ReportedUsage | undefined;
@@ -158,12 +159,15 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 
 	/** The headers; an answer that came whole instead of as events is returned as one chunk. */
 	async #open(): Promise<Chunk | undefined> {
+		assert(this.#answer !== undefined, "an answer is opened once");
 		const response = await this.#answer;
+		this.#answer = undefined;
 		const refused = this.#attempt.taken(response);
 		if (refused) await refused;
 		if (response.body === null) throw died("an answer without a body");
 		if (!(response.headers.get("content-type") ?? "").includes("json")) {
 			this.#source = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+			this.#attempt.handedOver();
 			return undefined;
 		}
 		const text = await readText(response, WHOLE_BYTES_MAX);

@@ -42,11 +42,11 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 	readonly #deps: CallDeps;
 	readonly #options: AnswerStreamOptions<Chunk>;
 	readonly #startedMs: number;
-	readonly #first: Promise<readonly Chunk[] | null>;
+	/** Undefined once it was asked for. */
+	#first: Promise<readonly Chunk[] | null> | undefined;
 	#closed = false;
 	#events: Omit<AnswerStream<Chunk>, "replica"> | undefined;
 	#alias: string | undefined;
-	#begun = false;
 
 	constructor(deps: CallDeps, options: AnswerStreamOptions<Chunk>) {
 		this.#deps = deps;
@@ -84,9 +84,9 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 	}
 
 	next(): Promise<readonly Chunk[] | null> {
-		if (this.#begun && this.#events !== undefined) return this.#events.next();
-		this.#begun = true;
-		return this.#first;
+		const first = this.#first;
+		this.#first = undefined;
+		return first ?? this.#opened().next();
 	}
 
 	arrives(): Promise<Arrived> {

@@ -25,7 +25,7 @@ export interface Collection {
 
 export const LOG_GC = { BUN_JSC_logGC: "1" };
 const CONNECTIONS = 32;
-const REQUESTED = /bytes allocated this cycle: (\d+) exceed/g;
+const REQUESTED = /bytes allocated this cycle: (\d+) exceed/;
 const STARTED = /START .*?=> (Eden|Full)Collection/;
 const STOPPED = / p=([\d.]+)ms/;
 
@@ -34,9 +34,17 @@ export function collectionsOf(log: string): Collections {
 	const found = { Eden: [] as Collection[], Full: [] as Collection[] };
 	let kind: keyof typeof found | undefined;
 	let stopsMs: number[] = [];
+	let allocatedBytes = 0;
+	/** It may be asked for again and again until it begins. */
+	let askedAtBytes = 0;
 	for (const line of log.split("\n")) {
+		askedAtBytes = Number(REQUESTED.exec(line)?.[1] ?? askedAtBytes);
 		const started = STARTED.exec(line)?.[1] as keyof typeof found | undefined;
-		if (started) [kind, stopsMs] = [started, []];
+		if (started) {
+			[kind, stopsMs] = [started, []];
+			allocatedBytes += askedAtBytes;
+			askedAtBytes = 0;
+		}
 		const stopMs = STOPPED.exec(line)?.[1];
 		if (kind === undefined || stopMs === undefined) continue;
 		stopsMs.push(Number(stopMs));
@@ -44,23 +52,35 @@ export function collectionsOf(log: string): Collections {
 		found[kind].push({ longestStopMs: Math.max(...stopsMs), stoppedMs: stopsMs.reduce((sum, ms) => sum + ms, 0) });
 		kind = undefined;
 	}
-	let allocatedBytes = 0;
-	for (const [, bytes] of log.matchAll(REQUESTED)) allocatedBytes += Number(bytes);
 	return { young: found.Eden, whole: found.Full, allocatedBytes };
 }
 
 export const longestStopsMs = (some: readonly Collection[]) => Float64Array.from(some, (one) => one.longestStopMs);
 
+/** One for so many bytes that are allocated: else a timer of the runtime begins most of them, and does not say what they are for. */
+const OFTEN = { ...LOG_GC, BUN_JSC_gcMaxHeapSize: String(12 * 1024 * 1024) };
+
+type Add = (figures: Figures, row: string, found: Collections, requests: number) => void;
+
 export async function collections(world: World, figures: Figures): Promise<void> {
-	const own = await world.isolated("collections", { env: LOG_GC });
-	const bareLog = join(world.folder, "bare-collections.log");
-	const bare = await startBare(world.upstreamPort, own.secrets, false, { env: LOG_GC, log: bareLog });
+	await collectionsUnder(world, figures, { name: "collections", env: LOG_GC, add: addStops });
+	await collectionsUnder(world, figures, { name: "garbage", env: OFTEN, add: addGarbage });
+}
+
+async function collectionsUnder(
+	world: World,
+	figures: Figures,
+	{ name, env, add }: { name: string; env: Readonly<Record<string, string>>; add: Add },
+): Promise<void> {
+	const own = await world.isolated(name, { env });
+	const bareLog = join(world.folder, `bare-${name}.log`);
+	const bare = await startBare(world.upstreamPort, own.secrets, false, { env, log: bareLog });
 	const logs = new Map<Gateway, string>([
 		[bare, bareLog],
-		[own.gateway, join(world.folder, "collections", "service.log")],
+		[own.gateway, join(world.folder, name, "service.log")],
 	]);
-	const floorLog = join(world.folder, "floor-collections.log");
-	const floor = await world.startFloor?.("collections", { env: LOG_GC, log: floorLog });
+	const floorLog = join(world.folder, `floor-${name}.log`);
+	const floor = await world.startFloor?.(name, { env, log: floorLog });
 	if (floor) logs.set(floor, floorLog);
 	const body = chatBody("plain", SMALL_PROMPT_BYTES);
 	try {
@@ -84,10 +104,13 @@ export async function collections(world: World, figures: Figures): Promise<void>
 	await own.stop();
 }
 
-function add(figures: Figures, row: string, { young, whole, allocatedBytes }: Collections, requests: number): void {
+function addGarbage(figures: Figures, row: string, { allocatedBytes }: Collections, requests: number): void {
+	figures.add("collections", "garbage a request", "KB", row, allocatedBytes / requests / 1024);
+}
+
+function addStops(figures: Figures, row: string, { young, whole }: Collections, requests: number): void {
 	const stopsMs = longestStopsMs(young);
 	const stoppedMs = Float64Array.from(young, (one) => one.stoppedMs);
-	figures.add("collections", "garbage a request", "KB", row, allocatedBytes / requests / 1024);
 	figures.add("collections", "young collection, longest stop, median", "ms", row, percentile(stopsMs, 0.5));
 	figures.add("collections", "young collection, longest stop, p99", "ms", row, percentile(stopsMs, 0.99));
 	figures.add("collections", "young collection, all its stops, median", "ms", row, percentile(stoppedMs, 0.5));

@@ -278,7 +278,8 @@ describe("the figures", () => {
 Requesting GC because bytes allocated this cycle: 8390650 exceed bytes allowed: 8388608 normal bytes: 8390650 oversized bytes: 0
 [GC<0x1>: START M 8901kb => EdenCollection, a=0kb v=0kb i#3:P<ShM> => 298kb, p=2.037300ms (max 2.037300), cycle 1.99ms END]
 GC END!
-Requesting GC because bytes allocated this cycle: 1000 exceed bytes allowed: 900 normal bytes: 800
+Requesting GC because bytes allocated this cycle: 950 exceed bytes allowed: 900 normal bytes: 800
+Requesting GC because bytes allocated this cycle: 1000 exceed Options::gcMaxHeapSize(): 900
 [GC<0x1>: START M 9kb => FullCollection, a=0kb v=0kb i#3:P<ShM> => 298kb, p=7.5ms (max 7.5), cycle 1.99ms END]
 [GC<0x1>: START M 82466kb => EdenCollection, a=0kb mu=0.600 v=0kb i#1:N<CsMs> 1+383 p=1.25ms (max 14.1)...]
 [GC<0x1>: M a=1kb hf=0.000 mu=0.600 v=267kb o=6159 b=50 0+50 p=0.5ms (max 14.1)...]

@@ -116,7 +116,7 @@ describe("revocation on three instances under load", () => {
 		expect(before).toBeGreaterThan(REVOKES);
 		expect(matched).toBeGreaterThanOrEqual(before);
 		// A machine that runs other tests beside this one is given room; alone it takes single milliseconds.
-		expect(summary.p50).toBeLessThan(250);
+		expect(summary.p50).toBeLessThan(600);
 	}, 120_000);
 
 	test("the command line's `key revoke` gives the same promise", async () => {

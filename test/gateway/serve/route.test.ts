@@ -163,7 +163,7 @@ describe("in the order of the file", () => {
 test("by price the cheapest is asked first, by speed one that is fast", async () => {
 	const { secret } = await service.customer();
 	expect((await post(secret, { model: "auto:price" })).served).toBe("cheap");
-	large.always(() => reply().text(["slow ", "words "]).delay(100));
+	large.always(() => reply().text(["slow ", "words "]).delay(500));
 	const served: (string | null)[] = [];
 	for (let round = 0; round < 10; round += 1) {
 		const answer = await post(secret, { model: "auto:speed" });

@@ -258,6 +258,28 @@ describe("projects", () => {
 		expect((await call(owner, "GET", `/projects/${id}/members`)).body.items).toEqual([]);
 	});
 
+	test("of who is removed from a project the keys that he made in it are revoked, those of another and of none are not; each is in the audit log", async () => {
+		const dev = await member();
+		const ofNone = (await make(dev, "of none")).body;
+		const [left, other] = [await newProject(), await newProject()];
+		for (const { id } of [left, other]) await call(owner, "PUT", `/projects/${id}/members/${dev.userId}`);
+		const makeIn = async (person: Person, { id }: { id: string }) =>
+			(await call(person, "POST", "/keys", { name: "in", projectId: id })).body;
+		const [first, second] = [await makeIn(dev, left), await makeIn(dev, left)];
+		const [inOther, owners] = [await makeIn(dev, other), await makeIn(owner, left)];
+		const { body } = await call(owner, "DELETE", `/projects/${left.id}/members/${dev.userId}?keys=revoke`);
+		expect(body.revoked.sort()).toEqual([first.key.id, second.key.id].sort());
+		const good: boolean[] = [];
+		for (const { secret } of [first, second, inOther, ofNone, owners]) good.push(await works(secret));
+		expect(good).toEqual([false, false, true, true, true]);
+		const me = (await owner.get("/api/console/me")).body.user.id;
+		const acts = await service.db.sql`
+			select subject, actor, detail from audit_event
+			where action = 'key.revoke' and detail->>'madeBy' = ${dev.userId} order by subject`;
+		const told = [first, second].map(({ key }) => ({ subject: key.id, actor: me, detail: { madeBy: dev.userId } }));
+		expect(acts.map((row) => ({ ...row }))).toEqual(told.sort((a, b) => (a.subject < b.subject ? -1 : 1)));
+	});
+
 	test("a project's cap, models and end bind its keys when the change returns, and are seen on it", async () => {
 		const { id } = await newProject({ capUsd: "5", capPeriod: "month" });
 		const { secret, key } = (await call(owner, "POST", "/keys", { name: "k", projectId: id })).body;

@@ -402,6 +402,32 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 		await tab.page.waitForURL("**/usage");
 	});
 
+	test("keys: the second of two counts by when it was pressed, not by when a busy page comes to hear of it", async () => {
+		const tab = await windowOf("rich", 1440, "light");
+		await tab.page.goto("/keys");
+		await settled(tab.page);
+		/** `g` and `u`, pressed so far apart, and heard of so far apart. */
+		const chord = (atMs: number, pressedMs: number, heardMs: number) =>
+			tab.page.evaluate(
+				([atMs, pressedMs, heardMs]) => {
+					for (const [key, at, heardAt] of [
+						["g", atMs, atMs],
+						["u", atMs + pressedMs, atMs + heardMs],
+					] as const) {
+						performance.now = () => heardAt;
+						const event = new KeyboardEvent("keydown", { key, bubbles: true });
+						Object.defineProperty(event, "timeStamp", { value: at });
+						document.body.dispatchEvent(event);
+					}
+					Reflect.deleteProperty(performance, "now");
+					return location.pathname;
+				},
+				[atMs, pressedMs, heardMs] as const,
+			);
+		expect(await chord(1_000_000, 1_100, 0)).toBe("/keys");
+		expect(await chord(2_000_000, 900, 5_000)).toBe("/usage");
+	});
+
 	test("keys: where a page has no search a slash finds pages, keys, models and requests; a question mark lists the keys", async () => {
 		const tab = await windowOf("rich", 1440, "light");
 		await tab.page.goto("/usage");

@@ -6,7 +6,7 @@ import { navigate } from "./router.tsx";
 import { useSession } from "./session.tsx";
 import { t } from "./texts.tsx";
 
-/** How long the second key may come after `g`. */
+/** How long the second key may be pressed after `g`: a page that is busy hears of both later, and close together or far apart. */
 const CHORD_MS = 1_000;
 
 /**
@@ -30,7 +30,7 @@ export function Shortcuts() {
 		function press(event: KeyboardEvent) {
 			if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
 			if (document.querySelector('[role="dialog"]')) return;
-			if (performance.now() - goneAt.current < CHORD_MS) {
+			if (event.timeStamp - goneAt.current < CHORD_MS) {
 				goneAt.current = Number.NEGATIVE_INFINITY;
 				const place = places.find((item) => item.key === event.key);
 				if (place) {
@@ -40,7 +40,7 @@ export function Shortcuts() {
 				}
 				return;
 			}
-			if (event.key === "g") goneAt.current = performance.now();
+			if (event.key === "g") goneAt.current = event.timeStamp;
 			if (event.key === "?") setListed(true);
 			if (event.key === "/") {
 				event.preventDefault();

@@ -1,3 +1,4 @@
+import type { AdmissionRequest } from "../admission/admission.ts";
 import { priceOfTokens } from "../admission/price.ts";
 import type { PromptMeasure } from "../admission/prompt-bound.ts";
 import type { Fault } from "../base/fault.ts";
@@ -10,18 +11,22 @@ import type { Relay } from "./serve/endpoint.ts";
 import type { ChatEvents } from "./stream-events.ts";
 
 /** The writing and the billing of a streamed answer that is priced in tokens. */
-export function tokenRelay<Chunk>(exchange: Exchange, measure: PromptMeasure, events: ChatEvents<Chunk>): Relay<Chunk> {
-	return new TokenRelay(exchange, measure, events);
+export function tokenRelay<Chunk>(
+	{ admitted }: Exchange,
+	measure: PromptMeasure,
+	events: ChatEvents<Chunk>,
+): Relay<Chunk> {
+	return new TokenRelay(admitted.request, measure, events);
 }
 
 /** A class, since there is one for each open stream. */
 class TokenRelay<Chunk> implements Relay<Chunk> {
-	readonly #exchange: Exchange;
+	readonly #request: AdmissionRequest;
 	readonly #measure: PromptMeasure;
 	readonly #events: ChatEvents<Chunk>;
 
-	constructor(exchange: Exchange, measure: PromptMeasure, events: ChatEvents<Chunk>) {
-		this.#exchange = exchange;
+	constructor(request: AdmissionRequest, measure: PromptMeasure, events: ChatEvents<Chunk>) {
+		this.#request = request;
 		this.#measure = measure;
 		this.#events = events;
 	}
@@ -40,11 +45,11 @@ class TokenRelay<Chunk> implements Relay<Chunk> {
 
 	bill(usage: ReportedUsage | undefined, output: OutputSize): Bill {
 		const { bytes, chunks, tokensLikely } = output;
-		return billOf(this.#exchange.admitted.request, this.#measure, usage, bytes, chunks, tokensLikely);
+		return billOf(this.#request, this.#measure, usage, bytes, chunks, tokensLikely);
 	}
 
 	/** Every token stands for at least one byte, so bytes bound what nobody counts. */
 	costAt(now: Bill, output: number): NanoUsd {
-		return priceOfTokens(this.#exchange.model.rateCard, now.promptTokens, now.cachedTokens, output);
+		return priceOfTokens(this.#request.model.rateCard, now.promptTokens, now.cachedTokens, output);
 	}
 }

@@ -64,15 +64,12 @@ function streamOf(
 			openStreams: { add: (one: { shutDown(): void }) => void open.push(one), delete: () => void open.splice(0) },
 		},
 		limits: {},
-		exchange: {
-			admitted,
-			model: admitted.request.model,
-			context: {
-				startedMs: process.clock.monotonicMs(),
-				requestId: record.id,
-				key: undefined,
-				connection: { request: { signal: new AbortController().signal }, setIdleTimeout() {} },
-			},
+		admitted,
+		context: {
+			startedMs: process.clock.monotonicMs(),
+			requestId: record.id,
+			key: undefined,
+			connection: { request: { signal: new AbortController().signal }, setIdleTimeout() {} },
 		},
 		relay: { bill: () => ({ ...usage, cost: nanoUsd(record.delivered), basis }), fail: () => "" },
 		delivery: { ...createDelivery(), firstMs: 1 },

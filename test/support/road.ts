@@ -65,15 +65,26 @@ export class ScriptedCall {
 	constructor(signal: AbortSignal) {
 		this.signal = signal;
 		this.#reply.promise.catch(() => {});
-		const aborted = () => {
-			if (this.isDeaf) return;
-			const failure = new UpstreamFailure("aborted", { private: "the client left" });
-			for (const step of this.#waiting.splice(0)) step.reject(failure);
-			this.#ready.unshift(failure);
-			this.#reply.reject(failure);
-		};
-		if (signal.aborted) aborted();
-		else signal.addEventListener("abort", aborted);
+		if (signal.aborted) this.#aborted();
+		else signal.addEventListener("abort", () => this.#aborted());
+	}
+
+	/** The caller wants no more of it: he says so by the signal, or of a stream by this, or by both. */
+	close(): void {
+		if (!this.isClosed && !this.signal.aborted) this.#aborted();
+		this.isClosed = true;
+	}
+
+	get isHungUp(): boolean {
+		return this.isClosed || this.signal.aborted;
+	}
+
+	#aborted(): void {
+		if (this.isDeaf) return;
+		const failure = new UpstreamFailure("aborted", { private: "the client left" });
+		for (const step of this.#waiting.splice(0)) step.reject(failure);
+		this.#ready.unshift(failure);
+		this.#reply.reject(failure);
 	}
 
 	/** Output arrives: one token a word. */
@@ -230,9 +241,7 @@ export function createRoad(options: RoadOptions = {}) {
 				usageIsFinal: () => true,
 				tokensLikely: () => undefined,
 				replica: () => "m#0",
-				close() {
-					made.isClosed = true;
-				},
+				close: () => made.close(),
 			};
 		},
 		call: async (_: Model, { context: { signal } }: { context: { signal: AbortSignal } }) => ({

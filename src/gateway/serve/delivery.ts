@@ -1,7 +1,7 @@
+import type { Admitted } from "../../admission/admission.ts";
 import { minUsd } from "../../money/nano-usd.ts";
 import type { AnswerStream, OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { ReportedUsage } from "../../upstream/usage.ts";
-import type { Exchange } from "./context.ts";
 import type { Relay } from "./endpoint.ts";
 
 /** Output between two records of the journal that bound what was delivered: tokens, or bytes where nobody counts. */
@@ -47,7 +47,7 @@ export function createDelivery(): Delivery {
  */
 export function deliver<Chunk extends OutputChunk>(
 	delivery: Delivery,
-	exchange: Exchange,
+	admitted: Admitted,
 	relay: Relay<Chunk>,
 	chunks: readonly Chunk[],
 	upstream: Pick<AnswerStream<Chunk>, "usage" | "tokensLikely">,
@@ -60,7 +60,7 @@ export function deliver<Chunk extends OutputChunk>(
 	}
 	if (usage?.completionTokens === undefined) delivery.tokensLikely = upstream.tokensLikely();
 	try {
-		record(delivery, exchange, relay, usage);
+		record(delivery, admitted, relay, usage);
 	} catch (error) {
 		delivery.bytes = bytes;
 		delivery.chunks = count;
@@ -74,7 +74,7 @@ export function deliver<Chunk extends OutputChunk>(
 /** Write-ahead, where the last bound does not hold any more. */
 function record<Chunk>(
 	delivery: Delivery,
-	{ admitted: { hold } }: Exchange,
+	{ hold }: Admitted,
 	relay: Relay<Chunk>,
 	usage: ReportedUsage | undefined,
 ): void {

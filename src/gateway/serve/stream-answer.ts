@@ -26,8 +26,6 @@ import {
 	write,
 } from "./streaming.ts";
 
-type Next<Chunk> = readonly Chunk[] | null;
-
 /**
  * Streams one admitted request. Rejects, with the request settled, if it fails while the status can still say so; after
  * that a failure is an event of the stream.
@@ -41,17 +39,21 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 	const { connection, requestId } = exchange.context;
 	const streaming = createStreaming(deps, exchange, streamed.relay(exchange));
 	try {
+		const abort = new AbortController();
+		streaming.abort = abort;
 		listen(streaming);
 		stopIfSettled(streaming);
 		const { holdStatusMs } = streaming.limits;
 		// The deadlines of the upstream end the silence before the first byte, however long they are.
 		connection.setIdleTimeout(holdStatusMs < STREAM_TIMEOUT_S * 1000 ? STREAM_TIMEOUT_S : 0);
-		streaming.upstream = streamed.open(deps.upstreams, exchange, streaming.abort.signal);
-		const first = streaming.upstream.next();
-		const arrived = await arrivedWithin(deps.clock, first, holdStatusMs);
+		streaming.upstream = streamed.open(deps.upstreams, exchange, abort.signal);
+		streaming.first = streaming.upstream.next();
+		const arrived = await arrivedWithin(deps.clock, streaming.first, holdStatusMs);
 		stopIfSettled(streaming);
 		enter(streaming, "streaming");
-		return new Response(bodyOf(streaming, first, arrived), {
+		// The types of browsers, which hold here too, do not know it.
+		const source = new EventsOut(streaming, arrived) as unknown as UnderlyingDefaultSource<Uint8Array>;
+		return new Response(new ReadableStream(source), {
 			status: 200,
 			headers: answerHeaders(requestId, exchange.input.ignored, "text/event-stream; charset=utf-8"),
 		});
@@ -88,42 +90,51 @@ function arrivedWithin(clock: Clock, first: Promise<unknown>, limitMs: number): 
 	});
 }
 
-/** What is written goes to the socket at once, with no queue between: each event would be taken into it and out again. */
-function bodyOf<Chunk extends OutputChunk>(
-	streaming: Streaming<Chunk>,
-	first: Promise<Next<Chunk>>,
-	arrived: boolean,
-): ReadableStream<Uint8Array> {
-	const source: Bun.DirectUnderlyingSource = {
-		type: "direct",
-		/** Called again for each read if the body is read in this process. It is the `close` that ends it. */
-		pull(client) {
-			if (streaming.client !== undefined) return;
-			streaming.client = client;
-			if (streaming.unsent !== undefined) return close(streaming, streaming.unsent);
-			if (!arrived) {
-				// Without a first byte the runtime sends a piece of the header only, and the client waits for the rest.
-				streaming.exchange.context.connection.setIdleTimeout(STREAM_TIMEOUT_S);
-				void write(streaming, KEEP_ALIVE_COMMENT);
-			}
-			void pump(streaming, first);
-		},
-		cancel: () => leave(streaming),
-	};
-	// The types of browsers, which hold here too, do not know it.
-	return new ReadableStream(source as unknown as UnderlyingDefaultSource<Uint8Array>);
+/**
+ * The body of the answer. What is written goes to the socket at once, with no queue between: each event would be taken into it and
+ * out again. A class, since there is one for each open stream.
+ */
+class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource {
+	readonly type = "direct";
+	readonly #streaming: Streaming<Chunk>;
+	readonly #arrived: boolean;
+
+	constructor(streaming: Streaming<Chunk>, arrived: boolean) {
+		this.#streaming = streaming;
+		this.#arrived = arrived;
+	}
+
+	/** Called again for each read if the body is read in this process. It is the `close` that ends it. */
+	pull(client: ReadableStreamDirectController): void {
+		const streaming = this.#streaming;
+		if (streaming.client !== undefined) return;
+		streaming.client = client;
+		if (streaming.unsent !== undefined) {
+			close(streaming, streaming.unsent);
+			return;
+		}
+		if (!this.#arrived) {
+			// Without a first byte the runtime sends a piece of the header only, and the client waits for the rest.
+			streaming.context.connection.setIdleTimeout(STREAM_TIMEOUT_S);
+			void write(streaming, KEEP_ALIVE_COMMENT);
+		}
+		void pump(streaming);
+	}
+
+	cancel(): void {
+		leave(this.#streaming);
+	}
 }
 
 /** One read of the upstream becomes one write, unless all of it is held back. Never rejects. */
-async function pump<Chunk extends OutputChunk>(
-	streaming: Streaming<Chunk>,
-	first: Promise<Next<Chunk>>,
-): Promise<void> {
-	const { upstream, exchange } = streaming;
-	const { hold } = exchange.admitted;
+async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Promise<void> {
+	const { upstream, first, admitted } = streaming;
+	const { hold } = admitted;
 	try {
-		assert(upstream !== undefined, "what is pumped comes from an upstream");
-		let next: Next<Chunk> | undefined = await first;
+		assert(upstream !== undefined && first !== undefined, "what is pumped comes from an upstream");
+		let next: readonly Chunk[] | null | undefined = await first;
+		streaming.first = undefined;
+		streaming.abort = undefined;
 		while (!isOver(streaming)) {
 			if (next === null) return await finish(streaming);
 			if (next !== undefined) {
@@ -139,6 +150,8 @@ async function pump<Chunk extends OutputChunk>(
 					else readerTook(streaming, streaming.lastWriteMs);
 				}
 			}
+			// Nothing of this one is kept while the next is waited for.
+			next = undefined;
 			let arrived: Arrived;
 			try {
 				// The runtime's own promise: another one between would be made for each event.
@@ -155,12 +168,12 @@ async function pump<Chunk extends OutputChunk>(
 
 /** The text of what arrived, counted and with its cost on record, before any of it goes out. */
 function take<Chunk extends OutputChunk>(
-	{ deps, exchange, relay, delivery }: Streaming<Chunk>,
+	{ deps, context, admitted, relay, delivery }: Streaming<Chunk>,
 	upstream: AnswerStream<Chunk>,
 	chunks: readonly Chunk[],
 ): string {
-	deliver(delivery, exchange, relay, chunks, upstream);
-	delivery.firstMs ??= deps.clock.monotonicMs() - exchange.context.startedMs;
+	deliver(delivery, admitted, relay, chunks, upstream);
+	delivery.firstMs ??= deps.clock.monotonicMs() - context.startedMs;
 	return relay.chunks(chunks);
 }
 
@@ -175,8 +188,8 @@ async function finish<Chunk>(streaming: Streaming<Chunk>): Promise<void> {
 }
 
 async function end<Chunk>(streaming: Streaming<Chunk>, bill: Bill): Promise<void> {
-	const { deps, relay, exchange } = streaming;
-	const { hold } = exchange.admitted;
+	const { deps, relay, context, admitted } = streaming;
+	const { hold } = admitted;
 	try {
 		const text = relay.end(bill);
 		const recorded = hold.ledger.settledDurable(hold);
@@ -184,7 +197,7 @@ async function end<Chunk>(streaming: Streaming<Chunk>, bill: Bill): Promise<void
 		close(streaming, text);
 	} catch (error) {
 		// Nobody else ends it any more.
-		deps.log.error("a settled stream could not be ended", { ...logFields(exchange.context), error });
+		deps.log.error("a settled stream could not be ended", { ...logFields(context), error });
 		close(streaming, relay.fail(faultOf(error), bill));
 	}
 }

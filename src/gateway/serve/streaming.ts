@@ -1,3 +1,4 @@
+import type { Admitted } from "../../admission/admission.ts";
 import { assert } from "../../base/assert.ts";
 import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
@@ -8,7 +9,7 @@ import { FREE_BILL, outcomeOf, settledBill } from "../bill/bill.ts";
 import { IDLE_TIMEOUT_S } from "../connection.ts";
 import { CLIENT_LEFT_STATUS, statusOf } from "../error-body.ts";
 import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
-import { type Exchange, logFields, type ServeDeps } from "./context.ts";
+import { type Exchange, logFields, type RequestContext, type ServeDeps } from "./context.ts";
 import { coverExcess } from "./cover-excess.ts";
 import type { Delivery } from "./delivery.ts";
 import { createDelivery } from "./delivery.ts";
@@ -40,14 +41,18 @@ const NEXT: Readonly<Record<StreamState, readonly StreamState[]>> = {
 export interface Streaming<Chunk> {
 	readonly deps: ServeDeps;
 	readonly limits: ServiceLimits;
-	readonly exchange: Exchange;
+	/** Of its exchange, what is needed to the end: not what was asked. */
+	readonly context: RequestContext;
+	readonly admitted: Admitted;
 	readonly relay: Relay<Chunk>;
 	readonly delivery: Delivery;
-	/** Ends the upstream's call, also before there is one. */
-	readonly abort: AbortController;
+	/** Ends the upstream's call before it answers, also before there is one. Undefined from the first event on: then `close` does. */
+	abort: AbortController | undefined;
 	state: StreamState;
 	/** Undefined before the upstream is asked. */
 	upstream: AnswerStream<Chunk> | undefined;
+	/** What comes first, until it is there. */
+	first: Promise<readonly Chunk[] | null> | undefined;
 	/** Undefined until the runtime asks for the body. */
 	client: ReadableStreamDirectController | undefined;
 	/** Its last text, if it ended before that. */
@@ -70,12 +75,14 @@ export function createStreaming<Chunk>(deps: ServeDeps, exchange: Exchange, rela
 	return {
 		deps,
 		limits: deps.limits(),
-		exchange,
+		context: exchange.context,
+		admitted: exchange.admitted,
 		relay,
 		delivery: createDelivery(),
-		abort: new AbortController(),
+		abort: undefined,
 		state: "opening",
 		upstream: undefined,
+		first: undefined,
 		client: undefined,
 		unsent: undefined,
 		lastWriteMs: exchange.context.startedMs,
@@ -101,7 +108,7 @@ export function isOver<Chunk>({ state }: Streaming<Chunk>): boolean {
 
 /** From now on the client's leaving and the end of the process reach it, until it is settled. */
 export function listen<Chunk>(streaming: Streaming<Chunk>): void {
-	const { signal } = streaming.exchange.context.connection.request;
+	const { signal } = streaming.context.connection.request;
 	const listener = new Listener(streaming);
 	streaming.listener = listener;
 	if (signal.aborted) leave(streaming);
@@ -136,7 +143,7 @@ class Listener<Chunk> implements OpenStream, EventListenerObject {
 
 	letGo(): void {
 		this.#streaming.deps.openStreams.delete(this);
-		this.#streaming.exchange.context.connection.request.signal.removeEventListener("abort", this);
+		this.#streaming.context.connection.request.signal.removeEventListener("abort", this);
 	}
 }
 
@@ -150,16 +157,16 @@ export function settle<Chunk>(
 	status: number,
 	after: (bill: Bill) => void = () => {},
 ): Promise<void> | undefined {
-	const { deps, exchange, delivery, upstream } = streaming;
+	const { deps, context, admitted, delivery, upstream } = streaming;
 	const bill = delivery.firstMs === null && ending !== "finished" ? FREE_BILL : billOf(streaming, ending);
-	const totalMs = deps.clock.monotonicMs() - exchange.context.startedMs;
+	const totalMs = deps.clock.monotonicMs() - context.startedMs;
 	const facts = { ending, status, replica: upstream?.replica(), firstMs: delivery.firstMs, totalMs };
 	const pay = (): void => {
 		enter(streaming, "settled");
 		streaming.listener?.letGo();
-		after(settledBill(deps.admission.settle(exchange.admitted, outcomeOf(bill, facts))));
+		after(settledBill(deps.admission.settle(admitted, outcomeOf(bill, facts))));
 	};
-	const covered = ending === "shutdown" ? undefined : coverExcess(exchange.admitted, bill.cost);
+	const covered = ending === "shutdown" ? undefined : coverExcess(admitted, bill.cost);
 	if (covered === undefined) return void pay();
 	enter(streaming, "covering");
 	const stopped = Promise.withResolvers<void>();
@@ -175,12 +182,13 @@ export function settle<Chunk>(
 }
 
 /** A bill that cannot be made must not leave the hold open: then the journal's bound stands, as after a crash. */
-function billOf<Chunk>({ deps, exchange, relay, delivery, upstream }: Streaming<Chunk>, ending: Ending): Bill {
+function billOf<Chunk>(streaming: Streaming<Chunk>, ending: Ending): Bill {
+	const { deps, context, admitted, relay, delivery, upstream } = streaming;
 	try {
 		return relay.bill(delivery.isCut ? delivery.usage : upstream?.usage(), delivery, ending === "finished");
 	} catch (error) {
-		deps.log.error("a bill could not be made", { ...logFields(exchange.context), error });
-		return { ...FREE_BILL, cost: exchange.admitted.hold.bound, basis: "estimated" };
+		deps.log.error("a bill could not be made", { ...logFields(context), error });
+		return { ...FREE_BILL, cost: admitted.hold.bound, basis: "estimated" };
 	}
 }
 
@@ -189,7 +197,7 @@ export function leave<Chunk>(streaming: Streaming<Chunk>): void {
 	if (isOver(streaming)) return;
 	hangUp(streaming);
 	settle(streaming, "client_left", CLIENT_LEFT_STATUS)?.catch((error) => {
-		streaming.deps.log.error("a stream could not be settled", { ...logFields(streaming.exchange.context), error });
+		streaming.deps.log.error("a stream could not be settled", { ...logFields(streaming.context), error });
 	});
 }
 
@@ -205,25 +213,25 @@ function shutDown<Chunk>(streaming: Streaming<Chunk>): void {
 
 /** A place belongs to who waits for it rather than to a reader that has kept it waiting. */
 function giveUpPlace<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
-	const { deps, exchange, limits, stalledSinceMs, stalledMs } = streaming;
+	const { deps, admitted, limits, stalledSinceMs, stalledMs } = streaming;
 	if (stalledSinceMs === undefined || streaming.state !== "streaming") return;
 	if (stalledMs + nowMs - stalledSinceMs < limits.readerStallMs) return;
-	if (!deps.upstreams.contended(exchange.model.id)) return;
+	if (!deps.upstreams.contended(admitted.request.model.id)) return;
 	hangUp(streaming);
 	void fail(streaming, "client_left", new Fault("request_timeout", "The answer was not read while others waited."));
 }
 
 function hangUp<Chunk>({ abort, upstream }: Streaming<Chunk>): void {
-	abort.abort();
+	abort?.abort();
 	upstream?.close();
 }
 
 /** Ends a stream whose status is out. Nothing may throw here: the runtime would cut the connection silently. */
 export function fail<Chunk>(streaming: Streaming<Chunk>, ending: Ending, fault: Fault): Promise<void> | undefined {
-	const { deps, exchange, relay } = streaming;
+	const { deps, context, admitted, relay } = streaming;
 	deps.log.info("a stream ended early", {
-		...logFields(exchange.context),
-		model: exchange.model.id,
+		...logFields(context),
+		model: admitted.request.model.id,
 		ending,
 		code: fault.code,
 		detail: fault.private,
@@ -256,8 +264,8 @@ export function readerTook<Chunk>(streaming: Streaming<Chunk>, nowMs: number): v
 
 /** Writes the last text of a stream that is settled. */
 export function close<Chunk>(streaming: Streaming<Chunk>, text: string): void {
-	const { client, exchange } = streaming;
-	exchange.context.connection.setIdleTimeout(IDLE_TIMEOUT_S);
+	const { client, context } = streaming;
+	context.connection.setIdleTimeout(IDLE_TIMEOUT_S);
 	if (client === undefined) {
 		streaming.unsent = text;
 		return;

@@ -1,3 +1,4 @@
+import { assert } from "../../base/assert.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { TraceHeaders } from "../../traces/trace-context.ts";
 import type { CallTrace, RequestTrace } from "../../traces/traces.ts";
@@ -18,7 +19,7 @@ import {
 
 /** What every call has, whatever it asks for. */
 export interface CallContext {
-	/** Aborts when the client leaves. */
+	/** Aborts when the client leaves. Who reads a stream closes it instead, from its headers on. */
 	readonly signal: AbortSignal;
 	/** Requests with the same key go to the same replica where that costs nothing; undefined for none. */
 	readonly affinity: string | undefined;
@@ -40,7 +41,7 @@ export interface Attempt {
 	post(post: UpstreamPost, accept: Accepted): Promise<Response>;
 	/** Its status is 200, or this throws, or rejects with, what it stands for. */
 	taken(response: Response): undefined | Promise<never>;
-	/** Its body is read, and let go, by who took it: nothing else of the answer is kept. */
+	/** Its body is read, and the call closed, by who took it: nothing else of the answer is kept, and nothing of what was asked. */
 	handedOver(): void;
 	/** The replica answers: with its first event, and with each further one. */
 	answered(): void;
@@ -74,10 +75,11 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 	readonly guard: CallGuard;
 	readonly limits: ServiceLimits;
 	readonly startedMs: number;
-	readonly clientSignal: AbortSignal;
+	clientSignal: AbortSignal | undefined;
 	readonly #deps: CallDeps;
 	readonly #ticket: Ticket;
-	readonly #call: CallContext;
+	/** Undefined once its answer was handed over. */
+	#call: CallContext | undefined;
 	readonly freshConnection: boolean;
 	readonly #asked: AbortSignal | undefined;
 	#response: Response | undefined;
@@ -113,7 +115,7 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 	}
 
 	get requestUuid(): string {
-		return this.#call.uuid;
+		return this.#asking().uuid;
 	}
 
 	get traceHeaders(): TraceHeaders | undefined {
@@ -128,7 +130,7 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		const { replica } = this;
 		// A request in several parts: each is a call of its own.
 		this.#sent?.end(undefined, this.#status);
-		this.#sent = this.#call.trace?.call(replica.alias, replica.dialect.name);
+		this.#sent = this.#asking().trace?.call(replica.alias, replica.dialect.name);
 		return postUpstream(this.#deps, this, post, accept);
 	}
 
@@ -140,7 +142,10 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 	}
 
 	handedOver(): void {
+		this.guard.callerCloses();
+		this.clientSignal = undefined;
 		this.#response = undefined;
+		this.#call = undefined;
 	}
 
 	answered(): void {
@@ -156,7 +161,7 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 	fail(error: unknown): UpstreamFailure {
 		const { guard, clientSignal } = this;
 		const told = guard.failureOf(error);
-		const gaveUp = told.kind === "aborted" && this.#asked?.aborted === true && !clientSignal.aborted;
+		const gaveUp = told.kind === "aborted" && this.#asked?.aborted === true && clientSignal?.aborted !== true;
 		const failure = gaveUp ? new UpstreamFailure("yielded", { private: "its place was asked for" }) : told;
 		this.#hangUp();
 		this.#sent?.end(failure.kind, this.#status);
@@ -168,6 +173,11 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		this.#hangUp();
 		this.#sent?.end("closed", this.#status);
 		this.#ticket.release("neutral");
+	}
+
+	#asking(): CallContext {
+		assert(this.#call !== undefined, "nothing is asked once the answer was handed over");
+		return this.#call;
 	}
 
 	#hangUp(): void {

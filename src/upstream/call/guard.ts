@@ -19,6 +19,8 @@ export interface CallGuard extends EventListenerObject {
 	waitGoesOn(): void;
 	/** It came, or the reader is busy elsewhere: silence does not count. */
 	waitEnds(): void;
+	/** The client's signal is looked at no more: who called closes the call himself. */
+	callerCloses(): void;
 	/** The server has begun to answer: the connection stands. */
 	headersCame(): void;
 	/** Aborts the call at once. */
@@ -35,7 +37,8 @@ export interface GuardOptions {
 	readonly limits: Pick<ServiceLimits, "connectMs" | "firstEventMs" | "silenceMs" | "totalMs">;
 	/** Monotonic; the total deadline runs from here over all attempts. */
 	readonly startedMs: number;
-	readonly clientSignal: AbortSignal;
+	/** Undefined once the caller closes the call himself. */
+	readonly clientSignal: AbortSignal | undefined;
 	/**
 	 * Whether the address takes connections. Asked once, after `connectMs` without headers: the runtime does not say
 	 * whether it still connects or the server is at work, so a second connection tells.
@@ -92,7 +95,7 @@ class Guard implements CallGuard {
 		this.#totalAtMs = startedMs + limits.totalMs;
 		this.#silenceMs = limits.firstEventMs;
 		this.#askAtMs = clock.monotonicMs() + limits.connectMs;
-		if (clientSignal.aborted) this.abort();
+		if (clientSignal?.aborted) this.abort();
 		else this.#moment = youngCalls.begin(this);
 	}
 
@@ -100,9 +103,9 @@ class Guard implements CallGuard {
 		if (this.#watched) return;
 		this.#watched = true;
 		const { clientSignal } = this.#options;
-		if (clientSignal.aborted) this.abort();
+		if (clientSignal?.aborted) this.abort();
 		else {
-			clientSignal.addEventListener("abort", this, ONCE);
+			clientSignal?.addEventListener("abort", this, ONCE);
 			this.#arm();
 		}
 	}
@@ -130,6 +133,10 @@ class Guard implements CallGuard {
 		this.#silenceMs = this.#options.limits.silenceMs;
 	}
 
+	callerCloses(): void {
+		this.#options.clientSignal?.removeEventListener("abort", this);
+	}
+
 	headersCame(): void {
 		this.#headersSeen = true;
 	}
@@ -144,7 +151,7 @@ class Guard implements CallGuard {
 		if (this.#moment !== undefined) this.#youngCalls.end(this.#moment);
 		if (!this.#watched) return;
 		this.#cancelTimer?.();
-		this.#options.clientSignal.removeEventListener("abort", this);
+		this.callerCloses();
 	}
 
 	/**

@@ -40,7 +40,8 @@ export function createAnswerStream<Chunk extends OutputChunk>(
 /** A class, since there is one for each open stream. */
 class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, Tries<readonly Chunk[] | null> {
 	readonly #deps: CallDeps;
-	readonly #options: AnswerStreamOptions<Chunk>;
+	/** Undefined once it was answered: it is not sent again. */
+	#options: AnswerStreamOptions<Chunk> | undefined;
 	readonly #startedMs: number;
 	/** Undefined once it was asked for. */
 	#first: Promise<readonly Chunk[] | null> | undefined;
@@ -63,6 +64,7 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 			ticket.release("neutral");
 			throw new UpstreamFailure("aborted", { private: "closed before a replica was found" });
 		}
+		assert(this.#options !== undefined, "what was answered is not sent again");
 		const { limits, call } = this.#options;
 		const { replica } = ticket;
 		this.#alias = replica.alias;
@@ -75,6 +77,7 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 	}
 
 	came(chunks: readonly Chunk[] | null): readonly Chunk[] | null {
+		this.#options = undefined;
 		return chunks;
 	}
 

@@ -19,14 +19,14 @@ const TOOL_CALLS_MAX = 1024;
 export interface ChoiceProgress {
 	started: boolean;
 	finished: boolean;
-	/** Tool calls whose first delta has passed, by index. */
-	readonly toolCalls: boolean[];
+	/** Tool calls whose first delta has passed, by index; undefined before the first. */
+	toolCalls: boolean[] | undefined;
 	/** Bytes of generated text, tool arguments and reasoning. */
 	outputBytes: number;
 }
 
 export function newChoiceProgress(): ChoiceProgress {
-	return { started: false, finished: false, toolCalls: [], outputBytes: 0 };
+	return { started: false, finished: false, toolCalls: undefined, outputBytes: 0 };
 }
 
 /**
@@ -110,7 +110,7 @@ export function finishReason(value: unknown): FinishReason | null {
 
 /** What a finish that a server forgot to send would have said. */
 export function impliedFinish({ toolCalls }: ChoiceProgress): FinishReason {
-	return toolCalls.length > 0 ? "tool_calls" : "stop";
+	return toolCalls !== undefined && toolCalls.length > 0 ? "tool_calls" : "stop";
 }
 
 /** Undefined if the delta has no substance. */
@@ -193,6 +193,7 @@ function addTools(target: Record<string, unknown>, source: JsonObject, progress:
 }
 
 function rebuildToolCall(raw: JsonObject, progress: ChoiceProgress): JsonObject {
+	progress.toolCalls ??= [];
 	progress.toolCalls.push(true);
 	const id = nonEmpty(raw.id) ?? newId("call");
 	const custom = raw.type === "custom" ? asObject(raw.custom) : undefined;
@@ -204,6 +205,7 @@ function rebuildToolCall(raw: JsonObject, progress: ChoiceProgress): JsonObject 
 /** The first delta of a call has index, id, type and name whatever the server left out; later ones only the rest. */
 function rebuildToolCallDelta(raw: JsonObject, at: number, progress: ChoiceProgress): JsonObject | undefined {
 	const index = asCount(raw.index, TOOL_CALLS_MAX) ?? toolIndexWithout(raw, at, progress);
+	progress.toolCalls ??= [];
 	const first = progress.toolCalls[index] !== true;
 	progress.toolCalls[index] = true;
 	const custom = raw.type === "custom" || raw.custom !== undefined ? asObject(raw.custom) : undefined;
@@ -230,7 +232,7 @@ function othersOfCall(raw: JsonObject): JsonObject | undefined {
 
 /** Without an index a delta that names a function opens the next call, any other continues the last one. */
 function toolIndexWithout(raw: JsonObject, at: number, progress: ChoiceProgress): number {
-	const known = progress.toolCalls.length;
+	const known = progress.toolCalls?.length ?? 0;
 	if (known === 0) return at;
 	const opens = nonEmpty(asObject(raw.function)?.name) !== undefined || nonEmpty(raw.id) !== undefined;
 	return opens ? Math.min(known, TOOL_CALLS_MAX) : known - 1;

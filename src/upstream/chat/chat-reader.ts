@@ -27,7 +27,8 @@ export function createChatReader(dialect: Dialect): StreamReader<ChatChunk> {
 class ChatReader implements StreamReader<ChatChunk> {
 	readonly #dialect: Dialect;
 	readonly #choices: (ChoiceProgress | undefined)[] = [];
-	readonly #tally: UsageTally;
+	/** Undefined before the first record. */
+	#tally: UsageTally | undefined;
 	#ended = false;
 	/** Something was generated after the last record. */
 	#uncounted = false;
@@ -39,7 +40,6 @@ class ChatReader implements StreamReader<ChatChunk> {
 
 	constructor(dialect: Dialect) {
 		this.#dialect = dialect;
-		this.#tally = createUsageTally(dialect.usageStyle);
 	}
 
 	accept(payload: string): ChatChunk | undefined {
@@ -110,8 +110,8 @@ class ChatReader implements StreamReader<ChatChunk> {
 
 	/** An answer with its final count and the end marker is whole: its server forgot to say how it finished. */
 	#impliedEnd(): ChatChunk {
-		const { completionTokens = 0 } = this.#tally.current() ?? {};
-		const counted = this.#tally.isFinal() || (this.#dialect.usageStyle !== "per_choice" && !this.#uncounted);
+		const { completionTokens = 0 } = this.#tally?.current() ?? {};
+		const counted = this.usageIsFinal() || (this.#dialect.usageStyle !== "per_choice" && !this.#uncounted);
 		if (completionTokens === 0 || !counted || this.#choices.length === 0)
 			throw died("the end marker came before the finish of every choice");
 		const finishes: ChatChunkChoice[] = [];
@@ -124,6 +124,7 @@ class ChatReader implements StreamReader<ChatChunk> {
 
 	#noteUsage(record: unknown, rawChoices: readonly unknown[]): void {
 		const only = rawChoices.length === 1 ? asCount(asObject(rawChoices[0])?.index ?? 0, CHOICES_MAX - 1) : undefined;
+		this.#tally ??= createUsageTally(this.#dialect.usageStyle);
 		this.#tally.note(record, only, rawChoices.length > 0, this.#allFinished() ? this.#choices.length : 0);
 		this.#uncounted = false;
 	}
@@ -139,15 +140,15 @@ class ChatReader implements StreamReader<ChatChunk> {
 	}
 
 	complete(): boolean {
-		return this.#ended || (this.#allFinished() && this.#tally.isFinal());
+		return this.#ended || (this.#allFinished() && this.usageIsFinal());
 	}
 
 	usage(): ReportedUsage | undefined {
-		const current = this.#tally.current();
-		return this.#uncounted && !this.#tally.isFinal() ? withoutCompletion(current) : current;
+		const current = this.#tally?.current();
+		return this.#uncounted && !this.usageIsFinal() ? withoutCompletion(current) : current;
 	}
 
 	usageIsFinal(): boolean {
-		return this.#tally.isFinal();
+		return this.#tally?.isFinal() ?? false;
 	}
 }

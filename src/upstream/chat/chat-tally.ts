@@ -23,7 +23,8 @@ class Tally implements UsageTally {
 	#final = false;
 	/** Records without choices, where each choice ends with one of its own. */
 	#records = 0;
-	readonly #ofChoice: (ReportedUsage | undefined)[] = [];
+	/** Undefined where no choice has records of its own. */
+	#ofChoice: (ReportedUsage | undefined)[] | undefined;
 
 	constructor(style: UsageStyle) {
 		this.#style = style;
@@ -38,6 +39,7 @@ class Tally implements UsageTally {
 			this.#final = finished > 0 && this.#records >= finished;
 		} else if (this.#style === "per_choice" && choiceIndex !== undefined) {
 			if (this.#final) return;
+			this.#ofChoice ??= [];
 			this.#ofChoice[choiceIndex] = usage;
 			this.#whole = undefined;
 		} else {
@@ -47,7 +49,8 @@ class Tally implements UsageTally {
 	}
 
 	current(): ReportedUsage | undefined {
-		this.#whole ??= this.#ofChoice.length === 1 ? this.#ofChoice[0] : joined(this.#ofChoice);
+		const parts = this.#ofChoice;
+		if (parts !== undefined) this.#whole ??= parts.length === 1 ? parts[0] : joined(parts);
 		return this.#whole;
 	}
 

@@ -163,7 +163,7 @@ async function check(scene: Scene): Promise<string> {
 	const gaveUp = event.ending === "client_left" && saysSo > 0;
 	const wasCutShort = gaveUp || (event.ending !== "finished" && event.ending !== "client_left");
 	expect(saysSo).toBe(scene.stream && client.status === 200 && wasCutShort ? 1 : 0);
-	if (event.ending === "client_left" || event.ending === "shutdown") expect(call.signal.aborted).toBe(true);
+	if (event.ending === "client_left" || event.ending === "shutdown") expect(call.isHungUp).toBe(true);
 
 	const delivered = client.text.split(WORD).length - 1;
 	const charged = Number(event.charged);

@@ -16,7 +16,7 @@
  * GET /v1/models, /health and /api/version answer with `setHealth`'s status (200). `reply()` is in `upstream-reply.ts`.
  */
 import type { DialectName, UpstreamSpec } from "../../src/catalog/model.ts";
-import { hasUnread } from "./socket-queues.ts";
+import { untilRead } from "./socket-queues.ts";
 import { lastText, wordCount } from "./upstream-prompt.ts";
 import { type Reply, reply, type Script, wordsOf } from "./upstream-reply.ts";
 import { type Answer, errorPayload, SINGLE_CHOICE, streamEvents, wholeBody } from "./upstream-wire.ts";
@@ -61,10 +61,6 @@ export interface UpstreamServer {
 }
 
 const WAIT_MS = 20_000;
-const FLUSH_TURNS = 10;
-const FLUSH_MS = 20;
-/** For the other end to read it, on a busy machine. A listening socket, or a reader that is stalled, may take all of it. */
-const READ_MS_MAX = 1_000;
 
 export function startUpstream(options: { dialect?: DialectName; model?: string; port?: number } = {}): UpstreamServer {
 	const dialect = options.dialect ?? "openai";
@@ -232,12 +228,8 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 					controller.enqueue(encoder.encode(line(payload) + marker));
 					controller.close();
 				} else {
-					// An error drops what the runtime has not sent yet, or the other end has not read: give them the time, and
-					// turns, since a loop that was held up has the end of a pause before what lies at its sockets.
-					await Bun.sleep(FLUSH_MS);
-					for (let turn = 0; turn < FLUSH_TURNS; turn++) await new Promise((resolve) => setImmediate(resolve));
-					const giveUpAt = performance.now() + READ_MS_MAX;
-					while (hasUnread(Number(server.port)) && performance.now() < giveUpAt) await Bun.sleep(5);
+					// An error drops what the runtime has not sent yet, and what the other end has not read to its very program.
+					await untilRead(Number(server.port));
 					end();
 					if (breaks?.how === "end") controller.close();
 					else controller.error(new Error("scripted break"));

@@ -12,6 +12,7 @@ import { createDatabase } from "../db/database.ts";
 import { startReportWriter } from "../deployments/report-writer.ts";
 import { createLineCarrier, type LineCarrier } from "../gateway/batches/line-carrier.ts";
 import { createBodyMemory } from "../gateway/body/body-memory.ts";
+import { createBodyReads } from "../gateway/body/body-reads.ts";
 import { type Connection, createSilentConnections } from "../gateway/connection.ts";
 import { createPgClaims } from "../gateway/idempotency/claims.ts";
 import { createRunning } from "../gateway/idempotency/running.ts";
@@ -157,6 +158,7 @@ async function build(
 		silentConnections: createSilentConnections(clock),
 		speeds,
 		bodyMemory: createBodyMemory({ limits: () => catalog.limits() }),
+		bodyReads: createBodyReads(clock),
 		clock,
 		log,
 		traces,

@@ -6,6 +6,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
 import { createBodyMemory } from "../../src/gateway/body/body-memory.ts";
+import { createBodyReads } from "../../src/gateway/body/body-reads.ts";
 import { chat } from "../../src/gateway/chat/chat.ts";
 import { createSilentConnections } from "../../src/gateway/connection.ts";
 import type { ServeDeps } from "../../src/gateway/serve/context.ts";
@@ -42,6 +43,7 @@ export async function roadSteps(fixtures: Fixtures): Promise<Step[]> {
 			onSettled() {},
 		}),
 		bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
+		bodyReads: createBodyReads(systemClock),
 		upstreams: upstreamsOf(fixtures),
 		openStreams: createOpenStreams({ clock: systemClock }),
 		silentConnections: createSilentConnections(systemClock),

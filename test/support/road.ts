@@ -6,6 +6,7 @@ import type { Log } from "../../src/base/log.ts";
 import type { Model } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
 import { createBodyMemory } from "../../src/gateway/body/body-memory.ts";
+import { createBodyReads } from "../../src/gateway/body/body-reads.ts";
 import { type Connection, createSilentConnections } from "../../src/gateway/connection.ts";
 import type { ServeDeps } from "../../src/gateway/serve/context.ts";
 import { createModelSpeeds } from "../../src/gateway/serve/model-speeds.ts";
@@ -264,6 +265,7 @@ export function createRoad(options: RoadOptions = {}) {
 		}),
 		upstreams,
 		bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
+		bodyReads: createBodyReads(clock),
 		openStreams,
 		silentConnections: createSilentConnections(clock),
 		speeds: createModelSpeeds({ clock }),

@@ -3,6 +3,7 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { assert } from "../../base/assert.ts";
 import { Fault } from "../../base/fault.ts";
 import { newRequestId } from "../../base/id.ts";
+import { createBodyReads } from "../../gateway/body/body-reads.ts";
 import { readJson } from "../../gateway/body/json-body.ts";
 import type { Connection } from "../../gateway/connection.ts";
 import { errorResponse } from "../../gateway/error-body.ts";
@@ -33,6 +34,7 @@ type Answers = { readonly [Name in ManagementRouteName]: (call: ManagementCall) 
 export function createManagement(parts: ConsoleParts): (connection: Connection) => Promise<Response> {
 	const { clock, log } = parts;
 	const callers = createCallers(parts);
+	const bodyReads = createBodyReads(clock);
 	const answers: Answers = {
 		...accountAnswers(parts),
 		...projectAnswers(parts),
@@ -57,7 +59,7 @@ export function createManagement(parts: ConsoleParts): (connection: Connection) 
 	async function bodyOf({ request }: Connection, route: ManagementRoute): Promise<unknown> {
 		if (route.body === undefined) return undefined;
 		const isEmpty = request.body === null || request.headers.get("content-length") === "0";
-		const body = isEmpty ? {} : (await readJson(request, BODY_BYTES_MAX, clock)).value;
+		const body = isEmpty ? {} : (await readJson(request, BODY_BYTES_MAX, bodyReads)).value;
 		assertBody(checkOf(route.body), body);
 		return body;
 	}

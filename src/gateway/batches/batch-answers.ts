@@ -1,10 +1,10 @@
-import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import type { BatchView } from "../../batch/batch-view.ts";
 import { batchView } from "../../batch/batch-view.ts";
 import type { Batches } from "../../batch/batches.ts";
 import { notOffered } from "../../batch/batches.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
+import type { BodyReads } from "../body/body-reads.ts";
 import { readJson } from "../body/json-body.ts";
 import { askDatabase } from "../lookups/ask-database.ts";
 import { readBatchRequest } from "./batch-request.ts";
@@ -23,7 +23,7 @@ const LIST_DEFAULT = 20;
 const LIST_MAX = 100;
 
 /** The answers of /v1/batches. All keys of an account share its batches; a batch is charged to the key that made it. */
-export function createBatchAnswers(deps: { batches: Batches; clock: Clock }) {
+export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyReads }) {
 	const { batches } = deps;
 
 	/** What there was stays to be seen when no deployment takes batches any more; without any, the service has none. */
@@ -47,7 +47,7 @@ export function createBatchAnswers(deps: { batches: Batches; clock: Clock }) {
 		/** POST /v1/batches. */
 		async create(request: Request, key: KeyEntry): Promise<BatchView> {
 			if (!batches.areOffered()) throw notOffered();
-			const { value } = await readJson(request, BODY_BYTES_MAX, deps.clock);
+			const { value } = await readJson(request, BODY_BYTES_MAX, deps.bodyReads);
 			const wanted = readBatchRequest(value, request.headers.get("idempotency-key"));
 			const owner = { accountId: key.accountId, keyId: key.id };
 			return batchView(await askDatabase(() => batches.create(owner, wanted)));

@@ -1,5 +1,5 @@
-import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
+import { type BodyReads, inTime } from "./body-reads.ts";
 
 /** A file takes its time on a slow line, but not for ever. */
 export const FILE_DEADLINE_MS = 10 * 60_000;
@@ -16,14 +16,14 @@ export const TAKES_ANY: TakesBytes = { take() {} };
 export async function readBytes(
 	request: Request,
 	bytesMax: number,
-	clock: Clock,
+	reads: BodyReads,
 	takes: TakesBytes = TAKES_ANY,
 ): Promise<Uint8Array<ArrayBuffer>> {
 	const declared = declaredBytes(request, bytesMax, takes);
 	// To ask for the stream of a body costs more than to read it whole.
 	return declared === null && request.body !== null
-		? readChunked(request.body, { bytesMax, clock, deadlineMs: FILE_DEADLINE_MS, takes })
-		: inTime(clock, FILE_DEADLINE_MS, request.bytes());
+		? readChunked(request.body, { bytesMax, reads, deadlineMs: FILE_DEADLINE_MS, takes })
+		: inTime(reads, FILE_DEADLINE_MS, request.bytes());
 }
 
 /** The length that the request gives, taken; null if it gives none. Faults: payload_too_large, those of `take`. */
@@ -36,50 +36,10 @@ export function declaredBytes(request: Request, bytesMax: number, takes: TakesBy
 	return declared;
 }
 
-/** What was read, if it came before the deadline. Faults: request_timeout, also for what failed; those of `reading`. */
-export function inTime<T>(clock: Clock, deadlineMs: number, reading: Promise<T>, onLate?: () => void): Promise<T> {
-	return madeInTime(clock, deadlineMs, { reading, make: asItIs<T>, ...(onLate && { onLate }) });
-}
-
-const asItIs = <T>(read: T): T => read;
-
-export interface BodyReading<Read, Made> {
-	readonly reading: Promise<Read>;
-	make(read: Read): Made | Promise<Made>;
-	onLate?(): void;
-}
-
-/** What `make` makes of what was read in time. Faults: as `inTime`; whatever else `make` throws is not changed. */
-export function madeInTime<Read, Made>(clock: Clock, deadlineMs: number, body: BodyReading<Read, Made>): Promise<Made> {
-	// Each request comes by here: one promise, and nothing around it.
-	const { promise, resolve, reject } = Promise.withResolvers<Made>();
-	const cancel = clock.after(deadlineMs, () => {
-		body.onLate?.();
-		reject(new Fault("request_timeout", "The body was sent too slowly."));
-	});
-	body.reading.then(
-		(read) => {
-			cancel();
-			try {
-				resolve(body.make(read));
-			} catch (error) {
-				reject(error);
-			}
-		},
-		(cause) => {
-			cancel();
-			reject(
-				cause instanceof Fault ? cause : new Fault("request_timeout", "The body did not arrive in full.", { cause }),
-			);
-		},
-	);
-	return promise;
-}
-
 /** A body without a length is counted while it arrives, and let go when it is too large or too late. */
 export function readChunked(
 	body: ReadableStream<Uint8Array>,
-	{ bytesMax, clock, deadlineMs, takes }: { bytesMax: number; clock: Clock; deadlineMs: number; takes: TakesBytes },
+	{ bytesMax, reads, deadlineMs, takes }: { bytesMax: number; reads: BodyReads; deadlineMs: number; takes: TakesBytes },
 ): Promise<Uint8Array<ArrayBuffer>> {
 	const reader = body.getReader();
 	const letGo = () => void reader.cancel().catch(() => {});
@@ -105,7 +65,7 @@ export function readChunked(
 		}
 	}
 
-	return inTime(clock, deadlineMs, read(), letGo);
+	return inTime(reads, deadlineMs, read(), letGo);
 }
 
 function bodyTooLarge(bytesMax: number): Fault {

@@ -1,7 +1,7 @@
-import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
+import { type BodyReads, inTime } from "./body-reads.ts";
 import type { TakesBytes } from "./bytes-body.ts";
-import { declaredBytes, FILE_DEADLINE_MS, inTime, readBytes, TAKES_ANY } from "./bytes-body.ts";
+import { declaredBytes, FILE_DEADLINE_MS, readBytes, TAKES_ANY } from "./bytes-body.ts";
 
 /**
  * Reads a multipart form of at most `bytesMax` bytes. Its files stay where the parser put them and are never copied.
@@ -10,7 +10,7 @@ import { declaredBytes, FILE_DEADLINE_MS, inTime, readBytes, TAKES_ANY } from ".
 export async function readForm(
 	request: Request,
 	bytesMax: number,
-	clock: Clock,
+	reads: BodyReads,
 	takes: TakesBytes = TAKES_ANY,
 ): Promise<FormData> {
 	const type = request.headers.get("content-type") ?? "";
@@ -20,9 +20,9 @@ export async function readForm(
 	// A body without a length is counted while it arrives.
 	const source =
 		declared === null
-			? new Response(await readBytes(request, bytesMax, clock, takes), { headers: { "content-type": type } })
+			? new Response(await readBytes(request, bytesMax, reads, takes), { headers: { "content-type": type } })
 			: request;
-	return inTime(clock, FILE_DEADLINE_MS, parseForm(source));
+	return inTime(reads, FILE_DEADLINE_MS, parseForm(source));
 }
 
 async function parseForm(source: Request | Response): Promise<FormData> {

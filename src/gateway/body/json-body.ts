@@ -1,10 +1,10 @@
 import { assert } from "../../base/assert.ts";
-import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { checkStructure, type RawValue } from "../../base/json-structure.ts";
 import { createTurn, type Turn } from "../../base/turn.ts";
+import { type BodyReads, inTime, madeInTime } from "./body-reads.ts";
 import type { TakesBytes } from "./bytes-body.ts";
-import { declaredBytes, inTime, madeInTime, readChunked, TAKES_ANY } from "./bytes-body.ts";
+import { declaredBytes, readChunked, TAKES_ANY } from "./bytes-body.ts";
 
 /** A body that takes longer than this to arrive is given up, however steadily it trickles. */
 const READ_DEADLINE_MS = 60_000;
@@ -34,14 +34,14 @@ export interface JsonBody {
 export function readJson(
 	request: Request,
 	bytesMax: number,
-	clock: Clock,
+	reads: BodyReads,
 	takes: TakesBytes = TAKES_ANY,
 	field?: string,
 ): Promise<JsonBody> {
 	// Not an async function, which each small body would pay for beside the promise that it waits for.
 	try {
 		assertJsonType(request);
-		return readBody(request, bytesMax, clock, takes, field);
+		return readBody(request, bytesMax, reads, takes, field);
 	} catch (error) {
 		return Promise.reject(error);
 	}
@@ -60,18 +60,18 @@ function assertJsonType(request: Request): void {
 function readBody(
 	request: Request,
 	bytesMax: number,
-	clock: Clock,
+	reads: BodyReads,
 	takes: TakesBytes,
 	field: string | undefined,
 ): Promise<JsonBody> {
 	const declared = declaredBytes(request, bytesMax, takes);
 	// To ask for the stream of a body costs more than to read it whole.
 	if (declared !== null ? declared <= ONE_STEP_BYTES : request.body === null)
-		return madeInTime(clock, READ_DEADLINE_MS, new TextReading(request.text(), field));
+		return madeInTime(reads, READ_DEADLINE_MS, new TextReading(request.text(), field));
 	const bytes =
 		declared === null && request.body !== null
-			? readChunked(request.body, { bytesMax, clock, deadlineMs: READ_DEADLINE_MS, takes })
-			: inTime(clock, READ_DEADLINE_MS, request.bytes());
+			? readChunked(request.body, { bytesMax, reads, deadlineMs: READ_DEADLINE_MS, takes })
+			: inTime(reads, READ_DEADLINE_MS, request.bytes());
 	return decodedBody(bytes, field);
 }
 

@@ -14,6 +14,7 @@ import type { RequestTrace, Traces } from "../../traces/traces.ts";
 import type { CallContext } from "../../upstream/call/attempt.ts";
 import type { Upstreams } from "../../upstream/upstreams.ts";
 import type { BodyMemory } from "../body/body-memory.ts";
+import type { BodyReads } from "../body/body-reads.ts";
 import type { Connection, SilentConnections } from "../connection.ts";
 import type { Authenticate } from "./authenticate.ts";
 import type { ModelSpeeds } from "./model-speeds.ts";
@@ -25,6 +26,7 @@ export interface ServeDeps {
 	readonly catalog: Pick<Catalog, "current">;
 	readonly admission: Admission;
 	readonly bodyMemory: BodyMemory;
+	readonly bodyReads: BodyReads;
 	readonly upstreams: Upstreams;
 	readonly openStreams: OpenStreams;
 	readonly silentConnections: SilentConnections;

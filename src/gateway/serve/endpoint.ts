@@ -1,5 +1,4 @@
 import type { Quantities } from "../../admission/price.ts";
-import type { Clock } from "../../base/clock.ts";
 import type { Fault } from "../../base/fault.ts";
 import type { Turn } from "../../base/turn.ts";
 import type { ChatMode, Model, ModelKind } from "../../catalog/model.ts";
@@ -9,6 +8,7 @@ import type { AnswerStream } from "../../upstream/call/stream-wire.ts";
 import type { Upstreams } from "../../upstream/upstreams.ts";
 import type { ReportedUsage } from "../../upstream/usage.ts";
 import type { Bill, OutputSize } from "../bill/bill.ts";
+import type { BodyReads } from "../body/body-reads.ts";
 import type { TakesBytes } from "../body/bytes-body.ts";
 import type { Exchange } from "./context.ts";
 
@@ -41,7 +41,7 @@ export interface InferenceEndpoint<Body extends RequestBody, Input extends Endpo
 	/** The field that a prompt which is too long is in. */
 	readonly promptField: string;
 	/** Faults: unsupported_media_type, payload_too_large, request_timeout, invalid_request. */
-	readBody(request: Request, bytesMax: number, clock: Clock, takes: TakesBytes): Promise<Body>;
+	readBody(request: Request, bytesMax: number, reads: BodyReads, takes: TakesBytes): Promise<Body>;
 	/** Faults: invalid_request and unsupported_parameter, each naming the field. */
 	read(body: Body, model: Model): Input | Promise<Input>;
 	/** The most that the request can use, and what the server will be held to. */

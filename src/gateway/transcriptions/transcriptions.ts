@@ -1,8 +1,8 @@
 import { NO_QUANTITIES } from "../../admission/price.ts";
-import type { Clock } from "../../base/clock.ts";
 import type { TranscriptionChunk, TranscriptionReply } from "../../upstream/transcriptions.ts";
 import { transcriptionCall, transcriptionStream } from "../../upstream/transcriptions.ts";
 import type { Bill } from "../bill/bill.ts";
+import type { BodyReads } from "../body/body-reads.ts";
 import type { TakesBytes } from "../body/bytes-body.ts";
 import { readForm } from "../body/form-body.ts";
 import { callContext, type Exchange } from "../serve/context.ts";
@@ -26,8 +26,8 @@ export const transcriptions: InferenceEndpoint<FormBody, TranscriptionInput, Tra
 	name: "transcription",
 	kind: "transcription",
 	promptField: "prompt",
-	async readBody(request: Request, bytesMax: number, clock: Clock, takes: TakesBytes) {
-		const form = await readForm(request, bytesMax, clock, takes);
+	async readBody(request: Request, bytesMax: number, reads: BodyReads, takes: TakesBytes) {
+		const form = await readForm(request, bytesMax, reads, takes);
 		return { form, value: formFields(form) };
 	},
 	async read({ form, value }, model) {

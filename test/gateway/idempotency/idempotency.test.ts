@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
 import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
 import { createBodyMemory } from "../../../src/gateway/body/body-memory.ts";
+import { createBodyReads } from "../../../src/gateway/body/body-reads.ts";
 import type { Claim, Claims } from "../../../src/gateway/idempotency/claims.ts";
 import { idempotent } from "../../../src/gateway/idempotency/idempotency.ts";
 import { createRunning } from "../../../src/gateway/idempotency/running.ts";
@@ -157,6 +158,7 @@ describe("the key of a repeatable request", () => {
 			clock: createManualClock(),
 			limits: () => ({ bodyBytesMax: 1_000 }),
 			bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
+			bodyReads: createBodyReads(createManualClock()),
 			log: silentLog,
 			stats: { refuse() {}, gap() {} },
 			refusals: { record: ({ code }: Refusal) => void asked.push(code) },

@@ -1,0 +1,92 @@
+import type { Clock } from "../../base/clock.ts";
+import { Fault } from "../../base/fault.ts";
+import { createMoments, type Moments } from "../../base/moments.ts";
+
+/** Bodies on their way, each of which is given up at its deadline. */
+export interface BodyReads {
+	readonly clock: Clock;
+	/** Most are here within a moment and need no timer. */
+	readonly young: Moments<{ watch(): void }>;
+}
+
+export function createBodyReads(clock: Clock): BodyReads {
+	return { clock, young: createMoments(clock, (body) => body.watch()) };
+}
+
+/** What was read, if it came before the deadline. Faults: request_timeout, also for what failed; those of `reading`. */
+export function inTime<T>(reads: BodyReads, deadlineMs: number, reading: Promise<T>, onLate?: () => void): Promise<T> {
+	return madeInTime(reads, deadlineMs, { reading, make: asItIs<T>, ...(onLate && { onLate }) });
+}
+
+const asItIs = <T>(read: T): T => read;
+
+export interface BodyReading<Read, Made> {
+	readonly reading: Promise<Read>;
+	make(read: Read): Made | Promise<Made>;
+	onLate?(): void;
+}
+
+/** What `make` makes of what was read in time. Faults: as `inTime`; whatever else `make` throws is not changed. */
+export function madeInTime<Read, Made>(
+	reads: BodyReads,
+	deadlineMs: number,
+	body: BodyReading<Read, Made>,
+): Promise<Made> {
+	return new TimedBody(reads, deadlineMs, body).made;
+}
+
+/** A class, since there is one for each request. */
+class TimedBody<Read, Made> {
+	readonly made: Promise<Made>;
+	readonly #reads: BodyReads;
+	/** Monotonic. */
+	readonly #lateAtMs: number;
+	readonly #body: BodyReading<Read, Made>;
+	readonly #resolve: (made: Made | Promise<Made>) => void;
+	readonly #reject: (cause: unknown) => void;
+	readonly #moment: number;
+	#cancel: (() => void) | undefined;
+
+	constructor(reads: BodyReads, deadlineMs: number, body: BodyReading<Read, Made>) {
+		const { promise, resolve, reject } = Promise.withResolvers<Made>();
+		this.made = promise;
+		this.#reads = reads;
+		this.#lateAtMs = reads.clock.monotonicMs() + deadlineMs;
+		this.#body = body;
+		this.#resolve = resolve;
+		this.#reject = reject;
+		this.#moment = reads.young.begin(this);
+		body.reading.then(
+			(read) => this.#came(read),
+			(cause: unknown) => this.#failed(cause),
+		);
+	}
+
+	watch(): void {
+		const { clock } = this.#reads;
+		this.#cancel = clock.after(this.#lateAtMs - clock.monotonicMs(), () => {
+			this.#body.onLate?.();
+			this.#reject(new Fault("request_timeout", "The body was sent too slowly."));
+		});
+	}
+
+	#over(): void {
+		if (this.#reads.young.end(this.#moment)) this.#cancel?.();
+	}
+
+	#came(read: Read): void {
+		this.#over();
+		try {
+			this.#resolve(this.#body.make(read));
+		} catch (error) {
+			this.#reject(error);
+		}
+	}
+
+	#failed(cause: unknown): void {
+		this.#over();
+		this.#reject(
+			cause instanceof Fault ? cause : new Fault("request_timeout", "The body did not arrive in full.", { cause }),
+		);
+	}
+}

@@ -6,6 +6,7 @@ import { SettledColumns } from "../../src/ledger/settled-columns.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
+import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
 import { giving, goLive, makeAccount, patient, settledEvent, usd, wish } from "./fixture.ts";
 
@@ -39,6 +40,49 @@ test("concurrent repetitions of a flush, in any cut, count each settlement once"
 	const rows = await db.sql`select settled_nano_usd as settled from lease where instance_id = 'f'`;
 	expect(rows.map((row) => Number(row.settled))).toEqual([19_900, 19_900]);
 	expect((await db.sql`select 1 from reservation where instance_id = 'f'`).length).toBe(0);
+});
+
+test("a batch is recorded as it was, however many of its settlements say the same", async () => {
+	const accounts = ["same", "other"];
+	for (const account of accounts) await makeAccount(db, account, 1_000_000, { [`${account}-key`]: null });
+	await goLive(db, "says");
+	const store = storeOf("says");
+	await store.grant(accounts.flatMap((account) => [wish(account, 500_000), wish(`${account}-key`, 500_000)]));
+	const { int, pick } = createRandom(7);
+	const sent = Array.from({ length: 60 }, () =>
+		Array.from({ length: int(1, 4) }, () => {
+			const account = pick(accounts);
+			return settledEvent(account, `${account}-key`, int(0, 1), {
+				model: pick(["m", 'a "b" \\', "größe"]),
+				streamed: pick([true, false]),
+				batch: pick([undefined, undefined, "batch_1"]),
+				off: usd(int(0, 1)),
+				status: pick([200, 499]),
+				reasoning: int(0, 1),
+				replica: pick([null, "r1"]),
+				first: pick([null, 12.5]),
+				ms: pick([30, 31.5]),
+				at: pick([1_700_000_000_000, 1_700_000_000_001]),
+			});
+		}),
+	);
+	for (const batch of sent) await store.flush(batch, "[]");
+	const rows = await db.sql`
+		select request_id as id, account_id as account, key_id as key, model, streamed, batch_id as batch, budgets,
+			reserved_nano_usd::integer as reserved, charged_nano_usd::integer as charged, written_off_nano_usd::integer as off,
+			status, reasoning_tokens as reasoning, replica, first_token_ms as first, duration_ms as ms,
+			(extract(epoch from admitted_at) * 1000)::text::float8 as at
+		from usage_event where instance_id = 'says'`;
+	const byId = new Map(rows.map((row) => [row.id, row]));
+	const events = sent.flat();
+	expect(byId.size).toBe(events.length);
+	for (const event of events) {
+		const { id, account, key, model, streamed, reserved, charged, off, status, reasoning, replica, first, ms, at } =
+			event;
+		const [batch, budgets] = [event.batch ?? null, event.budgets ?? null];
+		const said = { id, account, key, model, streamed, batch, budgets, reserved, charged, off, status, reasoning };
+		expect(byId.get(id)).toEqual({ ...said, replica, first, ms, at });
+	}
 });
 
 test("flushes, grants and returns of many instances on the same budgets do not deadlock", async () => {
@@ -254,6 +298,8 @@ test("no statement of this file has put the books out of order", async () => {
 
 test("a flush looks up the leases and requests that it names, however many its instance has", async () => {
 	const OTHERS = 400;
+	// So many that to walk past them is no plan for Postgres once it has counted them, which it may do at any moment.
+	const RUNNING = 4_000;
 	await goLive(db, "many");
 	const store = storeOf("many");
 	for (let n = 0; n < OTHERS; n++) {
@@ -262,8 +308,9 @@ test("a flush looks up the leases and requests that it names, however many its i
 	}
 	await makeAccount(db, "many", 100_000, { "many-key": null });
 	await store.grant([wish("many", 50_000), wish("many-key", 50_000)]);
-	const events = Array.from({ length: OTHERS }, () => settledEvent("many", "many-key", 1));
+	const events = Array.from({ length: RUNNING }, () => settledEvent("many", "many-key", 1));
 	await store.flush([], JSON.stringify(events));
+	await db.sql`analyze`;
 	const running = await db.sql`select 1 from reservation where instance_id = 'many'`;
 	const columns = SettledColumns.of(events.slice(0, 2)).literals();
 	const literals = Object.values(columns).map((literal) => `'${literal}'`);
@@ -273,10 +320,10 @@ test("a flush looks up the leases and requests that it names, however many its i
 			select relname as name, (seq_tup_read + idx_tup_fetch)::integer as rows from pg_stat_xact_user_tables
 				where relname in ('lease', 'reservation') order by 1`;
 	});
-	expect(running.length).toBe(OTHERS);
+	expect(running.length).toBe(RUNNING);
 	expect(read.map(({ name }) => name)).toEqual(["lease", "reservation"]);
 	for (const { rows } of read) expect(rows).toBeLessThanOrEqual(20);
-	expect((await db.sql`select 1 from reservation where instance_id = 'many'`).length).toBe(OTHERS - 2);
+	expect((await db.sql`select 1 from reservation where instance_id = 'many'`).length).toBe(RUNNING - 2);
 });
 
 test("of a request whose row is held nothing is recorded; the others of its account are", async () => {

@@ -203,6 +203,11 @@ export const functionMutants: readonly MutantsOfFile[] = [
 		killers: ["ledger/store-contract", "ledger/functions", "ledger/refusals"],
 		mutants: [
 			{
+				breaks: "what all settlements of a batch said is recorded of the first alone",
+				before: " p_batch := for_all(p_batch, v_many);",
+				after: "",
+			},
+			{
 				breaks: "two flushes of an epoch run side by side",
 				before: "  perform pg_advisory_xact_lock(hashtextextended('flush ' || p_instance || ' ' || p_epoch, 0));\n",
 				after: "",

@@ -160,6 +160,16 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 				before: "if (this.#texts.size > 0) this.#texts.clear();",
 				after: "",
 			},
+			{
+				breaks: "the first of a batch speaks for others that say something else",
+				before: "column.every((value) => value === first)",
+				after: "column.some((value) => value === first)",
+			},
+			{
+				breaks: "of a batch that is sent again all but the first lose what all of them said",
+				before: "new Array(settlements).fill(sent[name][0])",
+				after: "sent[name]",
+			},
 		],
 	},
 	{

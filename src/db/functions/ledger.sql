@@ -3,8 +3,14 @@
 -- A batch of settlements waits for no row, see lease.sql; what concerns one account alone waits for its rows, budgets by
 -- id and then leases, as long as the client lets it (lock_timeout).
 
--- Records settled requests, an array for each column (settled-columns.ts; p_budgets: literals of arrays, or none), and those still open. Only new settlements
--- count. Returns
+-- The column of as many settlements: one value stands for all of them.
+create or replace function for_all(p_column anyarray, p_many integer) returns anyarray
+language sql immutable as $$
+  select case when cardinality(p_column) = 1 then array_fill(p_column[1], array[p_many]) else p_column end
+$$;
+
+-- Records settled requests, an array for each column (settled-columns.ts: one of a single value stands for all; p_budgets:
+-- literals of arrays, or null), and those still open. Only new settlements count. Returns
 -- late: the instance's leases are being closed, nothing was recorded; each settlement goes through ledger_settle_late.
 -- What was admitted so long ago that requests of its time are removed (removal.sql) is left out, and counted.
 -- fresh: how many were new.
@@ -26,6 +32,7 @@ declare
   v_missing text;
   v_at timestamptz := books_now();
   v_before timestamptz := coalesce((select m.usage_before from removal m where m.id = 1), '-infinity');
+  v_many integer := cardinality(p_id);
 begin
   late := false; fresh := 0; busy := '[]';
   -- A repeated flush can meet its first attempt, which may still run: one after the other, so that the second one sees
@@ -37,6 +44,14 @@ begin
     return next;
     return;
   end if;
+  p_account := for_all(p_account, v_many); p_key := for_all(p_key, v_many); p_model := for_all(p_model, v_many);
+  p_card := for_all(p_card, v_many); p_endpoint := for_all(p_endpoint, v_many); p_streamed := for_all(p_streamed, v_many);
+  p_reserved := for_all(p_reserved, v_many); p_batch := for_all(p_batch, v_many); p_at := for_all(p_at, v_many);
+  p_charged := for_all(p_charged, v_many); p_off := for_all(p_off, v_many); p_basis := for_all(p_basis, v_many);
+  p_ending := for_all(p_ending, v_many); p_status := for_all(p_status, v_many); p_prompt := for_all(p_prompt, v_many);
+  p_cached := for_all(p_cached, v_many); p_completion := for_all(p_completion, v_many);
+  p_reasoning := for_all(p_reasoning, v_many); p_units := for_all(p_units, v_many); p_replica := for_all(p_replica, v_many);
+  p_first := for_all(p_first, v_many); p_ms := for_all(p_ms, v_many); p_budgets := for_all(p_budgets, v_many);
   with x as materialized (
     select unnest(p_id) as id, unnest(p_account) as account, unnest(p_key) as key, unnest(p_budgets)::text[] as budgets,
       unnest(p_charged) as charged

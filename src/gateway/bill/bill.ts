@@ -97,9 +97,14 @@ export function outcomeOf(bill: Bill, facts: OutcomeFacts): Outcome {
 		reasoning: Math.min(bill.reasoningTokens, COUNT_MAX),
 		units: Math.min(bill.units ?? 0, COUNT_MAX),
 		replica: facts.replica ?? null,
-		first: facts.firstMs,
-		ms: facts.totalMs,
+		first: facts.firstMs === null ? null : wholeMicros(facts.firstMs),
+		ms: wholeMicros(facts.totalMs),
 	};
+}
+
+/** Of milliseconds, to three decimals: what the clock says beyond is as long as all the rest of a number, and nobody reads it. */
+function wholeMicros(ms: number): number {
+	return Math.round(ms * 1_000) / 1_000;
 }
 
 /** The bill as it stands in the books: what a client is told is what it was charged. */

@@ -1,4 +1,5 @@
 import type { Statements } from "../db/statements.ts";
+import type { KeyDigest } from "../keys/digest.ts";
 import type { BatchCounts, BatchEnding, BatchPause, BatchProblem, BatchRecord, BatchUsage } from "./batch-record.ts";
 
 /** What is to be made. */
@@ -116,8 +117,8 @@ function asRun(statements: Statements) {
 		},
 
 		/** Begins a run, which ends whatever run there was; undefined if it is over. With the digest of its key. */
-		async take(id: string): Promise<{ batch: BatchRecord; keyDigest: string | null } | undefined> {
-			const [row] = await statements<{ batch: BatchRecord; keyDigest: string | null }>`
+		async take(id: string): Promise<{ batch: BatchRecord; keyDigest: KeyDigest | null } | undefined> {
+			const [row] = await statements<{ batch: BatchRecord; keyDigest: KeyDigest | null }>`
 				with t as (
 					update batch b set run = run + 1
 					where b.id = ${id} and b.state in ('validating', 'in_progress', 'finalizing', 'cancelling')

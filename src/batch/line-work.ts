@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { newUuid } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { nextTurn } from "../base/next-turn.ts";
+import type { KeyDigest } from "../keys/digest.ts";
 import type { BatchBooks } from "./batch-books.ts";
 import type { BatchRecord, BatchUsage } from "./batch-record.ts";
 import { createLinePace } from "./line-pace.ts";
@@ -20,7 +21,7 @@ export interface LineRequest {
 	/** The id of its model. */
 	readonly model: string;
 	readonly endpoint: string;
-	readonly keyDigest: string;
+	readonly keyDigest: KeyDigest;
 	/** JSON. */
 	readonly body: string;
 	readonly signal: AbortSignal;
@@ -46,7 +47,7 @@ const CLAIM_RETRY_MS = 500;
 /** Sends the lines of one batch, as many at once as there is room and credit for. */
 export function createLineWork(
 	deps: { books: BatchBooks; carrier: Carrier; outcomes: Outcomes; spool: RunSpool; clock: Clock; log: Log },
-	batch: BatchRecord & { readonly keyDigest: string; readonly model: string },
+	batch: BatchRecord & { readonly keyDigest: KeyDigest; readonly model: string },
 	lines: AsyncGenerator<OpenLine, void>,
 ) {
 	const { books, carrier, outcomes, spool, clock, log } = deps;

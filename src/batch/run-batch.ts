@@ -6,6 +6,7 @@ import type { CatalogSnapshot } from "../catalog/model.ts";
 import type { FileRecord } from "../files/file-record.ts";
 import type { FileWriter } from "../files/file-writer.ts";
 import type { Files } from "../files/files.ts";
+import type { KeyDigest } from "../keys/digest.ts";
 import type { AnswerSpool } from "./answer-spool.ts";
 import type { BatchBooks } from "./batch-books.ts";
 import type { BatchEnding, BatchProblem, BatchRecord } from "./batch-record.ts";
@@ -34,7 +35,7 @@ const REST_LINES = 1_000;
 /** After a stop of the process: for outcomes to be sealed. */
 const SHUTDOWN_FLUSH_MS = 5_000;
 
-type Taken = BatchRecord & { readonly keyDigest: string };
+type Taken = BatchRecord & { readonly keyDigest: KeyDigest };
 
 /**
  * Brings a batch as far as it can be brought: from where an earlier run left it to its end, or until `signal` aborts. A

@@ -5,6 +5,7 @@ import type { BatchBooks, ClaimedLine } from "../../src/batch/batch-books.ts";
 import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import { createLineWork } from "../../src/batch/line-work.ts";
 import type { Outcome, Outcomes } from "../../src/batch/outcomes.ts";
+import type { KeyDigest } from "../../src/keys/digest.ts";
 import { chatLine } from "./batch-service.ts";
 
 /** Lines whose claims and answers are as told. */
@@ -29,7 +30,7 @@ function lineWork(world: {
 				room: async () => world.lines,
 			},
 		},
-		{ ...batch, model: "test-model", keyDigest: "" },
+		{ ...batch, model: "test-model", keyDigest: "" as KeyDigest },
 		(async function* () {
 			for (let line = 1; line <= world.lines; line += 1) yield { line, text: chatLine(`n${line}`), cut: undefined };
 		})(),

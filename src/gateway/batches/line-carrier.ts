@@ -1,6 +1,5 @@
 import type { BatchUsage } from "../../batch/batch-record.ts";
 import type { Carrier } from "../../batch/line-work.ts";
-import type { KeyDigest } from "../../keys/digest.ts";
 import type { Keyring } from "../../keys/keyring.ts";
 import type { SettledEvent } from "../../ledger/event.ts";
 import { INFERENCE } from "../inference.ts";
@@ -34,7 +33,7 @@ export function createLineCarrier(deps: ServeDeps & { keyring: Pick<Keyring, "lo
 			const line = { batchId, requestUuid };
 			count(model, 1);
 			try {
-				return await serveAs(served, keyDigest as KeyDigest, { request, address: "", setIdleTimeout() {}, line });
+				return await serveAs(served, keyDigest, { request, address: "", setIdleTimeout() {}, line });
 			} finally {
 				count(model, -1);
 				deps.upstreams.wake(model);

@@ -1,5 +1,5 @@
 import { assert } from "../base/assert.ts";
-import type { RateCard, Rates } from "../catalog/model.ts";
+import type { Rates } from "../catalog/model.ts";
 import type { CostLine, NanoUsd, PicoUsdPerUnit } from "../money/nano-usd.ts";
 import { costNanoUsd, MAX_NANO_USD } from "../money/nano-usd.ts";
 
@@ -31,7 +31,7 @@ export interface BillLine extends CostLine {
 }
 
 /** A line for each rate of the card. */
-export function billLines(card: RateCard, used: Quantities): BillLine[] {
+export function billLines(card: Rates, used: Quantities): BillLine[] {
 	assert(used.cached <= used.prompt, "cached tokens are part of the prompt");
 	return [
 		{ name: "input", unit: "token", units: used.prompt - used.cached, rate: card.input },
@@ -45,7 +45,7 @@ export function billLines(card: RateCard, used: Quantities): BillLine[] {
 }
 
 /** The price of what was used; undefined if it passes the largest amount that can be written down. */
-export function priceOf(card: RateCard, used: Quantities): NanoUsd | undefined {
+export function priceOf(card: Rates, used: Quantities): NanoUsd | undefined {
 	return quickSum(card, used, used.cached, card.input) ?? costNanoUsd(billLines(card, used));
 }
 
@@ -53,7 +53,7 @@ export function priceOf(card: RateCard, used: Quantities): NanoUsd | undefined {
  * The sum without the lines, as it is taken for every request and many events; undefined unless it is an integer that
  * was computed exactly. Then the lines are summed, which also finds quantities that cannot be.
  */
-function quickSum(card: RateCard, used: Quantities, cached: number, input: number): NanoUsd | undefined {
+function quickSum(card: Rates, used: Quantities, cached: number, input: number): NanoUsd | undefined {
 	return rounded(
 		tokensPico(card, input, used.prompt, cached, used.completion) +
 			used.requests * card.request +
@@ -64,7 +64,7 @@ function quickSum(card: RateCard, used: Quantities, cached: number, input: numbe
 }
 
 /** Not a number if more is cached than there is. */
-function tokensPico(card: RateCard, input: number, prompt: number, cached: number, completion: number): number {
+function tokensPico(card: Rates, input: number, prompt: number, cached: number, completion: number): number {
 	if (cached > prompt) return Number.NaN;
 	return (prompt - cached) * input + cached * card.cachedInput + completion * card.output;
 }
@@ -75,7 +75,7 @@ function rounded(sumPico: number): NanoUsd | undefined {
 }
 
 /** As `priceWithin`, of one request that used nothing but tokens, `cached` of them part of the prompt: no object of its quantities. */
-export function priceOfTokens(card: RateCard, prompt: number, cached: number, completion: number): NanoUsd {
+export function priceOfTokens(card: Rates, prompt: number, cached: number, completion: number): NanoUsd {
 	return (
 		rounded(tokensPico(card, card.input, prompt, cached, completion) + card.request) ??
 		priceWithin(card, { ...NO_QUANTITIES, prompt, cached, completion, requests: 1 })
@@ -83,17 +83,17 @@ export function priceOfTokens(card: RateCard, prompt: number, cached: number, co
 }
 
 /** As `priceOf`, for amounts that were bounded before: what passes the largest amount is cut to it. */
-export function priceWithin(card: RateCard, used: Quantities): NanoUsd {
+export function priceWithin(card: Rates, used: Quantities): NanoUsd {
 	return priceOf(card, used) ?? MAX_NANO_USD;
 }
 
 /** The most that `prompt` tokens can cost, whichever part of them comes from a cache. */
-export function boundLines(card: RateCard, used: Quantities): BillLine[] {
+export function boundLines(card: Rates, used: Quantities): BillLine[] {
 	const dearest = Math.max(card.cachedInput, card.input) as PicoUsdPerUnit;
 	return billLines({ ...card, input: dearest }, { ...used, cached: 0 });
 }
 
-export function boundOf(card: RateCard, used: Quantities): NanoUsd | undefined {
+export function boundOf(card: Rates, used: Quantities): NanoUsd | undefined {
 	const dearest = Math.max(card.input, card.cachedInput);
 	return quickSum(card, used, 0, dearest) ?? costNanoUsd(boundLines(card, used));
 }

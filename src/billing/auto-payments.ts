@@ -3,8 +3,9 @@ import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
+import { centsOf } from "../money/cents.ts";
+import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { type StopReason, stopReasonOf } from "./stop-reasons.ts";
-import { NANO_PER_CENT } from "./stripe-books.ts";
 import { isRefused } from "./stripe-client.ts";
 import { takeStripeEvent } from "./stripe-events.ts";
 import { CURRENCY } from "./stripe-paid.ts";
@@ -124,7 +125,7 @@ async function takePaid({ tx, log }: { tx: Transactional; log: Log }, intent: St
 function make(stripe: Stripe, attempt: Attempt): Promise<Stripe.PaymentIntent> {
 	return stripe.paymentIntents.create(
 		{
-			amount: Number(attempt.amount) / NANO_PER_CENT,
+			amount: centsOf(nanoUsdOfColumn(attempt.amount)),
 			currency: CURRENCY,
 			customer: attempt.customer_id,
 			payment_method: attempt.payment_method_id,

@@ -1,9 +1,9 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
+import { isWholeCents } from "../money/cents.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { StopReason } from "./stop-reasons.ts";
-import { NANO_PER_CENT } from "./stripe-books.ts";
 import { TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "./top-ups.ts";
 
 /** What an account has set: below so much buy so much, at most so much a calendar month of its time zone. */
@@ -133,7 +133,7 @@ function checkAmounts({ belowNanoUsd, amountNanoUsd, monthMostNanoUsd }: AutoTop
 	if (belowNanoUsd <= 0) refuse("belowUsd", "That is more than nothing.");
 	if (amountNanoUsd < TOP_UP_NANO_USD_MIN) refuse("amountUsd", "A top-up is at least USD 100.");
 	if (amountNanoUsd > TOP_UP_NANO_USD_MAX) refuse("amountUsd", "A top-up is at most USD 1000000.");
-	if (amountNanoUsd % NANO_PER_CENT !== 0) refuse("amountUsd", "A card payment is a whole number of cents.");
+	if (!isWholeCents(amountNanoUsd)) refuse("amountUsd", "A card payment is a whole number of cents.");
 	// So that one payment is enough for one crossing.
 	if (amountNanoUsd < belowNanoUsd) refuse("amountUsd", "Buy at least as much as it is bought below.");
 	if (monthMostNanoUsd < amountNanoUsd) refuse("monthMostUsd", "The month's most covers one top-up at least.");

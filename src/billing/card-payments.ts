@@ -4,11 +4,11 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
+import { isWholeCents } from "../money/cents.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { createAutoAttempts } from "./auto-attempts.ts";
 import { createPaymentPages } from "./payment-pages.ts";
 import { createSavedCards, type SavedCards } from "./saved-cards.ts";
-import { NANO_PER_CENT } from "./stripe-books.ts";
 import { type ClearingOutcome, clearOnceADay } from "./stripe-clearing.ts";
 import { connectStripe, paymentServiceFault, type StripeAddress } from "./stripe-client.ts";
 import { collectRefunds, creditLate, takeStripeEvent } from "./stripe-events.ts";
@@ -69,7 +69,7 @@ export function createCardPayments(
 
 	return {
 		wholeCents(amount) {
-			if (amount % NANO_PER_CENT === 0) return amount;
+			if (isWholeCents(amount)) return amount;
 			throw new Fault("invalid_request", "A card payment is a whole number of cents.", { param: "usd" });
 		},
 

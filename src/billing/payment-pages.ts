@@ -1,7 +1,7 @@
 import Stripe from "stripe";
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { NANO_PER_CENT } from "./stripe-books.ts";
+import { centsOf } from "../money/cents.ts";
 import { paymentServiceFault } from "./stripe-client.ts";
 import type { TopUpRecord } from "./top-ups.ts";
 
@@ -29,7 +29,7 @@ export function createPaymentPages(
 							quantity: 1,
 							price_data: {
 								currency: "usd",
-								unit_amount: topUp.amountNanoUsd / NANO_PER_CENT,
+								unit_amount: centsOf(topUp.amountNanoUsd),
 								product_data: { name: `Prepaid credit, ${options.serviceName}` },
 							},
 						},

@@ -1,11 +1,13 @@
 import { sql } from "drizzle-orm";
 import { newId } from "../base/id.ts";
 import type { Transactional } from "../db/transactional.ts";
+import { centsOf, nanoUsdOfCents } from "../money/cents.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 
 /** One open transaction. */
 export type Transaction = Parameters<Parameters<Transactional["transaction"]>[0]>[0];
 
-export const NANO_PER_CENT = 10_000_000;
 const ACTOR = "stripe";
 /** topup_confirm: more than can be counted. The top-up is locked and pending, so it says nothing else. */
 const NO_ROOM = "TG004";
@@ -14,7 +16,7 @@ const NO_ROOM = "TG004";
 export interface PaidTopUp {
 	readonly id: string;
 	readonly accountId: string;
-	readonly amountNanoUsd: number;
+	readonly amountNanoUsd: NanoUsd;
 	/** Card payments are whole cents. */
 	readonly amountCents: number;
 	readonly method: string;
@@ -46,11 +48,12 @@ export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp 
 	if (row === undefined) return undefined;
 	await tx.execute(sql`select 1 from account where id = ${row.account_id} for update`);
 	await tx.execute(sql`select 1 from budget where id = ${row.account_id} for update`);
+	const amount = nanoUsdOfColumn(row.amount);
 	return {
 		id: row.id,
 		accountId: row.account_id,
-		amountNanoUsd: Number(row.amount),
-		amountCents: Math.floor(Number(row.amount) / NANO_PER_CENT),
+		amountNanoUsd: amount,
+		amountCents: centsOf(amount),
 		method: row.method,
 		reference: row.reference,
 		state: row.state,
@@ -123,11 +126,11 @@ async function settleRefund(tx: Transaction, paymentId: string, topUp: PaidTopUp
 	const booked = Number(row.booked);
 	const owed = Math.min(Number(row.refunded), topUp.amountCents) - booked;
 	if (owed <= 0) return;
-	const taken = Math.max(0, Math.min(owed, Math.floor(Number(row.free) / NANO_PER_CENT)));
+	const taken = Math.max(0, Math.min(owed, centsOf(nanoUsdOfColumn(row.free))));
 	if (taken > 0) {
 		const ref = `stripe-refund:${paymentId}:${booked + taken}`;
 		await tx.execute(sql`
-			select ledger_book(${newId("led")}, ${topUp.accountId}, 'refund', ${-taken * NANO_PER_CENT}::bigint, ${ref}, ${ACTOR}, ${topUp.reference}, false)`);
+			select ledger_book(${newId("led")}, ${topUp.accountId}, 'refund', ${nanoUsdOfCents(-taken)}::bigint, ${ref}, ${ACTOR}, ${topUp.reference}, false)`);
 		await tx.execute(
 			sql`update stripe_payment set booked_refund_cents = ${booked + taken}::bigint where id = ${paymentId}`,
 		);
@@ -138,18 +141,18 @@ async function settleRefund(tx: Transaction, paymentId: string, topUp: PaidTopUp
 
 /** A dispute takes its amount at once, spent or not, and stops the account until it is decided. */
 async function settleDispute(tx: Transaction, topUp: PaidTopUp, dispute: Dispute): Promise<void> {
-	const nano = Number(dispute.amount_cents) * NANO_PER_CENT;
-	const book = (amount: number, ref: string) =>
+	const cents = Number(dispute.amount_cents);
+	const book = (amount: NanoUsd, ref: string) =>
 		tx.execute(sql`
 			select ledger_book(${newId("led")}, ${topUp.accountId}, 'dispute', ${amount}::bigint, ${ref}, ${ACTOR}, ${topUp.reference}, true)`);
 	if (dispute.booked === "nothing" && dispute.state !== "won") {
-		await book(-nano, `stripe-dispute:${dispute.id}`);
+		await book(nanoUsdOfCents(-cents), `stripe-dispute:${dispute.id}`);
 		const suspended = await changeState(tx, topUp.accountId, "active", "suspended");
 		await tx.execute(
 			sql`update stripe_dispute set booked = 'taken', suspended = ${suspended} where id = ${dispute.id}`,
 		);
 	} else if (dispute.booked === "taken" && dispute.state === "won") {
-		await book(nano, `stripe-dispute:${dispute.id}:won`);
+		await book(nanoUsdOfCents(cents), `stripe-dispute:${dispute.id}:won`);
 		await tx.execute(sql`update stripe_dispute set booked = 'returned' where id = ${dispute.id}`);
 		await passOnSuspension(tx, topUp.accountId, dispute);
 	}

@@ -2,9 +2,10 @@ import { sql } from "drizzle-orm";
 import type Stripe from "stripe";
 import { newId } from "../base/id.ts";
 import type { Transactional } from "../db/transactional.ts";
+import { centsOf } from "../money/cents.ts";
 import type { AuditAction, StripeEvent } from "../ops/audit-action.ts";
 import { RECEIVED } from "../ops/payment-findings.ts";
-import { codeOf, lockTopUp, NANO_PER_CENT, rowsOf, settlePayment, type Transaction } from "./stripe-books.ts";
+import { codeOf, lockTopUp, rowsOf, settlePayment, type Transaction } from "./stripe-books.ts";
 import { explainFinding, type Finding, noteFinding, settleFinding } from "./stripe-findings.ts";
 import {
 	CURRENCY,
@@ -252,7 +253,7 @@ async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outco
 
 /** Cents of one payment: a signature does not make less than nothing, or more than was ever paid, a sum of money. */
 function isSum(cents: number): boolean {
-	return Number.isSafeInteger(cents) && cents > 0 && cents <= TOP_UP_NANO_USD_MAX / NANO_PER_CENT;
+	return Number.isSafeInteger(cents) && cents > 0 && cents <= centsOf(TOP_UP_NANO_USD_MAX);
 }
 
 export function disputeState(status: string): "open" | "won" | "lost" | undefined {

@@ -1,5 +1,6 @@
+import { centsOf, coveringCents } from "../../money/cents.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { NANO_PER_USD, subUsd } from "../../money/nano-usd.ts";
+import { NANO_PER_USD, nanoUsd, subUsd } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { countWithin, uncount } from "../rate-counter.ts";
 
@@ -49,9 +50,8 @@ export function checkSensitive({ visits }: ConsoleParts, request: Request, route
 }
 
 /** What keys may spend in all that a session alone makes or widens in a day, however long ago its password was given. */
-const UNASKED_NANO_USD = 100 * NANO_PER_USD;
+const UNASKED_NANO_USD = nanoUsd(100 * NANO_PER_USD);
 const UNASKED_WINDOW_MS = 24 * 3_600_000;
-const NANO_USD_PER_CENT = NANO_PER_USD / 100;
 
 /**
  * A key that may spend `before` is to spend up to `cap`; null for no cap. Counted in cents, before it is done, so that
@@ -66,9 +66,9 @@ export async function checkWidening(
 	if (cap === null || cap > UNASKED_NANO_USD) throw visits.passwordWanted();
 	const { viewer, accountId } = visits.account(request);
 	const subject = `${viewer.userId} ${accountId}`;
-	const cents = Math.ceil(subUsd(cap, before) / NANO_USD_PER_CENT);
+	const cents = coveringCents(subUsd(cap, before));
 	const { count } = await countWithin(statements, "cents unasked", subject, UNASKED_WINDOW_MS, cents);
-	if (count <= UNASKED_NANO_USD / NANO_USD_PER_CENT) return;
+	if (count <= centsOf(UNASKED_NANO_USD)) return;
 	await uncount(statements, "cents unasked", subject, cents);
 	throw visits.passwordWanted();
 }

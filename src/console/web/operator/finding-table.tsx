@@ -7,6 +7,7 @@ import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
 import { DecisionDialog } from "./decision-dialog.tsx";
+import { showStripeAmount } from "./stripe-amount.ts";
 import type { PaymentFinding } from "./views.ts";
 
 const KINDS: Readonly<Record<PaymentFinding["kind"], string>> = {
@@ -38,7 +39,15 @@ export function FindingTable({ rows, onClosed }: { rows: readonly PaymentFinding
 							accountId === null ? "–" : <Link to={`/operator/accounts/${accountId}`}>{accountId}</Link>,
 					},
 					{ label: t("Since"), render: (finding) => <Ago atMs={finding.foundAtMs} /> },
-					{ label: t("Amount"), right: true, render: (finding) => <span className="num">{amountOf(finding)}</span> },
+					{
+						label: t("Amount"),
+						right: true,
+						render: (finding) => (
+							<span className="num">
+								{finding.amountCents === null ? "–" : showStripeAmount(finding.amountCents, finding.currency)}
+							</span>
+						),
+					},
 					{
 						label: t("Action"),
 						act: true,
@@ -70,10 +79,4 @@ export function FindingTable({ rows, onClosed }: { rows: readonly PaymentFinding
 			)}
 		</>
 	);
-}
-
-/** As Stripe has it: the currency may be any. */
-function amountOf({ amountCents, currency }: PaymentFinding): string {
-	if (amountCents === null) return "–";
-	return `${(amountCents / 100).toFixed(2)} ${(currency ?? "").toUpperCase()}`;
 }

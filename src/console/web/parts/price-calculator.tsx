@@ -1,7 +1,8 @@
 import { Button, NumberInput } from "@mantine/core";
 import { useState } from "react";
+import { NO_QUANTITIES, priceWithin } from "../../../admission/price.ts";
 import type { NanoUsd } from "../../../money/nano-usd.ts";
-import { costNanoUsd, MAX_NANO_USD } from "../../../money/nano-usd.ts";
+import { MAX_NANO_USD } from "../../../money/nano-usd.ts";
 import { formatCount, SEPARATORS } from "../format.ts";
 import { Link } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
@@ -110,13 +111,7 @@ export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 /** One request, rounded up once as it is when it is charged. */
 export function requestCost({ rates }: Pick<ModelView, "rates">, work: Workload): NanoUsd {
 	const cached = Math.min(work.cached, work.input);
-	const lines = [
-		{ units: work.input - cached, rate: rates.input },
-		{ units: cached, rate: rates.cachedInput },
-		{ units: work.output, rate: rates.output },
-		{ units: 1, rate: rates.request },
-	];
-	return costNanoUsd(lines) ?? MAX_NANO_USD;
+	return priceWithin(rates, { ...NO_QUANTITIES, prompt: work.input, cached, completion: work.output, requests: 1 });
 }
 
 function monthly(each: NanoUsd, requests: number): string {

@@ -1,0 +1,31 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { centsOf, coveringCents, isWholeCents, nanoUsdOfCents } from "../../src/money/cents.ts";
+import { MAX_NANO_USD, nanoUsd } from "../../src/money/nano-usd.ts";
+
+const CENT = 10_000_000n;
+const amount = fc.oneof(
+	fc.nat({ max: Number.MAX_SAFE_INTEGER }),
+	// Beside whole cents, up to the largest: there a quotient of floats would be the wrong one first.
+	fc
+		.tuple(fc.nat({ max: 900_719_925 }), fc.integer({ min: -2, max: 2 }))
+		.map(([cents, off]) => Math.max(0, Math.min(MAX_NANO_USD, cents * Number(CENT) + off))),
+);
+
+test("an amount has the cents that integers give it, and never one for a rest of it", () => {
+	fc.assert(
+		fc.property(amount, (value) => {
+			const whole = BigInt(value) / CENT;
+			expect(BigInt(centsOf(nanoUsd(value)))).toBe(whole);
+			expect(BigInt(coveringCents(nanoUsd(value)))).toBe((BigInt(value) + CENT - 1n) / CENT);
+			expect(isWholeCents(nanoUsd(value))).toBe(BigInt(value) % CENT === 0n);
+			expect(BigInt(nanoUsdOfCents(Number(whole)))).toBe(whole * CENT);
+			expect(BigInt(nanoUsdOfCents(-Number(whole)))).toBe(-whole * CENT);
+		}),
+		{ numRuns: 5_000 },
+	);
+});
+
+test("cents that are more than an amount can be are a bug", () => {
+	for (const cents of [900_719_926, -900_719_926, Number.NaN]) expect(() => nanoUsdOfCents(cents)).toThrow("safe integers");
+});

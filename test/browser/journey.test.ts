@@ -96,10 +96,15 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		await page.getByRole("tab", { name: "Python" }).waitFor();
 		await picture(page, "journey-6-snippet");
 		const client = new OpenAI({ baseURL: `${service.url}/v1`, apiKey: secret });
-		const { data, request_id: requestId } = await client.chat.completions
-			.create({ model: MODEL, messages: [{ role: "user", content: "Hello!" }], max_tokens: 64 })
+		const { data: answer, request_id: requestId } = await client.chat.completions
+			.create({
+				model: MODEL,
+				messages: [{ role: "user", content: "Hello to you, and to the server!" }],
+				max_tokens: 64,
+			})
 			.withResponse();
-		expect(data.choices[0]?.message.content).toBe("Hello from the model.");
+		expect(answer.choices[0]?.message.content).toBe("Hello from the model.");
+		expect(answer.usage).toMatchObject({ prompt_tokens: 10, completion_tokens: 4 });
 		await page.getByText("All set").waitFor();
 		await page.keyboard.press("g");
 		await page.keyboard.press("r");
@@ -107,7 +112,21 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		await page.locator("table a").first().click();
 		await page.getByText("Cost, line by line").waitFor();
 		expect(page.url()).toEndWith(`/requests/${requestId}`);
+		const lines = page.getByRole("table", { name: "Cost, line by line" }).locator("tbody tr");
+		expect((await lines.allInnerTexts()).map((line) => line.trim().split(/\s*\t\s*/))).toEqual([
+			["Input", "10", "$1.00 per million tokens", "USD 0.00001"],
+			["Output", "4", "$2.00 per million tokens", "USD 0.000008"],
+		]);
 		await picture(page, "journey-7-request");
+		await page.getByRole("link", { name: MODEL, exact: true }).click();
+		await page.getByText("Rates in USD").waitFor();
+		const rates = ["Input", "Cached input", "Output"].map((name) =>
+			page
+				.locator("dl > div", { hasText: new RegExp(`^${name}, per million tokens`) })
+				.locator("dd")
+				.textContent(),
+		);
+		expect(await Promise.all(rates)).toEqual(["$1.00", "$0.50", "$2.00"]);
 	});
 
 	test("the playground streams an answer and says what it cost", async () => {

@@ -27,5 +27,6 @@ test("an amount has the cents that integers give it, and never one for a rest of
 });
 
 test("cents that are more than an amount can be are a bug", () => {
-	for (const cents of [900_719_926, -900_719_926, Number.NaN]) expect(() => nanoUsdOfCents(cents)).toThrow("safe integers");
+	for (const cents of [900_719_926, -900_719_926, Number.NaN])
+		expect(() => nanoUsdOfCents(cents)).toThrow("safe integers");
 });

@@ -1,8 +1,8 @@
 import type { Environment } from "../base/environment-reader.ts";
-import { formatRatePerMillion, formatRatePerUnit } from "../money/nano-usd.ts";
 import { CatalogFileError, describeProblems, parseCatalogFile, problemLines } from "./file.ts";
 import type { ModelKind, ModelSpec, Rates, RouteSpec } from "./model.ts";
 import type { ServiceLimits } from "./service-limits.ts";
+import { chargedRates, WRITTEN_UNITS, type WrittenRates } from "./written-rates.ts";
 import type { Problem } from "./yaml-reader.ts";
 
 /** A model as `catalog check` and `catalog show` print it. Rates as the file writes them; those of 0 are left out. */
@@ -13,9 +13,9 @@ export interface ModelSummary {
 	readonly replicas: number;
 	readonly context_length: number;
 	readonly max_output_tokens: number;
-	readonly rates: Readonly<Record<string, string>>;
+	readonly rates: Partial<WrittenRates>;
 	/** What lines of managed batches cost; absent where the model takes none. */
-	readonly batch_rates?: Readonly<Record<string, string>>;
+	readonly batch_rates?: Partial<WrittenRates>;
 	readonly retires_on?: string;
 }
 
@@ -49,7 +49,7 @@ export function formatCatalogCheck(check: CatalogCheck): string {
 		return `  ${id} (${kind}, ${replicas} ${replicas === 1 ? "replica" : "replicas"}): ${pricesOf(rates)}${lines}${end}`;
 	});
 	const count = check.models.length === 1 ? "1 model" : `${check.models.length} models`;
-	const unit = models.length === 0 ? "" : "; input, cached_input and output in USD per million tokens, others USD each";
+	const unit = models.length === 0 ? "" : `; ${WRITTEN_UNITS}`;
 	const routes = check.routes.map(({ id, modelIds, by }) => {
 		const order = by === "listed" ? "as listed" : `by ${by}`;
 		return `  ${id} (route, ${order}): ${modelIds.join(", ")}`;
@@ -58,7 +58,7 @@ export function formatCatalogCheck(check: CatalogCheck): string {
 	return [`${count}${unit}`, ...models, ...routes, ...warnings].join("\n");
 }
 
-function pricesOf(rates: Readonly<Record<string, string>>): string {
+function pricesOf(rates: Partial<WrittenRates>): string {
 	const prices = Object.entries(rates).map(([unit, rate]) => `${unit} ${rate}`);
 	return prices.length === 0 ? "free" : prices.join(", ");
 }
@@ -72,21 +72,8 @@ function summariseModel(model: Omit<ModelSpec, "rates"> & { readonly rates: Rate
 		replicas: upstreams.length,
 		context_length: contextLength,
 		max_output_tokens: maxOutputTokens,
-		rates: writtenRates(rates),
-		...(batch === undefined ? {} : { batch_rates: writtenRates(batch.rates ?? rates) }),
+		rates: chargedRates(rates),
+		...(batch === undefined ? {} : { batch_rates: chargedRates(batch.rates ?? rates) }),
 		...(retiresOn === undefined ? {} : { retires_on: retiresOn }),
 	};
-}
-
-function writtenRates(rates: Rates): Readonly<Record<string, string>> {
-	const written = {
-		input: formatRatePerMillion(rates.input),
-		cached_input: formatRatePerMillion(rates.cachedInput),
-		output: formatRatePerMillion(rates.output),
-		request: formatRatePerUnit(rates.request),
-		image: formatRatePerUnit(rates.image),
-		audio_second: formatRatePerUnit(rates.audioSecond),
-		search: formatRatePerUnit(rates.search),
-	};
-	return Object.fromEntries(Object.entries(written).filter(([, rate]) => rate !== "0"));
 }

@@ -1,21 +1,11 @@
 import type { PicoUsdPerUnit } from "../money/nano-usd.ts";
 import { parseRatePerMillion, parseRatePerUnit } from "../money/nano-usd.ts";
 import type { ModelKind, Rates } from "./model.ts";
+import { RATE_NAMES, type RateName } from "./written-rates.ts";
 import type { YamlReader } from "./yaml-reader.ts";
 import type { YamlField } from "./yaml-scalars.ts";
 import { show } from "./yaml-scalars.ts";
 
-type RateName = "input" | "cached_input" | "output" | "request" | "image" | "audio_second" | "search";
-
-const RATE_NAMES: readonly RateName[] = [
-	"input",
-	"cached_input",
-	"output",
-	"request",
-	"image",
-	"audio_second",
-	"search",
-];
 const PER_MILLION: ReadonlySet<RateName> = new Set(["input", "cached_input", "output"]);
 const ZERO_RATE = 0 as PicoUsdPerUnit;
 

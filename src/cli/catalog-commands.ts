@@ -3,7 +3,7 @@ import { Fault } from "../base/fault.ts";
 import type { CatalogCheck } from "../catalog/check.ts";
 import { checkCatalog, formatCatalogCheck } from "../catalog/check.ts";
 import { rateCardHistory } from "../catalog/rate-cards.ts";
-import { formatRatePerMillion } from "../money/nano-usd.ts";
+import { RATE_NAMES, WRITTEN_UNITS, writtenRates } from "../catalog/written-rates.ts";
 import type { Command, CommandContext, Output } from "./command.ts";
 import { formatTable } from "./table.ts";
 
@@ -43,15 +43,15 @@ async function showHistory({ withDatabase }: CommandContext, model: string): Pro
 	const rows = versions.map((card) => ({
 		rate_card: card.id,
 		since: new Date(card.storedS * 1000).toISOString(),
-		input: formatRatePerMillion(card.input),
-		cached_input: formatRatePerMillion(card.cachedInput),
-		output: formatRatePerMillion(card.output),
+		...writtenRates(card),
 	}));
+	// Most models are charged by two or three of the seven.
+	const charged = RATE_NAMES.filter((name) => rows.some((row) => row[name] !== "0"));
 	const table = formatTable(
-		["RATE CARD", "SINCE", "INPUT", "CACHED INPUT", "OUTPUT"],
-		rows.map((row) => Object.values(row)),
+		["RATE CARD", "SINCE", ...charged.map((name) => name.toUpperCase().replace("_", " "))],
+		rows.map((row) => [row.rate_card, row.since, ...charged.map((name) => row[name])]),
 	);
-	return { json: { model, rate_cards: rows }, text: `${table}\n\nUSD per million tokens` };
+	return { json: { model, rate_cards: rows }, text: `${table}\n\n${WRITTEN_UNITS}` };
 }
 
 function checkOutput(result: CatalogCheck): Output {

@@ -1,0 +1,109 @@
+/** A rate and what is counted by it keep their names on every way out of the catalogue: seven values, no two alike. */
+import { describe, expect, test } from "bun:test";
+import { checkCatalog, formatCatalogCheck } from "../../src/catalog/check.ts";
+import type { RateCard, Rates } from "../../src/catalog/model.ts";
+import { pricingOf } from "../../src/catalog/pricing.ts";
+import { pinRateCards } from "../../src/catalog/rate-cards.ts";
+import { requestDetail } from "../../src/console/log/request-detail.ts";
+import { findRequest } from "../../src/console/log/request-log.ts";
+import { ratesOf } from "../../src/console/operator/catalog-view.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { createKey } from "../../src/keys/key-admin.ts";
+import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
+import { runHere } from "../cli/run-here.ts";
+import { temporaryFolder } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+
+const { statements, url } = await withDatabase();
+
+const pico = (usd: number) => (usd * 1_000_000) as PicoUsdPerUnit;
+const rates: Rates = {
+	input: pico(1),
+	cachedInput: pico(2),
+	output: pico(3),
+	request: pico(4),
+	image: pico(5),
+	audioSecond: pico(6),
+	search: pico(7),
+};
+await pinRateCards(statements, [{ id: "m", rates }]);
+
+test("in the public price list and in the operator's", () => {
+	const card: RateCard = { id: "m@1", version: 1, ...rates };
+	expect(pricingOf([card])).toEqual({
+		prompt: "0.000001",
+		input_cache_read: "0.000002",
+		completion: "0.000003",
+		request: "0.000004",
+		image: "0.000005",
+		audio_second: "0.000006",
+		search: "0.000007",
+	});
+	expect(ratesOf(card)).toEqual(rates);
+});
+
+test("in a file that is checked", () => {
+	const model = (kind: string, given: string) => `  - id: ${kind}
+    kind: ${kind}
+    context_length: 8192
+    ${kind === "chat" ? "max_output_tokens: 1024" : ""}
+    rates: { ${given} }
+    upstreams: [{ url: "http://127.0.0.1:8000/v1", model: m, dialect: openai }]`;
+	const text = [
+		"models:",
+		model("chat", 'input: "1", cached_input: "2", output: "3", request: "4", image: "5"'),
+		model("transcription", 'audio_second: "6"'),
+		model("rerank", 'search: "7"'),
+	].join("\n");
+	const check = checkCatalog(text, {});
+	expect(check.ok && check.models.map((each) => each.rates)).toEqual([
+		{ input: "1", cached_input: "2", output: "3", request: "4", image: "5" },
+		{ audio_second: "6" },
+		{ search: "7" },
+	]);
+	expect(formatCatalogCheck(check)).toContain(
+		"chat, 1 replica): input 1, cached_input 2, output 3, request 4, image 5",
+	);
+});
+
+test("in a model's prices over time", async () => {
+	await pinRateCards(statements, [{ id: "painter", rates: { ...rates, audioSecond: pico(0), search: pico(0) } }]);
+	const secret = "s".repeat(32);
+	const env = { DATABASE_URL: url, DATA_DIR: temporaryFolder(), KEY_PEPPER: secret, CONSOLE_SECRET: secret };
+	const shown = (await runHere(["catalog", "show", "m", "--json"], env)).json<{ rate_cards: object[] }>();
+	expect(shown.rate_cards).toMatchObject([
+		{
+			...{ rate_card: "m@1", input: "1", cached_input: "2", output: "3" },
+			...{ request: "0.000004", image: "0.000005", audio_second: "0.000006", search: "0.000007" },
+		},
+	]);
+	const [head = "", line = ""] = (await runHere(["catalog", "show", "painter"], env)).stdout.split("\n");
+	expect(head).toMatch(/^RATE CARD +SINCE +INPUT +CACHED INPUT +OUTPUT +REQUEST +IMAGE$/);
+	expect(line).toMatch(/^painter@1 +\S+Z +1 +2 +3 +0\.000004 +0\.000005$/);
+});
+
+describe("in the lines of a request's bill", () => {
+	const line = (name: string, units: number, unit: string) => ({ name, units, unit, rate: rates[name as keyof Rates] });
+	const tokens = [line("input", 8, "token"), line("cachedInput", 2, "token"), line("output", 3, "token")];
+	test.each([
+		["chat", []],
+		["image", [line("image", 11, "image")]],
+		["transcription", [line("audioSecond", 11, "second")]],
+		["rerank", [line("search", 11, "search")]],
+	])("of %s", async (endpoint, own) => {
+		const account = await createAccount(statements, { email: `${endpoint}@example.com`, vouched: true });
+		const maker = { statements, digest: createDigest("pepper"), serviceName: "service" };
+		const key = await createKey(maker, account.id, { name: "k" });
+		const id = crypto.randomUUID();
+		await statements`
+			insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+				reserved_nano_usd, charged_nano_usd, basis, ending, status, prompt_tokens, cached_tokens, completion_tokens, units,
+				admitted_at)
+			values (${id}::uuid, ${account.id}, ${key.id}, 'i', 1, 'm', 'm@1', ${endpoint}, false, 10, 10, 'exact', 'finished', 200,
+				10, 2, 3, ${own.length === 0 ? 0 : 11}::integer, now())`;
+		const row = await findRequest(statements, account.id, id);
+		const { lines } = await requestDetail(statements, row as NonNullable<typeof row>);
+		expect(lines).toEqual([...tokens, line("request", 1, "request"), ...own] as never);
+	});
+});

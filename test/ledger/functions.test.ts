@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
+import type { SettledEvent } from "../../src/ledger/event.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { SettledColumns } from "../../src/ledger/settled-columns.ts";
@@ -83,6 +84,26 @@ test("a batch is recorded as it was, however many of its settlements say the sam
 		const said = { id, account, key, model, streamed, batch, budgets, reserved, charged, off, status, reasoning };
 		expect(byId.get(id)).toEqual({ ...said, replica, first, ms, at });
 	}
+});
+
+test("of a batch that holds what is known, and a request twice, each counts once on every budget that it draws on", async () => {
+	await makeAccount(db, "twice", 1_000_000, { "twice-key": null, "twice-further": null });
+	await goLive(db, "twice");
+	const store = storeOf("twice");
+	await store.grant(["twice", "twice-key", "twice-further"].map((budget) => wish(budget, 200_000)));
+	const events = Array.from({ length: 6 }, (_, n) =>
+		settledEvent("twice", "twice-key", 10 ** n, n < 3 ? {} : { budgets: ["twice-further"] }),
+	);
+	const [known, ...others] = events.toReversed();
+	await store.flush([known as SettledEvent], "[]");
+	expect((await store.flush([...others, ...events], "[]")).fresh).toBe(5);
+	const rows = await db.sql`
+		select budget_id as budget, settled_nano_usd::integer as settled from lease where instance_id = 'twice' order by 1`;
+	expect(rows.map(({ budget, settled }) => [budget, settled])).toEqual([
+		["twice", 111_111],
+		["twice-further", 111_000],
+		["twice-key", 111_111],
+	]);
 });
 
 test("flushes, grants and returns of many instances on the same budgets do not deadlock", async () => {
@@ -224,6 +245,22 @@ async function beside(
 	await transaction;
 	return { waited, outcome: await sent };
 }
+
+test("a reference that is being booked for one account is not booked for another: it waits, and adds nothing", async () => {
+	await makeAccount(db, "b3", 0, {});
+	await makeAccount(db, "b4", 0, {});
+	const { waited, outcome } = await beside(
+		`select ledger_book('${newUuid()}', 'b3', 'top_up', 50, 'ref-2', 'test', '', false)`,
+		async () => {
+			const [row] = await db.statements<{ seq: string | null }>`
+				select ledger_book(${newUuid()}, 'b4', 'top_up', 50, 'ref-2', 'test', '', false) as seq`;
+			return row?.seq;
+		},
+	);
+	expect([waited, outcome]).toEqual([true, null]);
+	const rows = await db.sql`select limit_nano_usd::integer as credit from budget where id in ('b3', 'b4') order by id`;
+	expect(rows.map(({ credit }) => credit)).toEqual([50, 0]);
+});
 
 test("beside a closing that is not committed nothing is granted, given back or settled: it waits, and finds the leases closed", async () => {
 	const event = settledEvent("n", "n-key", 20);

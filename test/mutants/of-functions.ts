@@ -241,6 +241,21 @@ export const functionMutants: readonly MutantsOfFile[] = [
 				after: "set settled_nano_usd = l.settled_nano_usd,",
 			},
 			{
+				breaks: "what was known is charged again with what is new in its batch",
+				before: " and e.xmin = pg_current_xact_id()::xid limit 1",
+				after: " limit 1",
+			},
+			{
+				breaks: "a request that stands twice in a batch is charged twice",
+				before: "select distinct unnest(p_id) as id",
+				after: "select unnest(p_id) as id",
+			},
+			{
+				breaks: "what is new beside what was known is not charged to a project",
+				before: "\n        union all select unnest(s.budgets), s.nano from s where s.budgets is not null",
+				after: "",
+			},
+			{
 				breaks: "a late settlement is charged beyond what is available",
 				before: "greatest(0, g.limit_nano_usd - g.drawn_nano_usd)\n        + case",
 				after: "x.charged\n        + case",

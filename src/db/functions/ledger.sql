@@ -29,6 +29,8 @@ language plpgsql set enable_seqscan = off set enable_hashjoin = off set enable_m
 declare
   v_busy text[];
   v_shown uuid[];
+  v_budgets text[];
+  v_nano bigint[];
   v_missing text;
   v_at timestamptz := books_now();
   v_before timestamptz := coalesce((select m.usage_before from removal m where m.id = 1), '-infinity');
@@ -56,10 +58,10 @@ begin
     select unnest(p_id) as id, unnest(p_account) as account, unnest(p_key) as key, unnest(p_budgets)::text[] as budgets,
       unnest(p_charged) as charged
   ), wanted as materialized (
-    select distinct b.budget_id from (
+    select b.budget_id, sum(b.charged)::bigint as nano from (
       select x.account as budget_id, x.charged from x union all select x.key, x.charged from x
       union all select unnest(x.budgets), x.charged from x where x.budgets is not null
-    ) b where b.charged > 0
+    ) b where b.charged > 0 group by 1
   ), held_leases as materialized (
     select w.budget_id from wanted w left join lateral (
         select true as locked from lease l where l.budget_id = w.budget_id and l.instance_id = p_instance and l.epoch = p_epoch
@@ -76,11 +78,11 @@ begin
         select true as locked from reservation r where r.request_id = n.id for update skip locked
       ) k on true
   )
-  select array_agg(h.held), (select array_agg(s.id) from shown s where s.locked) into v_busy, v_shown from (
+  select array_agg(h.held), (select array_agg(s.id) from shown s where s.locked), (select array_agg(w.budget_id) from wanted w),
+    (select array_agg(w.nano) from wanted w) into v_busy, v_shown, v_budgets, v_nano from (
     select l.budget_id as held from held_leases l union all select s.id::text from shown s where s.locked is null
   ) h;
-  with s as (
-    insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+  insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
       reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
       completion_tokens, reasoning_tokens, units, replica, batch_id, budgets, project_id, admitted_at, first_token_ms, duration_ms, settled_at)
     select x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
@@ -96,23 +98,30 @@ begin
     ) x
     where (v_busy is null or not (array[x.account, x.key, x.id::text] || x.budgets) && v_busy)
       and to_timestamp(x.at / 1000.0) >= v_before
-    on conflict (request_id) do nothing
-    returning account_id, key_id, budgets, charged_nano_usd
-  ), sums as materialized (
-    select b.budget_id, sum(b.nano)::bigint as nano from (
-      select account_id as budget_id, charged_nano_usd as nano from s union all select key_id, charged_nano_usd from s
-      union all select unnest(budgets), charged_nano_usd from s where budgets is not null
-    ) b where b.nano > 0 group by 1
-  ), spent as (
+    on conflict (request_id) do nothing;
+  get diagnostics fresh = row_count;
+  if fresh < v_many then
+    -- Some were known, or are left out: only what this call has put there counts.
+    select array_agg(t.budget_id), array_agg(t.nano) into v_budgets, v_nano from (
+      select b.budget_id, sum(b.nano)::bigint as nano from (
+        with s as materialized (
+          select e.account_id, e.key_id, e.budgets, e.charged_nano_usd as nano from (select distinct unnest(p_id) as id) x cross join lateral (
+            select * from usage_event e where e.request_id = x.id and e.xmin = pg_current_xact_id()::xid limit 1
+          ) e
+        )
+        select s.account_id as budget_id, s.nano from s union all select s.key_id, s.nano from s
+        union all select unnest(s.budgets), s.nano from s where s.budgets is not null
+      ) b where b.nano > 0 group by 1) t;
+  end if;
+  with spent as (
     update lease l set settled_nano_usd = l.settled_nano_usd + u.nano,
         state = case when l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd = u.nano then 'closed' else l.state end
-      from sums u cross join lateral (
+      from unnest(v_budgets, v_nano) u(budget_id, nano) cross join lateral (
         select k.ctid as place from lease k where k.budget_id = u.budget_id and k.instance_id = p_instance and k.epoch = p_epoch limit 1
       ) k where l.ctid = k.place and l.state = 'open'
       returning l.budget_id
   )
-  select (select count(*) from s), (select min(m.budget_id) from (select budget_id from sums except select budget_id from spent) m)
-    into fresh, v_missing;
+  select min(m.budget_id) from (select unnest(v_budgets) as budget_id except select budget_id from spent) m into v_missing;
   if v_missing is not null then
     raise exception 'no open lease of % to settle on', v_missing using errcode = 'check_violation', constraint = 'lease_covers_settled';
   end if;

@@ -14,6 +14,11 @@ const STEPS = [1_000, 4_000];
 /** Few: a heap that grew in the warm-up would take the first streams in without growing. */
 const WARM_UP_STREAMS = 200;
 const SETTLE_MS = 1_500;
+/** Memory is given back in a quiet moment, and by the allocator somewhat later: as long as nothing more went it is over. */
+const STEADY_MS = 4_000;
+const GIVEN_BACK_MS_MAX = 20_000;
+const LOOK_MS = 500;
+const GONE_BYTES_MIN = 1024 * 1024;
 const ROUNDS = { quick: 1, full: 3 };
 
 export async function memory(world: World, figures: Figures): Promise<void> {
@@ -55,8 +60,21 @@ async function measure(world: World, figures: Figures, gateway: Gateway, secrets
 	}
 	await fetch(`http://127.0.0.1:${world.upstreamPort}/release`, { method: "POST" });
 	for (const group of groups) await group.ended();
-	await Bun.sleep(SETTLE_MS);
+	await untilGivenBack(gateway);
 	const after = (residentBytes(gateway.pids()) - before) / 1024 / 1024;
 	figures.add("memory", "more memory than before, all ended", "MB", gateway.name, after);
 	return warmUp;
+}
+
+async function untilGivenBack(gateway: Gateway): Promise<void> {
+	const endsMs = performance.now() + GIVEN_BACK_MS_MAX;
+	let least = residentBytes(gateway.pids());
+	let leastAtMs = performance.now();
+	while (performance.now() < Math.min(endsMs, leastAtMs + STEADY_MS)) {
+		await Bun.sleep(LOOK_MS);
+		const bytes = residentBytes(gateway.pids());
+		if (bytes > least - GONE_BYTES_MIN) continue;
+		least = bytes;
+		leastAtMs = performance.now();
+	}
 }

@@ -21,8 +21,14 @@ const NETWORK_SYSTEMS: Readonly<Record<number, string>> = {
 };
 const MEMORY_SYSTEMS: readonly number[] = [0x01021994, 0x858458f6];
 
+/** What a folder's file system says of itself. */
+type FileSystem = Pick<fs.StatsFs, "type" | "bsize" | "bavail" | "files" | "ffree">;
+
 /** Whether journals and what is kept beside them can be written where DATA_DIR is, safely and soon enough. */
-export function checkDisk(config: Config): readonly Finding[] {
+export function checkDisk(
+	config: Config,
+	systemOf: (folder: string) => FileSystem = fs.statfsSync,
+): readonly Finding[] {
 	const found = findingsOf("disk");
 	const { dataDir } = config;
 	const folder = presentFolder(dataDir);
@@ -47,7 +53,7 @@ export function checkDisk(config: Config): readonly Finding[] {
 	} finally {
 		if (fs.existsSync(probe)) fs.rmSync(probe);
 	}
-	checkSystem(folder, config, found);
+	checkSystem(systemOf(folder), config, found);
 	return found.list;
 }
 
@@ -72,11 +78,10 @@ function timeSyncs(path: string): number {
 }
 
 function checkSystem(
-	folder: string,
+	{ type, bsize, bavail, files, ffree }: FileSystem,
 	{ dataDir, production, journal }: Config,
 	found: ReturnType<typeof findingsOf>,
 ): void {
-	const { type, bsize, bavail, files, ffree } = fs.statfsSync(folder);
 	const freeBytes = bsize * bavail;
 	const free = `${(freeBytes / GIB).toFixed(1)} GiB are free on the disk of ${dataDir}`;
 	const room = "Make room, or put DATA_DIR on another disk: on a full one nothing more is admitted.";

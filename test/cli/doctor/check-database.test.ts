@@ -76,6 +76,22 @@ describe("a database that is there", () => {
 		expectFinding(await check(roleUrl), "broken", /read-only/);
 	});
 
+	test("of an encoding that has no place for every character it is broken", async () => {
+		const ascii = uniqueName("test");
+		await admin.unsafe(`create database ${ascii} encoding 'SQL_ASCII' locale 'C' template template0`);
+		try {
+			const server = await testPostgres();
+			const { todo } = expectFinding(await check(server.urlOf(ascii)), "broken", /encoding is SQL_ASCII/);
+			expect(todo).toContain("UTF8");
+		} finally {
+			await admin.unsafe(`drop database ${ascii} with (force)`);
+		}
+	});
+
+	test("with fewer connections than this instance may hold it is a warning", async () => {
+		expectFinding(await checkDatabase({ ...config(), workers: 1_000 }, db.url), "warning", /may hold 12012$/);
+	});
+
 	test("with a schema of a newer version that breaks this one it is broken; nothing is changed by looking", async () => {
 		const other = await withTemplate();
 		await other.sql`insert into schema_migration (name, breaking) values ('9999_from_the_future', true)`;

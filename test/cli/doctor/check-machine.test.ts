@@ -24,6 +24,11 @@ describe("configuration", () => {
 		expectFinding(findings, "broken", /^JOURNAL/);
 	});
 
+	test("what `serve` would warn of at its start is a warning, with what is said of it", () => {
+		const { findings } = checkConfiguration(() => configOf({ BUN_CONFIG_VERBOSE_FETCH: "curl", ...SECRETS }));
+		expectFinding(findings, "warning", /^BUN_CONFIG_VERBOSE_FETCH prints the keys/);
+	});
+
 	test("production without a public address, or with one in clear, works worse than it could", () => {
 		const production = (env: Record<string, string>) => {
 			writeFileSync(join(folder, "models.yaml"), "models: []\n");
@@ -89,6 +94,22 @@ describe("disk", () => {
 		expectFinding(checkDisk(configOf({ DATA_DIR: join(folder, "file") })), "broken", /cannot be written/);
 	});
 
+	test("one that is nearly full is a warning, a full one is broken; so is a network's no disk of this machine", () => {
+		const MIB = 1024 ** 2;
+		const room = { type: 61267, bsize: 4096, bavail: (4096 * MIB) / 4096, files: 1e6, ffree: 1e5 };
+		const check = (system: Partial<typeof room>) =>
+			checkDisk(configOf({ DATA_DIR: folder }), () => ({ ...room, ...system }));
+		expectWell(check({}));
+		expectFinding(check({ bavail: (2047 * MIB) / 4096 }), "warning", /^2\.0 GiB are free/);
+		expectFinding(check({ bavail: (63 * MIB) / 4096 }), "broken", /^0\.1 GiB are free/);
+		expectFinding(check({ ffree: 9_999 }), "warning", /room for 9999 more files/);
+		// A file system that has no number of files, as btrfs.
+		expectWell(check({ files: 0, ffree: 0 }));
+		expectFinding(check({ type: 26985 }), "warning", /network file system \(NFS\)/);
+		// Some runtimes give the number with a sign.
+		expectFinding(check({ type: 4283649346 | 0 }), "warning", /network file system \(CIFS\)/);
+	});
+
 	test.if(existsSync("/dev/shm"))("memory is no disk", () => {
 		const env = { NODE_ENV: "production", ...SECRETS, DATA_DIR: "/dev/shm/tollgate" };
 		expectFinding(checkDisk(configOf(env)), "broken", /in memory/);
@@ -119,5 +140,25 @@ describe("limits", () => {
 		const few = configOf({ PORT: "0", BUN_CONFIG_MAX_HTTP_REQUESTS: "100" });
 		expectFinding(await checkLimits(few, models), "broken", /100 fetches at once, the catalogue 256/);
 		expectWell(await checkLimits(configOf({ PORT: "0", BUN_CONFIG_MAX_HTTP_REQUESTS: "256" }), models));
+	});
+
+	test.if(existsSync("/proc/self/limits"))(
+		"fewer open files than the catalogue's calls need are a warning",
+		async () => {
+			const many = models.map((model) => ({
+				...model,
+				upstreams: model.upstreams.map((upstream) => ({ ...upstream, maxConcurrency: 1e9 })),
+			}));
+			expectFinding(
+				await checkLimits(configOf({ PORT: "0" }), many),
+				"warning",
+				/open files are allowed; .* wants 2000/,
+			);
+		},
+	);
+
+	test("an address that is none of this machine's is broken", async () => {
+		const elsewhere = configOf({ HOST: "192.0.2.1", PORT: "8080" });
+		expectFinding(await checkLimits(elsewhere, models), "broken", /^192\.0\.2\.1:8080 cannot be listened on/);
 	});
 });

@@ -173,6 +173,7 @@ describe("each rule finds what it forbids", () => {
 		expect(problems("src/base/a.ts", 'import type { X } from "../money/b.ts";')).toHaveLength(1);
 		expect(problems("src/elsewhere/a.ts", "")).toHaveLength(1);
 		expect(problems("src/keys/a.ts", 'import { x } from "../elsewhere/b.ts";')).toHaveLength(1);
+		expect(problems("src/keys/a.ts", 'import { x } from "../../test/support/b.ts";')).toHaveLength(1);
 		expect(problems("src/gateway/a.ts", 'import { x } from "../keys/b.ts";')).toEqual([]);
 		expect(problems("src/keys/a.ts", 'import { x } from "./b.ts";')).toEqual([]);
 	});

@@ -83,7 +83,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	const batchRates = readBatchRates(reader, map.get("batch_rates"), kind, batches);
 	const retiresOn = readDay(reader, map.get("retires_on"));
 	const upstreams = upstreamsField && readUpstreams(reader, upstreamsField, kind);
-	if (kind !== undefined && upstreams !== undefined) leaveOutUnheard(reader, kind, listed, upstreams);
+	if (kind !== undefined && upstreams !== undefined) leaveOutUnsupported(reader, kind, listed, upstreams);
 
 	if (id === undefined || name === undefined || kind === undefined || imageUrls === undefined) return undefined;
 	if (
@@ -226,7 +226,7 @@ function readUpstreams(reader: YamlReader, field: YamlField, kind: ModelKind | u
 }
 
 /** A parameter is a promise that every replica keeps: one that a family of servers cannot keep is not made. */
-function leaveOutUnheard(
+function leaveOutUnsupported(
 	reader: YamlReader,
 	kind: ModelKind,
 	parameters: Map<string, YamlField>,

@@ -87,7 +87,7 @@ function costByBigInt(lines: readonly CostLine[]): NanoUsd | undefined {
 }
 
 /**
- * The most whole units at `rate` that `budget` still pays beside a fixed cost of `fixedPico`.
+ * The most whole units at `rate` that `budget` still pays beside what `fixed` costs.
  * Rate 0 buys any number.
  */
 export function affordableUnits(budget: NanoUsd, fixed: readonly CostLine[], rate: PicoUsdPerUnit): number {

@@ -2,7 +2,6 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkCatalog } from "../src/catalog/check.ts";
-import { LIMIT_FIELDS } from "../src/catalog/limits-section.ts";
 import { COMMANDS } from "../src/cli/commands.ts";
 import { CONFIG_TABLE } from "../src/config-table.ts";
 import { migrations } from "../src/db/migrations/list.ts";
@@ -76,11 +75,6 @@ describe("the source keeps its rules", () => {
 	test("the table of the environment is the one that is read", () => {
 		const rows = markdownTable(read("src/cli/README.md").text, "## Environment");
 		expect(rows).toEqual(CONFIG_TABLE.map((variable) => [variable.name, variable.default, variable.meaning]));
-	});
-
-	test("the table of limits is the one that is read", () => {
-		const names = markdownTable(read("src/catalog/README.md").text, "### Limits").map(([name]) => name);
-		expect(names).toEqual(LIMIT_FIELDS.map(({ name }) => name));
 	});
 
 	test("the table of what grows names each table of the database once", () => {

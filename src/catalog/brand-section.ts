@@ -6,7 +6,7 @@ import { createYamlReader } from "./yaml-reader.ts";
 import type { YamlField } from "./yaml-scalars.ts";
 import { show } from "./yaml-scalars.ts";
 
-const FIELDS = [
+export const BRAND_FIELDS = [
 	"name",
 	"logo",
 	"accent",
@@ -29,7 +29,7 @@ const LINK_CHARS_MAX = 500;
 
 /** `brand:`; what has a problem is null. */
 export function readBrand(reader: YamlReader, field: YamlField): Brand {
-	const map = reader.map(field, FIELDS);
+	const map = reader.map(field, BRAND_FIELDS);
 	if (map === undefined) return PLAIN_BRAND;
 	const matching = (name: string, pattern: RegExp, rule: string) => textOf(reader, map, name, pattern, rule);
 	return Object.freeze({

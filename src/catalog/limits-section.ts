@@ -42,7 +42,7 @@ const megabytes = (name: string, limit: keyof ServiceLimits, max: number, meanin
 	scale: BYTES_PER_MB,
 });
 
-/** Every field of `limits:`, with its bounds in the file's unit. */
+/** Every field of `limits:`, with its bounds in the file's unit. README.md says the same, and more where there is more. */
 export const LIMIT_FIELDS: readonly LimitField[] = Object.freeze([
 	seconds("status_hold", "holdStatusMs", 0, 300, "longest wait for a first event before the status goes out"),
 	seconds("connect", "connectMs", 0.1, 120, "longest time to reach an upstream"),
@@ -50,9 +50,21 @@ export const LIMIT_FIELDS: readonly LimitField[] = Object.freeze([
 	seconds("silence", "silenceMs", 1, 3600, "longest silence between two events"),
 	seconds("total", "totalMs", 1, 86_400, "longest request"),
 	seconds("keep_alive", "keepAliveCommentMs", 1, 300, "a comment is sent on a stream idle for this long"),
-	count("breaker_failures_in_row", "breakerFailuresInRow", 1, 1000, "failures in a row that take a replica out"),
+	count(
+		"breaker_failures_in_row",
+		"breakerFailuresInRow",
+		1,
+		1000,
+		"failures in a row, of several accounts or proved to be its own, that take a replica out",
+	),
 	{
-		...count("breaker_failure_share", "breakerFailureShare", 0.05, 1, "share of the last 20 calls that may fail"),
+		...count(
+			"breaker_failure_share",
+			"breakerFailureShare",
+			0.05,
+			1,
+			"share of the last 20 calls that may fail, of several accounts",
+		),
 		integer: false,
 	},
 	seconds("breaker_cool", "breakerCoolMs", 0.1, 3600, "how long a failing replica rests at first; doubles"),
@@ -72,10 +84,16 @@ export const LIMIT_FIELDS: readonly LimitField[] = Object.freeze([
 		"openRequestsMax",
 		1,
 		1_000_000,
-		"requests at once of one process; beyond it 503 `overloaded`",
+		"requests of one gateway process at once, streams and waiting ones among them; beyond it 503 `overloaded`",
 	),
 	{
-		...count("account_share", "accountShare", 0.01, 1, "share of a model's places that one account may hold at once"),
+		...count(
+			"account_share",
+			"accountShare",
+			0.01,
+			1,
+			"share of a model's places, and of `open_requests`, that one account may hold at once, one at least",
+		),
 		integer: false,
 	},
 	seconds(
@@ -83,9 +101,15 @@ export const LIMIT_FIELDS: readonly LimitField[] = Object.freeze([
 		"readerStallMs",
 		0.5,
 		3600,
-		"longest wait for a stream's reader while others wait for a place",
+		"how long a stream may have waited for its reader, in all, before its place goes to who waits for one",
 	),
-	seconds("health_interval", "healthIntervalMs", 0.5, 3600, "time between two health checks of a replica"),
+	seconds(
+		"health_interval",
+		"healthIntervalMs",
+		0.5,
+		3600,
+		"time between two health checks of a replica that answers no requests",
+	),
 ]);
 
 /** `limits:`; what is left out keeps its default. */

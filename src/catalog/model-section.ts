@@ -7,7 +7,7 @@ import type { YamlMap, YamlReader } from "./yaml-reader.ts";
 import type { YamlField } from "./yaml-scalars.ts";
 import { show } from "./yaml-scalars.ts";
 
-const FIELDS = [
+export const MODEL_FIELDS = [
 	"id",
 	"aliases",
 	"name",
@@ -55,7 +55,7 @@ export type ClaimName = (name: string, line: number) => void;
 
 /** One entry of `models:`. Undefined after a problem. */
 export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName): ModelSpec | undefined {
-	const map = reader.map(field, FIELDS);
+	const map = reader.map(field, MODEL_FIELDS);
 	if (map === undefined) return undefined;
 	const idField = map.require("id");
 	const kindField = map.require("kind");

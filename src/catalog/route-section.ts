@@ -5,6 +5,7 @@ import type { YamlReader } from "./yaml-reader.ts";
 import type { YamlField } from "./yaml-scalars.ts";
 import { show } from "./yaml-scalars.ts";
 
+export const ROUTE_FIELDS = ["id", "name", "models", "by"] as const;
 const ORDERS: readonly RouteOrder[] = ["listed", "price", "speed"];
 /** A request may try all of them, one after the other. */
 const ROUTE_MODELS_MAX = 8;
@@ -16,7 +17,7 @@ export function readRoute(
 	models: readonly ModelSpec[],
 	claim: ClaimName,
 ): RouteSpec | undefined {
-	const map = reader.map(field, ["id", "name", "models", "by"]);
+	const map = reader.map(field, ROUTE_FIELDS);
 	if (map === undefined) return undefined;
 	const idField = map.require("id");
 	const modelsField = map.require("models");

@@ -2,7 +2,7 @@ import type { DialectName, ModelKind, UpstreamSpec } from "./model.ts";
 import type { YamlReader } from "./yaml-reader.ts";
 import type { YamlField } from "./yaml-scalars.ts";
 
-const FIELDS = ["url", "api_key", "model", "dialect", "max_concurrency", "keep_alive"] as const;
+export const UPSTREAM_FIELDS = ["url", "api_key", "model", "dialect", "max_concurrency", "keep_alive"] as const;
 
 const DIALECTS: readonly DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi", "tei"];
 
@@ -29,7 +29,7 @@ export function readUpstream(
 	field: YamlField,
 	kind: ModelKind | undefined,
 ): UpstreamSpec | undefined {
-	const map = reader.map(field, FIELDS);
+	const map = reader.map(field, UPSTREAM_FIELDS);
 	if (map === undefined) return undefined;
 	const urlField = map.require("url");
 	const keyField = map.get("api_key");

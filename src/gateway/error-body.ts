@@ -8,7 +8,7 @@ import { formatUsd } from "../money/nano-usd.ts";
 import { UpstreamFailure } from "../upstream/call/failure.ts";
 
 /** The one table of errors: status, OpenAI's `type`, and what SDKs are told about retrying where the status misleads. */
-const TABLE: Readonly<Record<FaultCode, { status: number; type: string; shouldRetry?: boolean }>> = {
+export const ERRORS: Readonly<Record<FaultCode, { status: number; type: string; shouldRetry?: boolean }>> = {
 	invalid_request: { status: 400, type: "invalid_request_error" },
 	context_length_exceeded: { status: 400, type: "invalid_request_error" },
 	unsupported_parameter: { status: 400, type: "invalid_request_error" },
@@ -64,7 +64,7 @@ export interface ErrorBody {
 
 /** The error as clients see it, in the shape of OpenAI's interface. */
 export function errorBody(fault: Fault): ErrorBody {
-	const { type } = TABLE[fault.code];
+	const { type } = ERRORS[fault.code];
 	const amounts = fault instanceof CreditFault ? amountsOf(fault.shortage) : undefined;
 	return { error: { message: fault.message, type, param: fault.param, code: fault.code, ...amounts } };
 }
@@ -81,12 +81,12 @@ function amountsOf(shortage: CreditShortage) {
 }
 
 export function statusOf(fault: Fault): number {
-	return TABLE[fault.code].status;
+	return ERRORS[fault.code].status;
 }
 
 /** A whole answer. All headers are on the Response itself. */
 export function errorResponse(fault: Fault, requestId: string): Response {
-	const { status, shouldRetry } = TABLE[fault.code];
+	const { status, shouldRetry } = ERRORS[fault.code];
 	const headers: Record<string, string> = {
 		"content-type": "application/json",
 		"cache-control": "no-store",

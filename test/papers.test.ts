@@ -1,0 +1,87 @@
+/** Tables for readers that say what the source says: whoever changes the one finds out about the other here. */
+import { expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { BRAND_FIELDS } from "../src/catalog/brand-section.ts";
+import { LIMIT_FIELDS } from "../src/catalog/limits-section.ts";
+import { MODEL_FIELDS } from "../src/catalog/model-section.ts";
+import { ROUTE_FIELDS } from "../src/catalog/route-section.ts";
+import { DEFAULT_LIMITS } from "../src/catalog/service-limits.ts";
+import { UPSTREAM_FIELDS } from "../src/catalog/upstream-section.ts";
+import { ERRORS } from "../src/gateway/error-body.ts";
+import { openapiDocument } from "../src/gateway/openapi/openapi.ts";
+import { markdownTable } from "./support/source-rules.ts";
+
+const SOURCE = join(import.meta.dir, "../src");
+const paper = (path: string) => readFileSync(join(SOURCE, path), "utf8");
+const rowsOf = (path: string, heading: string) => markdownTable(paper(path), heading);
+/** What stands in code marks behind the bar of a row's first cell, before marks are taken off. */
+const listed = (cell = "") => cell.split(", ").filter(Boolean);
+const firsts = (rows: readonly string[][]) => rows.flatMap(([first]) => listed(first));
+
+test("each field of models, upstreams, routes and brand is described, and no other", () => {
+	const models = rowsOf("catalog/README.md", "### Models");
+	expect(firsts(models).sort()).toEqual([...MODEL_FIELDS].sort());
+	const upstreams = paper("catalog/README.md").match(/^\| `upstreams` .*$/m)?.[0] ?? "";
+	for (const name of UPSTREAM_FIELDS) expect(upstreams).toContain(`\`${name}\``);
+	expect(firsts(rowsOf("catalog/README.md", "### Routes"))).toEqual([...ROUTE_FIELDS]);
+	expect(firsts(rowsOf("catalog/README.md", "### Brand")).sort()).toEqual([...BRAND_FIELDS].sort());
+});
+
+test("each limit is described, in order, with the default that it has and as the template of a catalogue does", () => {
+	const rows = rowsOf("catalog/README.md", "### Limits");
+	expect(rows.map(([name, value]) => [name, Number(value)])).toEqual(
+		LIMIT_FIELDS.map(({ name, limit, scale }) => [name, DEFAULT_LIMITS[limit] / scale]),
+	);
+	for (const [at, { meaning }] of LIMIT_FIELDS.entries())
+		expect(rows[at]?.[2]).toStartWith(meaning.replaceAll("`", ""));
+});
+
+test("each error stands beside its status, once", () => {
+	const table = rowsOf("gateway/README.md", "## Errors").flatMap(([statuses, codes = ""]) =>
+		(codes.match(/\b[a-z]+(?:_[a-z]+)+\b|\b(?:forbidden|conflict|overloaded)\b/g) ?? [])
+			.filter((code) => code in ERRORS)
+			.map((code) => [code, listed(statuses).includes(String(ERRORS[code as keyof typeof ERRORS].status))]),
+	);
+	expect(table.sort()).toEqual(
+		Object.keys(ERRORS)
+			.map((code) => [code, true])
+			.sort(),
+	);
+});
+
+test("each path of the interface stands in the table of endpoints, with its methods", () => {
+	const told = rowsOf("gateway/README.md", "## Endpoints").flatMap(([methods, paths]) =>
+		listed(paths).map((path) => [path.replaceAll(/\{[^}]+\}/g, "{}"), listed(methods)] as const),
+	);
+	const paths = Object.entries(openapiDocument().paths as Record<string, object>).filter(
+		([path]) => path.startsWith("/v1/") && !path.startsWith("/v1/management"),
+	);
+	expect(paths.length).toBeGreaterThan(12);
+	for (const [path, operations] of paths) {
+		const methods = told.filter(([each]) => each === path.replaceAll(/\{[^}]+\}/g, "{}")).flatMap(([, each]) => each);
+		for (const method of Object.keys(operations))
+			expect([path, methods]).toEqual([path, expect.arrayContaining([method.toUpperCase()])]);
+	}
+});
+
+test("each file of functions is in their table", () => {
+	const files = readdirSync(join(SOURCE, "db/functions")).filter((name) => name.endsWith(".sql"));
+	expect(firsts(rowsOf("db/README.md", "## Functions")).sort()).toEqual(
+		files.map((name) => `functions/${name}`).sort(),
+	);
+});
+
+test("each description of tables is in the list of what is described where, and each table with a name is in its file", () => {
+	const rows = rowsOf("db/README.md", "## Schema");
+	const files = [...new Bun.Glob("**/*.sql.ts").scanSync(SOURCE)].sort();
+	const named = rows.map(
+		([tables = "", where = ""]) => [listed(tables), where.match(/[\w./-]+\.sql\.ts/g) ?? []] as const,
+	);
+	expect(named.flatMap(([, paths]) => paths.map((path) => path.replace("../", ""))).sort()).toEqual(files);
+	for (const [tables, paths] of named) {
+		const text = paths.map((path) => paper(path.replace("../", ""))).join("\n");
+		for (const table of tables.filter((name) => /^[a-z_]+$/.test(name) && name.includes("_")))
+			expect([table, text.includes(`"${table}"`)]).toEqual([table, true]);
+	}
+});

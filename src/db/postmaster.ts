@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { isAlive } from "../base/process-alive.ts";
 
 /** A running PostgreSQL server, as its `postmaster.pid` and the system describe it. */
 export interface Postmaster {
@@ -25,7 +26,7 @@ export function findPostmaster(cluster: string): Postmaster | undefined {
  */
 export function removeForeignPidFile(cluster: string): void {
 	const file = readPidFile(cluster);
-	if (file !== undefined && exists(file.pid) && !servesCluster(file.pid, cluster)) {
+	if (file !== undefined && isAlive(file.pid) && !servesCluster(file.pid, cluster)) {
 		rmSync(join(cluster, "postmaster.pid"), { force: true });
 	}
 }
@@ -74,14 +75,5 @@ function samePath(a: string, b: string): boolean {
 		return realpathSync(a) === realpathSync(b);
 	} catch {
 		return a === b;
-	}
-}
-
-function exists(pid: number): boolean {
-	try {
-		process.kill(pid, 0);
-		return true;
-	} catch (error) {
-		return (error as NodeJS.ErrnoException).code === "EPERM";
 	}
 }

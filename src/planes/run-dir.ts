@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Server } from "bun";
+import { isAlive } from "../base/process-alive.ts";
 
 /** The kernel takes 107 bytes for the address of a socket; the names that are added to the place take up to 47. */
 const PLACE_BYTES_MAX = 60;
@@ -80,14 +81,5 @@ function removeAbandoned(place: string): void {
 		const pid = Number(/^tollgate-(\d+)-\w{6}$/.exec(name)?.[1] ?? Number.NaN);
 		if (Number.isNaN(pid) || (pid !== process.pid && isAlive(pid))) continue;
 		fs.rmSync(join(place, name), { recursive: true, force: true });
-	}
-}
-
-function isAlive(pid: number): boolean {
-	try {
-		process.kill(pid, 0);
-		return true;
-	} catch (error) {
-		return (error as NodeJS.ErrnoException).code === "EPERM";
 	}
 }

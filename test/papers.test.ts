@@ -85,3 +85,8 @@ test("each description of tables is in the list of what is described where, and 
 			expect([table, text.includes(`"${table}"`)]).toEqual([table, true]);
 	}
 });
+
+test("each room's paper is linked from the one about all of them", () => {
+	const papers = [...new Bun.Glob("*/**/README.md").scanSync(SOURCE)].sort();
+	expect(papers.filter((path) => !paper("README.md").includes(`](${path})`))).toEqual([]);
+});

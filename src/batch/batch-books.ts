@@ -1,5 +1,6 @@
 import type { Statements } from "../db/statements.ts";
 import type { KeyDigest } from "../keys/digest.ts";
+import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { BatchCounts, BatchEnding, BatchPause, BatchProblem, BatchRecord, BatchUsage } from "./batch-record.ts";
 
 /** What is to be made. */
@@ -34,7 +35,7 @@ export interface LineOutcome extends ClaimedLine {
 	readonly cached: number;
 	readonly completion: number;
 	readonly reasoning: number;
-	readonly charged: number;
+	readonly charged: NanoUsd;
 }
 
 /** A line as an earlier run left it. */
@@ -215,11 +216,12 @@ function linesOfRuns(statements: Statements) {
 		},
 
 		/** Lines that earlier runs claimed, a page of them after line `after`, in order. */
-		lines(id: string, after: number): Promise<LineRow[]> {
-			return statements<LineRow>`
+		async lines(id: string, after: number): Promise<LineRow[]> {
+			const rows = await statements<Omit<LineRow, "charged"> & { charged: string }>`
 				select line, request_id as id, state, part, prompt_tokens as prompt, cached_tokens as cached,
-					completion_tokens as completion, reasoning_tokens as reasoning, charged_nano_usd::float8 as charged
+					completion_tokens as completion, reasoning_tokens as reasoning, charged_nano_usd as charged
 				from batch_line where batch_id = ${id} and line > ${after} order by line limit ${LINES_PAGE}`;
+			return rows.map((row) => ({ ...row, charged: nanoUsdOfColumn(row.charged) }));
 		},
 	};
 }

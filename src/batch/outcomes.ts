@@ -47,7 +47,7 @@ export interface Outcomes {
 }
 
 const RETRY_MS = 500;
-const NOTHING = { prompt: 0, cached: 0, completion: 0, reasoning: 0, charged: 0 } as const;
+const NOTHING = { prompt: 0, cached: 0, completion: 0, reasoning: 0, charged: ZERO_USD } as const;
 /** Columns of counts are 32 bits wide. */
 const COUNT_MAX = 2 ** 31 - 1;
 
@@ -72,7 +72,7 @@ export function createOutcomes(
 		sum.cachedTokens += row.cached;
 		sum.completionTokens += row.completion;
 		sum.reasoningTokens += row.reasoning;
-		charged = addUsd(charged, row.charged as NanoUsd);
+		charged = addUsd(charged, row.charged);
 	}
 
 	/** Again and again while something is away: each step may be repeated. */

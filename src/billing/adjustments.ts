@@ -5,7 +5,7 @@ import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { formatUsd, NANO_PER_USD, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { addUsd, formatUsd, NANO_PER_USD, nanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
 import { rowsOf, type Transaction } from "./stripe-books.ts";
 
@@ -166,14 +166,14 @@ function isSame(former: Adjustment, asked: NewAdjustment): boolean {
 }
 
 /** With the one that is asked for; what takes away counts like what gives. */
-async function bookedAlone(tx: Transaction, { operatorId, amount }: NewAdjustment): Promise<number> {
+async function bookedAlone(tx: Transaction, { operatorId, amount }: NewAdjustment): Promise<NanoUsd> {
 	const [row] = await rowsOf<{ sum: string }>(
 		tx,
 		sql`select coalesce(sum(abs(amount_nano_usd)), 0) as sum from credit_adjustment
 			where first_by = ${operatorId} and state = 'booked' and second_by is null
 				and first_at > clock_timestamp() - make_interval(hours => ${WINDOW_HOURS}::integer)`,
 	);
-	return Number(row?.sum) + Math.abs(amount);
+	return addUsd(nanoUsdOfColumn(row?.sum ?? 0), nanoUsd(Math.abs(amount)));
 }
 
 async function checkPending(tx: Transaction, operatorId: string): Promise<void> {

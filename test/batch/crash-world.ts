@@ -21,7 +21,7 @@ import { modelOver, snapshotOf } from "../support/upstream-catalog.ts";
 const MB = 1024 * 1024;
 /** Seconds pass in hundredths: what waits, waits a hundred times less. */
 const SPEED = 100;
-const COST = 10;
+export const COST = 10;
 
 /** One life of a process that runs batches: it can stop at any call to the books or the files, before it or after. */
 export interface Life {

@@ -7,7 +7,7 @@ import { withDatabase } from "../support/database.ts";
 
 import { createRandom } from "../support/random.ts";
 import { chatLine } from "./batch-service.ts";
-import { createCrashWorld, keyOwner } from "./crash-world.ts";
+import { COST, createCrashWorld, keyOwner } from "./crash-world.ts";
 
 const db = await withDatabase();
 const owner = await keyOwner(db);
@@ -29,6 +29,10 @@ async function assertOnce(world: ReturnType<typeof createCrashWorld>, id: string
 		total: names.length,
 		completed: output.length,
 		failed: error.length,
+		// Those of earlier runs among them.
+		promptTokens: 2 * output.length,
+		completionTokens: output.length,
+		chargedNanoUsd: COST * output.length,
 	});
 	return { batch, output, error };
 }

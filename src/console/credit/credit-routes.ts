@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import { languageOf } from "../../base/language.ts";
 import { findAccount } from "../../keys/account-admin.ts";
-import { nanoUsd } from "../../money/nano-usd.ts";
+import { minUsd, nanoUsdOfColumn, subUsd } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { ACCOUNT_QUERY, PAGE_QUERY, pageOf, pageOfRows } from "../page-query.ts";
 import { readBillingDetails } from "../statement/billing-details.ts";
@@ -65,11 +65,11 @@ async function creditOf(parts: ConsoleParts, accountId: string) {
 			where r.account_id = ${accountId}`,
 		readAlert(parts, accountId),
 	]);
-	const heldByRequestsNanoUsd = nanoUsd(Math.min(Number(row?.held ?? 0), balance.heldNanoUsd));
+	const heldByRequestsNanoUsd = minUsd(nanoUsdOfColumn(row?.held ?? 0), balance.heldNanoUsd);
 	return {
 		balance,
 		heldByRequestsNanoUsd,
-		heldByAbsentInstancesNanoUsd: nanoUsd(balance.heldNanoUsd - heldByRequestsNanoUsd),
+		heldByAbsentInstancesNanoUsd: subUsd(balance.heldNanoUsd, heldByRequestsNanoUsd),
 		alert,
 		cardPayments: parts.cards !== undefined,
 		/** Where to transfer to, in lines; null: the operator sends it. */

@@ -26,7 +26,7 @@ const RESTART_WAIT_MS = 500;
 const STARTS_MAX = 20;
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
 
-/** In a folder of its own until it is whole: a crash in the middle must not leave half a cluster. */
+/** In a folder of its own until it is whole: a crash in the middle must not leave half a cluster. Fault service_unavailable. */
 export async function initialiseCluster(home: PostgresHome, password: string): Promise<void> {
 	for (const name of fs.readdirSync(home.folder)) {
 		if (name.startsWith("initdb-")) fs.rmSync(join(home.folder, name), { recursive: true, force: true });
@@ -65,7 +65,7 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 /**
  * Waits until a server is ready; one that is stopping is waited for, one that ends at once is started again. Only for
  * who holds the start lock. With `port` it is started there or not at all; `isGivenUp` is asked whenever no server that
- * was started here is on its way unseen.
+ * was started here is on its way unseen. Fault service_unavailable after its deadline.
  */
 export async function startUnlessRunning(
 	log: Log,

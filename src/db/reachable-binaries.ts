@@ -15,6 +15,7 @@ const COPY_HOMES = ["/var/cache/tollgate", join(tmpdir(), "tollgate-cache")];
 /**
  * The programs where `owner` can run them: where they are, or, if that is in a folder that is closed to him (a checkout
  * below /root), in a copy that root alone can change. It stays for later starts.
+ * Fault service_unavailable where he can run none of them.
  */
 export async function reachableBinaries(
 	deps: { log: Log },

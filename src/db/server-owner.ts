@@ -12,6 +12,7 @@ export interface ServerOwner {
 /**
  * PostgreSQL refuses to run as root. Then the owner of the cluster runs it, or for a new one the user `postgres`, or
  * else `nobody`. Undefined for an ordinary user, who runs it under his own name.
+ * Fault service_unavailable for root where there is neither.
  */
 export function serverOwner(cluster: string): ServerOwner | undefined {
 	if (process.getuid?.() !== 0) return undefined;

@@ -4,7 +4,8 @@ import type { KeyEntry } from "./key-entry.ts";
 
 /**
  * Throws unless this key may spend now: `checkKey`, then sign-in and top-up. Synchronous and free of side effects: it
- * runs in the block that admits, so that a revocation that was applied before it is obeyed.
+ * runs in the block that admits, so that a revocation that was applied before it is obeyed. Faults: those of `checkKey`, sign_in_required,
+ * top_up_required.
  */
 export function checkAccess(entry: KeyEntry, nowMs: number): void {
 	checkKey(entry, nowMs);

@@ -4,7 +4,7 @@ import { Fault } from "../../base/fault.ts";
 const TOKEN = /^[\x21-\x7e]{1,255}$/;
 const ETAGS_MAX = 32;
 
-/** The token of a creation: the header `Idempotency-Key`, or the field `client_token`; both only if they are the same. */
+/** The token of a creation: the header `Idempotency-Key`, or the field `client_token`; both only if they are the same. Fault invalid_request. */
 export function clientToken(headers: Headers, body: unknown): string | null {
 	const header = headers.get("idempotency-key");
 	const field = (body as { client_token?: string } | undefined)?.client_token ?? null;

@@ -127,6 +127,18 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 				.textContent(),
 		);
 		expect(await Promise.all(rates)).toEqual(["$1.00", "$0.50", "$2.00"]);
+		await page.goto("/usage");
+		const sums = ["Cost", "Requests", "Prompt tokens", "Completion tokens"].map((name) =>
+			page
+				.locator(".stat", { has: page.getByText(name, { exact: true }) })
+				.locator(".stat-value")
+				.textContent(),
+		);
+		expect(await Promise.all(sums)).toEqual(["$0.000018", "1", "10", "4"]);
+		const cells = ["Requests", "Prompt", "Completion"].map((name) =>
+			page.locator(`td[data-label="${name}"]`).first().textContent(),
+		);
+		expect(await Promise.all(cells)).toEqual(["1", "10", "4"]);
 	});
 
 	test("the playground streams an answer and says what it cost", async () => {

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { parseCatalogFile } from "../../../src/catalog/file.ts";
 import type { ModelSpec } from "../../../src/catalog/model.ts";
 import { checkMail } from "../../../src/cli/doctor/check-mail.ts";
@@ -9,6 +11,11 @@ import { atEnd, temporaryFolder, untilEnd } from "../../support/at-end.ts";
 import { expectFinding, expectWell } from "./find.ts";
 
 const folder = temporaryFolder();
+const SECRETS = {
+	KEY_PEPPER: "0123456789abcdefghijklmnopqrstuvwxyz",
+	CONSOLE_SECRET: "zyxwvutsrqponmlkjihgfedcba9876543210",
+};
+writeFileSync(join(folder, "models.yaml"), "models: []\n");
 const configOf = (env: Record<string, string>) => loadConfig({ DATABASE_URL: "postgres://db/x", ...env }, folder);
 
 describe("model servers", () => {
@@ -73,6 +80,9 @@ describe("model servers", () => {
 				"warning",
 				/serves another, not served/,
 			],
+			[modelAt(serve({ "/info": 401 }), { dialect: "tei" }), "broken", /refuses us \(401\)/],
+			[modelAt(serve({}), { dialect: "tei" }), "warning", /does not say which model it serves \(404\)/],
+			[[], "warning", /no model: nothing is served/],
 		] as const;
 		for (const [models, state, what] of cases) {
 			const finding = expectFinding(await checkUpstreams([...models]), state, what);
@@ -181,6 +191,8 @@ describe("payments", () => {
 		expectFinding(await check({ STRIPE_WEBHOOK_SECRET: "" }), "broken", /STRIPE_WEBHOOK_SECRET is not set/);
 		const refused = expectFinding(await check({ STRIPE_SECRET_KEY: "sk_live_canary" }), "broken", /refuses/);
 		expect(JSON.stringify(refused)).not.toContain("canary");
+		const production = { ...SECRETS, NODE_ENV: "production", CONFIG: "models.yaml" };
+		expectFinding(await check({ ...production, STRIPE_SECRET_KEY: "sk_test_1" }), "warning", /test mode/);
 		webhooks = [webhook(["checkout.session.completed"])];
 		expectFinding(await check({ PUBLIC_URL: SITE }), "broken", /leaves out .*charge.refunded/);
 		webhooks = [{ ...webhook(["*"]), status: "disabled" }];

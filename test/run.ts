@@ -18,8 +18,6 @@ import { bundleProduct } from "./support/product-bundle.ts";
 const PROCESSES = 4;
 /** A test beside others on a busy machine; only one that hangs takes so long. */
 const TEST_MS_MAX = 60_000;
-/** They measure time: they run one by one, after all others. */
-const ALONE: readonly string[] = ["test/attack/bodies.test.ts"];
 
 const root = join(import.meta.dir, "..");
 const args = process.argv.slice(2);
@@ -51,14 +49,10 @@ const watched = cpuLog && postmaster ? watchServer(postmaster.pid) : undefined;
 const startedAtMs = performance.now();
 let exitCode = 0;
 try {
-	const beside = files.filter((file) => !ALONE.includes(file));
-	const alone = files.filter((file) => ALONE.includes(file));
 	// The longest come first, so that none is left for the end.
 	const timingsPath = join(testHome(), "timings.json");
-	writeDurations(timingsPath, beside);
-	const timings = [`--timings=${timingsPath}`, "--update-timings"];
-	if (beside.length > 0) await run(beside, [`--parallel=${PROCESSES}`, "--no-isolate", ...timings]);
-	if (alone.length > 0 && !stopped) await run(alone, []);
+	writeDurations(timingsPath, files);
+	await run(files, [`--parallel=${PROCESSES}`, "--no-isolate", `--timings=${timingsPath}`, "--update-timings"]);
 	if (cpuLog && watched) tellTimes(watched.read(cpuLog));
 } finally {
 	product.remove();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
 import { runCli } from "./run-cli.ts";
 
 interface Told {
@@ -18,6 +18,9 @@ interface Told {
 }
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+// A model takes its time: without it a step of a second is a second of all processors for thousands of answers.
+const ANSWER_MS = 20;
+upstream.always(() => reply().text("one two three").delay(ANSWER_MS));
 const service = await withService({
 	models: `${chatModel({ url: upstream.url, dialect: "vllm" })}\n${chatModel({ id: "narrow", url: upstream.url, dialect: "vllm" })}
         max_concurrency: 1`,

@@ -72,7 +72,8 @@ export async function migratedUrl(url: string): Promise<string | undefined> {
 }
 
 async function withClient<Result>(url: string, work: (client: postgres.Sql) => Promise<Result>): Promise<Result> {
-	const client = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
+	// Types of arrays are not fetched: see `lane.ts`.
+	const client = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10, fetch_types: false });
 	try {
 		return await work(client);
 	} finally {

@@ -90,7 +90,7 @@ function connect(options: TransactionalOptions): postgres.Sql {
 		connect_timeout: 5,
 		backoff: reconnectDelayS,
 		idle_timeout: IDLE_S,
-		// Types of arrays are not fetched: see `statements.ts`.
+		// Types of arrays are not fetched: see `lane.ts`.
 		fetch_types: false,
 		onnotice: () => {},
 		connection: {

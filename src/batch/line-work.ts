@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { newUuid } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { nextTurn } from "../base/next-turn.ts";
+import { isDatabaseAway } from "../db/outage.ts";
 import type { KeyDigest } from "../keys/digest.ts";
 import type { BatchBooks } from "./batch-books.ts";
 import type { BatchRecord, BatchUsage } from "./batch-record.ts";
@@ -43,6 +44,8 @@ export type Stop = "cancelled" | "expired" | "key" | "shutdown" | "lost";
 /** Attempts of a line that model servers fail on; the last failure is its outcome. */
 const FAILURES_MAX = 3;
 const CLAIM_RETRY_MS = 500;
+/** How often it is looked whether outcomes are taken again. */
+const REFUSED_LOOK_MS = 1_000;
 
 /** Sends the lines of one batch, as many at once as there is room and credit for. */
 export function createLineWork(
@@ -75,10 +78,13 @@ export function createLineWork(
 		try {
 			granted = await books.claim(batch.id, batch.run, claims);
 		} catch (error) {
-			log.info("lines of a batch could not be claimed; trying again", { batch: batch.id, error });
+			const isAway = isDatabaseAway(error);
+			if (isAway) log.info("lines of a batch could not be claimed; trying again", { batch: batch.id, error });
+			else log.error("lines of a batch are not let through by the database; trying again", { batch: batch.id, error });
 			// It may have been carried out, or not: the same once more finds either.
 			for (const [at, work] of taken.entries()) again.push({ ...work, claimed: claims[at]?.id ?? null });
-			pace.holdFor(CLAIM_RETRY_MS);
+			if (isAway) pace.holdFor(CLAIM_RETRY_MS);
+			else pace.refused(UNCLAIMED, inFlight.size);
 			return;
 		}
 		if (granted.size < taken.length) changed();
@@ -163,6 +169,10 @@ export function createLineWork(
 					await changes.next();
 					continue;
 				}
+				if (outcomes.pause() !== null) {
+					await changes.next(REFUSED_LOOK_MS);
+					continue;
+				}
 				const held = pace.heldMs();
 				const count = wanted();
 				if (count <= 0 || held > 0) {
@@ -193,6 +203,11 @@ export function createLineWork(
 		inFlight: () => inFlight.size,
 	};
 }
+
+const UNCLAIMED = {
+	code: "service_unavailable",
+	message: "Lines cannot be written down at the moment, so none is sent. The batch goes on by itself.",
+} as const;
 
 /** Who waits until there is something else to be done. */
 function createChanges(clock: Clock) {

@@ -6,13 +6,9 @@ import type { FileWriter } from "../files/file-writer.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { addUsd, ZERO_USD } from "../money/nano-usd.ts";
 import type { BatchBooks, LineOutcome, LineRow } from "./batch-books.ts";
-import type { BatchUsage } from "./batch-record.ts";
+import type { BatchPause, BatchUsage } from "./batch-record.ts";
+import { createLineRows, NOTHING, RETRY_MS, rowUsage } from "./line-rows.ts";
 import type { RunSpool } from "./run-spool.ts";
-
-/** A newer run has the batch: what this one does not have in the books yet is not its any more. */
-export class RunLost extends Error {
-	override readonly name = "RunLost" as const;
-}
 
 /** What became of one line. */
 export interface Outcome {
@@ -37,26 +33,27 @@ export interface Outcomes {
 	/** How many parts there are by now. */
 	parts(): number;
 	/**
-	 * Resolves once all that was added before is sealed and in the books; waits for a database or a store that is away.
+	 * Resolves once all that was added before is sealed and in the books; waits for a database or a store that is away, or that
+	 * refuses it (`LineRows`).
 	 * Rejects with RunLost, with a Fault of the files (no space, or they are gone), or when `signal` aborts.
 	 */
 	flush(signal: AbortSignal): Promise<void>;
 	/** Takes in what an earlier run sealed. */
 	restore(row: LineRow): void;
 	counts(): { completed: number; failed: number } & BatchUsage;
+	/** Why no further line may be sent: the books refuse outcomes. */
+	pause(): BatchPause | null;
+	/** What is not sealed stays on this machine's disk. */
+	stop(): void;
 }
 
-const RETRY_MS = 500;
-const NOTHING = { prompt: 0, cached: 0, completion: 0, reasoning: 0, charged: ZERO_USD } as const;
-/** Columns of counts are 32 bits wide. */
-const COUNT_MAX = 2 ** 31 - 1;
-
 export function createOutcomes(
-	deps: { books: BatchBooks; clock: Clock; log: Log },
+	deps: { books: BatchBooks; clock: Clock; log: Log; refused: Set<string> },
 	run: { batchId: string; run: number; output: FileWriter; error: FileWriter; spool: RunSpool },
 ): Outcomes {
-	const { books, clock, log } = deps;
+	const { clock, log } = deps;
 	const { batchId, output, error, spool } = run;
+	const lineRows = createLineRows(deps, run);
 	let waiting: Outcome[] = [];
 	let released: LineOutcome[] = [];
 	let waitingBytes = 0;
@@ -101,8 +98,8 @@ export function createOutcomes(
 		const parts = { output: output.parts(), error: error.parts() };
 		const rows = [...taken.map((one) => rowOf(one, parts[one.file])), ...free];
 		// Written down before the part is there: a part that is sealed tells then which lines are in it.
-		for (const once of inStatements(rows))
-			if (!(await insist(() => books.outcomes(batchId, run.run, once), signal))) throw new RunLost();
+		const kept: LineOutcome[] = [];
+		for (const once of inStatements(rows)) kept.push(...(await lineRows.keep(once, signal)));
 		for (const file of ["output", "error"] as const) {
 			const texts = taken.filter((one) => one.file === file).map(({ text }) => text);
 			if (texts.length === 0) continue;
@@ -110,7 +107,7 @@ export function createOutcomes(
 			writer.write(texts.join(""));
 			await insist(() => writer.seal(), signal);
 		}
-		for (const row of rows) count(row);
+		for (const row of kept) count(row);
 		sealingBytes = 0;
 		forget();
 	}
@@ -131,13 +128,29 @@ export function createOutcomes(
 		flush(signal) {
 			const mine = flushing.then(() => flushNow(signal));
 			flushing = mine.catch(() => {});
-			return mine;
+			// What is under way before it may wait for longer than that.
+			return orAborted(mine, signal);
 		},
 		restore(row) {
 			if (row.state !== "claimed") count({ ...row, state: row.state });
 		},
 		counts: () => ({ ...sum, chargedNanoUsd: charged }),
+		pause: lineRows.pause,
+		stop: lineRows.stop,
 	};
+}
+
+/** Rejects when `signal` aborts, which may be long after it is through: nothing of it stays there. */
+async function orAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+	signal.throwIfAborted();
+	const { promise, reject } = Promise.withResolvers<never>();
+	const give = () => reject(signal.reason);
+	signal.addEventListener("abort", give, { once: true });
+	try {
+		await Promise.race([work, promise]);
+	} finally {
+		signal.removeEventListener("abort", give);
+	}
 }
 
 /**
@@ -158,16 +171,5 @@ function inStatements(rows: readonly LineOutcome[]): LineOutcome[][] {
 }
 
 function rowOf({ line, id, file, usage }: Outcome, part: number): LineOutcome {
-	if (usage === undefined) return { line, id, state: file, part, ...NOTHING };
-	return {
-		line,
-		id,
-		state: file,
-		part,
-		prompt: Math.min(usage.promptTokens, COUNT_MAX),
-		cached: Math.min(usage.cachedTokens, COUNT_MAX),
-		completion: Math.min(usage.completionTokens, COUNT_MAX),
-		reasoning: Math.min(usage.reasoningTokens, COUNT_MAX),
-		charged: usage.chargedNanoUsd,
-	};
+	return { line, id, state: file, part, ...rowUsage(usage) };
 }

@@ -3,8 +3,9 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { BatchBooks } from "./batch-books.ts";
 import type { BatchRecord } from "./batch-record.ts";
+import { RunLost } from "./line-rows.ts";
 import type { LineWork } from "./line-work.ts";
-import { type Outcomes, RunLost } from "./outcomes.ts";
+import type { Outcomes } from "./outcomes.ts";
 
 /** What a running batch does beside sending lines: it tells how far it is, hears what is wanted, seals what it has. */
 export interface Pulse {
@@ -75,7 +76,7 @@ export function startPulse(
 	}
 
 	function progress() {
-		return { total: batch.total, ...outcomes.counts(), paused: work.pause() };
+		return { total: batch.total, ...outcomes.counts(), paused: outcomes.pause() ?? work.pause() };
 	}
 
 	function isDue(): boolean {

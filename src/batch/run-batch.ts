@@ -10,11 +10,12 @@ import type { KeyDigest } from "../keys/digest.ts";
 import type { AnswerSpool } from "./answer-spool.ts";
 import type { BatchBooks } from "./batch-books.ts";
 import type { BatchEnding, BatchProblem, BatchRecord } from "./batch-record.ts";
+import { RunLost } from "./line-rows.ts";
 import { openLines } from "./line-source.ts";
 import { CANCELLED, EXPIRED, interrupted, unansweredLine } from "./line-text.ts";
 import { type Carrier, createLineWork, type Stop } from "./line-work.ts";
 import { linesBefore } from "./lines-before.ts";
-import { createOutcomes, type Outcomes, RunLost } from "./outcomes.ts";
+import { createOutcomes, type Outcomes } from "./outcomes.ts";
 import { type Pulse, startPulse } from "./pulse.ts";
 import { validate } from "./validate.ts";
 
@@ -26,6 +27,8 @@ export interface RunDeps {
 	readonly clock: Clock;
 	readonly log: Log;
 	snapshot(): CatalogSnapshot;
+	/** Ids of batches whose outcomes the database refuses. */
+	readonly refused: Set<string>;
 	/** After a stop of the process: how long lines that are under way may go on. */
 	readonly graceMs: number;
 }
@@ -162,6 +165,7 @@ async function everyLine(
 		return stop;
 	} finally {
 		pulse?.stop();
+		outcomes.stop();
 		spool.close();
 		await lines?.return().catch(() => {});
 	}

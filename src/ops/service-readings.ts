@@ -20,6 +20,7 @@ export interface ServiceState {
 	paymentFindings(): number | undefined;
 	/** Undefined before the first look. */
 	settlementsRefused(): number | undefined;
+	batchesRefused(): number;
 }
 
 export interface LedgerState {
@@ -123,6 +124,11 @@ export function serviceReadings(state: ServiceState): Reading[] {
 			name: "tollgate_settlements_refused",
 			help: "Settlements of the last day that came when requests of their time were removed, -1 before the first look.",
 			read: () => state.settlementsRefused() ?? -1,
+		},
+		{
+			name: "tollgate_batches_refused",
+			help: "Batches that run here and wait because Postgres refuses what became of their lines.",
+			read: () => state.batchesRefused(),
 		},
 	];
 }

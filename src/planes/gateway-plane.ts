@@ -189,6 +189,7 @@ async function build(
 			replicas: () => upstreams.replicas(),
 			paymentFindings: () => payments.last(),
 			settlementsRefused: () => refused.last(),
+			batchesRefused: () => batches.refused(),
 		},
 		workerLabel(config),
 	);

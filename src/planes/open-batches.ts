@@ -10,6 +10,8 @@ import type { Files } from "../files/files.ts";
 import type { GatewayGround } from "./gateway-ground.ts";
 
 export interface OpenBatches extends Batches {
+	/** How many wait because the database refuses their outcomes. */
+	refused(): number;
 	/** Sends no further line; what is under way may go on for half the drain. */
 	stop(): Promise<void>;
 }
@@ -31,8 +33,9 @@ export function openBatches(
 		{ folder: join(options.dataDir, "batches"), secret: deps.secrets.keyPepper },
 	);
 	const held = createHeldJobs({ log }, { folder: join(options.dataDir, "batch-jobs") });
+	const refused = new Set<string>();
 	const runner = createBatchRunner(
-		{ books, files, carrier, spool, held, clock, log, snapshot, graceMs },
+		{ refused, books, files, carrier, spool, held, clock, log, snapshot, graceMs },
 		{ databaseUrl: db.url },
 	);
 	const batches = createBatches({ books, files, clock, snapshot, wake: runner.wake });
@@ -48,5 +51,5 @@ export function openBatches(
 		return stopping;
 	};
 	deps.cleanup.add(stop, graceMs + STOP_MS_MAX);
-	return { ...batches, stop };
+	return { ...batches, refused: () => refused.size, stop };
 }

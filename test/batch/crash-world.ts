@@ -1,11 +1,12 @@
 import type { Clock } from "../../src/base/clock.ts";
-import { silentLog } from "../../src/base/log.ts";
+import { type Log, silentLog } from "../../src/base/log.ts";
 import { type AnswerSpool, createAnswerSpool } from "../../src/batch/answer-spool.ts";
 import { type BatchBooks, createBatchBooks } from "../../src/batch/batch-books.ts";
 import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import type { Carrier } from "../../src/batch/line-work.ts";
 import { runBatch } from "../../src/batch/run-batch.ts";
 import type { RunSpool } from "../../src/batch/run-spool.ts";
+import { DatabaseTimeout } from "../../src/db/statements.ts";
 import { createDiskBlobs } from "../../src/files/disk-blobs.ts";
 import type { FileOwner } from "../../src/files/file-record.ts";
 import type { Files } from "../../src/files/files.ts";
@@ -37,6 +38,9 @@ export interface LifeOptions {
 	readonly after?: boolean;
 	/** Calls of the books fail from this one on, until that one. */
 	readonly away?: readonly [from: number, until: number];
+	readonly log?: Log;
+	/** Batches whose outcomes are refused. */
+	readonly refused?: Set<string>;
 }
 
 /** An account with a key, which batches are made by. */
@@ -73,7 +77,13 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 	const files = filesOf();
 	const books = createBatchBooks(db);
 
-	function live({ diesAt = Number.POSITIVE_INFINITY, after = false, away }: LifeOptions = {}): Life {
+	function live({
+		diesAt = Number.POSITIVE_INFINITY,
+		after = false,
+		away,
+		log = silentLog,
+		refused = new Set(),
+	}: LifeOptions = {}): Life {
 		let calls = 0;
 		let dead = false;
 		const died = Promise.withResolvers<void>();
@@ -82,7 +92,8 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 		async function call<T>(work: () => Promise<T>): Promise<T> {
 			if (dead) return forever;
 			calls += 1;
-			if (away !== undefined && calls >= away[0] && calls < away[1]) throw new Error("scripted: the database is away");
+			if (away !== undefined && calls >= away[0] && calls < away[1])
+				throw new DatabaseTimeout("scripted: the database is away");
 			const dies = calls === diesAt;
 			if (dies && !after) return die();
 			const result = await work();
@@ -180,7 +191,8 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 			carrier,
 			spool: mine,
 			clock: fastClock(() => dead),
-			log: silentLog,
+			log,
+			refused,
 			snapshot: () => snapshotOf(modelOver([], { id: "test-model", batch: { rateCard: null } })),
 			graceMs: 100,
 		};

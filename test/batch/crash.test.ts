@@ -77,7 +77,7 @@ test("what is said of one line more than once before it is written is written, a
 	const file = (filename: string) => world.files.writer(owner, { purpose: "batch_output", filename });
 	const spool = { add() {}, claims() {}, sends: () => true, mark: () => () => {}, close() {} };
 	const files = { output: await file("output"), error: await file("error") };
-	const deps = { books: world.books, clock: systemClock, log: silentLog };
+	const deps = { books: world.books, clock: systemClock, log: silentLog, refused: new Set<string>() };
 	const outcomes = createOutcomes(deps, { batchId: id, run, ...files, spool });
 	const [first, second] = [crypto.randomUUID(), crypto.randomUUID()];
 	const flush = () => outcomes.flush(AbortSignal.timeout(5_000));

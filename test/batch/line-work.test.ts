@@ -18,7 +18,7 @@ function lineWork(world: {
 	const books = {
 		claim: (_id: string, _run: number, lines: readonly ClaimedLine[]) => world.claim(lines),
 	} as Partial<BatchBooks> as BatchBooks;
-	const outcomes = { add: world.add ?? (() => {}), bytes: () => 0 } as Partial<Outcomes> as Outcomes;
+	const outcomes = { add: world.add ?? (() => {}), bytes: () => 0, pause: () => null } as Partial<Outcomes> as Outcomes;
 	const batch = { id: "batch_1", run: 1, endpoint: "/v1/chat/completions" } as BatchRecord;
 	return createLineWork(
 		{

@@ -1,0 +1,148 @@
+import type { Clock } from "../base/clock.ts";
+import { sleep } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { isDatabaseAway } from "../db/outage.ts";
+import { ZERO_USD } from "../money/nano-usd.ts";
+import type { BatchBooks, LineOutcome } from "./batch-books.ts";
+import type { BatchPause, BatchUsage } from "./batch-record.ts";
+
+/** A newer run has the batch: what this one does not have in the books yet is not its any more. */
+export class RunLost extends Error {
+	override readonly name = "RunLost" as const;
+}
+
+/** What the books say of lines, written down whatever it takes. */
+export interface LineRows {
+	/** Resolves with the rows as they were taken. Rejects with RunLost, or when `signal` aborts. */
+	keep(rows: readonly LineOutcome[], signal: AbortSignal): Promise<readonly LineOutcome[]>;
+	/** Why the batch waits: its outcomes are refused, so that no further line is sent. */
+	pause(): BatchPause | null;
+	/** Nobody waits any more. */
+	stop(): void;
+}
+
+export const RETRY_MS = 500;
+/** A statement that is refused so often, for another reason than an outage, is divided down to the row that is in the way. */
+const REFUSALS_MAX = 3;
+/** If not even a row without its sums is taken it is no row's fault: somebody has to see to the database. */
+const REFUSED_RETRY_MS = 15_000;
+
+/** Used nothing. */
+export const NOTHING = { prompt: 0, cached: 0, completion: 0, reasoning: 0, charged: ZERO_USD } as const;
+
+export function createLineRows(
+	deps: { books: BatchBooks; clock: Clock; log: Log /** Batches that wait so. */; refused: Set<string> },
+	{ batchId, run }: { batchId: string; run: number },
+): LineRows {
+	const { books, clock, log, refused } = deps;
+	let pause: BatchPause | null = null;
+
+	/** Why it was refused; undefined if it was taken. Waits for a database that is away. */
+	async function refusalOf(rows: readonly LineOutcome[], signal: AbortSignal): Promise<unknown> {
+		for (;;) {
+			signal.throwIfAborted();
+			try {
+				if (await books.outcomes(batchId, run, rows)) return undefined;
+			} catch (error) {
+				if (!isDatabaseAway(error)) return error;
+				log.info("outcomes of a batch could not be written down; trying again", { batch: batchId, error });
+				await sleep(clock, RETRY_MS);
+				continue;
+			}
+			throw new RunLost();
+		}
+	}
+
+	async function keep(rows: readonly LineOutcome[], signal: AbortSignal): Promise<readonly LineOutcome[]> {
+		for (let refusals = 0; refusals < REFUSALS_MAX; refusals++) {
+			if (refusals > 0) await sleep(clock, RETRY_MS);
+			const error = await refusalOf(rows, signal);
+			if (error === undefined) return rows;
+			log.warn("outcomes of a batch were refused; trying again", { batch: batchId, lines: rows.length, error });
+		}
+		const [row, ...others] = rows;
+		if (row === undefined) return rows;
+		if (others.length === 0) return [await keepOne(row, signal)];
+		const half = Math.ceil(rows.length / 2);
+		const first = await keep(rows.slice(0, half), signal);
+		return [...first, ...(await keep(rows.slice(half), signal))];
+	}
+
+	/** As it is, else without what it used: its answer is in its file all the same, and its charge in the ledger. */
+	async function keepOne(row: LineOutcome, signal: AbortSignal): Promise<LineOutcome> {
+		const bare = { ...row, ...NOTHING };
+		for (;;) {
+			const error = await refusalOf([row], signal);
+			const isTaken = error === undefined;
+			if (isTaken || (await refusalOf([bare], signal)) === undefined) {
+				if (!isTaken)
+					log.error("what a line of a batch used is refused; the batch's sums are without it", {
+						...{ batch: batchId, line: row.line, request: row.id, row: JSON.stringify(row), error },
+					});
+				goOn();
+				return isTaken ? row : bare;
+			}
+			wait(error);
+			await sleepUntil(clock, REFUSED_RETRY_MS, signal);
+		}
+	}
+
+	function wait(error: unknown): void {
+		if (pause !== null) return;
+		log.error("outcomes of a batch are refused again and again; it sends nothing more until they are taken", {
+			batch: batchId,
+			error,
+		});
+		pause = { ...REFUSED, sinceMs: clock.wallMs() };
+		refused.add(batchId);
+	}
+
+	function goOn(): void {
+		if (pause === null) return;
+		log.info("outcomes of a batch are taken again", { batch: batchId });
+		stop();
+	}
+
+	function stop(): void {
+		pause = null;
+		refused.delete(batchId);
+	}
+
+	return { keep, pause: () => pause, stop };
+}
+
+const REFUSED = {
+	code: "service_unavailable",
+	message: "What was answered cannot be written down at the moment. It is kept, and the batch goes on by itself.",
+} as const;
+
+/** What is in a row of what was used. */
+export type RowUsage = Pick<LineOutcome, keyof typeof NOTHING>;
+
+/** Columns of counts are 32 bits wide. */
+const COUNT_MAX = 2 ** 31 - 1;
+
+export function rowUsage(usage: BatchUsage | undefined): RowUsage {
+	if (usage === undefined) return NOTHING;
+	return {
+		prompt: Math.min(usage.promptTokens, COUNT_MAX),
+		cached: Math.min(usage.cachedTokens, COUNT_MAX),
+		completion: Math.min(usage.completionTokens, COUNT_MAX),
+		reasoning: Math.min(usage.reasoningTokens, COUNT_MAX),
+		charged: usage.chargedNanoUsd,
+	};
+}
+
+/** Whoever stops does not wait for the next attempt. */
+function sleepUntil(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+	return new Promise((resolve) => {
+		const end = () => {
+			cancel();
+			signal.removeEventListener("abort", end);
+			resolve();
+		};
+		const cancel = clock.after(delayMs, end);
+		if (signal.aborted) end();
+		else signal.addEventListener("abort", end);
+	});
+}

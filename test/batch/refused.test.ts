@@ -1,0 +1,113 @@
+/** What becomes of a batch whose outcomes the database refuses although it is there. The table itself refuses here. */
+import { afterEach, expect, test } from "bun:test";
+import { createLog } from "../../src/base/log.ts";
+import { withDatabase } from "../support/database.ts";
+import { createRandom } from "../support/random.ts";
+import { waitFor } from "../support/wait.ts";
+import { chatLine } from "./batch-service.ts";
+import { createCrashWorld, keyOwner } from "./crash-world.ts";
+
+const db = await withDatabase();
+const owner = await keyOwner(db);
+const COST = 10;
+
+afterEach(async () => {
+	await db.sql`alter table batch_line drop constraint if exists refuses`;
+});
+
+function begin(lines: number, seed: number) {
+	const world = createCrashWorld(db, owner, createRandom(seed).fraction);
+	const names = Array.from({ length: lines }, (_, at) => `line-${at}`);
+	const errors: { msg?: string; message?: string; line?: number }[] = [];
+	const log = createLog({ level: "error", write: (text) => void errors.push(JSON.parse(text)) });
+	const refused = new Set<string>();
+	let attempts = 0;
+	world.books.outcomes = (
+		(outcomes) =>
+		(...given) => {
+			attempts += 1;
+			return outcomes(...given);
+		}
+	)(world.books.outcomes);
+	return { world, names, errors, refused, attempts: () => attempts, life: () => world.live({ log, refused }) };
+}
+
+const said = (errors: readonly object[], text: string) => errors.filter((line) => JSON.stringify(line).includes(text));
+
+test("one line whose row is refused holds up no other: its answer is kept, it is charged once, the sums lack it, and an operator hears of it", async () => {
+	const { world, names, errors, refused, life } = begin(60, 1);
+	await db.sql`alter table batch_line add constraint refuses check (line <> 7 or charged_nano_usd = 0) not valid`;
+	const id = await world.create(names.map((name) => chatLine(name)));
+	await life().run(id);
+	const batch = await world.find(id);
+	const output = await world.lines(batch.outputFileId);
+	expect(output.map(({ custom_id }) => custom_id).sort()).toEqual([...names].sort());
+	for (const name of names) expect(world.executed.get(name)).toBe(1);
+	expect(batch).toMatchObject({ state: "completed", completed: 60, failed: 0 });
+	expect([world.charged(), batch.chargedNanoUsd as number]).toEqual([60 * COST, 59 * COST]);
+	expect(said(errors, "what a line of a batch used is refused").length).toBe(1);
+	expect(errors.length).toBe(1);
+	expect(refused.size).toBe(0);
+});
+
+test("a batch of which every outcome is refused sends nothing more and says so, and goes on by itself, whole, once they are taken", async () => {
+	const { world, names, errors, refused, attempts, life } = begin(300, 2);
+	const id = await world.create(names.map((name) => chatLine(name)));
+	await db.sql`alter table batch_line add constraint refuses check (state in ('claimed', 'free')) not valid`;
+	const run = life().run(id);
+	await waitFor(() => refused.has(id), "a refused batch");
+	await waitFor(async () => (await world.find(id)).paused?.code === "service_unavailable", "its pause");
+	const furtherAttempts = async () => {
+		const before = attempts();
+		await waitFor(() => attempts() > before + 4, "further attempts");
+	};
+	// What was claimed before is still sent.
+	await furtherAttempts();
+	const sent = world.given.size;
+	expect(sent).toBeLessThan(names.length);
+	expect(said(errors, "refused again and again").length).toBe(1);
+	await furtherAttempts();
+	expect(world.given.size).toBe(sent);
+	expect(errors.length).toBe(1);
+	await db.sql`alter table batch_line drop constraint refuses`;
+	await run;
+	const batch = await world.find(id);
+	expect(batch).toMatchObject({ state: "completed", completed: names.length, failed: 0, paused: null });
+	const output = await world.lines(batch.outputFileId);
+	expect(output.map(({ custom_id }) => custom_id).sort()).toEqual([...names].sort());
+	for (const name of names) expect(world.executed.get(name)).toBe(1);
+	expect(batch.chargedNanoUsd as number).toBe(world.charged());
+	expect([refused.size, world.charged()]).toEqual([0, names.length * COST]);
+});
+
+test("a batch whose lines the database does not let through sends none, says so, and goes on by itself", async () => {
+	const { world, names, errors, life } = begin(40, 4);
+	await db.sql`alter table batch_line add constraint refuses check (state <> 'claimed') not valid`;
+	const id = await world.create(names.map((name) => chatLine(name)));
+	const run = life().run(id);
+	await waitFor(async () => (await world.find(id)).paused?.code === "service_unavailable", "its pause");
+	expect(world.given.size).toBe(0);
+	expect(said(errors, "not let through by the database").length).toBeGreaterThan(0);
+	await db.sql`alter table batch_line drop constraint refuses`;
+	await run;
+	expect(await world.find(id)).toMatchObject({ state: "completed", completed: names.length, failed: 0, paused: null });
+	for (const name of names) expect(world.executed.get(name)).toBe(1);
+});
+
+test("a run that is told to stop meanwhile ends, and the next one has what it had", async () => {
+	const { world, names, refused, life } = begin(100, 3);
+	const id = await world.create(names.map((name) => chatLine(name)));
+	await db.sql`alter table batch_line add constraint refuses check (state in ('claimed', 'free')) not valid`;
+	const stopping = new AbortController();
+	const run = life().run(id, stopping.signal);
+	await waitFor(() => refused.has(id), "a refused batch");
+	stopping.abort();
+	await expect(run).rejects.toThrow();
+	expect(refused.size).toBe(0);
+	await db.sql`alter table batch_line drop constraint refuses`;
+	await life().run(id);
+	const batch = await world.find(id);
+	expect(batch).toMatchObject({ state: "completed", completed: names.length, failed: 0 });
+	for (const name of names) expect(world.executed.get(name)).toBe(1);
+	expect(batch.chargedNanoUsd as number).toBe(world.charged());
+}, 30_000);

@@ -37,10 +37,10 @@ const PART_KEPT_MS = 86_400_000;
 
 /** `signal`: a stop does not wait for what a bucket has not answered. */
 export function openArchive(address: ArchiveAddress, signal?: AbortSignal, clock: Clock = systemClock): ArchivePlace {
-	return "folder" in address ? openFolder(address.folder) : openBucket(address, { signal, clock });
+	return "folder" in address ? openFolder(address.folder, clock) : openBucket(address, { signal, clock });
 }
 
-function openFolder(folder: string): ArchivePlace {
+function openFolder(folder: string, clock: Clock): ArchivePlace {
 	const pathOf = (name: string) => join(folder, name);
 	return {
 		name: folder,
@@ -50,7 +50,7 @@ function openFolder(folder: string): ArchivePlace {
 			await mkdir(folder, { recursive: true });
 			for (const old of (await readdir(folder)).filter((other) => other.endsWith(".part"))) {
 				const written = statSync(pathOf(old), { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
-				if (written < Date.now() - PART_KEPT_MS) rmSync(pathOf(old), { force: true });
+				if (written < clock.wallMs() - PART_KEPT_MS) rmSync(pathOf(old), { force: true });
 			}
 			return pathOf(`${name}.${newUuid()}.part`);
 		},

@@ -5,7 +5,7 @@ import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 import type { CallContext } from "../../src/upstream/call/attempt.ts";
 import type { AnswerStream } from "../../src/upstream/call/stream-wire.ts";
 import type { ChatChunk, ChatReply } from "../../src/upstream/chat/chat-answer.ts";
-import { type ChatAsked, chatStream, chatWhole } from "../../src/upstream/chat/chat-call.ts";
+import { type ChatCallInput, chatStream, chatWhole } from "../../src/upstream/chat/chat-call.ts";
 import { Prompt } from "../../src/upstream/prompt.ts";
 import type { Upstreams } from "../../src/upstream/upstreams.ts";
 
@@ -57,7 +57,7 @@ export function snapshotOf(...models: Model[]): CatalogSnapshot {
 }
 
 /** Whose chat it is and what it asks for. */
-export type ChatCall = CallContext & ChatAsked;
+export type ChatCall = CallContext & ChatCallInput;
 
 export function chatCall({ prompt, ...more }: Partial<Omit<ChatCall, "prompt">> & { prompt?: unknown } = {}): ChatCall {
 	return {

@@ -13,7 +13,7 @@ import { createChatReader } from "./chat-reader.ts";
 import { chunkOfReply, readChatReply, readChatReplyInTurns } from "./chat-whole.ts";
 
 /** What a customer's chat asks for, on its way to a replica. */
-export interface ChatAsked extends Pick<GenerationRequest, "fields" | "prompt"> {
+export interface ChatCallInput extends Pick<GenerationRequest, "fields" | "prompt"> {
 	/** For each choice. */
 	readonly outputTokensMax: number;
 	readonly choices: number;
@@ -31,8 +31,8 @@ const WIRE: StreamWire<ChatChunk> = {
 };
 
 /** A chat whose answer is streamed. */
-export function chatStream(model: Model, context: CallContext, asked: ChatAsked): StreamCall<ChatChunk> {
-	const { fields, prompt, outputTokensMax: outputLimit, choices: n } = asked;
+export function chatStream(model: Model, context: CallContext, input: ChatCallInput): StreamCall<ChatChunk> {
+	const { fields, prompt, outputTokensMax: outputLimit, choices: n } = input;
 	const { parameters } = model;
 	return {
 		context,
@@ -43,8 +43,8 @@ export function chatStream(model: Model, context: CallContext, asked: ChatAsked)
 }
 
 /** A chat whose answer comes in one piece. */
-export function chatWhole(model: Model, context: CallContext, asked: ChatAsked): UnaryCall<ChatReply> {
-	return new WholeChat(model, context, asked);
+export function chatWhole(model: Model, context: CallContext, input: ChatCallInput): UnaryCall<ChatReply> {
+	return new WholeChat(model, context, input);
 }
 
 /** A class, since there is one for each request. */
@@ -57,12 +57,12 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 	readonly n: number;
 	readonly parameters: ReadonlySet<string>;
 
-	constructor(model: Model, context: CallContext, asked: ChatAsked) {
+	constructor(model: Model, context: CallContext, input: ChatCallInput) {
 		this.context = context;
-		this.fields = asked.fields;
-		this.prompt = asked.prompt;
-		this.outputLimit = asked.outputTokensMax;
-		this.n = asked.choices;
+		this.fields = input.fields;
+		this.prompt = input.prompt;
+		this.outputLimit = input.outputTokensMax;
+		this.n = input.choices;
 		this.parameters = model.parameters;
 	}
 

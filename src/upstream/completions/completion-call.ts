@@ -11,7 +11,7 @@ import { collectCompletion } from "./completion-collect.ts";
 import { createCompletionReader, readCompletion, readCompletionInTurns } from "./completion-reader.ts";
 
 /** What a customer's text completion asks for, on its way to a replica. */
-export interface CompletionAsked extends Pick<GenerationRequest, "fields" | "prompt"> {
+export interface CompletionCallInput extends Pick<GenerationRequest, "fields" | "prompt"> {
 	/** For each choice. */
 	readonly outputTokensMax: number;
 	readonly shape: CompletionShape;
@@ -23,14 +23,14 @@ const PATH = "/completions";
 export function completionStream(
 	model: Model,
 	context: CallContext,
-	asked: CompletionAsked,
+	input: CompletionCallInput,
 ): StreamCall<CompletionChunk> {
-	const wire = wireOf(asked.shape);
+	const wire = wireOf(input.shape);
 	return {
 		context,
 		wire,
-		body: (replica) => textOf(replica, model, asked, true),
-		over: () => asked.prompt.letGo(),
+		body: (replica) => textOf(replica, model, input, true),
+		over: () => input.prompt.letGo(),
 	};
 }
 
@@ -38,16 +38,16 @@ export function completionStream(
 export function completionWhole(
 	model: Model,
 	context: CallContext,
-	asked: CompletionAsked,
+	input: CompletionCallInput,
 ): UnaryCall<CompletionReply> {
-	const { shape } = asked;
+	const { shape } = input;
 	return {
 		context,
 		run(ask, replica) {
 			const { dialect } = replica;
 			// Where a whole answer's usage leaves choices out, the stream's does not.
 			const streamed = shape.prompts * shape.n > 1 && !dialect.unaryUsageCoversChoices;
-			const body = textOf(replica, model, asked, streamed);
+			const body = textOf(replica, model, input, streamed);
 			if (streamed) return collectCompletion(ask.stream(wireOf(shape), body));
 			return ask.post({ path: PATH, body, read: (parsed) => readCompletionInTurns(parsed, dialect, shape) });
 		},
@@ -65,8 +65,8 @@ function wireOf(shape: CompletionShape): StreamWire<CompletionChunk> {
 	};
 }
 
-function textOf(replica: Replica, model: Model, asked: CompletionAsked, stream: boolean): string {
-	const { fields, prompt, outputTokensMax: outputLimit, shape } = asked;
+function textOf(replica: Replica, model: Model, input: CompletionCallInput, stream: boolean): string {
+	const { fields, prompt, outputTokensMax: outputLimit, shape } = input;
 	const { parameters } = model;
 	return generationText(replica, { kind: "completions", fields, prompt, outputLimit, n: shape.n, parameters }, stream);
 }

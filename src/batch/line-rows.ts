@@ -72,19 +72,28 @@ export function createLineRows(
 	async function keepOne(row: LineOutcome, signal: AbortSignal): Promise<LineOutcome> {
 		const bare = { ...row, ...NOTHING };
 		for (;;) {
-			const error = await refusalOf([row], signal);
-			const isTaken = error === undefined;
-			if (isTaken || (await refusalOf([bare], signal)) === undefined) {
-				if (!isTaken)
-					log.error("what a line of a batch used is refused; the batch's sums are without it", {
-						...{ batch: batchId, line: row.line, request: row.id, row: JSON.stringify(row), error },
-					});
-				goOn();
-				return isTaken ? row : bare;
+			const refusal = await refusalOf([row], signal);
+			if (refusal === undefined) return taken(row);
+			if ((await refusalOf([bare], signal)) === undefined) {
+				// What was in the way may have ended in between: then the whole row goes over the other one.
+				const error = await refusalOf([row], signal);
+				if (error === undefined) return taken(row);
+				log.error("what a line of a batch used is refused; the batch's sums are without it", {
+					...{ batch: batchId, line: row.line, request: row.id, row: JSON.stringify(row), error },
+				});
+				return taken(bare);
 			}
-			wait(error);
+			wait(refusal);
 			await sleepUntil(clock, REFUSED_RETRY_MS, signal);
 		}
+	}
+
+	function taken(row: LineOutcome): LineOutcome {
+		if (pause !== null) {
+			log.info("outcomes of a batch are taken again", { batch: batchId });
+			stop();
+		}
+		return row;
 	}
 
 	function wait(error: unknown): void {
@@ -95,12 +104,6 @@ export function createLineRows(
 		});
 		pause = { ...REFUSED, sinceMs: clock.wallMs() };
 		refused.add(batchId);
-	}
-
-	function goOn(): void {
-		if (pause === null) return;
-		log.info("outcomes of a batch are taken again", { batch: batchId });
-		stop();
 	}
 
 	function stop(): void {

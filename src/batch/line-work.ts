@@ -49,11 +49,20 @@ const REFUSED_LOOK_MS = 1_000;
 
 /** Sends the lines of one batch, as many at once as there is room and credit for. */
 export function createLineWork(
-	deps: { books: BatchBooks; carrier: Carrier; outcomes: Outcomes; spool: RunSpool; clock: Clock; log: Log },
+	deps: {
+		books: BatchBooks;
+		carrier: Carrier;
+		outcomes: Outcomes;
+		spool: RunSpool;
+		/** Batches that wait because the database refuses what they write. */
+		refused: Set<string>;
+		clock: Clock;
+		log: Log;
+	},
 	batch: BatchRecord & { readonly keyDigest: KeyDigest; readonly model: string },
 	lines: AsyncGenerator<OpenLine, void>,
 ) {
-	const { books, carrier, outcomes, spool, clock, log } = deps;
+	const { books, carrier, outcomes, spool, refused, clock, log } = deps;
 	const inFlight = new Map<number, Promise<void>>();
 	const queue = createLineQueue({ outcomes }, batch, lines);
 	const { again } = queue;
@@ -84,9 +93,13 @@ export function createLineWork(
 			// It may have been carried out, or not: the same once more finds either.
 			for (const [at, work] of taken.entries()) again.push({ ...work, claimed: claims[at]?.id ?? null });
 			if (isAway) pace.holdFor(CLAIM_RETRY_MS);
-			else pace.refused(UNCLAIMED, inFlight.size);
+			else {
+				pace.refused(UNCLAIMED, inFlight.size);
+				refused.add(batch.id);
+			}
 			return;
 		}
+		refused.delete(batch.id);
 		if (granted.size < taken.length) changed();
 		for (const [at, work] of taken.entries()) {
 			if (at > 0) await nextTurn();

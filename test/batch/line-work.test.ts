@@ -22,7 +22,7 @@ function lineWork(world: {
 	const batch = { id: "batch_1", run: 1, endpoint: "/v1/chat/completions" } as BatchRecord;
 	return createLineWork(
 		{
-			...{ books, outcomes, clock: systemClock, log: silentLog },
+			...{ books, outcomes, refused: new Set<string>(), clock: systemClock, log: silentLog },
 			spool: { add() {}, claims() {}, sends: () => true, mark: () => () => {}, close() {} },
 			carrier: {
 				answer: async ({ requestUuid }) => world.answer(requestUuid),

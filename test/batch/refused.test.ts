@@ -81,17 +81,38 @@ test("a batch of which every outcome is refused sends nothing more and says so, 
 });
 
 test("a batch whose lines the database does not let through sends none, says so, and goes on by itself", async () => {
-	const { world, names, errors, life } = begin(40, 4);
+	const { world, names, errors, refused, life } = begin(40, 4);
 	await db.sql`alter table batch_line add constraint refuses check (state <> 'claimed') not valid`;
 	const id = await world.create(names.map((name) => chatLine(name)));
 	const run = life().run(id);
 	await waitFor(async () => (await world.find(id)).paused?.code === "service_unavailable", "its pause");
 	expect(world.given.size).toBe(0);
 	expect(said(errors, "not let through by the database").length).toBeGreaterThan(0);
+	expect([...refused]).toEqual([id]);
 	await db.sql`alter table batch_line drop constraint refuses`;
 	await run;
 	expect(await world.find(id)).toMatchObject({ state: "completed", completed: names.length, failed: 0, paused: null });
 	for (const name of names) expect(world.executed.get(name)).toBe(1);
+	expect(refused.size).toBe(0);
+});
+
+test("what is in the way may end at any moment: the sums have every line", async () => {
+	const { world, names, errors, life } = begin(1, 5);
+	const { outcomes } = world.books;
+	const full = (rows: Parameters<typeof outcomes>[2]) => rows.every(({ charged }) => charged > 0);
+	// It ends as the line without what it used is tried.
+	let ended = false;
+	world.books.outcomes = (id, run, rows) => {
+		if (!ended && full(rows)) return Promise.reject(new Error("scripted: refused"));
+		ended = true;
+		return outcomes(id, run, rows);
+	};
+	const id = await world.create(names.map((name) => chatLine(name)));
+	await life().run(id);
+	const batch = await world.find(id);
+	expect([batch.completed, batch.chargedNanoUsd as number, errors.length]).toEqual([1, COST, 0]);
+	const [row] = await db.sql`select count(*)::integer as lines from batch_line where batch_id = ${id}`;
+	expect(row?.lines).toBe(0);
 });
 
 test("a run that is told to stop meanwhile ends, and the next one has what it had", async () => {

@@ -28,6 +28,8 @@ export interface OwnPostgres {
 }
 
 const START_ATTEMPTS_MAX = 40;
+/** What a killed server shared with its processes goes with its folder; in the system's memory it would stay for good. */
+const IN_FILES = { dynamic_shared_memory_type: "mmap" };
 
 /** One for all tests of a file: awaited at its top, gone after its last test. */
 export async function withOwnPostgres(settings: Readonly<Record<string, string>> = {}): Promise<OwnPostgres> {
@@ -46,7 +48,7 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 	const begin = () =>
 		startEmbeddedPostgres(
 			{ log: silentLog },
-			{ dataDir, settings: { ...settings, port: String(port) }, watched: false },
+			{ dataDir, settings: { ...IN_FILES, ...settings, port: String(port) }, watched: false },
 		);
 	let server: EmbeddedPostgres | undefined = await begin();
 	const { url } = server;

@@ -99,7 +99,8 @@ export function createLineWork(
 			}
 			return;
 		}
-		refused.delete(batch.id);
+		// What is answered may be refused meanwhile.
+		if (outcomes.pause() === null) refused.delete(batch.id);
 		if (granted.size < taken.length) changed();
 		for (const [at, work] of taken.entries()) {
 			if (at > 0) await nextTurn();

@@ -12,8 +12,8 @@ export interface LogPosition {
 
 /** What one instance epoch asks of the database. Every call may be repeated and may throw (outcome unknown). */
 export interface HeartbeatStore {
-	/** Takes the next epoch, in state joining. */
-	join(id: string, ttlMs: number): Promise<number>;
+	/** Takes the next epoch behind `after`, in state joining. */
+	join(id: string, ttlMs: number, after?: number): Promise<number>;
 	/** The control log's newest sequence number. */
 	position(): Promise<LogPosition>;
 	/** joining → live if nothing is newer than `applied`; gives the newest sequence number, null if fenced off. */

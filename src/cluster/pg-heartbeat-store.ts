@@ -5,8 +5,8 @@ import type { HeartbeatStore, LogPosition } from "./heartbeat.ts";
 /** The heartbeat's statements on Postgres; the functions stand in `db/functions/cluster.sql`. */
 export function createPgHeartbeatStore(statements: Statements): HeartbeatStore {
 	return {
-		async join(id, ttlMs) {
-			const [row] = await statements<{ epoch: number }>`select instance_join(${id}, ${ttlMs}) as epoch`;
+		async join(id, ttlMs, after = 0) {
+			const [row] = await statements<{ epoch: number }>`select instance_join(${id}, ${ttlMs}, ${after}) as epoch`;
 			return Number(row?.epoch);
 		},
 		async position() {

@@ -8,7 +8,7 @@ import { CONTROL_CHANNEL } from "../cluster/control-log.ts";
 import { FENCE_GRACE_MS } from "../cluster/fence.ts";
 import type { Gate } from "../cluster/gate.ts";
 import { createGate } from "../cluster/gate.ts";
-import type { EndOfEpoch } from "../cluster/heartbeat.ts";
+import type { EndOfEpoch, HeartbeatStore } from "../cluster/heartbeat.ts";
 import { createPgFenceStore } from "../cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../cluster/pg-heartbeat-store.ts";
 import type { WitnessStore } from "../cluster/witness.ts";
@@ -108,7 +108,8 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
 }
 
 /** As `startInstanceLease`, from parts. */
-export async function holdInstanceLease(parts: InstanceLeaseParts, options: HoldOptions): Promise<InstanceLease> {
+export async function holdInstanceLease(given: InstanceLeaseParts, options: HoldOptions): Promise<InstanceLease> {
+	const parts = { ...given, heartbeats: withNumbersOnce(given.heartbeats) };
 	const { clock, log, gate } = parts;
 	const retiring = new Map<Epoch, Promise<boolean>>();
 	let present: Epoch | undefined;
@@ -231,5 +232,20 @@ export async function holdInstanceLease(parts: InstanceLeaseParts, options: Hold
 			while (recovering) await recovering;
 		},
 		stop,
+	};
+}
+
+/**
+ * A server that took over before it had all may give a number again that this process had: what an epoch sent before, and
+ * lay about on its way until now, would be taken for the new one's. So each is behind all others of this process.
+ */
+function withNumbersOnce(store: HeartbeatStore): HeartbeatStore {
+	let newest = 0;
+	return {
+		...store,
+		async join(id, ttlMs) {
+			newest = await store.join(id, ttlMs, newest);
+			return newest;
+		},
 	};
 }

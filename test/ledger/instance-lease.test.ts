@@ -352,6 +352,22 @@ test("on another server a new epoch begins, and what that server does not know o
 	expect(await broken()).toEqual([]);
 });
 
+test("a number that another server gives again is not taken again: what its epoch sent before may still be on its way", async () => {
+	const instanceLease = await startHere("again", 5_000);
+	const journal = join(dataDir, "journal/again/1");
+	expect(existsSync(journal)).toBe(true);
+	await db.sql.begin(async (sql) => {
+		// The next one joins when the first is over, and the server does not know that one.
+		await sql`select pg_advisory_xact_lock(hashtextextended('instance again', 0))`;
+		await db.sql`create or replace function server_mark() returns text language plpgsql as 'begin return ''another/1''; end'`;
+		await waitFor(() => !existsSync(journal), "the end of the first epoch");
+		await sql`delete from instance_beat where id = 'again'`;
+	});
+	await waitFor(() => instanceLease.ledger() !== undefined, "the next epoch");
+	expect(instanceLease.ledger()?.epoch).toBe(2);
+	expect(await instanceLease.stop(5_000)).toBe(true);
+});
+
 test("a stop that comes before anybody has noticed that the database moved leaves nothing behind there either", async () => {
 	const instanceLease = await startHere("hurried");
 	const settle = await reserveHere(instanceLease, 500);

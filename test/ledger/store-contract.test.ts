@@ -329,6 +329,8 @@ for (const [name, make] of suites) {
 			expect(await heartbeats.heartbeat("slow", epoch, seq, 60_000)).toBe(null);
 			expect(await heartbeats.goLive("slow", epoch, seq, 60_000)).toBe(null);
 			expect(await heartbeats.join("slow", 1000)).toBe(2);
+			expect(await heartbeats.join("ahead", 1000, 7)).toBe(8);
+			expect(await heartbeats.join("ahead", 1000, 7)).toBe(9);
 			expect(await heartbeats.goLive("slow", 2, seq - 1, 1000)).toBe(seq);
 			expect((await rows("instances"))?.filter((row) => row.startsWith("slow"))).toEqual([
 				`slow 1 dead ${seq - 1} 5 10`,

@@ -117,7 +117,7 @@ export function modelContractStore(): ContractStore {
 			recalls: () => now(() => model.recalled(id, epoch)),
 		}),
 		heartbeats: withoutServer({
-			join: (id, ttlMs) => now(() => model.join(id, ttlMs)),
+			join: (id, ttlMs, after) => now(() => model.join(id, ttlMs, after)),
 			position: () => now(() => model.position()),
 			goLive: (id, epoch, applied, ttlMs) => now(() => model.goLive(id, epoch, applied, ttlMs)),
 			heartbeat: (id, epoch, applied, ttlMs) => now(() => model.heartbeat(id, epoch, applied, ttlMs)),

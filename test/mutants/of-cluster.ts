@@ -169,6 +169,11 @@ export const clusterMutants: readonly MutantsOfFile[] = [
 		killers: ["cluster/fence", "cluster/heartbeat", "cluster/witness", "ledger/store-contract"],
 		mutants: [
 			{
+				breaks: "an epoch has a number that its process had of another server",
+				before: "greatest(max(x.epoch), p_after) + 1",
+				after: "coalesce(max(x.epoch), 0) + 1",
+			},
+			{
 				breaks: "an entry that no server has any more is waited for",
 				before: "if not exists (select 1 from control_log l where l.seq = p_seq and",
 				after: "if false and not exists (select 1 from control_log l where l.seq = p_seq and",

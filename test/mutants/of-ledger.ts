@@ -327,6 +327,11 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 		killers: ["ledger/instance-lease", 60],
 		mutants: [
 			{
+				breaks: "a process takes a number again that another server gives again",
+				before: "store.join(id, ttlMs, newest)",
+				after: "store.join(id, ttlMs)",
+			},
+			{
 				breaks: "epochs that were fenced off before do not tell another server again",
 				before: 'if (why === "another server") tellAgain();',
 				after: "",

@@ -46,10 +46,10 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 		},
 		crash: () => server.crash(),
 		heartbeats: (call) => ({
-			join: (id, ttlMs) =>
+			join: (id, ttlMs, after) =>
 				call(
 					"join",
-					server.atOnce(() => model.join(id, ttlMs)),
+					server.atOnce(() => model.join(id, ttlMs, after)),
 				),
 			position: () =>
 				call(

@@ -99,7 +99,7 @@ export interface ModelStore {
 	seq(): number;
 	position(): LogPosition;
 	append(kind: ControlKind, subject: string, payload: Record<string, unknown>): number;
-	join(id: string, ttlMs: number): number;
+	join(id: string, ttlMs: number, after?: number): number;
 	goLive(id: string, epoch: number, applied: number, ttlMs: number): number | null;
 	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): LogPosition | null;
 	leave(id: string, epoch: number): void;
@@ -457,11 +457,11 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		seq: () => log.length,
 		position: () => ({ seq: log.length, server: store.server }),
 		append,
-		join(id, ttlMs) {
+		join(id, ttlMs, after = 0) {
 			for (const instance of instances.values()) {
 				if (instance.id === id && instance.leaseUntilMs < nowMs()) stand(id, instance.epoch, ["joining"], "left");
 			}
-			let epoch = 1;
+			let epoch = after + 1;
 			while (instances.has(instanceKey(id, epoch))) epoch += 1;
 			instances.set(instanceKey(id, epoch), {
 				id,

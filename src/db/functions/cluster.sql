@@ -57,8 +57,9 @@ begin
   return b.beat + 1;
 end $$;
 
--- Takes the next epoch of an identity, in state joining.
-create or replace function instance_join(p_id text, p_ttl_ms integer) returns integer
+-- Takes the next epoch of an identity, in state joining. p_after: the caller had numbers up to it, of which a server that
+-- took over before it had all may know nothing.
+create or replace function instance_join(p_id text, p_ttl_ms integer, p_after integer default 0) returns integer
 language plpgsql as $$
 declare
   v_epoch integer;
@@ -67,7 +68,7 @@ begin
   -- An epoch that died while it joined has no leases and no journal to replay.
   perform instance_stand(i.id, i.epoch, null, array['joining'], 'left', null, null) from instance_now i
     where i.id = p_id and i.state = 'joining' and i.lease_until < clock_timestamp();
-  select coalesce(max(x.epoch), 0) + 1 into v_epoch from instance_beat x where x.id = p_id;
+  select greatest(max(x.epoch), p_after) + 1 into v_epoch from instance_beat x where x.id = p_id;
   insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
     values (p_id, v_epoch, 1, 'joining', p_ttl_ms, clock_timestamp() + make_interval(secs => p_ttl_ms / 1000.0));
   return v_epoch;

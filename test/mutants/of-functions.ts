@@ -200,7 +200,7 @@ export const functionMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "db/functions/ledger.sql",
-		killers: ["ledger/store-contract", "ledger/functions", "ledger/refusals"],
+		killers: ["ledger/mixed-batches", "ledger/store-contract", "ledger/functions", "ledger/refusals"],
 		mutants: [
 			{
 				breaks: "what all settlements of a batch said is recorded of the first alone",
@@ -242,18 +242,39 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "what was known is charged again with what is new in its batch",
-				before: " and e.xmin = pg_current_xact_id()::xid limit 1",
-				after: " limit 1",
+				before: "if v_out is not null then\n    select array_agg(t.budget_id)",
+				after: "if false then\n    select array_agg(t.budget_id)",
 			},
 			{
-				breaks: "a request that stands twice in a batch is charged twice",
-				before: "select distinct unnest(p_id) as id",
-				after: "select unnest(p_id) as id",
+				breaks: "a batch that holds what is known is refused",
+				before: " or exists (select 1 from usage_event e where e.request_id = x.id);\n      if",
+				after: ";\n      if",
+			},
+			{
+				breaks: "a batch that holds a request twice is refused",
+				before: " or x.nth > 1 or",
+				after: " or",
+			},
+			{
+				breaks: "what was left out for its busy row is recorded where another of its batch was known",
+				before: "where x.place = any (v_out) or x.nth > 1",
+				after: "where x.nth > 1",
+			},
+			{
+				breaks: "what is busy is recorded",
+				before: "where (array[x.account, x.key, x.id::text] || x.budgets::text[]) && v_busy or to_timestamp",
+				after: "where to_timestamp",
+			},
+			{
+				breaks: "what was admitted before the time whose requests are removed is recorded",
+				before: "&& v_busy or to_timestamp(x.at / 1000.0) < v_before;",
+				after: "&& v_busy;",
 			},
 			{
 				breaks: "what is new beside what was known is not charged to a project",
-				before: "\n        union all select unnest(s.budgets), s.nano from s where s.budgets is not null",
-				after: "",
+				before:
+					"\n        union all select unnest(x.budgets), x.charged from x where x.budgets is not null\n      ) b where b.charged > 0 group by 1) t;",
+				after: "\n      ) b where b.charged > 0 group by 1) t;",
 			},
 			{
 				breaks: "a late settlement is charged beyond what is available",

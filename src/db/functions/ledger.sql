@@ -32,6 +32,8 @@ declare
   v_budgets text[];
   v_nano bigint[];
   v_missing text;
+  v_out bigint[]; -- places in the batch that are left out
+  v_left integer;
   v_at timestamptz := books_now();
   v_before timestamptz := coalesce((select m.usage_before from removal m where m.id = 1), '-infinity');
   v_many integer := cardinality(p_id);
@@ -82,36 +84,51 @@ begin
     (select array_agg(w.nano) from wanted w) into v_busy, v_shown, v_budgets, v_nano from (
     select l.budget_id as held from held_leases l union all select s.id::text from shown s where s.locked is null
   ) h;
-  insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
-      reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
-      completion_tokens, reasoning_tokens, units, replica, batch_id, budgets, project_id, admitted_at, first_token_ms, duration_ms, settled_at)
-    select x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
-      x.reserved, x.charged, x.off, x.basis, x.ending, x.status, x.prompt, x.cached,
-      x.completion, x.reasoning, x.units, x.replica, x.batch, x.budgets, budgets_project(x.budgets), to_timestamp(x.at / 1000.0), x.first, x.ms, v_at
-    from (
-      select unnest(p_id) as id, unnest(p_account) as account, unnest(p_key) as key, unnest(p_model) as model, unnest(p_card) as card,
-        unnest(p_endpoint) as endpoint, unnest(p_streamed) as streamed, unnest(p_reserved) as reserved, unnest(p_charged) as charged,
-        unnest(p_off) as off, unnest(p_basis) as basis, unnest(p_ending) as ending, unnest(p_status) as status, unnest(p_prompt) as prompt,
-        unnest(p_cached) as cached, unnest(p_completion) as completion, unnest(p_reasoning) as reasoning, unnest(p_units) as units,
-        unnest(p_replica) as replica, unnest(p_batch) as batch, unnest(p_at) as at, unnest(p_first) as first, unnest(p_ms) as ms,
-        unnest(p_budgets)::text[] as budgets
-    ) x
-    where (v_busy is null or not (array[x.account, x.key, x.id::text] || x.budgets) && v_busy)
-      and to_timestamp(x.at / 1000.0) >= v_before
-    on conflict (request_id) do nothing;
-  get diagnostics fresh = row_count;
-  if fresh < v_many then
-    -- Some were known, or are left out: only what this call has put there counts.
+  if v_busy is not null or v_before > '-infinity' then
+    select array_agg(x.place) into v_out
+      from unnest(p_id, p_account, p_key, p_budgets, p_at) with ordinality x(id, account, key, budgets, at, place)
+      where (array[x.account, x.key, x.id::text] || x.budgets::text[]) && v_busy or to_timestamp(x.at / 1000.0) < v_before;
+  end if;
+  -- To ask of each whether it is known costs a fifth of all, and hardly ever is one: what fails is done again without those.
+  loop
+    begin
+      insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+          reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
+          completion_tokens, reasoning_tokens, units, replica, batch_id, budgets, project_id, admitted_at, first_token_ms, duration_ms, settled_at)
+        select x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
+          x.reserved, x.charged, x.off, x.basis, x.ending, x.status, x.prompt, x.cached,
+          x.completion, x.reasoning, x.units, x.replica, x.batch, x.budgets, budgets_project(x.budgets), to_timestamp(x.at / 1000.0), x.first, x.ms, v_at
+        from (
+          select unnest(p_id) as id, unnest(p_account) as account, unnest(p_key) as key, unnest(p_model) as model, unnest(p_card) as card,
+            unnest(p_endpoint) as endpoint, unnest(p_streamed) as streamed, unnest(p_reserved) as reserved, unnest(p_charged) as charged,
+            unnest(p_off) as off, unnest(p_basis) as basis, unnest(p_ending) as ending, unnest(p_status) as status, unnest(p_prompt) as prompt,
+            unnest(p_cached) as cached, unnest(p_completion) as completion, unnest(p_reasoning) as reasoning, unnest(p_units) as units,
+            unnest(p_replica) as replica, unnest(p_batch) as batch, unnest(p_at) as at, unnest(p_first) as first, unnest(p_ms) as ms,
+            unnest(p_budgets)::text[] as budgets, generate_subscripts(p_id, 1) as place
+        ) x
+        where v_out is null or x.place <> all (v_out);
+      get diagnostics fresh = row_count;
+      exit;
+    exception when unique_violation then
+      v_left := coalesce(cardinality(v_out), 0);
+      select array_agg(x.place) into v_out from (
+        select u.place, u.id, row_number() over (partition by u.id order by u.place) as nth from unnest(p_id) with ordinality u(id, place)
+      ) x where x.place = any (v_out) or x.nth > 1 or exists (select 1 from usage_event e where e.request_id = x.id);
+      if coalesce(cardinality(v_out), 0) = v_left then
+        raise;
+      end if;
+    end;
+  end loop;
+  if v_out is not null then
     select array_agg(t.budget_id), array_agg(t.nano) into v_budgets, v_nano from (
-      select b.budget_id, sum(b.nano)::bigint as nano from (
-        with s as materialized (
-          select e.account_id, e.key_id, e.budgets, e.charged_nano_usd as nano from (select distinct unnest(p_id) as id) x cross join lateral (
-            select * from usage_event e where e.request_id = x.id and e.xmin = pg_current_xact_id()::xid limit 1
-          ) e
+      select b.budget_id, sum(b.charged)::bigint as nano from (
+        with x as materialized (
+          select u.account, u.key, u.budgets::text[] as budgets, u.charged
+            from unnest(p_account, p_key, p_budgets, p_charged) with ordinality u(account, key, budgets, charged, place) where u.place <> all (v_out)
         )
-        select s.account_id as budget_id, s.nano from s union all select s.key_id, s.nano from s
-        union all select unnest(s.budgets), s.nano from s where s.budgets is not null
-      ) b where b.nano > 0 group by 1) t;
+        select x.account as budget_id, x.charged from x union all select x.key, x.charged from x
+        union all select unnest(x.budgets), x.charged from x where x.budgets is not null
+      ) b where b.charged > 0 group by 1) t;
   end if;
   with spent as (
     update lease l set settled_nano_usd = l.settled_nano_usd + u.nano,

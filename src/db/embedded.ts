@@ -6,6 +6,7 @@ import { systemClock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { type FileLock, tryFileLock, trySharedFileLock, waitForFileLock } from "../base/file-lock.ts";
 import type { Log } from "../base/log.ts";
+import type { PostgresBinaries } from "./postgres-binaries.ts";
 import { findPostgresBinaries } from "./postgres-binaries.ts";
 import {
 	initialiseCluster,
@@ -33,6 +34,8 @@ export interface EmbeddedOptions {
 	readonly dataDir: string;
 	/** Further `-c name=value` settings, for a server that is not running yet. */
 	readonly settings?: Readonly<Record<string, string>>;
+	/** Other programs than those that come with us. */
+	readonly binaries?: PostgresBinaries;
 	/** False leaves a server that dies dead, for who kills it on purpose. */
 	readonly watched?: boolean;
 }
@@ -57,7 +60,7 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 	const folder = join(dataDir, "postgres");
 	const cluster = join(folder, "cluster");
 	const owner = serverOwner(cluster);
-	const binaries = await reachableBinaries(deps, await findPostgresBinaries(), owner);
+	const binaries = await reachableBinaries(deps, options.binaries ?? (await findPostgresBinaries()), owner);
 	const home = { dataDir, folder, cluster, owner, binaries, settings: options.settings ?? {} };
 	fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
 	for (const path of [folder, cluster]) if (fs.existsSync(path)) giveTo(owner, path);

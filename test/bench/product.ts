@@ -1,6 +1,6 @@
 /** The product as it ships: compiled, in production settings, with a real Postgres and customers in it. */
 import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import postgres from "postgres";
 import packageJson from "../../package.json" with { type: "json" };
 import { systemClock } from "../../src/base/clock.ts";
@@ -56,14 +56,17 @@ export interface Books {
 	readonly broken: string[];
 }
 
+/** The programs that come with the product, or another build of them in `POSTGRES_HOME`. */
 export async function startBenchPostgres(folder: string): Promise<BenchPostgres> {
-	const server = await startEmbeddedPostgres({ log: silentLog }, { dataDir: folder });
+	const home = process.env.POSTGRES_HOME;
+	const binaries = home === undefined ? {} : { binaries: { folder: resolve(home), version: "of-the-bench" } };
+	const server = await startEmbeddedPostgres({ log: silentLog }, { dataDir: folder, ...binaries });
 	const admin = postgres(server.url, { max: 1, onnotice: () => {} });
 	const [row] = await admin<{ version: string; pid: number }[]>`
 		select current_setting('server_version') as version, pg_backend_pid() as pid`;
 	const [line] = (await Bun.file(join(folder, "postgres/cluster/postmaster.pid")).text()).split("\n");
 	return {
-		version: row?.version ?? "unknown",
+		version: `${row?.version ?? "unknown"}${home === undefined ? "" : " (POSTGRES_HOME)"}`,
 		async database(name) {
 			await admin.unsafe(`create database ${name}`);
 			return openBenchDatabase(server.url.replace(/\/[^/]*$/, `/${name}`));

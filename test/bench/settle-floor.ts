@@ -1,4 +1,4 @@
-/** The floor of settlements: rows of the same length with their primary key alone, and the sums of budgets. No log, no indexes, no leases. */
+/** The floor of settlements: rows of the same length with their primary key alone, and the sums of budgets. No log, no indexes, no leases, and no row that is known already. */
 import type { Figures } from "./figures.ts";
 import type { BenchDatabase } from "./product.ts";
 
@@ -28,7 +28,7 @@ export async function settleFloor(
 					insert into floor_event select * from unnest(${ids}::uuid[], ${texts}::text[], ${texts}::text[],
 						${texts}::text[], ${texts}::text[], ${counts}::bigint[], ${counts}::bigint[], ${counts}::bigint[],
 						${times}::text[]::timestamptz[], ${times}::text[]::timestamptz[])
-					on conflict do nothing returning charge)
+					returning charge)
 				update floor_budget set used = used + charged
 				from (select charge % ${BUDGETS} as budget, sum(charge)::bigint as charged from placed group by 1) sums
 				where floor_budget.budget = sums.budget`;

@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { newUuid } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { nextTurn } from "../base/next-turn.ts";
+import { Slots } from "../base/slots.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import type { KeyDigest } from "../keys/digest.ts";
 import type { BatchBooks } from "./batch-books.ts";
@@ -63,7 +64,7 @@ export function createLineWork(
 	lines: AsyncGenerator<OpenLine, void>,
 ) {
 	const { books, carrier, outcomes, spool, refused, clock, log } = deps;
-	const inFlight = new Map<number, Promise<void>>();
+	const inFlight = new Slots<Promise<void>>();
 	const queue = createLineQueue({ outcomes }, batch, lines);
 	const { again } = queue;
 	const pace = createLinePace({ clock });
@@ -106,7 +107,7 @@ export function createLineWork(
 			if (at > 0) await nextTurn();
 			const id = claims[at]?.id ?? "";
 			const isGranted = granted.has(work.line);
-			if (isGranted && stop === undefined && spool.sends(id)) inFlight.set(work.line, carry(work, id));
+			if (isGranted && stop === undefined && spool.sends(id)) begin(work, id);
 			// The batch is to end, or another run has it: the next look at the books says which.
 			else tryAgain(work, id, isGranted ? id : work.was);
 		}
@@ -117,6 +118,14 @@ export function createLineWork(
 	function tryAgain(work: Work, id: string, was: string | null = id): void {
 		spool.add({ line: work.line, id, answer: undefined });
 		again.push({ ...work, was, claimed: null });
+	}
+
+	function begin(work: Work, id: string): void {
+		const carried = carry(work, id).finally(() => {
+			inFlight.release(slot, carried);
+			changed();
+		});
+		const slot = inFlight.take(carried);
 	}
 
 	async function carry(work: Work, id: string): Promise<void> {
@@ -131,9 +140,6 @@ export function createLineWork(
 			log.error("a line of a batch was lost", { batch: batch.id, line, error });
 			const text = unansweredLine(read.customId, interrupted(id), id);
 			settle(work, { line, id, file: "error", text, usage: carrier.usageOf(id) });
-		} finally {
-			inFlight.delete(line);
-			changed();
 		}
 	}
 
@@ -199,7 +205,7 @@ export function createLineWork(
 				const taken = await queue.take(Math.min(count, room), () => stop !== undefined);
 				if (taken.length > 0) await send(taken);
 			}
-			await Promise.all(inFlight.values());
+			await Promise.all(inFlight);
 			if (failure !== undefined) throw failure;
 			return stop;
 		},

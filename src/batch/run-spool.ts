@@ -2,6 +2,7 @@ import { mkdirSync } from "node:fs";
 import type { FileLock } from "../base/file-lock.ts";
 import { tryFileLock } from "../base/file-lock.ts";
 import type { Log } from "../base/log.ts";
+import { NamedSlots } from "../base/named-slots.ts";
 import type { FileCipher } from "../files/file-cipher.ts";
 import type { BatchUsage } from "./batch-record.ts";
 import type { SpoolSegment } from "./spool-segment.ts";
@@ -67,7 +68,7 @@ export function createRunSpool(
 	/** Those since the last mark. */
 	let fresh: string[] = [];
 	/** Claims on the disk that are not sent yet. */
-	const unsent = new Map<string, Claim>();
+	const unsent = new NamedSlots<Claim>();
 	let segment: SpoolSegment | undefined;
 	let number = 0;
 	let lock: FileLock | undefined;
@@ -115,7 +116,7 @@ export function createRunSpool(
 		},
 		claims: claim,
 		sends(id) {
-			if (!unsent.has(id)) return true;
+			if (unsent.get(id) === undefined) return true;
 			if (!write({ sent: id })) return false;
 			unsent.delete(id);
 			return true;
@@ -125,7 +126,7 @@ export function createRunSpool(
 			fresh = [];
 			end();
 			// The segments with these claims go, and what is sent from now on stands in the next one.
-			claim([...unsent.values()]);
+			claim([...unsent]);
 			return () => {
 				for (const path of until) {
 					// An older one is there still: its answers could not be sealed, and it goes first.

@@ -12,6 +12,7 @@ import { OTLPTraceExporter as ProtobufExporter } from "@opentelemetry/exporter-t
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, type SpanExporter, TracerProvider } from "@opentelemetry/sdk-trace";
 import type { Log } from "../base/log.ts";
+import { NamedSlots } from "../base/named-slots.ts";
 import { VERSION } from "../base/version.ts";
 import { createSampling } from "./sampling.ts";
 import { readTraceContext, type TraceContext, type TraceHeaders, traceHeaders } from "./trace-context.ts";
@@ -53,7 +54,7 @@ export function createOtlpTraces({ log }: { log: Log }, options: TraceOptions): 
 	const tracer = provider.getTracer("tollgate", VERSION);
 	const isRecorded = createSampling(options);
 	/** By the id of the settlement that will end it: as many as there are recorded requests under way. */
-	const attempts = new Map<string, OpenAttempt>();
+	const attempts = new NamedSlots<OpenAttempt>();
 
 	function endIfOver(request: Recording): void {
 		if (request.isAnswered && request.open === 0) request.span.end();
@@ -113,9 +114,8 @@ export function createOtlpTraces({ log }: { log: Log }, options: TraceOptions): 
 		},
 		settled(facts) {
 			// Undefined for nearly all requests: most are not recorded.
-			const attempt = attempts.size === 0 ? undefined : attempts.get(facts.id);
+			const attempt = attempts.size === 0 ? undefined : attempts.delete(facts.id);
 			if (attempt === undefined) return;
-			attempts.delete(facts.id);
 			const { span, request } = attempt;
 			span.setAttributes({
 				"gen_ai.usage.input_tokens": facts.prompt,

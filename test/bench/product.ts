@@ -30,6 +30,8 @@ const OUTPUT_NANO_PER_TOKEN = 2_000;
 const STATEMENT_DEADLINE_MS = 30_000;
 const READY_DEADLINE_MS = 60_000;
 const ROOT = join(import.meta.dir, "../..");
+/** Of the model `scarce`, which answers as `plain` does. */
+const SCARCE_PLACES = 4;
 /** A Postgres of the bench's own, with its usual durability. */
 export interface BenchPostgres {
 	readonly version: string;
@@ -217,7 +219,7 @@ async function untilReady(port: number): Promise<void> {
 }
 
 function catalogText(upstreamPort: number): string {
-	const model = (name: string) => `  - id: ${name}
+	const model = (name: string, served = name, places = 20_000) => `  - id: ${name}
     kind: chat
     modes: [chat]
     context_length: 2000000
@@ -226,9 +228,10 @@ function catalogText(upstreamPort: number): string {
     rates: { input: "1", cached_input: "1", output: "2" }
     upstreams:
       - url: http://127.0.0.1:${upstreamPort}/v1
-        model: ${name}
+        model: ${served}
         dialect: openai
-        max_concurrency: 20000
+        max_concurrency: ${places}
 `;
-	return `models:\n${["plain", "stream", "burst", "idle", "flood", "talk", "trickle"].map(model).join("")}`;
+	const ample = ["plain", "stream", "burst", "idle", "flood", "talk", "trickle"].map((name) => model(name));
+	return `models:\n${ample.join("")}${model("scarce", "plain", SCARCE_PLACES)}`;
 }

@@ -1,3 +1,4 @@
+import { NamedSlots } from "../../base/named-slots.ts";
 import type { BatchUsage } from "../../batch/batch-record.ts";
 import type { Carrier } from "../../batch/line-work.ts";
 import type { Keyring } from "../../keys/keyring.ts";
@@ -16,7 +17,7 @@ export interface LineCarrier extends Carrier {
 export function createLineCarrier(deps: ServeDeps & { keyring: Pick<Keyring, "load"> }): LineCarrier {
 	const serveAs = createServeAs(deps);
 	/** Of lines that are under way here; each is asked for once its answer is there. */
-	const used = new Map<string, BatchUsage>();
+	const used = new NamedSlots<BatchUsage>();
 	/** Lines on the road, by model: those that have no place yet among them. */
 	const underWay = new Map<string, number>();
 	const count = (model: string, change: 1 | -1) => void underWay.set(model, (underWay.get(model) ?? 0) + change);
@@ -39,11 +40,7 @@ export function createLineCarrier(deps: ServeDeps & { keyring: Pick<Keyring, "lo
 				deps.upstreams.wake(model);
 			}
 		},
-		usageOf(requestUuid) {
-			const usage = used.get(requestUuid);
-			used.delete(requestUuid);
-			return usage;
-		},
+		usageOf: (requestUuid) => used.delete(requestUuid),
 		room: (model, signal) => deps.upstreams.room(model, () => underWay.get(model) ?? 0, signal),
 		settled({ batch, id, prompt, cached, completion, reasoning, charged }) {
 			if (batch === undefined) return;

@@ -1,6 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
 import { sleep } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
+import { NamedSlots } from "../../base/named-slots.ts";
+import { Slots } from "../../base/slots.ts";
 import type { Claim, Claims } from "./claims.ts";
 
 /** Claims whose requests run in this process, and what is to be written down of those that ended. */
@@ -28,8 +30,8 @@ const RETRIES_MAX = 60;
 
 export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }): Running {
 	const { claims, clock, log } = deps;
-	const open = new Map<string, { claim: Claim; ended: PromiseWithResolvers<void> }>();
-	const writing = new Set<Promise<void>>();
+	const open = new NamedSlots<{ claim: Claim; ended: PromiseWithResolvers<void> }>();
+	const writing = new Slots<Promise<void>>();
 	let waitingBytes = 0;
 	let waiting = 0;
 	let stopped = false;
@@ -55,11 +57,11 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }):
 		waitingBytes += bytes;
 		const written = write(claim, statement).finally(() => {
 			waitingBytes -= bytes;
-			writing.delete(written);
+			writing.release(slot, written);
 			if (open.get(claim.id)?.ended === running.ended) open.delete(claim.id);
 			running.ended.resolve();
 		});
-		writing.add(written);
+		const slot = writing.take(written);
 	}
 
 	return {

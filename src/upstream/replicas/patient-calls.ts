@@ -1,3 +1,4 @@
+import { Line } from "../../base/line.ts";
 import { Slots } from "../../base/slots.ts";
 import type { DialectName } from "../../catalog/model.ts";
 import type { Replica } from "./replica.ts";
@@ -15,9 +16,9 @@ export interface PatientCalls {
 	/** Asks one call at any of these replicas for its place; false if none can give it up. */
 	askOne(replicas: readonly Replica[]): boolean;
 	/** First in, first out, behind everybody else. */
-	readonly waiting: Set<Waiter>;
+	readonly waiting: Line<Waiter>;
 	/** Who wants to know when there is room. */
-	readonly watching: Set<() => void>;
+	readonly watching: Line<() => void>;
 }
 
 /** Of a replica's places these stay free for others, where there is more than one: a request need not wait for a line. */
@@ -63,8 +64,8 @@ export function createPatientCalls(): PatientCalls {
 			}
 			return false;
 		},
-		waiting: new Set(),
-		watching: new Set(),
+		waiting: new Line(),
+		watching: new Line(),
 	};
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
+import type { Line, Standing } from "../../base/line.ts";
 import { Tally } from "../../base/tally.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { BreakerCall } from "./breaker.ts";
@@ -197,10 +198,11 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 /** Waits among the others until it is served, sent away (by `end` too, which gives what stops it), or its client leaves. */
 function ticketLater(
 	wanted: AcquireOptions,
-	others: { add(waiter: Waiter): void; delete(waiter: Waiter): void },
+	others: { add(waiter: Waiter): Standing<Waiter>; delete(standing: Standing<Waiter>): void },
 	end: (refuse: (fault: Error) => void) => () => void = () => () => {},
 ): Promise<Ticket> {
 	return new Promise((resolve, reject) => {
+		let standing: Standing<Waiter> | undefined;
 		const waiter: Waiter = {
 			options: wanted,
 			serve(ticket) {
@@ -215,32 +217,32 @@ function ticketLater(
 		const cancel = end(waiter.refuse);
 		const onAbort = () => waiter.refuse(wanted.signal.reason);
 		const leave = () => {
-			others.delete(waiter);
+			if (standing !== undefined) others.delete(standing);
 			cancel();
 			wanted.signal.removeEventListener("abort", onAbort);
 		};
 		if (wanted.signal.aborted) return onAbort();
 		wanted.signal.addEventListener("abort", onAbort, { once: true });
-		others.add(waiter);
+		standing = others.add(waiter);
 	});
 }
 
 /** Resolves with the room once there is some; looks whenever those who watch are told to. */
-function whenRoom(watching: Set<() => void>, signal: AbortSignal, roomNow: () => number): Promise<number> {
+function whenRoom(watching: Line<() => void>, signal: AbortSignal, roomNow: () => number): Promise<number> {
 	return new Promise((resolve, reject) => {
 		const look = () => {
 			const room = roomNow();
 			if (room > 0) leave(() => resolve(room));
 		};
 		const leave = (then: () => void) => {
-			watching.delete(look);
+			watching.delete(standing);
 			signal.removeEventListener("abort", onAbort);
 			then();
 		};
 		const onAbort = () => leave(() => reject(signal.reason));
 		if (signal.aborted) return reject(signal.reason);
 		signal.addEventListener("abort", onAbort, { once: true });
-		watching.add(look);
+		const standing = watching.add(look);
 		look();
 	});
 }

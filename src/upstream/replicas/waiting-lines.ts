@@ -1,3 +1,5 @@
+import { Line, type Standing } from "../../base/line.ts";
+import { NamedSlots } from "../../base/named-slots.ts";
 import type { AcquireOptions, Ticket } from "./ticket.ts";
 
 /** A request that waits for a place. */
@@ -10,8 +12,8 @@ export interface Waiter {
 /** Who waits for a place of one model: a line for each account, first in, first out. */
 export interface WaitingLines {
 	/** At the end of its account's line. */
-	add(waiter: Waiter): void;
-	delete(waiter: Waiter): void;
+	add(waiter: Waiter): Standing<Waiter>;
+	delete(standing: Standing<Waiter>): void;
 	/** The account has had a place just now: others who hold as many come first. */
 	goBehind(accountId: string): void;
 	size(): number;
@@ -19,48 +21,64 @@ export interface WaitingLines {
 	 * The lines in the order in which they are asked: who holds the fewest places first, among equals who has had
 	 * none for longest. A copy, so that lines may change while it is gone through.
 	 */
-	inTurn(): Iterable<ReadonlySet<Waiter>>;
+	inTurn(): Iterable<Iterable<Waiter>>;
 	/** The last of the longest line, if that line is longer than this account's would be with one more. */
 	displaced(accountId: string): Waiter | undefined;
 }
 
+interface AccountLine {
+	readonly accountId: string;
+	readonly waiters: Line<Waiter>;
+	/** Whoever has a lower one has had no place for longer. */
+	turn: number;
+}
+
 export function createWaitingLines(held: (accountId: string) => number): WaitingLines {
 	/** No line is empty. */
-	const lines = new Map<string, Set<Waiter>>();
+	const lines = new NamedSlots<AccountLine>();
 	let size = 0;
+	let turns = 0;
+
+	function lineOf(accountId: string): AccountLine {
+		const line = lines.get(accountId);
+		if (line !== undefined) return line;
+		const begun = { accountId, waiters: new Line<Waiter>(), turn: turns++ };
+		lines.set(accountId, begun);
+		return begun;
+	}
 
 	return {
 		add(waiter) {
-			const { accountId } = waiter.options;
-			const line = lines.get(accountId);
-			if (line === undefined) lines.set(accountId, new Set([waiter]));
-			else line.add(waiter);
 			size += 1;
+			return lineOf(waiter.options.accountId).waiters.add(waiter);
 		},
-		delete(waiter) {
-			const { accountId } = waiter.options;
+		delete(standing) {
+			const { accountId } = standing.one.options;
 			const line = lines.get(accountId);
-			if (line === undefined || !line.delete(waiter)) return;
+			if (line === undefined || !line.waiters.delete(standing)) return;
 			size -= 1;
-			if (line.size === 0) lines.delete(accountId);
+			if (line.waiters.size === 0) lines.delete(accountId);
 		},
 		goBehind(accountId) {
 			const line = lines.get(accountId);
-			if (line === undefined) return;
-			lines.delete(accountId);
-			lines.set(accountId, line);
+			if (line !== undefined) line.turn = turns++;
 		},
 		size: () => size,
 		inTurn() {
-			if (lines.size === 1) return [...lines.values()];
-			const ranked = Array.from(lines, ([accountId, line]) => ({ line, places: held(accountId) }));
-			return ranked.sort((a, b) => a.places - b.places).map(({ line }) => line);
+			if (lines.size === 1) return Array.from(lines, ({ waiters }) => waiters);
+			const ranked = Array.from(lines, (line) => ({ line, places: held(line.accountId) }));
+			ranked.sort((a, b) => a.places - b.places || a.line.turn - b.line.turn);
+			return ranked.map(({ line }) => line.waiters);
 		},
 		displaced(accountId) {
-			let longest: Set<Waiter> | undefined;
-			for (const line of lines.values()) if (line.size > (longest?.size ?? 0)) longest = line;
-			if (longest === undefined || longest.size <= (lines.get(accountId)?.size ?? 0) + 1) return undefined;
-			return [...longest].at(-1);
+			let longest: AccountLine | undefined;
+			for (const line of lines) {
+				const more = line.waiters.size - (longest?.waiters.size ?? 0);
+				// Among equals it is the one whose turn is first, as if they stood in that order.
+				if (more > 0 || (more === 0 && longest !== undefined && line.turn < longest.turn)) longest = line;
+			}
+			if (longest === undefined) return undefined;
+			return longest.waiters.size <= (lines.get(accountId)?.waiters.size ?? 0) + 1 ? undefined : longest.waiters.last;
 		},
 	};
 }

@@ -1,0 +1,39 @@
+import { Slots } from "./slots.ts";
+import { Tally } from "./tally.ts";
+
+/** Those that are open at once, found by name: what a Map would be if its entries did not come and go, as `Slots` says. */
+export class NamedSlots<One extends object> implements Iterable<One> {
+	readonly #slots = new Slots<One>();
+	/** By name: its slot, counted from one. */
+	readonly #places = new Tally();
+
+	get size(): number {
+		return this.#slots.size;
+	}
+
+	get(name: string): One | undefined {
+		const place = this.#places.of(name);
+		return place === 0 ? undefined : this.#slots.at(place - 1);
+	}
+
+	/** In place of whoever has the name. */
+	set(name: string, one: One): void {
+		this.delete(name);
+		this.#places.add(name, this.#slots.take(one) + 1);
+	}
+
+	/** Gives who had the name. */
+	delete(name: string): One | undefined {
+		const place = this.#places.of(name);
+		if (place === 0) return undefined;
+		const one = this.#slots.at(place - 1) as One;
+		this.#slots.release(place - 1, one);
+		this.#places.add(name, -place);
+		return one;
+	}
+
+	/** In no order. */
+	[Symbol.iterator](): Iterator<One> {
+		return this.#slots[Symbol.iterator]();
+	}
+}

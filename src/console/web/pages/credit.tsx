@@ -1,22 +1,22 @@
-import { Button, Skeleton } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
-import type { NanoUsd } from "../../../money/nano-usd.ts";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
 import { LEDGER_KINDS, stateText, TOP_UP_METHODS } from "../labels.ts";
-import { Page, Panel, Stat, State } from "../parts/page.tsx";
+import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import type { Column } from "../parts/table.tsx";
 import { DataTable } from "../parts/table.tsx";
-import { Ago, Amount, Day, Id, Moment } from "../parts/text.tsx";
+import { Day, Id, Moment } from "../parts/text.tsx";
 import { useAction, useList, useLive, useResource } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
 import { useAccount, useMay, useSession } from "../session.tsx";
 import { showUsd } from "../shown-money.ts";
-import { plural, rich, t } from "../texts.tsx";
-import type { Balance, CreditView, LedgerEntry, OverviewLive, RunningRequest, TopUpView } from "../views.ts";
+import { plural, t } from "../texts.tsx";
+import type { LedgerEntry, OverviewLive, TopUpView } from "../views.ts";
 import { AlertPanel } from "./credit-alert.tsx";
 import { AutomaticPanel } from "./credit-automatic.tsx";
+import { BalancePanel } from "./credit-balance.tsx";
 import { StatementsPanel } from "./credit-statements.tsx";
 import { TopUpPanel } from "./credit-top-up.tsx";
 
@@ -130,67 +130,6 @@ const LEDGER_COLUMNS: readonly Column<LedgerEntry>[] = [
 	},
 	{ label: t("Amount"), amount: (entry) => entry.amountNanoUsd, sign: true, corner: true },
 	{ label: t("Balance"), amount: (entry) => entry.runningNanoUsd },
-];
-
-function BalancePanel({ credit }: { credit: CreditView | undefined }) {
-	const account = useAccount();
-	const [open, setOpen] = useState(() => location.hash === "#held");
-	const running = useResource(open ? `running ${account.id}` : null, () => api.running(account.id));
-	const value = (pick: (balance: Balance) => NanoUsd) =>
-		credit ? <Amount nanoUsd={pick(credit.balance)} /> : <Skeleton height={24} width={90} mt={4} />;
-	return (
-		<Panel title={t("Balance")}>
-			<div className="stats">
-				<Stat label={t("Available")} value={value((balance) => balance.availableNanoUsd)}>
-					{t("for new requests")}
-				</Stat>
-				<Stat label={t("Held")} value={value((balance) => balance.heldNanoUsd)}>
-					<button type="button" className="link" id="held" aria-expanded={open} onClick={() => setOpen(!open)}>
-						{t("What is held?")}
-					</button>
-				</Stat>
-				<Stat label={t("Balance")} value={value((balance) => balance.balanceNanoUsd)}>
-					{t("available and held")}
-				</Stat>
-				<Stat label={t("Spent in all")} value={value((balance) => balance.spentNanoUsd)} />
-			</div>
-			{open && (
-				<div className="held">
-					<p className="dim">
-						{t(
-							"A running request holds the most that it can cost. When it ends it is charged what it used and the rest is free again.",
-						)}
-					</p>
-					{credit && credit.heldByAbsentInstancesNanoUsd > 0 && (
-						<Notice kind="warn">
-							{rich(
-								"{heldByAbsentInstances} is held for an instance of the service that is not running. It comes back when that instance's books are read.",
-								{ heldByAbsentInstances: <Amount nanoUsd={credit.heldByAbsentInstancesNanoUsd} /> },
-							)}
-						</Notice>
-					)}
-					<DataTable
-						label={t("Running requests")}
-						columns={RUNNING_COLUMNS}
-						rows={running.data?.items}
-						rowKey={(row) => row.requestId}
-						error={running.error}
-						retry={() => void running.reload()}
-						skeletonRows={2}
-						empty={<Empty title={t("No request is running.")} />}
-					/>
-				</div>
-			)}
-		</Panel>
-	);
-}
-
-const RUNNING_COLUMNS: readonly Column<RunningRequest>[] = [
-	{ label: t("Request"), lead: true, render: (row) => <Id value={row.requestId} label={t("Copy the request's id")} /> },
-	{ label: t("Model"), render: (row) => row.model },
-	{ label: t("Key"), render: (row) => <Link to={`/keys/${row.keyId}`}>{row.keyName}</Link> },
-	{ label: t("Since"), render: (row) => <Ago atMs={row.admittedAtMs} /> },
-	{ label: t("Held"), amount: (row) => row.reservedNanoUsd, corner: true },
 ];
 
 function TopUpList(props: { list: ReturnType<typeof useList<TopUpView>>; onChanged: () => void }) {

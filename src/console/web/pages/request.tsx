@@ -2,15 +2,15 @@ import { Skeleton } from "@mantine/core";
 import { api } from "../api.ts";
 import { formatClock, formatCount, formatDuration } from "../format.ts";
 import { endpointName } from "../labels.ts";
+import { CostLines } from "../parts/cost-lines.tsx";
 import { Facts, Page, Panel, Stat } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { RequestEnding } from "../parts/request-table.tsx";
-import { DataTable } from "../parts/table.tsx";
 import { Amount, Id, Moment } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount } from "../session.tsx";
-import { showLineCost, showRatePerMillion, showRatePerUnit, showUsdExact } from "../shown-money.ts";
+import { showUsdExact } from "../shown-money.ts";
 import { rich, t } from "../texts.tsx";
 import type { RequestDetail } from "../views.ts";
 import { RefusedRequest } from "./request-refused.tsx";
@@ -30,23 +30,6 @@ const HOW_ENDED: Readonly<Record<string, string>> = {
 	client_left: t("The client left"),
 	shutdown: t("The service was being restarted"),
 	crashed: t("The instance of the service died"),
-};
-
-const LINES: Readonly<Record<RequestDetail["lines"][number]["name"], string>> = {
-	input: t("Input"),
-	cachedInput: t("Cached input"),
-	output: t("Output"),
-	request: t("Request"),
-	image: t("Images"),
-	audioSecond: t("Audio"),
-	search: t("Searches"),
-};
-const UNITS: Readonly<Record<string, string>> = {
-	token: t("per million tokens"),
-	request: t("per request"),
-	image: t("per image"),
-	second: t("per second"),
-	search: t("per search"),
 };
 
 const BASES: Readonly<Record<string, string>> = {
@@ -177,35 +160,7 @@ function Detail({ row }: { row: RequestDetail }) {
 				</Panel>
 			</div>
 			<Panel title={t("Cost, line by line")} flush>
-				<DataTable
-					label={t("Cost, line by line")}
-					rows={row.lines}
-					rowKey={(line) => line.name}
-					empty={<Empty title={t("Nothing was charged.")} />}
-					columns={[
-						{ label: t("What"), lead: true, render: (line) => LINES[line.name] },
-						{
-							label: t("Units"),
-							right: true,
-							render: (line) => <span className="num">{formatCount(line.units)}</span>,
-						},
-						{
-							label: t("Rate"),
-							right: true,
-							render: (line) => (
-								<span className="num">
-									{line.unit === "token" ? showRatePerMillion(line.rate) : showRatePerUnit(line.rate)}{" "}
-									<span className="dim">{UNITS[line.unit] ?? line.unit}</span>
-								</span>
-							),
-						},
-						{
-							label: t("Amount"),
-							right: true,
-							render: (line) => <span className="num">{showLineCost(line)}</span>,
-						},
-					]}
-				/>
+				<CostLines lines={row.lines} />
 				{row.linesTotalNanoUsd !== null && (
 					<div className="sum">
 						<span>{t("Sum, rounded up once to a billionth of a dollar")}</span>

@@ -13,6 +13,7 @@ import type { Log } from "./base/log.ts";
 import type { Config } from "./config.ts";
 import { readOwnBrand } from "./console/brand/shown-brand.ts";
 import { createDirectGatewayClient } from "./console/gateway-client.ts";
+import type { JobOptions } from "./console/jobs.ts";
 import { createConsoleMetrics } from "./planes/console-metrics.ts";
 import type { ConsolePlane } from "./planes/console-plane.ts";
 import { createConsolePlane } from "./planes/console-plane.ts";
@@ -31,7 +32,7 @@ export interface App extends GatewayPlane {
 
 export async function createApp(
 	config: Config,
-	deps: { log: Log; clock?: Clock; onDiskFailed?: (error: unknown) => void },
+	deps: { log: Log; clock?: Clock; jobs?: JobOptions | undefined; onDiskFailed?: (error: unknown) => void },
 ): Promise<App> {
 	const { log } = deps;
 	const clock = deps.clock ?? systemClock;
@@ -47,6 +48,7 @@ export async function createApp(
 		people = createConsolePlane(config, {
 			brand: await readOwnBrand(config),
 			...shared,
+			jobs: deps.jobs,
 			gateways: createDirectGatewayClient(
 				{ clock, door: (connection) => ready(gateway).internal(connection) },
 				{ secret: internalSecret },

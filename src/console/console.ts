@@ -26,7 +26,7 @@ import type { ConsoleParts } from "./console-deps.ts";
 import { consoleErrorResponse } from "./console-error.ts";
 import type { ConsoleFigures } from "./console-figures.ts";
 import type { GatewayClient } from "./gateway-client.ts";
-import { startJobs } from "./jobs.ts";
+import { type JobOptions, startJobs } from "./jobs.ts";
 import { createLiveFeed } from "./live/live-feed.ts";
 import { createHoldingRights } from "./live/live-rights.ts";
 import { createMailer } from "./mail/mailer.ts";
@@ -52,6 +52,7 @@ export interface ConsoleDeps {
 	readonly tx: Transactional;
 	readonly clock: Clock;
 	readonly log: Log;
+	readonly jobs?: JobOptions | undefined;
 	readonly digest: Digest;
 	readonly consoleSecret: string;
 	readonly gateways: GatewayClient;
@@ -124,14 +125,17 @@ export function createConsole(deps: ConsoleDeps): Console {
 	};
 	const api = createConsoleApi(parts);
 	const management = createManagement(parts);
-	const jobs = startJobs({
-		...parts,
-		sums,
-		sendWebhook: createWebhookSender(config),
-		serviceName: brand.serviceName,
-		booksVerifyRowsPerS: config.booksVerifyRowsPerS,
-		retention: config.retention,
-	});
+	const jobs = startJobs(
+		{
+			...parts,
+			sums,
+			sendWebhook: createWebhookSender(config),
+			serviceName: brand.serviceName,
+			booksVerifyRowsPerS: config.booksVerifyRowsPerS,
+			retention: config.retention,
+		},
+		deps.jobs,
+	);
 
 	return {
 		async handle(connection) {

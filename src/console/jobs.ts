@@ -58,8 +58,13 @@ const VERIFY_MS = 10_000;
 const REMOVE_MS = 10_000;
 const FORGET_MS = 10 * 60_000;
 
+export interface JobOptions {
+	/** So many times as often as said above: for tests that wait for what a job does. */
+	readonly pace?: number;
+}
+
 /** What runs in the background of every console; each job makes sure by itself that no other console does it twice. */
-export function startJobs(deps: JobDeps): Jobs {
+export function startJobs(deps: JobDeps, { pace = 1 }: JobOptions = {}): Jobs {
 	const { clock, log, cards } = deps;
 	const cancels = new Set<() => void>();
 	const running = new Set<Promise<void>>();
@@ -67,7 +72,7 @@ export function startJobs(deps: JobDeps): Jobs {
 	let stopped = false;
 
 	function every(delayMs: number, name: string, run: () => Promise<unknown>): void {
-		const cancel = clock.after(delayMs, () => {
+		const cancel = clock.after(delayMs / pace, () => {
 			cancels.delete(cancel);
 			const work = run()
 				.catch((error) => log.warn("a background job failed; it is tried again", { job: name, error }))

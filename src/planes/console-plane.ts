@@ -8,6 +8,7 @@ import { createConsole } from "../console/console.ts";
 import type { ConsoleFigures } from "../console/console-figures.ts";
 import { createConsoleFigures } from "../console/console-figures.ts";
 import type { GatewayClient } from "../console/gateway-client.ts";
+import type { JobOptions } from "../console/jobs.ts";
 import { createPages } from "../console/pages/pages.ts";
 import { createStatements } from "../db/statements.ts";
 import { createTransactional } from "../db/transactional.ts";
@@ -41,6 +42,7 @@ export interface ConsolePlaneDeps {
 	readonly log: Log;
 	readonly brand: OwnBrand;
 	readonly clock?: Clock;
+	readonly jobs?: JobOptions | undefined;
 	readonly databaseUrl: string;
 	readonly secrets: Pick<Secrets, "keyPepper" | "consoleSecret" | "instanceId">;
 	readonly gateways: GatewayClient;
@@ -92,6 +94,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): Cons
 		tx: transactional.tx,
 		clock,
 		log,
+		jobs: deps.jobs,
 		digest: createDigest(secrets.keyPepper),
 		consoleSecret: secrets.consoleSecret,
 		gateways: deps.gateways,

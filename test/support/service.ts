@@ -7,6 +7,7 @@ import type { Clock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import { loadConfig } from "../../src/config.ts";
+import type { JobOptions } from "../../src/console/jobs.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
@@ -63,6 +64,8 @@ export interface ServiceOptions {
 	/** By default one of its own. It is dropped with the service. */
 	readonly database?: TestDatabase;
 	readonly clock?: Clock;
+	/** How often the console's jobs look for something to do. */
+	readonly jobs?: JobOptions | undefined;
 }
 
 /** A service for all tests of a file: awaited at its top, stopped after its last test. */
@@ -78,7 +81,11 @@ export async function startService(options: ServiceOptions): Promise<TestService
 	const env = { PORT: "0", DATABASE_URL: db.url, DATA_DIR: dataDir, CONFIG: configPath, DRAIN_S: "2", ...options.env };
 	const logged: Record<string, unknown>[] = [];
 	const log = createLog({ level: "debug", write: (line) => void logged.push(JSON.parse(line)) });
-	const app = await createApp(loadConfig(env, dataDir), { log, ...(options.clock ? { clock: options.clock } : {}) });
+	const app = await createApp(loadConfig(env, dataDir), {
+		log,
+		...(options.clock ? { clock: options.clock } : {}),
+		jobs: options.jobs,
+	});
 	const maker = {
 		statements: db.statements,
 		digest: createDigest(app.secrets.keyPepper),

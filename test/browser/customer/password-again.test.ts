@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { PASSWORD, signedUp } from "../console/person.ts";
-import { hasChromium } from "./chromium.ts";
-import { picture, withScene } from "./stage.ts";
+import { PASSWORD, signedUp } from "../../console/person.ts";
+import { hasChromium } from "../chromium.ts";
+import { picture, withScene } from "../stage.ts";
 
 setDefaultTimeout(60_000);
 

@@ -1,21 +1,21 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import OpenAI from "openai";
 import type { Page } from "playwright-core";
-import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
-import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { newMail } from "../console/mailbox.ts";
-import { operator, signedUp, topUp } from "../console/person.ts";
-import { untilEnd } from "../support/at-end.ts";
-import { reply } from "../support/upstream-server.ts";
-import { waitFor } from "../support/wait.ts";
-import { hasChromium } from "./chromium.ts";
-import { picture, withScene } from "./stage.ts";
+import { confirmTopUp, createTopUp } from "../../../src/billing/top-ups.ts";
+import { nanoUsd } from "../../../src/money/nano-usd.ts";
+import { newMail } from "../../console/mailbox.ts";
+import { operator, signedUp, topUp } from "../../console/person.ts";
+import { untilEnd } from "../../support/at-end.ts";
+import { reply } from "../../support/upstream-server.ts";
+import { waitFor } from "../../support/wait.ts";
+import { hasChromium } from "../chromium.ts";
+import { picture, withScene } from "../stage.ts";
 
 const MODEL = "llama-3.3-70b-instruct";
 
 setDefaultTimeout(60_000);
 
-const { service, upstream, open } = await withScene({ models: [MODEL] });
+const { service, upstream, open } = await withScene({ models: [MODEL], jobs: { pace: 10 } });
 const catalog = await Bun.file(`${service.dataDir}/tollgate.yaml`).text();
 await service.serve(catalog.replace("models:\n", "").replace("[chat, completions]", "[chat, completions, batch]"));
 const customer = await signedUp(service);

@@ -1,10 +1,10 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import OpenAI, { APIError } from "openai";
 import type { Page } from "playwright-core";
-import { operator, signedUp } from "../console/person.ts";
-import { hasChromium } from "./chromium.ts";
-import { ledgerThatAddsUp } from "./screen-ledger.ts";
-import { MODEL, picture, WITH_PICTURES, withScene } from "./stage.ts";
+import { operator, signedUp } from "../../console/person.ts";
+import { hasChromium } from "../chromium.ts";
+import { ledgerThatAddsUp } from "../screen-ledger.ts";
+import { MODEL, picture, WITH_PICTURES, withScene } from "../stage.ts";
 
 setDefaultTimeout(60_000);
 

@@ -1,16 +1,16 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Route } from "playwright-core";
-import type { OpenedPage } from "../billing/stripe-server.ts";
-import { startStripe } from "../billing/stripe-server.ts";
-import { newMail } from "../console/mailbox.ts";
-import { signedUp } from "../console/person.ts";
-import { untilEnd } from "../support/at-end.ts";
-import { hasChromium } from "./chromium.ts";
-import { firstMinutes } from "./first-minutes.ts";
-import { problemsOf } from "./page-problems.ts";
-import { createPlayedPayments } from "./played-payments.ts";
-import { ledgerThatAddsUp } from "./screen-ledger.ts";
-import { picture, withScene } from "./stage.ts";
+import type { OpenedPage } from "../../billing/stripe-server.ts";
+import { startStripe } from "../../billing/stripe-server.ts";
+import { newMail } from "../../console/mailbox.ts";
+import { signedUp } from "../../console/person.ts";
+import { untilEnd } from "../../support/at-end.ts";
+import { hasChromium } from "../chromium.ts";
+import { firstMinutes } from "../first-minutes.ts";
+import { problemsOf } from "../page-problems.ts";
+import { createPlayedPayments } from "../played-payments.ts";
+import { ledgerThatAddsUp } from "../screen-ledger.ts";
+import { picture, withScene } from "../stage.ts";
 
 const SECRET = "whsec_browser";
 const PAYMENT = "pi_browser";
@@ -19,6 +19,7 @@ setDefaultTimeout(60_000);
 
 const stripe = untilEnd(startStripe({ withPages: true }));
 const { service, open } = await withScene({
+	jobs: { pace: 10 },
 	env: { STRIPE_SECRET_KEY: "sk_test_local", STRIPE_WEBHOOK_SECRET: SECRET, STRIPE_API_BASE: stripe.url },
 });
 const person = await signedUp(service);

@@ -1,12 +1,12 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { mailsTo } from "../console/mailbox.ts";
-import { mailedLink, newPerson, PASSWORD, signedUp } from "../console/person.ts";
-import { atEnd } from "../support/at-end.ts";
-import { startLyingProvider } from "../support/lying-provider.ts";
-import { waitFor } from "../support/wait.ts";
-import type { Tab } from "./chromium.ts";
-import { hasChromium } from "./chromium.ts";
-import { picture, WITH_PICTURES, withScene } from "./stage.ts";
+import { mailsTo } from "../../console/mailbox.ts";
+import { mailedLink, newPerson, PASSWORD, signedUp } from "../../console/person.ts";
+import { atEnd } from "../../support/at-end.ts";
+import { startLyingProvider } from "../../support/lying-provider.ts";
+import { waitFor } from "../../support/wait.ts";
+import type { Tab } from "../chromium.ts";
+import { hasChromium } from "../chromium.ts";
+import { picture, WITH_PICTURES, withScene } from "../stage.ts";
 
 const GUEST = "grace@example.com";
 

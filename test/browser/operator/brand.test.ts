@@ -1,8 +1,8 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { signedUp } from "../console/person.ts";
-import { hasChromium } from "./chromium.ts";
-import { problemsOf } from "./page-problems.ts";
-import { OWN_BRAND, picture, WITH_PICTURES, withScene } from "./stage.ts";
+import { signedUp } from "../../console/person.ts";
+import { hasChromium } from "../chromium.ts";
+import { problemsOf } from "../page-problems.ts";
+import { OWN_BRAND, picture, WITH_PICTURES, withScene } from "../stage.ts";
 
 setDefaultTimeout(60_000);
 

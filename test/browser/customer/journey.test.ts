@@ -1,12 +1,12 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import OpenAI from "openai";
-import { mailedLink, operator, PASSWORD } from "../console/person.ts";
-import { totpCode } from "../console/totp.ts";
-import { foldAll } from "../support/sums.ts";
-import { reply } from "../support/upstream-reply.ts";
-import { hasChromium } from "./chromium.ts";
-import { readQrCode } from "./qr-reader.ts";
-import { MODEL, picture, withScene } from "./stage.ts";
+import { mailedLink, operator, PASSWORD } from "../../console/person.ts";
+import { totpCode } from "../../console/totp.ts";
+import { foldAll } from "../../support/sums.ts";
+import { reply } from "../../support/upstream-reply.ts";
+import { hasChromium } from "../chromium.ts";
+import { readQrCode } from "../qr-reader.ts";
+import { MODEL, picture, withScene } from "../stage.ts";
 
 // `foldAll` may wait for more than a minute.
 setDefaultTimeout(90_000);

@@ -1,11 +1,11 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import OpenAI, { APIError } from "openai";
-import { systemClock } from "../../src/base/clock.ts";
-import { TOOLS } from "../../src/console/web/tools/all-tools.ts";
-import { operator, signedUp, topUp } from "../console/person.ts";
-import { waitFor } from "../support/wait.ts";
-import { hasChromium } from "./chromium.ts";
-import { picture, WITH_PICTURES, withScene } from "./stage.ts";
+import { systemClock } from "../../../src/base/clock.ts";
+import { TOOLS } from "../../../src/console/web/tools/all-tools.ts";
+import { operator, signedUp, topUp } from "../../console/person.ts";
+import { waitFor } from "../../support/wait.ts";
+import { hasChromium } from "../chromium.ts";
+import { picture, WITH_PICTURES, withScene } from "../stage.ts";
 
 const LARGE = "llama-3.3-70b-instruct";
 const SMALL = "mistral-small-3.2";

@@ -1,0 +1,139 @@
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { signedUp } from "../../console/person.ts";
+import { atEnd } from "../../support/at-end.ts";
+import { hasChromium } from "../chromium.ts";
+import { problemsOf } from "../page-problems.ts";
+import { picture, setStage, WITH_OWN_BRAND, WITH_PICTURES, withBrowser } from "../stage.ts";
+import { createWindows, settled } from "../windows.ts";
+
+// The long form looks at four times as much, and draws pictures.
+setDefaultTimeout(WITH_PICTURES ? 1_800_000 : 300_000);
+
+const [stage, browser] = await Promise.all([setStage({ own: WITH_OWN_BRAND }), withBrowser()]);
+atEnd(() => stage.stop());
+const windows = createWindows(stage, browser);
+
+describe.skipIf(!hasChromium)("the way from page to page, in a browser", () => {
+	test("dialogs pass axe and keep the focus inside", async () => {
+		const tab = await windows.of("rich", 1440, "light");
+		await tab.page.goto(`/keys/${stage.ids.key}`);
+		for (const name of ["Edit", "Rotate", "Revoke"]) {
+			await tab.page.getByRole("button", { name, exact: true }).first().click();
+			await tab.page.getByRole("dialog").waitFor();
+			await settled(tab.page);
+			await picture(tab.page, `dialog-${name.toLowerCase()}-1440-light`);
+			expect(await problemsOf(tab.page)).toEqual([]);
+			for (let press = 0; press < 12; press += 1) await tab.page.keyboard.press("Tab");
+			expect(await tab.page.evaluate(() => document.activeElement?.closest('[role="dialog"]') !== null)).toBe(true);
+			await tab.page.keyboard.press("Escape");
+			await tab.page.getByRole("dialog").waitFor({ state: "detached" });
+		}
+		expect(tab.complaints).toEqual([]);
+	});
+
+	test("on a narrow screen the navigation is in a drawer, which closes when a page is chosen", async () => {
+		const tab = await windows.of("operator", 360, "dark");
+		await tab.page.goto("/operator");
+		await tab.page.getByRole("button", { name: "Open the menu" }).click();
+		await tab.page.getByRole("dialog").getByRole("link", { name: "Audit" }).waitFor();
+		await settled(tab.page);
+		await picture(tab.page, "menu-360-dark");
+		expect(await problemsOf(tab.page)).toEqual([]);
+		await tab.page.getByRole("dialog").getByRole("link", { name: "Audit" }).click();
+		await tab.page.waitForURL("**/operator/audit");
+		await tab.page.getByRole("dialog").waitFor({ state: "detached" });
+	});
+
+	test("a session that was ended elsewhere leads to the sign-in, and back to the same page after it", async () => {
+		const other = await signedUp(stage.service);
+		const tab = await windows.open({ person: other });
+		await tab.page.goto("/keys");
+		await tab.page.getByText("No keys yet.").waitFor();
+		await stage.service.db
+			.sql`delete from session where user_id in (select id from console_user where email = ${other.email})`;
+		await tab.page.getByRole("link", { name: "Usage", exact: true }).click();
+		await tab.page.waitForURL("**/sign-in?next=%2Fusage");
+		await tab.close();
+	});
+
+	test("keys: a slash goes to the search, g and a letter to a page, nothing while somebody types", async () => {
+		const tab = await windows.of("rich", 1440, "light");
+		await tab.page.goto("/keys");
+		await tab.page.getByRole("link", { name: "search-api production" }).waitFor();
+		await tab.page.keyboard.press("/");
+		await tab.page.keyboard.type("gu batch");
+		expect(new URL(tab.page.url()).pathname).toBe("/keys");
+		await tab.page.getByText("No key matches").waitFor();
+		await tab.page.locator("input[data-search]").fill("batch");
+		expect(await tab.page.locator("table.data tbody tr").count()).toBe(1);
+		await tab.page.locator("h1").click();
+		await tab.page.keyboard.press("g");
+		await tab.page.keyboard.press("u");
+		await tab.page.waitForURL("**/usage");
+	});
+
+	test("keys: the second of two counts by when it was pressed, not by when a busy page comes to hear of it", async () => {
+		const tab = await windows.of("rich", 1440, "light");
+		await tab.page.goto("/keys");
+		await settled(tab.page);
+		/** `g` and `u`, pressed so far apart, and heard of so far apart. */
+		const chord = (atMs: number, pressedMs: number, heardMs: number) =>
+			tab.page.evaluate(
+				([atMs, pressedMs, heardMs]) => {
+					for (const [key, at, heardAt] of [
+						["g", atMs, atMs],
+						["u", atMs + pressedMs, atMs + heardMs],
+					] as const) {
+						performance.now = () => heardAt;
+						const event = new KeyboardEvent("keydown", { key, bubbles: true });
+						Object.defineProperty(event, "timeStamp", { value: at });
+						document.body.dispatchEvent(event);
+					}
+					Reflect.deleteProperty(performance, "now");
+					return location.pathname;
+				},
+				[atMs, pressedMs, heardMs] as const,
+			);
+		expect(await chord(1_000_000, 1_100, 0)).toBe("/keys");
+		expect(await chord(2_000_000, 900, 5_000)).toBe("/usage");
+	});
+
+	test("keys: where a page has no search a slash finds pages, keys, models and requests; a question mark lists the keys", async () => {
+		const tab = await windows.of("rich", 1440, "light");
+		await tab.page.goto("/usage");
+		await settled(tab.page);
+		const dialog = tab.page.getByRole("dialog");
+		const wanted = dialog.getByLabel("Page, key, model or request id");
+		// However fast somebody types behind the slash, every letter stands in the search.
+		await tab.page.keyboard.type("/search-api");
+		expect(await wanted.inputValue()).toBe("search-api");
+		await dialog.getByRole("link", { name: "search-api production" }).waitFor();
+		await picture(tab.page, "find-1440-light");
+		expect(await problemsOf(tab.page)).toEqual([]);
+		await wanted.fill("qwen3");
+		await dialog.getByRole("link", { name: "qwen/qwen3-32b" }).waitFor();
+		await dialog.getByRole("link", { name: "search-api production" }).waitFor({ state: "detached" });
+		await tab.page.keyboard.press("Enter");
+		await tab.page.waitForURL("**/models/qwen/qwen3-32b");
+		await dialog.waitFor({ state: "detached" });
+		await tab.page.keyboard.type(`/${stage.ids.request}\n`);
+		await tab.page.waitForURL(`**/requests/${stage.ids.request}`);
+		await dialog.waitFor({ state: "detached" });
+		await tab.page.keyboard.press("?");
+		await dialog.getByText("find any page, key, model or request").waitFor();
+		await tab.page.keyboard.press("Escape");
+
+		const visitor = await windows.of("visitor", 1440, "light");
+		await visitor.page.goto("/");
+		await settled(visitor.page);
+		await visitor.page.keyboard.press("/");
+		await visitor.page.getByRole("dialog").getByRole("link", { name: "qwen/qwen3-32b" }).waitFor();
+		expect(await visitor.page.getByRole("dialog").getByRole("link", { name: "Credit" }).count()).toBe(0);
+	});
+
+	test("a customer who asks for an operator's page is told that there is none", async () => {
+		const tab = await windows.of("rich", 1440, "light");
+		await tab.page.goto("/operator/accounts");
+		await tab.page.getByText("There is nothing at this address.").waitFor();
+	});
+});

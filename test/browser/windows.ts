@@ -1,0 +1,112 @@
+import type { Browser, Page } from "playwright-core";
+import type { Tab, TabOptions } from "./chromium.ts";
+import { openTab } from "./chromium.ts";
+import type { StagePage, Who } from "./every-page.ts";
+import { layoutOf } from "./page-problems.ts";
+import type { Stage } from "./stage.ts";
+import { WITH_PICTURES } from "./stage.ts";
+
+/** Nothing is in it, and it is the service's own: whoever leaves the site gets another process, which compiles every script anew. */
+const BLANK = "/livez";
+export type View = readonly [width: 360 | 1440, scheme: "light" | "dark"];
+const VIEWS: readonly View[] = [
+	[1440, "light"],
+	[360, "dark"],
+];
+/** The long form (`bun run pages`) loads each page in all four and takes pictures; the short one loads it in one of two. */
+export const ALL_VIEWS: readonly View[] = [...VIEWS, [1440, "dark"], [360, "light"]];
+
+/** Windows of the stage's viewers, one of each, for all tests of a file. */
+export interface Windows {
+	of(who: Who, ...view: View): Promise<Tab>;
+	/** One more. */
+	open(options?: TabOptions): Promise<Tab>;
+	/** Nothing of the service's pages was loaded in it since it was asked for. */
+	isBlank(page: Page): boolean;
+	inItsViews(
+		who: Who,
+		pages: readonly StagePage[],
+		look: (tab: Tab, page: StagePage, view: View) => Promise<void>,
+	): Promise<void>;
+}
+
+export function createWindows(stage: Stage, browser: Browser | undefined): Windows {
+	const windows = new Map<Who, Tab>();
+	const open = (options?: TabOptions) => openTab(browser as Browser, stage.service.url, options);
+	const isBlank = (page: Page) => new URL(page.url(), stage.service.url).pathname === BLANK;
+
+	/**
+	 * The viewer's window in this size and scheme, on a blank page, with nothing kept from the test before but the session.
+	 * It is one for all tests: a new one starts a process and compiles every script, which takes longer than most pages.
+	 * Nothing moves in it, which is a tenth of the work; where people work in a page (`journey.test.ts` and the others) it does.
+	 */
+	async function of(who: Who, ...view: View): Promise<Tab> {
+		const person = who === "visitor" ? {} : { person: stage[who] };
+		const tab = windows.get(who) ?? (await open({ ...person, still: !WITH_PICTURES }));
+		windows.set(who, tab);
+		if (!isBlank(tab.page)) {
+			if (tab.page.url() !== "about:blank") await tab.page.evaluate("localStorage.clear(), sessionStorage.clear()");
+			await tab.page.goto(BLANK);
+			await tab.page.unrouteAll();
+		}
+		await seenAs(tab.page, view);
+		tab.complaints.length = 0;
+		return tab;
+	}
+
+	/** Each page in one view after the other by turns; in the long form each in every view. */
+	async function inItsViews(
+		who: Who,
+		pages: readonly StagePage[],
+		look: (tab: Tab, page: StagePage, view: View) => Promise<void>,
+	): Promise<void> {
+		if (WITH_PICTURES) {
+			for (const view of ALL_VIEWS) {
+				const tab = await of(who, ...view);
+				for (const page of pages) await look(tab, page, view);
+			}
+			return;
+		}
+		const tab = await of(who, ...(VIEWS[0] as View));
+		for (const [nth, page] of pages.entries()) await look(tab, page, VIEWS[nth % VIEWS.length] as View);
+	}
+
+	return { of, open, isBlank, inItsViews };
+}
+
+/** Shows the page in the other view, in which the next one is then loaded, and gives what is too wide there. */
+export async function layoutInTheOther(page: Page, view: View): Promise<string[]> {
+	if (WITH_PICTURES) return [];
+	const other = VIEWS.find((one) => one[0] !== view[0]) as View;
+	await seenAs(page, other);
+	await settled(page);
+	return layoutOf(page);
+}
+
+/** As a link inside the pages does it: without loading them anew. */
+export async function walk(page: Page, path: string): Promise<void> {
+	await page.evaluate((to) => {
+		history.pushState(null, "", to);
+		dispatchEvent(new PopStateEvent("popstate"));
+	}, path);
+}
+
+/** Everything is read and drawn. */
+export async function settled(page: Page): Promise<void> {
+	await page.waitForFunction(
+		() =>
+			document.querySelector("h1") !== null &&
+			document.querySelector('[aria-busy="true"], .mantine-Skeleton-root') === null,
+	);
+	// Transitions of dialogs; the drawing of charts.
+	await page.evaluate(() =>
+		Promise.all(document.getAnimations().map((animation) => animation.finished.catch(() => undefined))),
+	);
+}
+
+export async function seenAs(page: Page, [width, scheme]: View): Promise<void> {
+	await page.setViewportSize({ width, height: width === 360 ? 740 : 900 });
+	await page.emulateMedia({ colorScheme: scheme });
+	// What listens to the size is told at the next frame, and draws for the one after it.
+	await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+}

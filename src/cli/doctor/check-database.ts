@@ -1,8 +1,10 @@
 import postgres from "postgres";
 import { Fault } from "../../base/fault.ts";
 import type { Config } from "../../config.ts";
-import { durabilityProblem, readDurability } from "../../db/durability.ts";
+import { readDurability } from "../../db/durability.ts";
 import { migratedUrl } from "../../db/migrate.ts";
+import type { DatabaseServer, DatabaseSettings } from "./database-verdicts.ts";
+import { judgeRoundTrip, judgeServer, judgeSessions, judgeSettings } from "./database-verdicts.ts";
 import { type Finding, findingsOf, reasonOf } from "./finding.ts";
 import { isPooledByTransaction } from "./pooler.ts";
 
@@ -11,10 +13,6 @@ type Found = ReturnType<typeof findingsOf>;
 const CONNECT_S = 8;
 const STATEMENT_MS = 10_000;
 const ROUND_TRIPS = 20;
-const LATENCY_MS_WARNING = 10;
-const VERSION_TESTED = 18;
-/** Older ones lack statements that the schema is made with. */
-const VERSION_MIN = 14;
 /** An instance holds so many; the console's process counts for one. */
 const CONNECTIONS_PER_PROCESS = 12;
 const OFFSET_MS_WARNING = 2_000;
@@ -68,28 +66,11 @@ export async function checkDatabase(
 }
 
 async function describeServer(client: postgres.Sql, found: Found): Promise<void> {
-	const [row] = await client<
-		{ version: string; number: string; encoding: string; ssl: boolean | null; local: boolean }[]
-	>`
+	const [row] = await client<DatabaseServer[]>`
 		select current_setting('server_version') as version, current_setting('server_version_num') as number,
 			current_setting('server_encoding') as encoding, (select s.ssl from pg_stat_ssl s where s.pid = pg_backend_pid()) as ssl,
 			coalesce(inet_server_addr() <<= '127.0.0.0/8' or inet_server_addr() = '::1' or inet_server_addr() = inet_client_addr(), true) as local`;
-	if (row === undefined) return;
-	const major = Math.floor(Number(row.number) / 10_000);
-	if (major < VERSION_MIN)
-		found.broken(
-			`PostgreSQL ${row.version} is too old`,
-			`Take PostgreSQL ${VERSION_TESTED}; ${VERSION_MIN} is the oldest that will do.`,
-		);
-	else if (major < VERSION_TESTED) found.note(`PostgreSQL ${row.version} is there; the tests run on ${VERSION_TESTED}`);
-	else found.ok(`PostgreSQL ${row.version} is there`);
-	if (row.encoding !== "UTF8")
-		found.broken(`the database's encoding is ${row.encoding}`, "Make it anew with encoding UTF8.");
-	if (row.ssl === false && !row.local)
-		found.warn(
-			"the connection to the database is not encrypted",
-			"Add ?sslmode=require to DATABASE_URL, or keep that network to yourself.",
-		);
+	if (row !== undefined) judgeServer(row, found);
 }
 
 /** Round trips, and the offset as the shortest of them tells it. */
@@ -105,13 +86,7 @@ async function measure(
 		trips.push({ tookMs, offsetMs: Number(row?.ms) - (sentMs + tookMs / 2) });
 	}
 	trips.sort((a, b) => a.tookMs - b.tookMs);
-	const { tookMs } = trips[ROUND_TRIPS >> 1] as (typeof trips)[number];
-	const said = `it answers in ${tookMs.toFixed(1)} ms`;
-	if (tookMs <= LATENCY_MS_WARNING) found.ok(said);
-	else if (config.journal === "remote")
-		found.warn(said, "With JOURNAL=remote every answer waits for two commits: bring the database nearer.");
-	else found.warn(said, "Bring the database nearer: new keys, drawn credit and the console wait for it.");
-
+	judgeRoundTrip((trips[ROUND_TRIPS >> 1] as (typeof trips)[number]).tookMs, config, found);
 	const offsetMs = Math.round((trips[0] as (typeof trips)[number]).offsetMs);
 	const apart = `this clock and the database's are ${Math.abs(offsetMs)} ms apart`;
 	const todo = "Keep both by NTP: expiry of keys, times on bills and signatures of payments go by them.";
@@ -121,35 +96,10 @@ async function measure(
 }
 
 async function checkSettings(client: postgres.Sql, found: Found): Promise<void> {
-	const [row] = await client<Record<"fsync" | "pages" | "commit" | "readonly", string>[]>`
+	const [row] = await client<Omit<DatabaseSettings, "durability">[]>`
 		select current_setting('fsync') as fsync, current_setting('full_page_writes') as pages,
-			current_setting('synchronous_commit') as commit, current_setting('transaction_read_only') as readonly`;
-	const [standby] = await client<{ yes: boolean }[]>`select pg_is_in_recovery() as yes`;
-	const before = found.list.length;
-	if (standby?.yes) found.broken("this server is a standby: it takes no writes", "Point DATABASE_URL at the primary.");
-	else if (row?.readonly === "on")
-		found.broken(
-			"transactions are read-only by default",
-			"Set default_transaction_read_only = off for this role and database.",
-		);
-	if (row?.fsync === "off") found.broken("fsync is off: a crash of its machine destroys the books", "Set fsync = on.");
-	if (row?.pages === "off")
-		found.warn(
-			"full_page_writes is off: a crash of its machine can damage the books",
-			"Set full_page_writes = on, unless its file system never tears a page.",
-		);
-	if (row?.commit === "off")
-		found.broken(
-			"synchronous_commit is off: what it has confirmed can be lost, and the journal is gone by then",
-			"Set synchronous_commit = on for this role and database.",
-		);
-	const lossy = row?.commit === "off" ? undefined : durabilityProblem(await readDurability(client));
-	if (lossy !== undefined)
-		found.warn(
-			lossy,
-			"Name a standby in synchronous_standby_names, with synchronous_commit = on, and fail over to it alone.",
-		);
-	if (found.list.length === before) found.ok(`what it confirms is on its disk (synchronous_commit = ${row?.commit})`);
+			current_setting('transaction_read_only') as readonly, pg_is_in_recovery() as standby`;
+	if (row !== undefined) judgeSettings({ ...row, durability: await readDurability(client) }, found);
 }
 
 async function checkConnections(client: postgres.Sql, { workers }: Config, found: Found): Promise<void> {
@@ -167,12 +117,7 @@ async function checkConnections(client: postgres.Sql, { workers }: Config, found
 async function checkSessions(client: postgres.Sql, other: postgres.Sql, found: Found): Promise<void> {
 	const a = async (statement: string) => [...(await client.unsafe(statement))];
 	const b = async (statement: string) => [...(await other.unsafe(statement))];
-	if (await isPooledByTransaction(a, b))
-		found.broken(
-			"a pooler hands sessions of the database around between transactions: revocations and other news would not be heard",
-			"Connect to PostgreSQL itself, or set the pooler to session mode.",
-		);
-	else found.ok("a session is ours until we end it");
+	judgeSessions(await isPooledByTransaction(a, b), found);
 }
 
 /** As the next start would find it; nothing is changed. */

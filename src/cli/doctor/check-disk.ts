@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import { dirname, join } from "node:path";
-import { tryFileLock } from "../../base/file-lock.ts";
+import { type FileLock, tryFileLock } from "../../base/file-lock.ts";
 import type { Config } from "../../config.ts";
 import { type Finding, findingsOf, reasonOf } from "./finding.ts";
 
@@ -24,11 +24,20 @@ const MEMORY_SYSTEMS: readonly number[] = [0x01021994, 0x858458f6];
 /** What a folder's file system says of itself. */
 type FileSystem = Pick<fs.StatsFs, "type" | "bsize" | "bavail" | "files" | "ffree">;
 
+/** What is asked of the disk. */
+interface Disk {
+	systemOf(folder: string): FileSystem;
+	/** Median of writing a block to this file and having it reach the disk. */
+	timeSyncs(path: string): number;
+	/** Undefined if it cannot be locked. */
+	tryLock(path: string): FileLock | undefined;
+}
+
+const THIS_DISK: Disk = { systemOf: fs.statfsSync, timeSyncs: timeSyncsOf, tryLock: tryFileLock };
+
 /** Whether journals and what is kept beside them can be written where DATA_DIR is, safely and soon enough. */
-export function checkDisk(
-	config: Config,
-	systemOf: (folder: string) => FileSystem = fs.statfsSync,
-): readonly Finding[] {
+export function checkDisk(config: Config, disk: Partial<Disk> = {}): readonly Finding[] {
+	const { systemOf, timeSyncs, tryLock } = { ...THIS_DISK, ...disk };
 	const found = findingsOf("disk");
 	const { dataDir } = config;
 	const folder = presentFolder(dataDir);
@@ -41,7 +50,7 @@ export function checkDisk(
 		else if (config.journal === "host")
 			found.warn(said, "With JOURNAL=host every answer waits for two of these: take a faster disk.");
 		else found.note(said);
-		const lock = tryFileLock(probe);
+		const lock = tryLock(probe);
 		if (lock === undefined)
 			found.broken(`files in ${folder} cannot be locked`, "Put DATA_DIR on a disk of this machine.");
 		lock?.release();
@@ -61,8 +70,7 @@ function presentFolder(path: string): string {
 	return fs.existsSync(path) ? path : presentFolder(dirname(path));
 }
 
-/** Median of writing a block and having it reach the disk. */
-function timeSyncs(path: string): number {
+function timeSyncsOf(path: string): number {
 	const fd = fs.openSync(path, "w", 0o600);
 	try {
 		const times = Array.from({ length: SYNCS }, () => {

@@ -10,14 +10,32 @@ const OPEN_FILES_MIN = 4_096;
 const OUT_PORTS_MIN = 10_000;
 const ASK_MS = 3_000;
 
+/** What is asked of the system. */
+interface System {
+	/** First and last port that connections go out from; empty where it does not say. */
+	portRange(): string;
+	/** Listens and stops at once. */
+	listen(host: string, port: number): void;
+}
+
+const THIS_SYSTEM: System = {
+	portRange: () => textOf("/proc/sys/net/ipv4/ip_local_port_range"),
+	listen: (hostname, port) => Bun.listen({ hostname, port, socket: { data() {} } }).stop(true),
+};
+
 /** What the system and the runtime allow, beside what the catalogue asks for. */
-export async function checkLimits(config: Config, models: readonly ModelSpec[]): Promise<readonly Finding[]> {
+export async function checkLimits(
+	config: Config,
+	models: readonly ModelSpec[],
+	system: Partial<System> = {},
+): Promise<readonly Finding[]> {
+	const { portRange, listen } = { ...THIS_SYSTEM, ...system };
 	const found = findingsOf("limits");
 	const concurrency = concurrencyOf(models);
 	checkOpenFiles(concurrency, found);
-	checkOutPorts(found);
+	checkOutPorts(portRange(), found);
 	checkFetches(config, concurrency, found);
-	await checkPort(config, found);
+	await checkPort(config, listen, found);
 	return found.list;
 }
 
@@ -41,8 +59,8 @@ function checkOpenFiles(concurrency: number, found: ReturnType<typeof findingsOf
 }
 
 /** Each connection to a model server takes one. */
-function checkOutPorts(found: ReturnType<typeof findingsOf>): void {
-	const [first, last] = textOf("/proc/sys/net/ipv4/ip_local_port_range").split(/\s+/).map(Number);
+function checkOutPorts(range: string, found: ReturnType<typeof findingsOf>): void {
+	const [first, last] = range.split(/\s+/).map(Number);
 	if (first === undefined || last === undefined || !(last > first)) return;
 	const ports = last - first + 1;
 	if (ports >= OUT_PORTS_MIN) found.ok(`${ports} ports are there for connections to model servers`);
@@ -68,14 +86,18 @@ function checkFetches({ env }: Config, concurrency: number, found: ReturnType<ty
 		);
 }
 
-async function checkPort({ host, port }: Config, found: ReturnType<typeof findingsOf>): Promise<void> {
+async function checkPort(
+	{ host, port }: Config,
+	listen: System["listen"],
+	found: ReturnType<typeof findingsOf>,
+): Promise<void> {
 	if (port === 0) {
 		found.note("PORT=0: the system chooses one at each start");
 		return;
 	}
 	const address = `${host}:${port}`;
 	try {
-		Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true);
+		listen(host, port);
 		found.ok(`${address} is free`);
 	} catch (error) {
 		const { code } = error as { code?: unknown };

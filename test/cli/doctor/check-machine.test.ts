@@ -16,6 +16,12 @@ const PEPPER = "0123456789abcdefghijklmnopqrstuvwxyz";
 const SECRETS = { KEY_PEPPER: PEPPER, CONSOLE_SECRET: PEPPER.toUpperCase() };
 const configOf = (env: Record<string, string>) => loadConfig({ DATABASE_URL: "postgres://db/x", ...env }, folder);
 
+/** Writes the file, and says that it took so long. */
+const closed = (syncMs: number) => (path: string) => {
+	writeFileSync(path, "");
+	return syncMs;
+};
+
 describe("configuration", () => {
 	test("every mistake is broken by itself, and the rest waits", () => {
 		const { config, findings } = checkConfiguration(() => configOf({ PORT: "x", JOURNAL: "y" }));
@@ -98,7 +104,7 @@ describe("disk", () => {
 		const MIB = 1024 ** 2;
 		const room = { type: 61267, bsize: 4096, bavail: (4096 * MIB) / 4096, files: 1e6, ffree: 1e5 };
 		const check = (system: Partial<typeof room>) =>
-			checkDisk(configOf({ DATA_DIR: folder }), () => ({ ...room, ...system }));
+			checkDisk(configOf({ DATA_DIR: folder }), { systemOf: () => ({ ...room, ...system }) });
 		expectWell(check({}));
 		expectFinding(check({ bavail: (2047 * MIB) / 4096 }), "warning", /^2\.0 GiB are free/);
 		expectFinding(check({ bavail: (63 * MIB) / 4096 }), "broken", /^0\.1 GiB are free/);
@@ -108,6 +114,20 @@ describe("disk", () => {
 		expectFinding(check({ type: 26985 }), "warning", /network file system \(NFS\)/);
 		// Some runtimes give the number with a sign.
 		expectFinding(check({ type: 4283649346 | 0 }), "warning", /network file system \(CIFS\)/);
+	});
+
+	test("a slow one is a warning where every answer waits for it, else it is to be known", () => {
+		const check = (syncMs: number, journal: string) =>
+			checkDisk(configOf({ DATA_DIR: folder, JOURNAL: journal }), { timeSyncs: closed(syncMs) });
+		expectFinding(check(20, "host"), "ok", /fsync takes 20\.0 ms$/);
+		expectFinding(check(20.1, "process"), "note", /fsync takes 20\.1 ms$/);
+		const { todo } = expectFinding(check(20.1, "host"), "warning", /fsync takes 20\.1 ms$/);
+		expect(todo).toContain("faster disk");
+	});
+
+	test("one whose files cannot be locked is broken", () => {
+		const findings = checkDisk(configOf({ DATA_DIR: folder }), { tryLock: () => undefined });
+		expectFinding(findings, "broken", /^files in .* cannot be locked$/);
 	});
 
 	test.if(existsSync("/dev/shm"))("memory is no disk", () => {
@@ -156,6 +176,21 @@ describe("limits", () => {
 			);
 		},
 	);
+
+	test("few ports for connections to model servers are a warning; a system that does not say is none", async () => {
+		const check = (range: string) => checkLimits(configOf({ PORT: "0" }), models, { portRange: () => range });
+		expectFinding(await check("10000\t19999\n"), "ok", /^10000 ports/);
+		expectFinding(await check("10000\t19998\n"), "warning", /^only 9999 ports/);
+		expect((await check("")).filter(({ what }) => what.includes("ports are there"))).toEqual([]);
+	});
+
+	test("a port that this user may not have is broken", async () => {
+		const listen = () => {
+			throw Object.assign(new Error("permission denied"), { code: "EACCES" });
+		};
+		const findings = await checkLimits(configOf({ PORT: "443" }), models, { listen });
+		expectFinding(findings, "broken", /:443 is not for this user$/);
+	});
 
 	test("an address that is none of this machine's is broken", async () => {
 		const elsewhere = configOf({ HOST: "192.0.2.1", PORT: "8080" });

@@ -20,6 +20,8 @@ COPY --from=build --chown=65532:65532 /rootfs/data /data
 # Journals and the instance's name live in /data: keep the volume, and give each container its own.
 ENV NODE_ENV=production \
     BUN_CONFIG_MAX_HTTP_REQUESTS=65535 \
+    MIMALLOC_PURGE_DELAY=5000 \
+    MIMALLOC_PURGE_HOLES_MIN_INTERVAL=5000 \
     HOST=0.0.0.0 \
     PORT=8080 \
     DATA_DIR=/data \

@@ -108,9 +108,6 @@ const SECRET_BYTES_MIN = 32;
 const TRANSFER_DETAILS_LENGTH_MAX = 2_000;
 const METRICS_TOKEN_LENGTH_MIN = 16;
 const DEFAULT_CONFIG_FILE = "tollgate.yaml";
-const FETCH_SLOTS_VARIABLE = "BUN_CONFIG_MAX_HTTP_REQUESTS";
-/** The most that Bun takes; its own default is 256 for the whole process, and the next request waits without a word. */
-const FETCH_SLOTS = "65535";
 
 /** Throws ConfigError with all problems together. Messages never repeat the value of a secret. */
 export function loadConfig(given: Environment = process.env, cwd: string = process.cwd()): Config {
@@ -176,16 +173,6 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 	if (production) problems.push(...findProductionProblems(config));
 	if (problems.length > 0) throw new ConfigError(problems);
 	return Object.freeze({ ...config, warnings: Object.freeze(findWarnings(config, given)) });
-}
-
-/**
- * The environment to start this program anew with, or null if it is already so. The number of concurrent fetches is
- * read by the runtime before any of our code runs, so that it cannot be set from inside.
- */
-export function fetchSlotsEnvironment(env: Environment = process.env): Record<string, string> | null {
-	if (env[FETCH_SLOTS_VARIABLE]) return null;
-	const set = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
-	return { ...Object.fromEntries(set), [FETCH_SLOTS_VARIABLE]: FETCH_SLOTS };
 }
 
 /** The environment as it is, for commands that must work where the configuration is not complete. */

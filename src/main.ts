@@ -5,8 +5,9 @@ import type { LogLevel } from "./base/log.ts";
 import { createLog, createLogSwitch } from "./base/log.ts";
 import { COMMIT, VERSION } from "./base/version.ts";
 import { explain } from "./cli/explain.ts";
+import { runtimeEnvironment } from "./cli/runtime-environment.ts";
 import type { Config } from "./config.ts";
-import { fetchSlotsEnvironment, loadConfig, processEnvironment } from "./config.ts";
+import { loadConfig, processEnvironment } from "./config.ts";
 
 const IS_COMPILED = import.meta.dir.startsWith("/$bunfs");
 
@@ -32,7 +33,7 @@ async function runServe(env: Environment): Promise<number> {
 		process.stderr.write(`error: ${explain(error).message}\n`);
 		return 1;
 	}
-	if (config.role === "gateway") growFetchSlots();
+	if (config.role === "gateway") setUpRuntime();
 	const logSwitch = createLogSwitch(levelOf(config));
 	const deps = {
 		logSwitch,
@@ -73,9 +74,9 @@ async function runOther(): Promise<number> {
 	return runCommand(deps, argv);
 }
 
-/** The number of concurrent fetches is read before any of our code runs, so the process replaces itself once. */
-function growFetchSlots(): void {
-	const environment = fetchSlotsEnvironment();
+/** The runtime reads its settings before any of our code runs, so the process replaces itself once. */
+function setUpRuntime(): void {
+	const environment = runtimeEnvironment(processEnvironment());
 	if (environment === null || process.execve === undefined) return;
 	process.execve(process.execPath, [process.execPath, ...ownArguments(), ...argv], environment);
 }

@@ -11,7 +11,7 @@ import fs, {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { ConfigError, fetchSlotsEnvironment, loadConfig } from "../src/config.ts";
+import { ConfigError, loadConfig } from "../src/config.ts";
 import { CONFIG_TABLE } from "../src/config-table.ts";
 import { loadOrCreateSecrets, systemSecretsDeps } from "../src/secrets.ts";
 
@@ -342,15 +342,6 @@ describe("roles", () => {
 		expect(problemsOf({ GATEWAY_URL: "http://gateway:8080", INTERNAL_SECRET: "short" })).toHaveLength(1);
 		expect(problemsOf({ GATEWAY_URL: "http://gateway:8080", INTERNAL_SECRET: SECRET })).toEqual([]);
 		expect(problemsOf({ ROLE: "both" })).toEqual(['ROLE must be one of all, gateway, console; got "both"']);
-	});
-});
-
-describe("fetchSlotsEnvironment", () => {
-	test("adds the slots once", () => {
-		const env = fetchSlotsEnvironment({ A: "1", B: undefined });
-		expect(env).toEqual({ A: "1", BUN_CONFIG_MAX_HTTP_REQUESTS: "65535" });
-		expect(fetchSlotsEnvironment(env ?? {})).toBeNull();
-		expect(fetchSlotsEnvironment({ BUN_CONFIG_MAX_HTTP_REQUESTS: "512" })).toBeNull();
 	});
 });
 

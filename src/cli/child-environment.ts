@@ -1,8 +1,8 @@
 import type { Environment } from "../base/environment-reader.ts";
 import type { Config } from "../config.ts";
-import { fetchSlotsEnvironment } from "../config.ts";
 import { CONFIG_TABLE } from "../config-table.ts";
 import type { Secrets } from "../secrets.ts";
+import { runtimeEnvironment } from "./runtime-environment.ts";
 
 /** What the supervising process has found out or made, for its children. */
 export interface ChildFacts {
@@ -16,7 +16,7 @@ export interface ChildFacts {
 
 /** What programs need of an environment that is not ours: where things are, how to speak, whom to trust on the way out. */
 const FOREIGN =
-	/^(PATH|HOME|USER|LOGNAME|SHELL|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|TZ|LANG|LANGUAGE|LC_\w+|TMPDIR|TEMP|TMP|NODE_\w+|BUN_\w+|SSL_CERT_\w+|(https?|all|no)_proxy|DO_NOT_TRACK)$/i;
+	/^(PATH|HOME|USER|LOGNAME|SHELL|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|TZ|LANG|LANGUAGE|LC_\w+|TMPDIR|TEMP|TMP|NODE_\w+|BUN_\w+|MIMALLOC_\w+|SSL_CERT_\w+|(https?|all|no)_proxy|DO_NOT_TRACK)$/i;
 
 /**
  * A gateway's environment has none of the console's variables: what it never had it cannot lose. The rest it needs,
@@ -27,7 +27,7 @@ export function gatewayEnvironment(env: Environment, facts: ChildFacts, slot: nu
 	const ofConsole = namesOf("console");
 	const own = pick(env, (name) => !ofConsole.has(name));
 	return {
-		...(fetchSlotsEnvironment(own) ?? own),
+		...(runtimeEnvironment(own) ?? own),
 		...common(facts),
 		ROLE: "gateway",
 		// The embedded database looks to it like any other.

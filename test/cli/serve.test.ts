@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { runtimeEnvironment } from "../../src/cli/runtime-environment.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { MAIN, runCli } from "./run-cli.ts";
@@ -98,10 +99,13 @@ describe("serve", () => {
 		expect((await runCli(["instance", "list", "--json"], env)).json<{ data: object[] }>().data).toEqual([]);
 	});
 
-	test("has the runtime's fetch slots raised without becoming another process", async () => {
+	test("has told the runtime what it is to know without becoming another process", async () => {
 		const server = await start({ ROLE: "gateway" });
 		const environment = await Bun.file(`/proc/${server.pid}/environ`).text();
-		expect(environment.split("\0")).toContain("BUN_CONFIG_MAX_HTTP_REQUESTS=65535");
+		const said = runtimeEnvironment({}) ?? {};
+		expect(environment.split("\0")).toEqual(
+			expect.arrayContaining(Object.entries(said).map(([name, value]) => `${name}=${value}`)),
+		);
 		server.kill("SIGINT");
 		expect(await server.exited).toBe(0);
 	});

@@ -55,7 +55,12 @@ const unit = read("systemd/tollgate.service");
 const madeSecrets = [...read("compose/make-env.sh").matchAll(/[A-Z_]{4,}/g)].map(([name]) => name);
 
 /** Read by the runtime and by libraries, not by us. */
-const FOREIGN = ["BUN_CONFIG_MAX_HTTP_REQUESTS", "DO_NOT_TRACK"];
+const FOREIGN = [
+	"BUN_CONFIG_MAX_HTTP_REQUESTS",
+	"MIMALLOC_PURGE_DELAY",
+	"MIMALLOC_PURGE_HOLES_MIN_INTERVAL",
+	"DO_NOT_TRACK",
+];
 
 /** What each way of running it sets, as the process sees it, with an image's own variables beneath. */
 function environments(): Record<string, Record<string, string>> {

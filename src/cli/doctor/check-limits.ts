@@ -1,7 +1,6 @@
 import fs from "node:fs";
 import type { ModelSpec } from "../../catalog/model.ts";
 import type { Config } from "../../config.ts";
-import { fetchSlotsEnvironment } from "../../config.ts";
 import { type Finding, findingsOf, reasonOf } from "./finding.ts";
 
 /** What the service opens besides its clients and model servers. */
@@ -73,7 +72,7 @@ function checkOutPorts(range: string, found: ReturnType<typeof findingsOf>): voi
 
 /** The runtime lets later fetches wait without a word. `serve` raises this by itself where nobody has set it. */
 function checkFetches({ env }: Config, concurrency: number, found: ReturnType<typeof findingsOf>): void {
-	if (fetchSlotsEnvironment(env) !== null) {
+	if (!env.BUN_CONFIG_MAX_HTTP_REQUESTS) {
 		found.ok("concurrent fetches are raised to the runtime's most at the start");
 		return;
 	}

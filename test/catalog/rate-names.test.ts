@@ -14,23 +14,14 @@ import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 import { runHere } from "../cli/run-here.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
+import { EVERY_RATE } from "../support/every-rate.ts";
 
 const { statements, url } = await withDatabase();
 
-const pico = (usd: number) => (usd * 1_000_000) as PicoUsdPerUnit;
-const rates: Rates = {
-	input: pico(1),
-	cachedInput: pico(2),
-	output: pico(3),
-	request: pico(4),
-	image: pico(5),
-	audioSecond: pico(6),
-	search: pico(7),
-};
-await pinRateCards(statements, [{ id: "m", rates }]);
+await pinRateCards(statements, [{ id: "m", rates: EVERY_RATE }]);
 
 test("in the public price list and in the operator's", () => {
-	const card: RateCard = { id: "m@1", version: 1, ...rates };
+	const card: RateCard = { id: "m@1", version: 1, ...EVERY_RATE };
 	expect(pricingOf([card])).toEqual({
 		prompt: "0.000001",
 		input_cache_read: "0.000002",
@@ -40,7 +31,7 @@ test("in the public price list and in the operator's", () => {
 		audio_second: "0.000006",
 		search: "0.000007",
 	});
-	expect(ratesOf(card)).toEqual(rates);
+	expect(ratesOf(card)).toEqual(EVERY_RATE);
 });
 
 test("in a file that is checked", () => {
@@ -68,7 +59,8 @@ test("in a file that is checked", () => {
 });
 
 test("in a model's prices over time", async () => {
-	await pinRateCards(statements, [{ id: "painter", rates: { ...rates, audioSecond: pico(0), search: pico(0) } }]);
+	const free = 0 as PicoUsdPerUnit;
+	await pinRateCards(statements, [{ id: "painter", rates: { ...EVERY_RATE, audioSecond: free, search: free } }]);
 	const secret = "s".repeat(32);
 	const env = { DATABASE_URL: url, DATA_DIR: temporaryFolder(), KEY_PEPPER: secret, CONSOLE_SECRET: secret };
 	const shown = (await runHere(["catalog", "show", "m", "--json"], env)).json<{ rate_cards: object[] }>();
@@ -84,7 +76,12 @@ test("in a model's prices over time", async () => {
 });
 
 describe("in the lines of a request's bill", () => {
-	const line = (name: string, units: number, unit: string) => ({ name, units, unit, rate: rates[name as keyof Rates] });
+	const line = (name: string, units: number, unit: string) => ({
+		name,
+		units,
+		unit,
+		rate: EVERY_RATE[name as keyof Rates],
+	});
 	const tokens = [line("input", 8, "token"), line("cachedInput", 2, "token"), line("output", 3, "token")];
 	test.each([
 		["chat", []],

@@ -63,7 +63,6 @@ describe.skipIf(!hasChromium)("a visitor, in a browser", () => {
 		}
 		const bytes = Math.max(...tries.map((one) => one.bytes));
 		const paintMs = Math.min(...tries.map((one) => one.paintMs));
-		console.log(`first page: ${Math.round(bytes / 1024)} KB of script, packed; drawn after ${Math.round(paintMs)} ms`);
 		expect(bytes).toBeLessThan(200 * 1024);
 		expect(paintMs).toBeLessThan(1_000);
 	});

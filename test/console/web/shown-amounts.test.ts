@@ -3,13 +3,12 @@ import { expect, test } from "bun:test";
 import { createElement, type ReactElement } from "react";
 import { renderToStaticMarkup } from "react-dom/server";
 import { billLines } from "../../../src/admission/price.ts";
-import type { Rates } from "../../../src/catalog/model.ts";
 import { BalanceFigures } from "../../../src/console/web/parts/balance-figures.tsx";
 import { CostLines } from "../../../src/console/web/parts/cost-lines.tsx";
-import { nanoUsd, type PicoUsdPerUnit } from "../../../src/money/nano-usd.ts";
+import { nanoUsd } from "../../../src/money/nano-usd.ts";
+import { EVERY_RATE } from "../../support/every-rate.ts";
 
 const usd = (amount: number) => nanoUsd(amount * 1_000_000_000);
-const pico = (amount: number) => (amount * 1_000_000) as PicoUsdPerUnit;
 
 /** Its texts, one after the other. */
 function textsOf(element: ReactElement): string[] {
@@ -36,17 +35,8 @@ test("of a balance each amount stands under its own word", () => {
 });
 
 test("of a request's cost each line has the name, the rate and the unit that it was billed by", () => {
-	const rates: Rates = {
-		input: pico(1),
-		cachedInput: pico(2),
-		output: pico(3),
-		request: pico(4),
-		image: pico(5),
-		audioSecond: pico(6),
-		search: pico(7),
-	};
 	const used = { prompt: 50, cached: 10, completion: 60, requests: 1, images: 2, audioSeconds: 3, searches: 4 };
-	const lines = billLines(rates, used);
+	const lines = billLines(EVERY_RATE, used);
 	expect(textsOf(createElement(CostLines, { lines })).slice(4)).toEqual([
 		...["Input", "40", "$1.00", "per million tokens", "USD 0.00004"],
 		...["Cached input", "10", "$2.00", "per million tokens", "USD 0.00002"],

@@ -1,0 +1,15 @@
+import type { Rates } from "../../src/catalog/model.ts";
+import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
+
+const pico = (usdPerMillion: number) => (usdPerMillion * 1_000_000) as PicoUsdPerUnit;
+
+/** Every rate there is, no two alike: what exchanges two of them is seen. */
+export const EVERY_RATE: Rates = {
+	input: pico(1),
+	cachedInput: pico(2),
+	output: pico(3),
+	request: pico(4),
+	image: pico(5),
+	audioSecond: pico(6),
+	search: pico(7),
+};

@@ -1,5 +1,6 @@
 /** Which processor core runs what, and what the machine is. */
-import { availableParallelism, cpus, release, totalmem } from "node:os";
+import { writeFileSync } from "node:fs";
+import { availableParallelism, constants, cpus, release, setPriority, totalmem } from "node:os";
 
 /** Core of the gateway alone, and core of everything else; null where processes cannot be pinned. */
 export const CORES = availableParallelism() >= 2 && Bun.which("taskset") ? { gateway: 0, rest: 1 } : null;
@@ -13,6 +14,22 @@ export function onGatewayCore(argv: readonly string[]): string[] {
 export function moveToCore(which: "gateway" | "rest"): void {
 	if (CORES)
 		Bun.spawnSync(["taskset", "-a", "-p", "-c", String(CORES[which]), String(process.pid)], { stdout: "ignore" });
+}
+
+/**
+ * Everything else on their core goes before these processes, for as long as they live. Linux shares a core among sessions
+ * first, where that is on, and each backend of PostgreSQL is one of its own.
+ */
+export function letOthersPass(pids: readonly number[]): void {
+	const last = constants.priority.PRIORITY_LOW;
+	for (const pid of pids) {
+		try {
+			setPriority(pid, last);
+			writeFileSync(`/proc/${pid}/autogroup`, String(last));
+		} catch {
+			// A process that has just ended, somebody else's, or a kernel without such groups.
+		}
+	}
 }
 
 /** The command line that runs `argv` on whichever core is free. */

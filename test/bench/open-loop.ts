@@ -108,6 +108,7 @@ async function measureRound(world: World, figures: Figures, kind: Kind, load: Lo
 	const gateways = world.gateways.filter(({ name }) => COMPARED.has(name));
 	const base = new Map<string, number>();
 	for (const gateway of [directGateway(world.upstreamPort), ...gateways]) {
+		world.postgres.standBack();
 		const result = await run(world, gateway, kind, load);
 		const times = kind.streamed ? result.firstMs : result.latenciesMs;
 		for (const [label, share] of PERCENTILES) {

@@ -17,7 +17,7 @@ import { reconcile } from "../../src/ledger/reconcile.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { Gateway } from "./gateways.ts";
 import { baseEnvironment, freePort, processGateway } from "./gateways.ts";
-import { onAnyCore, onGatewayCore } from "./machine.ts";
+import { letOthersPass, onAnyCore, onGatewayCore } from "./machine.ts";
 import { processTree } from "./process-usage.ts";
 
 export const KEY_PEPPER = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -38,6 +38,8 @@ export interface BenchPostgres {
 	/** A new, migrated database. */
 	database(name: string): Promise<BenchDatabase>;
 	pids(): number[];
+	/** From now on whoever measures times does not wait for Postgres on the core that both share. */
+	standBack(): void;
 	stop(): Promise<void>;
 }
 
@@ -67,13 +69,15 @@ export async function startBenchPostgres(folder: string): Promise<BenchPostgres>
 	const [row] = await admin<{ version: string; pid: number }[]>`
 		select current_setting('server_version') as version, pg_backend_pid() as pid`;
 	const [line] = (await Bun.file(join(folder, "postgres/cluster/postmaster.pid")).text()).split("\n");
+	const pids = () => processTree(Number(line));
 	return {
 		version: `${row?.version ?? "unknown"}${home === undefined ? "" : " (POSTGRES_HOME)"}`,
 		async database(name) {
 			await admin.unsafe(`create database ${name}`);
 			return openBenchDatabase(server.url.replace(/\/[^/]*$/, `/${name}`));
 		},
-		pids: () => processTree(Number(line)),
+		pids,
+		standBack: () => letOthersPass(pids()),
 		async stop() {
 			await admin.end({ timeout: 1 });
 			await server.stop();

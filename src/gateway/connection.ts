@@ -42,6 +42,8 @@ export interface BatchLineOrigin {
 export const IDLE_TIMEOUT_S = 10;
 /** While a stream is open: comments keep an idle one alive, and a reader that takes nothing is thrown out. */
 export const STREAM_TIMEOUT_S = 60;
+/** While a body is on its way: the runtime cuts off who sends less than 16 KB/s for so long, without a word. */
+export const BODY_TIMEOUT_S = 64;
 
 /**
  * Connections that wait for an answer in one piece. It may take as long as the upstream's deadlines allow, and until then
@@ -54,16 +56,16 @@ export interface SilentConnections {
 }
 
 export function createSilentConnections(clock: Clock): SilentConnections {
-	const moments = createMoments<Connection>(clock, (connection) => tell(connection, 0));
+	const moments = createMoments<Connection>(clock, (connection) => trySetIdleTimeout(connection, 0));
 	return {
 		begin: moments.begin,
 		end(connection, nth) {
-			if (moments.end(nth)) tell(connection, IDLE_TIMEOUT_S);
+			if (moments.end(nth)) trySetIdleTimeout(connection, IDLE_TIMEOUT_S);
 		},
 	};
 }
 
-function tell(connection: Connection, idleTimeoutS: number): void {
+export function trySetIdleTimeout(connection: Connection, idleTimeoutS: number): void {
 	try {
 		connection.setIdleTimeout(idleTimeoutS);
 	} catch {

@@ -66,7 +66,7 @@ export function generatedText<
 		kind: "chat",
 		mode: name,
 		promptField,
-		readBody: (request, bytesMax, reads, takes) => readJson(request, bytesMax, reads, takes, promptField),
+		readBody: (connection, bytesMax, reads, takes) => readJson(connection, bytesMax, reads, takes, promptField),
 		read: own.read,
 		// In one literal: an object that is spread grows step by step.
 		upperBound: (input, model) => ({

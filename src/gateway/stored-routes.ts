@@ -41,7 +41,10 @@ export function addStoredRoutes(
 
 	const batchAnswers = createBatchAnswers(deps);
 	const [anyBatch, oneBatch, cancel] = ["/v1/batches", "/v1/batches/:id", "/v1/batches/:id/cancel"] as const;
-	const [create, list] = [free(batchAnswers.create), free(batchAnswers.list)];
+	const [create, list] = [
+		free((request, key) => batchAnswers.create(deps.connectionOf(request), key)),
+		free(batchAnswers.list),
+	];
 	const [retrieve, cancelled] = [free(batchAnswers.retrieve), free(batchAnswers.cancel)];
 	app
 		.post(anyBatch, ({ request }) => create(request), bare)

@@ -56,10 +56,11 @@ export function createManagement(parts: ConsoleParts): (connection: Connection) 
 		return check;
 	}
 
-	async function bodyOf({ request }: Connection, route: ManagementRoute): Promise<unknown> {
+	async function bodyOf(connection: Connection, route: ManagementRoute): Promise<unknown> {
+		const { request } = connection;
 		if (route.body === undefined) return undefined;
 		const isEmpty = request.body === null || request.headers.get("content-length") === "0";
-		const body = isEmpty ? {} : (await readJson(request, BODY_BYTES_MAX, bodyReads)).value;
+		const body = isEmpty ? {} : (await readJson(connection, BODY_BYTES_MAX, bodyReads)).value;
 		assertBody(checkOf(route.body), body);
 		return body;
 	}

@@ -6,6 +6,7 @@ import { notOffered } from "../../batch/batches.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { BodyReads } from "../body/body-reads.ts";
 import { readJson } from "../body/json-body.ts";
+import type { Connection } from "../connection.ts";
 import { askDatabase } from "../lookups/ask-database.ts";
 import { readBatchRequest } from "./batch-request.ts";
 
@@ -45,10 +46,10 @@ export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyRead
 
 	return {
 		/** POST /v1/batches. */
-		async create(request: Request, key: KeyEntry): Promise<BatchView> {
+		async create(connection: Connection, key: KeyEntry): Promise<BatchView> {
 			if (!batches.areOffered()) throw notOffered();
-			const { value } = await readJson(request, BODY_BYTES_MAX, deps.bodyReads);
-			const wanted = readBatchRequest(value, request.headers.get("idempotency-key"));
+			const { value } = await readJson(connection, BODY_BYTES_MAX, deps.bodyReads);
+			const wanted = readBatchRequest(value, connection.request.headers.get("idempotency-key"));
 			const owner = { accountId: key.accountId, keyId: key.id };
 			return batchView(await askDatabase(() => batches.create(owner, wanted)));
 		},

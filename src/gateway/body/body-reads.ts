@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { createMoments, type Moments } from "../../base/moments.ts";
+import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout } from "../connection.ts";
 
 /** Bodies on their way, each of which is given up at its deadline. */
 export interface BodyReads {
@@ -14,13 +15,15 @@ export function createBodyReads(clock: Clock): BodyReads {
 }
 
 /** What was read, if it came before the deadline. Faults: request_timeout, also for what failed; those of `reading`. */
-export function inTime<T>(reads: BodyReads, deadlineMs: number, reading: Promise<T>, onLate?: () => void): Promise<T> {
-	return madeInTime(reads, deadlineMs, { reading, make: asItIs<T>, ...(onLate && { onLate }) });
+export function inTime<T>(reads: BodyReads, deadlineMs: number, body: Omit<BodyReading<T, T>, "make">): Promise<T> {
+	return madeInTime(reads, deadlineMs, { ...body, make: asItIs<T> });
 }
 
 const asItIs = <T>(read: T): T => read;
 
 export interface BodyReading<Read, Made> {
+	/** Whom it comes from. */
+	readonly connection: Connection;
 	readonly reading: Promise<Read>;
 	make(read: Read): Made | Promise<Made>;
 	onLate?(): void;
@@ -64,14 +67,18 @@ class TimedBody<Read, Made> {
 
 	watch(): void {
 		const { clock } = this.#reads;
+		trySetIdleTimeout(this.#body.connection, BODY_TIMEOUT_S);
 		this.#cancel = clock.after(this.#lateAtMs - clock.monotonicMs(), () => {
+			trySetIdleTimeout(this.#body.connection, IDLE_TIMEOUT_S);
 			this.#body.onLate?.();
 			this.#reject(new Fault("request_timeout", "The body was sent too slowly."));
 		});
 	}
 
 	#over(): void {
-		if (this.#reads.young.end(this.#moment)) this.#cancel?.();
+		if (!this.#reads.young.end(this.#moment)) return;
+		this.#cancel?.();
+		trySetIdleTimeout(this.#body.connection, IDLE_TIMEOUT_S);
 	}
 
 	#came(read: Read): void {

@@ -1,4 +1,5 @@
 import { Fault } from "../../base/fault.ts";
+import type { Connection } from "../connection.ts";
 import { type BodyReads, inTime } from "./body-reads.ts";
 
 /** A file takes its time on a slow line, but not for ever. */
@@ -14,16 +15,17 @@ export const TAKES_ANY: TakesBytes = { take() {} };
 
 /** A body of any kind, at most `bytesMax` bytes of it. Faults: payload_too_large, request_timeout, those of `take`. */
 export async function readBytes(
-	request: Request,
+	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
 	takes: TakesBytes = TAKES_ANY,
 ): Promise<Uint8Array<ArrayBuffer>> {
+	const { request } = connection;
 	const declared = declaredBytes(request, bytesMax, takes);
 	// To ask for the stream of a body costs more than to read it whole.
 	return declared === null && request.body !== null
-		? readChunked(request.body, { bytesMax, reads, deadlineMs: FILE_DEADLINE_MS, takes })
-		: inTime(reads, FILE_DEADLINE_MS, request.bytes());
+		? readChunked(request.body, { connection, bytesMax, reads, deadlineMs: FILE_DEADLINE_MS, takes })
+		: inTime(reads, FILE_DEADLINE_MS, { connection, reading: request.bytes() });
 }
 
 /** The length that the request gives, taken; null if it gives none. Faults: payload_too_large, those of `take`. */
@@ -36,10 +38,18 @@ export function declaredBytes(request: Request, bytesMax: number, takes: TakesBy
 	return declared;
 }
 
+interface ChunkedOptions {
+	readonly connection: Connection;
+	readonly bytesMax: number;
+	readonly reads: BodyReads;
+	readonly deadlineMs: number;
+	readonly takes: TakesBytes;
+}
+
 /** A body without a length is counted while it arrives, and let go when it is too large or too late. */
 export function readChunked(
 	body: ReadableStream<Uint8Array>,
-	{ bytesMax, reads, deadlineMs, takes }: { bytesMax: number; reads: BodyReads; deadlineMs: number; takes: TakesBytes },
+	{ connection, bytesMax, reads, deadlineMs, takes }: ChunkedOptions,
 ): Promise<Uint8Array<ArrayBuffer>> {
 	const reader = body.getReader();
 	const letGo = () => void reader.cancel().catch(() => {});
@@ -65,7 +75,7 @@ export function readChunked(
 		}
 	}
 
-	return inTime(reads, deadlineMs, read(), letGo);
+	return inTime(reads, deadlineMs, { connection, reading: read(), onLate: letGo });
 }
 
 function bodyTooLarge(bytesMax: number): Fault {

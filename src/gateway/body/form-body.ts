@@ -1,4 +1,5 @@
 import { Fault } from "../../base/fault.ts";
+import type { Connection } from "../connection.ts";
 import { type BodyReads, inTime } from "./body-reads.ts";
 import type { TakesBytes } from "./bytes-body.ts";
 import { declaredBytes, FILE_DEADLINE_MS, readBytes, TAKES_ANY } from "./bytes-body.ts";
@@ -8,11 +9,12 @@ import { declaredBytes, FILE_DEADLINE_MS, readBytes, TAKES_ANY } from "./bytes-b
  * Faults: unsupported_media_type, payload_too_large, request_timeout, invalid_request.
  */
 export async function readForm(
-	request: Request,
+	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
 	takes: TakesBytes = TAKES_ANY,
 ): Promise<FormData> {
+	const { request } = connection;
 	const type = request.headers.get("content-type") ?? "";
 	if (!/^multipart\/form-data\b/i.test(type))
 		throw new Fault("unsupported_media_type", "The body must be a form: `content-type: multipart/form-data`.");
@@ -20,9 +22,9 @@ export async function readForm(
 	// A body without a length is counted while it arrives.
 	const source =
 		declared === null
-			? new Response(await readBytes(request, bytesMax, reads, takes), { headers: { "content-type": type } })
+			? new Response(await readBytes(connection, bytesMax, reads, takes), { headers: { "content-type": type } })
 			: request;
-	return inTime(reads, FILE_DEADLINE_MS, parseForm(source));
+	return inTime(reads, FILE_DEADLINE_MS, { connection, reading: parseForm(source) });
 }
 
 async function parseForm(source: Request | Response): Promise<FormData> {

@@ -2,6 +2,7 @@ import { assert } from "../../base/assert.ts";
 import { Fault } from "../../base/fault.ts";
 import { checkStructure, type RawValue } from "../../base/json-structure.ts";
 import { createTurn, type Turn } from "../../base/turn.ts";
+import type { Connection } from "../connection.ts";
 import { type BodyReads, inTime, madeInTime } from "./body-reads.ts";
 import type { TakesBytes } from "./bytes-body.ts";
 import { declaredBytes, readChunked, TAKES_ANY } from "./bytes-body.ts";
@@ -32,7 +33,7 @@ export interface JsonBody {
  * `field`: the list or object of this name is given as it is written, too, unless the text is so short that nobody wants it.
  */
 export function readJson(
-	request: Request,
+	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
 	takes: TakesBytes = TAKES_ANY,
@@ -40,8 +41,8 @@ export function readJson(
 ): Promise<JsonBody> {
 	// Not an async function, which each small body would pay for beside the promise that it waits for.
 	try {
-		assertJsonType(request);
-		return readBody(request, bytesMax, reads, takes, field);
+		assertJsonType(connection.request);
+		return readBody(connection, bytesMax, reads, takes, field);
 	} catch (error) {
 		return Promise.reject(error);
 	}
@@ -58,20 +59,21 @@ function assertJsonType(request: Request): void {
 }
 
 function readBody(
-	request: Request,
+	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
 	takes: TakesBytes,
 	field: string | undefined,
 ): Promise<JsonBody> {
+	const { request } = connection;
 	const declared = declaredBytes(request, bytesMax, takes);
 	// To ask for the stream of a body costs more than to read it whole.
 	if (declared !== null ? declared <= ONE_STEP_BYTES : request.body === null)
-		return madeInTime(reads, READ_DEADLINE_MS, new TextReading(request.text(), field));
+		return madeInTime(reads, READ_DEADLINE_MS, new TextReading(connection, field));
 	const bytes =
 		declared === null && request.body !== null
-			? readChunked(request.body, { bytesMax, reads, deadlineMs: READ_DEADLINE_MS, takes })
-			: inTime(reads, READ_DEADLINE_MS, request.bytes());
+			? readChunked(request.body, { connection, bytesMax, reads, deadlineMs: READ_DEADLINE_MS, takes })
+			: inTime(reads, READ_DEADLINE_MS, { connection, reading: request.bytes() });
 	return decodedBody(bytes, field);
 }
 
@@ -82,11 +84,13 @@ async function decodedBody(reading: Promise<Uint8Array<ArrayBuffer>>, field: str
 
 /** A class, since there is one for each request. */
 class TextReading {
+	readonly connection: Connection;
 	readonly reading: Promise<string>;
 	readonly #field: string | undefined;
 
-	constructor(reading: Promise<string>, field: string | undefined) {
-		this.reading = reading;
+	constructor(connection: Connection, field: string | undefined) {
+		this.connection = connection;
+		this.reading = connection.request.text();
 		this.#field = field;
 	}
 

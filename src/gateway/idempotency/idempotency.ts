@@ -77,7 +77,7 @@ async function once(
 		context.key = key;
 		checkAccess(key, deps.clock.wallMs());
 		held = deps.bodyMemory.hold(key.accountId);
-		body = await readBytes(request, deps.limits().bodyBytesMax, deps.bodyReads, held);
+		body = await readBytes(connection, deps.limits().bodyBytesMax, deps.bodyReads, held);
 		// By key and not by account: what one key may ask for another may not be allowed to see.
 		const id = claimIdOf(key.id, header);
 		seal = await createSeal(presentedSecret(request.headers), header, id);

@@ -10,6 +10,7 @@ import type { ReportedUsage } from "../../upstream/usage.ts";
 import type { Bill, OutputSize } from "../bill/bill.ts";
 import type { BodyReads } from "../body/body-reads.ts";
 import type { TakesBytes } from "../body/bytes-body.ts";
+import type { Connection } from "../connection.ts";
 import type { Exchange } from "./context.ts";
 
 /** A body as it was read. */
@@ -41,7 +42,7 @@ export interface InferenceEndpoint<Body extends RequestBody, Input extends Endpo
 	/** The field that a prompt which is too long is in. */
 	readonly promptField: string;
 	/** Faults: unsupported_media_type, payload_too_large, request_timeout, invalid_request. */
-	readBody(request: Request, bytesMax: number, reads: BodyReads, takes: TakesBytes): Promise<Body>;
+	readBody(connection: Connection, bytesMax: number, reads: BodyReads, takes: TakesBytes): Promise<Body>;
 	/** Faults: invalid_request and unsupported_parameter, each naming the field. */
 	read(body: Body, model: Model): Input | Promise<Input>;
 	/** The most that the request can use, and what the server will be held to. */

@@ -39,7 +39,7 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 		const { line } = connection;
 		deps.admission.check(key, line !== undefined);
 		held = deps.bodyMemory.hold(key.accountId);
-		const body = await endpoint.readBody(connection.request, deps.limits().bodyBytesMax, deps.bodyReads, held);
+		const body = await endpoint.readBody(connection, deps.limits().bodyBytesMax, deps.bodyReads, held);
 		context.modelName = modelNameOf(body.value);
 		// A line of a batch names one model, which was found when its batch was checked.
 		const route = line === undefined ? catalog.current().routes.get(context.modelName) : undefined;

@@ -5,6 +5,7 @@ import type { Bill } from "../bill/bill.ts";
 import type { BodyReads } from "../body/body-reads.ts";
 import type { TakesBytes } from "../body/bytes-body.ts";
 import { readForm } from "../body/form-body.ts";
+import type { Connection } from "../connection.ts";
 import { callContext, type Exchange } from "../serve/context.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 import { audioDuration } from "./audio-duration.ts";
@@ -26,8 +27,8 @@ export const transcriptions: InferenceEndpoint<FormBody, TranscriptionInput, Tra
 	name: "transcription",
 	kind: "transcription",
 	promptField: "prompt",
-	async readBody(request: Request, bytesMax: number, reads: BodyReads, takes: TakesBytes) {
-		const form = await readForm(request, bytesMax, reads, takes);
+	async readBody(connection: Connection, bytesMax: number, reads: BodyReads, takes: TakesBytes) {
+		const form = await readForm(connection, bytesMax, reads, takes);
 		return { form, value: formFields(form) };
 	},
 	async read({ form, value }, model) {

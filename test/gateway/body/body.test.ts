@@ -5,6 +5,8 @@ import { createBodyReads } from "../../../src/gateway/body/body-reads.ts";
 import { readBytes } from "../../../src/gateway/body/bytes-body.ts";
 import { readForm } from "../../../src/gateway/body/form-body.ts";
 import { readJson } from "../../../src/gateway/body/json-body.ts";
+import type { Connection } from "../../../src/gateway/connection.ts";
+import { BODY_TIMEOUT_S, IDLE_TIMEOUT_S } from "../../../src/gateway/connection.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
 
 const URL = "http://test.example/";
@@ -20,8 +22,15 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 	}
 }
 
+/** What the connection is told, seen from inside. */
+const timeouts: number[] = [];
+const from = (request: Request): Connection => ({
+	request,
+	address: "",
+	setIdleTimeout: (seconds) => void timeouts.push(seconds),
+});
 const post = (body: BodyInit, headers: Record<string, string> = {}) =>
-	new Request(URL, { method: "POST", body, headers });
+	from(new Request(URL, { method: "POST", body, headers }));
 
 describe("a body", () => {
 	test("that trickles in without an end is given up after a minute, and no timer stays behind when one arrives", async () => {
@@ -60,7 +69,7 @@ describe("a body", () => {
 				for (const length of [String(bytes.length), undefined]) {
 					const headers = length === undefined ? undefined : { "content-length": length };
 					const request = new Request(URL, { method: "POST", body: bytes, ...(headers ? { headers } : {}) });
-					expect((await readJson(request, 8 * MB, systemReads)).value.a === expected).toBeTrue();
+					expect((await readJson(from(request), 8 * MB, systemReads)).value.a === expected).toBeTrue();
 				}
 			}
 		}
@@ -95,6 +104,34 @@ describe("a body", () => {
 			expect([isLetGo, clock.pending()]).toEqual([true, 0]);
 		},
 	);
+
+	test("that takes longer than a moment is not cut off by the runtime before its deadline, and its connection is set back however it ends", async () => {
+		const clock = createManualClock();
+		const reads = createBodyReads(clock);
+		for (const end of ["comes", "breaks off", "is late"]) {
+			let feed: ReadableStreamDefaultController<Uint8Array> | undefined;
+			const body = new ReadableStream<Uint8Array>({
+				start(controller) {
+					feed = controller;
+				},
+			});
+			timeouts.length = 0;
+			const reading = codeOf(readJson(post(body), 1_000, reads));
+			expect(timeouts).toEqual([]);
+			clock.advance(100);
+			expect(timeouts).toEqual([BODY_TIMEOUT_S]);
+			if (end === "breaks off") feed?.error(new Error("gone"));
+			else feed?.enqueue(new TextEncoder().encode("{}"));
+			if (end === "comes") feed?.close();
+			if (end === "is late") clock.advance(60_000);
+			expect(await reading).toBe(end === "comes" ? "none" : "request_timeout");
+			expect(timeouts.slice(0, 2)).toEqual([BODY_TIMEOUT_S, IDLE_TIMEOUT_S]);
+		}
+		timeouts.length = 0;
+		await readJson(post("{}"), 1_000, reads);
+		clock.advance(1_000);
+		expect(timeouts).toEqual([]);
+	});
 
 	test("that breaks off is not a fault of ours", async () => {
 		const body = new ReadableStream<Uint8Array>({ pull: (controller) => controller.error(new Error("gone")) });

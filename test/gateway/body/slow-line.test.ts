@@ -1,0 +1,81 @@
+/** A customer on a slow line: the runtime gives up whoever sends less than 16 KB/s for 12 seconds, and we do not. */
+import { expect, test } from "bun:test";
+import { untilEnd } from "../../support/at-end.ts";
+import { ask } from "../../support/chat.ts";
+import { openRaw, parseRaw } from "../../support/raw-http.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { deployment, startEndpoints, wavOf } from "../../support/upstream-endpoints.ts";
+import { startUpstream } from "../../support/upstream-server.ts";
+
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const audio = untilEnd(startEndpoints("vllm"));
+const service = await withService({
+	models: [
+		chatModel({ url: upstream.url, dialect: "vllm" }),
+		deployment({
+			id: "audio",
+			kind: "transcription",
+			url: audio.url,
+			dialect: "vllm",
+			rates: 'audio_second: "0.0001"',
+		}),
+	].join("\n"),
+});
+
+/** A step of the runtime's own clock longer than it waits: 1 KB/s. */
+const STEPS = 15;
+const STEP_MS = 1_000;
+const TEXT = JSON.stringify(ask("one two three", { user: "u".repeat(STEPS * 1_000) }));
+
+interface Sent {
+	readonly path: string;
+	readonly type: string;
+	readonly body: Buffer;
+	readonly headers?: Record<string, string>;
+}
+
+async function formOf(): Promise<Sent> {
+	const form = new FormData();
+	form.append("file", new File([wavOf(1)], "talk.wav"));
+	form.append("model", "audio");
+	const sent = new Response(form);
+	const type = sent.headers.get("content-type") ?? "";
+	return { path: "/v1/audio/transcriptions", type, body: Buffer.from(await sent.arrayBuffer()) };
+}
+
+const chat: Sent = { path: "/v1/chat/completions", type: "application/json", body: Buffer.from(TEXT) };
+
+async function sendSlowly(secret: string, { path, type, body, headers = {} }: Sent): Promise<number> {
+	const isChunked = headers["transfer-encoding"] === "chunked";
+	const all: Record<string, string> = {
+		host: "test.example",
+		authorization: `Bearer ${secret}`,
+		"content-type": type,
+		connection: "close",
+		...(isChunked ? {} : { "content-length": String(body.length) }),
+		...headers,
+	};
+	const head = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+	const client = await openRaw(service.url, `POST ${path} HTTP/1.1\r\n${head.join("")}\r\n`);
+	const size = Math.ceil(body.length / STEPS);
+	for (let at = 0; at < body.length; at += size) {
+		await Bun.sleep(STEP_MS);
+		const piece = body.subarray(at, at + size);
+		client.write(isChunked ? Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, CRLF]) : piece);
+	}
+	if (isChunked) client.write("0\r\n\r\n");
+	return parseRaw(await client.ended()).status;
+}
+
+const CRLF = Buffer.from("\r\n");
+
+test("is served whatever the body is, with and without a length and an Idempotency-Key", async () => {
+	const { secret } = await service.customer();
+	const ways: Sent[] = [
+		chat,
+		{ ...chat, headers: { "transfer-encoding": "chunked" } },
+		{ ...chat, headers: { "idempotency-key": "slow" } },
+		await formOf(),
+	];
+	expect(await Promise.all(ways.map((way) => sendSlowly(secret, way)))).toEqual(ways.map(() => 200));
+}, 60_000);

@@ -72,6 +72,8 @@ export const LIMIT_FIELDS: readonly LimitField[] = Object.freeze([
 	megabytes("body_mb", "bodyBytesMax", 1024, "largest request body; a larger one is refused with 413"),
 	megabytes("body_memory_mb", "bodyMemoryBytesMax", 65_536, "bodies held at once; beyond it 503 `overloaded`"),
 	megabytes("body_memory_account_mb", "bodyMemoryAccountBytesMax", 65_536, "of one account; beyond it 429"),
+	megabytes("answer_memory_mb", "answerMemoryBytesMax", 65_536, "long answers that wait to be read; beyond it 503"),
+	megabytes("answer_memory_account_mb", "answerMemoryAccountBytesMax", 65_536, "of one account; beyond it 429"),
 	megabytes("file_mb", "fileBytesMax", 1024, "largest file for batches; a larger one is refused with 413"),
 	megabytes("files_account_mb", "fileAccountBytesMax", 10_485_760, "files of one account; beyond it 409"),
 	megabytes("files_mb", "filesBytesMax", 104_857_600, "files of all accounts; beyond it 503 `overloaded`"),
@@ -136,6 +138,7 @@ export function readLimits(reader: YamlReader, field: YamlField): ServiceLimits 
 	};
 	keepOrder("body_mb", "body_memory_account_mb");
 	keepOrder("body_memory_account_mb", "body_memory_mb");
+	keepOrder("answer_memory_account_mb", "answer_memory_mb");
 	keepOrder("file_mb", "files_account_mb");
 	keepOrder("files_account_mb", "files_mb");
 	keepOrder("breaker_cool_s", "breaker_cool_max_s");

@@ -17,6 +17,9 @@ export interface ServiceLimits {
 	/** Of all bodies that are held at once, and of one account's among them. */
 	readonly bodyMemoryBytesMax: number;
 	readonly bodyMemoryAccountBytesMax: number;
+	/** Of long answers that are not read yet, and of one account's among them. */
+	readonly answerMemoryBytesMax: number;
+	readonly answerMemoryAccountBytesMax: number;
 	/** Of one uploaded file, of all files of an account, and of all that are kept. */
 	readonly fileBytesMax: number;
 	readonly fileAccountBytesMax: number;
@@ -49,6 +52,8 @@ export const DEFAULT_LIMITS: ServiceLimits = Object.freeze({
 	bodyBytesMax: 32 * 1024 * 1024,
 	bodyMemoryBytesMax: 256 * 1024 * 1024,
 	bodyMemoryAccountBytesMax: 96 * 1024 * 1024,
+	answerMemoryBytesMax: 1024 * 1024 * 1024,
+	answerMemoryAccountBytesMax: 256 * 1024 * 1024,
 	fileBytesMax: 512 * 1024 * 1024,
 	fileAccountBytesMax: 10 * 1024 * 1024 * 1024,
 	filesBytesMax: 100 * 1024 * 1024 * 1024,

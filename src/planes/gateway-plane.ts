@@ -19,6 +19,7 @@ import { createRunning } from "../gateway/idempotency/running.ts";
 import { createInternalDoor } from "../gateway/internal-door.ts";
 import { createModelSpeeds } from "../gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../gateway/serve/open-streams.ts";
+import { createUnreadAnswers } from "../gateway/serve/unread-answers.ts";
 import type { Keyring } from "../keys/keyring.ts";
 import { createPgShareStore, LIMITS_CHANNEL } from "../keys/limit-shares.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
@@ -159,6 +160,7 @@ async function build(
 		speeds,
 		bodyMemory: createBodyMemory({ limits: () => catalog.limits() }),
 		bodyReads: createBodyReads(clock),
+		unreadAnswers: createUnreadAnswers({ limits: () => catalog.limits() }),
 		clock,
 		log,
 		traces,

@@ -13,6 +13,7 @@ import type { ServeDeps } from "../../src/gateway/serve/context.ts";
 import { createModelSpeeds } from "../../src/gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../../src/gateway/serve/open-streams.ts";
 import { serve } from "../../src/gateway/serve/serve.ts";
+import { createUnreadAnswers } from "../../src/gateway/serve/unread-answers.ts";
 import { createKeyLimits } from "../../src/limits/key-limits.ts";
 import type { ChatChunk } from "../../src/upstream/chat/chat-answer.ts";
 import { createChatReader } from "../../src/upstream/chat/chat-reader.ts";
@@ -44,6 +45,7 @@ export async function roadSteps(fixtures: Fixtures): Promise<Step[]> {
 		}),
 		bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
 		bodyReads: createBodyReads(systemClock),
+		unreadAnswers: createUnreadAnswers({ limits: () => DEFAULT_LIMITS }),
 		upstreams: upstreamsOf(fixtures),
 		openStreams: createOpenStreams({ clock: systemClock }),
 		silentConnections: createSilentConnections(systemClock),

@@ -11,6 +11,7 @@ import { type Connection, createSilentConnections } from "../../src/gateway/conn
 import type { ServeDeps } from "../../src/gateway/serve/context.ts";
 import { createModelSpeeds } from "../../src/gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../../src/gateway/serve/open-streams.ts";
+import { createUnreadAnswers } from "../../src/gateway/serve/unread-answers.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import type { Journal } from "../../src/ledger/journal.ts";
 import type { JournalMode } from "../../src/ledger/journal-mode.ts";
@@ -266,6 +267,7 @@ export function createRoad(options: RoadOptions = {}) {
 		upstreams,
 		bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
 		bodyReads: createBodyReads(clock),
+		unreadAnswers: createUnreadAnswers({ limits: () => DEFAULT_LIMITS }),
 		openStreams,
 		silentConnections: createSilentConnections(clock),
 		speeds: createModelSpeeds({ clock }),

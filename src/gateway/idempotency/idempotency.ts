@@ -69,6 +69,8 @@ async function once(
 	let key: KeyEntry;
 	let body: Uint8Array<ArrayBuffer>;
 	let held: BodyHold | undefined;
+	const passed = (bytes: Uint8Array) =>
+		deps.unreadAnswers.passedBytes(bytes, { accountId: key.accountId, signal: request.signal });
 	try {
 		if (!KEY.test(header))
 			throw new Fault("invalid_request", "`Idempotency-Key` must be 1 to 255 printable characters.");
@@ -76,6 +78,7 @@ async function once(
 		key = known instanceof Promise ? await known : known;
 		context.key = key;
 		checkAccess(key, deps.clock.wallMs());
+		deps.unreadAnswers.check(key.accountId);
 		held = deps.bodyMemory.hold(key.accountId);
 		body = await readBytes(connection, deps.limits().bodyBytesMax, deps.bodyReads, held);
 		// By key and not by account: what one key may ask for another may not be allowed to see.
@@ -88,7 +91,7 @@ async function once(
 			const answer = await seal.open(outcome.sealed);
 			// A replay passes no admission, which looks at the key again after the body was read: this is its place.
 			checkKey(key, deps.clock.wallMs());
-			return replayOf(answer);
+			return replayOf(answer, passed);
 		}
 		if (outcome.state !== "new") throw refusalOf(outcome);
 	} catch (error) {
@@ -100,7 +103,7 @@ async function once(
 	const copy = new Request(request.url, { method: "POST", headers: request.headers, body, signal: request.signal });
 	try {
 		const response = await endpoint.answer(deps, connectionWith(connection, copy, connection.requestUuid), () => key);
-		return await recorded(response, { seal, claim, running: idempotency.running, signal: request.signal });
+		return await recorded(response, { seal, claim, running: idempotency.running, signal: request.signal, passed });
 	} catch (error) {
 		idempotency.running.release(claim);
 		throw error;
@@ -159,10 +162,10 @@ function refusalOf(outcome: Exclude<ClaimOutcome, { state: "new" | "answered" }>
 	return new Fault("conflict", `${first} ${became}. ${charge} To send it again, use another key.`);
 }
 
-function replayOf({ status, headers, body }: StoredAnswer): Response {
+function replayOf({ status, headers, body }: StoredAnswer, passed: Recording["passed"]): Response {
 	const replay = new Headers(headers.map(([name, value]) => [name, value]));
 	replay.set("idempotent-replayed", "true");
-	return new Response(body as Uint8Array<ArrayBuffer>, { status, headers: replay });
+	return new Response(passed(body), { status, headers: replay });
 }
 
 /** One answer on its way out, of which a copy is kept. */
@@ -171,11 +174,13 @@ interface Recording {
 	readonly claim: Claim;
 	readonly running: Running;
 	readonly signal: AbortSignal;
+	/** The body of the answer, counted until it is read. */
+	passed(body: Uint8Array): BodyInit;
 }
 
 /** Nobody waits for the copy: a repetition that comes before it is written down waits for that. */
 async function recorded(response: Response, recording: Recording): Promise<Response> {
-	const { running, claim, signal } = recording;
+	const { running, claim, signal, passed } = recording;
 	if (response.status !== 200 || response.body === null) {
 		running.release(claim);
 		return response;
@@ -183,9 +188,12 @@ async function recorded(response: Response, recording: Recording): Promise<Respo
 	const headers = [...response.headers];
 	if (response.headers.get("content-type")?.startsWith("text/event-stream") !== true) {
 		const body = await readUpTo(response.body, ANSWER_BYTES_MAX);
-		if (body instanceof ReadableStream) running.keep(claim, null);
-		else keep(recording, { status: 200, headers, body });
-		return new Response(body, { status: 200, headers });
+		if (body instanceof ReadableStream) {
+			running.keep(claim, null);
+			return new Response(body, { status: 200, headers });
+		}
+		keep(recording, { status: 200, headers, body });
+		return new Response(passed(body), { status: 200, headers });
 	}
 	const release = () => running.release(claim);
 	// A client that leaves before its stream is first read leaves no other trace.

@@ -11,6 +11,7 @@ import type { EndpointInput, InferenceEndpoint, RequestBody } from "./endpoint.t
 import { settleFailed } from "./failed-attempt.ts";
 import { pricedForBatches } from "./model-for.ts";
 import { streamAnswer } from "./stream-answer.ts";
+import type { LongBody } from "./unread-answers.ts";
 
 /**
  * One request to one model, from its body to the last byte. Throws or rejects if there is no answer; whatever was admitted is
@@ -88,7 +89,7 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 		if (input.stream === true) return await streamAnswer(deps, endpoint.streamed, exchange);
 
 		const { whole } = endpoint;
-		const { reply, replica } = await whole.send(deps.upstreams, exchange, connection.request.signal);
+		const { reply, replica, bytes } = await whole.send(deps.upstreams, exchange, connection.request.signal);
 		const outcome = whole.bill(exchange, reply);
 		const covered = coverExcess(admitted, outcome.cost);
 		if (covered) await covered;
@@ -99,7 +100,8 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 		const { hold } = admitted;
 		const recorded = hold.ledger.settledDurable(hold) ?? hold.ledger.durable(hold);
 		if (recorded) await recorded;
-		return new Response(bodyInTurns(whole.write(exchange, reply, bill)), {
+		const body = bodyInTurns(whole.write(exchange, reply, bill));
+		return new Response(typeof body === "string" ? body : countedUnread(deps, exchange, body, bytes), {
 			headers: answerHeaders(requestId, input.ignored, whole.contentType?.(input) ?? "application/json"),
 		});
 	} catch (error) {
@@ -111,4 +113,10 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 			if (silence !== undefined) deps.silentConnections.end(connection, silence);
 		}
 	}
+}
+
+/** Counted until it is read, as who asks next must have read what is long. */
+function countedUnread<Input>(deps: ServeDeps, { context, admitted }: Exchange<Input>, body: LongBody, bytes: number) {
+	const { accountId } = admitted.request.key;
+	return deps.unreadAnswers.passed(body, bytes, { accountId, signal: context.connection.request.signal });
 }

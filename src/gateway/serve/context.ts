@@ -19,6 +19,7 @@ import type { Connection, SilentConnections } from "../connection.ts";
 import type { Authenticate } from "./authenticate.ts";
 import type { ModelSpeeds } from "./model-speeds.ts";
 import type { OpenStreams } from "./open-streams.ts";
+import type { UnreadAnswers } from "./unread-answers.ts";
 
 /** What the road of a request goes through. */
 export interface ServeDeps {
@@ -27,6 +28,7 @@ export interface ServeDeps {
 	readonly admission: Admission;
 	readonly bodyMemory: BodyMemory;
 	readonly bodyReads: BodyReads;
+	readonly unreadAnswers: UnreadAnswers;
 	readonly upstreams: Upstreams;
 	readonly openStreams: OpenStreams;
 	readonly silentConnections: SilentConnections;

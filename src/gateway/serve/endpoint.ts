@@ -5,6 +5,7 @@ import type { ChatMode, Model, ModelKind } from "../../catalog/model.ts";
 import type { Endpoint } from "../../catalog/request-fields.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { AnswerStream } from "../../upstream/call/stream-wire.ts";
+import type { Replied } from "../../upstream/call/unary.ts";
 import type { Upstreams } from "../../upstream/upstreams.ts";
 import type { ReportedUsage } from "../../upstream/usage.ts";
 import type { Bill, OutputSize } from "../bill/bill.ts";
@@ -55,11 +56,7 @@ export interface InferenceEndpoint<Body extends RequestBody, Input extends Endpo
 /** How an answer that leaves in one piece is asked for, billed and written. */
 export interface WholeAnswer<Input, Reply> {
 	/** Rejects with Fault or UpstreamFailure. */
-	send(
-		upstreams: Upstreams,
-		exchange: Exchange<Input>,
-		signal: AbortSignal,
-	): Promise<{ reply: Reply; replica: string | undefined }>;
+	send(upstreams: Upstreams, exchange: Exchange<Input>, signal: AbortSignal): Promise<Replied<Reply>>;
 	/** It was answered, or failed: nothing of it is sent again. Called once for each that was admitted. */
 	over?(input: Input): void;
 	bill(exchange: Exchange<Input>, reply: Reply): Bill;

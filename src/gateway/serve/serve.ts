@@ -38,6 +38,7 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 		// What needs no body is found out before one is read.
 		const { line } = connection;
 		deps.admission.check(key, line !== undefined);
+		if (line === undefined) deps.unreadAnswers.check(key.accountId);
 		held = deps.bodyMemory.hold(key.accountId);
 		const body = await endpoint.readBody(connection, deps.limits().bodyBytesMax, deps.bodyReads, held);
 		context.modelName = modelNameOf(body.value);

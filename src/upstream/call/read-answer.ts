@@ -17,10 +17,14 @@ export function isShort(response: Response): boolean {
 	return declaredBytes(response) <= SHORT_BYTES;
 }
 
-/** The body as parsed JSON; undefined if it is none. Throws UpstreamFailure `failed` beyond `bytesMax`. */
-export async function readLong(response: Response, bytesMax: number): Promise<unknown> {
+/** The body as parsed JSON, undefined if it is none, and its length. Throws UpstreamFailure `failed` beyond `bytesMax`. */
+export async function readLong(response: Response, bytesMax: number): Promise<{ value: unknown; bytes: number }> {
 	const bytes = await readBytes(response, bytesMax);
-	return bytes.length <= SHORT_BYTES ? parseJson(new TextDecoder().decode(bytes)) : parseInTurns(bytes);
+	const isLong = bytes.length > SHORT_BYTES;
+	return {
+		value: isLong ? await parseInTurns(bytes) : parseJson(new TextDecoder().decode(bytes)),
+		bytes: isLong ? bytes.length : 0,
+	};
 }
 
 /** The body as text. Throws UpstreamFailure `failed` beyond `bytesMax`. */

@@ -43,6 +43,8 @@ export interface UnaryCall<Reply> {
 export interface Replied<Reply> {
 	readonly reply: Reply;
 	readonly replica: string;
+	/** Of its JSON, if that was long; else 0. */
+	readonly bytes: number;
 }
 
 /** For `withReplays`: a call on one replica after the other. The request begins now. */
@@ -61,6 +63,7 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	readonly #call: UnaryCall<Reply>;
 	readonly #startedMs: number;
 	#attempt: Attempt | undefined;
+	#longBytes = 0;
 
 	constructor(deps: CallDeps, limits: () => ServiceLimits, call: UnaryCall<Reply>) {
 		this.#deps = deps;
@@ -83,7 +86,7 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 		// Nobody listened for it if it all took a moment.
 		if (this.#call.context.signal.aborted) throw leftBefore();
 		attempt.succeed();
-		return { reply, replica: attempt.replica.alias };
+		return { reply, replica: attempt.replica.alias, bytes: this.#longBytes };
 	}
 
 	failureOf(error: unknown): unknown {
@@ -109,11 +112,17 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 		const isLine = this.#call.context.patient === true;
 		const parsed = isShort(response)
 			? parseJson(await response.text())
-			: await readLong(response, isLine ? Math.min(bytesMax, LINE_ANSWER_BYTES_MAX) : bytesMax);
+			: await this.#readLong(response, isLine ? Math.min(bytesMax, LINE_ANSWER_BYTES_MAX) : bytesMax);
 		if (parsed === undefined) throw unreadable("an answer that is not JSON");
 		const object = asObject(parsed);
 		if (object !== undefined && isError(object)) throw dialect.failureOfError(object);
 		return read(parsed, response.headers, dialect);
+	}
+
+	async #readLong(response: Response, bytesMax: number): Promise<unknown> {
+		const { value, bytes } = await readLong(response, bytesMax);
+		this.#longBytes += bytes;
+		return value;
 	}
 
 	stream<Chunk extends OutputChunk>(wire: StreamWire<Chunk>, body: string) {

@@ -9,6 +9,7 @@ import { idempotent } from "../../../src/gateway/idempotency/idempotency.ts";
 import { createRunning } from "../../../src/gateway/idempotency/running.ts";
 import type { ServeDeps } from "../../../src/gateway/serve/context.ts";
 import type { ServedEndpoint } from "../../../src/gateway/serve/served-endpoint.ts";
+import { createUnreadAnswers } from "../../../src/gateway/serve/unread-answers.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import type { KeyEntry } from "../../../src/keys/key-entry.ts";
 import type { Refusal } from "../../../src/ops/refusal-rows.ts";
@@ -159,6 +160,7 @@ describe("the key of a repeatable request", () => {
 			limits: () => ({ bodyBytesMax: 1_000 }),
 			bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
 			bodyReads: createBodyReads(createManualClock()),
+			unreadAnswers: createUnreadAnswers({ limits: () => DEFAULT_LIMITS }),
 			log: silentLog,
 			stats: { refuse() {}, gap() {} },
 			refusals: { record: ({ code }: Refusal) => void asked.push(code) },

@@ -1,0 +1,93 @@
+import { assert } from "../../base/assert.ts";
+import { Fault } from "../../base/fault.ts";
+import { passedBody } from "../../base/passed-body.ts";
+import { Tally } from "../../base/tally.ts";
+import type { ServiceLimits } from "../../catalog/service-limits.ts";
+
+/**
+ * Long answers in one piece that clients have not read to their end, by account. Nothing that was paid for is taken back: who leaves too
+ * much unread is asked to read it first.
+ */
+export interface UnreadAnswers {
+	/** Faults: rate_limit_exceeded for the account's own limit, overloaded for everybody's. */
+	check(accountId: string): void;
+	/** The body of an answer, counted until it is read, let go, or its client has left. `bytes`: 0 if nobody counted them. */
+	passed(body: LongBody, bytes: number, reader: AnswerReader): LongBody;
+	/** The same of one that is here as a whole; as it is if it is short. */
+	passedBytes(body: Uint8Array, reader: AnswerReader): Uint8Array<ArrayBuffer> | LongBody;
+	bytes(): number;
+}
+
+export interface AnswerReader {
+	readonly accountId: string;
+	/** Of the client's leaving. */
+	readonly signal: AbortSignal;
+}
+
+export type LongBody = ReadableStream<Uint8Array> | ReadableStream<string>;
+
+/** What an answer counts as that came as events: those are 4 MB at most, and hardly ever long. */
+const UNCOUNTED_BYTES = 512 * 1024;
+const SHORT_BYTES = 128 * 1024;
+
+export function createUnreadAnswers(deps: {
+	limits(): Pick<ServiceLimits, "answerMemoryBytesMax" | "answerMemoryAccountBytesMax">;
+}): UnreadAnswers {
+	/** By account. */
+	const unread = new Tally();
+	let all = 0;
+
+	function add(accountId: string, bytes: number): void {
+		assert(all + bytes >= 0, "an answer gives back what it took");
+		unread.add(accountId, bytes);
+		all += bytes;
+	}
+
+	function passed(body: LongBody, counted: number, { accountId, signal }: AnswerReader): LongBody {
+		const bytes = counted === 0 ? UNCOUNTED_BYTES : counted;
+		let isHeld = true;
+		const release = () => {
+			if (!isHeld) return;
+			isHeld = false;
+			signal.removeEventListener("abort", release);
+			add(accountId, -bytes);
+		};
+		add(accountId, bytes);
+		// A client that left before its answer is first read leaves no other trace.
+		if (signal.aborted) release();
+		else signal.addEventListener("abort", release);
+		return passedBody(body as ReadableStream<Uint8Array>, release);
+	}
+
+	return {
+		check(accountId) {
+			if (all === 0) return;
+			const { answerMemoryBytesMax, answerMemoryAccountBytesMax } = deps.limits();
+			if (unread.of(accountId) > answerMemoryAccountBytesMax) {
+				throw new Fault("rate_limit_exceeded", "Answers of this account wait to be read. Read them first.", {
+					retryAfterS: 1,
+				});
+			}
+			if (all > answerMemoryBytesMax)
+				throw new Fault("overloaded", "Too many answers wait to be read. Try again shortly.", { retryAfterS: 1 });
+		},
+		passed,
+		passedBytes(body, reader) {
+			if (body.length <= SHORT_BYTES) return body as Uint8Array<ArrayBuffer>;
+			return passed(piecesOf(body), body.length, reader);
+		},
+		bytes: () => all,
+	};
+}
+
+function piecesOf(body: Uint8Array): ReadableStream<Uint8Array> {
+	let at = 0;
+	return new ReadableStream<Uint8Array>({
+		pull(controller) {
+			const piece = body.subarray(at, at + SHORT_BYTES);
+			at += piece.length;
+			if (piece.length === 0) controller.close();
+			else controller.enqueue(piece);
+		},
+	});
+}

@@ -38,8 +38,13 @@ export interface BatchLineOrigin {
 	readonly requestUuid: string;
 }
 
-/** What the server sets by itself between requests. */
-export const IDLE_TIMEOUT_S = 10;
+/**
+ * What the server sets by itself between requests: longer than clients and balancers keep a connection that nobody uses (Caddy
+ * 120 s, Go and Traefik 90, AWS, nginx and .NET 60). Who closes it is to be who sends next, or his request is lost on its way.
+ */
+export const IDLE_TIMEOUT_S = 125;
+/** While a long answer in one piece is read. */
+export const UNREAD_TIMEOUT_S = 10;
 /** While a stream is open: comments keep an idle one alive, and a reader that takes nothing is thrown out. */
 export const STREAM_TIMEOUT_S = 60;
 /** While a body is on its way: the runtime cuts off who sends less than 16 KB/s for so long, without a word. */

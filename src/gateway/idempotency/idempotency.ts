@@ -69,8 +69,7 @@ async function once(
 	let key: KeyEntry;
 	let body: Uint8Array<ArrayBuffer>;
 	let held: BodyHold | undefined;
-	const passed = (bytes: Uint8Array) =>
-		deps.unreadAnswers.passedBytes(bytes, { accountId: key.accountId, signal: request.signal });
+	const passed = (bytes: Uint8Array) => deps.unreadAnswers.passedBytes(bytes, { accountId: key.accountId, connection });
 	try {
 		if (!KEY.test(header))
 			throw new Fault("invalid_request", "`Idempotency-Key` must be 1 to 255 printable characters.");

@@ -84,7 +84,7 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 		admitted,
 		createdS: Math.floor(deps.clock.wallMs() / 1000),
 	};
-	const silence = input.stream === true ? undefined : deps.silentConnections.begin(connection);
+	let silence = input.stream === true ? undefined : deps.silentConnections.begin(connection);
 	try {
 		if (input.stream === true) return await streamAnswer(deps, endpoint.streamed, exchange);
 
@@ -100,8 +100,13 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 		const { hold } = admitted;
 		const recorded = hold.ledger.settledDurable(hold) ?? hold.ledger.durable(hold);
 		if (recorded) await recorded;
-		const body = bodyInTurns(whole.write(exchange, reply, bill));
-		return new Response(typeof body === "string" ? body : countedUnread(deps, exchange, body, bytes), {
+		let body: string | LongBody = bodyInTurns(whole.write(exchange, reply, bill));
+		if (typeof body !== "string") {
+			if (silence !== undefined) deps.silentConnections.end(connection, silence);
+			silence = undefined;
+			body = deps.unreadAnswers.passed(body, bytes, { accountId: key.accountId, connection });
+		}
+		return new Response(body, {
 			headers: answerHeaders(requestId, input.ignored, whole.contentType?.(input) ?? "application/json"),
 		});
 	} catch (error) {
@@ -113,10 +118,4 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 			if (silence !== undefined) deps.silentConnections.end(connection, silence);
 		}
 	}
-}
-
-/** Counted until it is read, as who asks next must have read what is long. */
-function countedUnread<Input>(deps: ServeDeps, { context, admitted }: Exchange<Input>, body: LongBody, bytes: number) {
-	const { accountId } = admitted.request.key;
-	return deps.unreadAnswers.passed(body, bytes, { accountId, signal: context.connection.request.signal });
 }

@@ -3,13 +3,14 @@ import { Fault } from "../../base/fault.ts";
 import { passedBody } from "../../base/passed-body.ts";
 import { Tally } from "../../base/tally.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import { type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout, UNREAD_TIMEOUT_S } from "../connection.ts";
 
 /**
  * Long answers in one piece that clients have not read to their end, by account. Nothing that was paid for is taken back: who leaves too
  * much unread is asked to read it first.
  */
 export interface UnreadAnswers {
-	/** Faults: rate_limit_exceeded for the account's own limit, overloaded for everybody's. */
+	/** Faults: rate_limit_exceeded for the account's own limit, overloaded beyond everybody's for who has any of it. */
 	check(accountId: string): void;
 	/** The body of an answer, counted until it is read, let go, or its client has left. `bytes`: 0 if nobody counted them. */
 	passed(body: LongBody, bytes: number, reader: AnswerReader): LongBody;
@@ -20,8 +21,7 @@ export interface UnreadAnswers {
 
 export interface AnswerReader {
 	readonly accountId: string;
-	/** Of the client's leaving. */
-	readonly signal: AbortSignal;
+	readonly connection: Connection;
 }
 
 export type LongBody = ReadableStream<Uint8Array> | ReadableStream<string>;
@@ -43,16 +43,19 @@ export function createUnreadAnswers(deps: {
 		all += bytes;
 	}
 
-	function passed(body: LongBody, counted: number, { accountId, signal }: AnswerReader): LongBody {
+	function passed(body: LongBody, counted: number, { accountId, connection }: AnswerReader): LongBody {
+		const { signal } = connection.request;
 		const bytes = counted === 0 ? UNCOUNTED_BYTES : counted;
 		let isHeld = true;
 		const release = () => {
 			if (!isHeld) return;
 			isHeld = false;
 			signal.removeEventListener("abort", release);
+			trySetIdleTimeout(connection, IDLE_TIMEOUT_S);
 			add(accountId, -bytes);
 		};
 		add(accountId, bytes);
+		trySetIdleTimeout(connection, UNREAD_TIMEOUT_S);
 		// A client that left before its answer is first read leaves no other trace.
 		if (signal.aborted) release();
 		else signal.addEventListener("abort", release);
@@ -68,7 +71,8 @@ export function createUnreadAnswers(deps: {
 					retryAfterS: 1,
 				});
 			}
-			if (all > answerMemoryBytesMax)
+			// Who keeps nobody from anything is kept from nothing.
+			if (all > answerMemoryBytesMax && unread.of(accountId) > 0)
 				throw new Fault("overloaded", "Too many answers wait to be read. Try again shortly.", { retryAfterS: 1 });
 		},
 		passed,

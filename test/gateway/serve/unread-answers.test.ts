@@ -1,10 +1,22 @@
 import { describe, expect, test } from "bun:test";
 import { Fault } from "../../../src/base/fault.ts";
-import { createUnreadAnswers } from "../../../src/gateway/serve/unread-answers.ts";
+import { IDLE_TIMEOUT_S, UNREAD_TIMEOUT_S } from "../../../src/gateway/connection.ts";
+import { type AnswerReader, createUnreadAnswers } from "../../../src/gateway/serve/unread-answers.ts";
 
 const MB = 1024 * 1024;
 const limits = { answerMemoryAccountBytesMax: 3 * MB, answerMemoryBytesMax: 5 * MB };
 const body = (bytes = 2 * MB) => new Uint8Array(bytes).fill(120);
+
+/** What the connection is told, seen from inside. */
+const timeouts: number[] = [];
+const readerOf = (accountId: string, signal = new AbortController().signal): AnswerReader => ({
+	accountId,
+	connection: {
+		request: new Request("http://test.example/", { signal }),
+		address: "",
+		setIdleTimeout: (seconds) => void timeouts.push(seconds),
+	},
+});
 
 function codeOf(check: () => void): string {
 	try {
@@ -25,24 +37,24 @@ describe("an answer that is long", () => {
 	test.each(Object.entries(ENDS))("counts until it %s", async (_, end) => {
 		const unread = createUnreadAnswers({ limits: () => limits });
 		const leave = new AbortController();
-		const answer = new Response(unread.passedBytes(body(), { accountId: "a", signal: leave.signal }));
-		expect(unread.bytes()).toBe(2 * MB);
+		const answer = new Response(unread.passedBytes(body(), readerOf("a", leave.signal)));
+		expect([unread.bytes(), timeouts.at(-1)]).toEqual([2 * MB, UNREAD_TIMEOUT_S]);
 		await end(answer, leave);
-		expect(unread.bytes()).toBe(0);
+		expect([unread.bytes(), timeouts.at(-1)]).toEqual([0, IDLE_TIMEOUT_S]);
 		leave.abort();
 		expect(unread.bytes()).toBe(0);
 	});
 
 	test("for a client that has left before counts nothing", () => {
 		const unread = createUnreadAnswers({ limits: () => limits });
-		unread.passedBytes(body(), { accountId: "a", signal: AbortSignal.abort() });
+		unread.passedBytes(body(), readerOf("a", AbortSignal.abort()));
 		expect(unread.bytes()).toBe(0);
 	});
 
 	test("that breaks off counts until then, and says so", async () => {
 		const unread = createUnreadAnswers({ limits: () => limits });
 		const broken = new ReadableStream<string>({ pull: (controller) => controller.error(new Error("broken")) });
-		const answer = new Response(unread.passed(broken, MB, { accountId: "a", signal: new AbortController().signal }));
+		const answer = new Response(unread.passed(broken, MB, readerOf("a")));
 		expect(unread.bytes()).toBe(MB);
 		expect(answer.text()).rejects.toThrow("broken");
 		await answer.text().catch(() => {});
@@ -53,18 +65,18 @@ describe("an answer that is long", () => {
 test("an answer that is short is sent as it is, and not counted", () => {
 	const unread = createUnreadAnswers({ limits: () => limits });
 	const short = body(128 * 1024);
-	expect(unread.passedBytes(short, { accountId: "a", signal: new AbortController().signal })).toBe(short);
+	expect(unread.passedBytes(short, readerOf("a"))).toBe(short);
 	expect(unread.bytes()).toBe(0);
 });
 
-test("who has left more than his share unread is refused, and everybody once all have left too much", () => {
+test("who has left more than his share unread is refused, and whoever has left any once it is too much in all", () => {
 	const unread = createUnreadAnswers({ limits: () => limits });
-	const { signal } = new AbortController();
 	const codes = () => ["a", "b", "c"].map((accountId) => codeOf(() => unread.check(accountId)));
-	unread.passedBytes(body(), { accountId: "a", signal });
+	unread.passedBytes(body(), readerOf("a"));
 	expect(codes()).toEqual(["none", "none", "none"]);
-	unread.passedBytes(body(), { accountId: "a", signal });
+	unread.passedBytes(body(), readerOf("a"));
 	expect(codes()).toEqual(["rate_limit_exceeded", "none", "none"]);
-	unread.passedBytes(body(), { accountId: "b", signal });
-	expect(codes()).toEqual(["rate_limit_exceeded", "overloaded", "overloaded"]);
+	unread.passedBytes(body(), readerOf("b"));
+	// Whoever has nothing unread keeps nobody from anything.
+	expect(codes()).toEqual(["rate_limit_exceeded", "overloaded", "none"]);
 });

@@ -1,11 +1,12 @@
-/** A customer on a slow line: the runtime gives up whoever sends less than 16 KB/s for 12 seconds, and we do not. */
+/** The runtime gives up whoever sends less than 16 KB/s for 12 seconds, or nothing between two requests, and we do not. */
 import { expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
-import { ask } from "../../support/chat.ts";
-import { openRaw, parseRaw } from "../../support/raw-http.ts";
-import { chatModel, withService } from "../../support/service.ts";
-import { deployment, startEndpoints, wavOf } from "../../support/upstream-endpoints.ts";
-import { startUpstream } from "../../support/upstream-server.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { ask } from "../support/chat.ts";
+import { openRaw, parseRaw, rawPost } from "../support/raw-http.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { deployment, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const audio = untilEnd(startEndpoints("vllm"));
@@ -21,6 +22,12 @@ const service = await withService({
 		}),
 	].join("\n"),
 });
+
+const CRLF = Buffer.from("\r\n");
+/** Opened before the others take their time. */
+const { secret: idle } = await service.customer();
+const kept = await openRaw(service.url, rawPost("/v1/chat/completions", idle, ask()));
+await kept.until('"usage"');
 
 /** A step of the runtime's own clock longer than it waits: 1 KB/s. */
 const STEPS = 15;
@@ -67,9 +74,7 @@ async function sendSlowly(secret: string, { path, type, body, headers = {} }: Se
 	return parseRaw(await client.ended()).status;
 }
 
-const CRLF = Buffer.from("\r\n");
-
-test("is served whatever the body is, with and without a length and an Idempotency-Key", async () => {
+test("a customer on a slow line is served whatever the body is, with and without a length and an Idempotency-Key", async () => {
 	const { secret } = await service.customer();
 	const ways: Sent[] = [
 		chat,
@@ -79,3 +84,8 @@ test("is served whatever the body is, with and without a length and an Idempoten
 	];
 	expect(await Promise.all(ways.map((way) => sendSlowly(secret, way)))).toEqual(ways.map(() => 200));
 }, 60_000);
+
+test("a connection that was idle all the while, as balancers keep theirs, takes another request", async () => {
+	kept.write(rawPost("/v1/chat/completions", idle, ask("again")));
+	await waitFor(() => kept.text().split("HTTP/1.1 200").length === 3, "the second answer");
+});

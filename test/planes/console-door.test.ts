@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { IDLE_TIMEOUT_S } from "../../src/gateway/connection.ts";
 import { createConsoleDoor } from "../../src/planes/console-door.ts";
 import { serveAt } from "../../src/planes/run-dir.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
@@ -147,7 +148,7 @@ test("a stream passes event by event, and a page that leaves ends it at the cons
 	leave.abort();
 	await waitFor(() => cancelled, "the console to hear of it");
 	// Whoever raises the time of a connection sets it back.
-	await waitFor(() => timeouts.at(-1) === 10, "the connection's own time");
+	await waitFor(() => timeouts.at(-1) === IDLE_TIMEOUT_S, "the connection's own time");
 });
 
 test("a page that leaves before its answer begins is not waited for at the console", async () => {

@@ -101,7 +101,8 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 		const recorded = hold.ledger.settledDurable(hold) ?? hold.ledger.durable(hold);
 		if (recorded) await recorded;
 		let body: string | LongBody = bodyInTurns(whole.write(exchange, reply, bill));
-		if (typeof body !== "string") {
+		// A line of a batch is read as soon as it is there.
+		if (typeof body !== "string" && connection.line === undefined) {
 			if (silence !== undefined) deps.silentConnections.end(connection, silence);
 			silence = undefined;
 			body = deps.unreadAnswers.passed(body, bytes, { accountId: key.accountId, connection });

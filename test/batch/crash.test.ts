@@ -129,7 +129,8 @@ test("a runner that is told to stop gives back what it has: nothing is interrupt
 		const run = world.live().run(id, stopping.signal);
 		while (world.executed.size < enough) await Bun.sleep(1);
 		stopping.abort();
-		await expect(run).rejects.toThrow("the instance stops");
+		// The former run may have gone so far by itself that this one is told before it has sent any.
+		await expect(run).rejects.toThrow(/the instance stops|was aborted/);
 	}
 	await world.live().run(id);
 	const { error } = await assertOnce(world, id, names);

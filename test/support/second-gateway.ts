@@ -4,11 +4,11 @@ import { loadConfig } from "../../src/config.ts";
 import { atEnd, temporaryFolder } from "./at-end.ts";
 import type { TestService } from "./service.ts";
 
-/** Another instance beside a service, on its database and with its catalogue, until the end of the file. */
-export async function secondGateway(service: TestService): Promise<App> {
+/** Another instance beside a service, on its database (by `databaseUrl`, if given) and with its catalogue, until the end of the file. */
+export async function secondGateway(service: TestService, databaseUrl = service.db.url): Promise<App> {
 	const env = {
 		PORT: "0",
-		DATABASE_URL: service.db.url,
+		DATABASE_URL: databaseUrl,
 		DATA_DIR: temporaryFolder(),
 		CONFIG: service.app.config.configPath ?? "",
 		KEY_PEPPER: service.app.secrets.keyPepper,

@@ -30,8 +30,8 @@ export interface Claims {
 	claim(claim: Claim): Promise<ClaimOutcome>;
 	/** The answer, sealed; null if it is not kept. */
 	keep(claim: Claim, sealed: Uint8Array | null): Promise<void>;
-	/** It came to nothing: the next one runs anew. */
-	release(claim: Claim): Promise<void>;
+	/** They came to nothing: the next ones run anew. */
+	release(claims: readonly Claim[]): Promise<void>;
 }
 
 export interface ClaimLimits {
@@ -84,9 +84,12 @@ export function createPgClaims(
 			await statements`
 				select idempotency_keep(${id}, ${requestUuid}::uuid, ${sealed}::bytea, ${limits.accountBytesMax}::bigint, ${limits.totalBytesMax}::bigint)`;
 		},
-		async release({ id, requestUuid }) {
+		async release(all) {
+			const ids = `{${all.map(({ id }) => id).join(",")}}`;
+			const requests = `{${all.map(({ requestUuid }) => requestUuid).join(",")}}`;
 			await statements`
-				delete from idempotency_claim where id = ${id} and request_id = ${requestUuid}::uuid and state = 'running'`;
+				delete from idempotency_claim k using unnest(${ids}::text[], ${requests}::uuid[]) as r (id, request_id)
+				where k.id = r.id and k.request_id = r.request_id and k.state = 'running'`;
 		},
 	};
 }

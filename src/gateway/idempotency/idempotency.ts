@@ -112,16 +112,17 @@ async function once(
 /** Asks until the first request with this key has ended, for a while. Fault service_unavailable without Postgres. */
 async function claimOrWait(
 	deps: ServeDeps,
-	{ claims, running }: Idempotency,
+	idempotency: Idempotency,
 	claim: Claim,
 	connection: Connection,
 ): Promise<ClaimOutcome> {
 	const { clock } = deps;
+	const { running } = idempotency;
 	const untilMs = clock.monotonicMs() + WAIT_MS_MAX;
 	for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
 		const here = running.find(claim.id);
 		if (here !== undefined && here.proof !== claim.proof) return { state: "mismatch" };
-		const outcome: ClaimOutcome = here === undefined ? await claimed(claims, claim) : { state: "running" };
+		const outcome: ClaimOutcome = here === undefined ? await claimed(idempotency, claim) : { state: "running" };
 		if (outcome.state === "new") running.begin(claim);
 		if (outcome.state !== "running" || clock.monotonicMs() >= untilMs || connection.request.signal.aborted)
 			return outcome;
@@ -135,10 +136,11 @@ async function claimOrWait(
 	}
 }
 
-async function claimed(claims: Claims, claim: Claim): Promise<ClaimOutcome> {
+async function claimed({ claims, running }: Idempotency, claim: Claim): Promise<ClaimOutcome> {
 	try {
 		return await claims.claim(claim);
 	} catch (cause) {
+		running.takeBack(claim);
 		throw new Fault("service_unavailable", "The `Idempotency-Key` cannot be checked right now. Please try again.", {
 			cause,
 			private: "an idempotency key could not be claimed",

@@ -4,6 +4,7 @@ import type { Log } from "../../base/log.ts";
 import { NamedSlots } from "../../base/named-slots.ts";
 import { Slots } from "../../base/slots.ts";
 import type { Claim, Claims } from "./claims.ts";
+import { createUnsureClaims } from "./unsure-claims.ts";
 
 /** Claims whose requests run in this process, and what is to be written down of those that ended. */
 export interface Running {
@@ -12,6 +13,8 @@ export interface Running {
 	keep(claim: Claim, sealed: Uint8Array | null): void;
 	/** Ends it as if it had not been. */
 	release(claim: Claim): void;
+	/** It was not begun, as nobody knows whether the claim was made: it is taken back as soon as that can be done. */
+	takeBack(claim: Claim): void;
 	/** The one that runs here under this id; `ended` resolves when it has, and that is written down. */
 	find(id: string): { readonly proof: string; readonly ended: Promise<void> } | undefined;
 	/** Whether fewer than `max` wait. */
@@ -24,26 +27,32 @@ export interface Running {
 
 /** Answers that wait to be kept while Postgres is away; beyond it they are not kept. */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
-const RETRY_MS = 1_000;
-/** Then it is given up: it counts as running until its instance has left, and as lost from then on. */
-const RETRIES_MAX = 60;
+const RETRY_MS_MIN = 1_000;
+const RETRY_MS_MAX = 30_000;
+/** What it belongs to is forgotten after a day, too. Given up it counts as running until its instance has left, and as lost from then on. */
+const TRIED_MS_MAX = 24 * 3_600_000;
+/** Outcomes that are tried again at once; one more is given up after its first try. */
+const TRIED_AGAIN_MAX = 10_000;
 
 export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }): Running {
 	const { claims, clock, log } = deps;
 	const open = new NamedSlots<{ claim: Claim; ended: PromiseWithResolvers<void> }>();
 	const writing = new Slots<Promise<void>>();
+	const unsure = createUnsureClaims(deps);
 	let waitingBytes = 0;
 	let waiting = 0;
 	let stopped = false;
+	const stopping = Promise.withResolvers<void>();
 
 	async function write(claim: Claim, statement: () => Promise<void>): Promise<void> {
-		for (let retry = 0; retry <= RETRIES_MAX; retry++) {
+		const untilMs = clock.monotonicMs() + TRIED_MS_MAX;
+		for (let pauseMs = RETRY_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, RETRY_MS_MAX)) {
 			try {
 				return await statement();
 			} catch (error) {
 				log.debug("an idempotency key's outcome was not written down", { error });
-				if (stopped) break;
-				await sleep(clock, RETRY_MS);
+				if (stopped || writing.size > TRIED_AGAIN_MAX || clock.monotonicMs() > untilMs) break;
+				await Promise.race([sleep(clock, pauseMs), stopping.promise]);
 			}
 		}
 		log.warn("an idempotency key's outcome could not be written down", { request: claim.requestUuid });
@@ -73,8 +82,9 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }):
 			end(claim, kept?.length ?? 0, () => claims.keep(claim, kept));
 		},
 		release(claim) {
-			end(claim, 0, () => claims.release(claim));
+			end(claim, 0, () => claims.release([claim]));
 		},
+		takeBack: (claim) => unsure.add(claim),
 		find(id) {
 			const running = open.get(id);
 			return running === undefined ? undefined : { proof: running.claim.proof, ended: running.ended.promise };
@@ -88,7 +98,8 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }):
 		},
 		async stop() {
 			stopped = true;
-			await Promise.all(writing);
+			stopping.resolve();
+			await Promise.all([...writing, unsure.stop()]);
 		},
 	};
 }

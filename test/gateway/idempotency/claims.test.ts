@@ -1,12 +1,15 @@
 import { beforeEach, expect, test } from "bun:test";
+import postgres from "postgres";
 import { silentLog } from "../../../src/base/log.ts";
-import { type Claim, createPgClaims, forgetOldClaims } from "../../../src/gateway/idempotency/claims.ts";
+import { type Claim, type Claims, createPgClaims, forgetOldClaims } from "../../../src/gateway/idempotency/claims.ts";
 import { recordStream } from "../../../src/gateway/idempotency/recorded-stream.ts";
 import { createRunning } from "../../../src/gateway/idempotency/running.ts";
 import { createSeal } from "../../../src/gateway/idempotency/seal.ts";
+import { createUnsureClaims } from "../../../src/gateway/idempotency/unsure-claims.ts";
 import { firstAttemptUuid } from "../../../src/gateway/serve/context.ts";
 import { withDatabase } from "../../support/database.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
+import { waitFor } from "../../support/wait.ts";
 
 const db = await withDatabase();
 await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('one', 1, 1, 'live', 30000, now() + interval '1 hour')`;
@@ -53,6 +56,43 @@ test("a claim whose reply was lost is made again by the same request", async () 
 	expect(await stateOf("k")).toBe("running");
 });
 
+test("a claim of which nobody heard is taken back for a minute, as it may be made after the first attempt at that", async () => {
+	const clock = createManualClock();
+	let released = 0;
+	const store: Claims = {
+		...claims,
+		async release(all) {
+			await claims.release(all);
+			released += 1;
+		},
+	};
+	const unsure = createUnsureClaims({ claims: store, clock, log: silentLog });
+	const nextRelease = async () => {
+		const before = released;
+		clock.advance(1_000);
+		await waitFor(() => released > before, "the claim to be taken back");
+	};
+	const claim = claimOf("k");
+	// As a statement that was given up and is still being carried out.
+	const slow = postgres(db.url, { max: 1 });
+	await slow.begin(async (sql) => {
+		await sql`select * from idempotency_claim(${claim.id}, ${claim.accountId}, ${claim.proof}, ${claim.requestUuid}::uuid, 'one', 1, 60)`;
+		unsure.add(claim);
+		await nextRelease();
+	});
+	await slow.end();
+	expect(await stateOf("k")).toBe("running");
+	await nextRelease();
+	const next = claimOf("k");
+	expect(await claims.claim(next)).toEqual({ state: "new" });
+	for (let s = 2; s < 60; s++) await nextRelease();
+	await waitFor(() => unsure.size() === 0, "the claim to be let go");
+	expect(await stateOf("k")).toBe("running");
+	unsure.add(next);
+	await unsure.stop();
+	expect(await stateOf("k")).toBe("new");
+});
+
 test("an account's oldest answers make room for its new ones, and are told of as not kept", async () => {
 	await put("b1", 200, "acc_b");
 	await put("a1", 400);
@@ -81,10 +121,10 @@ test("many that are kept at once are counted exactly", async () => {
 test("another request's end changes nothing", async () => {
 	const first = claimOf("k");
 	await claims.claim(first);
-	await claims.release(claimOf("k"));
+	await claims.release([claimOf("k")]);
 	await claims.keep(claimOf("k"), new Uint8Array(3));
 	expect(await stateOf("k")).toBe("running");
-	await claims.release(first);
+	await claims.release([first]);
 	expect(await stateOf("k")).toBe("new");
 });
 

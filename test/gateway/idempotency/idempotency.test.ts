@@ -223,8 +223,8 @@ function claimsInMemory(): Claims {
 		async keep(claim, sealed) {
 			if (sealed !== null) all.set(claim.id, { claim, sealed });
 		},
-		async release({ id }) {
-			all.delete(id);
+		async release(claims) {
+			for (const { id } of claims) all.delete(id);
 		},
 	};
 }

@@ -4,12 +4,17 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import type { Claim, Claims } from "../../../src/gateway/idempotency/claims.ts";
 import { createRunning } from "../../../src/gateway/idempotency/running.ts";
+import { createManualClock } from "../../support/upstream-clock.ts";
 
 const claims: Claims = {
 	claim: async () => ({ state: "new" }),
 	keep: async () => {},
 	release: async () => {},
 };
+/** What follows a step of the clock has had its turn. */
+async function settled(): Promise<void> {
+	for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+}
 const claimOf = (id: string): Claim => ({ id, accountId: "a", proof: `proof ${id}`, requestUuid: id });
 
 test("a young collection frees requests with an Idempotency-Key that have ended", async () => {
@@ -29,6 +34,40 @@ test("a young collection frees requests with an Idempotency-Key that have ended"
 	await running.stop();
 	edenGC();
 	expect((heapStats().objectTypeCounts.Promise ?? 0) - before).toBeLessThan(2_000);
+});
+
+test("an outcome is written down after Postgres was away for an hour, and at once on the way out", async () => {
+	const clock = createManualClock();
+	const kept: string[] = [];
+	let away = true;
+	const store = {
+		...claims,
+		async keep({ id }: Claim) {
+			if (away) throw new Error("away");
+			kept.push(id);
+		},
+	};
+	const running = createRunning({ claims: store, clock, log: silentLog });
+	const [early, late] = [claimOf("early"), claimOf("late")];
+	running.begin(early);
+	running.keep(early, null);
+	for (let s = 0; s < 3_600; s++) {
+		clock.advance(1_000);
+		await settled();
+	}
+	expect(running.find("early")).toBeDefined();
+	away = false;
+	clock.advance(30_000);
+	await settled();
+	expect(kept).toEqual(["early"]);
+	expect(running.find("early")).toBeUndefined();
+	away = true;
+	running.begin(late);
+	running.keep(late, null);
+	await settled();
+	away = false;
+	await running.stop();
+	expect(kept).toEqual(["early", "late"]);
 });
 
 test("a key that is claimed anew while its former outcome is written down is the new request's", async () => {

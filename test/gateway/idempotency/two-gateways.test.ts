@@ -5,6 +5,7 @@ import { firstAttemptUuid } from "../../../src/gateway/serve/context.ts";
 import { untilEnd } from "../../support/at-end.ts";
 import { secondGateway } from "../../support/second-gateway.ts";
 import { withService } from "../../support/service.ts";
+import { startTcpProxy } from "../../support/tcp-proxy.ts";
 import { deployment, startEndpoints } from "../../support/upstream-endpoints.ts";
 import { waitFor } from "../../support/wait.ts";
 
@@ -19,7 +20,9 @@ const service = await withService({
 		parameters: "max_tokens",
 	}),
 });
-const second = await secondGateway(service);
+const direct = new URL(service.db.url);
+const proxy = untilEnd(startTcpProxy({ hostname: direct.hostname, port: Number(direct.port) }));
+const second = await secondGateway(service, Object.assign(new URL(direct), { port: `${proxy.port}` }).href);
 
 afterEach(async () => {
 	await service.db.sql`delete from idempotency_claim`;
@@ -157,6 +160,23 @@ test("while claims cannot be made, a request with the header hears a 503 that ma
 		await service.db.sql`alter table idempotency_claim_away rename to idempotency_claim`;
 	}
 	expect((await complete(0, secret, "away")).status).toBe(200);
+});
+
+test("a claim whose reply was lost holds up no repetition, whichever gateway hears it", async () => {
+	const { secret, accountId } = await service.customer();
+	await (await complete(1, secret, null)).text();
+	const held = await service.db.sql.begin(async (sql) => {
+		await sql`lock table idempotency_claim in exclusive mode`;
+		const answer = complete(1, secret, "lost");
+		await waitFor(async () => (await sql`select 1 from pg_locks where not granted`).length > 0, "the claim to wait");
+		proxy.freeze();
+		return { answer };
+	});
+	await waitFor(async () => (await stored()).length === 1, "the claim to be made");
+	proxy.thaw(false);
+	expect((await held.answer).status).toBe(503);
+	expect((await complete(0, secret, "lost")).status).toBe(200);
+	expect(await charges(accountId)).toBe(2);
 });
 
 test("what was refused before it was sent leaves no claim behind", async () => {

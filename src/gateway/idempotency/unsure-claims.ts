@@ -1,0 +1,64 @@
+import type { Clock } from "../../base/clock.ts";
+import { sleep } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { Claim, Claims } from "./claims.ts";
+
+/**
+ * Claims whose reply did not come: their statements may have been carried out, or may still be, and then nobody else
+ * knows that their requests never ran. Each is released again and again until no statement can be under way any more.
+ */
+export interface UnsureClaims {
+	add(claim: Claim): void;
+	size(): number;
+	/** Tries once more. */
+	stop(): Promise<void>;
+}
+
+const PAUSE_MS = 1_000;
+/** The server itself ends a statement of ours after 30 s (`db/lane.ts`); then as long again. */
+const UNDER_WAY_MS_MAX = 60_000;
+/** One more is not taken back: if it was made, it counts as running until its instance has left. */
+const UNSURE_MAX = 10_000;
+
+export function createUnsureClaims(deps: { claims: Claims; clock: Clock; log: Log }): UnsureClaims {
+	const { claims, clock, log } = deps;
+	/** The oldest first. */
+	let unsure: { readonly claim: Claim; readonly untilMs: number }[] = [];
+	let goesOn = false;
+	let stopped = false;
+
+	async function release(): Promise<void> {
+		const nowMs = clock.monotonicMs();
+		try {
+			await claims.release(unsure.map(({ claim }) => claim));
+			unsure = unsure.filter(({ untilMs }) => untilMs > nowMs);
+		} catch (error) {
+			log.debug("idempotency keys could not be taken back", { error, keys: unsure.length });
+		}
+	}
+
+	async function goOn(): Promise<void> {
+		goesOn = true;
+		while (unsure.length > 0 && !stopped) {
+			await sleep(clock, PAUSE_MS);
+			if (!stopped) await release();
+		}
+		goesOn = false;
+	}
+
+	return {
+		add(claim) {
+			if (unsure.length >= UNSURE_MAX) {
+				log.debug("an idempotency key is not taken back: too many are", { request: claim.requestUuid });
+				return;
+			}
+			unsure.push({ claim, untilMs: clock.monotonicMs() + UNDER_WAY_MS_MAX });
+			if (!goesOn) void goOn();
+		},
+		size: () => unsure.length,
+		async stop() {
+			stopped = true;
+			if (unsure.length > 0) await release();
+		},
+	};
+}

@@ -8,7 +8,7 @@ import { formatUsd } from "../money/nano-usd.ts";
 import { UpstreamFailure } from "../upstream/call/failure.ts";
 
 /** The one table of errors: status, OpenAI's `type`, and what SDKs are told about retrying where the status misleads. */
-export const ERRORS: Readonly<Record<FaultCode, { status: number; type: string; shouldRetry?: boolean }>> = {
+export const ERRORS: Readonly<Record<FaultCode, { status: number; type: string; shouldRetry?: false }>> = {
 	invalid_request: { status: 400, type: "invalid_request_error" },
 	context_length_exceeded: { status: 400, type: "invalid_request_error" },
 	unsupported_parameter: { status: 400, type: "invalid_request_error" },
@@ -93,11 +93,9 @@ export function errorResponse(fault: Fault, requestId: string): Response {
 		"x-content-type-options": "nosniff",
 		"x-request-id": requestId,
 	};
+	// Who is told a moment to come back may. Without one, a 503 says that no deployment exists: trying again does not help.
 	if (fault.retryAfterS !== undefined) headers["retry-after"] = String(fault.retryAfterS);
-	// Without a moment to come back, a 503 says that no deployment exists: trying again does not help.
-	const retry =
-		shouldRetry ?? (fault.code === "service_unavailable" && fault.retryAfterS === undefined ? false : undefined);
-	if (retry !== undefined) headers["x-should-retry"] = String(retry);
+	else if (shouldRetry === false || fault.code === "service_unavailable") headers["x-should-retry"] = "false";
 	if (status === 401) headers["www-authenticate"] = "Bearer";
 	return new Response(JSON.stringify(errorBody(fault)), { status, headers });
 }

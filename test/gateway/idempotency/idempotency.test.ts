@@ -148,15 +148,16 @@ test("a revoked key replays nothing", async () => {
 });
 
 describe("the key of a repeatable request", () => {
-	/** The wrapper alone, around a handler that answers at once. `whileRead` runs while the body is read. */
-	function wrapped(entry: KeyEntry) {
+	/** The wrapper alone, around a handler that answers at once, or when `until` has. `whileRead` runs while the body is read. */
+	function wrapped(entry: KeyEntry, until?: Promise<void>) {
 		const asked: unknown[] = [];
+		const clock = createManualClock();
 		const deps = {
 			authenticate: () => {
 				asked.push("header");
 				return entry;
 			},
-			clock: createManualClock(),
+			clock,
 			limits: () => ({ bodyBytesMax: 1_000 }),
 			bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
 			bodyReads: createBodyReads(createManualClock()),
@@ -169,11 +170,12 @@ describe("the key of a repeatable request", () => {
 			name: "chat",
 			async answer(_, connection, authenticate = deps.authenticate) {
 				asked.push((await authenticate(connection)).id);
+				await until;
 				return Response.json({ done: true });
 			},
 		};
 		const claims = claimsInMemory();
-		const running = createRunning({ claims, clock: deps.clock, log: silentLog });
+		const running = createRunning({ claims, clock, log: silentLog });
 		const serve = idempotent(deps, { claims, running }, endpoint);
 		const send = (whileRead = () => {}) => {
 			const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
@@ -186,7 +188,7 @@ describe("the key of a repeatable request", () => {
 			const request = new Request("http://localhost/v1/chat/completions", { method: "POST", headers, body });
 			return serve({ request, address: "127.0.0.1", setIdleTimeout: () => {} });
 		};
-		return { asked, send };
+		return { asked, send, clock };
 	}
 	const entryOf = () => ({ id: "key_1", accountId: "a", state: "active", ...IN_FORCE }) as unknown as KeyEntry;
 	const IN_FORCE = { current: true, expiresAtMs: null, account: { state: "active", signedIn: true, toppedUp: true } };
@@ -195,6 +197,31 @@ describe("the key of a repeatable request", () => {
 		const { asked, send } = wrapped(entryOf());
 		expect((await send()).status).toBe(200);
 		expect(asked).toEqual(["header", "key_1"]);
+	});
+
+	test("of one that runs for more than a minute may be used again, and nothing says that this is in vain", async () => {
+		const answered = Promise.withResolvers<void>();
+		const { send, clock, asked } = wrapped(entryOf(), answered.promise);
+		const first = send();
+		await waitFor(() => asked.length === 2, "the first to run");
+		let second: Response | undefined;
+		void send().then((response) => {
+			second = response;
+		});
+		await waitFor(() => clock.pending() > 0, "the second to wait");
+		for (let s = 0; s < 60; s++) {
+			expect(second).toBeUndefined();
+			clock.advance(1_000);
+			await Bun.sleep(0);
+		}
+		await waitFor(() => second !== undefined, "the answer of one that waited");
+		expect([second?.status, second?.headers.get("retry-after"), second?.headers.get("x-should-retry")]).toEqual([
+			409,
+			"1",
+			null,
+		]);
+		answered.resolve();
+		expect((await first).status).toBe(200);
 	});
 
 	test("replays nothing if it is revoked while the body of the repeat is read", async () => {

@@ -17,6 +17,7 @@ import type { Midnight } from "./midnight.ts";
 import { judgeMidnight, midnightFaults, renewalAt } from "./midnight.ts";
 import { startOwnPostgres } from "./own-postgres.ts";
 import { judgeProjects } from "./project-verdict.ts";
+import { judgeRepeats, startRepeats } from "./repeats.ts";
 import type { Touched } from "./touched.ts";
 import { createTouched } from "./touched.ts";
 import type { Finding } from "./verdict.ts";
@@ -96,6 +97,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			...(midnight ? { timeZone: midnight.timeZone } : {}),
 		});
 
+		const repeats = await startRepeats(fleet, random.fork(), Math.ceil((options.users ?? 24) / 6));
 		const touched = createTouched();
 		const watching = touched.watch(fleet);
 		ends.push(() => watching.stop());
@@ -122,7 +124,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			midway.push({ claim: "the books reconcile at every moment", checked: looks, broken: [...broken] });
 		}
 
-		await load.stop();
+		await Promise.all([load.stop(), repeats.stop()]);
 		await watching.stop();
 		const exits = await Promise.all(fleet.members.map((member) => inTime(member.stop(), `instance ${member.index}`)));
 		// A death in the last moment leaves a journal: the next start of the same identity hands it in.
@@ -140,6 +142,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			new Map(renewal ? load.renewed().map((key) => [key, renewal]) : []),
 		);
 		const rows = await usageRows(fleet);
+		const known = new Set(load.keys.map(({ id }) => id));
+		const ofLoad = rows.filter((row) => known.has(row.key_id));
 		const excuses = fleet.members.flatMap(({ index }) => touched.excuses(index));
 		const findings = [
 			...midway,
@@ -150,7 +154,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			},
 			warm.finding,
 			...(await judge(fleet, load, arrivals)),
-			...(formerMain === undefined ? await judgeProjects(fleet, load, rows, arrivals, excuses) : []),
+			...judgeRepeats(repeats.all, rows),
+			...(formerMain === undefined ? await judgeProjects(fleet, load, ofLoad, arrivals, excuses) : []),
 			...(midnight ? judgeMidnight(midnight, load, rows, touched) : []),
 		];
 		const [sums] = await fleet.sql`

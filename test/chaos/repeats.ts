@@ -1,0 +1,129 @@
+import type { Random } from "../support/random.ts";
+import { nowMs, uuidOf } from "./chat-client.ts";
+import type { Fleet, FleetMember } from "./fleet.ts";
+import { MODEL } from "./fleet.ts";
+import type { Finding, UsageRow } from "./verdict.ts";
+import { finding } from "./verdict.ts";
+
+/** One Idempotency-Key: the same request again and again, to whichever instance, until it came to an outcome. */
+export interface Repeated {
+	/** The API key's id, which has nothing else, one after the other. */
+	readonly keyId: string;
+	readonly fromMs: number;
+	untilMs: number;
+	/** answered: a whole answer came. charged: it was sent before, and is not told again. */
+	outcome: "answered" | "charged" | undefined;
+	/** What came instead, in turn: statuses, 0 for none. */
+	readonly heard: number[];
+	/** Request ids, of whole answers. */
+	readonly answeredBy: Set<string>;
+	/** Texts of whole answers. */
+	readonly answers: Set<string>;
+}
+
+export interface Repeats {
+	readonly all: readonly Repeated[];
+	/** Resolves when each that was begun came to its outcome, or was given up. */
+	stop(): Promise<void>;
+}
+
+/** A first request's instance may be paused for longer than its lease, and another minute is waited for it. */
+const GIVEN_UP_MS = 120_000;
+const DEADLINE_MS = 20_000;
+/** Told again afterwards, by others. */
+const TOLD_AGAIN = 2;
+
+/** Customers who repeat what they do not know the outcome of, `users` of them. */
+export async function startRepeats(fleet: Fleet, random: Random, users: number): Promise<Repeats> {
+	const all: Repeated[] = [];
+	let stopping = false;
+
+	async function user(own: Random, key: { id: string; secret: string }): Promise<void> {
+		while (!stopping) {
+			const one = begun(key.id);
+			all.push(one);
+			const ask = asked(key.secret, own);
+			while (one.outcome === undefined && nowMs() < one.fromMs + GIVEN_UP_MS) {
+				await send(one, ask, own.pick(fleet.members));
+				if (one.outcome === undefined) await Bun.sleep(own.between(5, 100));
+			}
+			for (let nth = 0; nth < TOLD_AGAIN; nth++) await send(one, ask, own.pick(fleet.members));
+			one.untilMs = nowMs();
+			await Bun.sleep(own.between(5, 50));
+		}
+	}
+
+	const keys = [];
+	for (let nth = 0; nth < users; nth++) keys.push(await fleet.key(await fleet.account()));
+	const running = keys.map((key) => user(random.fork(), key));
+	return {
+		all,
+		async stop() {
+			stopping = true;
+			await Promise.all(running);
+		},
+	};
+}
+
+function begun(keyId: string): Repeated {
+	const [answeredBy, answers] = [new Set<string>(), new Set<string>()];
+	return { keyId, fromMs: nowMs(), untilMs: 0, outcome: undefined, heard: [], answeredBy, answers };
+}
+
+function asked(secret: string, own: Random): RequestInit {
+	const content = Array.from({ length: own.int(1, 60) }, (_, at) => `word${at}`).join(" ");
+	const messages = [{ role: "user", content }];
+	return {
+		method: "POST",
+		headers: { "content-type": "application/json", authorization: `Bearer ${secret}`, "idempotency-key": own.uuid() },
+		body: JSON.stringify({ model: MODEL, stream: own.chance(0.5), max_tokens: own.int(5, 60), messages }),
+	};
+}
+
+async function send(one: Repeated, ask: RequestInit, to: FleetMember): Promise<void> {
+	let status = 0;
+	try {
+		const signal = AbortSignal.timeout(DEADLINE_MS);
+		const response = await fetch(`${to.url}/v1/chat/completions`, { ...ask, signal });
+		status = response.status;
+		const text = await response.text();
+		const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+		if (status === 200 && (!isStream || (text.endsWith("data: [DONE]\n\n") && !text.includes('data: {"error":')))) {
+			one.outcome = "answered";
+			one.answers.add(text);
+			one.answeredBy.add(uuidOf(response.headers.get("x-request-id")) ?? "none");
+			return;
+		}
+		if (status === 409 && response.headers.get("x-should-retry") === "false") one.outcome ??= "charged";
+	} catch {
+		// Reset, refused or too late: what it came to is not known, which is what the key is for.
+	}
+	one.heard.push(status);
+}
+
+/** `rows`: of all requests. */
+export function judgeRepeats(all: readonly Repeated[], rows: readonly UsageRow[]): Finding[] {
+	const ofKey = Map.groupBy(rows, (row) => row.key_id);
+	const wholeOf = ({ keyId, fromMs, untilMs }: Repeated) =>
+		(ofKey.get(keyId) ?? []).filter(
+			(row) => row.ending === "finished" && row.admitted_ms >= fromMs - 1 && row.admitted_ms <= untilMs + 1,
+		);
+	const told = (one: Repeated) => `${one.keyId} heard ${one.heard.join(" ")}, then ${one.outcome}`;
+	return [
+		finding("what is repeated under an Idempotency-Key comes to an outcome", all, (one) =>
+			one.outcome === undefined ? told(one) : undefined,
+		),
+		finding("under an Idempotency-Key one request at most is served to its end", all, (one) => {
+			const whole = wholeOf(one);
+			return whole.length <= 1 ? undefined : `${told(one)}: ${whole.map((row) => row.request_id).join(" ")}`;
+		}),
+		finding(
+			"whoever hears a repetition tells the same answer, of the one request that was charged",
+			all.filter(({ outcome }) => outcome === "answered"),
+			(one) => {
+				const right = one.answers.size === 1 && wholeOf(one).some(({ request_id }) => one.answeredBy.has(request_id));
+				return right ? undefined : `${told(one)}: ${one.answers.size} answers by ${[...one.answeredBy].join(" ")}`;
+			},
+		),
+	];
+}

@@ -52,6 +52,8 @@ export interface BatchProgress extends BatchCounts, BatchUsage {
 export type BatchBooks = ReturnType<typeof createBatchBooks>;
 
 const LINES_PAGE = 2_000;
+/** Removed by one statement. */
+const LINES_DROPPED = 5_000;
 
 export function createBatchBooks({ statements }: { statements: Statements }) {
 	return { ...asAsked(statements), ...asRun(statements), ...linesOfRuns(statements) };
@@ -193,7 +195,6 @@ function asRun(statements: Statements) {
 						where exists (select 1 from batch_notice_setting s where s.account_id = e.account_id)
 					on conflict do nothing)
 				select id from ended`;
-			if (rows.length === 1) await statements`delete from batch_line where batch_id = ${id}`;
 			return rows.length === 1;
 		},
 	};
@@ -213,6 +214,26 @@ function linesOfRuns(statements: Statements) {
 			const [row] = await statements<{ ok: boolean }>`
 				select batch_outcomes(${id}, ${run}, ${JSON.stringify(lines)}::text::json) as ok`;
 			return row?.ok ?? false;
+		},
+
+		/** Removes some of the lines of batches that are over; true if there may be more. */
+		async dropLines(): Promise<boolean> {
+			const [row] = await statements<{ lines: number }>`
+				with recursive id (batch_id) as (
+					(select l.batch_id from batch_line l order by l.batch_id limit 1)
+					union all
+					select (select l.batch_id from batch_line l where l.batch_id > id.batch_id order by l.batch_id limit 1)
+						from id where id.batch_id is not null
+				), gone as (
+					delete from batch_line d using (
+						select l.batch_id, l.line from id
+							join batch b on b.id = id.batch_id and b.state in ('completed', 'failed', 'expired', 'cancelled')
+							join batch_line l on l.batch_id = b.id
+						limit ${LINES_DROPPED}
+					) x where d.batch_id = x.batch_id and d.line = x.line returning 1
+				)
+				select count(*)::integer as lines from gone`;
+			return row?.lines === LINES_DROPPED;
 		},
 
 		/** Lines that earlier runs claimed, a page of them after line `after`, in order. */

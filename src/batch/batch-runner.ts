@@ -101,6 +101,7 @@ export function createBatchRunner(
 			for (const batch of await books.open(SWEPT_MAX)) await send(batch);
 			const spooled = spool.batches().slice(0, SWEPT_MAX);
 			if (spooled.length > 0) for (const id of await books.over(spooled)) spool.forget(id);
+			while (await books.dropLines());
 		} catch (error) {
 			log.info("batches could not be looked through; trying again", { error });
 		}

@@ -22,7 +22,10 @@ export interface BatchRequest {
 export interface Batches {
 	/** Whether any deployment takes lines of batches. */
 	areOffered(): boolean;
-	/** Faults: service_unavailable (no deployment), not_found (input), invalid_request, rate_limit_exceeded (too many open). */
+	/**
+	 * Faults: service_unavailable (no deployment), not_found (input), invalid_request, rate_limit_exceeded (too many open),
+	 * idempotency_mismatch.
+	 */
 	create(owner: { accountId: string; keyId: string }, request: BatchRequest): Promise<BatchRecord>;
 	/** Fault not_found. */
 	find(accountId: string, id: string): Promise<BatchRecord>;
@@ -36,6 +39,16 @@ const WINDOW_MS = 24 * 3600_000;
 const OPEN_MAX = 50;
 /** Of an input; files for other ends may be larger. */
 const INPUT_BYTES_MAX = 200 * 1024 * 1024;
+
+/** Whether it is what was asked for, or an earlier one of the same idempotency key. */
+function isOf(request: BatchRequest, batch: BatchRecord): boolean {
+	return (
+		batch.endpoint === request.endpoint &&
+		batch.inputFileId === request.inputFileId &&
+		batch.outputExpiresS === request.outputExpiresS &&
+		Bun.deepEquals(batch.metadata, request.metadata)
+	);
+}
 
 export function createBatches(deps: {
 	books: BatchBooks;
@@ -75,6 +88,8 @@ export function createBatches(deps: {
 					retryAfterS: 60,
 				});
 			}
+			if (!isOf(request, batch))
+				throw new Fault("idempotency_mismatch", "This `Idempotency-Key` was used for another batch.");
 			deps.wake(batch);
 			return batch;
 		},

@@ -138,6 +138,15 @@ describe("a request for a batch", () => {
 		const made = await Promise.all([1, 2, 3].map(() => service.post("/v1/batches", secret, body, { headers })));
 		const ids = await Promise.all(made.map(async (response) => (await response.json()).id));
 		expect(new Set(ids).size).toBe(1);
+		for (const other of [
+			{ input_file_id: await batches.upload(secret, [chatLine("b")]) },
+			{ metadata: { for: "another" } },
+			{ endpoint: "/v1/completions" },
+			{ output_expires_after: { anchor: "created_at", seconds: 3_600 } },
+		]) {
+			const refused = await service.post("/v1/batches", secret, { ...body, ...other }, { headers });
+			expect([refused.status, (await refused.json()).error.code]).toEqual([422, "idempotency_mismatch"]);
+		}
 		await batches.until(secret, ids[0], isOver, "over");
 	});
 });

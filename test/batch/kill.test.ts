@@ -155,3 +155,12 @@ test("answers that could not be sealed when the process was killed are not lost"
 	expect(error).toEqual([]);
 	await waitFor(() => spool.batches().length === 0, "what was put by to go", WAIT_MS);
 }, 90_000);
+
+test("what is over leaves no rows of its lines, also where the process that ended it is gone", async () => {
+	const rows = async () => (await fleet.sql`select 1 from batch_line limit 1`).length;
+	const { id } = await started("swept", 3);
+	await ended(id);
+	await member.crash();
+	await member.start();
+	await waitFor(async () => (await rows()) === 0, "its lines to be removed", WAIT_MS);
+}, 90_000);

@@ -111,8 +111,22 @@ test("what is in the way may end at any moment: the sums have every line", async
 	await life().run(id);
 	const batch = await world.find(id);
 	expect([batch.completed, batch.chargedNanoUsd as number, errors.length]).toEqual([1, COST, 0]);
-	const [row] = await db.sql`select count(*)::integer as lines from batch_line where batch_id = ${id}`;
-	expect(row?.lines).toBe(0);
+});
+
+test("lines of batches that are over are removed, however many are left, and those of others stay", async () => {
+	const { world, life } = begin(1, 5);
+	const [over, open] = [await world.create([chatLine("a")]), await world.create([chatLine("a")])];
+	await life().run(over);
+	for (const id of [over, open])
+		await db.sql`
+			insert into batch_line (batch_id, line, request_id, state)
+			select ${id}, n, gen_random_uuid(), 'claimed' from generate_series(100, 12099) n`;
+	let statements = 0;
+	do statements += 1;
+	while (await world.books.dropLines());
+	const left = await db.sql`select batch_id, count(*)::integer as lines from batch_line group by 1`;
+	expect([...left]).toEqual([{ batch_id: open, lines: 12_000 }]);
+	expect(statements).toBe(3);
 });
 
 test("a run that is told to stop meanwhile ends, and the next one has what it had", async () => {

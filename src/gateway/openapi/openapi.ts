@@ -258,7 +258,7 @@ const PATHS: Readonly<Record<string, Json>> = {
 				"Run a file of requests within a day, behind interactive traffic and at batch rates.",
 				json("Batch"),
 				[IDEMPOTENCY_KEY],
-				[400, 404, 408, 413, 415],
+				[400, 404, 408, 413, 415, 422],
 			),
 			requestBody: { required: true, content: { "application/json": { schema: refOf("BatchRequest") } } },
 		},

@@ -97,7 +97,9 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			...(midnight ? { timeZone: midnight.timeZone } : {}),
 		});
 
-		const repeats = await startRepeats(fleet, random.fork(), Math.ceil((options.users ?? 24) / 6));
+		// Version 0.1 does not look at an Idempotency-Key either.
+		const repeaters = formerMain === undefined ? Math.ceil((options.users ?? 24) / 6) : 0;
+		const repeats = await startRepeats(fleet, random.fork(), repeaters);
 		const touched = createTouched();
 		const watching = touched.watch(fleet);
 		ends.push(() => watching.stop());
@@ -154,8 +156,9 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			},
 			warm.finding,
 			...(await judge(fleet, load, arrivals)),
-			...judgeRepeats(repeats.all, rows),
-			...(formerMain === undefined ? await judgeProjects(fleet, load, ofLoad, arrivals, excuses) : []),
+			...(formerMain === undefined
+				? [...judgeRepeats(repeats.all, rows), ...(await judgeProjects(fleet, load, ofLoad, arrivals, excuses))]
+				: []),
 			...(midnight ? judgeMidnight(midnight, load, rows, touched) : []),
 		];
 		const [sums] = await fleet.sql`

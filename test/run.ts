@@ -66,6 +66,8 @@ process.exitCode = stopped ? 1 : exitCode;
 
 async function run(some: readonly string[], options: readonly string[]): Promise<void> {
 	const colours = process.stdout.isTTY ? { FORCE_COLOR: "1" } : {};
+	// Tests talk to this machine alone, whatever proxy stands in front of others.
+	const direct = [process.env.NO_PROXY, "localhost", "127.0.0.1", "[::1]"].filter(Boolean).join(",");
 	const child = Bun.spawn(
 		[process.execPath, "test", `--timeout=${TEST_MS_MAX}`, ...options, ...some.map((file) => `./${file}`)],
 		{
@@ -73,6 +75,8 @@ async function run(some: readonly string[], options: readonly string[]): Promise
 			env: {
 				...process.env,
 				...colours,
+				NO_PROXY: direct,
+				no_proxy: direct,
 				TEST_POSTGRES_HELD: "1",
 				TEST_MAIN: product.main,
 				...(cpuLog && { TEST_CPU_LOG: cpuLog }),

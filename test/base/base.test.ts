@@ -103,7 +103,7 @@ describe("a file lock", () => {
 			const held = tryFileLock(${JSON.stringify(join(folder, "lock"))});
 			const before = process.memoryUsage.rss();
 			for (let i = 0; i < 20_000; i++) if (tryFileLock(${JSON.stringify(join(folder, "lock"))})) throw new Error("free");
-			console.log(process.memoryUsage.rss() - before, held !== undefined);`;
+			console.log([process.memoryUsage.rss() - before, held !== undefined].join(" "));`;
 		const child = Bun.spawn([process.execPath, "-e", tries], { stdout: "pipe" });
 		const [grown, held] = (await new Response(child.stdout).text()).trim().split(" ");
 		expect(held).toBe("true");

@@ -18,7 +18,7 @@ async function filledUp(way: "mapped" | "written"): Promise<Uint8Array> {
 		const file = disk.create("00000001.log");
 		const block = Buffer.alloc(63 * 1024, 1);
 		let whole = 0;
-		try { for (;;) { file.append(block, block.length); whole += 1; } } catch (error) { console.log(whole, error.name); }
+		try { for (;;) { file.append(block, block.length); whole += 1; } } catch (error) { console.log(whole + " " + error.name); }
 		file.append(Buffer.from([7]), 1);`;
 	// The limit lies within a block, as on a disk that is full; the reserve is below it.
 	const limit = 'trap \'\' XFSZ; ulimit -f 9800; exec "$0" -e "$1"';

@@ -40,6 +40,8 @@ export const germanRefusalsBelow: Readonly<Record<string, string>> = {
 	"There is an account with this e-mail address already.": "Mit dieser E-Mail-Adresse gibt es schon ein Konto.",
 	"There is no key {id}.": "Es gibt keinen Schlüssel {id}.",
 	"There is no management key {id}.": "Es gibt keinen Verwaltungsschlüssel {id}.",
+	"This `Idempotency-Key` was used for another batch.":
+		"Dieser `Idempotency-Key` wurde schon für einen anderen Stapel benutzt.",
 	"This token was used for another request. Use a fresh one.":
 		"Dieses Zeichen wurde für eine andere Anfrage verwendet. Verwenden Sie ein neues.",
 	"A page has 1 to {most} rows.": "Eine Seite hat 1 bis {most} Zeilen.",

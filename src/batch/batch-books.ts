@@ -216,7 +216,10 @@ function linesOfRuns(statements: Statements) {
 			return row?.ok ?? false;
 		},
 
-		/** Removes some of the lines of batches that are over; true if there may be more. */
+		/**
+		 * Removes some of the lines of batches that are over; true if there may be more. Rows are found again by their place: by
+		 * their key PostgreSQL reads those of all batches that run.
+		 */
 		async dropLines(): Promise<boolean> {
 			const [row] = await statements<{ lines: number }>`
 				with recursive id (batch_id) as (
@@ -225,12 +228,11 @@ function linesOfRuns(statements: Statements) {
 					select (select l.batch_id from batch_line l where l.batch_id > id.batch_id order by l.batch_id limit 1)
 						from id where id.batch_id is not null
 				), gone as (
-					delete from batch_line d using (
-						select l.batch_id, l.line from id
+					delete from batch_line d where d.ctid = any (array(
+						select l.row from id
 							join batch b on b.id = id.batch_id and b.state in ('completed', 'failed', 'expired', 'cancelled')
-							join batch_line l on l.batch_id = b.id
-						limit ${LINES_DROPPED}
-					) x where d.batch_id = x.batch_id and d.line = x.line returning 1
+							cross join lateral (select o.ctid as row from batch_line o where o.batch_id = b.id limit ${LINES_DROPPED}) l
+						limit ${LINES_DROPPED})) returning 1
 				)
 				select count(*)::integer as lines from gone`;
 			return row?.lines === LINES_DROPPED;

@@ -1,5 +1,4 @@
 import type { Clock } from "../../base/clock.ts";
-import { sleep } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { NamedSlots } from "../../base/named-slots.ts";
 import { Slots } from "../../base/slots.ts";
@@ -31,7 +30,7 @@ const RETRY_MS_MIN = 1_000;
 const RETRY_MS_MAX = 30_000;
 /** What it belongs to is forgotten after a day, too. Given up it counts as running until its instance has left, and as lost from then on. */
 const TRIED_MS_MAX = 24 * 3_600_000;
-/** Outcomes that are tried again at once; one more is given up after its first try. */
+/** Outcomes that are tried again at once; beyond it whichever fails next is given up. */
 const TRIED_AGAIN_MAX = 10_000;
 
 export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }): Running {
@@ -42,7 +41,18 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }):
 	let waitingBytes = 0;
 	let waiting = 0;
 	let stopped = false;
-	const stopping = Promise.withResolvers<void>();
+	/** Outcomes that wait for their next try, each by what ends its waiting. */
+	const pauses = new Slots<() => void>();
+
+	function pause(pauseMs: number): Promise<void> {
+		const { promise, resolve } = Promise.withResolvers<void>();
+		const slot = pauses.take(resolve);
+		const cancel = clock.after(pauseMs, resolve);
+		return promise.finally(() => {
+			cancel();
+			pauses.release(slot, resolve);
+		});
+	}
 
 	async function write(claim: Claim, statement: () => Promise<void>): Promise<void> {
 		const untilMs = clock.monotonicMs() + TRIED_MS_MAX;
@@ -52,7 +62,7 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }):
 			} catch (error) {
 				log.debug("an idempotency key's outcome was not written down", { error });
 				if (stopped || writing.size > TRIED_AGAIN_MAX || clock.monotonicMs() > untilMs) break;
-				await Promise.race([sleep(clock, pauseMs), stopping.promise]);
+				await pause(pauseMs);
 			}
 		}
 		log.warn("an idempotency key's outcome could not be written down", { request: claim.requestUuid });
@@ -98,7 +108,7 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }):
 		},
 		async stop() {
 			stopped = true;
-			stopping.resolve();
+			for (const end of pauses) end();
 			await Promise.all([...writing, unsure.stop()]);
 		},
 	};

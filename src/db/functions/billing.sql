@@ -1,13 +1,11 @@
 -- Confirms a pending top-up: state, credit and the account's right to use the service change together or not at all.
 -- Confirming it again changes nothing and returns null; else the sequence number of the last control entry.
--- TG002: no such top-up. TG004: it was rejected, refunded or disputed, or what the account has not spent would pass what can be counted
--- in one number. What it paid in and spent over the years has no limit.
+-- TG002: no such top-up. TG004: it was rejected, refunded or disputed, or the account would hold too much (ledger_book).
 create or replace function topup_confirm(p_id text, p_actor text, p_entry_id text) returns bigint
 language plpgsql as $$
 declare
   t top_up;
   a account;
-  v_unspent bigint;
 begin
   select * into t from top_up where id = p_id for update;
   if not found then
@@ -21,13 +19,6 @@ begin
   end if;
   update top_up set state = 'confirmed', decided_at = clock_timestamp(), decided_by = p_actor where id = p_id;
   update account set topped_up = topped_up or t.amount_nano_usd >= 100000000000 where id = t.account_id returning * into a;
-  perform 1 from budget where id = t.account_id for update;
-  select b.limit_nano_usd - b.drawn_nano_usd + coalesce((
-      select sum(l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd) from lease l where l.budget_id = b.id and l.state = 'open'), 0)
-    into v_unspent from budget b where b.id = t.account_id;
-  if v_unspent > 9007199254740991 - t.amount_nano_usd then
-    raise exception 'The account would hold more credit than can be counted.' using errcode = 'TG004';
-  end if;
   if ledger_book(p_entry_id, t.account_id, 'top_up', t.amount_nano_usd, 'topup:' || t.id, p_actor, t.reference, false) is null then
     raise exception 'top-up % is pending and yet booked', p_id;
   end if;

@@ -112,7 +112,8 @@ begin
       end if;
     end if;
     amount := v_amount;
-    available := case when b.cap is null then null else greatest(0, b.cap - b.drawn) end;
+    -- A number in memory says no more than that: one account that has more shall not spoil the reply for all others.
+    available := case when b.cap is null then null else least(9007199254740991, greatest(0, b.cap - b.drawn)) end;
     if amount = 0 and b.cap is not null then
       -- Beside a held budget nothing is granted or returned: this is the most that could be available, were all idle.
       select coalesce(sum(x.granted_nano_usd - x.returned_nano_usd - x.settled_nano_usd), 0),

@@ -77,6 +77,8 @@ export const usageCursor = pgTable("usage_cursor", {
 	id: smallint().primaryKey(),
 	/** Every transaction below this number had ended when the last fold looked; null before the first one. */
 	horizon: bigint({ mode: "number" }),
-	/** When the last fold looked. */
+	/** No transaction had this number yet then. A version that does not write it leaves it below `horizon`. */
+	newest: bigint({ mode: "number" }),
+	/** When the last fold looked; a minute behind the beginning of whoever had a row under way then, if that is earlier. */
 	foldedAt: timestamp("folded_at", { withTimezone: true }),
 });

@@ -6,21 +6,27 @@ language sql immutable as $$
 $$;
 
 -- Adds the usage rows that were committed since the last call to the sums, each row once. Returns how many there were;
--- null if another instance is at it.
+-- null if another instance is at it, or what was open when the clock was set back has not ended.
 --
 -- A moment in settled_at does not tell what was seen before: a row gets it when its transaction begins and appears when
 -- that commits. So the number of the transaction counts: whatever is below the snapshot's xmin has ended and is visible
 -- in this very snapshot. Rows older than a minute are all there by then, since every writer is one statement that the
--- server ends after half of that.
+-- server ends after half of that; but for those whose commit waits, for a standby or a disk: the time stands still for
+-- the sums as long as one of them is under way.
+-- Behind a clock that was set back rows have moments again that are past: the numbers of their transactions are above all
+-- that were given out when the sums were last made (newest).
 create or replace function usage_fold() returns bigint
 language plpgsql as $$
 declare
   c usage_cursor;
   v_floor timestamptz;
+  v_from timestamptz;
+  v_at timestamptz;
+  v_oldest timestamptz;
   v_frozen timestamptz := '-infinity';
   v_rows bigint;
   v_keys text[];
-  v_at timestamptz[];
+  v_used timestamptz[];
 begin
   insert into usage_cursor (id) values (1) on conflict do nothing;
   select * into c from usage_cursor where id = 1 for update skip locked;
@@ -34,29 +40,45 @@ begin
     delete from usage_hour h where h.hour >= v_frozen;
     delete from usage_project_hour h where h.hour >= v_frozen;
     delete from model_speed;
-    c.horizon := 0;
+    c.horizon := 0; c.newest := 0; c.folded_at := null;
     v_floor := '-infinity';
   else
     v_floor := c.folded_at - interval '1 minute';
   end if;
+  v_from := v_floor;
+  -- In a statement before the one that reads: who ends in between is seen there.
+  select min(a.xact_start) into v_oldest from pg_locks l join pg_stat_activity a on a.pid = l.pid
+    where l.relation = 'usage_event'::regclass and l.mode = 'RowExclusiveLock'
+      and l.database = (select d.oid from pg_database d where d.datname = current_database());
+  v_at := least(clock_timestamp(), v_oldest + interval '1 minute');
+  if clock_timestamp() < c.folded_at - interval '30 seconds' then
+    -- The clock was set back, since the last call. What was counted for its age alone must be below the horizon first.
+    if pg_snapshot_xmin(pg_current_snapshot())::text::bigint < c.newest then
+      return null;
+    end if;
+    v_from := clock_timestamp() - interval '1 hour';
+  else
+    v_at := greatest(v_at, c.folded_at);
+  end if;
   with seen as materialized (
-    select s.horizon, s.horizon % 4294967296 as low, clock_timestamp() as at from (
-      select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as horizon) s
+    select s.horizon, s.horizon % 4294967296 as low, s.newest from (
+      select pg_snapshot_xmin(n)::text::bigint as horizon, pg_snapshot_xmax(n)::text::bigint as newest from pg_current_snapshot() n) s
   ), fresh as materialized (
     select e.account_id, e.key_id, e.project_id, e.model, e.ending, e.admitted_at, e.prompt_tokens, e.cached_tokens, e.completion_tokens,
-      e.reasoning_tokens, e.charged_nano_usd, e.written_off_nano_usd, e.duration_ms, e.first_token_ms, e.settled_at, s.horizon, s.at,
+      e.reasoning_tokens, e.charged_nano_usd, e.written_off_nano_usd, e.duration_ms, e.first_token_ms,
+      (e.settled_at < v_at - interval '1 minute' or x.xid < s.horizon)
+        and (v_floor = '-infinity' or x.xid >= case when e.settled_at < v_floor then greatest(c.newest, c.horizon) else c.horizon end) as counts
+    from seen s cross join usage_event e cross join lateral (
       -- The row's transaction with all its digits: the one near the horizon that ends in these 32 bits.
-      s.horizon + ((e.xmin::text::bigint - s.low + 6442450944) % 4294967296) - 2147483648 as xid
-    from usage_event e cross join seen s where e.settled_at >= v_floor and e.admitted_at >= v_frozen
+      select s.horizon + ((e.xmin::text::bigint - s.low + 6442450944) % 4294967296) - 2147483648 as xid
+    ) x where e.settled_at >= v_from and e.admitted_at >= v_frozen
   ), hours as materialized (
     select f.account_id, date_trunc('hour', f.admitted_at, 'UTC') as hour, f.project_id, f.key_id, f.model, usage_class(f.ending) as class,
       count(*) as requests, sum(f.prompt_tokens) as prompt_tokens, sum(f.cached_tokens) as cached_tokens,
       sum(f.completion_tokens) as completion_tokens, sum(f.reasoning_tokens) as reasoning_tokens, sum(f.charged_nano_usd) as charged_nano_usd,
       sum(f.written_off_nano_usd) as written_off_nano_usd, sum(f.duration_ms::double precision) as duration_ms,
       coalesce(sum(f.first_token_ms::double precision), 0) as first_token_ms, count(f.first_token_ms) as first_tokens
-    from fresh f
-    where (f.settled_at < f.at - interval '1 minute' or f.xid < f.horizon) and (v_floor = '-infinity' or f.xid >= c.horizon)
-    group by 1, 2, 3, 4, 5, 6
+    from fresh f where f.counts group by 1, 2, 3, 4, 5, 6
   ), in_projects as (
     insert into usage_project_hour as h (account_id, hour, project_id, key_id, model, class, requests, prompt_tokens, cached_tokens,
       completion_tokens, reasoning_tokens, charged_nano_usd, written_off_nano_usd, duration_ms, first_token_ms, first_tokens)
@@ -91,22 +113,20 @@ begin
       ('rate', case when f.completion_tokens >= 16 and f.duration_ms > f.first_token_ms
         then 1000.0 * (f.completion_tokens - 1) / (f.duration_ms - f.first_token_ms)::double precision end)
     ) as t(kind, size)
-    where (f.settled_at < f.at - interval '1 minute' or f.xid < f.horizon) and (v_floor = '-infinity' or f.xid >= c.horizon)
-      and f.ending = 'finished' and f.admitted_at > f.at - interval '2 days' and t.size is not null
+    where f.counts and f.ending = 'finished' and f.admitted_at > v_at - interval '2 days' and t.size is not null
     group by 1, 2, 3, 4
     on conflict (hour, model, kind, bucket) do update set requests = m.requests + excluded.requests
   ), moved as (
-    update usage_cursor u set horizon = s.horizon, folded_at = s.at from seen s where u.id = 1
+    update usage_cursor u set horizon = s.horizon, newest = s.newest, folded_at = v_at from seen s where u.id = 1
   )
-  select coalesce(sum(k.added), 0), array_agg(k.key_id), array_agg(k.at) into v_rows, v_keys, v_at from (
-    select f.key_id, max(f.admitted_at) as at, count(*) filter (
-      where (f.settled_at < f.at - interval '1 minute' or f.xid < f.horizon) and (v_floor = '-infinity' or f.xid >= c.horizon)) as added
+  select coalesce(sum(k.added), 0), array_agg(k.key_id), array_agg(k.at) into v_rows, v_keys, v_used from (
+    select f.key_id, max(f.admitted_at) as at, count(*) filter (where f.counts) as added
     from fresh f group by 1
   ) k;
   -- Behind all that may wait for a row of somebody's sums: a key's row is held for a moment, or whoever wants to end the
   -- key would wait with it. One that is held is written at the next call, since all of the last minute is seen again.
   update api_key k set last_used_at = x.at from (
-    select a.id, u.at from unnest(v_keys, v_at) as u(id, at) join api_key a on a.id = u.id
+    select a.id, u.at from unnest(v_keys, v_used) as u(id, at) join api_key a on a.id = u.id
       where a.last_used_at is null or a.last_used_at < u.at for no key update of a skip locked
   ) x where k.id = x.id;
   if v_rows > 0 then

@@ -36,6 +36,7 @@ import language from "./0034_language.sql" with { type: "text" };
 import noticeLanes from "./0035_notice_lanes.sql" with { type: "text" };
 import unreadIndex from "./0036_unread_index.sql" with { type: "text" };
 import usageProject from "./0037_usage_project.sql" with { type: "text" };
+import usageNewest from "./0038_usage_newest.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -84,4 +85,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0035_notice_lanes", sql: noticeLanes },
 	{ name: "0036_unread_index", sql: unreadIndex },
 	{ name: "0037_usage_project", sql: usageProject },
+	{ name: "0038_usage_newest", sql: usageNewest },
 ];

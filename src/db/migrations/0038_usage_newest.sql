@@ -1,0 +1,1 @@
+ALTER TABLE "usage_cursor" ADD COLUMN "newest" bigint;

@@ -1,0 +1,107 @@
+import { expect, test } from "bun:test";
+import postgres, { type TransactionSql } from "postgres";
+import { foldUsage } from "../../src/console/usage/usage-fold.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { foldAll } from "../support/sums.ts";
+
+/** A database whose clock is set: what stands in `steps` is taken for the server's own. */
+async function withClock() {
+	const database = await createTestDatabase();
+	const { sql } = database;
+	await sql`create schema steps`;
+	await sql`create table steps.ahead as select interval '0' as by`;
+	await sql`create function steps.clock_timestamp() returns timestamptz language sql volatile as
+		$$ select pg_catalog.clock_timestamp() + a.by from steps.ahead a $$`;
+	const [path] = await sql`select current_setting('search_path') as names`;
+	const folds = postgres(database.url, { max: 1, onnotice: () => {} });
+	await folds.unsafe(`set search_path = steps, pg_catalog, ${path?.names}`);
+	const statements = Object.assign((text: TemplateStringsArray, ...values: string[]) => folds(text, ...values), {
+		end: async () => {},
+	}) as unknown as typeof database.statements;
+	return {
+		sql,
+		fold: () => foldUsage(statements),
+		foldAll: () => foldAll(statements),
+		setAhead: (minutes: number) => sql`update steps.ahead set by = make_interval(mins => ${minutes}::integer)`,
+		/** Settled at that moment by the clock as it is then; undefined: when its transaction began. */
+		insert: (on: typeof sql | TransactionSql, ahead = 0) => on`
+			insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+				reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at, settled_at)
+			values (${crypto.randomUUID()}, 'acc', 'key', 'i', 1, 'm', 'm@1', 'chat', false, 10, 10, 'exact', 'finished', 200, now(),
+				now() + make_interval(mins => ${ahead}::integer))`,
+		count: async () => Number((await sql`select coalesce(sum(requests), 0) as n from usage_hour`)[0]?.n),
+		async end() {
+			await folds.end();
+			await database.drop();
+		},
+	};
+}
+
+/** Begins a transaction, does `work` in it and leaves it open: gives its end. */
+async function leftOpen(
+	sql: Awaited<ReturnType<typeof withClock>>["sql"],
+	work: (tx: TransactionSql) => Promise<unknown>,
+) {
+	const done = Promise.withResolvers<void>();
+	const release = Promise.withResolvers<void>();
+	const transaction = sql.begin(async (tx) => {
+		await work(tx);
+		done.resolve();
+		await release.promise;
+	});
+	await done.promise;
+	return async () => {
+		release.resolve();
+		await transaction;
+	};
+}
+
+test("a row whose commit takes longer than a statement may, or meets a clock that leaps ahead, is in the sums once", async () => {
+	const { sql, fold, foldAll, setAhead, insert, count, end } = await withClock();
+	try {
+		await foldAll();
+		const commit = await leftOpen(sql, (tx) => insert(tx));
+		await setAhead(5);
+		await fold();
+		await setAhead(6);
+		await fold();
+		await commit();
+		await foldAll();
+		await foldAll();
+		expect(await count()).toBe(1);
+		// Nothing of it stays behind: the sums go by the clock again.
+		await insert(sql, 6);
+		await foldAll();
+		expect(await count()).toBe(2);
+	} finally {
+		await end();
+	}
+}, 120_000);
+
+test("what is settled behind a clock that was set back is in the sums once, and so is what was there before", async () => {
+	const { sql, fold, foldAll, setAhead, insert, count, end } = await withClock();
+	try {
+		await setAhead(10);
+		await insert(sql, 10);
+		await foldAll();
+		// Counted for their age alone, while somebody's transaction holds the numbers back.
+		const other = await leftOpen(sql, (tx) => tx`create table other ()`);
+		await insert(sql, 2);
+		await insert(sql, 10);
+		await sql`update usage_cursor set folded_at = now() + interval '1 minute'`;
+		await fold();
+		expect(await count()).toBe(2);
+		await setAhead(0);
+		await insert(sql);
+		await fold();
+		await fold();
+		await other();
+		for (let again = 0; again < 3; again++) await foldAll();
+		expect(await count()).toBe(4);
+		await insert(sql);
+		await foldAll();
+		expect(await count()).toBe(5);
+	} finally {
+		await end();
+	}
+}, 120_000);

@@ -13,7 +13,10 @@ const JOURNALS_AT_ONCE = 4;
 const BATCH_REQUESTS = 500;
 const RETRY_MS = 200;
 const RETRIES_MAX = 300;
-/** Settlements that wait for a row that somebody holds; beyond it the replay waits with them. */
+/**
+ * Settlements that wait for a row that somebody holds, or that their lease does not cover; beyond it the replay waits with
+ * the former, and has the latter charged to what is available at once.
+ */
 const HELD_MAX = 10_000;
 
 export interface RecoveryDeps {
@@ -80,7 +83,7 @@ async function handIn(
 	const settle = async (): Promise<void> => {
 		held.push(...(await settleBatch(deps, batch)));
 		batch = [];
-		while (held.length > HELD_MAX) held = await settleHeld(deps, held);
+		while (held.length > HELD_MAX) held = await settleHeld(deps, held, settleLate);
 	};
 	for (;;) {
 		const next = reader.next();
@@ -104,35 +107,56 @@ async function handIn(
 	}
 }
 
-/** Gives those that wait for a row that somebody holds. */
-async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Promise<readonly SettledEvent[]> {
+/** Gives those that it did not cover and that still wait. */
+type SettleUncovered = (store: LedgerStore, uncovered: readonly SettledEvent[]) => Promise<readonly SettledEvent[]>;
+
+/** Behind all others their leases are being closed, and spend what they still have on them first. */
+const untilClosing: SettleUncovered = async (_store, uncovered) => uncovered;
+
+/**
+ * Gives those that wait: for a row that somebody holds, or since their lease does not cover them. Of a settlement that
+ * cannot be read what was charged is unknown, and others may have spent the difference since; a server that took over may
+ * not know a grant. What credit does not cover then is written off, of that account; the others' go to their leases.
+ */
+async function settleBatch(
+	deps: HandInDeps,
+	batch: readonly SettledEvent[],
+	settleUncovered = untilClosing,
+): Promise<readonly SettledEvent[]> {
 	const { store, log } = deps;
 	if (batch.length === 0) return [];
-	return untilDone(deps, async () => {
+	const waiting = await untilDone(deps, async () => {
 		try {
 			const { late, busy } = await store.flush(batch, "[]");
 			if (!late) return batch.filter((one) => isHeld(one, busy));
+			return await settleLate(store, batch);
 		} catch (error) {
 			if (!(error instanceof LeaseExceeded)) throw error;
-			// Of a settlement that cannot be read what was charged is unknown, and others may have spent the difference since.
-			// What credit does not cover then is written off; the books stay within their limits.
-			log.error("a damaged journal claims more than its lease holds; it is settled as late", { error });
-			await closeEpoch(deps);
+			if (batch.length > 1) return undefined;
+			log.error("a journal claims more than its lease holds; it is settled as late", { error });
+			return settleUncovered(store, batch);
 		}
-		return settleLate(store, batch);
 	});
+	if (waiting !== undefined) return waiting;
+	const each: SettledEvent[] = [];
+	for (const one of batch) each.push(...(await settleBatch(deps, [one], settleUncovered)));
+	return each;
 }
 
-async function settleHeld(deps: HandInDeps, held: readonly SettledEvent[]): Promise<SettledEvent[]> {
+async function settleHeld(
+	deps: HandInDeps,
+	held: readonly SettledEvent[],
+	settleUncovered = untilClosing,
+): Promise<SettledEvent[]> {
 	await sleep(deps.clock, RETRY_MS);
 	const still: SettledEvent[] = [];
 	for (let at = 0; at < held.length; at += BATCH_REQUESTS) {
-		still.push(...(await settleBatch(deps, held.slice(at, at + BATCH_REQUESTS))));
+		still.push(...(await settleBatch(deps, held.slice(at, at + BATCH_REQUESTS), settleUncovered)));
 	}
 	return still;
 }
 
-/** Whoever holds a row of one account keeps others' credit from nobody: what nothing is to be settled on is closed. */
+/** What waits of one account keeps others' credit from nobody: what nothing is to be settled on is closed. */
 async function closeOthers(deps: HandInDeps, held: readonly SettledEvent[]): Promise<void> {
 	const keep = [...new Set(held.flatMap(({ account, key, budgets = [] }) => [account, key, ...budgets]))];
 	for (;;) {

@@ -184,8 +184,8 @@ export const journalMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "what a damaged journal claims beyond its lease is settled on a lease that is still open",
-				before: "{ error });\n\t\t\tawait closeEpoch(deps);",
-				after: "{ error });",
+				before: "return settleUncovered(store, batch);",
+				after: "return settleLate(store, batch);",
 			},
 			{
 				breaks: "a journal that could not be handed in is removed",

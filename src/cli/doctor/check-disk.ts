@@ -21,6 +21,16 @@ const NETWORK_SYSTEMS: Readonly<Record<number, string>> = {
 };
 const MEMORY_SYSTEMS: readonly number[] = [0x01021994, 0x858458f6];
 
+const ROOM = "Make room, or put DATA_DIR on another disk: on a full one nothing more is admitted.";
+/** What to do where nothing can be written, by the system's code. */
+const TODO: Readonly<Record<string, string>> = {
+	ENOSPC: ROOM,
+	EDQUOT: ROOM,
+	EROFS: "Mount that disk for writing, or put DATA_DIR on another one.",
+	ENOTDIR: "Set DATA_DIR to a folder: a file has that name.",
+};
+const TODO_ELSE = "Set DATA_DIR to a folder of the user that the service runs as.";
+
 /** What a folder's file system says of itself. */
 type FileSystem = Pick<fs.StatsFs, "type" | "bsize" | "bavail" | "files" | "ffree">;
 
@@ -55,10 +65,8 @@ export function checkDisk(config: Config, disk: Partial<Disk> = {}): readonly Fi
 			found.broken(`files in ${folder} cannot be locked`, "Put DATA_DIR on a disk of this machine.");
 		lock?.release();
 	} catch (error) {
-		found.broken(
-			`${dataDir} cannot be written: ${reasonOf(error)}`,
-			"Set DATA_DIR to a folder of the user that the service runs as.",
-		);
+		const code = String((error as { code?: unknown }).code);
+		found.broken(`${dataDir} cannot be written: ${reasonOf(error)}`, TODO[code] ?? TODO_ELSE);
 	} finally {
 		if (fs.existsSync(probe)) fs.rmSync(probe);
 	}
@@ -92,11 +100,10 @@ function checkSystem(
 ): void {
 	const freeBytes = bsize * bavail;
 	const free = `${(freeBytes / GIB).toFixed(1)} GiB are free on the disk of ${dataDir}`;
-	const room = "Make room, or put DATA_DIR on another disk: on a full one nothing more is admitted.";
-	if (freeBytes < FREE_BYTES_BROKEN) found.broken(free, room);
-	else if (freeBytes < FREE_BYTES_WARNING) found.warn(free, room);
+	if (freeBytes < FREE_BYTES_BROKEN) found.broken(free, ROOM);
+	else if (freeBytes < FREE_BYTES_WARNING) found.warn(free, ROOM);
 	else found.ok(free);
-	if (files > 0 && ffree < FREE_FILES_WARNING) found.warn(`the disk has room for ${ffree} more files only`, room);
+	if (files > 0 && ffree < FREE_FILES_WARNING) found.warn(`the disk has room for ${ffree} more files only`, ROOM);
 	const network = NETWORK_SYSTEMS[type >>> 0];
 	if (network !== undefined)
 		found.warn(

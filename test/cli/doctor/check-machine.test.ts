@@ -95,9 +95,26 @@ describe("disk", () => {
 		expect(readdirSync(folder)).toEqual(before);
 	});
 
-	test("what cannot be written is broken", () => {
+	test("what cannot be written is broken, and what to do about it is as the reason is", () => {
 		writeFileSync(join(folder, "file"), "");
-		expectFinding(checkDisk(configOf({ DATA_DIR: join(folder, "file") })), "broken", /cannot be written/);
+		const { todo } = expectFinding(
+			checkDisk(configOf({ DATA_DIR: join(folder, "file") })),
+			"broken",
+			/cannot be written/,
+		);
+		expect(todo).toContain("a file has that name");
+		const failing = (code: string) => () => {
+			throw Object.assign(new Error(`${code}: as the system says it`), { code });
+		};
+		for (const [code, words] of [
+			["ENOSPC", "Make room"],
+			["EDQUOT", "Make room"],
+			["EROFS", "for writing"],
+			["EACCES", "a folder of the user"],
+		] as const) {
+			const findings = checkDisk(configOf({ DATA_DIR: folder }), { timeSyncs: failing(code) });
+			expect(expectFinding(findings, "broken", /cannot be written/).todo).toContain(words);
+		}
 	});
 
 	test("one that is nearly full is a warning, a full one is broken; so is a network's no disk of this machine", () => {

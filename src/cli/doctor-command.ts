@@ -48,9 +48,9 @@ export const doctorCommand: Command = {
 async function examine(context: CommandContext): Promise<readonly Finding[]> {
 	const { config, findings } = checkConfiguration(() => context.config());
 	if (config === undefined) return findings;
-	const catalog = readCatalog(config);
+	const catalog = config.role === "console" ? theGateways("upstreams") : readCatalog(config);
 	const models = catalog.file?.models ?? [];
-	const checks: [Area, () => readonly Finding[] | Promise<readonly Finding[]>][] = [
+	const checks: [Area, Check][] = [
 		["secrets", () => checkSecrets(config, catalog.text)],
 		["database", () => onDatabase(context, config)],
 		["disk", () => checkDisk(config)],
@@ -59,18 +59,30 @@ async function examine(context: CommandContext): Promise<readonly Finding[]> {
 			"upstreams",
 			async () => [...catalog.findings, ...(catalog.file === undefined ? [] : await checkUpstreams(models))],
 		],
-		["mail", () => checkMail(config)],
-		["payments", () => checkPayments(config)],
+		["mail", () => (config.role === "gateway" ? theConsoles("mail") : checkMail(config))],
+		["payments", () => (config.role === "gateway" ? theConsoles("payments") : checkPayments(config))],
 	];
 	const found = await Promise.all(checks.map(([area, check]) => guarded(area, check)));
 	return [...findings, ...found.flat()].toSorted((a, b) => ORDER.indexOf(a.area) - ORDER.indexOf(b.area));
 }
 
+type Check = () => readonly Finding[] | Promise<readonly Finding[]>;
+
+/** What this machine's role has no part in is looked at where the other plane runs. */
+function theConsoles(area: Area): readonly Finding[] {
+	const found = findingsOf(area);
+	found.note("a gateway has no part in it: ask `tollgate doctor` where the console runs");
+	return found.list;
+}
+
+function theGateways(area: Area): ReadCatalog {
+	const found = findingsOf(area);
+	found.note("a console asks no model server: ask `tollgate doctor` where a gateway runs");
+	return { findings: found.list };
+}
+
 /** A check that fails itself is a finding, too, and leaves the others alone. */
-async function guarded(
-	area: Area,
-	check: () => readonly Finding[] | Promise<readonly Finding[]>,
-): Promise<readonly Finding[]> {
+async function guarded(area: Area, check: Check): Promise<readonly Finding[]> {
 	try {
 		return await check();
 	} catch (error) {

@@ -21,8 +21,9 @@ function describe(config: Config, found: ReturnType<typeof findingsOf>): void {
 	const mode = config.production ? "production" : config.demo ? "the demo" : "development (NODE_ENV is not production)";
 	const workers = config.workers === 1 ? "1 worker" : `${config.workers} workers`;
 	found.ok(`${mode}, role ${config.role}, ${workers}, journal mode ${config.journal}`);
-	for (const warning of config.warnings) found.warn(warning, "Set it, or go on if this is as you want it.");
-	if (!config.production) return;
+	for (const warning of config.warnings) found.warn(warning, "Change it, or go on if this is as you want it.");
+	// A gateway writes no mail and signs nobody in.
+	if (!config.production || config.role === "gateway") return;
 	if (config.publicUrl === null)
 		found.warn(
 			"PUBLIC_URL is not set: links in mails and sign-in go by the address that the service listens on",

@@ -11,16 +11,9 @@ const DISTINCT_CHARS_MIN = 10;
 /** Whether secrets are there, good and closed to others. Looks, and makes none. */
 export function checkSecrets(config: Config, catalogText: string | undefined): readonly Finding[] {
 	const found = findingsOf("secrets");
-	const given = [
-		["KEY_PEPPER", config.keyPepper],
-		["CONSOLE_SECRET", config.consoleSecret],
-	] as const;
-	for (const [name, secret] of given) {
+	for (const [name, secret, change] of secretsOf(config)) {
 		if (secret !== null && new Set(secret).size < DISTINCT_CHARS_MIN)
-			found.warn(
-				`${name} does not look as if it was made by chance`,
-				`Make another one before the service has keys and sessions. ${MAKE_ONE}`,
-			);
+			found.warn(`${name} does not look as if it was made by chance`, `${change} ${MAKE_ONE}`);
 	}
 	if (config.keyPepper !== null && config.keyPepper === config.consoleSecret)
 		found.warn(
@@ -28,15 +21,28 @@ export function checkSecrets(config: Config, catalogText: string | undefined): r
 			`Set CONSOLE_SECRET to another one: it only ends the sessions. ${MAKE_ONE}`,
 		);
 	if (config.keyPepper === null) checkKept(join(config.dataDir, "secrets.json"), found);
-	if (config.consoleSecret === null) checkClosed(join(config.dataDir, "console-secret"), found);
+	if (config.consoleSecret === null && config.role !== "gateway")
+		checkClosed(join(config.dataDir, "console-secret"), found);
 	if (config.metricsToken === null && !isLoopback(config.host) && config.host !== "localhost")
 		found.warn(
 			`/metrics is open to whoever reaches ${config.host}:${config.port}`,
 			"Set METRICS_TOKEN, or close it at the proxy.",
 		);
 	if (catalogText !== undefined) checkCatalogKeys(config.configPath ?? "", catalogText, found);
-	if (found.list.length === 0) found.ok("KEY_PEPPER and CONSOLE_SECRET are set");
+	if (found.list.length === 0)
+		found.ok(config.consoleSecret === null ? "KEY_PEPPER is set" : "KEY_PEPPER and CONSOLE_SECRET are set");
 	return found.list;
+}
+
+/** Each secret that somebody may have thought up, and how another one takes its place. */
+function secretsOf({ keyPepper, consoleSecret, internalSecret, metricsToken }: Config) {
+	const early = "Make another one before the service has keys and sessions.";
+	return [
+		["KEY_PEPPER", keyPepper, early],
+		["CONSOLE_SECRET", consoleSecret, early],
+		["INTERNAL_SECRET", internalSecret, "Give gateways and console another one, the same to all."],
+		["METRICS_TOKEN", metricsToken, "Make another one, and tell it to whoever reads /metrics."],
+	] as const;
 }
 
 function checkKept(path: string, found: ReturnType<typeof findingsOf>): void {

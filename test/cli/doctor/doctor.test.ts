@@ -67,6 +67,22 @@ test("where something is broken it ends with 1, says what to do, and shows no se
 	expect(json.stdout + json.stderr + text.stdout + text.stderr).not.toContain("canary");
 }, 60_000);
 
+test("a plane alone is not blamed for what the other one does", async () => {
+	const config = join(folder, "away.yaml");
+	writeFileSync(config, `models:\n${chatModel({ url: "http://127.0.0.1:1/v1" })}\n`);
+	const of = async (role: string) => {
+		const env = { ...SECRETS, NODE_ENV: "production", DATABASE_URL: "postgres://me@127.0.0.1:1/x", CONFIG: config };
+		const { json } = await runCli(["doctor", "--json"], { ...env, ROLE: role, PORT: "0", DATA_DIR: folder }, folder);
+		return json<{ findings: Finding[] }>()
+			.findings.filter(({ state, what }) => state !== "ok" && !/in memory|are free|CONSOLE_SECRET/.test(what))
+			.map(({ area, state }) => `${area} ${state}`);
+	};
+	const [own, port] = ["database broken", "limits note"];
+	expect(await of("gateway")).toEqual([own, port, "upstreams broken", "mail note", "payments note"]);
+	const console = ["configuration warning", own, port, "upstreams note", "mail warning", "payments note"];
+	expect(await of("console")).toEqual(console);
+}, 60_000);
+
 test("a configuration that cannot be read is what is broken, and a mistake in the catalogue is named by its line", async () => {
 	const wrong = await runCli(["doctor", "--json"], { PORT: "many" }, folder);
 	expect([wrong.exitCode, wrong.json<{ findings: Finding[] }>().findings[0]?.what]).toEqual([

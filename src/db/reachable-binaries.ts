@@ -11,11 +11,14 @@ import type { ServerOwner } from "./server-owner.ts";
 const LOCK_DEADLINE_MS = 60_000;
 /** Where root keeps a copy for a user who cannot reach the original; the second is for a read-only system. */
 const COPY_HOMES = ["/var/cache/tollgate", join(tmpdir(), "tollgate-cache")];
+/** `initdb` has a shell start `postgres` by its path between quotation marks, where these mean something else. */
+const SHELLS = /["$`\\]/;
 
 /**
  * The programs where `owner` can run them: where they are, or, if that is in a folder that is closed to him (a checkout
  * below /root), in a copy that root alone can change. It stays for later starts.
- * Fault service_unavailable where he can run none of them.
+ * Fault service_unavailable where he can run none of them, or where an ordinary user has them in a folder whose name no
+ * shell would leave as it is.
  */
 export async function reachableBinaries(
 	deps: { log: Log },
@@ -23,7 +26,13 @@ export async function reachableBinaries(
 	owner: ServerOwner | undefined,
 	homes: readonly string[] = COPY_HOMES,
 ): Promise<PostgresBinaries> {
-	if (owner === undefined) return binaries;
+	if (owner === undefined) {
+		if (!SHELLS.test(binaries.folder)) return binaries;
+		throw new Fault(
+			"service_unavailable",
+			`The embedded PostgreSQL cannot be started from a folder with " $ \` or \\ in its name (${binaries.folder}): move it, or set DATABASE_URL.`,
+		);
+	}
 	const reasons = [await whyNot(binaries, owner)];
 	if (reasons[0] === undefined) return binaries;
 	for (const home of homes) {
@@ -68,6 +77,7 @@ async function keptCopy(
 
 /** Found out by running it: modes, access lists and mount options all have a say. */
 async function whyNot(binaries: PostgresBinaries, owner: ServerOwner): Promise<string | undefined> {
+	if (SHELLS.test(binaries.folder)) return `a shell would read another name than ${binaries.folder}`;
 	const probe = spawnPostgres({ folder: "/", owner, binaries }, "postgres", ["--version"], {
 		stdio: ["ignore", "pipe", "pipe"],
 	});

@@ -6,6 +6,7 @@ import {
 	mkdtempSync,
 	readdirSync,
 	readFileSync,
+	renameSync,
 	rmSync,
 	statSync,
 	symlinkSync,
@@ -14,13 +15,25 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLog } from "../../src/base/log.ts";
+import { createLog, silentLog } from "../../src/base/log.ts";
 import type { PostgresBinaries } from "../../src/db/postgres-binaries.ts";
 import { reachableBinaries } from "../../src/db/reachable-binaries.ts";
 import { serverOwner } from "../../src/db/server-owner.ts";
 
 const IS_ROOT = process.getuid?.() === 0;
 const NOBODY = 65_534;
+
+test.each(["d$x", "back`tick", 'quo"te', "back\\slash"])(
+	"an ordinary user hears why nothing can start from a folder called %s: a shell would read another name",
+	async (name) => {
+		const binaries = { folder: `/srv/somebody/${name}/native`, version: "18.0.0-test" };
+		const error = await reachableBinaries({ log: silentLog }, binaries, undefined).catch((fault) => fault);
+		expect([error.code, error.message]).toEqual(["service_unavailable", expect.stringContaining("set DATABASE_URL")]);
+		expect(error.message).toContain(name);
+		const plain = { folder: "/srv/somebody/it's a #1 (100 %) folder/é/native", version: "18.0.0-test" };
+		expect(await reachableBinaries({ log: silentLog }, plain, undefined)).toBe(plain);
+	},
+);
 
 /** Only root ever runs the server as somebody else. */
 describe.if(IS_ROOT)("programs in a folder that the server's user cannot enter", () => {
@@ -57,6 +70,15 @@ describe.if(IS_ROOT)("programs in a folder that the server's user cannot enter",
 		expect(statSync(join(first.folder, "lib", "libpq.so"))).toMatchObject({ uid: 0, mode: 0o100644 });
 		const { ino } = statSync(first.folder);
 		expect(statSync((await find(home)).folder).ino).toBe(ino);
+	});
+
+	test("are copied from where he could run them if a shell would read another name there", async () => {
+		const open = join(base, "d$x", "native");
+		mkdirSync(join(base, "d$x"));
+		renameSync(closed.folder, open);
+		chmodSync(join(open, "bin", "postgres"), 0o755);
+		closed = { ...closed, folder: open };
+		expect((await find(join(base, "home"))).folder).toStartWith(join(base, "home"));
 	});
 
 	test("are copied again when the copy lost something", async () => {

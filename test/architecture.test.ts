@@ -144,6 +144,8 @@ describe("each rule finds what it forbids", () => {
 			'export { d } from "./d.ts";',
 			'import "./e.ts";',
 			'const f = await import("./f.ts");',
+			'const i = require("./i.ts");',
+			"const j = await import(`./j.ts`);",
 			'import g from "package";',
 			'// import h from "./h.ts";',
 		].join("\n");
@@ -153,6 +155,8 @@ describe("each rule finds what it forbids", () => {
 			"src/db/d.ts",
 			"src/db/e.ts",
 			"src/db/f.ts",
+			"src/db/i.ts",
+			"src/db/j.ts",
 			"src/keys/c.ts",
 		]);
 	});
@@ -209,12 +213,19 @@ describe("each rule finds what it forbids", () => {
 	});
 
 	test("the environment and the terminal", () => {
-		for (const text of ["process.env.A", "Bun.env", "import.meta.env.A"]) {
+		const reads = [
+			"process.env.A",
+			"Bun.env",
+			"import.meta.env.A",
+			'process["env"].A',
+			'import { env } from "node:process";',
+		];
+		for (const text of reads) {
 			expect(environmentProblems([made("src/keys/a.ts", text)])).toHaveLength(1);
 			expect(environmentProblems([made("src/config.ts", text)])).toEqual([]);
 		}
 		expect(environmentProblems([made("src/keys/a.ts", "// process.env is read elsewhere")])).toEqual([]);
-		for (const text of ['console.log("a")', "process.stderr.write(a)"]) {
+		for (const text of ['console.log("a")', "process.stderr.write(a)", "await Bun.stdout.write(a)"]) {
 			expect(consoleProblems([made("src/keys/a.ts", text)])).toHaveLength(1);
 		}
 	});

@@ -29,14 +29,14 @@ const LINES_MAX = 330;
 /** Snippets that they show read the environment and write to the terminal; the files themselves do neither. */
 const SHOW_CODE = ["src/demo/banner.ts", "src/console/web/snippets.ts", "src/console/web/tools/framework-tools.ts"];
 
-/** Relative imports and re-exports of a file, of values and of types, `import()` too: paths from the repository's root. */
+/** Relative imports and re-exports of a file, of values and of types, `import()` and `require()` too: paths from the repository's root. */
 export function importsOf({ path, text }: SourceFile): string[] {
 	const code = withoutComments(text);
 	const found: string[] = [];
 	const patterns = [
 		/^\s*(?:import|export)\s+(?:type\s+)?(?:[\w*{][^;"]*?from\s*)"([^"]+)"/gm,
 		/^\s*import\s*"([^"]+)"/gm,
-		/\bimport\(\s*"([^"]+)"/g,
+		/\b(?:import|require|require\.resolve)\(\s*["'`]([^"'`]+)["'`]/g,
 	];
 	for (const pattern of patterns) {
 		for (const [, specifier = ""] of code.matchAll(pattern)) {
@@ -103,11 +103,13 @@ export function importCycles(files: readonly SourceFile[]): string[][] {
 }
 
 export function environmentProblems(files: readonly SourceFile[]): string[] {
-	return matches(files, /\b(process|Bun|import\.meta)\??\.env\b/, ["src/config.ts", ...SHOW_CODE]);
+	const read = /\b(process|Bun|import\.meta)(\??\.env\b|(\?\.)?\[)|\bfrom "(node:)?process"/;
+	return matches(files, read, ["src/config.ts", ...SHOW_CODE]);
 }
 
 export function consoleProblems(files: readonly SourceFile[]): string[] {
-	return matches(files, /\bconsole\.\w+\(|\bprocess\.std(out|err)\b/, ["src/main.ts", ...SHOW_CODE]);
+	const write = /\bconsole\.\w+\(|\b(process|Bun)\.std(out|err)\b/;
+	return matches(files, write, ["src/main.ts", ...SHOW_CODE]);
 }
 
 export function lengthProblems(files: readonly SourceFile[]): string[] {

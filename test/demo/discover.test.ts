@@ -141,3 +141,16 @@ test("one model on two servers is one model with two replicas, and promises what
 	expect(models[0]).toMatchObject({ contextLength: 4096, modes: new Set(["chat"]) });
 	expect(models[0]?.parameters.has("n")).toBe(false);
 });
+
+test("parameters are promised that the server's family honours, and no other", async () => {
+	const ollama = serve({
+		"GET /api/version": () => Response.json({ version: "0.11.4" }),
+		"GET /v1/models": list({ id: "m:latest", owned_by: "library" }),
+	});
+	const vllm = serve({ "GET /v1/models": list({ id: "v", owned_by: "vllm" }) });
+	const { models } = await look([ollama, vllm]);
+	const honoured = (dialect: string) => models.find(({ upstreams }) => upstreams[0]?.dialect === dialect)?.parameters;
+	const names = ["temperature", "tools", "tool_choice", "n", "chat_template_kwargs"];
+	expect(names.map((name) => honoured("ollama")?.has(name))).toEqual([true, true, false, false, false]);
+	expect(names.map((name) => honoured("vllm")?.has(name))).toEqual([true, true, true, true, true]);
+});

@@ -14,6 +14,7 @@ import { t } from "./texts.tsx";
 
 /** The frame around every page of a signed-in viewer: navigation at the side, on narrow screens in a drawer. */
 export function Shell({ children }: { children: ReactNode }) {
+	const { config } = useSession();
 	const [open, drawer] = useDisclosure(false);
 	const { path } = usePlace();
 	// biome-ignore lint/correctness/useExhaustiveDependencies: closing follows the path, nothing else
@@ -33,6 +34,8 @@ export function Shell({ children }: { children: ReactNode }) {
 					<Icon name="menu" />
 				</ActionIcon>
 				<Brand to="/overview" />
+				{/* The menu, which says what of it is made up, is closed here. */}
+				{config.demo && <p className="demo-mark">{t("Demo")}</p>}
 			</section>
 			<Drawer
 				opened={open}

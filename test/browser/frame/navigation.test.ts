@@ -44,6 +44,24 @@ describe.skipIf(!hasChromium)("the way from page to page, in a browser", () => {
 		await tab.page.getByRole("dialog").waitFor({ state: "detached" });
 	});
 
+	test("the demo is marked as one, on a narrow screen too, where what says more is in the drawer", async () => {
+		for (const [width, says] of [
+			[1440, "Demo: play money, and a week of usage that was made up."],
+			[360, "Demo"],
+		] as const) {
+			const tab = await windows.of("rich", width, "light");
+			await tab.page.route("**/api/console/public/config*", async (route) => {
+				const response = await route.fetch();
+				await route.fulfill({ response, json: { ...(await response.json()), demo: true } });
+			});
+			await tab.page.goto("/overview");
+			await tab.page.locator(".demo-mark:visible").waitFor();
+			expect(await tab.page.locator(".demo-mark:visible").allTextContents()).toEqual([says]);
+			await settled(tab.page);
+			expect(await problemsOf(tab.page)).toEqual([]);
+		}
+	});
+
 	test("a session that was ended elsewhere leads to the sign-in, and back to the same page after it", async () => {
 		const other = await signedUp(stage.service);
 		const tab = await windows.open({ person: other });

@@ -24,6 +24,7 @@ export const frame = {
 	"Open the menu": "Menü öffnen",
 	Menu: "Menü",
 	"Close the menu": "Menü schließen",
+	Demo: "Demo",
 	"Demo: play money, and a week of usage that was made up.": "Demo: Spielgeld und eine erfundene Woche Verbrauch.",
 	Operator: "Betrieb",
 	"Account: {name}": "Konto: {name}",

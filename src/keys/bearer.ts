@@ -37,11 +37,6 @@ export function bearerText(headers: Headers): string {
 	return text.length > HEADER_CHARS_MAX ? "" : text;
 }
 
-/** The text of the secret in headers that `bearerSecret` found one in. */
-export function presentedSecret(headers: Headers): string {
-	return headers.get("x-api-key")?.trim() ?? tokenOf(headers.get("authorization") ?? "");
-}
-
 /** The same words whether the key is malformed or unknown: an answer tells nothing about which keys exist. */
 export function invalidApiKey(): Fault {
 	return new Fault("invalid_api_key", "The API key is not valid. Please check that it was copied in full.");

@@ -1,7 +1,7 @@
 import { sleep } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { checkAccess, checkKey } from "../../keys/access.ts";
-import { presentedSecret } from "../../keys/bearer.ts";
+import { bearerText } from "../../keys/bearer.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
 import type { BodyHold } from "../body/body-memory.ts";
@@ -82,7 +82,7 @@ async function once(
 		body = await readBytes(connection, deps.limits().bodyBytesMax, deps.bodyReads, held);
 		// By key and not by account: what one key may ask for another may not be allowed to see.
 		const id = claimIdOf(key.id, header);
-		seal = await createSeal(presentedSecret(request.headers), header, id);
+		seal = await createSeal(bearerText(request.headers), header, id);
 		const proof = seal.proof(new URL(request.url).pathname, body);
 		claim = { id, accountId: key.accountId, proof, requestUuid: connection.requestUuid };
 		const outcome = await claimOrWait(deps, idempotency, claim, connection);

@@ -15,7 +15,6 @@ export type Measure = "cost" | "tokens" | "requests";
 
 const CHART_HEIGHT = 240;
 const Chart = lazy<ChartProps>(() => import("./chart.tsx"), <Skeleton height={CHART_HEIGHT} />);
-/** Beyond these the rest is drawn as one. */
 
 /** Usage over time, stacked by group. The buttons below hide and show groups. */
 export function UsageChart(props: {

@@ -47,8 +47,11 @@ export async function migrate(
 				if (breaking) await barFormerVersion(transaction);
 				await transaction`insert into schema_migration (name, breaking) values (${name}, ${breaking ?? false})`;
 			});
-			deps.log.info("applied a migration", { name });
+			deps.log.debug("applied a migration", { name });
 		}
+		// One line for all of them: who starts for the first time has some forty.
+		if (missing.length > 0)
+			deps.log.info("the schema is up to date", { migrations: missing.length, last: missing.at(-1)?.name });
 		// After the tables that they name.
 		await layFunctions(client, VERSION);
 		const prepared = await urlWithFunctions(client, url);

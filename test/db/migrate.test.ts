@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import postgres from "postgres";
-import { silentLog } from "../../src/base/log.ts";
+import { createLog, silentLog } from "../../src/base/log.ts";
 import { checkFunctions, FUNCTION_SET, isPrepared, layFunctions } from "../../src/db/function-set.ts";
 import { migrate, migratedUrl } from "../../src/db/migrate.ts";
 import type { Migration } from "../../src/db/migrations/list.ts";
@@ -33,6 +33,15 @@ test("instances that boot together on an empty database apply each migration onc
 	expect(migrated.flatMap(({ applied }) => applied)).toEqual(names);
 	expect(await migratedUrl(url)).toBe(migrated[0]?.url as string);
 	expect(await client`select count(*)::int as rows from control_clock`).toEqual([{ rows: 1 }] as never);
+});
+
+test("what was applied is one line of the log, and none where there was nothing to do", async () => {
+	const lines: string[] = [];
+	const log = createLog({ level: "info", write: (line) => lines.push(line) });
+	for (let start = 0; start < 2; start++) await migrate({ log }, url);
+	expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+		{ message: "the schema is up to date", migrations: names.length, last: names.at(-1) },
+	]);
 });
 
 test("a migration that fails leaves nothing behind and keeps the lock from nobody", async () => {

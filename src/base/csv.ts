@@ -1,21 +1,22 @@
-/** A file of comma-separated values that is made while it is read: a slow reader holds back the making. */
-export function csvResponse(
+type Rows = readonly (readonly (string | number | boolean | null)[])[];
+
+/**
+ * A file of comma-separated values that is made while it is read: a slow reader holds back the making. Rejects if its first rows
+ * cannot be made, while the status can still say why.
+ */
+export async function csvResponse(
 	fileName: string,
 	head: readonly string[],
 	/** The next rows; undefined at the end. */
-	next: () => Promise<readonly (readonly (string | number | boolean | null)[])[] | undefined>,
-): Response {
+	next: () => Promise<Rows | undefined>,
+): Promise<Response> {
 	const encoder = new TextEncoder();
-	let started = false;
+	let first: Rows | undefined = [head, ...((await next()) ?? [])];
 	const stream = new ReadableStream<Uint8Array>({
 		async pull(controller) {
-			if (!started) {
-				started = true;
-				controller.enqueue(encoder.encode(csvLine(head)));
-				return;
-			}
 			// An error here breaks the connection, so that half a file is not taken for a whole one.
-			const rows = await next();
+			const rows = first ?? (await next());
+			first = undefined;
 			if (rows === undefined) controller.close();
 			else controller.enqueue(encoder.encode(rows.map(csvLine).join("")));
 		},

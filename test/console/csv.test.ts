@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { csvLine } from "../../src/base/csv.ts";
+import { csvLine, csvResponse } from "../../src/base/csv.ts";
 
 /** What a spreadsheet in some language would run: each cell that it could make of a value, without blanks in front. */
 function cells(line: string): string[] {
@@ -45,4 +45,19 @@ test("numbers, names and texts stay as they are", () => {
 	expect(csvLine(["-1", "-1.50", "12", "a-b", "ada@example.com", "x = y", "gpt-4; fast", 3, true, null])).toBe(
 		'-1,-1.50,12,a-b,ada@example.com,x = y,"gpt-4; fast",3,true,\r\n',
 	);
+});
+
+test("a file whose first rows cannot be made is refused with the reason; one that breaks off later ends its connection", async () => {
+	const rows = (fails: number) => {
+		let asked = 0;
+		return csvResponse("a.csv", ["n"], async () => {
+			asked += 1;
+			if (asked === fails) throw new Error("no rows");
+			return asked > 2 ? undefined : [[asked]];
+		});
+	};
+	await expect(rows(1)).rejects.toThrow("no rows");
+	expect(await (await rows(0)).text()).toBe("n\r\n1\r\n2\r\n");
+	await expect((await rows(2)).text()).rejects.toThrow("no rows");
+	expect(await (await csvResponse("a.csv", ["n"], async () => undefined)).text()).toBe("n\r\n");
 });

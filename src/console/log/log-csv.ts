@@ -14,7 +14,7 @@ const HEAD =
 	);
 
 /** The log as a file, newest first, made while it is read. */
-export function logCsv(statements: Statements, accountId: string, filter: LogFilter): Response {
+export function logCsv(statements: Statements, accountId: string, filter: LogFilter): Promise<Response> {
 	let after: string | null = null;
 	let left = ROWS_MAX;
 	let ended = false;

@@ -124,7 +124,7 @@ function logFilter(query: FilterQuery & { status?: LogStatus; batch?: string }):
 	};
 }
 
-function usageCsv(series: UsageSeries): Response {
+function usageCsv(series: UsageSeries): Promise<Response> {
 	const labels = new Map(series.groups.map(({ id, label }) => [id, label]));
 	let done = false;
 	return csvResponse(

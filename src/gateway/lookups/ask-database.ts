@@ -1,13 +1,17 @@
 import { AssertionError } from "../../base/assert.ts";
 import { errorText } from "../../base/error-record.ts";
 import { Fault } from "../../base/fault.ts";
+import { isUnstorableText } from "../../db/sql-fault.ts";
 
-/** For look-ups, which unlike inference need Postgres: fault service_unavailable, to be tried again, while it is away. */
+/**
+ * For look-ups, which unlike inference need Postgres: fault service_unavailable, to be tried again, while it is away. What was asked
+ * with a text that it cannot hold would fail again for ever.
+ */
 export async function askDatabase<T>(ask: () => Promise<T>): Promise<T> {
 	try {
 		return await ask();
 	} catch (error) {
-		if (error instanceof Fault || error instanceof AssertionError) throw error;
+		if (error instanceof Fault || error instanceof AssertionError || isUnstorableText(error)) throw error;
 		throw new Fault("service_unavailable", "The records cannot be read right now. Please try again.", {
 			retryAfterS: 1,
 			private: errorText(error),

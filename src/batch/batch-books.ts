@@ -1,3 +1,4 @@
+import { storable } from "../base/stored-text.ts";
 import type { Statements } from "../db/statements.ts";
 import type { KeyDigest } from "../keys/digest.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
@@ -168,7 +169,7 @@ function asRun(statements: Statements) {
 		): Promise<boolean> {
 			const rows = await statements`
 				update batch b set ending = ${ending}, paused = null, finalizing_at = coalesce(finalizing_at, clock_timestamp()),
-					errors = coalesce(${problems === null ? null : JSON.stringify(problems)}::text::jsonb, errors),
+					errors = coalesce(${problems === null ? null : jsonOf(problems)}::text::jsonb, errors),
 					state = case when ${ending} in ('completed', 'expired') then 'finalizing' else state end
 				where b.id = ${id} and b.run = ${run} returning b.id`;
 			return rows.length === 1;
@@ -249,4 +250,7 @@ function linesOfRuns(statements: Statements) {
 	};
 }
 
+/** Problems name what stands in the file. */
+const jsonOf = (problems: readonly BatchProblem[]) =>
+	JSON.stringify(problems.map((problem) => ({ ...problem, message: storable(problem.message) })));
 const one = (rows: { batch: BatchRecord }[]): BatchRecord | undefined => rows[0]?.batch;

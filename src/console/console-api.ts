@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { assertStorable } from "../base/stored-text.ts";
 import { batchRoutes } from "./batches/batch-routes.ts";
 import { companyRoutes } from "./company/company-routes.ts";
 import type { ConsoleParts } from "./console-deps.ts";
@@ -30,9 +31,10 @@ export function createConsoleApi(parts: ConsoleParts) {
 		.onError(({ error, code, request }) =>
 			consoleErrorResponse(faultOfElysia(error, code), parts.visits.of(request).requestId, parts.log),
 		)
-		.onTransform(({ request, route }) => {
+		.onTransform(({ request, route, body }) => {
 			checkRight(parts, request, route);
 			checkSensitive(parts, request, route);
+			assertStorable(body);
 		})
 		.use(publicRoutes(parts))
 		.use(settingsRoutes(parts))

@@ -1,7 +1,7 @@
 /** Inputs that are made to cost more than they are, through the whole service. What they take: `bun run bench:uploads`. */
 import { expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
-import { withBatches } from "./batch-service.ts";
+import { chatLine, withBatches } from "./batch-service.ts";
 
 const MB = 1024 * 1024;
 const BOMB_BYTES = 64 * MB;
@@ -37,4 +37,35 @@ test("a file of one endless line fails for it, and nothing is sent", async () =>
 	expect(batch.status).toBe("failed");
 	expect(batch.errors?.data).toMatchObject([{ code: "line_too_long", line: 1 }]);
 	expect(upstream.requests).toEqual([]);
+});
+
+test("a file whose lines name what no text can hold fails with that said, and no batch has such a text beside it", async () => {
+	for (const model of ["half \ud800", "zero \0", `${"x".repeat(127)}😀`]) {
+		const batch = await batches.run(secret, [chatLine("a", "a", { model }), chatLine("b")]);
+		expect(batch.status).toBe("failed");
+		expect(batch.errors?.data.map(({ code }) => code)).toEqual(["model_not_found", "model_mismatch"]);
+		for (const { message } of batch.errors?.data ?? []) expect(message.isWellFormed()).toBe(true);
+	}
+	const fileId = await batches.upload(secret, [chatLine("a")]);
+	for (const metadata of [{ note: "half \ud800" }, { "half \udc00": "note" }, { note: "zero \0" }]) {
+		const body = { input_file_id: fileId, endpoint: "/v1/chat/completions", completion_window: "24h", metadata };
+		const refused = await service.post("/v1/batches", secret, body);
+		const { error } = (await refused.json()) as { error: unknown };
+		expect([refused.status, error]).toMatchObject([400, { code: "invalid_request", param: "metadata" }]);
+	}
+});
+
+test("what is asked with a text that no database holds is refused for good, not to be tried again", async () => {
+	const refused: [string, Promise<Response>][] = [
+		"usage?model=%00",
+		"usage?key=%00",
+		"files?after=%00",
+		"batches?after=%00",
+	].map((path) => [path, service.get(`/v1/${path}`, secret)]);
+	const batch = { input_file_id: "file_\0", endpoint: "/v1/chat/completions", completion_window: "24h" };
+	refused.push(["a batch of a file", service.post("/v1/batches", secret, batch)]);
+	for (const [what, asked] of refused) {
+		const answer = await asked;
+		expect([what, answer.status, (await answer.json()).error.code]).toEqual([what, 400, "invalid_request"]);
+	}
 });

@@ -3,6 +3,7 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { assert } from "../../base/assert.ts";
 import { Fault } from "../../base/fault.ts";
 import { newRequestId } from "../../base/id.ts";
+import { assertStorable } from "../../base/stored-text.ts";
 import { createBodyReads } from "../../gateway/body/body-reads.ts";
 import { readJson } from "../../gateway/body/json-body.ts";
 import type { Connection } from "../../gateway/connection.ts";
@@ -62,6 +63,7 @@ export function createManagement(parts: ConsoleParts): (connection: Connection) 
 		const isEmpty = request.body === null || request.headers.get("content-length") === "0";
 		const body = isEmpty ? {} : (await readJson(connection, BODY_BYTES_MAX, bodyReads)).value;
 		assertBody(checkOf(route.body), body);
+		assertStorable(body);
 		return body;
 	}
 

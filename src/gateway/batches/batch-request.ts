@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { Fault } from "../../base/fault.ts";
+import { assertStorable } from "../../base/stored-text.ts";
 import { BATCH_ENDPOINTS } from "../../batch/batch-record.ts";
 import type { BatchRequest } from "../../batch/batches.ts";
 import { assertBody, optional } from "../request-fields.ts";
@@ -45,6 +46,7 @@ export function readBatchRequest(body: unknown, idempotencyKey: string | null): 
 		if (name.length > METADATA_NAME_CHARS_MAX)
 			throw new Fault("invalid_request", "A name in `metadata` is too long.", { param: "metadata" });
 	}
+	assertStorable({ metadata });
 	if (idempotencyKey !== null && !IDEMPOTENCY_KEY.test(idempotencyKey))
 		throw new Fault("invalid_request", "`Idempotency-Key` must be 1 to 255 printable characters.");
 	return {

@@ -1,0 +1,87 @@
+import { expect, test } from "bun:test";
+import { createConsoleApi } from "../../src/console/console-api.ts";
+import type { ConsoleParts } from "../../src/console/console-deps.ts";
+import { MANAGEMENT_ROUTES } from "../../src/gateway/openapi/management-routes.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { managementClient } from "./management/management-client.ts";
+import { operator, PERSON_ENV, signedUp } from "./person.ts";
+
+/** Texts that the database holds as texts, changed, but not in the JSON of the audit log; or not at all. */
+const BAD: readonly unknown[] = [
+	{ text: "half \ud800" },
+	{ text: "half \udc00 of a character" },
+	{ text: "zero \0" },
+	{ "name \ud800": 1 },
+	{ list: [{ deep: ["fine", "half \ud83d"] }] },
+];
+const SAID = "The request has a character that no text may have.";
+const service = await withService({ models: chatModel({ url: "http://127.0.0.1:9" }), env: PERSON_ENV });
+const { sql } = service.db;
+const ann = await signedUp(service);
+const boss = await operator(service);
+const acts = async () => (await sql`select action from audit_event where account_id = ${ann.accountId}`).length;
+
+test("what cannot be written down is not done: a change that the audit log could not hold is refused before it", async () => {
+	const before = await acts();
+	const company = { issuer: "https://idp.works.example", clientId: "x", clientSecret: "x", domain: "works.example" };
+	const claims = {
+		emailTrusted: true,
+		roleClaim: "half \ud800",
+		roleValues: {},
+		defaultRole: "admin",
+		required: false,
+	};
+	const changes: [string, string, object][] = [
+		["PUT", "company-sign-in", { ...company, ...claims }],
+		["PUT", "credit/billing-details", { company: "half \ud800", address: "", vatId: "" }],
+		["PUT", "credit/billing-details", { company: "", address: "half \ud800", vatId: "" }],
+	];
+	for (const [method, path, body] of changes) {
+		const { status, body: answer } = await ann.send(method, `/api/console/${path}`, body);
+		expect([path, status, answer.error?.message]).toEqual([path, 400, SAID]);
+	}
+	for (const act of ["suspend", "unsuspend"]) {
+		const path = `/api/console/operator/accounts/${ann.accountId}/${act}`;
+		const { status, body } = await boss.send("POST", path, { reason: "half \ud800" });
+		expect([act, status, body.error?.message]).toEqual([act, 400, SAID]);
+		const [account] = await sql`select state from account where id = ${ann.accountId}`;
+		expect([act, account?.state]).toEqual([act, "active"]);
+	}
+	expect((await ann.get("/api/console/company-sign-in")).body.settings).toBeNull();
+	expect((await ann.get("/api/console/credit/billing-details")).body).toMatchObject({ company: "", address: "" });
+	expect(await acts()).toBe(before);
+});
+
+test("every route of the console that takes a body refuses such a text, wherever in it", async () => {
+	const { routes } = createConsoleApi({ visits: {}, config: {}, live: {} } as unknown as ConsoleParts);
+	const changes = routes.filter(({ method }) => method === "POST" || method === "PUT" || method === "PATCH");
+	expect(changes.length).toBeGreaterThan(20);
+	for (const { method, path } of changes) {
+		const asked = path.startsWith("/api/console/operator/") ? boss : ann;
+		const at = path.replace(/:\w+/, "none");
+		for (const body of BAD) {
+			const { status, body: answer } = await asked.send(method, at, body);
+			expect([method, path, status, answer.error?.message]).toEqual([method, path, 400, SAID]);
+		}
+	}
+});
+
+test("and so does the management interface", async () => {
+	const client = await managementClient(service);
+	const texts: [keyof typeof MANAGEMENT_ROUTES, string, Record<string, unknown>][] = [
+		["createAccount", "name", { email: "m@example.com" }],
+		["updateAccount", "reason", { state: "suspended" }],
+		["createKey", "name", { account_id: ann.accountId }],
+		["createProject", "name", {}],
+		["createAdjustment", "reason", { account_id: ann.accountId, amount_usd: "5", client_token: "once" }],
+	];
+	const before = await acts();
+	for (const [name, field, body] of texts)
+		for (const text of ["half \ud800", "zero \0"]) {
+			const { method, path } = MANAGEMENT_ROUTES[name];
+			const at = path.replace("/v1/management", "").replace("{id}", ann.accountId);
+			const { status, body: answer } = await client.send(method, at, { ...body, [field]: text });
+			expect([name, status, answer.error?.message, answer.error?.param]).toEqual([name, 400, SAID, field]);
+		}
+	expect(await acts()).toBe(before);
+});

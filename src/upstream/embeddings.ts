@@ -96,7 +96,8 @@ function vectorOf(value: unknown): readonly number[] | undefined {
 	if (list === undefined || list.length === 0 || list.length > VECTOR_MAX) return undefined;
 	// Unpooled in form only: one row.
 	if (list.length === 1 && Array.isArray(list[0])) return vectorOf(list[0]);
-	for (const number of list) if (typeof number !== "number") return undefined;
+	// JSON has numbers that are none any more once they are read, and would leave as `null`.
+	for (const number of list) if (!Number.isFinite(number)) return undefined;
 	return list as readonly number[];
 }
 

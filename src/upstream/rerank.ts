@@ -64,7 +64,7 @@ function readRanking(parsed: unknown, headers: Headers, count: number): RerankRe
 		const item = asObject(raw);
 		const index = asCount(item?.index, count - 1);
 		const score = item?.relevance_score ?? item?.score;
-		if (index === undefined || seen.has(index) || typeof score !== "number")
+		if (index === undefined || seen.has(index) || typeof score !== "number" || !Number.isFinite(score))
 			throw unreadable("a ranked document without score, or whose index is taken");
 		seen.add(index);
 		return { index, score };

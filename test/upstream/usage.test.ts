@@ -107,4 +107,23 @@ describe("usage of a stream", () => {
 		tally.note(record(9, 7), undefined, false, 2);
 		expect(tally.current()).toEqual(usage(9, 11, 5));
 	});
+
+	test("`sum`: a record that is said again, behind the last choice's, is no further choice's", () => {
+		const one = createUsageTally("sum");
+		for (const tokens of [4, 4, 4]) one.note(record(9, tokens), undefined, false, 1);
+		expect(one.current()).toEqual(usage(9, 4));
+		// A count from before the end is no second choice's either.
+		const running = createUsageTally("sum");
+		running.note(record(9, 2), undefined, false, 0);
+		running.note(record(9, 4), undefined, false, 1);
+		expect([running.current(), running.isFinal()]).toEqual([usage(9, 4), true]);
+		const two = createUsageTally("sum");
+		for (const [tokens, finished] of [
+			[4, 1],
+			[7, 2],
+			[7, 2],
+		] as const)
+			two.note(record(9, tokens), undefined, false, finished);
+		expect(two.current()).toEqual(usage(9, 11));
+	});
 });

@@ -53,6 +53,7 @@ export function rebuildChunkChoice(
  */
 export function rebuildChoice(
 	raw: unknown,
+	place: number,
 	progress: ChoiceProgress,
 	counted: boolean,
 	logprobsOf: (value: unknown) => JsonObject | null,
@@ -73,7 +74,7 @@ export function rebuildChoice(
 	const finish = finishReason(choice.finish_reason) ?? (counted ? impliedFinish(progress) : null);
 	if (finish === null) throw failed("a choice without a finish reason");
 	return {
-		index: asCount(choice.index, CHOICES_MAX - 1) ?? 0,
+		index: asCount(choice.index, CHOICES_MAX - 1) ?? place,
 		message,
 		logprobs: logprobsOf(choice.logprobs),
 		finish_reason: finish,

@@ -33,7 +33,11 @@ class Tally implements UsageTally {
 	note(record: unknown, choiceIndex: number | undefined, hasChoices: boolean, finished: number): void {
 		const usage = readUsage(record);
 		if (usage === undefined) return;
-		if (this.#style === "sum" && !hasChoices) {
+		if (this.#style === "sum" && !hasChoices && finished > 0 && this.#records >= finished) {
+			// One more than there are choices is the same said again.
+			if (finished === 1) this.#whole = usage;
+			this.#final = true;
+		} else if (this.#style === "sum" && !hasChoices) {
 			this.#whole = this.#records > 0 ? joined([this.#whole, usage]) : usage;
 			this.#records += 1;
 			this.#final = finished > 0 && this.#records >= finished;

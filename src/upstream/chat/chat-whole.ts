@@ -25,9 +25,9 @@ export function readChatReply(
 	const counted = (usage?.completionTokens ?? 0) > 0;
 	let outputBytes = 0;
 	const choices: ChatChoice[] = [];
-	for (const raw of rawChoices) {
+	for (const [place, raw] of rawChoices.entries()) {
 		const progress = newChoiceProgress();
-		choices.push(rebuildChoice(raw, progress, counted, logprobsOf));
+		choices.push(rebuildChoice(raw, place, progress, counted, logprobsOf));
 		outputBytes += progress.outputBytes;
 	}
 	const partial = choices.length > 1 && !dialect.unaryUsageCoversChoices;

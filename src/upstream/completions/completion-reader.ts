@@ -56,7 +56,8 @@ export function createCompletionReader(dialect: Dialect, shape: CompletionShape)
 		for (const raw of rawChoices) {
 			const index = indexOf(raw, choicesMax);
 			const finish = completionFinish(raw.finish_reason);
-			const text = asText(raw.text) ?? "";
+			const text = asText(raw.text ?? "");
+			if (text === undefined) throw failed("a choice whose text is none");
 			finished[index] = finished[index] === true || finish !== null;
 			if (text === "" && finish === null) continue;
 			outputBytes += Buffer.byteLength(text);
@@ -114,14 +115,14 @@ export function readCompletion(
 	const usage = readUsage(body?.usage);
 	const counted = (usage?.completionTokens ?? 0) > 0;
 	let outputBytes = 0;
-	const choices = rawChoices.map((raw) => {
+	const choices = rawChoices.map((raw, place) => {
 		const choice = asObject(raw);
 		const text = asText(choice?.text);
 		if (choice === undefined || text === undefined) throw unreadable("a choice without text");
 		const finish = completionFinish(choice.finish_reason) ?? (counted ? "stop" : null);
 		if (finish === null) throw failed("a choice without a finish reason");
 		outputBytes += Buffer.byteLength(text);
-		const index = indexOf(choice, shape.prompts * shape.n);
+		const index = indexOf(choice, shape.prompts * shape.n, place);
 		return { text, index, logprobs: logprobsOf(choice.logprobs), finish_reason: finish };
 	});
 	const partial = choices.length > 1 && !dialect.unaryUsageCoversChoices;
@@ -149,8 +150,9 @@ function completionFinish(value: unknown): CompletionFinish | null {
 	return reason === null || reason === "length" || reason === "content_filter" ? reason : "stop";
 }
 
-function indexOf(raw: JsonObject, choicesMax: number): number {
-	const index = asCount(raw.index ?? 0, choicesMax - 1);
+/** `place`: of a choice that does not say it. */
+function indexOf(raw: JsonObject, choicesMax: number, place = 0): number {
+	const index = asCount(raw.index ?? place, choicesMax - 1);
 	if (index === undefined) throw failed("a choice with an impossible index");
 	return index;
 }

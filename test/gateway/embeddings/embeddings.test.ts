@@ -105,6 +105,7 @@ test.each([
 	["an index twice", { data: [0, 0].map((index) => ({ index, embedding: [1] })) }],
 	["an index beyond", { data: [0, 2].map((index) => ({ index, embedding: [1] })) }],
 	["holes in a vector", { data: [0, 1].map((index) => ({ index, embedding: [1, null] })) }],
+	["a number beyond all", '{"data": [{"index": 0, "embedding": [1, 1e999]}, {"index": 1, "embedding": [1, 2]}]}'],
 	["base64 that is none", { data: [0, 1].map((index) => ({ index, embedding: "ab" })) }],
 	["no object", "[1, 2]"],
 	["no JSON", "<html>secret</html>"],

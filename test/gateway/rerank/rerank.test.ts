@@ -108,9 +108,10 @@ test.each([
 	["no score", [{ index: 0 }]],
 	["more results than documents", [0, 1, 0].map((index) => ({ index, score: 1 }))],
 	["nothing", []],
+	["a score beyond all", '[{"index": 0, "score": 1e999}, {"index": 1, "score": 1}]'],
 ])("an answer with %s is a 502 that costs nothing", async (_, body) => {
 	const { secret, accountId } = await service.customer();
-	server("vllm").next(() => Response.json(body));
+	server("vllm").next(() => new Response(typeof body === "string" ? body : JSON.stringify(body)));
 	const response = await service.post("/v1/rerank", secret, {
 		model: "rerank-vllm",
 		query: "q",

@@ -1,0 +1,30 @@
+import { expect, test } from "bun:test";
+import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
+import { readChatReply } from "../../src/upstream/chat/chat-whole.ts";
+import { createCompletionReader, readCompletion } from "../../src/upstream/completions/completion-reader.ts";
+import { DIALECTS } from "../../src/upstream/dialects.ts";
+
+const usage = { prompt_tokens: 3, completion_tokens: 2 };
+const finish_reason = "stop";
+
+test("choices of a server that does not number them are numbered by their place", () => {
+	const contents = ["a", "b", "c"];
+	const chat = { usage, choices: contents.map((content) => ({ message: { content }, finish_reason })) };
+	expect(readChatReply(chat, DIALECTS.openai).choices.map(({ index }) => index)).toEqual([0, 1, 2]);
+	const completion = { usage, choices: contents.map((text) => ({ text, finish_reason })) };
+	const { choices } = readCompletion(completion, DIALECTS.openai, { prompts: 1, n: 3 });
+	expect(choices.map(({ index }) => index)).toEqual([0, 1, 2]);
+});
+
+test("a completion's text in a form that is not known is a failure, streamed or not, and no answer with a hole", () => {
+	const shape = { prompts: 1, n: 1 };
+	for (const text of [5, true, ["a"], { text: "a" }]) {
+		const event = { choices: [{ index: 0, text, finish_reason }], usage };
+		const reader = createCompletionReader(DIALECTS.openai, shape);
+		expect(() => reader.accept(JSON.stringify(event))).toThrow(UpstreamFailure);
+		expect(() => readCompletion(event, DIALECTS.openai, shape)).toThrow(UpstreamFailure);
+	}
+	const reader = createCompletionReader(DIALECTS.openai, shape);
+	for (const text of [null, undefined, ""])
+		expect(reader.accept(JSON.stringify({ choices: [{ index: 0, text }] }))).toBeUndefined();
+});

@@ -49,7 +49,8 @@ function endsConnection(error: Error): boolean {
 	return severity === "FATAL" || severity === "PANIC" || (typeof code === "string" && CONNECTION_CODES.has(code));
 }
 
-function someCause(error: unknown, is: (cause: Error) => boolean): boolean {
+/** Whether an error, or what it was thrown for, is so. */
+export function someCause(error: unknown, is: (cause: Error) => boolean): boolean {
 	let cause = error;
 	for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1) {
 		if (is(cause)) return true;

@@ -1,4 +1,5 @@
 import { Fault } from "../base/fault.ts";
+import { someCause } from "./outage.ts";
 
 /** Raised by our own functions in `db/functions`; their texts are written for whoever called. */
 const NOT_FOUND = "TG002";
@@ -12,7 +13,7 @@ const UNSTORABLE = new Set(["22021", "22P05"]);
 
 /** Whether a statement failed by a text that came from outside: nothing of ours has a character that cannot be stored. */
 export function isUnstorableText(error: unknown): boolean {
-	return UNSTORABLE.has(String((error as { code?: unknown } | null)?.code));
+	return someCause(error, (cause) => UNSTORABLE.has(String((cause as { code?: unknown }).code)));
 }
 
 /**

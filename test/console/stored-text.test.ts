@@ -4,7 +4,7 @@ import type { ConsoleParts } from "../../src/console/console-deps.ts";
 import { MANAGEMENT_ROUTES } from "../../src/gateway/openapi/management-routes.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { managementClient } from "./management/management-client.ts";
-import { operator, PERSON_ENV, signedUp } from "./person.ts";
+import { newPerson, operator, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
 
 /** Texts that the database holds as texts, changed, but not in the JSON of the audit log; or not at all. */
 const BAD: readonly unknown[] = [
@@ -84,4 +84,23 @@ test("and so does the management interface", async () => {
 			expect([name, status, answer.error?.message, answer.error?.param]).toEqual([name, 400, SAID, field]);
 		}
 	expect(await acts()).toBe(before);
+});
+
+test("sign-in refuses whatever it is sent, and has no fault of its own at it", async () => {
+	const sent: [string, string, Record<string, unknown>][] = [
+		["update-user", "name", {}],
+		["reset-password", "token", { newPassword: PASSWORD }],
+		["verify-email", "token", {}],
+		["request-password-reset", "email", {}],
+		["sign-in/email", "email", { password: PASSWORD }],
+		["sign-up/email", "name", { email: "somebody@example.com", password: PASSWORD }],
+		["company/begin", "email", { next: "/keys" }],
+	];
+	for (const [path, field, body] of sent)
+		for (const value of ["half \ud800", "zero \0", "zero\0@example.com", { a: 1 }, ["x"], 5, null]) {
+			// Each from an address of its own: guesses are counted by it.
+			const person = path === "update-user" ? ann : newPerson(service);
+			const { status } = await person.send("POST", `/api/auth/${path}`, { ...body, [field]: value });
+			expect([path, value, status >= 400 && status < 500]).toEqual([path, value, true]);
+		}
 });

@@ -208,8 +208,9 @@ function codeCheck({ endpoints }: ReturnType<typeof twoFactor>) {
 	};
 }
 
+/** The library passes on whatever was sent, and calls it a text. */
 function onlyNamed<U extends { name?: string | undefined }>(data: U): { data: U } {
-	if (data.name === undefined || isPersonName(data.name)) return { data };
+	if (data.name === undefined || (typeof data.name === "string" && isPersonName(data.name))) return { data };
 	throw new APIError("BAD_REQUEST", { code: "INVALID_NAME", message: told(NAME_RULE) });
 }
 

@@ -1,6 +1,6 @@
 import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { nanoUsdOfColumn, sumOfColumn } from "../../money/nano-usd.ts";
 import { Refusal } from "../texts/refusal.ts";
 
 /** One movement of an account's credit; usage is one row a day. */
@@ -81,7 +81,8 @@ export async function ledgerPage(
 		id: row.id,
 		kind: row.kind,
 		amountNanoUsd: nanoUsdOfColumn(row.amount),
-		runningNanoUsd: nanoUsdOfColumn(row.running),
+		// It is shown, and begins with what the page's address says.
+		runningNanoUsd: sumOfColumn(row.running),
 		note: row.note,
 		atMs: row.at.getTime(),
 		requests: row.requests === null ? null : Number(row.requests),

@@ -3,6 +3,7 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { assert } from "../../base/assert.ts";
 import { Fault } from "../../base/fault.ts";
 import { newRequestId } from "../../base/id.ts";
+import { msOfIso } from "../../base/iso-date.ts";
 import { assertStorable } from "../../base/stored-text.ts";
 import { createBodyReads } from "../../gateway/body/body-reads.ts";
 import { readJson } from "../../gateway/body/json-body.ts";
@@ -170,7 +171,7 @@ function isAllowed(
 ): boolean {
 	if (type === "integer") return /^\d{1,9}$/.test(value) && Number(value) >= minimum && Number(value) <= maximum;
 	if (values !== undefined) return values.includes(value);
-	if (pattern !== undefined) return new RegExp(pattern).test(value) && !Number.isNaN(Date.parse(value));
+	if (pattern !== undefined) return new RegExp(pattern).test(value) && msOfIso(value) !== undefined;
 	assert(maxLength !== undefined, "a text has a longest form");
 	return value.length >= 1 && value.length <= maxLength;
 }

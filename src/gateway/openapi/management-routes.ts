@@ -32,8 +32,8 @@ export const MANAGEMENT_QUERY = {
 	key_id: { type: "string", maxLength: 64 },
 	model: { type: "string", maxLength: 200 },
 	state: { type: "string", enum: ["pending", "booked", "rejected"] },
-	from: { type: "string", pattern: "^\\d{4}-\\d\\d-\\d\\d$", description: "The first day, in UTC." },
-	to: { type: "string", pattern: "^\\d{4}-\\d\\d-\\d\\d$", description: "The last day, in UTC, itself included." },
+	from: { type: "string", pattern: "^[1-9]\\d{3}-\\d\\d-\\d\\d$", description: "The first day, in UTC." },
+	to: { type: "string", pattern: "^[1-9]\\d{3}-\\d\\d-\\d\\d$", description: "The last day, in UTC, itself included." },
 } as const;
 
 /** Query parameters without which a route of them answers 400. */

@@ -206,6 +206,10 @@ test("usage by account, day, key and model adds up to what was settled, read in 
 		[`from=${day(40)}&to=${day(0)}`, "from"],
 		[`from=${day(500)}&to=${day(0)}&account_id=${one.accountId}`, "from"],
 		[`from=2027-13-01&to=${day(0)}`, "from"],
+		// The parser takes the day after a month's last for the next month's first, whose usage would be told twice.
+		["from=2026-02-30&to=2026-03-05", "from"],
+		["from=2026-02-28&to=2026-02-29", "to"],
+		["from=0000-01-01&to=0000-01-02", "from"],
 		[`${range}&after=nonsense`, "after"],
 		[`${range}&limit=0`, "limit"],
 		[`${range}&limit=201`, "limit"],

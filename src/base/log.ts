@@ -66,7 +66,9 @@ export function createLog(options: LogOptions): Log {
 	const make = (bound: LogFields): Log => {
 		const at = (level: LogLevel) => (message: string, fields?: LogFields) => {
 			if (!isOn(level)) return;
-			const record = { time: new Date(nowMs()).toISOString(), level, message, ...bound, ...fields };
+			const own = { time: new Date(nowMs()).toISOString(), level, message };
+			// They come first, and no field of the same name takes their place.
+			const record = { ...own, ...bound, ...fields, ...own };
 			const line = lineOf(record);
 			options.write(
 				options.terminal === undefined ? line : terminalLine(JSON.parse(line) as LogRecord, options.terminal),

@@ -23,6 +23,16 @@ describe("a log", () => {
 		});
 	});
 
+	test("has a time, a level and a message of its own, whatever fields are called that", () => {
+		const { lines, log } = setUp();
+		log.with({ level: "error" }).debug("said", { time: 1, level: "error", message: "other" });
+		expect(JSON.parse(lines[0] as string)).toEqual({
+			time: "1970-01-01T00:00:00.000Z",
+			level: "debug",
+			message: "said",
+		});
+	});
+
 	test("leaves out what is below its level", () => {
 		const { lines, log } = setUp("warn");
 		log.debug("no");

@@ -121,7 +121,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 		secret: options.secret,
 		trustedOrigins: [...options.origins],
 		telemetry: { enabled: false },
-		logger: { log: (level, message) => log.debug("sign-in", { level, detail: message }) },
+		logger: { log: (level, message) => log.debug("sign-in", { severity: level, detail: message }) },
 		database: drizzleAdapter(deps.tx, { provider: "pg", schema: SCHEMA }),
 		user: {
 			additionalFields: {
@@ -233,7 +233,7 @@ export function passOn(error: unknown, log: Log): void {
 	if (error instanceof APIError && error.body?.code === SESSION_UNREADABLE && error.statusCode >= 500)
 		throw databaseAway(error);
 	if (!(error instanceof APIError)) throw error;
-	log.debug("sign-in", { level: "error", detail: error.message });
+	log.debug("sign-in", { severity: "error", detail: error.message });
 }
 
 function socialProviders(config: Config) {

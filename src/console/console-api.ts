@@ -20,6 +20,7 @@ import { settingsRoutes } from "./settings-routes.ts";
 import { checkSensitive } from "./sign-in/sensitive-acts.ts";
 import { sessionRoutes } from "./sign-in/session-routes.ts";
 import { statementRoutes } from "./statement/statement-routes.ts";
+import { Refusal } from "./texts/refusal.ts";
 import { usageRoutes } from "./usage/usage-routes.ts";
 
 /** For the pages: `treaty<ConsoleApi>(origin)`. */
@@ -31,7 +32,10 @@ export function createConsoleApi(parts: ConsoleParts) {
 		.onError(({ error, code, request }) =>
 			consoleErrorResponse(faultOfElysia(error, code), parts.visits.of(request).requestId, parts.log),
 		)
-		.onTransform(({ request, route, body }) => {
+		.onTransform(({ request, route, params, body }) => {
+			// The framework makes null of what is no text once its percent signs are read, and has no parameters where there are none.
+			if (Object.values(params ?? {}).some((part) => typeof part !== "string"))
+				throw new Refusal("not_found", "There is no such page.");
 			checkRight(parts, request, route);
 			checkSensitive(parts, request, route);
 			assertStorable(body);

@@ -12,6 +12,7 @@ const BAD: readonly unknown[] = [
 	{ text: "half \udc00 of a character" },
 	{ text: "zero \0" },
 	{ "name \ud800": 1 },
+	{ deep: { "name \ud800": 1 } },
 	{ list: [{ deep: ["fine", "half \ud83d"] }] },
 ];
 const SAID = "The request has a character that no text may have.";
@@ -50,6 +51,20 @@ test("what cannot be written down is not done: a change that the audit log could
 	expect((await ann.get("/api/console/company-sign-in")).body.settings).toBeNull();
 	expect((await ann.get("/api/console/credit/billing-details")).body).toMatchObject({ company: "", address: "" });
 	expect(await acts()).toBe(before);
+});
+
+test("an address whose signs are no text is that of no page", async () => {
+	const { routes } = createConsoleApi({ visits: {}, config: {}, live: {} } as unknown as ConsoleParts);
+	const named = routes.filter(({ path }) => path.includes("/:"));
+	expect(named.length).toBeGreaterThan(10);
+	for (const { method, path } of named) {
+		const asked = path.startsWith("/api/console/operator/") ? boss : ann;
+		for (const bad of ["%", "%ff", "%ed%a0%80"]) {
+			const at = path.replace(/:\w+/, bad);
+			const { status } = await (method === "GET" ? asked.get(at) : asked.send(method, at));
+			expect([method, at, status]).toEqual([method, at, 404]);
+		}
+	}
 });
 
 test("every route of the console that takes a body refuses such a text, wherever in it", async () => {

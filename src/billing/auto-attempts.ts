@@ -96,10 +96,8 @@ export function createAutoAttempts(deps: {
 			}
 		},
 
-		async drive() {
-			const places = underWay.places();
-			if (places <= 0) return;
-			const rows = await statements<Attempt>`
+		drive() {
+			const due = (places: number) => statements<Attempt>`
 				with due as (
 					select id from auto_top_up_attempt where state in ('begun', 'sent', 'unknown', 'needs_authentication') and look_at <= now()
 					order by look_at limit ${places} for update skip locked
@@ -111,7 +109,7 @@ export function createAutoAttempts(deps: {
 					a.begun_at < now() - make_interval(mins => ${LATE_MINUTES}::integer) as late,
 					a.begun_at < now() - make_interval(hours => ${UNDECIDED_HOURS}::integer) as undecided,
 					not exists (select 1 from auto_top_up s where s.account_id = a.account_id and s.state = 'needs_owner') as given_up`;
-			await Promise.all(rows.map((attempt) => underWay.begin(() => moveAndNote(attempt))));
+			return underWay.begin(due, moveAndNote);
 		},
 
 		ended: underWay.ended,

@@ -137,26 +137,21 @@ export function createSavedCards(
 			await detach({ stripe, log }, row.payment_method_id);
 		},
 
-		async collect() {
-			const places = underWay.places();
-			if (places <= 0) return;
-			const rows = await statements<SetupRow>`
+		collect() {
+			const due = (places: number) => statements<SetupRow>`
 				update card_setup set look_at = now() + greatest(make_interval(secs => ${LOOK_S}::integer), (now() - created_at) / 2)
 				where id in (
 					select id from card_setup where state = 'open' and look_at <= now() order by look_at
 					limit ${places} for update skip locked)
 				returning id, account_id, created_at < now() - make_interval(hours => ${PAGE_HOURS}::integer) as old`;
-			const work = rows.map((row) =>
-				underWay.begin(() =>
-					finish(row).catch((error) =>
-						log.warn("a page for a card could not be looked after; it is tried again", {
-							page: row.id,
-							problem: errorText(error),
-						}),
-					),
+			return underWay.begin(due, (row) =>
+				finish(row).catch((error) =>
+					log.warn("a page for a card could not be looked after; it is tried again", {
+						page: row.id,
+						problem: errorText(error),
+					}),
 				),
 			);
-			await Promise.all(work);
 		},
 
 		ended: underWay.ended,

@@ -3,20 +3,44 @@
  * and whoever begins work may go on before it ends.
  */
 export interface UnderWay {
-	/** How much may be begun now. */
-	places(): number;
-	/** Resolves when it has ended; `run` tells of its failures itself. */
-	begin(run: () => Promise<void>): Promise<void>;
+	/**
+	 * Begins what `read` gives, for which it is told how many places there are; `run` tells of its failures itself. Resolves
+	 * when that has ended. While it is being read its places are taken: the next call may come before the database answers.
+	 */
+	begin<Row>(read: (places: number) => Promise<readonly Row[]>, run: (row: Row) => Promise<void>): Promise<void>;
 	/** Resolves when all that was begun has ended. */
 	ended(): Promise<void>;
 }
 
 export function createUnderWay(most: number): UnderWay {
 	const running = new Set<Promise<void>>();
+	let taken = 0;
+
+	async function some<Row>(
+		read: (places: number) => Promise<readonly Row[]>,
+		run: (row: Row) => Promise<void>,
+	): Promise<void> {
+		const places = most - taken;
+		if (places <= 0) return;
+		taken += places;
+		let rows: readonly Row[] = [];
+		try {
+			rows = await read(places);
+		} finally {
+			taken -= places - rows.length;
+		}
+		await Promise.all(
+			rows.map((row) =>
+				run(row).finally(() => {
+					taken -= 1;
+				}),
+			),
+		);
+	}
+
 	return {
-		places: () => most - running.size,
-		begin(run) {
-			const work: Promise<void> = run().finally(() => running.delete(work));
+		begin(read, run) {
+			const work: Promise<void> = some(read, run).finally(() => running.delete(work));
 			running.add(work);
 			return work;
 		},

@@ -92,9 +92,9 @@ export async function withAutomatic() {
 	return {
 		...{ db, stripe, cards, turn, pass },
 		/** A console with a limit of milliseconds for Stripe's answers, and for the turns that wait for them. */
-		hasty: (callMs: number, turnMs: number) =>
+		hasty: (callMs: number, turnMs: number, statements = db.statements) =>
 			createCardPayments(
-				{ ...deps, clock: { ...systemClock, after: (_ms, run) => systemClock.after(turnMs, run) } },
+				{ ...deps, statements, clock: { ...systemClock, after: (_ms, run) => systemClock.after(turnMs, run) } },
 				{ ...options, callMs },
 			),
 		/** With 100 dollars; below 50 it buys 100, at most 1,000 a month. */

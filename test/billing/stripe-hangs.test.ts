@@ -21,6 +21,17 @@ afterEach(async () => {
 	expect(await broken()).toEqual([]);
 });
 
+/** A database whose answers to some statements are late: what was asked for is done at once. */
+function answersLate(which: RegExp) {
+	const may = Promise.withResolvers<void>();
+	const statements = (async (...query: Parameters<typeof db.statements>) => {
+		const rows = await db.statements(...query);
+		if (which.test(query[0].join(""))) await may.promise;
+		return rows;
+	}) as typeof db.statements;
+	return { statements, answer: may.resolve };
+}
+
 const isOf = ({ accountId, card }: Payer, request: string) =>
 	request.includes(accountId) ||
 	stripe.cards.intents.some(({ id, customer }) => customer === card.customer && request.includes(id));
@@ -57,18 +68,21 @@ test("one account's payment that hangs at any call keeps no other account waitin
 	}
 });
 
-test("a console has 20 payments at Stripe at once, however many hang, and the others when those have ended", async () => {
-	const payers = await Promise.all(Array.from({ length: 23 }, () => payer()));
+test("a console has 20 payments at Stripe at once, however many hang and however late Postgres says which, and the others when those have ended", async () => {
+	const payers = await Promise.all(Array.from({ length: 43 }, () => payer()));
 	for (const one of payers) await spend(one, 60);
 	const asked = new Set<string>();
 	stripe.slow((request) => {
 		asked.add(payers.find((one) => isOf(one, request))?.accountId ?? "");
 		return "late";
 	});
-	const console = automatic.hasty(20_000, 10);
+	const late = answersLate(/for update skip locked/);
+	const console = automatic.hasty(20_000, 10, late.statements);
+	// Turns that end before they have heard which payments are theirs.
 	for (let turn = 0; turn < 3; turn++) await console.topUpAutomatically();
+	late.answer();
 	await waitFor(() => asked.size >= 20, "20 payments at Stripe");
-	await console.topUpAutomatically();
+	for (let turn = 0; turn < 2; turn++) await console.topUpAutomatically();
 	expect(asked.size).toBe(20);
 	stripe.slow();
 	await console.ended();
@@ -78,6 +92,33 @@ test("a console has 20 payments at Stripe at once, however many hang, and the ot
 	}, "those that waited for a place");
 	await console.ended();
 	for (const one of payers) expect([charges(one), await balance(one)]).toEqual([1, 140]);
+});
+
+test("pages are 10 at Stripe at once, and what Postgres says late is waited for at the end as well", async () => {
+	const opened: string[] = [];
+	for (let count = 0; count < 13; count++) {
+		const { accountId } = await payer();
+		await automatic.cards.saved.setup(accountId, { email: "ann@example.com", back: "http://service/credit?card=" });
+		opened.push(stripe.pages.at(-1)?.id ?? "");
+	}
+	const asked = new Set<string>();
+	stripe.slow((request) => {
+		asked.add(opened.find((id) => request.includes(id)) ?? "");
+		return "late";
+	});
+	await db.sql`update card_setup set look_at = now() where state = 'open'`;
+	const late = answersLate(/update card_setup set look_at/);
+	const console = automatic.hasty(20_000, 10, late.statements);
+	for (let turn = 0; turn < 3; turn++) await console.collect();
+	const ended = console.ended().then(() => asked.size);
+	late.answer();
+	await waitFor(() => asked.size >= 10, "10 pages at Stripe");
+	await console.collect();
+	expect(asked.size).toBe(10);
+	stripe.slow();
+	expect(await ended).toBe(10);
+	// Nobody gives a card there: they would stand before those of the tests behind this one.
+	await db.sql`update card_setup set state = 'closed' where state = 'open'`;
 });
 
 test("a page where somebody gave a card and that hangs keeps no other page waiting", async () => {

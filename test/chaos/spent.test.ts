@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import { searchAccounts } from "../../src/console/operator/operator-accounts.ts";
-import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { getKey } from "../../src/keys/key-admin.ts";
 import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
 import { untilEnd } from "../support/at-end.ts";
+import { foldAll } from "../support/sums.ts";
 import { waitFor } from "../support/wait.ts";
 import { sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
@@ -55,7 +55,7 @@ test(
 		const lookUp = async (path: string) =>
 			(await (await fetch(`${member.url}${path}`, { headers: { authorization: `Bearer ${key.secret}` } })).json()).data;
 		const [credits, ofKey] = await Promise.all([lookUp("/v1/credits"), lookUp("/v1/key")]);
-		await waitFor(async () => (await foldUsage(statements)) === 0, "the sums to be made", 30_000);
+		await foldAll(statements);
 		const [rows] = await sql`
 		select sum(charged_nano_usd)::bigint as charged, count(*) filter (where basis = 'recovered')::int as recovered from usage_event`;
 		const [hours] = await sql`select sum(charged_nano_usd)::bigint as charged from usage_hour where key_id = ${key.id}`;

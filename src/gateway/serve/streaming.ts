@@ -217,7 +217,6 @@ function giveUpPlace<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
 	if (stalledSinceMs === undefined || streaming.state !== "streaming") return;
 	if (stalledMs + nowMs - stalledSinceMs < limits.readerStallMs) return;
 	if (!deps.upstreams.contended(admitted.request.model.id)) return;
-	hangUp(streaming);
 	void fail(streaming, "client_left", new Fault("request_timeout", "The answer was not read while others waited."));
 }
 
@@ -229,6 +228,8 @@ function hangUp<Chunk>({ abort, upstream }: Streaming<Chunk>): void {
 /** Ends a stream whose status is out. Nothing may throw here: the runtime would cut the connection silently. */
 export function fail<Chunk>(streaming: Streaming<Chunk>, ending: Ending, fault: Fault): Promise<void> | undefined {
 	const { deps, context, admitted, relay } = streaming;
+	// What failed may be on our side, and the upstream would go on, at a place that nobody gives back.
+	hangUp(streaming);
 	deps.log.info("a stream ended early", {
 		...logFields(context),
 		model: admitted.request.model.id,

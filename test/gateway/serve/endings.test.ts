@@ -260,7 +260,19 @@ describe("a stream", () => {
 			expect(event).toMatchObject({ ending: "upstream_failed", completion: 1 });
 			if (counts) expect(Number(event?.charged)).toBe(costOf(1));
 			expect(request.road.settled).toHaveLength(1);
+			expect(request.call.isClosed).toBe(true);
 		}
+	});
+
+	test("whose record does not become durable lets go of its upstream, which would keep its place for ever", async () => {
+		const { road, call, reader } = await streaming({ mode: "host" });
+		road.journal.isDurable = false;
+		call.arrive("w2");
+		await turn();
+		for (const sync of road.journal.syncs) sync.reject(new Error("scripted: the disk failed"));
+		expect(await rest(reader)).not.toContain("w2");
+		settledOnce(road, { ending: "upstream_failed", charged: costOf(2) });
+		expect(call.isClosed).toBe(true);
 	});
 
 	test("that cannot be billed is charged the journal's bound, as after a crash, and ended", async () => {

@@ -1,12 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/fault.ts";
+import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
+import { createBodyMemory } from "../../../src/gateway/body/body-memory.ts";
 import { createBodyReads } from "../../../src/gateway/body/body-reads.ts";
 import { readBytes } from "../../../src/gateway/body/bytes-body.ts";
 import { readForm } from "../../../src/gateway/body/form-body.ts";
 import { readJson } from "../../../src/gateway/body/json-body.ts";
 import type { Connection } from "../../../src/gateway/connection.ts";
 import { BODY_TIMEOUT_S, IDLE_TIMEOUT_S } from "../../../src/gateway/connection.ts";
+import { openRaw } from "../../support/raw-http.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
 
 const URL = "http://test.example/";
@@ -154,6 +157,33 @@ describe("a body", () => {
 		expect(await codeOf(readJson(post("{}", { "content-length": "1001" }), 1_000, systemReads))).toBe(
 			"payload_too_large",
 		);
+	});
+
+	test("whose length stands twice, as two headers of the same text, is counted by it and given back", async () => {
+		// What the runtime makes of them.
+		const twice = (bytes: number) => ({ "content-length": `${bytes}, ${bytes}` });
+		const lengths: (string | null)[] = [];
+		const server = Bun.serve({
+			port: 0,
+			hostname: "127.0.0.1",
+			fetch(request) {
+				lengths.push(request.headers.get("content-length"));
+				return new Response(null);
+			},
+		});
+		const both = "content-length: 2\r\ncontent-length: 2\r\nconnection: close";
+		const client = await openRaw(server.url.href, `POST / HTTP/1.1\r\nhost: test.example\r\n${both}\r\n\r\n{}`);
+		await client.ended();
+		await server.stop(true);
+		expect(lengths).toEqual([twice(2)["content-length"]]);
+		expect(await codeOf(readJson(post("{}", twice(1_001)), 1_000, systemReads))).toBe("payload_too_large");
+		const memory = createBodyMemory({ limits: () => DEFAULT_LIMITS });
+		const hold = memory.hold("acc");
+		const text = JSON.stringify({ a: "a".repeat(100_000) });
+		expect(await codeOf(readJson(post(text, twice(text.length)), 1e6, systemReads, hold))).toBe("none");
+		expect(memory.bytes()).toBe(text.length);
+		hold.release();
+		expect(memory.bytes()).toBe(0);
 	});
 
 	test("must be a JSON object", async () => {

@@ -118,3 +118,12 @@ test("who wants to know hears of room when there is some beyond what is on the r
 	leaving.abort(new Error("enough"));
 	await expect(given).rejects.toThrow("enough");
 });
+
+test("who waits for room at a model that leaves the catalogue is told so, and asks again when it is back", async () => {
+	const { pool, take } = setUp(1);
+	take("a");
+	const room = pool.room(() => 0, new AbortController().signal);
+	expect(await now(room)).toBe("pending");
+	pool.close();
+	expect(await now(room.catch((error) => error))).toMatchObject({ code: "service_unavailable" });
+});

@@ -18,7 +18,13 @@ export interface PatientCalls {
 	/** First in, first out, behind everybody else. */
 	readonly waiting: Line<Waiter>;
 	/** Who wants to know when there is room. */
-	readonly watching: Line<() => void>;
+	readonly watching: Line<Watcher>;
+}
+
+/** Waits for room. */
+export interface Watcher {
+	look(): void;
+	refuse(fault: Error): void;
 }
 
 /** Of a replica's places these stay free for others, where there is more than one: a request need not wait for a line. */

@@ -4,7 +4,7 @@ import type { Line, Standing } from "../../base/line.ts";
 import { Tally } from "../../base/tally.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { BreakerCall } from "./breaker.ts";
-import { createPatientCalls } from "./patient-calls.ts";
+import { createPatientCalls, type Watcher } from "./patient-calls.ts";
 import type { Replica } from "./replica.ts";
 import {
 	areAllTaken,
@@ -45,7 +45,7 @@ export interface Pool {
 	contended(): boolean;
 	/**
 	 * Resolves with how many lines of batches others leave places for beyond the `taken` ones, once it is one at least;
-	 * rejects when `signal` aborts. `wake` has it look again.
+	 * rejects when `signal` aborts, or with Fault service_unavailable when the pool closes. `wake` has it look again.
 	 */
 	room(taken: () => number, signal: AbortSignal): Promise<number>;
 	/** Sends everybody away who waits. */
@@ -137,7 +137,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	function wake(): void {
 		while (lines.size() > 0 && serveNext());
 		if (patient.waiting.size > 0) servePatient();
-		if (patient.watching.size > 0) for (const look of patient.watching) look();
+		if (patient.watching.size > 0) for (const watcher of patient.watching) watcher.look();
 	}
 
 	/** What is left goes to lines of batches. */
@@ -191,6 +191,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 			replicas = [];
 			for (const line of lines.inTurn()) for (const waiter of line) sendAway(waiter);
 			for (const waiter of patient.waiting) sendAway(waiter);
+			for (const watcher of patient.watching) watcher.refuse(noneUsable(replicas));
 		},
 	};
 }
@@ -228,11 +229,14 @@ function ticketLater(
 }
 
 /** Resolves with the room once there is some; looks whenever those who watch are told to. */
-function whenRoom(watching: Line<() => void>, signal: AbortSignal, roomNow: () => number): Promise<number> {
+function whenRoom(watching: Line<Watcher>, signal: AbortSignal, roomNow: () => number): Promise<number> {
 	return new Promise((resolve, reject) => {
-		const look = () => {
-			const room = roomNow();
-			if (room > 0) leave(() => resolve(room));
+		const watcher: Watcher = {
+			look() {
+				const room = roomNow();
+				if (room > 0) leave(() => resolve(room));
+			},
+			refuse: (fault) => leave(() => reject(fault)),
 		};
 		const leave = (then: () => void) => {
 			watching.delete(standing);
@@ -242,8 +246,8 @@ function whenRoom(watching: Line<() => void>, signal: AbortSignal, roomNow: () =
 		const onAbort = () => leave(() => reject(signal.reason));
 		if (signal.aborted) return reject(signal.reason);
 		signal.addEventListener("abort", onAbort, { once: true });
-		const standing = watching.add(look);
-		look();
+		const standing = watching.add(watcher);
+		watcher.look();
 	});
 }
 

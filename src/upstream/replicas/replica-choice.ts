@@ -87,8 +87,8 @@ export function isAnyUsable(replicas: readonly Replica[], exclude: ReadonlySet<R
 	return false;
 }
 
-/** With the time after which the first of them may be used again. */
-export function noneUsable(replicas: readonly Replica[], accountId: string): Fault {
+/** With the time after which the first of them may be used again, by this account. */
+export function noneUsable(replicas: readonly Replica[], accountId = ""): Fault {
 	let coolMs = Number.POSITIVE_INFINITY;
 	for (const replica of replicas) {
 		const left = replica.coolMsLeft(accountId);

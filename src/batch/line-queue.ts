@@ -62,7 +62,10 @@ export function createLineQueue(
 		async take(count: number, isStopped: () => boolean): Promise<Work[]> {
 			const taken: Work[] = [];
 			while (taken.length < count && chars < TEXT_CHARS_MAX) {
-				const work = await next(isStopped);
+				const work = await next(isStopped).catch((error: unknown) => {
+					again.push(...taken);
+					throw error;
+				});
 				if (work === undefined) break;
 				taken.push(work);
 			}

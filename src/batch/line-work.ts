@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
 import { newUuid } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { nextTurn } from "../base/next-turn.ts";
@@ -35,12 +36,15 @@ export interface Carrier {
 	answer(line: LineRequest): Promise<Response>;
 	/** What a request used, once, after its answer; undefined if it was not settled here. */
 	usageOf(requestUuid: string): BatchUsage | undefined;
-	/** How many lines of the model others leave room for now; at least one, else it waits, until `signal` aborts. */
+	/**
+	 * How many lines of the model others leave room for now; at least one, else it waits, until `signal` aborts. Fault
+	 * service_unavailable if the model has no server.
+	 */
 	room(model: string, signal: AbortSignal): Promise<number>;
 }
 
 /** Why no further line is sent. */
-export type Stop = "cancelled" | "expired" | "key" | "shutdown" | "lost";
+export type Stop = "cancelled" | "expired" | "key" | "shutdown" | "lost" | "unreadable";
 
 /** Attempts of a line that model servers fail on; the last failure is its outcome. */
 const FAILURES_MAX = 3;
@@ -180,6 +184,19 @@ export function createLineWork(
 		return pace.window() - inFlight.size;
 	}
 
+	/** There is something else to be done, or the model is out of the catalogue: asked at once again, nobody else had a turn. */
+	function noRoom(error: unknown): number {
+		if (error instanceof Fault) pace.refused(error, inFlight.size);
+		return 0;
+	}
+
+	/** What is under way goes on to its end: another run would take it for interrupted. Whatever was to be done with the rest needs it. */
+	function unreadable(error: unknown): Work[] {
+		log.warn("the input of a batch cannot be read on; another run follows", { batch: batch.id, error });
+		stop = "unreadable";
+		return [];
+	}
+
 	return {
 		/** Resolves with why it ended, once nothing is under way; undefined if every line has its outcome. */
 		async run(): Promise<Stop | undefined> {
@@ -200,9 +217,9 @@ export function createLineWork(
 					continue;
 				}
 				waiting = new AbortController();
-				const room = await carrier.room(batch.model, waiting.signal).catch(() => 0);
+				const room = await carrier.room(batch.model, waiting.signal).catch(noRoom);
 				if (room === 0 || stop !== undefined) continue;
-				const taken = await queue.take(Math.min(count, room), () => stop !== undefined);
+				const taken = await queue.take(Math.min(count, room), () => stop !== undefined).catch(unreadable);
 				if (taken.length > 0) await send(taken);
 			}
 			await Promise.all(inFlight);
@@ -210,6 +227,7 @@ export function createLineWork(
 			return stop;
 		},
 		stop: stopWith,
+		isStopped: () => stop !== undefined,
 		/** Its outcomes cannot be kept: `run` rejects with this. */
 		fail(error: Error): void {
 			failure ??= error;

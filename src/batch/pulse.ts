@@ -20,8 +20,8 @@ const SEAL_MS_MIN = 200;
 const SEAL_MS_MAX = 10_000;
 const SEAL_MS_PER_PART = 5;
 const SEAL_CHARS = 4 * 1024 * 1024;
-/** What was under way when a batch was cancelled may go on for so long. */
-const CANCEL_GRACE_MS = 10 * 60_000;
+/** What was under way when a batch came to its end may go on for so long: what gave its place up waits for another one without end. */
+const END_GRACE_MS = 10 * 60_000;
 
 export function startPulse(
 	deps: { books: BatchBooks; clock: Clock; log: Log },
@@ -36,7 +36,7 @@ export function startPulse(
 	let telling: Promise<void> | undefined;
 	let sealing = false;
 	let sealedAtMs = clock.monotonicMs();
-	let cancelledAtMs: number | undefined;
+	let stoppedAtMs: number | undefined;
 	let cancelTimer = clock.after(TICK_MS, tick);
 	let cancelSeal = clock.after(SEAL_MS_MIN, lookAtOutcomes);
 	let cancelCutOff = () => {};
@@ -51,7 +51,8 @@ export function startPulse(
 	function tick(): void {
 		cancelTimer = clock.after(TICK_MS, tick);
 		if (clock.wallMs() >= batch.expiresAtMs) work.stop("expired");
-		if (cancelledAtMs !== undefined && clock.monotonicMs() - cancelledAtMs > CANCEL_GRACE_MS) work.cutOff();
+		if (work.isStopped()) stoppedAtMs ??= clock.monotonicMs();
+		if (stoppedAtMs !== undefined && clock.monotonicMs() - stoppedAtMs > END_GRACE_MS) work.cutOff();
 		telling ??= tell().finally(() => {
 			telling = undefined;
 		});
@@ -66,10 +67,8 @@ export function startPulse(
 		try {
 			const now = await books.tick(batch.id, batch.run, progress());
 			if (now === undefined) work.stop("lost");
-			else if (now.state === "cancelling") {
-				cancelledAtMs ??= clock.monotonicMs();
-				work.stop("cancelled");
-			} else if (clock.wallMs() >= now.expiresAtMs) work.stop("expired");
+			else if (now.state === "cancelling") work.stop("cancelled");
+			else if (clock.wallMs() >= now.expiresAtMs) work.stop("expired");
 		} catch (error) {
 			log.debug("a batch could not tell how far it is", { batch: batch.id, error });
 		}

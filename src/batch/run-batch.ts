@@ -154,10 +154,10 @@ async function everyLine(
 		pulse = startPulse(deps, batch, { work, outcomes, signal }, deps);
 		const stop = await work.run();
 		if (stop === "lost") throw new RunLost();
-		if (stop === "shutdown") {
+		if (stop === "shutdown" || stop === "unreadable") {
 			work.giveBack();
 			await outcomes.flush(AbortSignal.timeout(SHUTDOWN_FLUSH_MS));
-			throw new Error("the instance stops; another run goes on with the batch");
+			throw new Error(stop === "shutdown" ? STOPS : "its input cannot be read on");
 		}
 		if (stop !== undefined) await endRest(work, outcomes, stop, signal);
 		await outcomes.flush(signal);
@@ -170,6 +170,8 @@ async function everyLine(
 		await lines?.return().catch(() => {});
 	}
 }
+
+const STOPS = "the instance stops; another run goes on with the batch";
 
 /** What will not be sent any more stands in the error file, each line with the reason. */
 async function endRest(

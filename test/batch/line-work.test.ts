@@ -1,19 +1,27 @@
 import { expect, test } from "bun:test";
+import type { Clock } from "../../src/base/clock.ts";
 import { systemClock } from "../../src/base/clock.ts";
+import { Fault } from "../../src/base/fault.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { BatchBooks, ClaimedLine } from "../../src/batch/batch-books.ts";
 import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import { createLineWork } from "../../src/batch/line-work.ts";
+import type { OpenLine } from "../../src/batch/line-source.ts";
 import type { Outcome, Outcomes } from "../../src/batch/outcomes.ts";
 import type { KeyDigest } from "../../src/keys/digest.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
 import { chatLine } from "./batch-service.ts";
 
 /** Lines whose claims and answers are as told. */
 function lineWork(world: {
 	lines: number;
 	claim(lines: readonly ClaimedLine[]): Promise<ReadonlySet<number>>;
-	answer(requestUuid: string): Response;
+	answer(requestUuid: string): Response | Promise<Response>;
 	add?(outcome: Outcome): void;
+	room?(): Promise<number>;
+	clock?: Clock;
+	/** Of the file, instead of so many. */
+	read?: AsyncGenerator<OpenLine, void>;
 }) {
 	const books = {
 		claim: (_id: string, _run: number, lines: readonly ClaimedLine[]) => world.claim(lines),
@@ -22,19 +30,21 @@ function lineWork(world: {
 	const batch = { id: "batch_1", run: 1, endpoint: "/v1/chat/completions" } as BatchRecord;
 	return createLineWork(
 		{
-			...{ books, outcomes, refused: new Set<string>(), clock: systemClock, log: silentLog },
+			...{ books, outcomes, refused: new Set<string>(), clock: world.clock ?? systemClock, log: silentLog },
 			spool: { add() {}, claims() {}, sends: () => true, mark: () => () => {}, close() {} },
 			carrier: {
 				answer: async ({ requestUuid }) => world.answer(requestUuid),
 				usageOf: () => undefined,
-				room: async () => world.lines,
+				room: world.room ?? (async () => world.lines),
 			},
 		},
 		{ ...batch, model: "test-model", keyDigest: "" as KeyDigest },
-		(async function* () {
-			for (let line = 1; line <= world.lines; line += 1) yield { line, text: chatLine(`n${line}`), cut: undefined };
-		})(),
+		world.read ?? linesOf(world.lines),
 	);
+}
+
+async function* linesOf(lines: number): AsyncGenerator<OpenLine, void> {
+	for (let line = 1; line <= lines; line += 1) yield { line, text: chatLine(`n${line}`), cut: undefined };
 }
 
 /** Runs one line, whose claims go as `claim` says, and whose answers are these statuses; gives its outcomes. */
@@ -110,4 +120,72 @@ test("lines that are sent together leave others a turn between any two", async (
 	isOver = true;
 	expect(sentIn).toHaveLength(LINES);
 	expect(new Set(sentIn).size).toBe(LINES);
+});
+
+test("a model that has no server any more is asked for now and then, and its batch says why it waits", async () => {
+	const clock = createManualClock();
+	let asked = 0;
+	let gone = true;
+	const work = lineWork({
+		...{ lines: 1, clock },
+		claim: async (lines) => new Set(lines.map(({ line }) => line)),
+		answer: () => Response.json({}),
+		async room() {
+			asked += 1;
+			// Without an end nobody would have a turn any more.
+			if (gone && asked < 100) throw new Fault("service_unavailable", "No server.");
+			return 1;
+		},
+	});
+	const run = work.run();
+	await Bun.sleep(0);
+	expect(asked).toBe(1);
+	expect(work.pause()).toMatchObject({ code: "service_unavailable", message: "No server." });
+	clock.advance(300);
+	await Bun.sleep(0);
+	expect(asked).toBe(2);
+	gone = false;
+	clock.advance(15_000);
+	expect(await run).toBeUndefined();
+	expect(work.pause()).toBeNull();
+});
+
+test("an input that cannot be read on leaves what is under way to its end, so that no answer is lost", async () => {
+	const answer = Promise.withResolvers<Response>();
+	const broken = Promise.withResolvers<never>();
+	const reached = Promise.withResolvers<void>();
+	const outcomes: Outcome[] = [];
+	const claimed: number[] = [];
+	const work = lineWork({
+		lines: 1,
+		async claim(lines) {
+			claimed.push(...lines.map(({ line }) => line));
+			return new Set(lines.map(({ line }) => line));
+		},
+		answer: () => answer.promise,
+		add: (outcome) => void outcomes.push(outcome),
+		room: async () => (claimed.length === 0 ? 1 : 2),
+		read: (async function* () {
+			yield* linesOf(2);
+			reached.resolve();
+			await broken.promise;
+		})(),
+	});
+	let isOver = false;
+	const run = work.run().finally(() => {
+		isOver = true;
+	});
+	run.catch(() => {});
+	await reached.promise;
+	// A cancelled batch, too, needs the rest of its input, which says which lines have no outcome.
+	work.stop("cancelled");
+	broken.reject(new Error("scripted: the store is away"));
+	await Bun.sleep(0);
+	expect(isOver).toBe(false);
+	answer.resolve(Response.json({}));
+	expect(await run).toBe("unreadable");
+	expect(outcomes).toMatchObject([{ line: 1, file: "output" }]);
+	// What was taken and not sent yet is there to be given back.
+	expect(claimed).toEqual([1]);
+	expect((await Array.fromAsync(work.rest())).map(({ line }) => line)).toEqual([2]);
 });

@@ -1,0 +1,53 @@
+import { expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
+import type { BatchBooks } from "../../src/batch/batch-books.ts";
+import type { BatchRecord } from "../../src/batch/batch-record.ts";
+import type { LineWork, Stop } from "../../src/batch/line-work.ts";
+import type { Outcomes } from "../../src/batch/outcomes.ts";
+import { startPulse } from "../../src/batch/pulse.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+
+const MINUTE_MS = 60_000;
+
+/** A batch that is running, with something under way that does not end. */
+function running(state: BatchRecord["state"] = "in_progress") {
+	const clock = createManualClock();
+	let stop: Stop | undefined;
+	let isCutOff = false;
+	const work = {
+		stop(reason: Stop) {
+			stop ??= reason;
+		},
+		isStopped: () => stop !== undefined,
+		cutOff() {
+			isCutOff = true;
+		},
+		giveBack() {},
+		pause: () => null,
+	} as Partial<LineWork> as LineWork;
+	const outcomes = { bytes: () => 0, parts: () => 0, pause: () => null, counts: () => ({}), flush: async () => {} };
+	const batch = { id: "batch_1", run: 1, state, expiresAtMs: clock.wallMs() + MINUTE_MS } as BatchRecord;
+	const pulse = startPulse(
+		{ books: { tick: async () => batch } as Partial<BatchBooks> as BatchBooks, clock, log: silentLog },
+		batch,
+		{ work, outcomes: outcomes as Partial<Outcomes> as Outcomes, signal: new AbortController().signal },
+		{ graceMs: 1_000 },
+	);
+	return { clock, pulse, work, stop: () => stop, isCutOff: () => isCutOff };
+}
+
+for (const reason of ["expired", "cancelled", "key"] as const) {
+	test(`what is under way as a batch ends (${reason}) may go on for ten minutes, and does not keep it from its end`, async () => {
+		const { clock, pulse, work, stop, isCutOff } = running(reason === "cancelled" ? "cancelling" : "in_progress");
+		if (reason === "key") work.stop("key");
+		clock.advance(MINUTE_MS);
+		await Bun.sleep(0);
+		expect(stop()).toBe(reason);
+		clock.advance(8 * MINUTE_MS);
+		expect(isCutOff()).toBe(false);
+		clock.advance(3 * MINUTE_MS);
+		expect(isCutOff()).toBe(true);
+		pulse.stop();
+		expect(clock.pending()).toBe(0);
+	});
+}

@@ -74,10 +74,11 @@ test("an account without usage, one without anything, and a place that is none",
 	for (const after of ["x", "1.led_new", "1.5.", "1.1e9.led_new"])
 		expect(ledgerPage(db.statements, "acc_new", { asked: 10, after })).rejects.toThrow("That is no page.");
 	// A balance that cannot be is shown to who put it into the address.
-	const told = ledgerPage(db.statements, "acc_new", { asked: 10, after: "99999999999999999.999999999999999999.x" });
-	expect((await told).map(({ amountNanoUsd, runningNanoUsd }) => [amountNanoUsd, runningNanoUsd > 9e17])).toEqual([
-		[5, true],
-	]);
+	const [told] = await ledgerPage(db.statements, "acc_new", {
+		asked: 10,
+		after: "99999999999999999.999999999999999999.x",
+	});
+	expect([told?.id, Number(told?.runningNanoUsd) > 9e17]).toEqual(["led_new", true]);
 });
 
 test("what an account's hours come to is kept, whoever changes them", async () => {

@@ -80,12 +80,18 @@ interface Case {
 	/** Of a stream that cannot be refused any more. */
 	readonly says?: string;
 }
-const embeddings = (length: number) =>
-	json(`{"data":${many(2_048, `{"embedding":${vector(length)}}`)},"usage":{"prompt_tokens":2048}}`);
+const embeddings = (length: number, count = 2_048) =>
+	json(`{"data":${many(count, `{"embedding":${vector(length)}}`)},"usage":{"prompt_tokens":${count}}}`);
 const chats = { path: "chat/completions", ask: CHAT };
 const streams = { path: "chat/completions", ask: STREAM };
 const CASES: Readonly<Record<string, Case>> = {
-	"2,048 vectors": { path: "embeddings", ask: EMBED, make: () => embeddings(4_096), status: 200, bytesMin: 160 * MB },
+	"1,024 of the longest vectors": {
+		path: "embeddings",
+		ask: { model: "embedding", input: EMBED.input.slice(0, 1_024) },
+		make: () => embeddings(4_096, 1_024),
+		status: 200,
+		bytesMin: 80 * MB,
+	},
 	"2,048 vectors, with an Idempotency-Key": {
 		path: "embeddings",
 		ask: EMBED,

@@ -4,8 +4,8 @@ import type { SimResult } from "./simulate.ts";
 import { simulate } from "./simulate.ts";
 
 /** The long form, `bun run sim`, takes 10,000. */
-const SEEDS = 30;
-const SEEDS_A_TEST = 15;
+const SEEDS = 16;
+const SEEDS_A_TEST = 8;
 const SEEDS_OF_PROJECTS = 8;
 const SEEDS_OF_CUTS = 8;
 const MUTANT_SEEDS_MAX = 600;

@@ -125,7 +125,7 @@ test("an event that is told by its text alone is byte for byte what it is when i
 			plain += told.plain();
 			all += payloads.length;
 		}),
-		{ numRuns: 4_000 },
+		{ numRuns: 2_000 },
 	);
 	// Else nothing was proven.
 	expect(plain).toBeGreaterThan(all / 20);

@@ -2,8 +2,10 @@ import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import connect from "postgres";
+import { silentLog } from "../../src/base/log.ts";
+import { migrate } from "../../src/db/migrate.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import { runCli } from "../cli/run-cli.ts";
+import { runHere } from "../cli/run-here.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
 import type { Ask, Sent } from "./chat-client.ts";
@@ -38,6 +40,12 @@ interface Place {
 const postgres = await withOwnPostgres();
 const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 4, failures: 0 }));
 const places = new Map<Mode, Place>();
+const admin = connect(postgres.url, { max: 1, onnotice: () => {} });
+await admin.unsafe("create database migrated");
+await migrate({ log: silentLog }, databaseOf("migrated"));
+// One after the other: a database is not copied while it is being copied.
+for (const mode of MODES) await admin.unsafe(`create database mode_${mode} template migrated`);
+await admin.end();
 await Promise.all(MODES.map(async (mode) => places.set(mode, await startPlace(mode))));
 atEnd(() =>
 	Promise.all(
@@ -48,15 +56,16 @@ atEnd(() =>
 	),
 );
 
+function databaseOf(name: string): string {
+	const url = new URL(postgres.url);
+	url.pathname = `/${name}`;
+	return url.href;
+}
+
 async function startPlace(mode: Mode): Promise<Place> {
-	const name = `mode_${mode}`;
-	const admin = connect(postgres.url, { max: 1, onnotice: () => {} });
-	await admin.unsafe(`create database ${name}`);
-	await admin.end();
-	const databaseUrl = new URL(postgres.url);
-	databaseUrl.pathname = `/${name}`;
+	const databaseUrl = databaseOf(`mode_${mode}`);
 	const fleet = await startFleet({
-		databaseUrl: databaseUrl.href,
+		databaseUrl,
 		upstreamUrl: upstream.url,
 		instances: 1,
 		env: { JOURNAL: mode },
@@ -205,9 +214,9 @@ async function loseDisk(place: Place, finished: readonly Sent[], cut: readonly S
 	const { mode, fleet, member, account, ask, rowOf } = place;
 	const live = () => fleet.sql`select 1 from instance_now where state = 'live' and lease_until > clock_timestamp()`;
 	await waitFor(async () => (await live()).length === 0, "the lease to end", 30_000);
-	const held = await runCli(["account", "show", account, "--json"], fleet.env);
+	const held = await runHere(["account", "show", account, "--json"], fleet.env);
 	expect(Number(held.json<{ held_usd: string }>().held_usd)).toBeGreaterThan(0);
-	const recovered = await runCli(["instance", "recover", "i0", "--journal-lost", "--json"], fleet.env);
+	const recovered = await runHere(["instance", "recover", "i0", "--journal-lost", "--json"], fleet.env);
 	expect([recovered.exitCode, recovered.stderr]).toEqual([0, ""]);
 	const known = await Promise.all(finished.map(rowOf));
 	const lost = known.filter((row) => row === undefined).length;
@@ -221,7 +230,7 @@ async function loseDisk(place: Place, finished: readonly Sent[], cut: readonly S
 		expect(unpaid.every((row) => row !== undefined)).toBe(true);
 	}
 	expect((await reconcile(fleet.statements)).checks.filter((check) => !check.ok)).toEqual([]);
-	const after = await runCli(["account", "show", account, "--json"], fleet.env);
+	const after = await runHere(["account", "show", account, "--json"], fleet.env);
 	expect(Number(after.json<{ held_usd: string }>().held_usd)).toBe(0);
 	await member.start();
 	expect((await ask(WHOLE)).complete).toBe(true);

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import { runCli } from "../cli/run-cli.ts";
+import { runHere } from "../cli/run-here.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
 import { createBackup } from "./base-backup.ts";
@@ -212,7 +212,7 @@ describe("the journals survive", () => {
 
 /** As an operator does who knows that no process of it runs. */
 async function recover(id: string): Promise<void> {
-	const { exitCode, stderr } = await runCli(["instance", "recover", id, "--journal-lost", "--json"], fleet.env);
+	const { exitCode, stderr } = await runHere(["instance", "recover", id, "--journal-lost", "--json"], fleet.env);
 	expect([exitCode, stderr]).toEqual([0, ""]);
 }
 

@@ -12,7 +12,7 @@ import type { Fleet } from "./fleet.ts";
 import { GRACE_MS, LEASE_TTL_MS, startFleet } from "./fleet.ts";
 
 /** `bun test` runs a short form; the figures of more are printed with `REVOKES=300`. */
-const REVOKES = Number(process.env.REVOKES ?? 20);
+const REVOKES = Number(process.env.REVOKES ?? 10);
 const USERS = 6;
 /** Between the deadline that a revocation knows and its return: polls of at most 100 ms, two statements, a busy machine. */
 const MARGIN_MS = 1_500;

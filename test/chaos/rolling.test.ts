@@ -47,7 +47,7 @@ function startBalanced(fleet: Fleet, keys: readonly LoadKey[]) {
 			const answer = await send(member, SHORT);
 			short.set(member, (short.get(member) ?? 0) - 1);
 			// Leaves the machine something for who is starting.
-			await Bun.sleep(answer.complete ? 10 : 100);
+			await Bun.sleep(answer.complete ? 50 : 100);
 		}
 	});
 	return {

@@ -138,6 +138,21 @@ describe("places", () => {
 		expect(server.requests).toHaveLength(5);
 	});
 
+	test("a client that leaves while its whole answer comes by way of a stream is noticed then, and not at its end", async () => {
+		const { upstreams, model, servers } = setUp(1, {}, [{ dialect: "llama.cpp" }]);
+		servers[0]?.next(reply().text("a b c").stallAfter(1));
+		const leaving = new AbortController();
+		const answer = askChat(upstreams, model, chatCall({ choices: 2, signal: leaving.signal }));
+		answer.catch(() => {});
+		await servers[0]?.waitForRequest(1);
+		await until(() => upstreams.replicas()[0]?.inFlight === 1);
+		await Bun.sleep(50);
+		leaving.abort();
+		await servers[0]?.waitForAbort(1);
+		await expect(answer).rejects.toMatchObject({ kind: "aborted" });
+		expect(upstreams.replicas()[0]?.inFlight).toBe(0);
+	});
+
 	test("a reader that pauses is not taken for a silent upstream", async () => {
 		const { upstreams, model, servers } = setUp(1, { silenceMs: 60, firstEventMs: 60 });
 		servers[0]?.next(reply().text("a b c").trickle(20));

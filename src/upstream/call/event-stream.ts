@@ -24,14 +24,18 @@ const NO_BYTES = new Uint8Array();
 const NO_MORE: Arrived = { done: true };
 const NOTHING: readonly never[] = [];
 
-/** Sends the request before it returns. `next` is to be called at once, so that no rejection goes unheard. */
+/**
+ * Sends the request before it returns. `next` is to be called at once, so that no rejection goes unheard. `callerCloses`: the
+ * client's signal is looked at no more once the headers are there.
+ */
 export function openEventStream<Chunk extends OutputChunk>(
 	deps: { clock: Clock },
 	attempt: Attempt,
 	wire: StreamWire<Chunk>,
 	body: string | FormData,
+	callerCloses: boolean,
 ): Omit<AnswerStream<Chunk>, "replica"> {
-	return new EventStream(deps.clock, attempt, wire, body);
+	return new EventStream(deps.clock, attempt, wire, body, callerCloses);
 }
 
 /** A class, since there is one for each open stream: a closure for each of its functions would be 15 objects more. */
@@ -39,6 +43,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	readonly #clock: Clock;
 	readonly #attempt: Attempt;
 	readonly #wire: StreamWire<Chunk>;
+	readonly #callerCloses: boolean;
 	readonly #reader: ReturnType<StreamWire<Chunk>["reader"]>;
 	readonly #events = createSseReader();
 	/** Undefined once it is there. */
@@ -57,8 +62,15 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	/** Output so far. */
 	readonly #size = { events: 0, bytes: 0 };
 
-	constructor(clock: Clock, attempt: Attempt, wire: StreamWire<Chunk>, body: string | FormData) {
+	constructor(
+		clock: Clock,
+		attempt: Attempt,
+		wire: StreamWire<Chunk>,
+		body: string | FormData,
+		callerCloses: boolean,
+	) {
 		this.#clock = clock;
+		this.#callerCloses = callerCloses;
 		this.#attempt = attempt;
 		this.#wire = wire;
 		this.#reader = wire.reader(attempt.replica.dialect);
@@ -167,7 +179,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 		if (response.body === null) throw died("an answer without a body");
 		if (!(response.headers.get("content-type") ?? "").includes("json")) {
 			this.#source = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
-			this.#attempt.handedOver();
+			if (this.#callerCloses) this.#attempt.handedOver();
 			return undefined;
 		}
 		const text = await readText(response, WHOLE_BYTES_MAX);

@@ -72,7 +72,7 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 		const attempt = createAttempt(this.#deps, ticket, call.context, limits, this.#startedMs, freshConnection);
 		// What a client that left has got is charged, so that it is noticed at once.
 		attempt.guard.watch();
-		this.#events = openEventStream(this.#deps, attempt, call.wire, body);
+		this.#events = openEventStream(this.#deps, attempt, call.wire, body, true);
 		return this.#events.next();
 	}
 

@@ -126,7 +126,8 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	}
 
 	stream<Chunk extends OutputChunk>(wire: StreamWire<Chunk>, body: string) {
-		return openEventStream(this.#deps, this.#underWay(), wire, body);
+		// Who reads it to its end closes nothing: the client's leaving ends it.
+		return openEventStream(this.#deps, this.#underWay(), wire, body, false);
 	}
 
 	#underWay(): Attempt {

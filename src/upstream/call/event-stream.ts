@@ -62,13 +62,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	/** Output so far. */
 	readonly #size = { events: 0, bytes: 0 };
 
-	constructor(
-		clock: Clock,
-		attempt: Attempt,
-		wire: StreamWire<Chunk>,
-		body: string | FormData,
-		callerCloses: boolean,
-	) {
+	constructor(clock: Clock, attempt: Attempt, wire: StreamWire<Chunk>, body: string | FormData, callerCloses: boolean) {
 		this.#clock = clock;
 		this.#callerCloses = callerCloses;
 		this.#attempt = attempt;

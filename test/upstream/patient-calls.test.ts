@@ -1,9 +1,16 @@
 import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
+import { createYoungCalls } from "../../src/upstream/call/guard.ts";
+import type { Fetch } from "../../src/upstream/call/post.ts";
+import { withReplays } from "../../src/upstream/call/replay.ts";
+import { createUnaryTries } from "../../src/upstream/call/unary.ts";
+import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
 import { createPool } from "../../src/upstream/replicas/pool.ts";
 import { createReplica, type Replica } from "../../src/upstream/replicas/replica.ts";
 import type { Ticket } from "../../src/upstream/replicas/ticket.ts";
-import { limitsWith } from "../support/upstream-catalog.ts";
+import { chatCall, limitsWith, modelOver } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 const NONE: ReadonlySet<Replica> = new Set();
@@ -126,4 +133,27 @@ test("who waits for room at a model that leaves the catalogue is told so, and as
 	expect(await now(room)).toBe("pending");
 	pool.close();
 	expect(await now(room.catch((error) => error))).toMatchObject({ code: "service_unavailable" });
+});
+
+test("a line whose place is asked for in the turn in which it got it gives it up like any other", async () => {
+	const { pool, ask, take } = setUp(1);
+	const first = take("a");
+	const fetch: Fetch = (_url, { signal }) =>
+		new Promise((_, reject) => {
+			const abort = () => reject(signal?.reason);
+			if (signal?.aborted) abort();
+			else signal?.addEventListener("abort", abort);
+		});
+	const deps = { clock: systemClock, fetch, youngCalls: createYoungCalls(systemClock) };
+	const leaving = new AbortController();
+	const call = chatCall({ accountId: "batch", patient: true, signal: leaving.signal });
+	const tries = createUnaryTries(deps, () => limitsWith({}), chatWhole(modelOver([]), call, call));
+	const line = withReplays(pool, silentLog, call, tries);
+	line.catch(() => {});
+	expect(pool.replicas()[0]?.inFlight()).toBe(1);
+	// As of a request that failed and is sent again.
+	first.release("neutral");
+	const request = ask("a");
+	expect(await now(Promise.resolve(request).then(() => "served"))).toBe("served");
+	leaving.abort();
 });

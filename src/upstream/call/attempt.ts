@@ -107,7 +107,9 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		this.startedMs = startedMs;
 		this.clientSignal = call.signal;
 		this.guard = createCallGuard(deps, this);
-		asked?.addEventListener("abort", this.guard, { once: true });
+		// A place that was waited for may be asked for before its request is sent, and is asked for once.
+		if (asked?.aborted) this.guard.abort();
+		else asked?.addEventListener("abort", this.guard, { once: true });
 	}
 
 	get signal(): AbortSignal {

@@ -157,3 +157,17 @@ test("a line whose place is asked for in the turn in which it got it gives it up
 	expect(await now(Promise.resolve(request).then(() => "served"))).toBe("served");
 	leaving.abort();
 });
+
+test("who waits for room at a model whose servers failed has it once their breakers have cooled down, without anybody else's request", async () => {
+	const { clock, pool, take } = setUp(4);
+	for (let failed = 0; failed < limitsWith({}).breakerFailuresInRow; failed += 1)
+		take("batch", { patient: true }).release("failed");
+	expect(pool.replicas()[0]?.view().breaker).toBe("open");
+	const room = pool.room(() => 0, new AbortController().signal);
+	expect(await now(room)).toBe("pending");
+	clock.advance(limitsWith({}).breakerCoolMs + 1_000);
+	expect(await now(room)).toBeGreaterThan(0);
+	// Nobody waits any more.
+	clock.advance(1_000);
+	expect(clock.pending()).toBe(0);
+});

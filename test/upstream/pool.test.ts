@@ -49,6 +49,21 @@ async function now<T>(promise: Promise<T>): Promise<T | "pending"> {
 	return Promise.race([promise, new Promise<"pending">((resolve) => setImmediate(() => resolve("pending")))]);
 }
 
+test("who waits at a server that comes back has a place as soon as it takes more, though nobody else comes or goes", async () => {
+	const { clock, replicas, take, acquire } = setUp([16], { queueWaitMs: 60_000 });
+	replicas[0]?.setHealth("down");
+	replicas[0]?.setHealth("up");
+	take();
+	const waiting = acquire();
+	expect(await now(waiting as Promise<Ticket>)).toBe("pending");
+	clock.advance(5_000);
+	const served = (await now(waiting as Promise<Ticket>)) as Ticket;
+	expect(served.replica).toBe(replicas[0] as Replica);
+	served.release("ok");
+	clock.advance(1_000);
+	expect(clock.pending()).toBe(0);
+});
+
 describe("choice", () => {
 	test("goes to the replica with the smallest share of its capacity in use", () => {
 		const { take, replicas } = setUp([2, 8]);
@@ -178,6 +193,8 @@ describe("queue", () => {
 			Array(3).fill(expect.objectContaining({ code: "overloaded", retryAfterS: 1 })),
 		);
 		expect(pool.waiting()).toBe(0);
+		// What looks again while somebody waits ends with the next look.
+		clock.advance(1_000);
 		expect(clock.pending()).toBe(0);
 	});
 

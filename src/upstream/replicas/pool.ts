@@ -52,6 +52,9 @@ export interface Pool {
 	close(): void;
 }
 
+/** How often it is looked whether who waits can go on, whatever happened. */
+const LOOK_MS = 1_000;
+
 export function createPool(deps: { clock: Clock }, options: { limits: () => ServiceLimits }): Pool {
 	const { clock } = deps;
 	const { limits } = options;
@@ -63,6 +66,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	const owner: TicketOwner = { giveBack, wake };
 	/** Where the search for the least busy begins, so that equals take turns. */
 	let turn = 0;
+	let looksAgain = false;
 
 	const hasUsable: Pool["hasUsable"] = (exclude, accountId) => isAnyUsable(replicas, exclude, accountId);
 	const sendAway = (waiter: Waiter) => waiter.refuse(noneUsable(replicas, waiter.options.accountId));
@@ -119,7 +123,19 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		else line.end();
 	}
 
+	/** Places come with time, too: a breaker cools down, a server that came back takes more. Nobody tells of those. */
+	function lookAgain(): void {
+		if (looksAgain) return;
+		looksAgain = true;
+		clock.after(LOOK_MS, () => {
+			looksAgain = false;
+			wake();
+			if (lines.size() + patient.waiting.size + patient.watching.size > 0) lookAgain();
+		});
+	}
+
 	function wait(wanted: AcquireOptions): Promise<Ticket> {
+		lookAgain();
 		if (wanted.patient === true) return ticketLater(wanted, patient.waiting);
 		const waited = ticketLater(wanted, lines, (refuse) =>
 			clock.after(limits().queueWaitMs, () => refuse(overloaded())),
@@ -184,8 +200,10 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		},
 		wake,
 		waiting: lines.size,
-		room: (taken, signal) =>
-			whenRoom(patient.watching, signal, () => (lines.size() > 0 ? 0 : patient.places(replicas) - taken())),
+		room(taken, signal) {
+			lookAgain();
+			return whenRoom(patient.watching, signal, () => (lines.size() > 0 ? 0 : patient.places(replicas) - taken()));
+		},
 		contended: () => lines.size() > 0 && areAllTaken(replicas),
 		close() {
 			replicas = [];

@@ -5,6 +5,7 @@ import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import type { LineWork, Stop } from "../../src/batch/line-work.ts";
 import type { Outcomes } from "../../src/batch/outcomes.ts";
 import { startPulse } from "../../src/batch/pulse.ts";
+import { ZERO_USD } from "../../src/money/nano-usd.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 const MINUTE_MS = 60_000;
@@ -25,7 +26,14 @@ function running(state: BatchRecord["state"] = "in_progress") {
 		giveBack() {},
 		pause: () => null,
 	} as Partial<LineWork> as LineWork;
-	const outcomes = { bytes: () => 0, parts: () => 0, pause: () => null, counts: () => ({}), flush: async () => {} };
+	const counts = { completed: 0, failed: 0, promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0 };
+	const outcomes = {
+		counts: () => ({ ...counts, chargedNanoUsd: ZERO_USD }),
+		bytes: () => 0,
+		parts: () => 0,
+		pause: () => null,
+		flush: async () => {},
+	};
 	const batch = { id: "batch_1", run: 1, state, expiresAtMs: clock.wallMs() + MINUTE_MS } as BatchRecord;
 	const pulse = startPulse(
 		{ books: { tick: async () => batch } as Partial<BatchBooks> as BatchBooks, clock, log: silentLog },

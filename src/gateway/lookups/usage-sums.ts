@@ -197,7 +197,7 @@ function placeOf(cursor: string): readonly [string, string, string, string] {
 		const place: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
 		if (Array.isArray(place) && place.length === 4 && place.every((part) => typeof part === "string")) {
 			const [day, model, project, key] = place as [string, string, string, string];
-			if (day === "" || DAY.test(day)) return [day, model, project, key];
+			if (day === "" || dayOf(day, "after") !== undefined) return [day, model, project, key];
 		}
 	} catch {
 		// Said below.

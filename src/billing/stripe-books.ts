@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import { newId } from "../base/id.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { centsOf, nanoUsdOfCents } from "../money/cents.ts";
@@ -114,12 +114,14 @@ interface Dispute {
 
 /**
  * A refund takes what no instance holds at this moment and asks for the rest back; what it still owes is collected
- * later. So it never makes a running request's money disappear, and no account is overdrawn by it.
+ * later. So it never makes a running request's money disappear, and no account is overdrawn by it. Where nothing is held
+ * there is nothing to ask for: what was spent is owed until there is credit again.
  */
 async function settleRefund(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
-	const [row] = await rowsOf<{ refunded: string; booked: string; free: string }>(
+	const [row] = await rowsOf<{ refunded: string; booked: string; free: string; lent: boolean }>(
 		tx,
-		sql`select p.refunded_cents as refunded, p.booked_refund_cents as booked, b.limit_nano_usd - b.drawn_nano_usd as free
+		sql`select p.refunded_cents as refunded, p.booked_refund_cents as booked, b.limit_nano_usd - b.drawn_nano_usd as free,
+				${isLent(sql`b.id`)} as lent
 			from stripe_payment p join budget b on b.id = ${topUp.accountId} where p.id = ${paymentId} for update of p`,
 	);
 	if (row === undefined) return;
@@ -135,8 +137,13 @@ async function settleRefund(tx: Transaction, paymentId: string, topUp: PaidTopUp
 			sql`update stripe_payment set booked_refund_cents = ${booked + taken}::bigint where id = ${paymentId}`,
 		);
 	}
-	if (taken < owed)
+	if (taken < owed && row.lent)
 		await tx.execute(sql`select control_append('budget', ${topUp.accountId}, '{"lowered": true}'::jsonb)`);
+}
+
+/** Whether an instance holds some of a budget. */
+export function isLent(budgetId: SQL): SQL {
+	return sql`exists (select 1 from lease l where l.budget_id = ${budgetId} and l.state = 'open')`;
 }
 
 /** A dispute takes its amount at once, spent or not, and stops the account until it is decided. */

@@ -5,7 +5,7 @@ import type { Transactional } from "../db/transactional.ts";
 import { centsOf } from "../money/cents.ts";
 import type { AuditAction, StripeEvent } from "../ops/audit-action.ts";
 import { RECEIVED } from "../ops/payment-findings.ts";
-import { codeOf, lockTopUp, rowsOf, settlePayment, type Transaction } from "./stripe-books.ts";
+import { codeOf, isLent, lockTopUp, rowsOf, settlePayment, type Transaction } from "./stripe-books.ts";
 import { explainFinding, type Finding, noteFinding, settleFinding } from "./stripe-findings.ts";
 import {
 	CURRENCY,
@@ -44,15 +44,27 @@ export async function takeStripeEvent(db: Transactional, event: Stripe.Event): P
 
 /**
  * Refunds that came while the credit was lent out to instances: takes what has come back meanwhile. Books as well what
- * two events about one payment, taken in at the same moment, left to each other.
+ * two events about one payment, taken in at the same moment, left to each other. Who has spent what he owes, and has
+ * nothing that could be taken, is passed over: there may be many of them, and for years.
  */
 export async function collectRefunds(db: Transactional): Promise<void> {
+	// Row by row behind the few that owe something: joined, all payments that ever were would be read.
 	const owed = (await db.execute(sql`
-		select p.id, p.top_up_id from stripe_payment p join top_up t on t.id = p.top_up_id
-		where t.state not in ('pending', 'rejected') and (p.booked_refund_cents < least(p.refunded_cents, t.amount_nano_usd / 10000000)
-			or exists (select 1 from stripe_dispute d where d.payment_id = p.id
-				and ((d.booked = 'nothing' and d.state <> 'won') or (d.booked = 'taken' and d.state = 'won'))))
-		order by p.id limit ${COLLECTED_AT_ONCE_MAX}`)) as unknown as { id: string; top_up_id: string }[];
+		(select p.id, t.id as top_up_id from stripe_payment p
+			cross join lateral (select * from top_up x where x.id = p.top_up_id limit 1) t
+			cross join lateral (select * from budget x where x.id = t.account_id limit 1) b
+			where p.booked_refund_cents < p.refunded_cents and p.booked_refund_cents < t.amount_nano_usd / 10000000
+				and t.state not in ('pending', 'rejected')
+				and (b.limit_nano_usd - b.drawn_nano_usd >= 10000000 or ${isLent(sql`b.id`)})
+			order by p.id limit ${COLLECTED_AT_ONCE_MAX})
+		union
+		(select p.id, t.id from stripe_dispute d
+			cross join lateral (select * from stripe_payment x where x.id = d.payment_id limit 1) p
+			cross join lateral (select * from top_up x where x.id = p.top_up_id limit 1) t
+			where ((d.booked = 'nothing' and d.state <> 'won') or (d.booked = 'taken' and d.state = 'won'))
+				and t.state not in ('pending', 'rejected')
+			order by d.payment_id limit ${COLLECTED_AT_ONCE_MAX})
+		order by 1`)) as unknown as { id: string; top_up_id: string }[];
 	for (const { id, top_up_id } of owed) {
 		await db.transaction(async (tx) => {
 			const topUp = await lockTopUp(tx, top_up_id);

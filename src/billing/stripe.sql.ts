@@ -23,16 +23,23 @@ export const stripeCheckout = pgTable("stripe_checkout", {
  * What Stripe has told of a payment so far, in whatever order it told it. What is booked follows from this row: events
  * only ever move it forward, so late and repeated ones change nothing.
  */
-export const stripePayment = pgTable("stripe_payment", {
-	/** Payment intent, `pi_…`. */
-	id: text().primaryKey(),
-	/** The top-up that it paid; null while only a refund or dispute of it was heard of. */
-	topUpId: text("top_up_id").unique(),
-	/** Sum of all refunds. */
-	refundedCents: bigint("refunded_cents", { mode: "number" }).notNull().default(0),
-	/** How much of that is in the ledger. */
-	bookedRefundCents: bigint("booked_refund_cents", { mode: "number" }).notNull().default(0),
-});
+export const stripePayment = pgTable(
+	"stripe_payment",
+	{
+		/** Payment intent, `pi_…`. */
+		id: text().primaryKey(),
+		/** The top-up that it paid; null while only a refund or dispute of it was heard of. */
+		topUpId: text("top_up_id").unique(),
+		/** Sum of all refunds. */
+		refundedCents: bigint("refunded_cents", { mode: "number" }).notNull().default(0),
+		/** How much of that is in the ledger. */
+		bookedRefundCents: bigint("booked_refund_cents", { mode: "number" }).notNull().default(0),
+	},
+	(table) => [
+		/** What is still to be taken: few of all payments, and looked for every few seconds. */
+		index("stripe_payment_owed").on(table.id).where(sql`${table.bookedRefundCents} < ${table.refundedCents}`),
+	],
+);
 
 export const stripeDispute = pgTable(
 	"stripe_dispute",
@@ -50,8 +57,16 @@ export const stripeDispute = pgTable(
 		/** The account was active and is suspended because of this dispute. */
 		suspended: boolean().notNull().default(false),
 	},
-	(table) => [index("stripe_dispute_payment").on(table.paymentId)],
+	(table) => [
+		index("stripe_dispute_payment").on(table.paymentId),
+		/** What is still to be booked, as of payments. */
+		index("stripe_dispute_owed").on(table.paymentId).where(isOwed(table)),
+	],
 );
+
+function isOwed({ booked, state }: { booked: unknown; state: unknown }) {
+	return sql`(${booked} = 'nothing' and ${state} <> 'won') or (${booked} = 'taken' and ${state} = 'won')`;
+}
 
 /** Money that Stripe and the books do not agree about. An open one is an alarm. */
 export const stripeFinding = pgTable(

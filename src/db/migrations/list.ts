@@ -37,6 +37,7 @@ import noticeLanes from "./0035_notice_lanes.sql" with { type: "text" };
 import unreadIndex from "./0036_unread_index.sql" with { type: "text" };
 import usageProject from "./0037_usage_project.sql" with { type: "text" };
 import usageNewest from "./0038_usage_newest.sql" with { type: "text" };
+import paymentsOwed from "./0039_payments_owed.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -86,4 +87,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0036_unread_index", sql: unreadIndex },
 	{ name: "0037_usage_project", sql: usageProject },
 	{ name: "0038_usage_newest", sql: usageNewest },
+	{ name: "0039_payments_owed", sql: paymentsOwed },
 ];

@@ -1,0 +1,102 @@
+import { afterEach, expect, test } from "bun:test";
+import { newId } from "../../src/base/id.ts";
+import { collectRefunds } from "../../src/billing/stripe-events.ts";
+import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
+import type { Transactional } from "../../src/db/transactional.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import { usd, withAutomatic } from "./automatic.ts";
+
+/** Refunds of credit that was spent stay owed, for years if need be: that costs nobody else anything. */
+
+const { balance, broken, db, spend } = await withAutomatic();
+afterEach(async () => {
+	expect(await broken()).toEqual([]);
+});
+
+async function paidIn(accountId: string): Promise<string> {
+	const reference = newId("ref");
+	const { id } = await createTopUp(db.statements, {
+		...{ accountId, amountNanoUsd: usd(100), method: "card", reference },
+	});
+	await confirmTopUp(db.statements, id, "stripe");
+	return id;
+}
+
+/** Somebody who paid USD 100 by card, has spent `spent` of it, and got all of it back. */
+async function refunded(payment: string, spent: number) {
+	const email = `${crypto.randomUUID()}@example.com`;
+	const { id: accountId } = await createAccount(db.statements, { email, vouched: true });
+	const topUp = await paidIn(accountId);
+	if (spent > 0) await spend({ accountId }, spent);
+	await db.sql`insert into stripe_payment (id, top_up_id, refunded_cents) values (${payment}, ${topUp}, 10000)`;
+	return { accountId };
+}
+
+const booked = async (payment: string) => {
+	const [row] = await db.sql`select booked_refund_cents as cents from stripe_payment where id = ${payment}`;
+	return Number(row?.cents);
+};
+const entries = async () => (await db.sql`select seq from control_log`).length;
+
+test("credit that is spent is asked of no instance, however often it is looked for; it is taken when there is some again", async () => {
+	const ann = await refunded("pi_spent", 100);
+	const before = await entries();
+	for (let looks = 0; looks < 3; looks++) await collectRefunds(db.tx);
+	expect(await entries()).toBe(before);
+	await paidIn(ann.accountId);
+	await collectRefunds(db.tx);
+	expect([await booked("pi_spent"), await balance(ann)]).toEqual([10_000, 0]);
+});
+
+test("credit that an instance holds is asked back at each look", async () => {
+	const ann = await refunded("pi_lent", 0);
+	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('ins_a', 1, 1, 'live', 30000, now() + interval '1 hour')`;
+	const grant = { op: crypto.randomUUID(), budget: ann.accountId, want: usd(100), min: usd(100), again: false };
+	await db.sql`select lease_grant('ins_a', 1, ${JSON.stringify([grant])}::text::json)`;
+	const before = await entries();
+	await collectRefunds(db.tx);
+	await collectRefunds(db.tx);
+	expect(await entries()).toBe(before + 2);
+});
+
+test("a hundred accounts that owe what they have spent are in nobody's way", async () => {
+	for (let n = 0; n < 100; n++) await refunded(`pi_0_owed_${n}`, 100);
+	await refunded("pi_9_covered", 0);
+	await collectRefunds(db.tx);
+	expect(await booked("pi_9_covered")).toBe(10_000);
+});
+
+test("a look reads the same rows however many payments and disputes there ever were", async () => {
+	const UNDONE = new Error("undone");
+	const work = db.tx.transaction(async (tx) => {
+		const rowsOf = async (text: string) => (await tx.execute(text)) as unknown as { rows: number }[];
+		const fill = async (from: number, to: number) => {
+			const n = `from generate_series(${from}, ${to}) n`;
+			await tx.execute(
+				`insert into top_up (id, account_id, amount_nano_usd, method, reference, state) select 'top_m' || n, 'many', 1e11, 'card', 'm' || n, 'confirmed' ${n}`,
+			);
+			await tx.execute(`insert into stripe_payment (id, top_up_id) select 'pi_m' || n, 'top_m' || n ${n}`);
+			await tx.execute(
+				`insert into stripe_dispute (id, payment_id, amount_cents, state, booked) select 'dp_m' || n, 'pi_m' || n, 1, 'won', 'returned' ${n}`,
+			);
+			await tx.execute("analyze top_up, stripe_payment, stripe_dispute");
+		};
+		const read = async () => {
+			const count = async () => {
+				const [row] = await rowsOf(
+					"select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::int as rows from pg_stat_xact_user_tables",
+				);
+				return Number(row?.rows);
+			};
+			const before = await count();
+			await collectRefunds(tx as unknown as Transactional);
+			return (await count()) - before;
+		};
+		await fill(1, 200);
+		const few = await read();
+		await fill(201, 20_000);
+		expect(await read()).toBeLessThanOrEqual(few);
+		throw UNDONE;
+	});
+	await expect(work).rejects.toBe(UNDONE);
+});

@@ -46,8 +46,16 @@ export function createPaymentPages(
 			);
 			if (page.url === null) throw new Error("the payment page has no address");
 			// Stored before anybody can pay: without this row a payment is not taken for this top-up.
-			await statements`
-				insert into stripe_checkout (id, top_up_id) values (${page.id}, ${topUp.id}) on conflict do nothing`;
+			const [known] = await statements<{ id: string }>`
+				with made as (
+					insert into stripe_checkout (id, top_up_id) values (${page.id}, ${topUp.id}) on conflict do nothing returning id
+				)
+				select id from made union all select id from stripe_checkout where top_up_id = ${topUp.id} limit 1`;
+			// Stripe has forgotten the page that this top-up has, which may have been paid: nobody is to pay on another one.
+			if (known?.id !== page.id) {
+				await stripe.checkout.sessions.expire(page.id);
+				throw new Fault("conflict", "The payment page is closed: the payment may have been made.");
+			}
 			return { id: page.id, url: page.url };
 		},
 

@@ -1,10 +1,20 @@
 import Stripe from "stripe";
-import { type Clearing, compareDispute, compareRefund, note, noteRest } from "./stripe-clearing-lists.ts";
+import {
+	type Clearing,
+	compareDispute,
+	compareRefund,
+	note,
+	noteRest,
+	SAME_AGAIN,
+	takeAs,
+} from "./stripe-clearing-lists.ts";
 import { idOf } from "./stripe-events.ts";
 import { settleFinding } from "./stripe-findings.ts";
 
 /** Rows that are asked for one by one, since Stripe's lists lack them or do not say enough. */
 const ASKED_MAX = 3_000;
+/** A page lives for a day at Stripe. */
+const PAGE_HOURS = 25;
 
 /** The other direction: what the books say of card payments, Stripe must say too. */
 export async function compareBooks(clearing: Clearing): Promise<void> {
@@ -12,6 +22,7 @@ export async function compareBooks(clearing: Clearing): Promise<void> {
 	await compareCharged(clearing);
 	await compareRefunded(clearing);
 	await compareDisputed(clearing);
+	await compareWaiting(clearing);
 }
 
 interface CreditedRow {
@@ -50,7 +61,7 @@ async function noteWrong(
 	{ topUpId, cents, wrong }: { topUpId: string; cents: string; wrong: string | undefined },
 ): Promise<void> {
 	const id = `books:${topUpId}`;
-	if (wrong === undefined) await settleFinding(clearing.tx, id, "the same again");
+	if (wrong === undefined) await settleFinding(clearing.tx, id, SAME_AGAIN);
 	else await note(clearing, { id, kind: "unpaid", reason: wrong, topUpId, amountCents: Number(cents) });
 }
 
@@ -116,6 +127,19 @@ async function compareDisputed(clearing: Clearing): Promise<void> {
 		if (dispute !== undefined) await compareDispute(clearing, dispute);
 		else
 			await note(clearing, { ...finding, reason: "Stripe knows of no such dispute", amountCents: Number(row.amount) });
+	}
+}
+
+/** Each top-up that waits for a page on which nothing can be paid any more: nobody would come back to it. */
+async function compareWaiting(clearing: Clearing): Promise<void> {
+	const { statements, stripe } = clearing;
+	const rows = await statements<{ id: string }>`
+		select c.id from top_up t join stripe_checkout c on c.top_up_id = t.id
+		where t.state = 'pending' and c.created_at < now() - make_interval(hours => ${PAGE_HOURS}::integer) order by c.created_at`;
+	for (const { id } of rows) {
+		if (isTooMuch(clearing)) return noteRest(clearing, "pages that wait", ASKED_MAX);
+		const page = await asked(clearing, () => stripe.checkout.sessions.retrieve(id));
+		if (page?.status === "expired") await takeAs(clearing, "checkout.session.expired", page);
 	}
 }
 

@@ -4,7 +4,7 @@ import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { disputeState, idOf, isOurs, takeStripeEvent } from "./stripe-events.ts";
-import { type Finding, noteFinding, settleFinding } from "./stripe-findings.ts";
+import { type Finding, noteFinding, reopenFinding, settleFinding } from "./stripe-findings.ts";
 import { CURRENCY, isAutomatic } from "./stripe-paid.ts";
 
 /** One comparison under way. */
@@ -29,6 +29,8 @@ export interface Clearing {
 export const DAYS = 35;
 const DISPUTE_DAYS = 150;
 const DAY_S = 24 * 3_600;
+/** How a difference ends that is none any more. */
+export const SAME_AGAIN = "the same again";
 /** Of each list; beyond it the rest is not compared, and a finding says so. */
 const OBJECTS_MAX = 20_000;
 const PAGE = 100;
@@ -119,7 +121,7 @@ export async function compareRefund(clearing: Clearing, paymentId: string): Prom
 	const less = sumCents < Number(row.refunded) ? `Stripe refunded ${sumCents} cents, the books say more` : undefined;
 	const reason = differ ?? less;
 	const id = `refund:${paymentId}`;
-	if (reason === undefined) await settleFinding(clearing.tx, id, "the same again");
+	if (reason === undefined) await settleFinding(clearing.tx, id, SAME_AGAIN);
 	else await note(clearing, { id, kind: "refund", reason, amountCents: Number(row.refunded) - sumCents });
 }
 
@@ -151,14 +153,14 @@ export async function compareDispute(clearing: Clearing, dispute: Stripe.Dispute
 	}
 	const agrees = row?.state === state && Number(row.amount) === dispute.amount && dispute.currency === CURRENCY;
 	const id = `dispute:${dispute.id}`;
-	if (agrees) return settleFinding(clearing.tx, id, "the same again");
+	if (agrees) return settleFinding(clearing.tx, id, SAME_AGAIN);
 	const here = row === undefined ? "none" : `${row.state}, ${row.amount} cents`;
 	const reason = `Stripe says ${state}, ${dispute.amount} cents ${dispute.currency}; the books say ${here}`;
 	await note(clearing, { id, kind: "dispute", reason, amountCents: dispute.amount });
 }
 
 /** What an event should have told, taken like one: the same checks, the same line in the audit log. */
-async function takeAs(clearing: Clearing, type: Stripe.Event["type"], object: { id: string }): Promise<void> {
+export async function takeAs(clearing: Clearing, type: Stripe.Event["type"], object: { id: string }): Promise<void> {
 	const event = { id: newId("clearing"), type, data: { object } };
 	const outcome = await takeStripeEvent(clearing.tx, event as unknown as Stripe.Event);
 	if (outcome === "ignored" || outcome === "known") return;
@@ -166,13 +168,14 @@ async function takeAs(clearing: Clearing, type: Stripe.Event["type"], object: { 
 	clearing.log.warn("a payment was told by no event", { event: event.id, type, object: object.id, outcome });
 }
 
-/** Writes a difference down. */
-export function note(
+/** Writes a difference down. One that had gone by itself and is there again is a new one. */
+export async function note(
 	clearing: Clearing,
 	finding: Pick<Finding, "id" | "kind" | "reason"> & { topUpId?: string; amountCents?: number },
 ): Promise<void> {
 	const { id, kind, reason, topUpId = null, amountCents = null } = finding;
-	return noteFinding(clearing.tx, { id, kind, reason, topUpId, amountCents, currency: CURRENCY });
+	await reopenFinding(clearing.tx, id, { reason, resolution: SAME_AGAIN });
+	await noteFinding(clearing.tx, { id, kind, reason, topUpId, amountCents, currency: CURRENCY });
 }
 
 /** There was more of something than one clearing compares. */

@@ -53,6 +53,17 @@ export async function settleFinding(db: Executor, id: string, resolution: string
 		where id = ${id} and resolved_at is null`);
 }
 
+/** One that was settled so is open again, as if it had been found now. */
+export async function reopenFinding(
+	db: Executor,
+	id: string,
+	{ reason, resolution }: { reason: string; resolution: string },
+): Promise<void> {
+	await db.execute(sql`
+		update stripe_finding set reason = ${reason}, found_at = clock_timestamp(), resolved_at = null, resolved_by = null, resolution = null
+		where id = ${id} and resolved_by = 'stripe' and resolution = ${resolution}`);
+}
+
 interface FindingRow {
 	id: string;
 	kind: FindingKind;

@@ -338,6 +338,19 @@ test("who saves anew or switches off instead of confirming closes that page firs
 	expect(cards.finish(ben.accountId, "http://service/")).rejects.toThrow("No payment waits");
 });
 
+test("a second page for a payment, once Stripe has forgotten the first, is closed again: nothing that was paid there would count", async () => {
+	const ann = await payer("authentication");
+	await spend(ann, 90);
+	await pass(2);
+	const back = "http://service/credit?topup=";
+	await cards.finish(ann.accountId, back);
+	const [first] = stripe.pages.splice(-1);
+	await expect(cards.finish(ann.accountId, back)).rejects.toThrow("The payment page is closed");
+	const second = stripe.pages.at(-1);
+	expect(second?.id).not.toBe(first?.id);
+	expect(stripe.expired.has(second?.id ?? "")).toBe(true);
+});
+
 test("switched off or removed while a payment is under way: that one ends by its own outcome, and none begins", async () => {
 	for (const removed of [false, true]) {
 		const ann = await payer("processing");

@@ -177,6 +177,36 @@ test("a refund or dispute that the books have and Stripe has not is found", asyn
 	expect(await findings(`dp_${disputed.paymentId}`)).toHaveLength(1);
 });
 
+test("a page that ran out without a word of it rejects its top-up; one that is open or was paid keeps it", async () => {
+	const [over, open, paying] = [await atThePage(), await atThePage(), await atThePage()];
+	const here = (at: AtThePage, status: string) =>
+		stripe.held["checkout/sessions"].push(sessionOf(at, { status, payment_status: "unpaid", payment_intent: null }));
+	here(over, "expired");
+	here(open, "open");
+	here(paying, "complete");
+	await clear();
+	expect(await stateOf(over.page.topUpId)).toBe("pending");
+	await service.db.sql`update stripe_checkout set created_at = now() - interval '26 hours'`;
+	expect(await clear()).toMatchObject({ taken: 1 });
+	const states = [over, open, paying].map(({ page }) => stateOf(page.topUpId));
+	expect(await Promise.all(states)).toEqual(["rejected", "pending", "pending"]);
+});
+
+test("what agreed again and differs once more is found once more; what an operator closed stays closed", async () => {
+	const at = await paid("200");
+	await send("charge.refunded", charge(at, 5_000));
+	const failed = (count: number) => Array.from({ length: count }, () => refund(at, 5_000, { status: "failed" }));
+	const found = [{ kind: "refund", reason: "Stripe refunded 0 cents, the books say more" }];
+	for (const differs of [true, false, true]) {
+		stripe.held.refunds.splice(0, 9, ...failed(1), ...(differs ? [] : [refund(at, 5_000)]));
+		await clear();
+		expect(await findings(at.paymentId)).toEqual(differs ? found : []);
+	}
+	await service.db.sql`update stripe_finding set resolved_at = now(), resolved_by = 'usr_op', resolution = 'by hand'`;
+	await clear();
+	expect(await findings(at.paymentId)).toEqual([]);
+});
+
 test("of all consoles one compares, once a day; what was broken off is begun anew", async () => {
 	const at = await paidThere();
 	stripe.fail(true);

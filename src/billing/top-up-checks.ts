@@ -53,6 +53,10 @@ export async function confirmTransfer(
 			);
 			const needsTwo = secondLookFrom !== null && topUp.amountNanoUsd >= secondLookFrom;
 			if (row === undefined) {
+				// Looked for under another top-up that was rejected or cancelled since, it has paid nothing.
+				await tx.execute(sql`
+					delete from top_up_check c using top_up t where t.id = c.top_up_id and t.state = 'rejected'
+						and ${sameReference(sql`c.transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)}`);
 				await tx.execute(sql`
 					insert into top_up_check (top_up_id, transaction_reference, first_by)
 					values (${topUpId}, ${transactionReference}, ${operatorId})`);

@@ -224,3 +224,23 @@ test("one transaction of the bank pays one top-up, however its reference is writ
 	const raced = await Promise.all([confirm(carl, other, "Same-1"), confirm(dora, await expected("100"), "SAME 1")]);
 	expect(raced.map(({ status }) => status).sort()).toEqual([200, 409]);
 });
+
+test("a transaction that was looked for under another top-up, which was rejected or cancelled then, pays the right one", async () => {
+	const payer = await signedUp(product);
+	const [carl, dora] = [await boss(), await boss()];
+	const expected = async () =>
+		(await payer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "2000" })).body.topUp.id as string;
+	const decide = async (person: Person, id: string, act: string, body: Record<string, string>) =>
+		(await person.send("POST", `/api/console/operator/top-ups/${id}/${act}`, body)).status;
+	const [rejected, cancelled, right] = [await expected(), await expected(), await expected()];
+	expect(await decide(carl, rejected, "confirm", { transactionReference: "LINE 90" })).toBe(200);
+	// While that one may still be paid by it, no other is.
+	expect(await decide(carl, right, "confirm", { transactionReference: "LINE 90" })).toBe(409);
+	expect(await decide(carl, rejected, "reject", { reason: "the wrong one" })).toBe(200);
+	expect(await decide(carl, cancelled, "confirm", { transactionReference: "line-90" })).toBe(200);
+	expect((await payer.send("POST", `/api/console/credit/top-ups/${cancelled}/cancel`)).status).toBe(200);
+	for (const person of [carl, dora])
+		expect(await decide(person, right, "confirm", { transactionReference: "LINE 90" })).toBe(200);
+	expect(await credit(payer)).toBe(2000e9);
+	expect(await decide(dora, await expected(), "confirm", { transactionReference: "LINE 90" })).toBe(409);
+});

@@ -29,6 +29,8 @@ export interface NewTopUp {
 	readonly method: TopUpMethod;
 	/** The payer's or the payment service's; one payment is credited once. */
 	readonly reference: string;
+	/** So many may wait of the account at once; any number if it is not said. */
+	readonly pendingMost?: number;
 }
 
 /** The least that one top-up pays in. */
@@ -39,10 +41,10 @@ const REFERENCE_CHARS_MAX = 200;
 
 /**
  * Writes down a payment that is expected. It gives no credit until it is confirmed.
- * Faults: invalid_request (amount, reference), not_found (account), conflict (reference in use).
+ * Faults: invalid_request (amount, reference), not_found (account), conflict (reference in use, too many wait).
  */
 export async function createTopUp(statements: Statements, topUp: NewTopUp): Promise<{ id: string; state: "pending" }> {
-	const { accountId, amountNanoUsd, method, reference } = topUp;
+	const { accountId, amountNanoUsd, method, reference, pendingMost = null } = topUp;
 	if (amountNanoUsd < TOP_UP_NANO_USD_MIN)
 		throw new Fault("invalid_request", "A top-up is at least USD 100.", { param: "usd" });
 	if (amountNanoUsd > TOP_UP_NANO_USD_MAX)
@@ -54,13 +56,8 @@ export async function createTopUp(statements: Statements, topUp: NewTopUp): Prom
 	}
 	const id = newId("top");
 	try {
-		const [row] = await statements<{ id: string }>`
-			insert into top_up (id, account_id, amount_nano_usd, method, reference)
-			select ${id}::text, a.id, ${amountNanoUsd}::bigint, ${method}::text, ${reference}::text from account a where a.id = ${accountId}
-			returning id`;
-		if (row === undefined) throw new Fault("not_found", `There is no account ${accountId}.`);
+		await statements`select topup_expect(${id}, ${accountId}, ${amountNanoUsd}::bigint, ${method}, ${reference}, ${pendingMost}::integer)`;
 	} catch (error) {
-		if (error instanceof Fault) throw error;
 		throw faultOfSql(error, "There is a top-up with this reference already.");
 	}
 	return { id, state: "pending" };

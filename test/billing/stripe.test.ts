@@ -340,3 +340,14 @@ test("a database that fails makes Stripe send the event again, and then it is ap
 	expect(await deliver(event)).toBe(200);
 	expect(await balance(customer)).toBe(100e9);
 });
+
+test("twenty top-ups are pending at most, however many are asked for at the same moment", async () => {
+	const customer = await signedUp(service);
+	const ask = () => customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "100" });
+	const asked = await Promise.all(Array.from({ length: 40 }, ask));
+	expect(asked.filter(({ status }) => status === 200)).toHaveLength(20);
+	expect(new Set(asked.map(({ status }) => status))).toEqual(new Set([200, 409]));
+	const made = asked.find(({ status }) => status === 200);
+	await customer.send("POST", `/api/console/credit/top-ups/${made?.body.topUp.id}/cancel`);
+	expect([(await ask()).status, (await ask()).status]).toEqual([200, 409]);
+});

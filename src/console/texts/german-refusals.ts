@@ -138,6 +138,4 @@ export const germanRefusals = {
 		"Mit Ihrer Rolle in diesem Konto legt man keine Schlüssel mehr an.",
 	"Your role in this account ({role}) may not {right}.":
 		"Ihre Rolle in diesem Konto ({role}) umfasst das nicht: {right}.",
-	"{count} top-ups are pending already. Cancel those that you will not pay.":
-		"Es sind schon {count} Aufladungen offen. Brechen Sie die ab, die Sie nicht bezahlen werden.",
 } as const satisfies Readonly<Record<string, string>>;

@@ -1,4 +1,5 @@
 import { assert } from "../base/assert.ts";
+import { BITE_ROWS, removeInBites } from "../db/bites.ts";
 import type { Statements } from "../db/statements.ts";
 import type { LimitKind, ShareStore } from "../limits/share-store.ts";
 
@@ -32,15 +33,17 @@ export function createPgShareStore(deps: {
 	};
 }
 
-const FORGET_ROWS = 1_000;
-
 /** Removes shares that count no more. A console's job. */
 export async function forgetOldShares(statements: Statements): Promise<void> {
-	await statements`
-		delete from key_share s where (s.key_id, s.kind, s.instance_id, s.epoch) in (
-			select s.key_id, s.kind, s.instance_id, s.epoch from key_share s left join instance_now i on i.id = s.instance_id and i.epoch = s.epoch
-			where s.at < clock_timestamp() - interval '10 minutes'
-				and (i.id is null or s.amount = 0
-					or (i.state <> 'live' or i.lease_until < clock_timestamp()) and greatest(i.lease_until, i.ended_at) < clock_timestamp() - interval '10 minutes')
-			limit ${FORGET_ROWS})`;
+	await removeInBites(async () => {
+		const rows = await statements`
+			delete from key_share s where (s.key_id, s.kind, s.instance_id, s.epoch) in (
+				select s.key_id, s.kind, s.instance_id, s.epoch from key_share s left join instance_now i on i.id = s.instance_id and i.epoch = s.epoch
+				where s.at < clock_timestamp() - interval '10 minutes'
+					and (i.id is null or s.amount = 0
+						or (i.state <> 'live' or i.lease_until < clock_timestamp()) and greatest(i.lease_until, i.ended_at) < clock_timestamp() - interval '10 minutes')
+				limit ${BITE_ROWS})
+			returning 1`;
+		return rows.length;
+	});
 }

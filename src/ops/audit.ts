@@ -1,4 +1,5 @@
 import { newId } from "../base/id.ts";
+import { BITE_ROWS, removeInBites } from "../db/bites.ts";
 import type { Statements } from "../db/statements.ts";
 import type { AuditAction } from "./audit-action.ts";
 
@@ -87,13 +88,15 @@ export async function listAudit(
 	}));
 }
 
-const FORGET_ROWS = 1_000;
-
-/** Forgets what was done more than `days` ago. Looks at the oldest 1,000 acts at most. */
+/** Forgets what was done more than `days` ago. The oldest go first, and the first that is younger ends it. */
 export async function forgetActs(statements: Statements, days: number): Promise<void> {
-	await statements`
-		delete from audit_event e using (
-			select o.id, o.at from audit_event o order by o.id limit ${FORGET_ROWS}::integer
-		) old
-		where e.id = old.id and old.at < clock_timestamp() - make_interval(days => ${days}::integer)`;
+	await removeInBites(async () => {
+		const rows = await statements`
+			delete from audit_event e using (
+				select o.id, o.at from audit_event o order by o.id limit ${BITE_ROWS}::integer
+			) old
+			where e.id = old.id and old.at < clock_timestamp() - make_interval(days => ${days}::integer)
+			returning 1`;
+		return rows.length;
+	});
 }

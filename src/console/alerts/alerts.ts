@@ -1,4 +1,5 @@
 import { msOfIso } from "../../base/iso-date.ts";
+import { BITE_ROWS, removeInBites } from "../../db/bites.ts";
 import type { Statements } from "../../db/statements.ts";
 import { rolesJson } from "../members/roles.ts";
 
@@ -25,7 +26,6 @@ const RETIRING_ACCOUNTS_MAX = 200;
 const RETIRING_DAYS = [7, 30];
 const DAY_MS = 86_400_000;
 const KEPT_DAYS = 400;
-const FORGET_ROWS = 1_000;
 const ROLES = rolesJson("notices.get");
 
 /** An account whose settings changed is looked at soon. */
@@ -76,7 +76,11 @@ export async function lookForRetiring(
 }
 
 export async function forgetOldMarks(statements: Statements): Promise<void> {
-	await statements`
-		delete from alert_mark where (account_id, mark) in (
-			select account_id, mark from alert_mark where at < now() - make_interval(days => ${KEPT_DAYS}) limit ${FORGET_ROWS})`;
+	await removeInBites(async () => {
+		const rows = await statements`
+			delete from alert_mark where (account_id, mark) in (
+				select account_id, mark from alert_mark where at < now() - make_interval(days => ${KEPT_DAYS}) limit ${BITE_ROWS})
+			returning 1`;
+		return rows.length;
+	});
 }

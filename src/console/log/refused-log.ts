@@ -1,4 +1,5 @@
 import { uuidOfId } from "../../base/id.ts";
+import { BITE_ROWS, removeInBites } from "../../db/bites.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { CreditShortage } from "../../money/credit-shortage.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
@@ -168,22 +169,15 @@ function shortageOf(row: Row): RefusedShortage | null {
 	};
 }
 
-const FORGET_ROWS = 1_000;
-const FORGET_BATCHES_MAX = 50;
-
-/** Forgets refusals older than so many days, in small bites: each locks its rows for a moment only. Gives their number. */
-export async function forgetRefusals(statements: Statements, days: number): Promise<number> {
-	let forgotten = 0;
-	for (let batch = 0; batch < FORGET_BATCHES_MAX; batch++) {
+/** Forgets refusals older than so many days, in small bites. Gives their number. */
+export function forgetRefusals(statements: Statements, days: number): Promise<number> {
+	return removeInBites(async () => {
 		const [row] = await statements<{ rows: number }>`
 			with old as (
 				select request_id from refused_request where refused_at < now() - make_interval(days => ${days}::integer)
-				order by refused_at limit ${FORGET_ROWS} for update skip locked
+				order by refused_at limit ${BITE_ROWS} for update skip locked
 			), gone as (delete from refused_request r using old where r.request_id = old.request_id returning 1)
 			select count(*)::integer as rows from gone`;
-		const rows = row?.rows ?? 0;
-		forgotten += rows;
-		if (rows < FORGET_ROWS) break;
-	}
-	return forgotten;
+		return row?.rows ?? 0;
+	});
 }

@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { withDeadline } from "../../base/clock.ts";
 import type { BatchRecord } from "../../batch/batch-record.ts";
+import { BITE_ROWS, removeInBites } from "../../db/bites.ts";
 import type { Statements } from "../../db/statements.ts";
 import { type Alert, alertEvent, alertMail, germanAlertMail } from "../alerts/alert-text.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
@@ -78,7 +79,6 @@ const GIVEN_UP_HOURS = 72;
 const RECEIVER_REST_S = 60;
 const MAIL_DEADLINE_MS = 60_000;
 const KEPT_DAYS = 30;
-const FORGET_ROWS = 1_000;
 /** HTTP 410: the receiver wants no more of it. */
 const GONE = 410;
 
@@ -254,8 +254,12 @@ async function write(statements: Statements, due: Due, outcome: Outcome): Promis
 
 /** What was told long ago. */
 export async function forgetOldNotices(statements: Statements): Promise<void> {
-	await statements`
-		delete from batch_notice where (batch_id, channel, user_id) in (
-			select batch_id, channel, user_id from batch_notice
-			where created_at < clock_timestamp() - make_interval(days => ${KEPT_DAYS}) order by created_at limit ${FORGET_ROWS})`;
+	await removeInBites(async () => {
+		const rows = await statements`
+			delete from batch_notice where (batch_id, channel, user_id) in (
+				select batch_id, channel, user_id from batch_notice
+				where created_at < now() - make_interval(days => ${KEPT_DAYS}) order by created_at limit ${BITE_ROWS})
+			returning 1`;
+		return rows.length;
+	});
 }

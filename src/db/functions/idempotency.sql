@@ -108,12 +108,14 @@ begin
     where k.id = p_id;
 end $$;
 
--- Removes claims of more than a day ago, at most p_rows for each of as many accounts.
-create or replace function idempotency_forget(p_rows integer) returns void
+-- Removes claims of more than a day ago, at most p_rows for each of as many accounts. Returns how many.
+create or replace function idempotency_forget(p_rows integer) returns integer
 language plpgsql as $$
 declare
   a record;
   v_freed bigint;
+  v_gone integer;
+  v_removed integer := 0;
 begin
   for a in select distinct x.account_id from (
       select k.account_id from idempotency_claim k where k.expires_at < clock_timestamp() order by k.expires_at limit p_rows) x order by 1 loop
@@ -123,8 +125,10 @@ begin
         select o.id from idempotency_claim o where o.account_id = a.account_id and o.expires_at < clock_timestamp() limit p_rows)
       returning k.bytes
     )
-    select coalesce(sum(g.bytes), 0) into v_freed from gone g;
+    select coalesce(sum(g.bytes), 0), count(*) into v_freed, v_gone from gone g;
+    v_removed := v_removed + v_gone;
     update idempotency_space s set bytes = s.bytes - v_freed where s.account_id = a.account_id;
     delete from idempotency_space s where s.account_id = a.account_id and s.bytes <= 0;
   end loop;
+  return v_removed;
 end $$;

@@ -1,4 +1,5 @@
 import { assert } from "../../base/assert.ts";
+import { BITE_ROWS, removeInBites } from "../../db/bites.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
@@ -46,7 +47,6 @@ const DEFAULT_LIMITS: ClaimLimits = {
 	accountBytesMax: 64 * 1024 * 1024,
 	totalBytesMax: 4 * 1024 * 1024 * 1024,
 };
-const FORGET_ROWS = 1_000;
 
 interface ClaimRow {
 	outcome: ClaimOutcome["state"];
@@ -96,5 +96,8 @@ export function createPgClaims(
 
 /** Removes claims whose day is over. */
 export async function forgetOldClaims(statements: Statements): Promise<void> {
-	await statements`select idempotency_forget(${FORGET_ROWS}::integer)`;
+	await removeInBites(async () => {
+		const [row] = await statements<{ rows: number }>`select idempotency_forget(${BITE_ROWS}::integer) as rows`;
+		return row?.rows ?? 0;
+	});
 }

@@ -12,8 +12,10 @@ export interface ReportWriter {
 	stop(): Promise<void>;
 }
 
-/** How old what people see of breakers and load may be. A row is written only if something is different. */
+/** How old what people see of breakers and load may be. A row is written only if something is different, */
 const LOOK_MS = 2_000;
+/** or it has been the same for so long: an old one is taken for one of a gateway that is gone, and is deleted. */
+const SAME_MS = 3_600_000;
 
 export function startReportWriter(
 	deps: {
@@ -26,7 +28,7 @@ export function startReportWriter(
 	options: { instanceId: string },
 ): ReportWriter {
 	const { statements, clock, log, catalog, upstreams } = deps;
-	const written = { models: "", replicas: "" };
+	const written = { models: "", replicas: "", atMs: 0 };
 	let cancel: (() => void) | undefined;
 	let writing: Promise<void> | undefined;
 	let stopped = false;
@@ -34,19 +36,25 @@ export function startReportWriter(
 	async function writeNow(): Promise<void> {
 		const models = JSON.stringify([...catalog.current().models.values()].map(deployedModel));
 		const replicas = JSON.stringify(upstreams.replicas());
-		if (models === written.models && replicas === written.replicas) return;
+		const nowMs = clock.monotonicMs();
+		if (models === written.models && replicas === written.replicas && nowMs - written.atMs < SAME_MS) return;
 		try {
 			// Load changes all the time, models hardly ever: they are not written anew with it.
-			if (models === written.models)
-				await statements`
+			if (models === written.models) {
+				const rows = await statements`
 					update gateway_report set replicas = ${replicas}::text::jsonb, at = clock_timestamp()
-					where instance_id = ${options.instanceId}`;
-			else
+					where instance_id = ${options.instanceId} returning 1`;
+				// Deleted, as of one that was away for long: all of it is written anew.
+				if (rows.length === 0) {
+					written.models = "";
+					return writeNow();
+				}
+			} else
 				await statements`
 					insert into gateway_report (instance_id, models, replicas, at)
 					values (${options.instanceId}, ${models}::text::jsonb, ${replicas}::text::jsonb, clock_timestamp())
 					on conflict (instance_id) do update set models = excluded.models, replicas = excluded.replicas, at = excluded.at`;
-			Object.assign(written, { models, replicas });
+			Object.assign(written, { models, replicas, atMs: nowMs });
 		} catch (error) {
 			log.debug("the report of this gateway could not be written", { error });
 		}

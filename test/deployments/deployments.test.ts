@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { createFixedCatalog } from "../../src/catalog/catalog.ts";
 import { createDeployments, forgetOldReports } from "../../src/deployments/deployments.ts";
-import { startReportWriter } from "../../src/deployments/report-writer.ts";
+import { type ReportWriter, startReportWriter } from "../../src/deployments/report-writer.ts";
 import type { ReplicaView } from "../../src/upstream/replicas/replica.ts";
 import { chatSpec } from "../catalog/model-specs.ts";
 import { withDatabase } from "../support/database.ts";
@@ -13,7 +13,9 @@ const database = await withDatabase();
 const { statements } = database;
 const clock = createManualClock();
 
+const writers: ReportWriter[] = [];
 beforeEach(async () => {
+	for (const writer of writers.splice(0)) await writer.stop();
 	await database.sql`truncate gateway_report, instance_beat`;
 });
 
@@ -41,6 +43,7 @@ async function gateway(instanceId: string, options: { live?: boolean; models?: s
 		{ statements, clock, log: silentLog, catalog, upstreams: { replicas: () => replicas } },
 		{ instanceId },
 	);
+	writers.push(writer);
 	await database.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
 		values (${instanceId}, 1, 1, ${options.live === false ? "left" : "live"}, 30000, now() + interval '30 seconds')`;
 	return {
@@ -141,4 +144,28 @@ test("reports of gateways that left long ago are deleted; those of live ones and
 	await forgetOldReports(statements);
 	const rows = await database.sql`select instance_id from gateway_report order by 1`;
 	expect(rows.map((row) => row.instance_id)).toEqual(["idle", "last"]);
+});
+
+test("a report that was deleted while its gateway was away is written again, whole, with the next load", async () => {
+	const one = await gateway("a");
+	await one.see(replica());
+	await database.sql`delete from gateway_report`;
+	await one.see(replica({ inFlight: 1 }));
+	await one.writer.write();
+	expect(await seen()).toMatchObject({ gateways: 1, models: [{ id: "m" }], replicas: [{ inFlight: 1 }] });
+});
+
+test("a gateway that nobody asks anything keeps its report young: an old one is of a gateway that is gone", async () => {
+	const one = await gateway("a");
+	await one.see(replica());
+	await database.sql`update gateway_report set at = now() - interval '2 days'`;
+	clock.advance(3_600_000);
+	await one.writer.write();
+	const [row] = await database.sql`select at > now() - interval '1 minute' as young from gateway_report`;
+	expect(row).toEqual({ young: true });
+	await database.sql`delete from gateway_report`;
+	clock.advance(3_600_000);
+	await one.writer.write();
+	await one.writer.write();
+	expect((await seen()).models.map(({ id }) => id)).toEqual(["m"]);
 });

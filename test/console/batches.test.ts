@@ -24,11 +24,11 @@ function begin(person: Person, key: string, lines: string, more = "") {
 	const headers = { origin: service.url, "content-type": "application/json", "content-length": String(lines.length) };
 	return person.fetch(at, { method: "POST", headers, body: lines });
 }
-async function over(id: string) {
-	let shown = (await ann.get(`/api/console/batches/${id}`)).body;
+async function over(id: string, person: Person = ann) {
+	let shown = (await person.get(`/api/console/batches/${id}`)).body;
 	await waitFor(
 		async () => {
-			shown = (await ann.get(`/api/console/batches/${id}`)).body;
+			shown = (await person.get(`/api/console/batches/${id}`)).body;
 			return ENDED.includes(shown.state);
 		},
 		"the batch to be over",
@@ -147,6 +147,27 @@ describe("a batch in the console", () => {
 		expect((await carl.send("POST", `${path}/secret${at}`)).status).toBe(403);
 		expect((await bob.get(`${path}${at}`)).status).toBe(404);
 
+		// What is being saved while somebody makes the secret anew does not bring the former one back.
+		const saltOf = async () =>
+			(
+				await service.db.sql`select webhook_salt as salt from batch_notice_setting where account_id = ${ann.accountId}`
+			)[0]?.salt;
+		const saving = await service.db.sql.begin(async (sql) => {
+			await sql`update batch_notice_setting set webhook_salt = 'made anew' where account_id = ${ann.accountId}`;
+			const waits = put(ann, hook);
+			await waitFor(async () => {
+				const rows = await service.db.sql`select 1 from pg_stat_activity where datname = current_database()
+					and wait_event_type = 'Lock' and query like '%insert into batch_notice_setting%' and pid <> pg_backend_pid()`;
+				return rows.length > 0;
+			}, "the settings to be saved behind it");
+			return { waits };
+		});
+		expect([(await saving.waits).body.secret, await saltOf()]).toEqual([null, "made anew"]);
+		// Of several who set one up at the same moment one is shown the secret, and that one holds.
+		await put(ann, null);
+		const shown = (await Promise.all(Array.from({ length: 8 }, () => put(ann, hook)))).map(({ body }) => body.secret);
+		expect(shown.filter((secret) => secret !== null)).toHaveLength(1);
+
 		// Neither in the books nor in the log.
 		const [kept] = await service.db.sql`select (select json_agg(s)::text from batch_notice_setting s)
 			|| (select json_agg(a)::text from audit_event a) as text`;
@@ -162,6 +183,19 @@ describe("a batch in the console", () => {
 		expect((await put(ann, "https://evil.invalid/")).body.error.code).toBe("reauthentication_required");
 		expect((await ann.send("POST", `${path}/secret`)).body.error.code).toBe("reauthentication_required");
 		expect((await put(ann, null)).body).toMatchObject({ hasWebhook: false, secret: null });
+	}, 60_000);
+
+	test("is fetched and ended by people of an account whose first key only reads", async () => {
+		const cleo = await signedUp(service);
+		const reading = (await cleo.send("POST", "/api/console/keys", { name: "reads", readsOnly: true })).body;
+		await topUp(cleo, await operator(service));
+		const own = (await cleo.send("POST", "/api/console/keys", { name: "works" })).body;
+		expect(reading.key.id < own.key.id).toBe(true);
+		const { id } = (await (await begin(cleo, own.key.id, chatLine("a"))).json()) as { id: string };
+		const shown = await over(id, cleo);
+		expect((await cleo.fetch(`/api/console/batch-files/${shown.outputFileId}`)).status).toBe(200);
+		// Over already: that is all that stands in the way.
+		expect((await cleo.send("POST", `/api/console/batches/${id}/cancel`)).body.error.code).toBe("conflict");
 	}, 60_000);
 
 	test("does not exist for others, nor does its file, nor may they spend its key", async () => {

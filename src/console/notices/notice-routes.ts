@@ -42,7 +42,6 @@ export interface NoticeView {
 interface SettingRow {
 	mail: Notices["mail"];
 	webhook_url: string | null;
-	webhook_salt: string | null;
 	events: readonly string[];
 }
 
@@ -67,20 +66,22 @@ export function noticeRoutes(parts: ConsoleParts) {
 				const url = body.webhookUrl === null ? null : new URL(checkedUrl(parts, body.webhookUrl)).href;
 				if (url !== null && url !== before?.webhook_url) visits.authenticatedLately(request);
 				const events = body.events ?? before?.events ?? [];
-				const salt = url === null ? null : (before?.webhook_salt ?? newSalt());
-				await statements`
+				const salt = url === null ? null : newSalt();
+				const [saved] = await statements<{ salt: string | null }>`
 					insert into batch_notice_setting as s (account_id, mail, webhook_url, webhook_salt, events)
 						values (${accountId}, ${body.mail}, ${url}, ${salt}, ${JSON.stringify(events)}::text::jsonb)
 					on conflict (account_id) do update set mail = excluded.mail, webhook_url = excluded.webhook_url,
-						webhook_salt = excluded.webhook_salt, events = excluded.events,
-						events_at = case when s.events = excluded.events then s.events_at else clock_timestamp() end`;
+						webhook_salt = case when excluded.webhook_url is not null then coalesce(s.webhook_salt, excluded.webhook_salt) end, events = excluded.events,
+						events_at = case when s.events = excluded.events then s.events_at else clock_timestamp() end
+					returning webhook_salt as salt`;
 				await touchForAlerts(statements, accountId);
 				await act(request, "batch.notices", accountId, {
 					mail: body.mail,
 					events,
 					webhook: url === null ? null : new URL(url).host,
 				});
-				const isNew = salt !== null && salt !== before?.webhook_salt;
+				// Not so if there was one, or somebody was quicker.
+				const isNew = salt !== null && saved?.salt === salt;
 				return { ...(await noticesOf(parts, request)), secret: isNew ? parts.webhookSecretOf(salt) : null };
 			},
 			{
@@ -134,7 +135,7 @@ const newSalt = () => randomBytes(SALT_BYTES).toString("hex");
 
 async function settingOf(statements: Statements, accountId: string): Promise<SettingRow | undefined> {
 	const [row] = await statements<SettingRow>`
-		select mail, webhook_url, webhook_salt, events from batch_notice_setting where account_id = ${accountId}`;
+		select mail, webhook_url, events from batch_notice_setting where account_id = ${accountId}`;
 	return row;
 }
 

@@ -251,9 +251,16 @@ test("who has accounts of his own comes into the company's alone; the person's o
 			).body.code,
 		).toBe("OWN_SIGN_IN_REQUIRED");
 	expect((await eva.get("/api/auth/list-accounts")).status).toBe(403);
-	// The claim takes the role back; an owner's it never touches.
+	// The claim takes the role back, and what it let her invite to; an owner's it never touches.
+	const friend = { email: "friend@elsewhere.example", role: "admin" };
+	expect((await eva.send("POST", "/api/console/invitations", friend)).status).toBe(200);
+	const invited = () => sql`select email from invitation where account_id = ${owner.accountId}`;
+	expect(await invited()).toHaveLength(1);
+	expect(await signIn(newPerson(service), { sub: "eva", email, groups: ["bosses"] })).toBe("/keys");
+	expect(await invited()).toHaveLength(1);
 	expect(await signIn(newPerson(service), { sub: "eva", email, groups: [] })).toBe("/keys");
 	expect((await meOf(eva)).accounts).toMatchObject([{ role: "viewer" }]);
+	expect(await invited()).toHaveLength(0);
 	await sql`update member set role = 'owner' where account_id = ${owner.accountId} and user_id = ${me.user.id}`;
 	expect(await signIn(newPerson(service), { sub: "eva", email, groups: ["builders"] })).toBe("/keys");
 	expect((await meOf(eva)).accounts).toMatchObject([{ role: "owner" }]);

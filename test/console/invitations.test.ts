@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { invite } from "../../src/console/members/invitations.ts";
+import { changeMember } from "../../src/console/members/members.ts";
 import { forgetOldCounts } from "../../src/console/rate-counter.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { untilEnd } from "../support/at-end.ts";
@@ -92,4 +93,30 @@ test("the sign-in library, which tidies up after itself, leaves counts of days a
 	await anHourPasses();
 	await person.get("/api/auth/get-session");
 	await expect(inviteTo(await newAccount(), email)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
+});
+
+test("who loses the right to invite in the very moment in which he does has invited nobody", async () => {
+	const { sql, statements } = service.db;
+	for (const role of ["viewer", null] as const) {
+		const accountId = await newAccount();
+		const admin = await signedUp(service);
+		const adminId = (await admin.get("/api/console/me")).body.user.id as string;
+		await sql`insert into member (user_id, account_id, role) values (${adminId}, ${accountId}, 'admin')`;
+		const friend = await signedUp(service);
+		// The invitation is being written, the right is being taken: whoever takes it waits, and sees the members as they were.
+		const { taken, token } = await sql.begin(async (held) => {
+			const inTransaction = ((...query: Parameters<typeof sql>) => held(...query)) as unknown as typeof statements;
+			const made = await invite(inTransaction, accountId, { email: friend.email, role: "admin", invitedBy: adminId });
+			const change = changeMember(statements, accountId, { userId: adminId, by: founderId, role });
+			await waitFor(async () => {
+				const rows = await sql`select 1 from pg_stat_activity where datname = current_database()
+					and wait_event_type = 'Lock' and query like '%with people as materialized%' and pid <> pg_backend_pid()`;
+				return rows.length > 0;
+			}, "the right to be taken behind it");
+			return { taken: change, token: made.token };
+		});
+		await taken;
+		const accepted = await friend.send("POST", "/api/console/invitations/accept", { token });
+		expect([role, accepted.status]).toEqual([role, 404]);
+	}
 });

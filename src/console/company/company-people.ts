@@ -1,7 +1,7 @@
 import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import { isMailAddress } from "../mail/mail-address.ts";
-import { GIVEN_ROLES, type Role } from "../members/roles.ts";
+import { GIVEN_ROLES, may, type Role } from "../members/roles.ts";
 import type { Claims } from "./company-oidc.ts";
 import type { Company, CompanyRole } from "./company-store.ts";
 
@@ -85,8 +85,13 @@ export async function enter(
 	}
 	if (company.roleClaim === null || isOwner || wanted === null || wanted === member.role)
 		return { userId, joined: false, changedTo: null };
+	// What he may not give any more, invitations of his, ends with it.
 	await statements`
-		update member set role = ${wanted} where user_id = ${userId} and account_id = ${company.accountId} and role <> 'owner'`;
+		with changed as (
+			update member set role = ${wanted} where user_id = ${userId} and account_id = ${company.accountId} and role <> 'owner' returning user_id
+		)
+		delete from invitation i using changed c
+		where i.account_id = ${company.accountId} and i.invited_by = c.user_id and not ${may(wanted, "members.manage")}::boolean`;
 	return { userId, joined: false, changedTo: wanted };
 }
 

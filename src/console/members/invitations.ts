@@ -90,7 +90,10 @@ export async function withdrawInvitation(
 	if (rows.length === 0) throw new Refusal("not_found", "There is no such invitation.");
 }
 
-/** One statement: a token is used once, by the person whose verified address it was sent to. Fault not_found. */
+/**
+ * One statement: a token is used once, by the person whose verified address it was sent to, while who invited him still may:
+ * an invitation that is made in the moment in which its maker loses the right is not seen by who takes that. Fault not_found.
+ */
 export async function acceptInvitation(
 	statements: Statements,
 	token: string,
@@ -98,7 +101,10 @@ export async function acceptInvitation(
 ): Promise<string> {
 	const [row] = await statements<{ account_id: string }>`
 		with i as (
-			delete from invitation where token_hash = ${hashOf(token)} and email = ${user.email.toLowerCase()} and expires_at > clock_timestamp()
+			delete from invitation i where token_hash = ${hashOf(token)} and email = ${user.email.toLowerCase()} and expires_at > clock_timestamp()
+				and exists (select 1 from member w where w.account_id = i.account_id and w.user_id = i.invited_by
+					and jsonb_exists(case when i.role = 'owner' then ${rolesJson("owners.manage")}::text::jsonb
+						else ${rolesJson("members.manage")}::text::jsonb end, w.role))
 			returning account_id, role
 		), m as (
 			insert into member (user_id, account_id, role) select ${user.userId}, account_id, role from i on conflict do nothing

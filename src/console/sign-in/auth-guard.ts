@@ -243,8 +243,9 @@ async function afterwards(
 	if (ctx.path === "/sign-in/email") return stillGood(statements, ctx, person);
 	if (ctx.path === "/reset-password") {
 		await rememberDevice(ctx, person.id);
-		// Whoever was in the account before may have left one of his own.
+		// Whoever was in the account before may have left one of his own, and have begun a session by it since all were ended.
 		await statements`delete from passkey where user_id = ${person.id}`;
+		await statements`delete from session where user_id = ${person.id}`;
 	}
 	if (ctx.path === "/reset-password" || ctx.path === "/change-password") tell("password");
 	if (note.isSetUp) {

@@ -153,6 +153,12 @@ function signingIn({ statements }: PasskeyDeps, challenges: Challenges, options:
 			const user = await ctx.context.internalAdapter.findUserById(stored.user_id);
 			if (user === null) throw notGood();
 			const session = await ctx.context.internalAdapter.createSession(user.id);
+			// What removed the passkey while it was looked at ended all sessions, but could not know of this one.
+			const still = await statements`select 1 from passkey where id = ${stored.id}`;
+			if (still.length === 0) {
+				await statements`delete from session where id = ${session.id}`;
+				throw notGood();
+			}
 			await setSessionCookie(ctx, { session, user });
 			return ctx.json({ status: true });
 		}),

@@ -38,7 +38,8 @@ describe.skipIf(!hasChromium)("a visitor, in a browser", () => {
 		await page.getByRole("button", { name: "Show all" }).click();
 		await page.getByRole("link", { name: "Qwen3 32B" }).waitFor();
 		await page.getByRole("textbox", { name: "Search models" }).fill("qwen3");
-		expect(new URL(page.url()).search).toBe("?search=qwen3");
+		await page.waitForURL("**/models?search=qwen3");
+		await page.locator("table.data tbody tr").nth(1).waitFor({ state: "detached" });
 		expect(await page.locator("table.data tbody tr").count()).toBe(1);
 		await page.goto("/docs");
 		await page.getByRole("textbox", { name: "Search the docs" }).waitFor();

@@ -15,11 +15,11 @@ import { waitFor } from "../support/wait.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 import { writeRefusals, writeUsage } from "./usage-rows.ts";
 
-const ROWS = 100_000;
+const ROWS = 200_000;
 const TIDY_ROWS = 30_000;
-const REFUSALS = 50_000;
+const REFUSALS = 100_000;
 /** Blocks of 8 KB that a page may read: the log has twice as many. */
-const BLOCKS_MAX = 2_250;
+const BLOCKS_MAX = 4_500;
 /** Where nothing is found, the service's own jobs among them. */
 const BLOCKS_OF_NONE = 250;
 /**

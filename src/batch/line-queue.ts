@@ -61,7 +61,8 @@ export function createLineQueue(
 		isFull: () => outcomes.bytes() + chars >= TEXT_CHARS_MAX,
 		async take(count: number, isStopped: () => boolean): Promise<Work[]> {
 			const taken: Work[] = [];
-			while (taken.length < count && chars < TEXT_CHARS_MAX) {
+			// What is here for another attempt is held already: left lying it would be all that there is, and nothing would be sent.
+			while (taken.length < count && (again.length > 0 || chars < TEXT_CHARS_MAX)) {
 				const work = await next(isStopped).catch((error: unknown) => {
 					again.push(...taken);
 					throw error;

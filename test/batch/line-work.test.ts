@@ -189,3 +189,36 @@ test("an input that cannot be read on leaves what is under way to its end, so th
 	expect(claimed).toEqual([1]);
 	expect((await Array.fromAsync(work.rest())).map(({ line }) => line)).toEqual([2]);
 });
+
+test("lines that fill what may be held of them, and were all refused, are sent again", async () => {
+	const LINES = 5;
+	const clock = createManualClock();
+	const refused = new Set<string>();
+	const answered: number[] = [];
+	let asked = 0;
+	const work = lineWork({
+		...{ lines: LINES, clock },
+		claim: async (lines) => new Set(lines.map(({ line }) => line)),
+		answer(requestUuid) {
+			if (refused.size === LINES) return Response.json({});
+			refused.add(requestUuid);
+			return Response.json({ error: { code: "overloaded", message: "busy" } }, { status: 503 });
+		},
+		add: ({ line }) => void answered.push(line),
+		async room() {
+			asked += 1;
+			// Without an end nobody would have a turn any more.
+			return asked < 1_000 ? LINES : new Promise<never>(() => {});
+		},
+		read: (async function* () {
+			const prompt = "x".repeat(7 * 1024 * 1024);
+			for await (const line of linesOf(LINES)) yield { ...line, text: chatLine(`n${line.line}`, prompt) };
+		})(),
+	});
+	void work.run();
+	for (let second = 0; second < 300 && answered.length < LINES; second += 1) {
+		clock.advance(1_000);
+		await Bun.sleep(0);
+	}
+	expect(answered.sort()).toEqual([1, 2, 3, 4, 5]);
+});

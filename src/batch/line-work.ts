@@ -187,6 +187,7 @@ export function createLineWork(
 	/** There is something else to be done, or the model is out of the catalogue: asked at once again, nobody else had a turn. */
 	function noRoom(error: unknown): number {
 		if (error instanceof Fault) pace.refused(error, inFlight.size);
+		else if (!waiting.signal.aborted) pace.hold();
 		return 0;
 	}
 

@@ -122,33 +122,40 @@ test("lines that are sent together leave others a turn between any two", async (
 	expect(new Set(sentIn).size).toBe(LINES);
 });
 
-test("a model that has no server any more is asked for now and then, and its batch says why it waits", async () => {
-	const clock = createManualClock();
-	let asked = 0;
-	let gone = true;
-	const work = lineWork({
-		...{ lines: 1, clock },
-		claim: async (lines) => new Set(lines.map(({ line }) => line)),
-		answer: () => Response.json({}),
-		async room() {
-			asked += 1;
-			// Without an end nobody would have a turn any more.
-			if (gone && asked < 100) throw new Fault("service_unavailable", "No server.");
-			return 1;
-		},
+const NO_SERVER = new Fault("service_unavailable", "No server.");
+for (const [what, error] of [
+	["that has no server any more", NO_SERVER],
+	["whose room cannot be found out", new Error("scripted: a bug")],
+] as const) {
+	test(`a model ${what} is asked for now and then, and others have their turn`, async () => {
+		const clock = createManualClock();
+		let asked = 0;
+		let gone = true;
+		const work = lineWork({
+			...{ lines: 1, clock },
+			claim: async (lines) => new Set(lines.map(({ line }) => line)),
+			answer: () => Response.json({}),
+			async room() {
+				asked += 1;
+				// Without an end nobody would have a turn any more.
+				if (gone && asked < 100) throw error;
+				return 1;
+			},
+		});
+		const run = work.run();
+		await Bun.sleep(0);
+		expect(asked).toBe(1);
+		const told = error === NO_SERVER ? { code: "service_unavailable", message: "No server." } : null;
+		expect(work.pause()).toEqual(told && expect.objectContaining(told));
+		clock.advance(300);
+		await Bun.sleep(0);
+		expect(asked).toBe(2);
+		gone = false;
+		clock.advance(15_000);
+		expect(await run).toBeUndefined();
+		expect(work.pause()).toBeNull();
 	});
-	const run = work.run();
-	await Bun.sleep(0);
-	expect(asked).toBe(1);
-	expect(work.pause()).toMatchObject({ code: "service_unavailable", message: "No server." });
-	clock.advance(300);
-	await Bun.sleep(0);
-	expect(asked).toBe(2);
-	gone = false;
-	clock.advance(15_000);
-	expect(await run).toBeUndefined();
-	expect(work.pause()).toBeNull();
-});
+}
 
 test("an input that cannot be read on leaves what is under way to its end, so that no answer is lost", async () => {
 	const answer = Promise.withResolvers<Response>();

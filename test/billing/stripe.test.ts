@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { signedUp } from "../console/person.ts";
+import { operator, signedUp } from "../console/person.ts";
 import { waitFor } from "../support/wait.ts";
 import { type Customer, OLD_SECRET, SECRET, sessionOf, withPayers } from "./paid.ts";
 import { type OpenedPage, signedEvent } from "./stripe-server.ts";
@@ -243,6 +243,24 @@ test("of two disputes the account is active again only when both are won", async
 	await send("charge.dispute.closed", dispute(paymentId, "won", 5_000, "dp_b"));
 	expect(await accountState(customer)).toBe("active");
 	expect(await balance(customer)).toBe(200e9);
+});
+
+test("an account that an operator suspends while a dispute has stopped it stays so when that is won, until an operator ends it", async () => {
+	const boss = await operator(service);
+	const { customer, paymentId } = await paid();
+	const decide = async (act: string) => {
+		const at = `/api/console/operator/accounts/${customer.accountId}/${act}`;
+		expect((await boss.send("POST", at, { reason: "looked at by a person" })).status).toBe(200);
+	};
+	await send("charge.dispute.created", dispute(paymentId, "needs_response", 3_000));
+	expect(await accountState(customer)).toBe("suspended");
+	// Opened again meanwhile or not: the last word is a person's.
+	await decide("unsuspend");
+	await decide("suspend");
+	await send("charge.dispute.closed", dispute(paymentId, "won", 3_000));
+	expect([await balance(customer), await accountState(customer)]).toEqual([100e9, "suspended"]);
+	await decide("unsuspend");
+	expect(await accountState(customer)).toBe("active");
 });
 
 test("an inquiry takes nothing and stops nothing", async () => {

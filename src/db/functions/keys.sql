@@ -54,6 +54,11 @@ begin
   end if;
   update account set name = coalesce(p_name, name), state = coalesce(p_state, state), time_zone = coalesce(p_zone, time_zone)
     where id = p_id returning * into a;
+  if p_state = 'suspended' then
+    -- Whoever suspends it by hand answers for that: a dispute that stopped it and is won does not end it.
+    update stripe_dispute d set suspended = false from top_up t join stripe_payment p on p.top_up_id = t.id
+      where t.account_id = p_id and d.payment_id = p.id and d.suspended;
+  end if;
   return case when p_state is not null or p_zone is not null then control_append('account', p_id, account_fields(a)) end;
 end $$;
 

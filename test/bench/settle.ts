@@ -1,6 +1,7 @@
 /** The write-behind path alone: how many settlements one instance gets into Postgres. */
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { FLUSH_AT, FLUSH_BATCH_MAX } from "../../src/ledger/epoch.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { settledEvent } from "../ledger/fixture.ts";
@@ -13,12 +14,11 @@ import { walBytes } from "./wal.ts";
 import type { World } from "./world.ts";
 
 const CUSTOMERS = 100;
-const BATCH = 1_000;
 const CHARGE = nanoUsd(120_000);
 const ROWS_QUICK = 60_000;
 const ROWS = 300_000;
 
-/** The production writer on the production store, in batches of 1,000, for 100 accounts with a key each. */
+/** The production writer on the production store, in batches as large as the product's, for 100 accounts with a key each. */
 export async function settle(world: World, figures: Figures): Promise<void> {
 	const database = await world.postgres.database("bench_settle");
 	const customers: Awaited<ReturnType<typeof database.customer>>[] = [];
@@ -38,7 +38,7 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 				const { accountId, keyIds } = customers[index % CUSTOMERS] as (typeof customers)[number];
 				return settledEvent(accountId, keyIds[0] as string, CHARGE, { at: Date.now() });
 			});
-			const options = { flushIntervalMs: 100, flushAt: BATCH, batchMax: BATCH, queueMax: rows + 1 };
+			const options = { flushIntervalMs: 100, flushAt: FLUSH_AT, batchMax: FLUSH_BATCH_MAX, queueMax: rows + 1 };
 			const writer = createWriter({ store, clock: systemClock, log: silentLog }, options);
 			let acknowledged = 0;
 			const own = process.cpuUsage();

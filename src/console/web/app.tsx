@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { useEffect } from "react";
+import { Fragment, useEffect } from "react";
 import { may, type Right } from "../members/roles.ts";
 import type { Lazy } from "./lazy.tsx";
 import { lazy } from "./lazy.tsx";
@@ -53,6 +53,7 @@ interface Route {
 	readonly page: (found: Record<string, string>) => ReactNode;
 }
 
+/** A page of one thing has its id as its key: what was begun with one is not gone on with on another. */
 const ROUTES: readonly Route[] = [
 	{ pattern: "/", access: "public", code: LandingPage, page: () => <LandingPage /> },
 	{ pattern: "/docs", access: "public", code: DocsPage, page: () => <DocsPage section="quick-start" /> },
@@ -63,7 +64,12 @@ const ROUTES: readonly Route[] = [
 		page: ({ section = "" }) => <DocsPage section={section} />,
 	},
 	{ pattern: "/models", access: "public", code: ModelsPage, page: () => <ModelsPage /> },
-	{ pattern: "/models/*", access: "public", code: ModelPage, page: ({ "*": id = "" }) => <ModelPage id={id} /> },
+	{
+		pattern: "/models/*",
+		access: "public",
+		code: ModelPage,
+		page: ({ "*": id = "" }) => <ModelPage key={id} id={id} />,
+	},
 	{ pattern: "/sign-in", access: "guest", page: () => <SignInPage /> },
 	{ pattern: "/sign-up", access: "guest", page: () => <SignUpPage /> },
 	{ pattern: "/verify", access: "guest", page: () => <VerifyPage /> },
@@ -71,19 +77,24 @@ const ROUTES: readonly Route[] = [
 	{ pattern: "/invite", access: "viewer", page: () => <InvitePage /> },
 	{ pattern: "/overview", access: "account", page: () => <OverviewPage /> },
 	{ pattern: "/keys", access: "account", code: KeysPage, page: () => <KeysPage /> },
-	{ pattern: "/keys/:id", access: "account", code: KeyPage, page: ({ id = "" }) => <KeyPage id={id} /> },
+	{ pattern: "/keys/:id", access: "account", code: KeyPage, page: ({ id = "" }) => <KeyPage key={id} id={id} /> },
 	{ pattern: "/projects", access: "account", right: "projects.see", code: ProjectsPage, page: () => <ProjectsPage /> },
 	{
 		pattern: "/projects/:id",
 		access: "account",
 		right: "projects.see",
 		code: ProjectPage,
-		page: ({ id = "" }) => <ProjectPage id={id} />,
+		page: ({ id = "" }) => <ProjectPage key={id} id={id} />,
 	},
 	{ pattern: "/credit", access: "account", right: "credit.see", code: CreditPage, page: () => <CreditPage /> },
 	{ pattern: "/usage", access: "account", code: UsagePage, page: () => <UsagePage /> },
 	{ pattern: "/requests", access: "account", code: RequestsPage, page: () => <RequestsPage /> },
-	{ pattern: "/requests/:id", access: "account", code: RequestPage, page: ({ id = "" }) => <RequestPage id={id} /> },
+	{
+		pattern: "/requests/:id",
+		access: "account",
+		code: RequestPage,
+		page: ({ id = "" }) => <RequestPage key={id} id={id} />,
+	},
 	{
 		pattern: "/playground",
 		access: "account",
@@ -92,7 +103,12 @@ const ROUTES: readonly Route[] = [
 		page: () => <PlaygroundPage />,
 	},
 	{ pattern: "/batches", access: "account", code: BatchesPage, page: () => <BatchesPage /> },
-	{ pattern: "/batches/:id", access: "account", code: BatchPage, page: ({ id = "" }) => <BatchPage id={id} /> },
+	{
+		pattern: "/batches/:id",
+		access: "account",
+		code: BatchPage,
+		page: ({ id = "" }) => <BatchPage key={id} id={id} />,
+	},
 	{ pattern: "/settings", access: "viewer", code: SettingsPage, page: () => <SettingsPage /> },
 	{ pattern: "/operator", access: "operator", code: OperatorPages, page: () => <OperatorPages section="" id="" /> },
 	{
@@ -145,7 +161,10 @@ function CurrentPage() {
 	if (path === "/") return <GoTo to="/overview" />;
 	return (
 		<>
-			<Shell>{pageFor(found, me.account, me.user.operator)}</Shell>
+			<Shell>
+				{/* As a page of one thing, so those of one account: what was typed for it is not saved to another. */}
+				<Fragment key={me.account?.id}>{pageFor(found, me.account, me.user.operator)}</Fragment>
+			</Shell>
 			<PasswordDialog />
 		</>
 	);

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { createContext, useCallback, useContext, useEffect, useMemo, useState } from "react";
+import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { may, type Right } from "../members/roles.ts";
 import { api } from "./api.ts";
 import { authApi } from "./auth-api.ts";
@@ -37,11 +37,15 @@ export function SessionProvider(props: {
 }) {
 	const [state, setState] = useState<State>();
 	const [error, setError] = useState<ApiError>();
+	// What this tab looks at stays so, whatever its address or another tab says meanwhile.
+	const chosen = useRef<string>(undefined);
 
 	const refresh = useCallback(async () => {
 		setError(undefined);
 		try {
-			setState(await readViewer());
+			const viewer = await readViewer(chosen.current ?? chosenBefore());
+			chosen.current = viewer.me?.account?.id;
+			setState(viewer);
 		} catch (failure) {
 			setError(
 				failure instanceof ApiError
@@ -81,6 +85,7 @@ export function SessionProvider(props: {
 				refresh,
 				async chooseAccount(id) {
 					storage.write(id);
+					chosen.current = id;
 					resources.clear();
 					await refresh();
 				},
@@ -118,11 +123,11 @@ export function useMay(): (right: Right) => boolean {
 	return useCallback((right) => role !== undefined && may(role, right), [role]);
 }
 
-async function readViewer(): Promise<State> {
+async function readViewer(chosen: string | null): Promise<State> {
 	const config = await api.config();
 	if (!config.signedIn) return { config, me: undefined };
 	try {
-		const me = await readMe();
+		const me = await readMe(chosen);
 		void followLanguage(me.user.language, api.setLanguage);
 		return { config, me };
 	} catch (error) {
@@ -131,9 +136,13 @@ async function readViewer(): Promise<State> {
 	}
 }
 
-/** The account that a link names, as of a statement, or the one chosen last; it may be gone, then the first one. */
-async function readMe(): Promise<Me> {
-	const chosen = new URLSearchParams(location.search).get("account") ?? storage.read();
+/** The account that a link names, as of a statement, or the one chosen last. */
+function chosenBefore(): string | null {
+	return new URLSearchParams(location.search).get("account") ?? storage.read();
+}
+
+/** The chosen account may be gone, then the first one. */
+async function readMe(chosen: string | null): Promise<Me> {
 	try {
 		return await api.me(chosen);
 	} catch (error) {

@@ -1,0 +1,71 @@
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { mailedLink, operator, signedUp, topUp } from "../../console/person.ts";
+import { hasChromium } from "../chromium.ts";
+import { withScene } from "../stage.ts";
+
+setDefaultTimeout(60_000);
+/** What is not there by then does not come. */
+const SOON = { timeout: 5_000 };
+
+const { service, open } = await withScene();
+const [owner, friend] = [await signedUp(service), await signedUp(service)];
+await owner.send("PATCH", "/api/console/account", { name: "Alder Works" });
+await friend.send("PATCH", "/api/console/account", { name: "Birch Works" });
+await friend.send("POST", "/api/console/invitations", { email: owner.email, role: "admin" });
+const token = new URL(await mailedLink(owner)).searchParams.get("token");
+await owner.send("POST", "/api/console/invitations/accept", { token });
+await topUp(owner, await operator(service));
+const { page } = await open({ person: owner });
+
+describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
+	const heading = (name: string) => page.getByRole("heading", { name, exact: true, level: 1 });
+	const walkTo = async (name: string) => {
+		await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name, exact: true }).click();
+		await heading(name).waitFor();
+	};
+	const name = () => page.getByLabel("Name of the account");
+	async function switchTo(name: string): Promise<void> {
+		await page.getByRole("button", { name: /^Account: / }).click();
+		await page.getByRole("menuitem", { name }).click();
+		await page.getByRole("button", { name: `Account: ${name}` }).waitFor(SOON);
+	}
+
+	test("a step back to another key ends what was being done with this one", async () => {
+		const made = await owner.send("POST", "/api/console/keys", { name: "twin", capUsd: "5" });
+		const path = `/keys/${made.body.key.id}`;
+		await owner.send("POST", `/api/console${path}/rotate`, { graceMs: 3_600_000, token: "0".repeat(32) });
+		await page.goto(path);
+		await page.locator("dt", { hasText: "Replaced by" }).locator("xpath=..").getByRole("link").click();
+		await page.waitForURL((url) => url.pathname !== path);
+		await page.getByRole("button", { name: "Revoke" }).click();
+		await page.getByRole("dialog").getByRole("textbox").fill("twin");
+		await page.goBack();
+		await page.waitForURL(`**${path}`);
+		await page.getByText("Being replaced").waitFor();
+		await page.getByRole("dialog").waitFor({ state: "detached", ...SOON });
+	});
+
+	test("with another account the forms are that one's", async () => {
+		await page.goto("/settings");
+		await name().waitFor();
+		await switchTo("Birch Works");
+		expect(await name().inputValue()).toBe("Birch Works");
+		await switchTo("Alder Works");
+	});
+
+	test("who came by a link that names an account can choose another", async () => {
+		await page.goto(`/settings?account=${owner.accountId}`);
+		await page.getByRole("button", { name: "Account: Alder Works" }).waitFor();
+		await switchTo("Birch Works");
+	});
+
+	test("who came by a link that names an account stays in it as something is saved", async () => {
+		await page.goto(`/credit?account=${friend.accountId}`);
+		await page.getByRole("button", { name: "Account: Birch Works" }).waitFor();
+		await page.evaluate((id) => localStorage.setItem("tollgate-account", id), owner.accountId);
+		await walkTo("Settings");
+		await name().fill("Birch Works AG");
+		await name().press("Enter");
+		await page.getByRole("button", { name: "Account: Birch Works AG" }).waitFor(SOON);
+	});
+});

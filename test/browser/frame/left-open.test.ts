@@ -30,6 +30,18 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.getByRole("button", { name: `Account: ${name}` }).waitFor(SOON);
 	}
 
+	test("the log is read anew by its button, whatever time it shows", async () => {
+		await page.goto("/requests");
+		await page.getByText("No requests in this time.").waitFor();
+		for (const time of ["", "?range=24h"]) {
+			if (time !== "") await page.goto(`/requests${time}`);
+			await page.getByText("No requests in this time.").waitFor();
+			const again = page.waitForRequest(/\/api\/console\/requests\?/, SOON);
+			await page.getByRole("button", { name: "Reload" }).click();
+			await again;
+		}
+	});
+
 	test("a step back to another key ends what was being done with this one", async () => {
 		const made = await owner.send("POST", "/api/console/keys", { name: "twin", capUsd: "5" });
 		const path = `/keys/${made.body.key.id}`;

@@ -1,6 +1,6 @@
 import { Button } from "@mantine/core";
 import { useMemo, useState } from "react";
-import { api } from "../api.ts";
+import { api, type LogFilter } from "../api.ts";
 import { CsvButton } from "../parts/csv-button.tsx";
 import { UsageFilters } from "../parts/filters.tsx";
 import { Page, Panel } from "../parts/page.tsx";
@@ -19,21 +19,18 @@ export default function RequestsPage() {
 	const account = useAccount();
 	const [query, change] = useQueryState();
 	const [nowMs, setNowMs] = useState(() => Date.now());
-	const filter = useMemo(() => {
-		const { bucket: _, ...settled } = filterOf(query, nowMs);
-		const filter = query.get("status") === "refused" ? { ...settled, status: "refused" as const } : settled;
-		const batch = query.get("batch");
-		// Of a batch all lines, whenever they ran, unless somebody asks for a time.
-		if (batch !== null && !["range", "from"].some((name) => query.has(name)))
-			return { ...filter, batch, from: null, to: null };
-		// Open to the future, so that what arrives meanwhile is there after a reload.
-		return query.has("to") ? { ...filter, batch } : { ...filter, batch, to: null };
-	}, [query, nowMs]);
+	const filter = useMemo(() => logFilterOf(query, nowMs), [query, nowMs]);
 	const list = useList(`requests ${account.id} ${JSON.stringify(filter)}`, (after) =>
 		api.requests(account.id, filter, { after, limit: ROWS }),
 	);
 	const filtered = ["model", "key", "project", "status", "batch"].some((name) => query.has(name));
 	const batch = query.get("batch");
+	/** Most stretches of time begin with a day, and are the same list as before. */
+	function renew() {
+		const now = Date.now();
+		if (JSON.stringify(logFilterOf(query, now)) === JSON.stringify(filter)) void list.reload();
+		else setNowMs(now);
+	}
 
 	return (
 		<Page
@@ -43,12 +40,7 @@ export default function RequestsPage() {
 			)}
 			aside={
 				<>
-					<Button
-						size="xs"
-						variant="default"
-						loading={list.loading && list.items !== undefined}
-						onClick={() => setNowMs(Date.now())}
-					>
+					<Button size="xs" variant="default" loading={list.loading && list.items !== undefined} onClick={renew}>
 						{t("Reload")}
 					</Button>
 					<CsvButton href={api.requestsCsvAddress(account.id, filter)} />
@@ -91,6 +83,17 @@ export default function RequestsPage() {
 			</Panel>
 		</Page>
 	);
+}
+
+function logFilterOf(query: URLSearchParams, nowMs: number): LogFilter {
+	const { bucket: _, ...settled } = filterOf(query, nowMs);
+	const filter = query.get("status") === "refused" ? { ...settled, status: "refused" as const } : settled;
+	const batch = query.get("batch");
+	// Of a batch all lines, whenever they ran, unless somebody asks for a time.
+	if (batch !== null && !["range", "from"].some((name) => query.has(name)))
+		return { ...filter, batch, from: null, to: null };
+	// Open to the future, so that what arrives meanwhile is there after a reload.
+	return query.has("to") ? { ...filter, batch } : { ...filter, batch, to: null };
 }
 
 function FindById() {

@@ -42,6 +42,19 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		}
 	});
 
+	test("billing details that were saved are there when the settings are opened again", async () => {
+		await page.goto("/settings");
+		await page.getByLabel("Company", { exact: true }).fill("Alder Works GmbH");
+		const form = page.getByRole("region", { name: "Receipts and statements" });
+		await form.getByRole("button", { name: "Save" }).click();
+		await form.getByText("Saved.").waitFor();
+		await walkTo("Keys");
+		await walkTo("Settings");
+		const company = page.getByLabel("Company", { exact: true });
+		await company.waitFor();
+		expect(await company.inputValue()).toBe("Alder Works GmbH");
+	});
+
 	test("a step back to another key ends what was being done with this one", async () => {
 		const made = await owner.send("POST", "/api/console/keys", { name: "twin", capUsd: "5" });
 		const path = `/keys/${made.body.key.id}`;

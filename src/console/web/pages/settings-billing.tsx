@@ -6,27 +6,38 @@ import { Form } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
 import { PanelEnd } from "../parts/panel-end.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
-import { useAction, useResource } from "../resource.ts";
+import { resources, useAction, useResource } from "../resource.ts";
 import { t } from "../texts.tsx";
 import type { AccountView, BillingDetails } from "../views.ts";
 
 /** Who receipts and statements are made out to. */
 export function BillingPanel({ account }: { account: AccountView }) {
-	const details = useResource(`billing-details ${account.id}`, () => api.billingDetails(account.id));
+	const key = `billing-details ${account.id}`;
+	const details = useResource(key, () => api.billingDetails(account.id));
 	return (
 		<Panel title={t("Receipts and statements")}>
 			{details.error && <Problem error={details.error} retry={() => void details.reload()} />}
-			{details.data && <BillingForm account={account} details={details.data} />}
+			{details.data && (
+				<BillingForm account={account} details={details.data} onSaved={(stored) => resources.set(key, () => stored)} />
+			)}
 		</Panel>
 	);
 }
 
-function BillingForm({ account, details }: { account: AccountView; details: BillingDetails }) {
+function BillingForm(props: {
+	account: AccountView;
+	details: BillingDetails;
+	onSaved: (stored: BillingDetails) => void;
+}) {
+	const { account, details, onSaved } = props;
 	const mayChange = may(account.role, "billing.change");
-	const [given, setGiven] = useState(details);
+	// Only what is typed: all three are sent, and those left alone are what was read last.
+	const [typed, setTyped] = useState<Partial<BillingDetails>>({});
+	const given = { ...details, ...typed };
 	const [saved, setSaved] = useState(false);
 	const save = useAction(async () => {
-		setGiven(await api.setBillingDetails(account.id, given));
+		onSaved(await api.setBillingDetails(account.id, given));
+		setTyped({});
 		setSaved(true);
 	});
 	const field = (name: keyof BillingDetails) => ({
@@ -35,7 +46,7 @@ function BillingForm({ account, details }: { account: AccountView; details: Bill
 		error: save.error?.param === name ? save.error.message : undefined,
 		onChange: (event: { currentTarget: { value: string } }) => {
 			setSaved(false);
-			setGiven({ ...given, [name]: event.currentTarget.value });
+			setTyped({ ...typed, [name]: event.currentTarget.value });
 		},
 	});
 	const isField = save.error?.param === "company" || save.error?.param === "address" || save.error?.param === "vatId";

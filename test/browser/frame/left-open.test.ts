@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mailedLink, operator, signedUp, topUp } from "../../console/person.ts";
 import { hasChromium } from "../chromium.ts";
-import { withScene } from "../stage.ts";
+import { picture, withScene } from "../stage.ts";
 
 setDefaultTimeout(60_000);
 /** What is not there by then does not come. */
@@ -92,5 +92,18 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await name().fill("Birch Works AG");
 		await name().press("Enter");
 		await page.getByRole("button", { name: "Account: Birch Works AG" }).waitFor(SOON);
+	});
+
+	test("it does not say that it copied what the browser refused to", async () => {
+		await page.addInitScript(() => {
+			navigator.clipboard.writeText = () => Promise.reject(new DOMException("", "NotAllowedError"));
+			document.execCommand = () => false;
+		});
+		await page.goto("/credit");
+		await page.getByRole("button", { name: "Get the reference" }).click();
+		await page.getByText("Recorded as pending.").waitFor();
+		await page.getByRole("button", { name: "Copy the reference" }).first().click();
+		await page.getByRole("button", { name: "The browser does not let pages copy." }).waitFor(SOON);
+		await picture(page, "copy-refused");
 	});
 });

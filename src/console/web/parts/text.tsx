@@ -60,23 +60,24 @@ export function Ago({ atMs, never = t("never") }: { atMs: number | null; never?:
 	);
 }
 
+const OUTCOMES = {
+	copied: { says: t("Copied"), icon: "check", shownMs: 1_500 },
+	refused: { says: t("The browser does not let pages copy."), icon: "warning", shownMs: 4_000 },
+} as const;
+
 export function CopyButton({ text, label }: { text: string; label: string }) {
-	const [copied, setCopied] = useState(false);
+	const [outcome, setOutcome] = useState<keyof typeof OUTCOMES>();
 	async function copy() {
-		await copyText(text);
-		setCopied(true);
-		setTimeout(() => setCopied(false), 1_500);
+		const next = (await copyText(text)) ? "copied" : "refused";
+		setOutcome(next);
+		setTimeout(() => setOutcome(undefined), OUTCOMES[next].shownMs);
 	}
+	const said = outcome === undefined ? label : OUTCOMES[outcome].says;
 	return (
-		<Tooltip label={copied ? t("Copied") : label} withArrow openDelay={300}>
-			<ActionIcon
-				variant="subtle"
-				color="gray"
-				size="sm"
-				aria-label={copied ? t("Copied") : label}
-				onClick={() => void copy()}
-			>
-				<Icon name={copied ? "check" : "copy"} />
+		// That nothing was copied must be seen where nothing hovers, too.
+		<Tooltip label={said} withArrow openDelay={300} {...(outcome === "refused" ? { opened: true } : {})}>
+			<ActionIcon variant="subtle" color="gray" size="sm" aria-label={said} onClick={() => void copy()}>
+				<Icon name={outcome === undefined ? "copy" : OUTCOMES[outcome].icon} />
 			</ActionIcon>
 		</Tooltip>
 	);
@@ -92,17 +93,22 @@ export function Id({ value, label = t("Copy") }: { value: string; label?: string
 	);
 }
 
-/** The clipboard is only there in a secure context; a selection that is copied works everywhere. */
-async function copyText(text: string): Promise<void> {
-	if (navigator.clipboard) {
-		await navigator.clipboard.writeText(text).catch(() => undefined);
-		return;
-	}
+/**
+ * Whether it was copied. The clipboard is only there in a secure context, and may be refused there; a selection that is
+ * copied works nearly everywhere.
+ */
+async function copyText(text: string): Promise<boolean> {
+	const isWritten = await navigator.clipboard?.writeText(text).then(
+		() => true,
+		() => false,
+	);
+	if (isWritten) return true;
 	const area = document.createElement("textarea");
 	area.value = text;
 	area.className = "offscreen";
 	(document.activeElement?.closest("[role=dialog]") ?? document.body).append(area);
 	area.select();
-	document.execCommand("copy");
+	const isCopied = document.execCommand("copy");
 	area.remove();
+	return isCopied;
 }

@@ -125,9 +125,12 @@ export function useList<T>(
 	return { items, next, more, error: first.error, loading: first.loading, reload: first.reload };
 }
 
+/** A browser takes up a feed again that broke off, but not after an answer that was none, as a gateway's 502. */
+const FEED_AGAIN_MS = 5_000;
+
 /**
- * Server-sent events of one topic; the browser reconnects by itself. Only while the page is looked at: a browser keeps
- * few connections to one address, and a row of forgotten tabs would use them up.
+ * Server-sent events of one topic. Only while the page is looked at: a browser keeps few connections to one address, and
+ * a row of forgotten tabs would use them up.
  */
 export function useLive<T>(topic: "overview" | "operator", address: string, onData: (data: T) => void): boolean {
 	const [connected, setConnected] = useState(false);
@@ -135,16 +138,21 @@ export function useLive<T>(topic: "overview" | "operator", address: string, onDa
 	latest.current = onData;
 	useEffect(() => {
 		let source: EventSource | undefined;
+		let again: ReturnType<typeof setTimeout> | undefined;
 		function open() {
 			source = new EventSource(address);
 			source.addEventListener("open", () => setConnected(true));
-			source.addEventListener("error", () => setConnected(false));
+			source.addEventListener("error", () => {
+				setConnected(false);
+				if (source?.readyState === EventSource.CLOSED) again = setTimeout(open, FEED_AGAIN_MS);
+			});
 			source.addEventListener(topic, (event) => {
 				setConnected(true);
 				latest.current(JSON.parse((event as MessageEvent<string>).data) as T);
 			});
 		}
 		function close() {
+			clearTimeout(again);
 			source?.close();
 			source = undefined;
 		}

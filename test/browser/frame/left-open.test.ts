@@ -106,4 +106,20 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.getByRole("button", { name: "The browser does not let pages copy." }).waitFor(SOON);
 		await picture(page, "copy-refused");
 	});
+
+	test("its feed is taken up again after an answer that was none", async () => {
+		let asked = 0;
+		await page.clock.install();
+		await page.route(/\/api\/console\/live/, async (route) => {
+			asked += 1;
+			if (asked === 1) await route.fulfill({ status: 502, body: "" });
+			else await route.continue();
+		});
+		const refused = page.waitForResponse(/\/api\/console\/live/);
+		await page.goto("/overview");
+		await refused;
+		await page.getByText("Connecting…").waitFor();
+		await page.clock.runFor(60_000);
+		await page.getByText("Live", { exact: true }).waitFor(SOON);
+	});
 });

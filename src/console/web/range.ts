@@ -34,9 +34,8 @@ export interface Stretch {
 }
 
 function stretchOf(query: URLSearchParams, nowMs: number, otherwise = "7d"): Stretch {
-	const from = numberOf(query.get("from"));
-	const to = numberOf(query.get("to"));
-	if (from !== null && to !== null && from < to) return withBucket(from, to);
+	const own = ownStretch(query);
+	if (own) return withBucket(own.fromMs, own.toMs);
 	const range = query.get("range") ?? otherwise;
 	if (range === "month") {
 		const now = new Date(nowMs);
@@ -47,6 +46,13 @@ function stretchOf(query: URLSearchParams, nowMs: number, otherwise = "7d"): Str
 	// Whole days, today among them.
 	const today = Math.floor(nowMs / DAY_MS) * DAY_MS;
 	return withBucket(today - lengthMs + DAY_MS, nowMs);
+}
+
+/** What the address names by its ends; undefined where those are none, as in a link that was cut. */
+export function ownStretch(query: URLSearchParams): Pick<Stretch, "fromMs" | "toMs"> | undefined {
+	const from = numberOf(query.get("from"));
+	const to = numberOf(query.get("to"));
+	return from !== null && to !== null && from < to ? { fromMs: from, toMs: to } : undefined;
 }
 
 /** The filters that the address names. */

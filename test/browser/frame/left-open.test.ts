@@ -42,6 +42,12 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		}
 	});
 
+	test("a link whose time is none shows the page with its usual time", async () => {
+		await page.goto("/usage?from=1790000000000&to=17900abc");
+		await page.getByText("No usage in this time.").waitFor(SOON);
+		expect(await page.getByLabel("Time").first().inputValue()).toBe("7 days");
+	});
+
 	test("billing details that were saved are there when the settings are opened again", async () => {
 		await page.goto("/settings");
 		await page.getByLabel("Company", { exact: true }).fill("Alder Works GmbH");

@@ -1,7 +1,7 @@
 import { Select } from "@mantine/core";
 import { api } from "../api.ts";
 import { formatDate } from "../format.ts";
-import { RANGES } from "../range.ts";
+import { ownStretch, RANGES } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
@@ -23,10 +23,8 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
 	const model = query.get("model");
 	const modelIds = [...new Set([...(models.data?.items.map((item) => item.id) ?? []), ...(model ? [model] : [])])];
-	const from = query.get("from");
-	const to = query.get("to");
-	const custom = from !== null && to !== null;
-	const ranges = custom ? [...RANGES, { value: "custom", label: customLabel(Number(from), Number(to)) }] : [...RANGES];
+	const own = ownStretch(query);
+	const ranges = own ? [...RANGES, { value: "custom", label: customLabel(own.fromMs, own.toMs) }] : [...RANGES];
 	return (
 		<div className="filters usage-filters">
 			<Select
@@ -34,7 +32,7 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 				size="xs"
 				data={ranges}
 				allowDeselect={false}
-				value={custom ? "custom" : (query.get("range") ?? range)}
+				value={own ? "custom" : (query.get("range") ?? range)}
 				onChange={(value) => {
 					if (value !== "custom") change({ range: value === range ? null : value, from: null, to: null });
 				}}

@@ -61,6 +61,24 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		expect(await company.inputValue()).toBe("Alder Works GmbH");
 	});
 
+	test("a key whose end has a year too many digits long is not made without an end", async () => {
+		await page.goto("/keys?create=1");
+		const form = page.getByRole("dialog");
+		await form.getByLabel("Name").fill("ends");
+		await form.getByLabel("Expires").fill("20310-05-01T12:30");
+		await form.getByRole("button", { name: "Create" }).click();
+		await form.getByLabel("Expires").fill("2031-05-01T12:30", SOON);
+		await form.getByRole("button", { name: "Create" }).click();
+		await page.getByTestId("secret").waitFor();
+		const { body } = await owner.get(`/api/console/keys?account=${owner.accountId}`);
+		expect(body.items.map((key: { expiresAtMs: number | null }) => key.expiresAtMs)).toEqual([
+			Date.parse("2031-05-01T10:30:00Z"),
+		]);
+		await page.getByLabel("I have stored it").check();
+		await page.getByRole("button", { name: "Done" }).click();
+		await page.getByRole("link", { name: "ends" }).waitFor();
+	});
+
 	test("a step back to another key ends what was being done with this one", async () => {
 		const made = await owner.send("POST", "/api/console/keys", { name: "twin", capUsd: "5" });
 		const path = `/keys/${made.body.key.id}`;

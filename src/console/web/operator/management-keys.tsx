@@ -167,6 +167,8 @@ function CreateDialog(props: { onClose: () => void; onCreated: () => void }) {
 				</Checkbox.Group>
 				<TextInput
 					type="date"
+					// As of other keys: a longer year is none to a browser.
+					max="9999-12-31"
 					label={t("Ends")}
 					description={t("Its first moment in UTC; empty: never")}
 					value={ends}

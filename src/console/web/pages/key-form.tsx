@@ -137,6 +137,8 @@ export function KeyFields(props: {
 					label={t("Expires")}
 					description={t("Optional, in your local time")}
 					type="datetime-local"
+					// Browsers let longer years be typed, but read none of them: the key would have no end.
+					max="9999-12-31T23:59"
 					value={draft.expires}
 					error={wrong("expiresAtMs")}
 					onChange={(event) => set({ expires: event.currentTarget.value })}

@@ -136,9 +136,12 @@ export function readLimits(reader: YamlReader, field: YamlField): ServiceLimits 
 		else if (map.get(upper) === undefined) limits[high] = limits[low];
 		else reader.report(given, `must not be greater than ${upper}`);
 	};
+	// Of three the outer two come first: what then follows for the one between them contradicts neither.
+	keepOrder("body_mb", "body_memory_mb");
 	keepOrder("body_mb", "body_memory_account_mb");
 	keepOrder("body_memory_account_mb", "body_memory_mb");
 	keepOrder("answer_memory_account_mb", "answer_memory_mb");
+	keepOrder("file_mb", "files_mb");
 	keepOrder("file_mb", "files_account_mb");
 	keepOrder("files_account_mb", "files_mb");
 	keepOrder("breaker_cool_s", "breaker_cool_max_s");

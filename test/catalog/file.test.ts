@@ -142,6 +142,27 @@ describe("a valid file", () => {
 			"8: limits.breaker_cool_s: must not be greater than breaker_cool_max_s",
 		]);
 	});
+
+	test("a limit of one is never above that of all, whichever of the three between one and all are given", () => {
+		const chains = [
+			["body_mb", "body_memory_account_mb", "body_memory_mb"],
+			["file_mb", "files_account_mb", "files_mb"],
+		].map((names) => names.map((name) => ({ name, limit: LIMIT_FIELDS.find((field) => field.name === name)?.limit })));
+		const amount = fc.option(fc.integer({ min: 1, max: 1024 }));
+		fc.assert(
+			fc.property(fc.constantFrom(...chains), fc.tuple(amount, amount, amount), (chain, amounts) => {
+				const given = amounts.filter((one) => one !== null);
+				const fields = chain.flatMap(({ name }, at) => (amounts[at] === null ? [] : [`${name}: ${amounts[at]}`]));
+				const check = checkCatalog(`${oneModel()}limits: { ${fields.join(", ")} }\n`, {});
+				expect(check.ok).toBe(given.every((one, at) => at === 0 || (given[at - 1] as number) <= one));
+				if (!check.ok) return;
+				const inForce = chain.map(({ limit }) => check.limits[limit as keyof typeof check.limits]);
+				expect(inForce).toEqual(inForce.toSorted((a, b) => a - b));
+				const unit = 1024 * 1024;
+				for (const [at, one] of amounts.entries()) if (one !== null) expect(inForce[at]).toBe(one * unit);
+			}),
+		);
+	});
 });
 
 describe("mistakes", () => {

@@ -67,12 +67,34 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 	let problems: readonly Problem[] = [];
 	/** The text of the file in force: the same text again is no change. */
 	let textInForce: string | undefined;
-	/** All models of that file, and how many of them are not served any more. */
-	let inForce: { readonly models: readonly ModelSpec[]; readonly retired: number } = { models: [], retired: 0 };
+	/** That file, and how many of its models are not served any more. */
+	let inForce: { readonly file: Sections; readonly retired: number } = {
+		file: { models: [], routes: [], limits: DEFAULT_LIMITS },
+		retired: 0,
+	};
 	let running: Promise<ReloadResult> | undefined;
 	let following: Promise<ReloadResult> | undefined;
 
 	async function load(): Promise<ReloadResult> {
+		const result = await loadNewest();
+		// A newer file with a mistake, or none at all, keeps no model beyond its day.
+		if (!result.ok && isStale()) {
+			try {
+				await putInForce(inForce.file);
+			} catch (error) {
+				log.debug("models whose day has come could not be taken out", { error });
+			}
+		}
+		return result;
+	}
+
+	async function putInForce(file: Sections): Promise<void> {
+		const nowMs = deps.clock.wallMs();
+		await store.swap({ ...servedAt(file, nowMs), limits: file.limits });
+		inForce = { file, retired: countRetired(file.models, nowMs) };
+	}
+
+	async function loadNewest(): Promise<ReloadResult> {
 		let text: string;
 		let file: CatalogFile;
 		try {
@@ -88,9 +110,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 			throw error;
 		}
 		try {
-			const nowMs = deps.clock.wallMs();
-			await store.swap({ ...servedAt(file, nowMs), limits: file.limits });
-			inForce = { models: file.models, retired: countRetired(file.models, nowMs) };
+			await putInForce(file);
 		} catch (error) {
 			log.debug("rate cards could not be stored", { error });
 			return refuse([{ line: 0, message: "the rates cannot be stored: the database does not answer" }], false);
@@ -101,7 +121,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 	}
 
 	function isStale(): boolean {
-		return countRetired(inForce.models, deps.clock.wallMs()) !== inForce.retired;
+		return countRetired(inForce.file.models, deps.clock.wallMs()) !== inForce.retired;
 	}
 
 	function accept(): ReloadResult {
@@ -158,7 +178,8 @@ export function createFixedCatalog(deps: StoreDeps, options: { limits?: ServiceL
 	};
 }
 
-type Swapped = Pick<CatalogFile, "models" | "routes" | "limits"> & Pick<CatalogSnapshot, "retired">;
+type Sections = Pick<CatalogFile, "models" | "routes" | "limits">;
+type Swapped = Sections & Pick<CatalogSnapshot, "retired">;
 
 /** Holds the snapshot and swaps it. */
 function createStore(deps: StoreDeps) {

@@ -72,8 +72,8 @@ export function watchCatalog(
 				if (!settled) nextMs = settleMs;
 				else if (await reload()) loaded = identity;
 			}
-			// The file is the same, and the day of one of its models has come.
-			else if (identity !== undefined && deps.isStale?.()) await reload();
+			// There is no newer file, and the day of a model has come. A file that is away is read once it is back.
+			else if (deps.isStale?.() && !(await reload())) loaded = undefined;
 			openWatcher();
 		} finally {
 			looking = false;

@@ -10,6 +10,8 @@ export interface Holder {
 	readonly startedAtMs: number;
 	/** Once it is ready, since before it would not understand; what the last word is by then. */
 	say(lastWord: () => unknown): void;
+	/** Once it is ready: until then it does not listen, and such a signal would end it. */
+	signal(signal: NodeJS.Signals): void;
 }
 
 /** What a child tells its parent. */
@@ -64,5 +66,6 @@ export function startHolder(
 			whenReady(() => {
 				if (process.exitCode === null) process.send(lastWord());
 			}),
+		signal: (signal) => whenReady(() => process.kill(signal)),
 	};
 }

@@ -5,6 +5,7 @@ import { type Holder, type HolderOptions, type ReadyMessage, startHolder } from 
 export interface Post {
 	/** What the first process at this post says once it is ready; rejects if it ends before. */
 	readonly ready: Promise<ReadyMessage>;
+	/** Gives the process here a signal, once it is ready. */
 	signal(signal: NodeJS.Signals): void;
 	/** Tells the process here, and each that follows, once it is ready. A later word takes an earlier one's place. */
 	tell(word: unknown): void;
@@ -107,7 +108,7 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 	present = start();
 	return {
 		ready: present.ready,
-		signal: (signal) => present?.process.kill(signal),
+		signal: (signal) => present?.signal(signal),
 		tell(word) {
 			lastWord = word;
 			present?.say(() => lastWord);

@@ -79,14 +79,15 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	}
 
 	process.on("SIGUSR1", () => noteLevel(deps, deps.logSwitch.toggleDebug()));
+	// Listened for before there is anything to read again, or it would end the start, which reads the newest file anyway.
+	process.on("SIGHUP", () => {
+		served?.reload().catch((error) => log.error("reloading the catalogue failed", { error }));
+	});
 
 	try {
 		for (const warning of config.warnings) log.warn(warning);
 		const plane = await startPlane(deps, config);
 		served = plane;
-		process.on("SIGHUP", () => {
-			plane.reload().catch((error) => log.error("reloading the catalogue failed", { error }));
-		});
 		if (plane.url === undefined) log.info("the console is ready");
 		else log.info("listening", { url: plane.url });
 		// A child tells its supervisor, and does not outlive it.

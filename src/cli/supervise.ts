@@ -40,6 +40,8 @@ const STOP_MARGIN_MS = 10_000;
 export async function supervise(deps: ServeDeps, config: Config, command: ChildCommand): Promise<number> {
 	const { log } = deps;
 	for (const warning of config.warnings) log.warn(warning);
+	// Until there are processes these ask for nothing, and one that nobody listens for ends this process.
+	for (const signal of ["SIGHUP", "SIGUSR1", "SIGUSR2"] as const) process.on(signal, () => undefined);
 	let found: Prepared;
 	try {
 		found = await prepare(deps, config);

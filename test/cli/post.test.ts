@@ -1,9 +1,10 @@
 import { expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createLog } from "../../src/base/log.ts";
 import { startPost } from "../../src/cli/post.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
+import { waitFor } from "../support/wait.ts";
 
 const LIMIT_MS = 1_500;
 const folder = temporaryFolder();
@@ -18,6 +19,7 @@ writeFileSync(
 	setInterval(() => {}, 1_000);
 	process.on("message", () => {});
 	process.on("SIGTERM", () => process.exit(0));
+	process.on("SIGHUP", () => writeFileSync(process.argv[2] + "-heard", ""));
 	if (isFirst || process.argv[3] !== "deaf") process.send({ ready: true });
 	`,
 );
@@ -52,4 +54,12 @@ test("a successor that does not become ready is killed after its time, and the p
 	await made.ready;
 	await expect(made.replace()).rejects.toThrow("ended before it was ready");
 	expect(said).toEqual(["a successor does not become ready; killing it"]);
+}, 60_000);
+
+test("a signal that comes while a process starts does not end it, and is heard once it is ready", async () => {
+	const { made, said } = post("starts", "well");
+	made.signal("SIGHUP");
+	await made.ready;
+	await waitFor(() => existsSync(`${marker}-starts-heard`), "the signal");
+	expect(said).toEqual([]);
 }, 60_000);

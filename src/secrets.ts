@@ -170,13 +170,14 @@ function readKept(deps: SecretsDeps, path: string): string | undefined {
 function writeOnce(deps: SecretsDeps, path: string, text: string): boolean {
 	const temporary = `${path}.${hex(deps, 8)}`;
 	const descriptor = deps.fs.openSync(temporary, "wx", OWNER_ONLY);
+	// Whatever fails, a full disk above all: who starts again and again leaves no file each time, with a secret in it.
 	try {
-		deps.fs.writeSync(descriptor, text);
-		deps.fs.fsyncSync(descriptor);
-	} finally {
-		deps.fs.closeSync(descriptor);
-	}
-	try {
+		try {
+			deps.fs.writeSync(descriptor, text);
+			deps.fs.fsyncSync(descriptor);
+		} finally {
+			deps.fs.closeSync(descriptor);
+		}
 		deps.fs.linkSync(temporary, path);
 		syncDirectory(deps, dirname(path));
 		return true;

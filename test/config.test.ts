@@ -421,6 +421,17 @@ describe("loadOrCreateSecrets", () => {
 		expect(readdirSync(join(cwd, ".data/demo")).sort()).toEqual(["console-secret", "secrets.json"]);
 	});
 
+	test("a full disk stops the start, which leaves nothing of a secret that was not kept", () => {
+		for (const failing of ["writeSync", "fsyncSync"] as const) {
+			const full = () => {
+				throw Object.assign(new Error("no space left"), { code: "ENOSPC" });
+			};
+			const onFullDisk = { ...systemSecretsDeps, fs: { ...fs, [failing]: full } };
+			expect(() => loadOrCreateSecrets(loadConfig({}, cwd), onFullDisk)).toThrow("(ENOSPC)");
+			expect(readdirSync(join(cwd, ".data/demo"))).toEqual([]);
+		}
+	});
+
 	test("a damaged file stops the start and is left as it is", () => {
 		const config = loadConfig({}, cwd);
 		const { path } = loadOrCreateSecrets(config);

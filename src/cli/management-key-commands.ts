@@ -32,7 +32,7 @@ const create: Command = {
 		if (expiresAtMs !== null && expiresAtMs <= Date.now()) throw new UsageError("--expires lies in the past");
 		const wanted = {
 			name: input.required("name"),
-			scopes: scopes === "all" ? MANAGEMENT_SCOPES : namesOf(scopes),
+			scopes: scopes === "all" ? MANAGEMENT_SCOPES : namesOf("scopes", scopes),
 			expiresAtMs,
 		};
 		const { id, secret } = await context.withDatabase(({ statements }) =>

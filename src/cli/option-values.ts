@@ -37,12 +37,14 @@ export function wholeOf(option: string, text: string): number {
 	return Number(text);
 }
 
-/** "a,b" */
-export function namesOf(text: string): string[] {
-	return text
+/** "a,b". No name at all is what a variable that was never set leaves: an empty list would mean all models. */
+export function namesOf(option: string, text: string): string[] {
+	const names = text
 		.split(",")
 		.map((name) => name.trim())
 		.filter((name) => name !== "");
+	if (names.length === 0) throw new UsageError(`--${option} takes names like a,b, not ${shown(text)}`);
+	return names;
 }
 
 /** What a list command takes; `pageOf` reads it. */

@@ -45,7 +45,7 @@ export function limitsOf(input: CommandInput): ProjectSettings {
 	return given({
 		capNanoUsd: read("cap-usd", "none", usdOf),
 		capPeriod: input.option("cap-period") as CapPeriod | undefined,
-		models: read("models", "all", (_, text) => namesOf(text)),
+		models: read("models", "all", namesOf),
 		requestsPerMinute: read("requests-per-minute", "none", wholeOf),
 		concurrencyMax: read("concurrency", "none", wholeOf),
 	});

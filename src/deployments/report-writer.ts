@@ -12,9 +12,9 @@ export interface ReportWriter {
 	stop(): Promise<void>;
 }
 
-/** How old what people see of breakers and load may be. A row is written only if something is different, */
+/** How old what people see of breakers and load may be. */
 const LOOK_MS = 2_000;
-/** or it has been the same for so long: an old one is taken for one of a gateway that is gone, and is deleted. */
+/** A row that is the same is written again so often: an old one is taken for one of a gateway that is gone, and is deleted. */
 const SAME_MS = 3_600_000;
 
 export function startReportWriter(

@@ -65,10 +65,12 @@ test("from the first top-up to a revoked key: every step is seen in the console"
 	const requestId = used.headers.get("x-request-id");
 	await used.text();
 
-	await waitFor(async () => {
+	const isSeen = async () => {
 		const overview = await customer.get("/api/console/overview");
 		return overview.body.checklist.firstRequest && overview.body.monthSpentNanoUsd > 0;
-	}, "the request to reach the overview");
+	};
+	// Transactions of other files' databases hold the sums back.
+	await waitFor(isSeen, "the request to reach the overview", 45_000);
 	const log = await customer.get("/api/console/requests");
 	expect(log.body.items).toHaveLength(1);
 	expect(log.body.items[0]).toMatchObject({ id: requestId, model: "test-model", keyName: "prod", statusClass: "ok" });

@@ -3,6 +3,7 @@ import { mailsTo } from "../console/mailbox.ts";
 import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { totpCode } from "../console/totp.ts";
 import { untilEnd } from "../support/at-end.ts";
+import { lockWaits } from "../support/lock-waits.ts";
 import { chatModel } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -115,11 +116,7 @@ test("a code is good once: in another browser, at the same moment, for another a
 		const all = thieves.map(async (browser) => {
 			backups.push((await post(browser, "verify-backup-code", { code: codes[1] })).status);
 		});
-		await waitFor(async () => {
-			const [waits] = await sql`
-				select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-			return backups.length + waits?.n >= thieves.length;
-		}, "all to have looked");
+		await waitFor(async () => backups.length + (await lockWaits(sql)) >= thieves.length, "all to have looked");
 		return { all };
 	});
 	await Promise.all(spending.all);

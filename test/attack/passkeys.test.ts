@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { mailedLink, newPerson, PERSON_ENV, signedUp } from "../console/person.ts";
+import { lockWaits } from "../support/lock-waits.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { createDevice } from "./passkey.ts";
@@ -56,10 +57,7 @@ test("a password that is set anew ends what a passkey begins just then, whicheve
 		const blocked = await sql.begin(async (hold) => {
 			await hold`select pg_advisory_xact_lock(42)`;
 			const waits = first === "reset" ? signIn() : reset();
-			await waitFor(async () => {
-				const rows = await sql`select 1 from pg_locks where locktype = 'advisory' and objid = 42 and not granted`;
-				return rows.length > 0;
-			}, `the ${when} to be waited for`);
+			await waitFor(async () => (await lockWaits(sql)) > 0, `the ${when} to be waited for`);
 			if (first === "reset") await hold`delete from passkey where user_id = ${userId}`;
 			else expect(await signIn()).toBe(200);
 			return { waits };

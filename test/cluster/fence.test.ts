@@ -8,6 +8,7 @@ import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { waitEverywhere } from "../../src/cluster/wait-everywhere.ts";
 import { withDatabase } from "../support/database.ts";
+import { lockWaits } from "../support/lock-waits.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { entryAt, joinTestInstance } from "./fixture.ts";
@@ -53,9 +54,7 @@ async function whileUncommitted<T>(statement: string, during: () => Promise<T>):
 }
 
 /** True once a statement of this database waits for a lock. */
-const isBlocked = async () =>
-	(await db.sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
-		.length > 0;
+const isBlocked = async () => (await lockWaits(db.sql)) > 0;
 
 test("a revocation is effective as soon as every live instance has applied it", async () => {
 	const a = await joinTestInstance(createPgHeartbeatStore(db.liveness), "a");

@@ -5,6 +5,7 @@ import type { HeartbeatStore, LogPosition } from "../../src/cluster/heartbeat.ts
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { removeControl } from "../../src/ledger/removal.ts";
 import { withDatabase } from "../support/database.ts";
+import { lockWaits } from "../support/lock-waits.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { joinTestInstance } from "./fixture.ts";
@@ -264,12 +265,7 @@ test("two starts of one identity in the same moment take two epochs, and neither
 	});
 	await joined.promise;
 	const second = store.join("twin", 1_000);
-	await waitFor(
-		async () =>
-			(await db.sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
-				.length > 0,
-		"the second one to wait",
-	);
+	await waitFor(async () => (await lockWaits(db.sql)) > 0, "the second one to wait");
 	commit.resolve();
 	await first;
 	expect(await second).toBe(2);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { chatLine } from "../batch/batch-service.ts";
 import { untilEnd } from "../support/at-end.ts";
+import { lockWaits } from "../support/lock-waits.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -155,11 +156,8 @@ describe("a batch in the console", () => {
 		const saving = await service.db.sql.begin(async (sql) => {
 			await sql`update batch_notice_setting set webhook_salt = 'made anew' where account_id = ${ann.accountId}`;
 			const waits = put(ann, hook);
-			await waitFor(async () => {
-				const rows = await service.db.sql`select 1 from pg_stat_activity where datname = current_database()
-					and wait_event_type = 'Lock' and query like '%insert into batch_notice_setting%' and pid <> pg_backend_pid()`;
-				return rows.length > 0;
-			}, "the settings to be saved behind it");
+			const saves = () => lockWaits(service.db.sql, "%insert into batch_notice_setting%");
+			await waitFor(async () => (await saves()) > 0, "the settings to be saved behind it");
 			return { waits };
 		});
 		expect([(await saving.waits).body.secret, await saltOf()]).toEqual([null, "made anew"]);

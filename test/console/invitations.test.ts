@@ -4,6 +4,7 @@ import { changeMember } from "../../src/console/members/members.ts";
 import { forgetOldCounts } from "../../src/console/rate-counter.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { untilEnd } from "../support/at-end.ts";
+import { lockWaits } from "../support/lock-waits.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -108,11 +109,8 @@ test("who loses the right to invite in the very moment in which he does has invi
 			const inTransaction = ((...query: Parameters<typeof sql>) => held(...query)) as unknown as typeof statements;
 			const made = await invite(inTransaction, accountId, { email: friend.email, role: "admin", invitedBy: adminId });
 			const change = changeMember(statements, accountId, { userId: adminId, by: founderId, role });
-			await waitFor(async () => {
-				const rows = await sql`select 1 from pg_stat_activity where datname = current_database()
-					and wait_event_type = 'Lock' and query like '%with people as materialized%' and pid <> pg_backend_pid()`;
-				return rows.length > 0;
-			}, "the right to be taken behind it");
+			const changes = () => lockWaits(sql, "%with people as materialized%");
+			await waitFor(async () => (await changes()) > 0, "the right to be taken behind it");
 			return { taken: change, token: made.token };
 		});
 		await taken;

@@ -10,6 +10,7 @@ import { newUuid } from "../../src/base/id.ts";
 import { FUNCTION_SET } from "../../src/db/function-set.ts";
 import { FORMER_COMMIT } from "../chaos/former-version.ts";
 import { atEnd } from "../support/at-end.ts";
+import { lockWaits } from "../support/lock-waits.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -228,11 +229,7 @@ test("it closes its epoch while it says that it leaves, or renews itself: neithe
 			// As `ledger_close` begins.
 			await closing`select 1 from instance i where i.id = ${id} and i.epoch = ${epoch} and i.state <> 'left' for update`;
 			const said = word.execute();
-			await waitFor(async () => {
-				const [waiting] = await service.db.sql`
-					select count(*)::int as sessions from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
-				return waiting?.sessions === 1;
-			}, "the other to wait for the row");
+			await waitFor(async () => (await lockWaits(service.db.sql)) === 1, "the other to wait for the row");
 			await closing`select ledger_close(${id}, ${epoch}, false)`;
 			return { said };
 		});

@@ -6,6 +6,8 @@ import { migrate, migratedUrl } from "../../src/db/migrate.ts";
 import type { Migration } from "../../src/db/migrations/list.ts";
 import { migrations } from "../../src/db/migrations/list.ts";
 import { createEmptyDatabase } from "../support/database.ts";
+import { lockWaits } from "../support/lock-waits.ts";
+import { waitFor } from "../support/wait.ts";
 
 const deps = { log: silentLog };
 const names = migrations.map((migration) => migration.name);
@@ -66,8 +68,7 @@ test("who reads the usage for long holds the index that goes up, and that holds 
 	await reader`lock table usage_event in access share mode`;
 	const migrating = migrate(deps, url);
 	const writer = postgres(url, { max: 1, onnotice: () => {} });
-	const waits = () => writer`select from pg_locks where relation = 'usage_event'::regclass and not granted`;
-	while ((await waits()).length === 0) await Bun.sleep(5);
+	await waitFor(async () => (await lockWaits(writer)) > 0, "the migration to wait for its reader");
 	await writer.begin(async (settlement) => {
 		await settlement`set local statement_timeout = '10s'`;
 		await settlement`lock table usage_event in row exclusive mode`;

@@ -15,6 +15,7 @@ import {
 import type { ProjectFields } from "../../src/keys/project-entry.ts";
 import { usd } from "../ledger/fixture.ts";
 import { withDatabase } from "../support/database.ts";
+import { lockWaits } from "../support/lock-waits.ts";
 import { waitFor } from "../support/wait.ts";
 
 const { sql, statements } = await withDatabase();
@@ -56,8 +57,7 @@ test("an account has at most a thousand projects: who makes one sees those that 
 		late = codeOf(createProject(statements, account, { name: "one more" })).finally(() => {
 			answered = true;
 		});
-		const waits = () => sql`select from pg_locks where not granted`;
-		await waitFor(async () => answered || (await waits()).length > 0, "it to wait");
+		await waitFor(async () => answered || (await lockWaits(sql)) > 0, "it to wait");
 	});
 	expect(await late).toBe("conflict");
 });

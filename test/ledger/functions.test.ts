@@ -7,6 +7,7 @@ import { SettledColumns } from "../../src/ledger/settled-columns.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
+import { lockWaits } from "../support/lock-waits.ts";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
 import { giving, goLive, makeAccount, patient, settledEvent, usd, wish } from "./fixture.ts";
@@ -236,9 +237,7 @@ async function beside(
 	void sent.then(() => (over = true));
 	let waited = false;
 	await waitFor(async () => {
-		const rows = await db.sql`
-			select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-		waited ||= rows.length > 0 && !over;
+		waited ||= (await lockWaits(db.sql)) > 0 && !over;
 		return waited || over;
 	}, "the statement to wait or to end");
 	commit.resolve();

@@ -3,6 +3,7 @@ import { afterEach, expect, test } from "bun:test";
 import { claimIdOf, createSeal } from "../../../src/gateway/idempotency/seal.ts";
 import { firstAttemptUuid } from "../../../src/gateway/serve/context.ts";
 import { untilEnd } from "../../support/at-end.ts";
+import { lockWaits } from "../../support/lock-waits.ts";
 import { secondGateway } from "../../support/second-gateway.ts";
 import { withService } from "../../support/service.ts";
 import { startTcpProxy } from "../../support/tcp-proxy.ts";
@@ -168,7 +169,7 @@ test("a claim whose reply was lost holds up no repetition, whichever gateway hea
 	const held = await service.db.sql.begin(async (sql) => {
 		await sql`lock table idempotency_claim in exclusive mode`;
 		const answer = complete(1, secret, "lost");
-		await waitFor(async () => (await sql`select 1 from pg_locks where not granted`).length > 0, "the claim to wait");
+		await waitFor(async () => (await lockWaits(service.db.sql)) > 0, "the claim to wait");
 		proxy.freeze();
 		return { answer };
 	});

@@ -16,9 +16,9 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { FORMER_COMMIT, takeFormerVersion } from "../versions/former-version.ts";
 import type { ChaosResult } from "./chaos.ts";
 import { runChaos } from "./chaos.ts";
-import { FORMER_COMMIT, takeFormerVersion } from "./former-version.ts";
 import { runLocks } from "./locks.ts";
 import type { Midnight } from "./midnight.ts";
 import { nextMidnight } from "./midnight.ts";

@@ -1,5 +1,5 @@
 -- The SQL functions of the version before this one, as it lays them down beside the tables at each start. Made from its
--- commit (test/chaos/former-version.ts); test/db/former-functions.test.ts holds it against the history where there is one.
+-- commit (test/versions/former-version.ts); test/db/former-functions.test.ts holds it against the history where there is one.
 -- Appends to the control log and announces it. The lock on the clock's only row is held until commit,
 -- so the order of sequence numbers is the order of commits and a reader never skips a late one.
 create or replace function control_append(p_kind text, p_subject text, p_payload jsonb) returns bigint

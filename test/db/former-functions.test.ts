@@ -1,6 +1,6 @@
 /**
  * An instance of the version before this one, spoken for by hand through its own SQL functions, beside a service of this
- * version: what can be shown of two versions on one database without the former one's program. With it: `chaos/upgrade.test.ts`.
+ * version: what can be shown of two versions on one database without the former one's program. With it: `versions/upgrade.test.ts`.
  */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -8,12 +8,12 @@ import { join } from "node:path";
 import postgres from "postgres";
 import { newUuid } from "../../src/base/id.ts";
 import { FUNCTION_SET } from "../../src/db/function-set.ts";
-import { FORMER_COMMIT } from "../chaos/former-version.ts";
 import { atEnd } from "../support/at-end.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
+import { FORMER_COMMIT } from "../versions/former-version.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const SNAPSHOT = readFileSync(join(import.meta.dir, "former-functions.sql"), "utf8");

@@ -9,17 +9,17 @@ import { join } from "node:path";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
+import type { Ask, Sent } from "../chaos/chat-client.ts";
+import { sendChat } from "../chaos/chat-client.ts";
+import { startCountingUpstream } from "../chaos/counting-upstream.ts";
+import type { FleetMember } from "../chaos/fleet.ts";
+import { handedIn, startFleet } from "../chaos/fleet.ts";
+import { withOwnPostgres } from "../chaos/own-postgres.ts";
+import { costOf } from "../chaos/verdict.ts";
 import { runHere } from "../cli/run-here.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
 import { createBackup } from "./base-backup.ts";
-import type { Ask, Sent } from "./chat-client.ts";
-import { sendChat } from "./chat-client.ts";
-import { startCountingUpstream } from "./counting-upstream.ts";
-import type { FleetMember } from "./fleet.ts";
-import { handedIn, startFleet } from "./fleet.ts";
-import { withOwnPostgres } from "./own-postgres.ts";
-import { costOf } from "./verdict.ts";
 
 const RICH = 100_000_000_000;
 /** For a hundred requests or so: it runs dry before the machine is lost, and must stay so. */

@@ -10,19 +10,19 @@ import { silentLog } from "../../src/base/log.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import type { Migration } from "../../src/db/migrations/list.ts";
 import { migrations } from "../../src/db/migrations/list.ts";
+import { startCountingUpstream } from "../chaos/counting-upstream.ts";
+import type { Fleet, FleetMember } from "../chaos/fleet.ts";
+import { handedIn, LEASE_TTL_S_QUIET, startFleet } from "../chaos/fleet.ts";
+import type { Load } from "../chaos/load.ts";
+import { startLoad } from "../chaos/load.ts";
+import { startServe } from "../chaos/serve-process.ts";
+import { judge } from "../chaos/verdict.ts";
 import { MAIN } from "../cli/run-cli.ts";
 import { createEmptyDatabase } from "../support/database.ts";
 import { createRandom } from "../support/random.ts";
 import { chatModel } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
-import { startCountingUpstream } from "./counting-upstream.ts";
-import type { Fleet, FleetMember } from "./fleet.ts";
-import { handedIn, LEASE_TTL_S_QUIET, startFleet } from "./fleet.ts";
 import { FORMER_COMMIT, takeFormerVersion } from "./former-version.ts";
-import type { Load } from "./load.ts";
-import { startLoad } from "./load.ts";
-import { startServe } from "./serve-process.ts";
-import { judge } from "./verdict.ts";
 
 setDefaultTimeout(120_000);
 

@@ -11,9 +11,9 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import connect from "postgres";
+import type { OwnPostgres } from "../chaos/own-postgres.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
-import type { OwnPostgres } from "./own-postgres.ts";
 
 /**
  * What an operator keeps elsewhere: a copy of the cluster that was taken while it ran, and the log since. The embedded

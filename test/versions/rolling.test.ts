@@ -3,17 +3,17 @@
  * nobody is refused, nothing is lost, and streams that run when an instance is told to stop come to their end.
  */
 import { afterAll, expect, test } from "bun:test";
+import type { Ask, Sent } from "../chaos/chat-client.ts";
+import { sendChat } from "../chaos/chat-client.ts";
+import { startCountingUpstream } from "../chaos/counting-upstream.ts";
+import type { Fleet, FleetMember } from "../chaos/fleet.ts";
+import { LEASE_TTL_S_QUIET, startFleet } from "../chaos/fleet.ts";
+import type { LoadKey } from "../chaos/load.ts";
+import { judge } from "../chaos/verdict.ts";
 import { MAIN } from "../cli/run-cli.ts";
 import { createEmptyDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
-import type { Ask, Sent } from "./chat-client.ts";
-import { sendChat } from "./chat-client.ts";
-import { startCountingUpstream } from "./counting-upstream.ts";
-import type { Fleet, FleetMember } from "./fleet.ts";
-import { LEASE_TTL_S_QUIET, startFleet } from "./fleet.ts";
 import { takeFormerVersion } from "./former-version.ts";
-import type { LoadKey } from "./load.ts";
-import { judge } from "./verdict.ts";
 
 const taken = takeFormerVersion();
 const former = "main" in taken ? taken : undefined;

@@ -160,6 +160,7 @@ function SpendFields({ draft, wrong, set, ofProject }: Part & { ofProject: boole
 					label={t("Cap in USD")}
 					description={ofProject ? t("Optional. Of all its keys") : t("Optional. Spent and held")}
 					placeholder={t("No cap")}
+					allowNegative={false}
 					min={0}
 					decimalScale={9}
 					{...SEPARATORS}
@@ -202,6 +203,7 @@ function LimitFields({ draft, wrong, set }: Part) {
 			<NumberInput
 				label={t("Requests a minute")}
 				placeholder={t("No limit")}
+				allowNegative={false}
 				min={1}
 				allowDecimal={false}
 				hideControls
@@ -212,6 +214,7 @@ function LimitFields({ draft, wrong, set }: Part) {
 			<NumberInput
 				label={t("Requests at a time")}
 				placeholder={t("No limit")}
+				allowNegative={false}
 				min={1}
 				allowDecimal={false}
 				hideControls

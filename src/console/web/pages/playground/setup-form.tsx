@@ -52,6 +52,7 @@ export function SetupForm(props: {
 				<NumberInput
 					label={t("Temperature")}
 					placeholder={t("The model's own")}
+					allowNegative={false}
 					min={0}
 					max={2}
 					step={0.1}
@@ -64,6 +65,7 @@ export function SetupForm(props: {
 				<NumberInput
 					label={t("Top p")}
 					placeholder={t("The model's own")}
+					allowNegative={false}
 					min={0}
 					max={1}
 					step={0.05}
@@ -74,6 +76,7 @@ export function SetupForm(props: {
 			)}
 			<NumberInput
 				label={t("Tokens at most")}
+				allowNegative={false}
 				min={1}
 				max={Math.min(1_000_000, ...models.map((model) => model.maxOutputTokens))}
 				allowDecimal={false}

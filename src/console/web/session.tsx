@@ -4,6 +4,7 @@ import { may, type Right } from "../members/roles.ts";
 import { api } from "./api.ts";
 import { authApi } from "./auth-api.ts";
 import { ACCOUNT_GONE, SESSION_ENDED } from "./client.ts";
+import { whenFree } from "./held-page.ts";
 import { ApiError } from "./http.ts";
 import { followLanguage } from "./language-choice.ts";
 import { createRemembered } from "./remembered.ts";
@@ -68,14 +69,16 @@ export function SessionProvider(props: {
 			await refresh();
 			asking = false;
 		};
-		addEventListener(ACCOUNT_GONE, goOver);
-		return () => removeEventListener(ACCOUNT_GONE, goOver);
+		const leave = () => whenFree(goOver);
+		addEventListener(ACCOUNT_GONE, leave);
+		return () => removeEventListener(ACCOUNT_GONE, leave);
 	}, [refresh]);
 
 	useEffect(() => {
 		const forget = () => setState((now) => (now?.me ? { ...now, me: undefined } : now));
-		addEventListener(SESSION_ENDED, forget);
-		return () => removeEventListener(SESSION_ENDED, forget);
+		const leave = () => whenFree(forget);
+		addEventListener(SESSION_ENDED, leave);
+		return () => removeEventListener(SESSION_ENDED, leave);
 	}, []);
 
 	const session = useMemo<Session | undefined>(

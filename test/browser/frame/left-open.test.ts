@@ -79,6 +79,44 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.getByRole("link", { name: "ends" }).waitFor();
 	});
 
+	test("what makes a secret is neither closed nor left while it is on its way, and a session that ends meanwhile ends the page afterwards", async () => {
+		const made = await owner.send("POST", "/api/console/keys", { name: "slow", capUsd: "5" });
+		await page.goto(`/keys/${made.body.key.id}`);
+		const answer = Promise.withResolvers<void>();
+		await page.route(/\/rotate\?/, async (route) => {
+			await answer.promise;
+			await route.continue();
+		});
+		await page.getByRole("button", { name: "Rotate" }).click();
+		const asked = page.waitForRequest(/\/rotate\?/);
+		await page.getByRole("button", { name: "Make the replacement" }).click();
+		await asked;
+		await page.keyboard.press("Escape");
+		await page.mouse.click(3, 3);
+		await page.goBack();
+		answer.resolve();
+		await page.getByTestId("secret").waitFor(SOON);
+		await page.getByLabel("I have stored it").check();
+		await page.getByRole("button", { name: "Done" }).click();
+
+		await walkTo("Keys");
+		await page.getByRole("button", { name: "Create a key" }).first().click();
+		await page.getByRole("dialog").getByLabel("Name").fill("the last one");
+		await page.getByRole("dialog").getByLabel("Cap in USD").fill("5");
+		const ended = { error: { message: "Sign in first.", code: "session_required" } };
+		await page.route(/\/api\/console\/keys\?/, async (route) =>
+			route.request().method() === "GET" ? route.fulfill({ status: 401, json: ended }) : route.continue(),
+		);
+		const isEnded = page.waitForResponse((response) => response.status() === 401);
+		await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
+		await isEnded;
+		await page.getByTestId("secret").waitFor(SOON);
+		await page.unroute(/\/api\/console\/keys\?/);
+		await page.getByLabel("I have stored it").check();
+		await page.getByRole("button", { name: "Done" }).click();
+		await heading("Sign in").waitFor(SOON);
+	});
+
 	test("a step back to another key ends what was being done with this one", async () => {
 		const made = await owner.send("POST", "/api/console/keys", { name: "twin", capUsd: "5" });
 		const path = `/keys/${made.body.key.id}`;

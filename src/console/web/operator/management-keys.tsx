@@ -132,7 +132,7 @@ function CreateDialog(props: { onClose: () => void; onCreated: () => void }) {
 			/>
 		);
 	return (
-		<Dialog onClose={props.onClose} title={t("Create a management key")} closeOnClickOutside={false}>
+		<Dialog onClose={props.onClose} title={t("Create a management key")} closeOnClickOutside={false} held={create.busy}>
 			<Form
 				onSubmit={create.run}
 				error={create.error}
@@ -141,6 +141,7 @@ function CreateDialog(props: { onClose: () => void; onCreated: () => void }) {
 						onCancel={props.onClose}
 						label={t("Create")}
 						busy={create.busy}
+						held
 						disabled={name.trim() === "" || scopes.length === 0}
 					/>
 				}

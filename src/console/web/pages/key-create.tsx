@@ -1,6 +1,6 @@
-import { Button, Checkbox, Modal } from "@mantine/core";
+import { Button, Checkbox } from "@mantine/core";
 import type { ReactNode } from "react";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { api } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { Dialog } from "../parts/dialog.tsx";
@@ -53,11 +53,17 @@ export function KeyCreateDialog(props: {
 			</SecretDialog>
 		);
 	return (
-		<Dialog opened={props.open} onClose={close} title={t("Create a key")} closeOnClickOutside={draft === empty}>
+		<Dialog
+			opened={props.open}
+			onClose={close}
+			title={t("Create a key")}
+			closeOnClickOutside={draft === empty}
+			held={create.busy}
+		>
 			<Form
 				onSubmit={create.run}
 				error={create.error}
-				end={<DialogEnd onCancel={close} label={t("Create")} busy={create.busy} />}
+				end={<DialogEnd onCancel={close} label={t("Create")} busy={create.busy} held />}
 			>
 				<KeyFields draft={draft} onChange={setDraft} error={create.error} readsOnly={readsOnly} projects={projects} />
 				<Checkbox
@@ -83,28 +89,8 @@ export function SecretDialog(props: {
 	onStored: () => void;
 }) {
 	const [stored, setStored] = useState(false);
-	useEffect(() => {
-		const ask = (event: BeforeUnloadEvent) => event.preventDefault();
-		// A step of its own in the history: going back takes that, and it is put there again.
-		const hold = () => history.pushState(null, "", location.href);
-		hold();
-		addEventListener("beforeunload", ask);
-		addEventListener("popstate", hold);
-		return () => {
-			removeEventListener("beforeunload", ask);
-			removeEventListener("popstate", hold);
-		};
-	}, []);
 	return (
-		<Modal
-			opened
-			onClose={() => undefined}
-			title={props.title}
-			size="lg"
-			withCloseButton={false}
-			closeOnClickOutside={false}
-			closeOnEscape={false}
-		>
+		<Dialog onClose={() => undefined} title={props.title} size="lg" withCloseButton={false} held>
 			<div className="stack">
 				<p>
 					{rich(
@@ -135,6 +121,6 @@ export function SecretDialog(props: {
 					</Button>
 				</div>
 			</div>
-		</Modal>
+		</Dialog>
 	);
 }

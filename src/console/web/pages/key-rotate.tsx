@@ -46,7 +46,7 @@ export function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => 
 		);
 	}
 	return (
-		<Dialog onClose={onClose} title={t("Rotate the key")}>
+		<Dialog onClose={onClose} title={t("Rotate the key")} held={rotate.busy}>
 			<div className="form">
 				<p>
 					{rich(
@@ -63,7 +63,7 @@ export function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => 
 				/>
 				{rotate.error && <Problem error={rotate.error} />}
 				<div className="form-end">
-					<Button variant="default" onClick={onClose}>
+					<Button variant="default" disabled={rotate.busy} onClick={onClose}>
 						{t("Cancel")}
 					</Button>
 					<Button loading={rotate.busy} onClick={() => void rotate.run()}>

@@ -35,10 +35,12 @@ export function DialogEnd(props: {
 	busy: boolean;
 	disabled?: boolean;
 	danger?: boolean;
+	/** There is no way back while the act runs. */
+	held?: boolean;
 }) {
 	return (
 		<div className="form-end">
-			<Button variant="default" onClick={props.onCancel}>
+			<Button variant="default" disabled={props.held === true && props.busy} onClick={props.onCancel}>
 				{t("Cancel")}
 			</Button>
 			<Button

@@ -1,5 +1,5 @@
 import type { AnchorHTMLAttributes, ReactNode } from "react";
-import { useMemo } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { parse } from "regexparam";
 import { matchRoute, Router, Link as RouterLink } from "wouter";
 import { navigate as go, usePathname, useSearch } from "wouter/use-browser-location";
@@ -42,6 +42,18 @@ function changeQuery(changes: Record<string, string | null>): void {
 		else url.searchParams.set(name, value);
 	}
 	navigate(url.pathname + url.search, { replace: true });
+}
+
+/** Opened by a button, or once by a link with `?create=1`: a step back to where that led does not open it again. */
+export function useCreating(): [boolean, (open: boolean) => void] {
+	const isAsked = usePlace().query.get("create") === "1";
+	const [isOpen, setOpen] = useState(false);
+	useEffect(() => {
+		if (!isAsked) return;
+		setOpen(true);
+		changeQuery({ create: null });
+	}, [isAsked]);
+	return [isOpen, setOpen];
 }
 
 export interface LinkProps extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>, "href"> {

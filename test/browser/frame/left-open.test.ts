@@ -117,6 +117,26 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await heading("Sign in").waitFor(SOON);
 	});
 
+	test("a step back from what was made does not ask for another one", async () => {
+		await page.goto("/projects?create=1");
+		await page.getByRole("dialog").getByLabel("Name").fill("Alders");
+		await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
+		await heading("Alders").waitFor();
+		await page.goBack();
+		await heading("Projects").waitFor();
+		expect(page.url()).not.toContain("create");
+		await page.goto("/keys?create=1");
+		await page.getByRole("dialog").getByLabel("Name").fill("once");
+		await page.getByRole("dialog").getByLabel("Cap in USD").fill("5");
+		await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
+		await page.getByLabel("I have stored it").check();
+		await page.getByRole("button", { name: "Done" }).click();
+		await page.goBack();
+		await heading("Keys").waitFor();
+		expect(page.url()).not.toContain("create");
+		expect(await page.getByRole("dialog").count()).toBe(0);
+	});
+
 	test("a step back to another key ends what was being done with this one", async () => {
 		const made = await owner.send("POST", "/api/console/keys", { name: "twin", capUsd: "5" });
 		const path = `/keys/${made.body.key.id}`;

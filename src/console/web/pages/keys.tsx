@@ -11,7 +11,7 @@ import type { Column } from "../parts/table.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
-import { Link, useQueryState } from "../router.tsx";
+import { Link, useCreating } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import { t } from "../texts.tsx";
 import type { KeyView } from "../views.ts";
@@ -43,14 +43,13 @@ export function KeyState({ item }: { item: KeyView }) {
 export default function KeysPage() {
 	const account = useAccount();
 	const may = useMay();
-	const [query, change] = useQueryState();
+	const [isOpen, setOpen] = useCreating();
 	const [search, setSearch] = useState("");
 	const list = useList(`keys ${account.id}`, (after) => api.keys(account.id, after));
 	const wanted = search.trim().toLowerCase();
 	const shown = list.items?.filter((key) => `${key.name} ${key.prefix} ${key.lastFour}`.toLowerCase().includes(wanted));
-	const openCreate = () => change({ create: "1" });
 	const create = may("keys.change") && (
-		<Button size="xs" leftSection={<Icon name="plus" />} onClick={openCreate}>
+		<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => setOpen(true)}>
 			{t("Create a key")}
 		</Button>
 	);
@@ -91,8 +90,8 @@ export default function KeysPage() {
 				/>
 			</Panel>
 			<KeyCreateDialog
-				open={query.get("create") === "1" && may("keys.change")}
-				onClose={() => change({ create: null })}
+				open={isOpen && may("keys.change")}
+				onClose={() => setOpen(false)}
 				onCreated={() => void list.reload()}
 			/>
 		</Page>

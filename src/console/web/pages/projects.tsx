@@ -10,7 +10,7 @@ import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { type Column, DataTable } from "../parts/table.tsx";
 import { useAction, useList } from "../resource.ts";
-import { Link, navigate, useQueryState } from "../router.tsx";
+import { Link, navigate, useCreating } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import { t } from "../texts.tsx";
 import type { ProjectView } from "../views.ts";
@@ -31,10 +31,10 @@ const COLUMNS: readonly Column<ProjectView>[] = [
 export default function ProjectsPage() {
 	const account = useAccount();
 	const may = useMay();
-	const [query, change] = useQueryState();
+	const [isOpen, setOpen] = useCreating();
 	const list = useList(`projects ${account.id}`, (after) => api.projects(account.id, after));
 	const create = may("projects.change") && (
-		<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => change({ create: "1" })}>
+		<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => setOpen(true)}>
 			{t("Create a project")}
 		</Button>
 	);
@@ -62,9 +62,7 @@ export default function ProjectsPage() {
 					}
 				/>
 			</Panel>
-			{query.get("create") === "1" && may("projects.change") && (
-				<CreateDialog accountId={account.id} onClose={() => change({ create: null })} />
-			)}
+			{isOpen && may("projects.change") && <CreateDialog accountId={account.id} onClose={() => setOpen(false)} />}
 		</Page>
 	);
 }

@@ -1,5 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mailedLink, operator, signedUp, topUp } from "../../console/person.ts";
+import { reply } from "../../support/upstream-server.ts";
 import { hasChromium } from "../chromium.ts";
 import { picture, withScene } from "../stage.ts";
 
@@ -7,7 +8,7 @@ setDefaultTimeout(60_000);
 /** What is not there by then does not come. */
 const SOON = { timeout: 5_000 };
 
-const { service, open } = await withScene();
+const { service, upstream, open } = await withScene();
 const [owner, friend] = [await signedUp(service), await signedUp(service)];
 await owner.send("PATCH", "/api/console/account", { name: "Alder Works" });
 await friend.send("PATCH", "/api/console/account", { name: "Birch Works" });
@@ -115,6 +116,17 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.getByLabel("I have stored it").check();
 		await page.getByRole("button", { name: "Done" }).click();
 		await heading("Sign in").waitFor(SOON);
+	});
+
+	test("who leaves the playground leaves the answer that is on its way as well: it is not charged on", async () => {
+		await owner.send("POST", "/api/console/keys", { name: "played with", capUsd: "5" });
+		upstream.next(reply().text("One word after the other, and no end.").stallAfter(3));
+		await page.goto("/playground");
+		await page.getByLabel("Your message").fill("Say hello");
+		await page.getByRole("button", { name: "Send" }).and(page.locator(":enabled")).click();
+		await page.getByText("One word").waitFor();
+		await walkTo("Keys");
+		await upstream.waitForAbort(upstream.requests.length);
 	});
 
 	test("a step back from what was made does not ask for another one", async () => {

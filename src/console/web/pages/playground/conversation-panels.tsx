@@ -47,6 +47,7 @@ export function Conversation({
 	function compareWith(id: string | null): void {
 		// It goes on from where the first one is.
 		if (id !== null && other === undefined) second.set(first.turns);
+		if (id === null) second.stop();
 		change({ with: id ?? NONE });
 	}
 	return (

@@ -1,4 +1,4 @@
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { streamChat } from "../../chat-stream.ts";
 import { ApiError } from "../../http.ts";
 import { useAction } from "../../resource.ts";
@@ -29,6 +29,8 @@ export function useThread(
 	const [turns, setTurns] = useState(start);
 	const [refused, setRefused] = useState<readonly Turn[]>();
 	const abort = useRef<AbortController>(undefined);
+	// An answer that nobody waits for any more would go on, and be charged.
+	useEffect(() => () => abort.current?.abort(), []);
 
 	const ask = useAction(async (added: readonly Turn[]) => {
 		if (address === undefined || model === undefined) return;

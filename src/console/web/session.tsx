@@ -17,7 +17,7 @@ import type { AccountView, Me, PublicConfig } from "./views.ts";
 export interface Session {
 	readonly config: PublicConfig;
 	readonly me: Me | undefined;
-	/** Reads the viewer anew, after signing in or a change of the profile. */
+	/** Reads the viewer anew, after signing in or a change of the profile. Throws ApiError, as the two below. */
 	refresh(): Promise<void>;
 	chooseAccount(id: string): Promise<void>;
 	signOut(): Promise<void>;
@@ -41,12 +41,18 @@ export function SessionProvider(props: {
 	// What this tab looks at stays so, whatever its address or another tab says meanwhile.
 	const chosen = useRef<string>(undefined);
 
-	const refresh = useCallback(async () => {
+	const read = useCallback(async (wanted: string | null) => {
+		const viewer = await readViewer(wanted);
+		const id = viewer.me?.account?.id;
+		if (id !== chosen.current) resources.clear();
+		chosen.current = id;
+		setState(viewer);
+	}, []);
+	const refresh = useCallback(() => read(chosen.current ?? chosenBefore()), [read]);
+	const start = useCallback(async () => {
 		setError(undefined);
 		try {
-			const viewer = await readViewer(chosen.current ?? chosenBefore());
-			chosen.current = viewer.me?.account?.id;
-			setState(viewer);
+			await refresh();
 		} catch (failure) {
 			setError(
 				failure instanceof ApiError
@@ -54,10 +60,10 @@ export function SessionProvider(props: {
 					: new ApiError(t("This page failed to start."), { status: 0, code: "page_fault" }),
 			);
 		}
-	}, []);
-	useEffect(() => {
-		void refresh();
 	}, [refresh]);
+	useEffect(() => {
+		void start();
+	}, [start]);
 
 	useEffect(() => {
 		let asking = false;
@@ -66,7 +72,8 @@ export function SessionProvider(props: {
 			if (asking) return;
 			asking = true;
 			resources.clear();
-			await refresh();
+			// Where that fails the page says so itself, by what it cannot read.
+			await refresh().catch(() => undefined);
 			asking = false;
 		};
 		const leave = () => whenFree(goOver);
@@ -87,10 +94,8 @@ export function SessionProvider(props: {
 				...state,
 				refresh,
 				async chooseAccount(id) {
-					storage.write(id);
-					chosen.current = id;
-					resources.clear();
-					await refresh();
+					await read(id);
+					storage.write(chosen.current ?? "");
 				},
 				async signOut() {
 					await authApi.signOut();
@@ -99,10 +104,10 @@ export function SessionProvider(props: {
 					location.assign("/sign-in");
 				},
 			},
-		[state, refresh],
+		[state, read, refresh],
 	);
 
-	if (error && !state) return props.failed(error, () => void refresh());
+	if (error && !state) return props.failed(error, () => void start());
 	if (!session) return props.waiting;
 	return <SessionContext value={session}>{props.children}</SessionContext>;
 }

@@ -6,7 +6,9 @@ import { brand } from "./brand.ts";
 import type { Destination } from "./navigation.ts";
 import { destinationsFor, isCurrent, OPERATOR_DESTINATIONS } from "./navigation.ts";
 import { Icon } from "./parts/icons.tsx";
+import { Problem } from "./parts/problem.tsx";
 import { SchemeSwitch } from "./parts/scheme-switch.tsx";
+import { useAction } from "./resource.ts";
 import { Link, usePlace } from "./router.tsx";
 import { useSession } from "./session.tsx";
 import { Shortcuts } from "./shortcuts.tsx";
@@ -127,49 +129,57 @@ function Destinations({ items }: { items: readonly Destination[] }) {
 
 function AccountMenu() {
 	const { me, chooseAccount } = useSession();
+	const choose = useAction(chooseAccount);
 	const account = me?.account;
 	if (!account || me.accounts.length < 2) return null;
 	return (
-		<Menu width="target" shadow="sm">
-			<Menu.Target>
-				<button type="button" className="account-button" aria-label={t("Account: {name}", { name: account.name })}>
-					<span className="clip">{account.name}</span>
-					<Icon name="chevron" />
-				</button>
-			</Menu.Target>
-			<Menu.Dropdown>
-				<Menu.Label>{t("Account")}</Menu.Label>
-				{me.accounts.map((item) => (
-					<Menu.Item
-						key={item.id}
-						onClick={() => void chooseAccount(item.id)}
-						rightSection={item.id === account.id ? <Icon name="check" /> : undefined}
-					>
-						{item.name}
-					</Menu.Item>
-				))}
-			</Menu.Dropdown>
-		</Menu>
+		<>
+			<Menu width="target" shadow="sm">
+				<Menu.Target>
+					<button type="button" className="account-button" aria-label={t("Account: {name}", { name: account.name })}>
+						<span className="clip">{account.name}</span>
+						<Icon name="chevron" />
+					</button>
+				</Menu.Target>
+				<Menu.Dropdown>
+					<Menu.Label>{t("Account")}</Menu.Label>
+					{me.accounts.map((item) => (
+						<Menu.Item
+							key={item.id}
+							onClick={() => void choose.run(item.id)}
+							rightSection={item.id === account.id ? <Icon name="check" /> : undefined}
+						>
+							{item.name}
+						</Menu.Item>
+					))}
+				</Menu.Dropdown>
+			</Menu>
+			{choose.error && <Problem error={choose.error} />}
+		</>
 	);
 }
 
 function UserMenu() {
 	const { me, signOut } = useSession();
+	const leave = useAction(signOut);
 	if (!me) return null;
 	return (
-		<Menu width={200} position="top-start" shadow="sm">
-			<Menu.Target>
-				<button type="button" className="user-button" aria-label={t("You: {email}", { email: me.user.email })}>
-					<Icon name="user" />
-					<span className="clip">{me.user.email}</span>
-				</button>
-			</Menu.Target>
-			<Menu.Dropdown>
-				<Menu.Item component={Link} to="/settings">
-					{t("Settings")}
-				</Menu.Item>
-				<Menu.Item onClick={() => void signOut()}>{t("Sign out")}</Menu.Item>
-			</Menu.Dropdown>
-		</Menu>
+		<>
+			{leave.error && <Problem error={leave.error} />}
+			<Menu width={200} position="top-start" shadow="sm">
+				<Menu.Target>
+					<button type="button" className="user-button" aria-label={t("You: {email}", { email: me.user.email })}>
+						<Icon name="user" />
+						<span className="clip">{me.user.email}</span>
+					</button>
+				</Menu.Target>
+				<Menu.Dropdown>
+					<Menu.Item component={Link} to="/settings">
+						{t("Settings")}
+					</Menu.Item>
+					<Menu.Item onClick={() => void leave.run()}>{t("Sign out")}</Menu.Item>
+				</Menu.Dropdown>
+			</Menu>
+		</>
 	);
 }

@@ -172,6 +172,28 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await switchTo("Alder Works");
 	});
 
+	test("it says so where signing out, or another account, was not reached, and stays what it was", async () => {
+		await page.goto("/settings");
+		await name().waitFor();
+		await page.route(/\/api\/(auth\/sign-out|console\/me|console\/public\/config)/, (route) =>
+			route.abort("connectionrefused"),
+		);
+		const side = page.getByRole("navigation", { name: "Main" });
+		await page.getByRole("button", { name: /^You: / }).click();
+		await page.getByRole("menuitem", { name: "Sign out" }).click();
+		await side.getByText("The service could not be reached.").waitFor(SOON);
+		await page.getByRole("button", { name: /^Account: / }).click();
+		await page.getByRole("menuitem", { name: "Birch Works" }).click();
+		await side.getByText("The service could not be reached.").nth(1).waitFor(SOON);
+		await page.unroute(/\/api\/(auth\/sign-out|console\/me|console\/public\/config)/);
+		await name().fill("Alder Works Ltd");
+		await name().press("Enter");
+		await page.getByRole("button", { name: "Account: Alder Works Ltd" }).waitFor(SOON);
+		await name().fill("Alder Works");
+		await name().press("Enter");
+		await page.getByRole("button", { name: "Account: Alder Works", exact: true }).waitFor(SOON);
+	});
+
 	test("who came by a link that names an account can choose another", async () => {
 		await page.goto(`/settings?account=${owner.accountId}`);
 		await page.getByRole("button", { name: "Account: Alder Works" }).waitFor();

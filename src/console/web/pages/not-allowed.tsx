@@ -2,7 +2,8 @@ import { Button } from "@mantine/core";
 import type { Right } from "../../members/roles.ts";
 import { rightText, roleName } from "../labels.ts";
 import { Page, Panel } from "../parts/page.tsx";
-import { Empty } from "../parts/problem.tsx";
+import { Empty, Problem } from "../parts/problem.tsx";
+import { useAction } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount, useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
@@ -31,15 +32,19 @@ export function NotAllowedPage({ right }: { right: Right }) {
 export function ClosedPage() {
 	const account = useAccount();
 	const { signOut } = useSession();
+	const leave = useAction(signOut);
 	return (
 		<Page title={t("By your company's sign-in")}>
 			<Panel>
 				<Empty
 					title={t("{name} is opened by its company's sign-in alone.", { name: account.name })}
 					action={
-						<Button variant="default" onClick={() => void signOut()}>
-							{t("Sign out, and in with your company")}
-						</Button>
+						<>
+							{leave.error && <Problem error={leave.error} />}
+							<Button variant="default" loading={leave.busy} onClick={() => void leave.run()}>
+								{t("Sign out, and in with your company")}
+							</Button>
+						</>
 					}
 				>
 					{rich("What is your own stands in the <link>settings</link> as before.", {

@@ -4,6 +4,7 @@ import { api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { Door } from "../parts/door.tsx";
 import { Form } from "../parts/form.tsx";
+import { Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
 import { useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
@@ -31,13 +32,17 @@ export function TermsPage({ terms }: { terms: Terms }) {
 		await api.acceptTerms(terms.version);
 		await refresh();
 	});
-	const leave = (
-		<Button variant="subtle" size="xs" onClick={() => void signOut()}>
-			{t("Sign out")}
-		</Button>
+	const leave = useAction(signOut);
+	const below = (
+		<>
+			{leave.error && <Problem error={leave.error} />}
+			<Button variant="subtle" size="xs" loading={leave.busy} onClick={() => void leave.run()}>
+				{t("Sign out")}
+			</Button>
+		</>
 	);
 	return (
-		<Door title={t("Terms of service")} below={leave}>
+		<Door title={t("Terms of service")} below={below}>
 			<Form
 				onSubmit={accept.run}
 				error={accept.error}

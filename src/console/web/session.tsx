@@ -30,6 +30,8 @@ interface State {
 
 const SessionContext = createContext<Session | undefined>(undefined);
 const ACCOUNT_KEY = "tollgate-account";
+/** Who is signed in, for the other tabs: they have the same session. */
+const VIEWER_KEY = "tollgate-viewer";
 
 export function SessionProvider(props: {
 	children: ReactNode;
@@ -40,12 +42,16 @@ export function SessionProvider(props: {
 	const [error, setError] = useState<ApiError>();
 	// What this tab looks at stays so, whatever its address or another tab says meanwhile.
 	const chosen = useRef<string>(undefined);
+	const person = useRef("");
 
 	const read = useCallback(async (wanted: string | null) => {
 		const viewer = await readViewer(wanted);
 		const id = viewer.me?.account?.id;
-		if (id !== chosen.current) resources.clear();
+		const userId = viewer.me?.user.id ?? "";
+		if (id !== chosen.current || userId !== person.current) resources.clear();
 		chosen.current = id;
+		person.current = userId;
+		seen.write(userId);
 		setState(viewer);
 	}, []);
 	const refresh = useCallback(() => read(chosen.current ?? chosenBefore()), [read]);
@@ -77,12 +83,23 @@ export function SessionProvider(props: {
 			asking = false;
 		};
 		const leave = () => whenFree(goOver);
+		// What this tab asked next would be answered to somebody else, below the name of who it shows.
+		const compare = ({ key, newValue }: StorageEvent) => {
+			if (key === VIEWER_KEY && newValue !== person.current) leave();
+		};
 		addEventListener(ACCOUNT_GONE, leave);
-		return () => removeEventListener(ACCOUNT_GONE, leave);
+		addEventListener("storage", compare);
+		return () => {
+			removeEventListener(ACCOUNT_GONE, leave);
+			removeEventListener("storage", compare);
+		};
 	}, [refresh]);
 
 	useEffect(() => {
-		const forget = () => setState((now) => (now?.me ? { ...now, me: undefined } : now));
+		const forget = () => {
+			resources.clear();
+			setState((now) => (now?.me ? { ...now, me: undefined } : now));
+		};
 		const leave = () => whenFree(forget);
 		addEventListener(SESSION_ENDED, leave);
 		return () => removeEventListener(SESSION_ENDED, leave);
@@ -161,3 +178,4 @@ async function readMe(chosen: string | null): Promise<Me> {
 }
 
 const storage = createRemembered(ACCOUNT_KEY);
+const seen = createRemembered(VIEWER_KEY);

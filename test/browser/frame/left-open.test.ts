@@ -16,7 +16,7 @@ await friend.send("POST", "/api/console/invitations", { email: owner.email, role
 const token = new URL(await mailedLink(owner)).searchParams.get("token");
 await owner.send("POST", "/api/console/invitations/accept", { token });
 await topUp(owner, await operator(service));
-const { page } = await open({ person: owner });
+const { page, context } = await open({ person: owner });
 
 describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 	const heading = (name: string) => page.getByRole("heading", { name, exact: true, level: 1 });
@@ -221,6 +221,22 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.getByRole("button", { name: "Copy the reference" }).first().click();
 		await page.getByRole("button", { name: "The browser does not let pages copy." }).waitFor(SOON);
 		await picture(page, "copy-refused");
+	});
+
+	test("where another tab signs somebody else in it shows that one, and nothing of the former", async () => {
+		const cookiesOf = (person: typeof owner) =>
+			[...person.cookies].map(([name, value]) => ({ name, value, url: service.url }));
+		await page.goto("/settings");
+		await page.getByText("(this one)").waitFor();
+		await context.addCookies(cookiesOf(friend));
+		const other = await context.newPage();
+		await other.goto("/settings");
+		await page.getByRole("button", { name: `You: ${friend.email}` }).waitFor(SOON);
+		await page.getByText(`Signed in as ${friend.email}.`).waitFor(SOON);
+		await context.addCookies(cookiesOf(owner));
+		await other.reload();
+		await page.getByRole("button", { name: `You: ${owner.email}` }).waitFor(SOON);
+		await other.close();
 	});
 
 	test("its feed is taken up again after an answer that was none", async () => {

@@ -12,6 +12,7 @@ import { InvitePage, ResetPage, VerifyPage } from "./pages/sign-in-mail.tsx";
 import { SignUpPage } from "./pages/sign-up.tsx";
 import { TermsPage } from "./pages/terms.tsx";
 import { Door } from "./parts/door.tsx";
+import { FaultBoundary } from "./parts/fault-boundary.tsx";
 import { PasswordDialog } from "./parts/password-dialog.tsx";
 import { Problem } from "./parts/problem.tsx";
 import { PageWaiting } from "./parts/waiting.tsx";
@@ -140,9 +141,11 @@ export function App() {
 				</Door>
 			)}
 		>
-			<Routing>
-				<CurrentPage />
-			</Routing>
+			<FaultBoundary>
+				<Routing>
+					<CurrentPage />
+				</Routing>
+			</FaultBoundary>
 		</SessionProvider>
 	);
 }
@@ -155,15 +158,21 @@ function CurrentPage() {
 	if (access === "guest") return found?.page;
 	if (!me) {
 		if (access !== "public") return <GoTo to={`/sign-in?next=${encodeURIComponent(path + location.search)}`} />;
-		return <PublicShell>{found?.page ?? <NotFoundPage />}</PublicShell>;
+		return (
+			<PublicShell>
+				<FaultBoundary place={path}>{found?.page ?? <NotFoundPage />}</FaultBoundary>
+			</PublicShell>
+		);
 	}
 	if (me.termsDue) return <TermsPage terms={me.termsDue} />;
 	if (path === "/") return <GoTo to="/overview" />;
 	return (
 		<>
 			<Shell>
-				{/* As a page of one thing, so those of one account: what was typed for it is not saved to another. */}
-				<Fragment key={me.account?.id}>{pageFor(found, me.account, me.user.operator)}</Fragment>
+				<FaultBoundary place={`${path} ${me.account?.id}`}>
+					{/* As a page of one thing, so those of one account: what was typed for it is not saved to another. */}
+					<Fragment key={me.account?.id}>{pageFor(found, me.account, me.user.operator)}</Fragment>
+				</FaultBoundary>
 			</Shell>
 			<PasswordDialog />
 		</>

@@ -21,6 +21,10 @@ export class ApiError extends Error {
 	}
 }
 
+/** For what should not happen, whatever the server says. */
+export const pageFault = (): ApiError =>
+	new ApiError(t("This page has a fault of its own. Reload it."), { status: 0, code: "page_fault" });
+
 export type Query = Readonly<Record<string, string | number | null | undefined>>;
 
 export const UNREACHABLE = t("The service could not be reached. Check the connection and try again.");

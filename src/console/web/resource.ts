@@ -1,8 +1,7 @@
 import { QueryClient, useQuery } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
-import { ApiError } from "./http.ts";
+import { ApiError, pageFault } from "./http.ts";
 import { withPasswordAgain } from "./password-again.ts";
-import { t } from "./texts.tsx";
 
 /** Reading with a memory: a page seen before shows its last answer at once and asks again behind it. */
 
@@ -181,6 +180,5 @@ export function useNow(everyMs = 30_000): number {
 }
 
 function asApiError(error: unknown): ApiError {
-	if (error instanceof ApiError) return error;
-	return new ApiError(t("This page has a fault of its own. Reload it."), { status: 0, code: "page_fault" });
+	return error instanceof ApiError ? error : pageFault();
 }

@@ -80,6 +80,18 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.getByRole("link", { name: "ends" }).waitFor();
 	});
 
+	test("a page that cannot be drawn says so in its place, and the others are still there", async () => {
+		const strange = { items: [{ id: "key_of_another_version" }], next: null };
+		await page.route(/\/api\/console\/keys\?/, (route) => route.fulfill({ json: strange }));
+		await page.goto("/keys");
+		await page.getByText("This page has a fault of its own. Reload it.").waitFor(SOON);
+		await page.unroute(/\/api\/console\/keys\?/);
+		await walkTo("Credit");
+		await page.getByRole("button", { name: "Get the reference" }).waitFor(SOON);
+		await page.goto("/keys");
+		await page.getByRole("link", { name: "ends" }).waitFor(SOON);
+	});
+
 	test("what makes a secret is neither closed nor left while it is on its way, and a session that ends meanwhile ends the page afterwards", async () => {
 		const made = await owner.send("POST", "/api/console/keys", { name: "slow", capUsd: "5" });
 		await page.goto(`/keys/${made.body.key.id}`);

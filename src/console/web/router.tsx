@@ -78,7 +78,8 @@ export function matchPath(pattern: string, path: string): Record<string, string>
 
 /** A place inside this site to go to after signing in; anything else is the overview. */
 export function safeNext(next: string | null): string {
-	return next !== null && /^\/(?![/\\])/.test(next) ? next : "/overview";
+	// Browsers read an address without its tabs and line ends: what stands behind them is no safer.
+	return next !== null && /^\/(?![/\\])[^\t\n\r]*$/.test(next) ? next : "/overview";
 }
 
 function decoded(text: string): string {

@@ -25,6 +25,7 @@ test("after signing in one stays on this site, whatever the address asks for", (
 		"",
 		"//evil.example",
 		"/\\evil.example",
+		"/\t/evil.example",
 		"https://evil.example",
 		"javascript:alert(1)",
 		"keys",

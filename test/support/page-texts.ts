@@ -28,6 +28,9 @@ export function pageTexts(path: string, source: string): PageTexts {
 		if (node.type === "JSXText") literal.push(...said(String(node.value)));
 		if (node.type === "JSXAttribute" && FOR_PEOPLE.test(nameOf(node.name))) literal.push(...saidBy(node.value));
 		if (node.type === "Property" && FOR_PEOPLE.test(nameOf(node.key))) literal.push(...saidBy(node.value));
+		// What stands among texts of the catalogue is read with them.
+		if (node.type === "ArrayExpression" && (node.elements as unknown[]).some(isAsked))
+			for (const one of node.elements as unknown[]) if (isChoice(one)) literal.push(...saidBy(one));
 		if (node.type === "JSXElement" && CODE.test(nameOf((node.openingElement as Node).name))) return;
 		if (node.type === "JSXElement" || node.type === "JSXFragment")
 			for (const child of node.children as Node[])
@@ -49,6 +52,15 @@ function saidBy(value: unknown): string[] {
 	if (value.type === "TemplateLiteral") return (value.quasis as Node[]).flatMap((part) => said(cooked(part)));
 	return said(textOf(value) ?? "");
 }
+
+/** Whether the catalogue is asked for it, in one of its cases at least. */
+function isAsked(value: unknown): boolean {
+	if (!isNode(value)) return false;
+	if (isChoice(value)) return isAsked(value.consequent) || isAsked(value.alternate);
+	return value.type === "CallExpression" && /^(t|plural|rich)$/.test(nameOf(value.callee));
+}
+
+const isChoice = (value: unknown): boolean => isNode(value) && value.type === "ConditionalExpression";
 
 const said = (text: string): string[] => (/\p{L}{2}/u.test(text) ? [text.trim().replace(/\s+/g, " ")] : []);
 

@@ -8,6 +8,7 @@ export const playground = {
 	"The model waits for the answers of its calls.": "Das Modell wartet auf die Antworten auf seine Aufrufe.",
 	"Add pictures": "Bilder hinzufügen",
 	Stop: "Anhalten",
+	stopped: "angehalten",
 	Send: "Senden",
 	"Ask something.": "Fragen Sie etwas.",
 	"The answer streams in, with its tokens, speed and cost.": "Die Antwort läuft ein, mit Token, Tempo und Kosten.",

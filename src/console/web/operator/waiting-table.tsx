@@ -94,12 +94,7 @@ function TopUpState({ topUp }: { topUp: TopUpWaiting }) {
 	if (topUp.state === "pending" && topUp.firstLookBy !== null) {
 		return <State value="pending" label={t("Second look")} />;
 	}
-	return (
-		<State
-			value={topUp.state}
-			label={topUp.state === "pending" ? t("Pending") : topUp.state[0]?.toUpperCase() + topUp.state.slice(1)}
-		/>
-	);
+	return <State value={topUp.state} />;
 }
 
 function ConfirmDialog({ topUp, onClose, onDone }: { topUp: TopUpWaiting; onClose: () => void; onDone: () => void }) {

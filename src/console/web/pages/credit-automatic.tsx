@@ -6,7 +6,7 @@ import { api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { SEPARATORS } from "../format.ts";
 import { Form } from "../parts/form.tsx";
-import { Panel, State } from "../parts/page.tsx";
+import { capital, Panel, State } from "../parts/page.tsx";
 import { PanelEnd } from "../parts/panel-end.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
@@ -118,7 +118,7 @@ function Card({ view: { card }, reload }: { view: AutoTopUpView; reload: () => P
 			) : (
 				<p>
 					{t("Card: {brand} ending in {lastFour}, good until {expiry}", {
-						brand: card.brand.slice(0, 1).toUpperCase() + card.brand.slice(1),
+						brand: capital(card.brand),
 						lastFour: card.lastFour,
 						expiry: `${String(card.expMonth).padStart(2, "0")}/${card.expYear}`,
 					})}

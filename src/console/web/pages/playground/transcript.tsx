@@ -68,7 +68,7 @@ function Answer({ turn }: { turn: AnswerTurn }) {
 function Facts({ facts }: { facts: AnswerFacts }) {
 	const speed = tokensPerSecond(facts);
 	const parts = [
-		facts.stopped ? "stopped" : undefined,
+		facts.stopped ? t("stopped") : undefined,
 		facts.promptTokens === null
 			? undefined
 			: t("{prompt} + {completion} tokens", {

@@ -141,6 +141,31 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await upstream.waitForAbort(upstream.requests.length);
 	});
 
+	test("what is said of a batch's file is said of the one that stands there, however long another one took to be read", async () => {
+		await page.goto("/batches");
+		await page.getByRole("button", { name: "Start a batch" }).first().click();
+		await page.evaluate(() => {
+			const read = File.prototype.text;
+			const other = new Promise<void>((resolve) => addEventListener("other-is-read", () => resolve(), { once: true }));
+			File.prototype.text = async function (this: File) {
+				if (this.name === "large.jsonl") await other;
+				const text = await read.call(this);
+				if (this.name !== "large.jsonl") setTimeout(() => dispatchEvent(new Event("other-is-read")));
+				else setTimeout(() => document.body.setAttribute("data-read", ""));
+				return text;
+			};
+		});
+		const file = (name: string, lines: number) => {
+			const line = (id: number) => ({ custom_id: `${id}`, method: "POST", url: "/v1/chat/completions", body: {} });
+			const text = Array.from({ length: lines }, (_, id) => JSON.stringify(line(id))).join("\n");
+			return { name, mimeType: "application/jsonl", buffer: Buffer.from(text) };
+		};
+		for (const [name, lines] of [["large.jsonl", 20] as const, ["small.jsonl", 1] as const])
+			await page.locator("input[type=file]").setInputFiles([file(name, lines)]);
+		await page.locator("body[data-read]").waitFor();
+		await page.getByText("1 request to /v1/chat/completions").waitFor(SOON);
+	});
+
 	test("a step back from what was made does not ask for another one", async () => {
 		await page.goto("/projects?create=1");
 		await page.getByRole("dialog").getByLabel("Name").fill("Alders");

@@ -1,5 +1,5 @@
 import { FileInput, Select } from "@mantine/core";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { api } from "../api.ts";
 import type { BatchCheck } from "../batch-check.ts";
 import { checkBatch } from "../batch-check.ts";
@@ -22,6 +22,7 @@ export function BatchStartDialog(props: {
 	const account = useAccount();
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
 	const [file, setFile] = useState<File | null>(null);
+	const newest = useRef<File | null>(null);
 	const [check, setCheck] = useState<BatchCheck>();
 	const [chosen, setChosen] = useState<string | null>(null);
 	const [taken, setTaken] = useState<File>();
@@ -33,9 +34,13 @@ export function BatchStartDialog(props: {
 	});
 
 	async function take(next: File | null) {
+		newest.current = next;
 		setFile(next);
 		setCheck(undefined);
-		if (next !== null && next.size <= FILE_BYTES_MAX) setCheck(checkBatch(await next.text()));
+		if (next === null || next.size > FILE_BYTES_MAX) return;
+		const found = checkBatch(await next.text());
+		// A large file takes a while to be read: another one may stand in its place by then.
+		if (newest.current === next) setCheck(found);
 	}
 	if (props.dropped !== null && props.dropped !== taken) {
 		setTaken(props.dropped);

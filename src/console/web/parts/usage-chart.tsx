@@ -43,7 +43,7 @@ export function UsageChart(props: {
 				label={props.label}
 				kind={money ? "area" : "bar"}
 				data={drawn.rows}
-				series={drawn.series.filter((item) => !hidden.has(item.label))}
+				series={drawn.series.filter(({ id }) => !hidden.has(id))}
 				formatTick={money ? (tick) => showUsdShort(nanoUsd(Math.round(tick))) : formatCompact}
 				formatValue={money ? (sum) => showUsd(nanoUsd(sum)) : formatCount}
 			/>
@@ -51,12 +51,7 @@ export function UsageChart(props: {
 				// biome-ignore lint/a11y/useSemanticElements: a fieldset would be a form, these are switches of a picture
 				<div className="legend" role="group" aria-label={t("Shown by {groupedBy}", { groupedBy: props.groupedBy })}>
 					{drawn.series.map((item) => (
-						<button
-							key={item.name}
-							type="button"
-							aria-pressed={!hidden.has(item.label)}
-							onClick={() => toggle(item.label)}
-						>
+						<button key={item.id} type="button" aria-pressed={!hidden.has(item.id)} onClick={() => toggle(item.id)}>
 							<span className="swatch" style={{ background: item.color }} />
 							<span className="clip">{item.label}</span>
 						</button>
@@ -92,12 +87,14 @@ function shape(series: UsageSeries, measure: Measure, color: (id: string) => str
 		const name = nameOf.get(point.group) ?? (hasRest ? "rest" : undefined);
 		if (row && name) row[name] = Number(row[name] ?? 0) + measureOf(point, measure);
 	}
-	const drawn: ChartSeries[] = shown.map((group) => ({
+	// Two keys may have one name, as one that replaces another: a series is hidden by its id.
+	const drawn: (ChartSeries & { readonly id: string })[] = shown.map((group) => ({
+		id: group.id,
 		name: nameOf.get(group.id) ?? "rest",
 		label: groupLabel(group),
 		color: color(group.id),
 	}));
-	if (hasRest) drawn.push({ name: "rest", label: t("Others"), color: color("other") });
+	if (hasRest) drawn.push({ id: "rest", name: "rest", label: t("Others"), color: color("other") });
 	return { rows: [...rows.values()], series: drawn };
 }
 

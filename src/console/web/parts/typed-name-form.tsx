@@ -2,6 +2,7 @@ import { TextInput } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useState } from "react";
 import type { Action } from "../resource.ts";
+import { isTypedName } from "../typed-name.ts";
 import { DialogEnd, Form } from "./form.tsx";
 
 /** For what cannot be undone: nothing happens before the name of the thing is typed. */
@@ -18,7 +19,7 @@ export function TypedNameForm(props: {
 }) {
 	const { name, label, act, action } = props;
 	const [typed, setTyped] = useState("");
-	const isTyped = typed.trim() === name;
+	const isTyped = isTypedName(typed, name);
 	return (
 		<Form
 			onSubmit={() => {

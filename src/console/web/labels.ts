@@ -1,5 +1,5 @@
 import { RIGHTS, type Right, ROLE_LABELS, type Role } from "../members/roles.ts";
-import { t } from "./texts.tsx";
+import { isolated, t } from "./texts.tsx";
 import type { LedgerEntry, TopUpView } from "./views.ts";
 
 /** Words for the codes that the interface speaks in; each page says the same. */
@@ -22,6 +22,10 @@ export const LEDGER_KINDS: Readonly<Record<LedgerEntry["kind"], string>> = {
 export const roleName = (role: Role): string => t(ROLE_LABELS[role]);
 /** Behind "may", as in the table of rights. */
 export const rightText = (right: Right): string => t(RIGHTS[right].says);
+
+/** Of a key among others: two may have one name. */
+export const keyLabel = ({ name, lastFour }: { readonly name: string; readonly lastFour: string }): string =>
+	`${isolated(name)} …${lastFour}`;
 
 const STATES: Readonly<Record<string, string>> = {
 	active: t("Active"),

@@ -70,13 +70,24 @@ export function rich<const T extends Text>(text: T, parts: Parts<T>): ReactNode 
 		const name = value ?? tag;
 		if (name === undefined) return piece;
 		const part = draw[name];
-		return typeof part === "function" ? part(inner) : part;
+		if (typeof part === "function") return part(inner);
+		return typeof part === "string" ? isolated(part) : part;
 	});
 	return createElement(Fragment, null, ...pieces);
 }
 
 function filled(text: string, values: Readonly<Record<string, string | number>> | undefined): string {
-	return values === undefined ? text : text.replace(/\{(\w+)\}/g, (mark, name: string) => String(values[name] ?? mark));
+	return values === undefined
+		? text
+		: text.replace(/\{(\w+)\}/g, (mark, name: string) => isolated(String(values[name] ?? mark)));
+}
+
+/** Of Hebrew and Arabic, and signs that turn what follows them. */
+const TURNING = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc]/;
+
+/** A name between marks that keep its direction from what stands beside it. */
+export function isolated(text: string): string {
+	return TURNING.test(text) ? `\u2068${text}\u2069` : text;
 }
 
 function withoutNote(text: string): string {

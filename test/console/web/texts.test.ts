@@ -2,6 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { german } from "../../../src/console/web/german/german.ts";
+import { keyLabel } from "../../../src/console/web/labels.ts";
+import { t } from "../../../src/console/web/texts.tsx";
 import { pageTexts } from "../../support/page-texts.ts";
 
 const CONSOLE = join(import.meta.dir, "../../../src/console");
@@ -60,6 +62,16 @@ describe("the catalogue of the pages", () => {
 	test("has the word for a code: but for the one place that does so, no page makes one by raising its first letter", () => {
 		const raising = pages.filter((path) => /\.toUpperCase\(\) \+/.test(readFileSync(join(CONSOLE, path), "utf8")));
 		expect(raising).toEqual(["web/labels.ts", "web/parts/page.tsx"]);
+	});
+
+	test("a name that runs from right to left, or turns what follows, turns nothing of its sentence", () => {
+		const shown = (name: string) => t("Your role in {name} is {role}.", { name, role: "Admin" });
+		expect(shown("Alder")).toBe("Your role in Alder is Admin.");
+		for (const name of ["שלום", "\u202enimdA", "سلام"])
+			expect([shown(name), keyLabel({ name, lastFour: "a1b2" })]).toEqual([
+				`Your role in \u2068${name}\u2069 is Admin.`,
+				`\u2068${name}\u2069 …a1b2`,
+			]);
 	});
 
 	test("the rule finds words in elements, attributes, fields and choices, and none in code", () => {

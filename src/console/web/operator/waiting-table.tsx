@@ -13,7 +13,7 @@ import { TextField } from "../parts/text-field.tsx";
 import { useAction } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
-import { rich, t } from "../texts.tsx";
+import { isolated, rich, t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
 import { DecisionButtons, useDecision } from "./decision.tsx";
 import { DecisionDialog } from "./decision-dialog.tsx";
@@ -154,7 +154,7 @@ function TopUpFacts({ topUp }: { topUp: TopUpWaiting }) {
 	return (
 		<Facts
 			items={[
-				[t("Account"), `${topUp.accountName} (${topUp.accountEmail})`],
+				[t("Account"), `${isolated(topUp.accountName)} (${topUp.accountEmail})`],
 				[t("Amount"), <Amount key="amount" nanoUsd={topUp.amountNanoUsd} />],
 				[t("Reference"), <Id key="reference" value={topUp.reference} label={t("Copy the reference")} />],
 			]}

@@ -4,6 +4,7 @@ import { api } from "../api.ts";
 import type { BatchCheck } from "../batch-check.ts";
 import { checkBatch } from "../batch-check.ts";
 import { formatCount } from "../format.ts";
+import { keyLabel } from "../labels.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { DialogEnd, Form } from "../parts/form.tsx";
 import { Notice } from "../parts/problem.tsx";
@@ -90,7 +91,7 @@ export function BatchStartDialog(props: {
 				<Select
 					label={t("Key")}
 					description={t("Its cap and its models hold for every line.")}
-					data={usable.map((key) => ({ value: key.id, label: `${key.name} …${key.lastFour}` }))}
+					data={usable.map((key) => ({ value: key.id, label: keyLabel(key) }))}
 					allowDeselect={false}
 					value={keyId}
 					onChange={setChosen}

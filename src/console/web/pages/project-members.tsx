@@ -9,7 +9,7 @@ import { DataTable } from "../parts/table.tsx";
 import { Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { useAccount, useMay } from "../session.tsx";
-import { t } from "../texts.tsx";
+import { isolated, t } from "../texts.tsx";
 import type { ProjectMemberView, ProjectView } from "../views.ts";
 
 /** Who works in the project: developers see and make its keys, and no others'. */
@@ -116,7 +116,7 @@ function AddForm(props: { projectId: string; known: readonly string[] | undefine
 				<Select
 					label={t("Add a member of the account")}
 					size="xs"
-					data={others.map(({ userId, name, email }) => ({ value: userId, label: `${name} (${email})` }))}
+					data={others.map(({ userId, name, email }) => ({ value: userId, label: `${isolated(name)} (${email})` }))}
 					searchable
 					value={chosen}
 					onChange={setChosen}

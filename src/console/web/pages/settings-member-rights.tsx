@@ -5,7 +5,7 @@ import { roleName } from "../labels.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
-import { inSentence, plural, t } from "../texts.tsx";
+import { inSentence, isolated, plural, t } from "../texts.tsx";
 import type { MemberKeyView, MemberRow } from "../views.ts";
 
 /** Before a member loses the right to keys: asks what becomes of those that he made, whose secrets this one may have kept. */
@@ -28,7 +28,7 @@ export function RightsDialog(props: {
 	return (
 		<Dialog
 			onClose={props.onClose}
-			title={role === null ? t("Remove {name}", { name: member.name }) : `${member.name}: ${roleName(role)}`}
+			title={role === null ? t("Remove {name}", { name: member.name }) : `${isolated(member.name)}: ${roleName(role)}`}
 		>
 			<div className="stack">
 				<p>

@@ -1,6 +1,7 @@
 import { Select } from "@mantine/core";
 import { api } from "../api.ts";
 import { formatDate } from "../format.ts";
+import { keyLabel } from "../labels.ts";
 import { ownStretch, RANGES } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
@@ -51,7 +52,7 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 			<Select
 				label={t("Key")}
 				size="xs"
-				data={keys.data?.items.map((key) => ({ value: key.id, label: `${key.name} …${key.lastFour}` })) ?? []}
+				data={keys.data?.items.map((key) => ({ value: key.id, label: keyLabel(key) })) ?? []}
 				searchable
 				clearable
 				placeholder={t("All")}

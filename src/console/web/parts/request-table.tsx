@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import { formatCount, formatDuration } from "../format.ts";
+import { keyLabel } from "../labels.ts";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
 import type { LogRow, RequestRow } from "../views.ts";
@@ -28,7 +29,7 @@ const COLUMNS: readonly Column<LogRow>[] = [
 	{
 		label: t("Key"),
 		clip: true,
-		render: (row) => <Clipped text={row.keyName} title={`${row.keyName} …${row.keyLastFour}`} />,
+		render: (row) => <Clipped text={row.keyName} title={keyLabel({ name: row.keyName, lastFour: row.keyLastFour })} />,
 	},
 	{
 		label: t("Tokens"),

@@ -1,6 +1,7 @@
 import { Button, Select } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../../api.ts";
+import { keyLabel } from "../../labels.ts";
 import { Panel } from "../../parts/page.tsx";
 import { Notice } from "../../parts/problem.tsx";
 import { useQueryState } from "../../router.tsx";
@@ -118,7 +119,7 @@ export function Conversation({
 					)}
 					<Select
 						label={t("Key")}
-						data={keys.map((item) => ({ value: item.id, label: `${item.name} …${item.lastFour}` }))}
+						data={keys.map((item) => ({ value: item.id, label: keyLabel(item) }))}
 						allowDeselect={false}
 						value={key?.id ?? null}
 						onChange={(value) => change({ key: value })}

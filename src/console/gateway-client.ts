@@ -16,6 +16,8 @@ export interface RequestAs {
 	readonly contentType: string;
 	readonly accept: string;
 	readonly body: ArrayBuffer | null;
+	/** What is made under it is made once. */
+	readonly idempotencyKey?: string;
 	/** Of the person who asks. */
 	readonly address: string;
 	readonly signal: AbortSignal;
@@ -104,8 +106,9 @@ function gatewayEnded(cause: unknown): Fault {
 }
 
 function headersOf(request: RequestAs, secret: string, nowMs: number): Record<string, string> {
-	const { keyDigest, path } = request;
+	const { keyDigest, path, idempotencyKey } = request;
 	return {
+		...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
 		authorization: `Bearer ${signInternalToken(secret, { keyDigest, path }, nowMs)}`,
 		"content-type": request.contentType,
 		accept: request.accept,

@@ -66,6 +66,19 @@ describe("a batch in the console", () => {
 		expect([late.status, late.body.error.code]).toEqual([409, "conflict"]);
 	}, 60_000);
 
+	test("is begun once, however often the same attempt is sent, also while the first is on its way", async () => {
+		const idOf = async (answer: Promise<Response>) => ((await (await answer).json()) as { id: string }).id;
+		const count = async () => (await ann.get("/api/console/batches")).body.items.length;
+		const before = await count();
+		const attempt = () => idOf(begin(ann, made.key.id, chatLine("once"), `&token=${"0".repeat(32)}`));
+		const [first, ...others] = await Promise.all([attempt(), attempt(), attempt()]);
+		expect([...others, await attempt()]).toEqual(Array(3).fill(first));
+		expect(await count()).toBe(before + 1);
+		await over(first ?? "");
+		const refused = await begin(ann, made.key.id, chatLine("once"), "&token=short");
+		expect(refused.status).toBe(400);
+	}, 60_000);
+
 	test("tells of each request which batch it was a line of, and lists those of one", async () => {
 		const [first, second] = await Promise.all(
 			["x", "y"].map(async (name) => (await (await begin(ann, made.key.id, chatLine(name))).json()) as { id: string }),

@@ -22,14 +22,27 @@ export function batchFileId(pathname: string): string | undefined {
 	return BATCH_FILE.exec(pathname)?.[1];
 }
 
-/** POST BATCH_START?key=…&endpoint=…&filename=…, whose body is the lines: uploads them and begins a batch. */
+/** Of one attempt to begin a batch, however often it is sent. */
+const TOKEN = /^[A-Za-z0-9-]{16,64}$/;
+
+/**
+ * POST BATCH_START?key=…&endpoint=…&filename=…&token=…, whose body is the lines: uploads them and begins a batch, or gives
+ * the one that was begun with the same key and token, whose answer was lost: the lines are charged once.
+ */
 export async function startBatch(parts: ConsoleParts, connection: Connection): Promise<Response> {
 	const { request } = connection;
 	const allowed = parts.visits.allow(request, "requests.send");
 	const query = new URL(request.url).searchParams;
 	const endpoint = BATCH_ENDPOINTS.find((path) => path === query.get("endpoint"));
 	if (endpoint === undefined) throw new Refusal("invalid_request", "There is no such endpoint.", { param: "endpoint" });
-	const keyDigest = await usableDigest(parts, allowed, query.get("key") ?? "");
+	const keyId = query.get("key") ?? "";
+	const keyDigest = await usableDigest(parts, allowed, keyId);
+	const token = query.get("token") ?? crypto.randomUUID();
+	if (!TOKEN.test(token))
+		throw new Refusal("invalid_request", "The token is 16 to 64 letters, digits and dashes.", { param: "token" });
+	const begun = () => batchBegun(parts, keyId, token);
+	const before = await begun();
+	if (before !== undefined) return Response.json(before);
 	connection.setIdleTimeout(0);
 	try {
 		const form = new FormData();
@@ -40,10 +53,22 @@ export async function startBatch(parts: ConsoleParts, connection: Connection): P
 		const upload = { keyDigest, path: "/v1/files", contentType, body: await sent.arrayBuffer() };
 		const { id } = await askGateway<{ id: string }>(parts, connection, upload);
 		const body = JSON.stringify({ input_file_id: id, endpoint, completion_window: "24h" });
-		return Response.json(await askGateway(parts, connection, { keyDigest, path: "/v1/batches", body }));
+		const asked = { keyDigest, path: "/v1/batches", body, idempotencyKey: token };
+		return Response.json(await askGateway(parts, connection, asked));
+	} catch (error) {
+		// The former attempt was still on its way, with a file of its own.
+		const meanwhile = error instanceof Fault && error.code === "idempotency_mismatch" ? await begun() : undefined;
+		if (meanwhile === undefined) throw error;
+		return Response.json(meanwhile);
 	} finally {
 		connection.setIdleTimeout(IDLE_TIMEOUT_S);
 	}
+}
+
+async function batchBegun(parts: ConsoleParts, keyId: string, token: string): Promise<{ id: string } | undefined> {
+	const [batch] = await parts.statements<{ id: string }>`
+		select id from batch where key_id = ${keyId} and idempotency_key = ${token}`;
+	return batch;
 }
 
 /** GET the bytes of a file of the account. */
@@ -87,6 +112,7 @@ interface Asked {
 	readonly path: string;
 	readonly contentType?: string;
 	readonly body?: string | ArrayBuffer;
+	readonly idempotencyKey?: string;
 }
 
 async function askGateway<T>(parts: ConsoleParts, connection: Connection, asked: Asked): Promise<T> {
@@ -96,12 +122,13 @@ async function askGateway<T>(parts: ConsoleParts, connection: Connection, asked:
 }
 
 function send(parts: ConsoleParts, { request, address }: Connection, asked: Asked): Promise<Response> {
-	const { keyDigest, method = "POST", path, contentType = "application/json", body = null } = asked;
+	const { keyDigest, method = "POST", path, contentType = "application/json", body = null, idempotencyKey } = asked;
 	const leave = new AbortController();
 	request.signal.addEventListener("abort", () => leave.abort(), { once: true });
 	const bytes = typeof body === "string" ? (new TextEncoder().encode(body).buffer as ArrayBuffer) : body;
 	return parts.gateways.send({
 		...{ keyDigest, method, path, contentType, accept: "*/*", body: bytes, address },
+		...(idempotencyKey === undefined ? {} : { idempotencyKey }),
 		signal: leave.signal,
 	});
 }

@@ -72,6 +72,8 @@ export const germanRefusals = {
 		"Der zweite Faktor ist bereits eingerichtet. Schalten Sie ihn zuerst ab.",
 	"The terms have changed since: please read them anew.":
 		"Die Bedingungen haben sich inzwischen geändert: Bitte lesen Sie sie noch einmal.",
+	"The token is 16 to 64 letters, digits and dashes.":
+		"Das Token besteht aus 16 bis 64 Buchstaben, Ziffern und Bindestrichen.",
 	"The top-up is {state}: it cannot be cancelled.": "Die Aufladung ist {state} und kann nicht abgebrochen werden.",
 	"There is no TXT record {name} with this text yet. DNS may take some minutes.":
 		"Es gibt noch keinen TXT-Eintrag {name} mit diesem Text. Im DNS kann das einige Minuten dauern.",

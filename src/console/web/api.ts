@@ -156,8 +156,10 @@ export const api = {
 		dataOf(client.batches.get({ query: { account, ...given({ after }) } })),
 	batch: (account: string, id: string) => dataOf(client.batches({ id }).get({ query: { account } })),
 	cancelBatch: (account: string, id: string) => dataOf(client.batches({ id }).cancel.post({}, { query: { account } })),
-	startBatch: (account: string, { key, endpoint, file }: { key: string; endpoint: string; file: File }) =>
-		sendFile<{ id: string }>(`${BASE}/batch-start`, { account, key, endpoint, filename: file.name }, file),
+	startBatch: (account: string, asked: { key: string; endpoint: string; file: File; token: string }) => {
+		const { file, ...rest } = asked;
+		return sendFile<{ id: string }>(`${BASE}/batch-start`, { account, ...rest, filename: file.name }, file);
+	},
 	notices: (account: string) => dataOf(client["batch-notices"].get({ query: { account } })),
 	setNotices: (
 		account: string,

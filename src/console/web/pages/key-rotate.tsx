@@ -7,6 +7,7 @@ import { useAction } from "../resource.ts";
 import { navigate } from "../router.tsx";
 import { useAccount } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
+import { newToken } from "../token.ts";
 import ToolChoice from "../tools/tool-choice.tsx";
 import type { KeyView } from "../views.ts";
 import { SecretDialog } from "./key-create.tsx";
@@ -19,17 +20,13 @@ const GRACES = [
 	{ value: String(7 * 24 * HOUR_MS), label: t("7 days") },
 ];
 
-/** 32 hex digits; `randomUUID` is not there where the page came over plain HTTP. */
-const rotationToken = () =>
-	Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-
 /** A replacement with the same settings; the old key goes on for a while, so that applications can be changed over. */
 export function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 	const account = useAccount();
 	const [grace, setGrace] = useState(String(24 * HOUR_MS));
 	const [made, setMade] = useState<{ id: string; secret: string }>();
 	// The same for every attempt of this dialog: one whose answer was lost gives the same secret again.
-	const [token] = useState(rotationToken);
+	const [token] = useState(newToken);
 	const rotate = useAction(async () => {
 		const { key, secret } = await api.rotateKey(account.id, item.id, Number(grace), token);
 		setMade({ id: key.id, secret });

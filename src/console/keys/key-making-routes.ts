@@ -1,5 +1,9 @@
 import { Elysia, t } from "elysia";
+import { newId } from "../../base/id.ts";
+import { derivedHex } from "../../keys/digest.ts";
+import type { PlannedKey } from "../../keys/key-admin.ts";
 import { checkKeyCount, createKey, revokeKey, rotateKey } from "../../keys/key-admin.ts";
+import { derivedSecret } from "../../keys/secret.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { memberAct } from "../member-act.ts";
@@ -8,6 +12,7 @@ import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { checkWidening } from "../sign-in/sensitive-acts.ts";
 import { Refusal } from "../texts/refusal.ts";
+import type { Allowed } from "../visit.ts";
 import type { Fence } from "./fence-view.ts";
 import { fenceOf } from "./fence-view.ts";
 import { KEY_SETTINGS, NAME, settingsOf } from "./key-body.ts";
@@ -17,6 +22,8 @@ import { wideningOf } from "./widening.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 const query = t.Object(ACCOUNT_QUERY);
+/** Whoever repeats the request with it gets the same secret: an answer can be lost on its way. */
+const TOKEN = t.Optional(t.String({ maxLength: 64 }));
 
 /** Keys that are made, anew or in another's place: whoever makes one sees its secret, once. */
 export function keyMakingRoutes(parts: ConsoleParts) {
@@ -29,21 +36,23 @@ export function keyMakingRoutes(parts: ConsoleParts) {
 			async ({ request, body }): Promise<{ key: KeyView; secret: string }> => {
 				const allowed = visits.account(request);
 				const { accountId, viewer } = allowed;
-				const { readsOnly = false, ...given } = body;
+				const { token, ...asked } = body;
+				const { readsOnly = false, ...given } = asked;
 				if (readsOnly && given.capUsd)
 					throw new Refusal("invalid_request", "A key that only reads has no cap.", { param: "capUsd" });
 				const settings = settingsOf(given);
-				await checkKeyCount(statements, accountId);
+				const { isMade, ...planned } = await plannedKey(parts, allowed, token);
+				if (!isMade) await checkKeyCount(statements, accountId);
 				await checkPlace(parts, allowed, settings.projectId ?? null);
 				const widening = readsOnly ? { before: ZERO_USD, cap: ZERO_USD } : wideningOf(null, settings);
 				await checkWidening(parts, request, widening);
 				const made = { ...settings, name: body.name, madeBy: viewer.userId, readsOnly };
-				const created = await createKey(keyMaker, accountId, made);
-				await act(request, "key.create", created.id, { ...body });
+				const created = await createKey(keyMaker, accountId, made, planned);
+				await act(request, "key.create", created.id, asked);
 				await checkMaker(parts, request, created.id);
 				return { key: await keyOf(parts, accountId, created.id), secret: created.secret };
 			},
-			{ query, body: t.Object({ name: NAME, ...KEY_SETTINGS, readsOnly: t.Optional(t.Boolean()) }) },
+			{ query, body: t.Object({ name: NAME, ...KEY_SETTINGS, readsOnly: t.Optional(t.Boolean()), token: TOKEN }) },
 		)
 		.post(
 			"/:id/rotate",
@@ -60,11 +69,26 @@ export function keyMakingRoutes(parts: ConsoleParts) {
 				query,
 				body: t.Object({
 					graceMs: t.Integer({ minimum: 0, maximum: GRACE_MS_MAX }),
-					// Whoever repeats the request with it gets the same secret: an answer can be lost on its way.
-					token: t.Optional(t.String({ maxLength: 64 })),
+					token: TOKEN,
 				}),
 			},
 		);
+}
+
+/**
+ * With a token the secret is made of it, of who sends it and of the pepper, and stored nowhere: for an hour he is told the
+ * same again, and no second key is made.
+ */
+async function plannedKey(
+	{ statements, keyMaker }: ConsoleParts,
+	{ accountId, viewer }: Pick<Allowed, "accountId" | "viewer">,
+	token: string = crypto.randomUUID(),
+): Promise<PlannedKey & { isMade: boolean }> {
+	const hex = derivedHex(keyMaker.digest, "creation on a page", accountId, viewer.userId, token);
+	const secret = derivedSecret(keyMaker.serviceName, hex);
+	const [made] = await statements<{ id: string }>`
+		select id from api_key where digest = ${keyMaker.digest(secret)} and created_at > clock_timestamp() - interval '1 hour'`;
+	return { id: made?.id ?? newId("key"), secret, isMade: made !== undefined };
 }
 
 /** A key that was made while its maker lost the right to ends before its secret is shown. Faults not_found, forbidden. */

@@ -90,7 +90,8 @@ export const api = {
 	keys: (account: string, after: After = null, project: string | null = null) =>
 		dataOf(client.keys.get({ query: { account, ...given({ after, project }), limit: 100 } })),
 	key: (account: string, id: string) => dataOf(client.keys({ id }).get({ query: { account } })),
-	createKey: (account: string, input: KeySettingsInput) => dataOf(client.keys.post(input, { query: { account } })),
+	createKey: (account: string, input: KeySettingsInput, token: string) =>
+		dataOf(client.keys.post({ ...input, token }, { query: { account } })),
 	editKey: (account: string, id: string, input: Partial<KeySettingsInput>) =>
 		dataOf(client.keys({ id }).patch(input, { query: { account } })),
 	rotateKey: (account: string, id: string, graceMs: number, token: string) =>

@@ -130,6 +130,30 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await heading("Sign in").waitFor(SOON);
 	});
 
+	test("a key whose answer was lost is not made twice: its secret is shown as the button is pressed again", async () => {
+		await page.goto("/keys?create=1");
+		const form = page.getByRole("dialog");
+		await form.getByLabel("Name").fill("lost once");
+		await form.getByLabel("Cap in USD").fill("5");
+		await page.route(
+			/\/api\/console\/keys\?/,
+			async (route) => {
+				await route.fetch();
+				await route.abort("connectionreset");
+			},
+			{ times: 1 },
+		);
+		await form.getByRole("button", { name: "Create" }).click();
+		await form.getByText("The service could not be reached.").waitFor(SOON);
+		await form.getByRole("button", { name: "Create" }).click();
+		const secret = (await page.getByTestId("secret").textContent()) ?? "";
+		const { body } = await owner.get(`/api/console/keys?account=${owner.accountId}`);
+		const made = body.items.filter(({ name }: { name: string }) => name === "lost once");
+		expect(made.map(({ lastFour }: { lastFour: string }) => lastFour)).toEqual([secret.slice(-4)]);
+		await page.getByLabel("I have stored it").check();
+		await page.getByRole("button", { name: "Done" }).click();
+	});
+
 	test("who leaves the playground leaves the answer that is on its way as well: it is not charged on", async () => {
 		await owner.send("POST", "/api/console/keys", { name: "played with", capUsd: "5" });
 		upstream.next(reply().text("One word after the other, and no end.").stallAfter(3));

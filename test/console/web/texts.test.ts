@@ -50,6 +50,21 @@ describe("the catalogue of the pages", () => {
 		}
 	});
 
+	test("says the same in German wherever it says the same in English", () => {
+		const said = new Map<string, Set<string>>();
+		for (const [english, text] of Object.entries(german)) {
+			const [ours, theirs] = [english, typeof text === "string" ? text : text.other].map((one) =>
+				one.split(/(?<=[.?!])\s+/),
+			);
+			if (ours?.length !== theirs?.length) continue;
+			for (const [nth, sentence] of (ours ?? []).entries())
+				said.set(sentence, (said.get(sentence) ?? new Set()).add(theirs?.[nth] ?? ""));
+		}
+		const several = [...said].filter(([, sentences]) => sentences.size > 1).map(([english]) => english);
+		// To a card, or for a request: two words in German.
+		expect(several).toEqual(["Nothing was charged."]);
+	});
+
 	test("is asked for whatever a page says: no words stand in it in English alone", () => {
 		const past = pages.flatMap((path) =>
 			texts(path)

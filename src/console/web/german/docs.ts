@@ -41,7 +41,7 @@ export const docs = {
 		"Legen Sie einen Ersatz an, stellen Sie die Anwendung um und widerrufen Sie den alten Schlüssel",
 	Revocation: "Widerruf",
 	"New requests are refused at once. Requests already admitted finish and are charged":
-		"Neue Anfragen werden sofort abgewiesen. Bereits zugelassene werden beendet und berechnet",
+		"Neue Anfragen werden sofort abgewiesen. Bereits zugelassene laufen zu Ende und werden berechnet",
 	"Context and output limits are those of each <link>model</link>. The body of a request may have 32 MB, unless the operator of the service has set another limit.":
 		"Für Kontext und Ausgabe gelten die Grenzen des jeweiligen <link>Modells</link>. Der Inhalt einer Anfrage darf 32 MB groß sein, sofern der Betreiber des Dienstes keine andere Grenze gesetzt hat.",
 	Availability: "Verfügbarkeit",

@@ -37,7 +37,7 @@ export const keys = {
 	"No instance accepts this key": "Keine Instanz nimmt diesen Schlüssel mehr an",
 	"Revoke the key": "Schlüssel widerrufen",
 	"Every application that uses {name} is refused from now on. This cannot be undone. Requests that are already admitted finish and are charged.":
-		"Jede Anwendung, die {name} benutzt, wird ab sofort abgewiesen. Das lässt sich nicht rückgängig machen. Bereits zugelassene Anfragen werden beendet und berechnet.",
+		"Jede Anwendung, die {name} benutzt, wird ab sofort abgewiesen. Das lässt sich nicht rückgängig machen. Bereits zugelassene Anfragen laufen zu Ende und werden berechnet.",
 	"Type the key's name: {name}": "Geben Sie den Namen des Schlüssels ein: {name}",
 	"No request was running under it.": "Unter ihm lief keine Anfrage.",
 	"{count} admitted requests are finishing.": {

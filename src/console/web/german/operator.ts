@@ -134,7 +134,7 @@ export const operator = {
 	"Suspend the account": "Konto sperren",
 	"Its keys are accepted again.": "Seine Schlüssel werden wieder angenommen.",
 	"All its keys are refused from now on. Requests that are already admitted finish and are charged.":
-		"Alle seine Schlüssel werden ab sofort abgewiesen. Bereits zugelassene Anfragen werden beendet und berechnet.",
+		"Alle seine Schlüssel werden ab sofort abgewiesen. Bereits zugelassene Anfragen laufen zu Ende und werden berechnet.",
 	"Lift it": "Aufheben",
 	"Kept in the audit log": "Bleibt im Prüfprotokoll",
 	Available: "Verfügbar",

@@ -28,7 +28,7 @@ export const projects = {
 	"Archive the project": "Projekt archivieren",
 	"No instance accepts a key of this project": "Keine Instanz nimmt Schlüssel dieses Projekts an",
 	"Every application that uses a key of {name} is refused from now on. This cannot be undone. Requests that are already admitted finish and are charged.":
-		"Jede Anwendung, die einen Schlüssel von {name} benutzt, wird ab sofort abgewiesen. Das lässt sich nicht rückgängig machen. Schon angenommene Anfragen laufen zu Ende und werden berechnet.",
+		"Jede Anwendung, die einen Schlüssel von {name} benutzt, wird ab sofort abgewiesen. Das lässt sich nicht rückgängig machen. Bereits zugelassene Anfragen laufen zu Ende und werden berechnet.",
 	"Type the project's name: {name}": "Geben Sie den Namen des Projekts ein: {name}",
 	"Create a project": "Projekt anlegen",
 	"A budget for some of the keys, and the people who work with them.":

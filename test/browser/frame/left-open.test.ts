@@ -213,6 +213,25 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.unroute(/\/api\/console\/usage\?/);
 	});
 
+	test("what is under way is not said to be cancelled: its dialog stays until it is done", async () => {
+		await page.goto("/projects?create=1");
+		const answer = Promise.withResolvers<void>();
+		await page.route(/\/api\/console\/projects\?/, async (route) => {
+			if (route.request().method() === "POST") await answer.promise;
+			await route.continue();
+		});
+		const form = page.getByRole("dialog");
+		await form.getByLabel("Name").fill("Elders");
+		const asked = page.waitForRequest((request) => request.method() === "POST");
+		await form.getByRole("button", { name: "Create" }).click();
+		await asked;
+		await page.keyboard.press("Escape");
+		expect(await form.getByRole("button", { name: "Cancel" }).isDisabled()).toBe(true);
+		expect(await form.getByLabel("Name").inputValue()).toBe("Elders");
+		answer.resolve();
+		await heading("Elders").waitFor(SOON);
+	});
+
 	test("a step back from what was made does not ask for another one", async () => {
 		await page.goto("/projects?create=1");
 		await page.getByRole("dialog").getByLabel("Name").fill("Alders");

@@ -141,7 +141,6 @@ function CreateDialog(props: { onClose: () => void; onCreated: () => void }) {
 						onCancel={props.onClose}
 						label={t("Create")}
 						busy={create.busy}
-						held
 						disabled={name.trim() === "" || scopes.length === 0}
 					/>
 				}

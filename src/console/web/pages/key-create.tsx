@@ -69,7 +69,7 @@ export function KeyCreateDialog(props: {
 			<Form
 				onSubmit={create.run}
 				error={create.error}
-				end={<DialogEnd onCancel={close} label={t("Create")} busy={create.busy} held />}
+				end={<DialogEnd onCancel={close} label={t("Create")} busy={create.busy} />}
 			>
 				<KeyFields draft={draft} onChange={setDraft} error={create.error} readsOnly={readsOnly} projects={projects} />
 				<Checkbox

@@ -1,8 +1,8 @@
-import { Button, Select } from "@mantine/core";
+import { Select } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { Dialog } from "../parts/dialog.tsx";
-import { Problem } from "../parts/problem.tsx";
+import { DialogEnd, Form } from "../parts/form.tsx";
 import { useAction } from "../resource.ts";
 import { navigate } from "../router.tsx";
 import { useAccount } from "../session.tsx";
@@ -44,7 +44,11 @@ export function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => 
 	}
 	return (
 		<Dialog onClose={onClose} title={t("Rotate the key")} held={rotate.busy}>
-			<div className="form">
+			<Form
+				onSubmit={rotate.run}
+				error={rotate.error}
+				end={<DialogEnd onCancel={onClose} label={t("Make the replacement")} busy={rotate.busy} />}
+			>
 				<p>
 					{rich(
 						"A new key with the settings of {name} is made. Change the application over to it; the old key stops when its time is over.",
@@ -58,16 +62,7 @@ export function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => 
 					allowDeselect={false}
 					onChange={(value) => setGrace(value ?? "0")}
 				/>
-				{rotate.error && <Problem error={rotate.error} />}
-				<div className="form-end">
-					<Button variant="default" disabled={rotate.busy} onClick={onClose}>
-						{t("Cancel")}
-					</Button>
-					<Button loading={rotate.busy} onClick={() => void rotate.run()}>
-						{t("Make the replacement")}
-					</Button>
-				</div>
-			</div>
+			</Form>
 		</Dialog>
 	);
 }

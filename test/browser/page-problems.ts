@@ -15,9 +15,11 @@ interface Violation {
 export async function layoutOf(page: Page): Promise<string[]> {
 	const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 	const parts = await page.evaluate(outsideTheirPanels);
+	const names = await page.evaluate(overTheirValues);
 	return [
 		...(wide > 0 ? [`scrolls sideways by ${wide} px`] : []),
 		...parts.map((part) => `is wider than its panel: ${part}`),
+		...names.map((name) => `runs into its value: ${name}`),
 	];
 }
 
@@ -37,6 +39,13 @@ export async function problemsOf(page: Page): Promise<string[]> {
 		);
 	}
 	return problems;
+}
+
+/** Runs in the page. */
+function overTheirValues(): string[] {
+	return [...document.querySelectorAll(".facts dt")]
+		.filter((name) => name.scrollWidth > name.clientWidth)
+		.map((name) => name.textContent ?? "");
 }
 
 /** Runs in the page. */

@@ -115,6 +115,11 @@ describe.skipIf(!hasChromium)("the console in German, in a browser", () => {
 		await rich.goto("/credit");
 		await rich.getByLabel("Betrag in USD").fill("50");
 		await says(rich, german["From {topUpMin} to {topUpMax} at a time"].split("{")[0] ?? "", "top-up");
+		if (!WITH_OWN_BRAND) {
+			await rich.getByLabel("Betrag in USD").fill("500");
+			await rich.getByRole("button", { name: german["Get the reference"] }).click();
+			await says(rich, german["Recorded as pending. Now make the transfer:"], "transfer");
+		}
 		await rich.goto("/invite?token=nothing");
 		await rich.locator("main button").last().click();
 		await says(rich, "Diese Einladung gilt nicht mehr", "invite");

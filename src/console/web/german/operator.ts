@@ -149,7 +149,7 @@ export const operator = {
 	Cap: "Obergrenze",
 	none: "keine",
 	"No top-ups.": "Keine Aufladungen.",
-	Reference: "Verwendungszweck",
+	Reference: "Verwendungs\u00ADzweck",
 	Method: "Zahlungsart",
 	Amount: "Betrag",
 	Ledger: "Kontobewegungen",

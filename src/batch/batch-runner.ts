@@ -58,12 +58,25 @@ export function createBatchRunner(
 
 	async function begin(): Promise<void> {
 		const made = await openQueue(options, log);
+		try {
+			worker = await takeJobs(made);
+		} catch (error) {
+			// The next attempt opens another one.
+			await close(made);
+			throw error;
+		}
+		boss = made;
+		await sweep();
+	}
+
+	/** The id of who works on jobs from now on. */
+	async function takeJobs(made: PgBoss): Promise<string> {
 		// Before it takes any itself. A newer attempt, perhaps elsewhere, is left alone.
 		for (const job of held.orphans()) {
 			await made.fail(QUEUE, job, { message: "its process was killed" });
 			log.info("a job of a process that was killed here is given back", { job: job.id });
 		}
-		worker = await made.work<{ id: string }>(
+		return made.work<{ id: string }>(
 			QUEUE,
 			{
 				batchSize: 1,
@@ -77,8 +90,6 @@ export function createBatchRunner(
 				await run(job.data.id, AbortSignal.any([stopping.signal, job.signal])).finally(release);
 			},
 		);
-		boss = made;
-		await sweep();
 	}
 
 	async function run(id: string, signal: AbortSignal): Promise<void> {
@@ -162,14 +173,24 @@ async function openQueue(options: BatchRunnerOptions, log: Log): Promise<PgBoss>
 		reindex: false,
 	});
 	made.on("error", (error) => log.info("the queue of batches met an error", { error }));
-	await made.start();
-	await made.createQueue(QUEUE, {
-		policy: "exclusive",
-		retryLimit: RETRIES_MAX,
-		retryDelay: RETRY_S,
-		expireInSeconds: EXPIRE_S,
-		heartbeatSeconds: options.heartbeatS ?? HEARTBEAT_S,
-		deleteAfterSeconds: EXPIRE_S,
-	});
+	try {
+		await made.start();
+		await made.createQueue(QUEUE, {
+			policy: "exclusive",
+			retryLimit: RETRIES_MAX,
+			retryDelay: RETRY_S,
+			expireInSeconds: EXPIRE_S,
+			heartbeatSeconds: options.heartbeatS ?? HEARTBEAT_S,
+			deleteAfterSeconds: EXPIRE_S,
+		});
+	} catch (error) {
+		await close(made);
+		throw error;
+	}
 	return made;
+}
+
+/** Of one whose start failed halfway: its timers and connections go, whatever it says to that. */
+async function close(made: PgBoss): Promise<void> {
+	await made.stop({ graceful: false, timeout: STOP_MS }).catch(() => {});
 }

@@ -1,0 +1,55 @@
+import { expect, spyOn, test } from "bun:test";
+import { PgBoss } from "pg-boss";
+import { systemClock } from "../../src/base/clock.ts";
+import { createLog } from "../../src/base/log.ts";
+import { createBatchBooks } from "../../src/batch/batch-books.ts";
+import { createBatchRunner } from "../../src/batch/batch-runner.ts";
+import type { RunDeps } from "../../src/batch/run-batch.ts";
+import { withDatabase } from "../support/database.ts";
+import { waitFor } from "../support/wait.ts";
+
+const db = await withDatabase();
+
+const connections = async () => {
+	const [row] = await db.sql`
+		select count(*)::integer as n from pg_stat_activity where datname = current_database() and application_name = 'tollgate batches'`;
+	return row?.n as number;
+};
+
+test("a queue whose start fails halfway leaves neither connections nor timers, and the next start works", async () => {
+	const said: string[] = [];
+	const log = createLog({ level: "error", write: (line) => said.push(JSON.parse(line).message) });
+	const unused = () => {
+		throw new Error("no batch is run");
+	};
+	const makeRunner = () =>
+		createBatchRunner(
+			{
+				...({ files: {}, carrier: {}, refused: new Set(), graceMs: 0, snapshot: unused } as unknown as RunDeps),
+				books: createBatchBooks(db),
+				spool: { batches: () => [], forget() {}, open: unused, left: unused, taken: unused },
+				held: { hold: () => () => {}, orphans: () => [] },
+				clock: systemClock,
+				log,
+			},
+			{ databaseUrl: db.url },
+		);
+	const runner = makeRunner();
+	await runner.start();
+	expect(await connections()).toBeGreaterThan(0);
+	await runner.stop();
+
+	await db.sql`alter function batch_jobs.create_queue rename to create_queue_away`;
+	const next = makeRunner();
+	const stops = spyOn(PgBoss.prototype, "stop");
+	await next.start();
+	// Its timers would ask again and again, also once it is nobody's.
+	expect(stops).toHaveBeenCalledTimes(1);
+	expect(said).toEqual(["the queue of batches could not be started; trying again"]);
+	await waitFor(async () => (await connections()) === 0, "the connections of the failed start to be gone");
+	await db.sql`alter function batch_jobs.create_queue_away rename to create_queue`;
+	await next.start();
+	expect(said.length).toBe(1);
+	expect(await connections()).toBeGreaterThan(0);
+	await next.stop();
+}, 30_000);

@@ -78,6 +78,14 @@ function asAsked(statements: Statements) {
 			);
 		},
 
+		/** What was made under this idempotency key of the API key. */
+		async findRepeated(keyId: string, idempotencyKey: string): Promise<BatchRecord | undefined> {
+			return one(
+				await statements`
+					select batch_fields(b) as batch from batch b where b.key_id = ${keyId} and b.idempotency_key = ${idempotencyKey}`,
+			);
+		},
+
 		/** Newest first, those after the one with the id `after`. */
 		async list(accountId: string, after: string | null, limit: number): Promise<BatchRecord[]> {
 			const rows = await statements<{ batch: BatchRecord }>`

@@ -40,14 +40,14 @@ const OPEN_MAX = 50;
 /** Of an input; files for other ends may be larger. */
 const INPUT_BYTES_MAX = 200 * 1024 * 1024;
 
-/** Whether it is what was asked for, or an earlier one of the same idempotency key. */
-function isOf(request: BatchRequest, batch: BatchRecord): boolean {
-	return (
+/** It is what was asked for, and not an earlier one of the same idempotency key. */
+function assertIsOf(request: BatchRequest, batch: BatchRecord): void {
+	const isIt =
 		batch.endpoint === request.endpoint &&
 		batch.inputFileId === request.inputFileId &&
 		batch.outputExpiresS === request.outputExpiresS &&
-		Bun.deepEquals(batch.metadata, request.metadata)
-	);
+		Bun.deepEquals(batch.metadata, request.metadata);
+	if (!isIt) throw new Fault("idempotency_mismatch", "This `Idempotency-Key` was used for another batch.");
 }
 
 export function createBatches(deps: {
@@ -60,6 +60,13 @@ export function createBatches(deps: {
 }): Batches {
 	const { books, clock } = deps;
 
+	async function madeBefore(keyId: string, request: BatchRequest): Promise<BatchRecord | undefined> {
+		if (request.idempotencyKey === null) return undefined;
+		const batch = await books.findRepeated(keyId, request.idempotencyKey);
+		if (batch !== undefined) assertIsOf(request, batch);
+		return batch;
+	}
+
 	const batches: Batches = {
 		areOffered() {
 			for (const model of deps.snapshot().models.values()) if (model.batch !== undefined) return true;
@@ -68,6 +75,9 @@ export function createBatches(deps: {
 		async create(owner, request) {
 			if (!batches.areOffered()) throw notOffered();
 			const input = await deps.files.find(owner.accountId, request.inputFileId);
+			// A repetition hears what the first request heard, also once the input was deleted or has ended.
+			const made = input === undefined ? await madeBefore(owner.keyId, request) : undefined;
+			if (made !== undefined) return made;
 			if (input === undefined) throw new Fault("not_found", "There is no such file.", { param: "input_file_id" });
 			if (input.purpose !== "batch") throw badInput("The file's purpose must be `batch`.");
 			if (input.bytes > INPUT_BYTES_MAX) throw badInput("The input of a batch has at most 200 MB.");
@@ -88,8 +98,7 @@ export function createBatches(deps: {
 					retryAfterS: 60,
 				});
 			}
-			if (!isOf(request, batch))
-				throw new Fault("idempotency_mismatch", "This `Idempotency-Key` was used for another batch.");
+			assertIsOf(request, batch);
 			deps.wake(batch);
 			return batch;
 		},

@@ -22,7 +22,8 @@ function serveArguments(words: readonly string[]): Environment | undefined {
 	const role = /^--role(?: (.*)|=(.*))?$/.exec(rest.join(" "));
 	if (rest.length === 0) return processEnvironment();
 	if (role === null || rest.length > 2) return undefined;
-	return { ...processEnvironment(), ROLE: role[1] ?? role[2] ?? "none" };
+	// No word at all is what a variable that was never set leaves: in the environment it would count as not set.
+	return { ...processEnvironment(), ROLE: role[1] || role[2] || "none" };
 }
 
 async function runServe(env: Environment): Promise<number> {

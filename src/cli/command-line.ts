@@ -96,7 +96,8 @@ function describe(leaf: Program, command: Command): ReadonlyMap<string, Option> 
 	const { summary, details } = command;
 	const sentence = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
 	leaf.description(details === undefined ? sentence : `${sentence}\n\n${details}`);
-	for (const name of command.arguments) leaf.argument(name.startsWith("[") ? name : `<${name}>`);
+	for (const name of command.arguments)
+		leaf.argument(name.startsWith("[") ? name : `<${name}>`, "", (text: string) => givenValue(leaf, text));
 	const options = new Map<string, Option>();
 	for (const [name, spec] of Object.entries(command.options)) {
 		const option = new Option(flagsOf(name, spec), spec.required ? `${spec.help} (required)` : spec.help);
@@ -115,8 +116,12 @@ function flagsOf(name: string, spec: OptionSpec): string {
 	return spec.type === "boolean" ? `--${name}` : `--${name} <${spec.value ?? "VALUE"}>`;
 }
 
-/** An option of this command where another's value should stand is a value that was forgotten. */
+/**
+ * An option of this command where another's value should stand is a value that was forgotten. Nothing at all is what a
+ * variable that was never set leaves, and never what is meant.
+ */
 function givenValue(leaf: Program, text: string): string {
+	if (text.trim() === "") throw new InvalidArgumentError("It is empty.");
 	if (leaf.options.some(({ long }) => long === text)) throw new InvalidArgumentError("A value is missing before it.");
 	return text;
 }

@@ -22,6 +22,6 @@ export const serviceUrlOption: OptionSpec = {
 export function serviceTarget({ env }: CommandContext, input: CommandInput): ServiceTarget {
 	const apiKey = env[SERVICE_KEY_VARIABLE];
 	if (!apiKey) throw new UsageError(`set ${SERVICE_KEY_VARIABLE} to the API key that pays for it`);
-	const url = input.option("url") ?? env[URL_VARIABLE] ?? URL_DEFAULT;
+	const url = input.option("url") ?? (env[URL_VARIABLE] || URL_DEFAULT);
 	return { url: url.replace(/\/+$/, "").replace(/\/v1$/, ""), apiKey };
 }

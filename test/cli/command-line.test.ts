@@ -47,6 +47,16 @@ describe("a command line", () => {
 		expect(() => input.argument(1)).toThrow();
 	});
 
+	test.each(["", " "])(
+		"no option and no argument is empty (%p): that is what a variable leaves that was never set",
+		(text) => {
+			expect(complaintOf("parcel", "send", "p1", "--to", text)).toContain("--to");
+			expect(complaintOf("parcel", "send", "p1", `--to=${text}`)).toContain("empty");
+			expect(complaintOf("parcel", "send", text, "--to", "there")).toContain("empty");
+			expect(complaintOf("parcel", "send", "p1", text, "--to", "there")).toContain("empty");
+		},
+	);
+
 	test("what is missing, too much or misspelt is said", () => {
 		expect(complaintOf("parcel", "send", "p1")).toContain("--to");
 		expect(complaintOf("parcel", "send", "--to", "there")).toContain("ID");

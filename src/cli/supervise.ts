@@ -6,6 +6,7 @@ import { migrate } from "../db/migrate.ts";
 import type { DemoDescription } from "../demo/demo-models.ts";
 import { newInternalSecret } from "../planes/internal-secret.ts";
 import { addressOf } from "../planes/listening-address.ts";
+import { checkConfiguredFile } from "../planes/open-catalog.ts";
 import { consoleSocket, makeRunDir, removeRunDir } from "../planes/run-dir.ts";
 import { loadOrCreateSecrets } from "../secrets.ts";
 import type { ChildFacts } from "./child-environment.ts";
@@ -142,6 +143,7 @@ async function prepare({ log }: ServeDeps, config: Config): Promise<Prepared> {
 		config.databaseUrl === null ? await startEmbeddedPostgres({ log }, { dataDir: config.dataDir }) : undefined;
 	const release = async () => embedded?.stop();
 	try {
+	await checkConfiguredFile(config);
 		const { url: databaseUrl } = await migrate({ log }, config.databaseUrl ?? embedded?.url ?? "");
 		const runDir = makeRunDir(config.dataDir);
 		const internalSecret = newInternalSecret();

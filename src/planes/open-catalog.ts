@@ -6,7 +6,9 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Catalog, FixedCatalog } from "../catalog/catalog.ts";
 import { createCatalog, createFixedCatalog } from "../catalog/catalog.ts";
+import { checkCatalog } from "../catalog/check.ts";
 import { watchCatalog } from "../catalog/watch.ts";
+import type { Problem } from "../catalog/yaml-reader.ts";
 import type { Config } from "../config.ts";
 import type { Statements } from "../db/statements.ts";
 
@@ -24,11 +26,20 @@ export async function openCatalog(
 	}
 	const catalog = createCatalog({ statements, clock, log, env: config.env, readFile: () => readFile(path, "utf8") });
 	const first = await catalog.reload();
-	if (!first.ok) {
-		const list = first.problems.map((problem) => `${join(path)}:${problem.line}: ${problem.message}`).join("\n  ");
-		throw new Fault("invalid_request", `the catalogue has problems:\n  ${list}`);
-	}
+	if (!first.ok) throw wrongFile(path, first.problems);
 	const watch = watchCatalog({ clock, log, reload: () => catalog.reload(), isStale: catalog.isStale }, { path });
 	deps.cleanup.add(() => watch.stop());
 	return { catalog, fixedCatalog: undefined };
+}
+
+/** For whoever starts a database before a catalogue is opened: Fault if the configured file has problems, as `openCatalog`. */
+export async function checkConfiguredFile({ configPath, env }: Config): Promise<void> {
+	if (configPath === null) return;
+	const check = checkCatalog(await readFile(configPath, "utf8"), env);
+	if (!check.ok) throw wrongFile(configPath, check.problems);
+}
+
+function wrongFile(path: string, problems: readonly Problem[]): Fault {
+	const list = problems.map((problem) => `${join(path)}:${problem.line}: ${problem.message}`).join("\n  ");
+	return new Fault("invalid_request", `the catalogue has problems:\n  ${list}`);
 }

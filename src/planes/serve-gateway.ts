@@ -7,6 +7,7 @@ import { createConsoleDoor, noConsole } from "./console-door.ts";
 import type { GatewayPlane } from "./gateway-plane.ts";
 import { createGatewayPlane } from "./gateway-plane.ts";
 import { newInternalSecret } from "./internal-secret.ts";
+import { checkConfiguredFile } from "./open-catalog.ts";
 import { openDatabase } from "./open-database.ts";
 import { askOthers } from "./process-metrics.ts";
 import { consoleSocket } from "./run-dir.ts";
@@ -15,6 +16,8 @@ import { consoleSocket } from "./run-dir.ts";
 export async function serveGateway(config: Config, { log }: { log: Log }) {
 	const cleanup = createCleanup({ clock: systemClock, log });
 	try {
+		// Before a database is started; a parent has looked at it already.
+		if (config.runDir === null) await checkConfiguredFile(config);
 		const plane = await createGatewayPlane(config, {
 			log,
 			databaseUrl: await openDatabase({ log, cleanup }, config),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runtimeEnvironment } from "../../src/cli/runtime-environment.ts";
 import { temporaryFolder } from "../support/at-end.ts";
@@ -118,8 +118,19 @@ describe("serve", () => {
 		expect(inUse.stderr).toContain("error: the port is in use");
 		const catalogue = join(folder, "bad.yaml");
 		writeFileSync(catalogue, "models:\n  - id: m\n    colour: red\n");
-		const badCatalogue = await runCli(["serve"], { ...env, CONFIG: catalogue });
-		expect([badCatalogue.exitCode, badCatalogue.stderr.includes("colour")]).toEqual([1, true]);
+		for (const role of ["all", "gateway"]) {
+			const { DATABASE_URL: _, ...ofItsOwn } = env;
+			const dataDir = join(folder, `bad-${role}`);
+			const bad = await runCli(["serve", "--role", role], { ...ofItsOwn, DATA_DIR: dataDir, CONFIG: catalogue });
+			expect([bad.exitCode, bad.stderr.includes("colour")]).toEqual([1, true]);
+			// No database is started for that.
+			expect(existsSync(join(dataDir, "postgres"))).toBe(false);
+		}
+		for (const args of [["--role="], ["--role", ""], ["--role", " "]])
+			expect(await runCli(["serve", ...args], { ...env, DATABASE_URL: "postgres://127.0.0.1:1/none" })).toMatchObject({
+				exitCode: 1,
+				stderr: expect.stringContaining("ROLE must be one of"),
+			});
 		expect((await runCli(["serve"], { ...env, LEASE_TTL_S: "1" })).exitCode).toBe(1);
 	});
 });

@@ -43,10 +43,15 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	for (const warning of config.warnings) log.warn(warning);
 	// Until there are processes these ask for nothing, and one that nobody listens for ends this process.
 	for (const signal of ["SIGHUP", "SIGUSR1", "SIGUSR2"] as const) process.on(signal, () => undefined);
+	// Told to end while it prepares it takes the database along that it has started.
+	const leaving = new AbortController();
+	let endNow = () => leaving.abort();
+	onEndSignal(() => endNow());
 	let found: Prepared;
 	try {
-		found = await prepare(deps, config);
+		found = await prepare(deps, config, leaving.signal);
 	} catch (error) {
+		if (leaving.signal.aborted) return 0;
 		deps.err(`error: ${explain(error).message}\n`);
 		return 1;
 	}
@@ -84,7 +89,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	}
 
 	const roll = createRoll(log, posts, () => stopping);
-	onEndSignal(() => stop(0));
+	endNow = () => stop(0);
 	process.on("SIGHUP", () => {
 		for (const gateway of gateways) gateway.signal("SIGHUP");
 	});
@@ -135,16 +140,19 @@ interface Prepared {
 	release(): Promise<void>;
 }
 
-/** What has to be there once before the children start. */
-async function prepare({ log }: ServeDeps, config: Config): Promise<Prepared> {
+/** What has to be there once before the children start. Rejects once `leaving` aborts, with nothing left running. */
+async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal): Promise<Prepared> {
 	const port = claimPort(config.host, config.port);
+	await checkConfiguredFile(config);
 	const secrets = loadOrCreateSecrets(config);
 	const embedded =
 		config.databaseUrl === null ? await startEmbeddedPostgres({ log }, { dataDir: config.dataDir }) : undefined;
 	const release = async () => embedded?.stop();
 	try {
-	await checkConfiguredFile(config);
-		const { url: databaseUrl } = await migrate({ log }, config.databaseUrl ?? embedded?.url ?? "");
+		const { url: databaseUrl } = await unlessAborted(
+			leaving,
+			migrate({ log }, config.databaseUrl ?? embedded?.url ?? ""),
+		);
 		const runDir = makeRunDir(config.dataDir);
 		const internalSecret = newInternalSecret();
 		return {
@@ -159,6 +167,15 @@ async function prepare({ log }: ServeDeps, config: Config): Promise<Prepared> {
 		await release();
 		throw error;
 	}
+}
+
+/** Rejects once `signal` aborts, whatever becomes of the work: a database may take minutes to say no. */
+async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+	const aborted = Promise.withResolvers<never>();
+	const give = () => aborted.reject(signal.reason);
+	if (signal.aborted) give();
+	else signal.addEventListener("abort", give, { once: true });
+	return Promise.race([work, aborted.promise]);
 }
 
 /** The first run's welcome, once its gateway serves. */

@@ -4,8 +4,10 @@ import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
 import { runningEmbeddedUrl, startEmbeddedPostgres } from "../../src/db/embedded.ts";
+import { findPostmaster } from "../../src/db/postmaster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
-import { runCli } from "./run-cli.ts";
+import { waitFor } from "../support/wait.ts";
+import { MAIN, runCli } from "./run-cli.ts";
 
 let folder: string;
 beforeAll(() => {
@@ -33,5 +35,23 @@ describe("without DATABASE_URL", () => {
 		} finally {
 			await server.stop();
 		}
+	}, 60_000);
+
+	test("a service that is told to end while it still prepares takes the database along that it has started", async () => {
+		const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
+		const cluster = join(dataDir, "postgres", "cluster");
+		const child = Bun.spawn([process.execPath, MAIN, "serve"], {
+			cwd: folder,
+			env: { PATH: Bun.env.PATH ?? "", HOME: Bun.env.HOME ?? "", DATA_DIR: join(folder, "data"), PORT: "0" },
+			stdout: "ignore",
+			stderr: "pipe",
+		});
+		await waitFor(() => findPostmaster(cluster) !== undefined, "the server to be started", 30_000);
+		child.kill("SIGTERM");
+		const said = await new Response(child.stderr).text();
+		expect([await child.exited, child.signalCode]).toEqual([0, null]);
+		// Its children had not begun.
+		expect(said).not.toContain("listening");
+		expect(findPostmaster(cluster)).toBeUndefined();
 	}, 60_000);
 });

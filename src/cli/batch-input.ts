@@ -28,12 +28,24 @@ export async function* inputLines(path: string, defaults: LineDefaults): AsyncGe
 function objectOf(text: string, number: number): Record<string, unknown> {
 	let value: unknown;
 	try {
-		value = JSON.parse(text);
+		value = exactJson.parse(text, asWritten);
 	} catch {
 		value = undefined;
 	}
 	if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
 	throw new Fault("invalid_request", `Line ${number} is not a JSON object.`);
+}
+
+/** What the runtime has and its types do not: how the text writes a value, and a value that is written as a text. */
+const exactJson = JSON as unknown as {
+	parse(text: string, reviver: (name: string, value: unknown, as: { readonly source?: string }) => unknown): unknown;
+	rawJSON(text: string): unknown;
+};
+
+/** A number stays as the file writes it: a whole one beyond 2^53 would be another one, and the service sent what nobody wrote. */
+function asWritten(_name: string, value: unknown, { source }: { readonly source?: string }): unknown {
+	const isOther = typeof value === "number" && source !== undefined && String(value) !== source;
+	return isOther ? exactJson.rawJSON(source) : value;
 }
 
 function completed(line: Record<string, unknown>, number: number, { endpoint, model }: LineDefaults) {

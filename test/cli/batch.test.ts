@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RemoteBatch } from "../../src/cli/batch-client.ts";
 import { progressText } from "../../src/cli/batch-commands.ts";
+import { inputLines } from "../../src/cli/batch-input.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { withBatches } from "../batch/batch-service.ts";
 import { temporaryFolder } from "../support/at-end.ts";
@@ -51,6 +52,18 @@ describe("tollgate batch run", () => {
 		const renewed = await run(path, "--json", "--new");
 		expect(renewed.json<{ batch: { id: string } }>().batch.id).not.toBe(batch.id);
 	}, 60_000);
+
+	test("sends numbers as the file writes them: none becomes another one on its way", async () => {
+		const path = join(folder, "numbers.jsonl");
+		const plain = '{"max_tokens":8,"seed":9007199254740993,"messages":[{"role":"user","content":"one"}]}';
+		const whole = `{"custom_id":"w","body":${plain.replace('"seed"', '"top_p":1.0,"seed"')}}`;
+		writeFileSync(path, `${plain}\n${whole}\n`);
+		const lines = [];
+		for await (const line of inputLines(path, { endpoint: "/v1/chat/completions", model: "m" })) lines.push(line);
+		expect(lines.map((line) => line.includes('"seed":9007199254740993,'))).toEqual([true, true]);
+		expect(lines[1]).toContain('"top_p":1.0,');
+		expect(lines.map((line) => JSON.parse(line).body.model)).toEqual(["m", "m"]);
+	});
 
 	test("goes on with a batch that it had begun and a file that it had half of", async () => {
 		const path = inputOf("resumed.jsonl", [body("one")]);

@@ -1,6 +1,7 @@
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
+import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { CatalogSnapshot } from "../catalog/model.ts";
 import type { FileRecord } from "../files/file-record.ts";
@@ -62,11 +63,11 @@ export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSign
 /** With its input checked and its files begun. Undefined if that was its end. */
 async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promise<BatchRecord | undefined> {
 	const { books } = deps;
-	if (batch.state === "cancelling" && batch.model === null) {
-		await books.end(batch.id, batch.run, { ending: "cancelled", output: null, error: null });
+	if (batch.model !== null) return batch;
+	if (batch.state === "cancelling" || deps.clock.wallMs() >= batch.expiresAtMs) {
+		await finish(deps, batch, batch.state === "cancelling" ? "cancelled" : "expired");
 		return undefined;
 	}
-	if (batch.model !== null) return batch;
 	const input = await inputOf(deps, batch);
 	const result =
 		input === undefined
@@ -76,11 +77,12 @@ async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promi
 		await fail(deps, batch, result.problems);
 		return undefined;
 	}
-	const owner = { accountId: batch.accountId, keyId: batch.keyId };
-	const file = (what: string) =>
-		deps.files.writer(owner, { purpose: "batch_output", filename: `${batch.id}_${what}.jsonl` });
-	const ids = { output: (await file("output")).fileId, error: (await file("error")).fileId };
+	const ids = { output: batch.outputFileId ?? newId("file"), error: batch.errorFileId ?? newId("file") };
+	// Written down before there are any: a run that ends between leaves none that nobody knows of.
 	if (!(await books.writes(batch.id, batch.run, ids))) throw new RunLost();
+	const owner = { accountId: batch.accountId, keyId: batch.keyId };
+	for (const [what, id] of Object.entries(ids))
+		await deps.files.writer(owner, { id, purpose: "batch_output", filename: `${batch.id}_${what}.jsonl` });
 	const begun = await books.begin(batch.id, batch.run, { model: result.model, total: result.total });
 	if (begun === undefined) throw new RunLost();
 	return begun;

@@ -22,6 +22,8 @@ const UPLOAD_MS_MAX = 6 * 3600_000;
 
 /** What is to be made. */
 export interface NewFile {
+	/** One that was made before: then this may be repeated. */
+	readonly id?: string;
 	readonly purpose: FilePurpose;
 	readonly filename: string;
 	readonly expiresAtMs?: number;
@@ -36,7 +38,7 @@ export interface Files {
 	 */
 	create(
 		owner: FileOwner,
-		file: Omit<NewFile, "expiresAtMs">,
+		file: Omit<NewFile, "id" | "expiresAtMs">,
 		bytes: AsyncIterable<Uint8Array>,
 		conclude?: (bytes: number) => Promise<{ lifetimeMs?: number }>,
 	): Promise<FileRecord>;
@@ -109,10 +111,10 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 				throw error;
 			}
 		},
-		async writer(owner, { purpose, filename, expiresAtMs }) {
+		async writer(owner, { id = newId("file"), purpose, filename, expiresAtMs }) {
 			const createdAtMs = clock.wallMs();
 			const file = {
-				...{ id: newId("file"), accountId: owner.accountId, keyId: owner.keyId, purpose, filename, createdAtMs },
+				...{ id, accountId: owner.accountId, keyId: owner.keyId, purpose, filename, createdAtMs },
 				expiresAtMs: expiresAtMs ?? createdAtMs + FILE_LIFETIME_MS,
 				store: stores.main.name,
 			};

@@ -204,6 +204,8 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 	}
 
 	return {
+		/** Where the bytes of its files lie. */
+		folder,
 		executed,
 		given,
 		putBy,
@@ -212,15 +214,14 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 		files,
 		books,
 		live,
-		async create(lines: readonly string[]): Promise<string> {
+		async create(lines: readonly string[], { expiresAtMs = Date.now() + 24 * 3600_000 } = {}): Promise<string> {
 			const bytes = new Blob([lines.map((line) => `${line}\n`).join("")]).stream();
 			const input = await files.create(owner, { purpose: "batch", filename: "in" }, bytes);
-			const nowMs = Date.now();
 			const id = `batch_${crypto.randomUUID()}`;
 			const batch = {
 				...{ id, ...owner, endpoint: "/v1/chat/completions", inputFileId: input.id, completionWindow: "24h" },
 				...{ metadata: null, outputExpiresS: null, idempotencyKey: null },
-				...{ createdAtMs: nowMs, expiresAtMs: nowMs + 24 * 3600_000 },
+				...{ createdAtMs: Date.now(), expiresAtMs },
 			};
 			await books.create(batch, 10_000);
 			return id;

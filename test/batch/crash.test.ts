@@ -120,6 +120,26 @@ test("an input that is deleted ends the batch, with what it has", async () => {
 	});
 });
 
+test("what was not read by the end of its window has expired", async () => {
+	const world = createCrashWorld(db, owner, random(19));
+	const id = await world.create([chatLine("a")], { expiresAtMs: Date.now() - 1 });
+	await world.live().run(id);
+	expect(await world.find(id)).toMatchObject({ state: "expired", outputFileId: null, errorFileId: null });
+	expect(world.executed.size).toBe(0);
+});
+
+test("a runner that dies while it prepares a batch leaves no file that nobody knows of", async () => {
+	const world = createCrashWorld(db, owner, random(23));
+	for (let diesAt = 2; diesAt <= 9; diesAt += 1) {
+		const id = await world.create([chatLine(`line-${diesAt}`)]);
+		await world.live({ diesAt, after: true }).run(id);
+		await world.live().run(id);
+		const { outputFileId, errorFileId } = await world.find(id);
+		const rows = await db.sql`select id from stored_file where filename like ${`${id}%`} and state <> 'deleted'`;
+		expect(rows.map((row) => row.id).sort()).toEqual([outputFileId, errorFileId].filter(Boolean).sort() as string[]);
+	}
+});
+
 test("a runner that is told to stop gives back what it has: nothing is interrupted, nothing sent twice", async () => {
 	const world = createCrashWorld(db, owner, random(11));
 	const names = Array.from({ length: 60 }, (_, at) => `line-${at}`);

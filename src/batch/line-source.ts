@@ -17,14 +17,23 @@ export interface OpenLine {
 	readonly cut: string | undefined;
 }
 
-/** The lines of an input without those that are done. */
+/** The input cannot be read on, now or, if its bytes are lost, for ever. */
+export class InputUnreadable extends Error {
+	override readonly name = "InputUnreadable" as const;
+}
+
+/** The lines of an input without those that are done. Throws InputUnreadable. */
 export async function* openLines(
 	bytes: ReadableStream<Uint8Array>,
 	before: LinesBefore,
 ): AsyncGenerator<OpenLine, void> {
-	for await (const { line, text } of inputLines(bytes) as AsyncIterable<InputLine>) {
-		// The input was found as it should be and never changes.
-		if (text === undefined || before.done.has(line)) continue;
-		yield { line, text, cut: before.cut.get(line) };
+	try {
+		for await (const { line, text } of inputLines(bytes) as AsyncIterable<InputLine>) {
+			// The input was found as it should be and never changes.
+			if (text === undefined || before.done.has(line)) continue;
+			yield { line, text, cut: before.cut.get(line) };
+		}
+	} catch (cause) {
+		throw new InputUnreadable("the input of the batch cannot be read on", { cause });
 	}
 }

@@ -75,6 +75,7 @@ export function createLineWork(
 	const cutOff = new AbortController();
 	let stop: Stop | undefined;
 	let failure: Error | undefined;
+	let unread: unknown;
 	const changes = createChanges(clock);
 	/** Aborts what waits for room, when there is something else to be done. */
 	let waiting = new AbortController();
@@ -195,6 +196,7 @@ export function createLineWork(
 	function unreadable(error: unknown): Work[] {
 		log.warn("the input of a batch cannot be read on; another run follows", { batch: batch.id, error });
 		stop = "unreadable";
+		unread = error;
 		return [];
 	}
 
@@ -229,6 +231,8 @@ export function createLineWork(
 		},
 		stop: stopWith,
 		isStopped: () => stop !== undefined,
+		/** What it met, if it ended as `unreadable`. */
+		unreadable: () => unread,
 		/** Its outcomes cannot be kept: `run` rejects with this. */
 		fail(error: Error): void {
 			failure ??= error;

@@ -4,6 +4,7 @@ import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { CatalogSnapshot } from "../catalog/model.ts";
+import { BytesLost } from "../files/blob-store.ts";
 import type { FileRecord } from "../files/file-record.ts";
 import type { FileWriter } from "../files/file-writer.ts";
 import type { Files } from "../files/files.ts";
@@ -12,7 +13,7 @@ import type { AnswerSpool } from "./answer-spool.ts";
 import type { BatchBooks } from "./batch-books.ts";
 import type { BatchEnding, BatchProblem, BatchRecord } from "./batch-record.ts";
 import { RunLost } from "./line-rows.ts";
-import { openLines } from "./line-source.ts";
+import { InputUnreadable, openLines } from "./line-source.ts";
 import { CANCELLED, EXPIRED, interrupted, unansweredLine } from "./line-text.ts";
 import { type Carrier, createLineWork, type Stop } from "./line-work.ts";
 import { linesBefore } from "./lines-before.ts";
@@ -52,20 +53,44 @@ export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSign
 	assert(keyDigest !== null, "keys are never deleted");
 	deps.log.info("a batch is taken", { batch: batchId, run: taken.batch.run, state: taken.batch.state });
 	try {
-		const batch = await prepared(deps, { ...taken.batch, keyDigest }, signal);
-		if (batch !== undefined) await carriedOut(deps, { ...batch, keyDigest }, signal);
+		await runTaken(deps, { ...taken.batch, keyDigest }, signal);
 	} catch (error) {
 		if (!(error instanceof RunLost)) throw error;
 		deps.log.info("a batch has another run by now", { batch: batchId, run: taken.batch.run });
 	}
 }
 
+async function runTaken(deps: RunDeps, taken: Taken, signal: AbortSignal): Promise<void> {
+	let batch: BatchRecord | undefined = taken;
+	try {
+		batch = await prepared(deps, taken, signal);
+		if (batch !== undefined) await carriedOut(deps, { ...batch, keyDigest: taken.keyDigest }, signal);
+	} catch (error) {
+		if (batch === undefined || error instanceof RunLost || signal.aborted) throw error;
+		if (isLost(deps, batch, error)) {
+			deps.log.error("the input of a batch is lost; the batch ends", { batch: batch.id, error });
+			await fail(deps, batch, [INPUT_LOST]);
+		} else if (batch.model === null && isLate(deps, batch)) await finish(deps, batch, "expired");
+		else throw error;
+	}
+}
+
+/** Another run would find no more than this one: the bytes are gone, or are away for longer than the batch may last. */
+function isLost(deps: RunDeps, batch: BatchRecord, error: unknown): boolean {
+	const isUnread = error instanceof InputUnreadable;
+	return (isUnread ? error.cause : error) instanceof BytesLost || (isUnread && isLate(deps, batch));
+}
+
+function isLate({ clock }: RunDeps, { expiresAtMs }: BatchRecord): boolean {
+	return clock.wallMs() > expiresAtMs + AWAY_MS_MAX;
+}
+
 /** With its input checked and its files begun. Undefined if that was its end. */
 async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promise<BatchRecord | undefined> {
 	const { books } = deps;
 	if (batch.model !== null) return batch;
-	if (batch.state === "cancelling" || deps.clock.wallMs() >= batch.expiresAtMs) {
-		await finish(deps, batch, batch.state === "cancelling" ? "cancelled" : "expired");
+	if (batch.state === "cancelling") {
+		await finish(deps, batch, "cancelled");
 		return undefined;
 	}
 	const input = await inputOf(deps, batch);
@@ -88,6 +113,14 @@ async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promi
 	return begun;
 }
 
+/** What keeps an input from being read is waited for so long after the window: so that its lines are named in the error file. */
+const AWAY_MS_MAX = 3600_000;
+const INPUT_LOST: BatchProblem = {
+	code: "input_file_lost",
+	message: "The input file's contents are lost: what was not sent before is not sent. Please upload it again.",
+	param: "input_file_id",
+	line: null,
+};
 const INPUT_GONE: BatchProblem = {
 	code: "input_file_not_found",
 	message: "The input file was deleted, or has ended.",
@@ -156,14 +189,17 @@ async function everyLine(
 		pulse = startPulse(deps, batch, { work, outcomes, signal }, deps);
 		const stop = await work.run();
 		if (stop === "lost") throw new RunLost();
+		let unread: unknown;
 		if (stop === "shutdown" || stop === "unreadable") {
 			work.giveBack();
 			await outcomes.flush(AbortSignal.timeout(SHUTDOWN_FLUSH_MS));
-			throw new Error(stop === "shutdown" ? STOPS : "its input cannot be read on");
-		}
-		if (stop !== undefined) await endRest(work, outcomes, stop, signal);
+			if (stop === "shutdown") throw new Error(STOPS);
+			unread = work.unreadable();
+		} else if (stop !== undefined) unread = await endRest(work, outcomes, stop, signal);
 		await outcomes.flush(signal);
 		await pulse.last();
+		// Not before its counts are told: it may be that there is no other run.
+		if (unread !== undefined) throw unread;
 		return stop;
 	} finally {
 		pulse?.stop();
@@ -175,19 +211,25 @@ async function everyLine(
 
 const STOPS = "the instance stops; another run goes on with the batch";
 
-/** What will not be sent any more stands in the error file, each line with the reason. */
+/** What will not be sent any more stands in the error file, each line with the reason. Gives why not all of it could be read. */
 async function endRest(
 	work: ReturnType<typeof createLineWork>,
 	outcomes: Outcomes,
 	stop: Stop,
 	signal: AbortSignal,
-): Promise<void> {
+): Promise<InputUnreadable | undefined> {
 	const reason = stop === "expired" ? EXPIRED : CANCELLED;
-	for await (const { line, id, customId, cut } of work.rest()) {
-		const text = unansweredLine(customId, cut ? interrupted(id) : reason, id);
-		outcomes.add({ line, id, file: "error", text, usage: undefined });
-		if (outcomes.pending() >= REST_LINES) await outcomes.flush(signal);
+	try {
+		for await (const { line, id, customId, cut } of work.rest()) {
+			const text = unansweredLine(customId, cut ? interrupted(id) : reason, id);
+			outcomes.add({ line, id, file: "error", text, usage: undefined });
+			if (outcomes.pending() >= REST_LINES) await outcomes.flush(signal);
+		}
+	} catch (error) {
+		if (error instanceof InputUnreadable) return error;
+		throw error;
 	}
+	return undefined;
 }
 
 /** Its files become known; the one that has nothing in it goes. May be repeated after a crash. */

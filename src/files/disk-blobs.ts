@@ -1,7 +1,8 @@
+import { existsSync } from "node:fs";
 import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { assert } from "../base/assert.ts";
-import type { BlobStore } from "./blob-store.ts";
+import { type BlobStore, BytesLost } from "./blob-store.ts";
 
 const OWNER_ONLY_FOLDER = 0o700;
 const OWNER_ONLY = 0o600;
@@ -25,28 +26,35 @@ export function createDiskBlobs(options: { folder: string }): BlobStore {
 			// Its name, and that of the folder.
 			for (const changed of [folder, options.folder]) await withFile(changed, "r", (file) => file.sync());
 		},
-		read: (fileId, blob, start, end) =>
-			withFile(join(folderOf(fileId), blob), "r", async (file) => {
-				const bytes = Buffer.allocUnsafe(end - start);
-				let read = 0;
-				while (read < bytes.length) {
-					const { bytesRead } = await file.read(bytes, read, bytes.length - read, start + read);
-					if (bytesRead === 0) throw new Error("a blob on the disk is shorter than it was");
-					read += bytesRead;
-				}
-				return bytes;
-			}),
+		async read(fileId, blob, start, end) {
+			try {
+				return await withFile(join(folderOf(fileId), blob), "r", (file) => bytesOf(file, start, end));
+			} catch (error) {
+				// A disk that is not mounted has not even the folder, and may come back.
+				if ((error as { code?: unknown }).code !== "ENOENT" || !existsSync(options.folder)) throw error;
+				throw new BytesLost("a blob on the disk is gone", { cause: error });
+			}
+		},
 		async removeFile(fileId) {
 			await rm(folderOf(fileId), { recursive: true, force: true });
 		},
 	};
 }
 
-async function withFile<T>(
-	path: string,
-	flags: "r" | "w",
-	work: (file: Awaited<ReturnType<typeof open>>) => Promise<T>,
-): Promise<T> {
+type OpenFile = Awaited<ReturnType<typeof open>>;
+
+async function bytesOf(file: OpenFile, start: number, end: number): Promise<Uint8Array> {
+	const bytes = Buffer.allocUnsafe(end - start);
+	let read = 0;
+	while (read < bytes.length) {
+		const { bytesRead } = await file.read(bytes, read, bytes.length - read, start + read);
+		if (bytesRead === 0) throw new BytesLost("a blob on the disk is shorter than it was");
+		read += bytesRead;
+	}
+	return bytes;
+}
+
+async function withFile<T>(path: string, flags: "r" | "w", work: (file: OpenFile) => Promise<T>): Promise<T> {
 	const file = await open(path, flags, OWNER_ONLY);
 	try {
 		return await work(file);

@@ -1,4 +1,4 @@
-import type { BlobStore } from "./blob-store.ts";
+import { type BlobStore, BytesLost } from "./blob-store.ts";
 import type { FileBooks, FilePart } from "./file-books.ts";
 import type { FileCipher } from "./file-cipher.ts";
 import { CHUNK_BYTES, SEALED_CHUNK_BYTES } from "./file-cipher.ts";
@@ -43,7 +43,7 @@ async function* windowsOf(deps: FileReaderDeps, fileId: string, range: ByteRange
 	let at = range.start;
 	while (at < range.end) {
 		const parts = await deps.books.parts(fileId, at, range.end);
-		if (parts[0] === undefined || parts[0].start > at) throw new Error(`bytes of the file ${fileId} are missing`);
+		if (parts[0] === undefined || parts[0].start > at) throw new BytesLost(`bytes of the file ${fileId} are missing`);
 		for (const part of parts) {
 			const end = Math.min(range.end, part.start + part.bytes);
 			while (at < end) {

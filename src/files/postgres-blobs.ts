@@ -1,5 +1,5 @@
 import type { Statements } from "../db/statements.ts";
-import type { BlobStore } from "./blob-store.ts";
+import { type BlobStore, BytesLost } from "./blob-store.ts";
 
 /** A row's bytes: few enough that one statement is short, however slow the line. */
 const PIECE_BYTES = 256 * 1024;
@@ -30,7 +30,7 @@ export function createPostgresBlobs(deps: { statements: Statements }): BlobStore
 				const [row] = await statements<{ bytes: Uint8Array }>`
 					select substring(bytes from ${from + 1}::int for ${length}::int) as bytes from stored_blob
 					where file_id = ${fileId} and name = ${blob} and piece = ${piece}`;
-				if (row?.bytes.length !== length) throw new Error("a blob in the database is shorter than it was");
+				if (row?.bytes.length !== length) throw new BytesLost("a blob in the database is shorter than it was");
 				found.push(row.bytes);
 			}
 			return Buffer.concat(found);

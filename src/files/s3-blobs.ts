@@ -1,7 +1,7 @@
 import { S3Client } from "bun";
 import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/clock.ts";
-import type { BlobStore } from "./blob-store.ts";
+import { type BlobStore, BytesLost } from "./blob-store.ts";
 
 /** A bucket of an S3-compatible service, and who may write to it. */
 export interface S3Bucket {
@@ -37,8 +37,8 @@ export function createS3Blobs(deps: { clock: Clock }, options: S3Bucket): BlobSt
 			await inTime(client.write(keyOf(fileId, blob), bytes as Uint8Array<ArrayBuffer>));
 		},
 		async read(fileId, blob, start, end) {
-			const bytes = await inTime(client.file(keyOf(fileId, blob)).slice(start, end).bytes());
-			if (bytes.length !== end - start) throw new Error("an object in the storage is shorter than it was");
+			const bytes = await inTime(client.file(keyOf(fileId, blob)).slice(start, end).bytes()).catch(lostIfGone);
+			if (bytes.length !== end - start) throw new BytesLost("an object in the storage is shorter than it was");
 			return bytes;
 		},
 		async removeFile(fileId) {
@@ -50,4 +50,10 @@ export function createS3Blobs(deps: { clock: Clock }, options: S3Bucket): BlobSt
 			}
 		},
 	};
+}
+
+/** Of a bucket that is not there nothing is known. */
+function lostIfGone(error: unknown): never {
+	if ((error as { code?: unknown }).code !== "NoSuchKey") throw error;
+	throw new BytesLost("an object in the storage is gone", { cause: error });
 }

@@ -1,5 +1,8 @@
 import { expect, test } from "bun:test";
+import { renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
+import { newId } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { isOver } from "../../src/batch/batch-record.ts";
 import { createOutcomes } from "../../src/batch/outcomes.ts";
@@ -120,11 +123,70 @@ test("an input that is deleted ends the batch, with what it has", async () => {
 	});
 });
 
-test("what was not read by the end of its window has expired", async () => {
+test("an input whose bytes are lost ends the batch, before it was read and in the middle of it, and nothing more is charged", async () => {
+	const world = createCrashWorld(db, owner, random(13));
+	const lose = async (id: string) =>
+		rmSync(join(world.folder, (await world.find(id)).inputFileId), { recursive: true });
+	const unread = await world.create([chatLine("a")]);
+	await lose(unread);
+	await world.live().run(unread);
+	expect(await world.find(unread)).toMatchObject({ state: "failed", errors: [{ code: "input_file_lost" }], total: 0 });
+
+	const names = Array.from({ length: 40 }, (_, at) => `line-${at}`);
+	const begun = await world.create(names.map((name) => chatLine(name)));
+	const stopping = new AbortController();
+	const run = world.live().run(begun, stopping.signal);
+	while (world.executed.size < 5) await Bun.sleep(1);
+	stopping.abort();
+	await expect(run).rejects.toThrow(/the instance stops|was aborted/);
+	await lose(begun);
+	await world.live().run(begun);
+	const batch = await world.find(begun);
+	const output = await world.lines(batch.outputFileId);
+	expect(batch).toMatchObject({ state: "failed", errors: [{ code: "input_file_lost" }], completed: output.length });
+	expect(output.length).toBeGreaterThanOrEqual(5);
+	expect(batch.chargedNanoUsd as number).toBe(world.charged());
+	expect(world.executed.size).toBe(output.length);
+});
+
+test("a store that is away keeps a batch waiting, until an hour behind its window", async () => {
+	const world = createCrashWorld(db, owner, random(17));
+	const away = `${world.folder}-away`;
+	const waiting = await world.create([chatLine("a")]);
+	const over = await world.create([chatLine("b")], { expiresAtMs: Date.now() - 1 });
+	for (const id of [waiting, over]) {
+		const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
+		const files = { output: newId("file"), error: newId("file") };
+		for (const file of Object.values(files))
+			await world.files.writer(owner, { id: file, purpose: "batch_output", filename: "out" });
+		await world.books.writes(id, run, files);
+		await world.books.begin(id, run, { model: "test-model", total: 1 });
+	}
+	renameSync(world.folder, away);
+	for (const id of [waiting, over]) await expect(world.live().run(id)).rejects.toThrow("cannot be read on");
+	await db.sql`update batch set expires_at = clock_timestamp() - interval '61 minutes' where id = ${over}`;
+	await world.live().run(over);
+	expect(await world.find(over)).toMatchObject({ state: "failed", errors: [{ code: "input_file_lost" }] });
+	renameSync(away, world.folder);
+	await world.live().run(waiting);
+	await assertOnce(world, waiting, ["a"]);
+});
+
+test("what cannot be read by the end of its window has expired; what can be has each line in its error file", async () => {
 	const world = createCrashWorld(db, owner, random(19));
-	const id = await world.create([chatLine("a")], { expiresAtMs: Date.now() - 1 });
-	await world.live().run(id);
-	expect(await world.find(id)).toMatchObject({ state: "expired", outputFileId: null, errorFileId: null });
+	const hourMs = 3600_000;
+	const [read, unread] = [
+		await world.create([chatLine("a")], { expiresAtMs: Date.now() - 2 * hourMs }),
+		await world.create([chatLine("b")], { expiresAtMs: Date.now() - 2 * hourMs }),
+	];
+	await world.live().run(read);
+	const batch = await world.find(read);
+	expect(batch).toMatchObject({ state: "expired", total: 1, failed: 1 });
+	expect(await world.lines(batch.errorFileId)).toMatchObject([{ custom_id: "a", error: { code: "batch_expired" } }]);
+	renameSync(world.folder, `${world.folder}-away`);
+	await world.live().run(unread);
+	expect(await world.find(unread)).toMatchObject({ state: "expired", outputFileId: null, errorFileId: null });
+	renameSync(`${world.folder}-away`, world.folder);
 	expect(world.executed.size).toBe(0);
 });
 

@@ -45,6 +45,8 @@ export function startPulse(
 		cancelCutOff = clock.after(options.graceMs, work.cutOff);
 	};
 	if (batch.state === "cancelling") work.stop("cancelled");
+	// Before its first look: what is taken up behind its window sends nothing any more.
+	else if (clock.wallMs() >= batch.expiresAtMs) work.stop("expired");
 	if (signal.aborted) onStop();
 	else signal.addEventListener("abort", onStop, { once: true });
 

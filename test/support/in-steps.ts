@@ -1,11 +1,10 @@
-import type { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import type { Arrived } from "../../src/upstream/call/stream-wire.ts";
 
 /** The two steps of an AnswerStream whose chunks come out of a `next` that the test answers. */
 export function inSteps<Chunk>(next: () => Promise<readonly Chunk[] | null>): {
 	arrives(): Promise<Arrived>;
 	take(): readonly Chunk[] | null;
-	broke(error: unknown): UpstreamFailure;
+	brokeOff(error: unknown): Arrived;
 } {
 	let came: readonly Chunk[] | null = null;
 	return {
@@ -14,6 +13,8 @@ export function inSteps<Chunk>(next: () => Promise<readonly Chunk[] | null>): {
 			return { done: came === null };
 		},
 		take: () => came,
-		broke: (error) => error as UpstreamFailure,
+		brokeOff(error) {
+			throw error;
+		},
 	};
 }

@@ -157,7 +157,7 @@ async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Pro
 				// The runtime's own promise: another one between would be made for each event.
 				arrived = await upstream.arrives();
 			} catch (error) {
-				throw upstream.broke(error);
+				arrived = upstream.brokeOff(error);
 			}
 			if (!isOver(streaming)) next = upstream.take(arrived);
 		}

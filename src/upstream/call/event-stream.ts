@@ -91,7 +91,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 			const whole = await this.#open();
 			if (whole !== undefined) return this.#delivered([whole]);
 		} catch (error) {
-			throw this.broke(error);
+			throw this.#broke(error);
 		}
 		return this.#further();
 	}
@@ -102,7 +102,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 			try {
 				arrived = await this.arrives();
 			} catch (error) {
-				throw this.broke(error);
+				arrived = this.brokeOff(error);
 			}
 			const chunks = this.take(arrived);
 			if (chunks !== undefined) return chunks;
@@ -124,7 +124,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 			payloads.length = 0;
 			if (this.#failure === undefined) {
 				if (this.#reader.ended() || (done && this.#reader.complete())) this.#finish(done);
-				else if (done) this.broke(died("the stream ended without its end"));
+				else if (done) this.#broke(died("the stream ended without its end"));
 			}
 			if (chunks.length > 0) return this.#delivered(chunks);
 			if (this.#failure !== undefined) throw this.#failure;
@@ -132,7 +132,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 			if (anything) this.#attempt.guard.waitGoesOn();
 			return undefined;
 		} catch (error) {
-			throw this.broke(error);
+			throw this.#broke(error);
 		}
 	}
 
@@ -202,7 +202,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 				if (chunk.outputBytes > 0) size.events += 1;
 			}
 		} catch (error) {
-			this.broke(error);
+			this.#broke(error);
 		}
 		return chunks;
 	}
@@ -240,7 +240,18 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 		);
 	}
 
-	broke(error: unknown): UpstreamFailure {
+	/**
+	 * Servers that close the connection with their last word may do so without an end of the body, and the runtime drops
+	 * what it has not handed over then, the end marker too. What is finished and counted is whole without it.
+	 */
+	brokeOff(error: unknown): Arrived {
+		const isBroken = this.#attempt.guard.failureOf(error).kind === "died";
+		if (this.#over || this.#failure !== undefined || !isBroken || !this.#reader.complete()) throw this.#broke(error);
+		this.#finish(true);
+		return NO_MORE;
+	}
+
+	#broke(error: unknown): UpstreamFailure {
 		if (this.#failure !== undefined) return this.#failure;
 		this.#over = true;
 		this.#failure = this.#attempt.fail(error);

@@ -1,6 +1,5 @@
 import type { Dialect } from "../dialects.ts";
 import type { ReportedUsage } from "../usage.ts";
-import type { UpstreamFailure } from "./failure.ts";
 
 /** Follows one stream, event by event: chunks out, usage aside, and whether it came to its proper end. */
 export interface StreamReader<Chunk> {
@@ -40,7 +39,7 @@ export interface StreamWire<Chunk> {
 export interface AnswerStream<Chunk> {
 	/**
 	 * All chunks that arrived together (at least one), or null at a proper end: finish seen and the upstream's end
-	 * marker, or finish and usage seen. Throws UpstreamFailure in every other case (died, silent, error event …).
+	 * marker, or finish and usage seen, however the connection ended then. Throws UpstreamFailure in every other case (died, silent, error event …).
 	 * Not to be called again after null or a throw, nor while a call is pending.
 	 */
 	next(): Promise<readonly Chunk[] | null>;
@@ -51,8 +50,11 @@ export interface AnswerStream<Chunk> {
 	arrives(): Promise<Arrived>;
 	/** What `next` gives; undefined if nothing of it is for the client, then `arrives` is to be called again. */
 	take(arrived: Arrived): readonly Chunk[] | null | undefined;
-	/** What a rejection of `arrives` stands for. */
-	broke(error: unknown): UpstreamFailure;
+	/**
+	 * What a rejection of `arrives` stands for: the end, if nothing is missing before it, which is to be taken; throws the
+	 * failure otherwise.
+	 */
+	brokeOff(error: unknown): Arrived;
 	/** The last usage record so far: final after `next` gave null, running before that where the dialect has it. */
 	usage(): ReportedUsage | undefined;
 	/** True once `usage()` is the upstream's final count. */

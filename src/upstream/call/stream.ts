@@ -100,8 +100,8 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 		return this.#opened().take(arrived);
 	}
 
-	broke(error: unknown): UpstreamFailure {
-		return this.#opened().broke(error);
+	brokeOff(error: unknown): Arrived {
+		return this.#opened().brokeOff(error);
 	}
 
 	#opened(): Omit<AnswerStream<Chunk>, "replica"> {

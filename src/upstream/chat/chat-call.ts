@@ -23,12 +23,15 @@ const PATH = "/chat/completions";
 
 const WIRE: StreamWire<ChatChunk> = {
 	path: PATH,
-	reader: createChatReader,
+	reader: (dialect) => createChatReader(dialect),
 	whole(text, dialect) {
 		const reply = readChatReply(parseJson(text), dialect);
 		return { chunk: chunkOfReply(reply), usage: reply.usage };
 	},
 };
+
+const wireOf = (choices: number): StreamWire<ChatChunk> =>
+	choices === 1 ? WIRE : { ...WIRE, reader: (dialect) => createChatReader(dialect, choices) };
 
 /** A chat whose answer is streamed. */
 export function chatStream(model: Model, context: CallContext, input: ChatCallInput): StreamCall<ChatChunk> {
@@ -36,7 +39,7 @@ export function chatStream(model: Model, context: CallContext, input: ChatCallIn
 	const { parameters } = model;
 	return {
 		context,
-		wire: WIRE,
+		wire: wireOf(n),
 		body: (replica) => generationText(replica, { kind: "chat", fields, prompt, outputLimit, n, parameters }, true),
 		over: () => prompt.letGo(),
 	};
@@ -70,7 +73,7 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 		// Where a whole answer's usage leaves choices out, the stream's does not.
 		const streamed = this.n > 1 && !replica.dialect.unaryUsageCoversChoices;
 		const body = generationText(replica, this, streamed);
-		if (streamed) return collectChat(ask.stream(WIRE, body));
+		if (streamed) return collectChat(ask.stream(wireOf(this.n), body));
 		return ask.post({ path: PATH, body, read: readWhole });
 	}
 }

@@ -18,14 +18,15 @@ import {
 import { createUsageTally, type UsageTally } from "./chat-tally.ts";
 import { PlainEvents } from "./plain-event.ts";
 
-/** A proper end: every choice finished, and the marker or usage seen. */
-export function createChatReader(dialect: Dialect): StreamReader<ChatChunk> {
-	return new ChatReader(dialect);
+/** A proper end: every choice of those asked for finished, and the marker or usage seen. */
+export function createChatReader(dialect: Dialect, choices = 1): StreamReader<ChatChunk> {
+	return new ChatReader(dialect, choices);
 }
 
 /** A class, since there is one for each open stream. */
 class ChatReader implements StreamReader<ChatChunk> {
 	readonly #dialect: Dialect;
+	readonly #choicesAsked: number;
 	readonly #choices: (ChoiceProgress | undefined)[] = [];
 	/** Undefined before the first record. */
 	#tally: UsageTally | undefined;
@@ -38,8 +39,9 @@ class ChatReader implements StreamReader<ChatChunk> {
 	/** Sources that no chunk has taken along yet. */
 	#sourcesWait = false;
 
-	constructor(dialect: Dialect) {
+	constructor(dialect: Dialect, choicesAsked: number) {
 		this.#dialect = dialect;
+		this.#choicesAsked = choicesAsked;
 	}
 
 	accept(payload: string): ChatChunk | undefined {
@@ -140,7 +142,9 @@ class ChatReader implements StreamReader<ChatChunk> {
 	}
 
 	complete(): boolean {
-		return this.#ended || (this.#allFinished() && this.usageIsFinal());
+		if (this.#ended) return true;
+		// Where one choice comes after the other, what is missing is a choice of which nothing was seen.
+		return this.#choices.length >= this.#choicesAsked && this.#allFinished() && this.usageIsFinal();
 	}
 
 	usage(): ReportedUsage | undefined {

@@ -1,0 +1,121 @@
+/** Servers that close the connection with their last word: what is finished and counted is whole, however that is said. */
+import { afterEach, describe, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { Fetch } from "../../src/upstream/call/post.ts";
+import { DIALECTS } from "../../src/upstream/dialects.ts";
+import { createUpstreams } from "../../src/upstream/upstreams.ts";
+import {
+	askChat,
+	chatCall,
+	collect,
+	limitsWith,
+	modelOver,
+	openChat,
+	snapshotOf,
+} from "../support/upstream-catalog.ts";
+import { SPEC } from "../support/upstream-set.ts";
+
+type DialectName = keyof typeof DIALECTS;
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+	for (const close of closing.splice(0).reverse()) await close();
+});
+
+const event = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
+const said = (index: number, content: string) =>
+	event({ choices: [{ index, delta: { content }, finish_reason: null }] });
+const finish = (index: number) => event({ choices: [{ index, delta: {}, finish_reason: "stop" }] });
+const usage = event({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 } });
+const DONE = "data: [DONE]\n\n";
+
+/** A server of this dialect whose body has these pieces, and then a connection that breaks. */
+function serverThatBreaks(dialect: DialectName, pieces: readonly string[], url = SPEC.url, send?: Fetch) {
+	const fetch: Fetch = async () => {
+		let at = 0;
+		const body = new ReadableStream<Uint8Array>({
+			pull(controller) {
+				const piece = pieces[at];
+				at += 1;
+				if (piece !== undefined) controller.enqueue(new TextEncoder().encode(piece));
+				else
+					controller.error(
+						Object.assign(new Error("The socket connection was closed unexpectedly."), { code: "ECONNRESET" }),
+					);
+			},
+		});
+		return new Response(body, { headers: { "content-type": "text/event-stream" } });
+	};
+	const deps = { clock: systemClock, log: silentLog, fetch: send ?? fetch };
+	const upstreams = createUpstreams(deps, { limits: () => limitsWith({}) });
+	const model = modelOver([{ ...SPEC, url, dialect }]);
+	upstreams.sync(snapshotOf(model));
+	closing.push(upstreams.stop);
+	return { upstreams, model };
+}
+
+const one = [said(0, "a b"), finish(0)];
+const two = [said(0, "a"), said(1, "b"), finish(0), finish(1)];
+
+describe.each(["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"] as const)(
+	"a stream of %s that ends with its connection",
+	(dialect) => {
+		test.each([
+			["its end marker", [...one, usage, DONE]],
+			["no end marker, which the runtime may have dropped", [...one, usage]],
+			["half an end marker", [...one, usage, "data: [DO"]],
+		])("is whole with its finish, its usage and %s", async (_, pieces) => {
+			const { upstreams, model } = serverThatBreaks(dialect, pieces);
+			const stream = openChat(upstreams, model, chatCall());
+			const got = await collect(stream);
+			expect([got.error, got.text, got.finish]).toEqual([undefined, ["a b"], ["stop"]]);
+			expect(stream.usage()).toMatchObject({ promptTokens: 3, completionTokens: 2 });
+			expect([stream.usageIsFinal(), upstreams.replicas()[0]?.inFlight]).toEqual([true, 0]);
+		});
+
+		test.each([
+			["usage", one, 1],
+			["finish", [said(0, "a b"), usage], 1],
+			["second choice", [said(0, "a b"), finish(0), usage], 2],
+		])("has died without its %s", async (_, pieces, choices) => {
+			const { upstreams, model } = serverThatBreaks(dialect, pieces);
+			const { error } = await collect(openChat(upstreams, model, chatCall({ choices })));
+			expect(error).toMatchObject({ name: "UpstreamFailure", kind: "died" });
+		});
+
+		if (!DIALECTS[dialect].unaryUsageCoversChoices)
+			test("is collected as whole by the same rule", async () => {
+				const records = DIALECTS[dialect].usageStyle === "sum" ? [usage, usage] : [usage];
+				const whole = serverThatBreaks(dialect, [...two, ...records]);
+				const { reply } = await askChat(whole.upstreams, whole.model, chatCall({ choices: 2 }));
+				expect(reply.choices.map(({ message }) => message.content)).toEqual(["a", "b"]);
+				const half = serverThatBreaks(dialect, [said(0, "a"), finish(0), usage]);
+				const failed = await askChat(half.upstreams, half.model, chatCall({ choices: 2 })).catch((error) => error);
+				expect(failed).toMatchObject({ kind: "died" });
+			});
+	},
+);
+
+test("so it is on a socket: a body in chunks that its server closes without the last one", async () => {
+	const close = Promise.withResolvers<void>();
+	const text = [...one, usage].join("");
+	const server = Bun.listen({
+		hostname: "127.0.0.1",
+		port: 0,
+		socket: {
+			data(socket) {
+				socket.write("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n");
+				socket.write(`${text.length.toString(16)}\r\n${text}\r\n`);
+				void close.promise.then(() => socket.end());
+			},
+		},
+	});
+	closing.push(async () => server.stop(true));
+	const { upstreams, model } = serverThatBreaks("llama.cpp", [], `http://127.0.0.1:${server.port}/v1`, fetch);
+	const stream = openChat(upstreams, model, chatCall());
+	expect((await stream.next())?.length).toBe(2);
+	close.resolve();
+	expect(await stream.next()).toBeNull();
+	expect(stream.usage()).toMatchObject({ completionTokens: 2 });
+});

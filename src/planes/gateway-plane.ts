@@ -16,6 +16,7 @@ import { createBodyReads } from "../gateway/body/body-reads.ts";
 import { type Connection, createSilentConnections } from "../gateway/connection.ts";
 import { createPgClaims } from "../gateway/idempotency/claims.ts";
 import { createRunning } from "../gateway/idempotency/running.ts";
+import { createStreamCopies } from "../gateway/idempotency/stream-copies.ts";
 import { createInternalDoor } from "../gateway/internal-door.ts";
 import { createModelSpeeds } from "../gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../gateway/serve/open-streams.ts";
@@ -200,7 +201,7 @@ async function build(
 	const running = createRunning({ claims, clock, log });
 	cleanup.add(() => running.stop());
 	const server = startGatewayServer(config, {
-		idempotency: { claims, running },
+		idempotency: { claims, running, copies: createStreamCopies() },
 		...gateway,
 		statements,
 		status,

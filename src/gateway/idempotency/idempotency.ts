@@ -17,11 +17,13 @@ import { readUpTo, recordStream } from "./recorded-stream.ts";
 import type { Running } from "./running.ts";
 import type { Seal, StoredAnswer } from "./seal.ts";
 import { claimIdOf, createSeal } from "./seal.ts";
+import type { StreamCopies } from "./stream-copies.ts";
 
 /** What is known of idempotency keys. */
 export interface Idempotency {
 	readonly claims: Claims;
 	readonly running: Running;
+	readonly copies: StreamCopies;
 }
 
 const IDEMPOTENCY_HEADER = "idempotency-key";
@@ -102,7 +104,7 @@ async function once(
 	const copy = new Request(request.url, { method: "POST", headers: request.headers, body, signal: request.signal });
 	try {
 		const response = await endpoint.answer(deps, connectionWith(connection, copy, connection.requestUuid), () => key);
-		return await recorded(response, { seal, claim, running: idempotency.running, signal: request.signal, passed });
+		return await recorded(response, { seal, claim, ...idempotency, signal: request.signal, passed });
 	} catch (error) {
 		idempotency.running.release(claim);
 		throw error;
@@ -170,10 +172,9 @@ function replayOf({ status, headers, body }: StoredAnswer, passed: Recording["pa
 }
 
 /** One answer on its way out, of which a copy is kept. */
-interface Recording {
+interface Recording extends Pick<Idempotency, "running" | "copies"> {
 	readonly seal: Seal;
 	readonly claim: Claim;
-	readonly running: Running;
 	readonly signal: AbortSignal;
 	/** The body of the answer, counted until it is read. */
 	passed(body: Uint8Array): BodyInit;
@@ -181,7 +182,7 @@ interface Recording {
 
 /** Nobody waits for the copy: a repetition that comes before it is written down waits for that. */
 async function recorded(response: Response, recording: Recording): Promise<Response> {
-	const { running, claim, signal, passed } = recording;
+	const { running, copies, claim, signal, passed } = recording;
 	if (response.status !== 200 || response.body === null) {
 		running.release(claim);
 		return response;
@@ -196,11 +197,15 @@ async function recorded(response: Response, recording: Recording): Promise<Respo
 		keep(recording, { status: 200, headers, body });
 		return new Response(passed(body), { status: 200, headers });
 	}
-	const release = () => running.release(claim);
+	const copy = copies.begin(claim.accountId);
+	const release = () => {
+		copy.letGo();
+		running.release(claim);
+	};
 	// A client that leaves before its stream is first read leaves no other trace.
 	if (signal.aborted) release();
 	else signal.addEventListener("abort", release, { once: true });
-	const stream = recordStream(response.body, ANSWER_BYTES_MAX, {
+	const stream = recordStream(response.body, ANSWER_BYTES_MAX, copy, {
 		whole(body) {
 			signal.removeEventListener("abort", release);
 			if (body === null) running.keep(claim, null);

@@ -1,13 +1,16 @@
+import type { StreamCopy } from "./stream-copies.ts";
+
 const ERROR_EVENT = /(?:^|\n)data: \{"error":/;
 const END = "data: [DONE]\n\n";
 
 /**
  * Passes a stream of events on and keeps a copy, which counts only once the stream has come to its proper end: `whole`
- * then gets it, or null if it is larger than `bytesMax`. Any other end is `broken`.
+ * then gets it, or null if it is larger than `bytesMax` or than there is memory for. Any other end is `broken`.
  */
 export function recordStream(
 	source: ReadableStream,
 	bytesMax: number,
+	copy: StreamCopy,
 	on: { whole(body: Uint8Array | null): void; broken(): void },
 ): ReadableStream {
 	const reader = source.getReader() as ReadableStreamDefaultReader<string | Uint8Array>;
@@ -18,12 +21,18 @@ export function recordStream(
 	let hasFailed = false;
 
 	function take(value: string | Uint8Array): void {
-		text += typeof value === "string" ? value : decoder.decode(value, { stream: true });
+		const piece = typeof value === "string" ? value : decoder.decode(value, { stream: true });
+		text += piece;
 		hasFailed ||= isCut && ERROR_EVENT.test(text);
-		if (text.length <= bytesMax) return;
+		if (!isCut && text.length <= bytesMax && copy.add(piece.length)) return;
 		hasFailed ||= ERROR_EVENT.test(text);
 		isCut = true;
+		copy.letGo();
 		text = text.slice(-END.length);
+	}
+	function broken(): void {
+		copy.letGo();
+		on.broken();
 	}
 
 	return new ReadableStream({
@@ -35,16 +44,17 @@ export function recordStream(
 					controller.enqueue(value);
 					return;
 				}
-				if (!text.endsWith(END) || hasFailed || ERROR_EVENT.test(text)) on.broken();
+				if (!text.endsWith(END) || hasFailed || ERROR_EVENT.test(text)) broken();
 				else on.whole(isCut ? null : new TextEncoder().encode(text));
+				copy.letGo();
 				controller.close();
 			} catch (error) {
-				on.broken();
+				broken();
 				controller.error(error);
 			}
 		},
 		cancel(reason) {
-			on.broken();
+			broken();
 			return reader.cancel(reason);
 		},
 	});

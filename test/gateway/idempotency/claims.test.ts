@@ -5,6 +5,7 @@ import { type Claim, type Claims, createPgClaims, forgetOldClaims } from "../../
 import { recordStream } from "../../../src/gateway/idempotency/recorded-stream.ts";
 import { createRunning } from "../../../src/gateway/idempotency/running.ts";
 import { createSeal } from "../../../src/gateway/idempotency/seal.ts";
+import { createStreamCopies } from "../../../src/gateway/idempotency/stream-copies.ts";
 import { createUnsureClaims } from "../../../src/gateway/idempotency/unsure-claims.ts";
 import { firstAttemptUuid } from "../../../src/gateway/serve/context.ts";
 import { withDatabase } from "../../support/database.ts";
@@ -177,7 +178,8 @@ test("a stream is kept if it came to its proper end, and as far as it is small e
 				outcome = "broken";
 			},
 		};
-		expect(await new Response(recordStream(source, bytesMax, on)).text()).toBe(parts.join(""));
+		const copy = createStreamCopies().begin("acc");
+		expect(await new Response(recordStream(source, bytesMax, copy, on)).text()).toBe(parts.join(""));
 		return outcome;
 	};
 	expect(await record(["data: {}\n\n", end])).toBe(`data: {}\n\n${end}`);
@@ -186,6 +188,52 @@ test("a stream is kept if it came to its proper end, and as far as it is small e
 	expect(await record([`data: ${"x".repeat(60)}\n\n`, `data: ${"x".repeat(60)}\n\n`, end])).toBeNull();
 	expect(await record([`data: ${"x".repeat(120)}\n\n`, 'data: {"error":1}\n\n', end])).toBe("broken");
 	expect(await record(['data: {"error":1}\n\n', `data: ${"x".repeat(120)}\n\n`, end])).toBe("broken");
+});
+
+test("copies of streams take so much memory and no more, of one account and of all; what finds none passes whole and is not kept", async () => {
+	const copies = createStreamCopies({ bytesMax: 1_000, accountBytesMax: 400 });
+	const outcomes: (string | null | "broken")[] = [];
+	const events = [`data: ${"x".repeat(70)}\n\n`, "data: [DONE]\n\n"];
+	const open = (account: string) => {
+		const at = outcomes.push("nothing") - 1;
+		let sent = 0;
+		const source = new ReadableStream(
+			{
+				pull(controller) {
+					const event = events[sent];
+					sent += 1;
+					if (event === undefined) controller.close();
+					else controller.enqueue(event);
+				},
+			},
+			{ highWaterMark: 0 },
+		);
+		const on = {
+			whole: (body: Uint8Array | null) => {
+				outcomes[at] = body === null ? null : "kept";
+			},
+			broken: () => {
+				outcomes[at] = "broken";
+			},
+		};
+		const stream = recordStream(source, 10_000, copies.begin(account), on);
+		return stream.getReader() as ReadableStreamDefaultReader<string>;
+	};
+	const accounts = [..."aaabbbcccddd"];
+	const readers = accounts.map(open);
+	// All are under way at once.
+	for (const reader of readers) await reader.read();
+	expect(copies.bytes()).toBeGreaterThan(0);
+	expect(copies.bytes()).toBeLessThanOrEqual(1_000);
+	await readers.at(-1)?.cancel();
+	for (const reader of readers.slice(0, -1)) {
+		expect((await reader.read()).value).toBe(events[1]);
+		expect((await reader.read()).done).toBe(true);
+	}
+	const of = (account: string) => outcomes.filter((_, at) => accounts[at] === account);
+	expect(of("a")).toEqual(["kept", "kept", null]);
+	expect(of("d")).toEqual([null, null, "broken"]);
+	expect(copies.bytes()).toBe(0);
 });
 
 test("an outcome that cannot be written down is tried again, and who asks meanwhile waits", async () => {

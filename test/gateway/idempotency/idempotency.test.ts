@@ -7,6 +7,7 @@ import { createBodyReads } from "../../../src/gateway/body/body-reads.ts";
 import type { Claim, Claims } from "../../../src/gateway/idempotency/claims.ts";
 import { idempotent } from "../../../src/gateway/idempotency/idempotency.ts";
 import { createRunning } from "../../../src/gateway/idempotency/running.ts";
+import { createStreamCopies } from "../../../src/gateway/idempotency/stream-copies.ts";
 import type { ServeDeps } from "../../../src/gateway/serve/context.ts";
 import type { ServedEndpoint } from "../../../src/gateway/serve/served-endpoint.ts";
 import { createUnreadAnswers } from "../../../src/gateway/serve/unread-answers.ts";
@@ -176,7 +177,7 @@ describe("the key of a repeatable request", () => {
 		};
 		const claims = claimsInMemory();
 		const running = createRunning({ claims, clock, log: silentLog });
-		const serve = idempotent(deps, { claims, running }, endpoint);
+		const serve = idempotent(deps, { claims, running, copies: createStreamCopies() }, endpoint);
 		const send = (whileRead = () => {}) => {
 			const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
 				whileRead();

@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { isDatabaseAway } from "../db/outage.ts";
 import type { SettledEvent } from "./event.ts";
 import type { JournalDisk } from "./journal-disk.ts";
 import type { JournalHome } from "./journal-home.ts";
@@ -18,6 +19,10 @@ const RETRIES_MAX = 300;
  * the former, and has the latter charged to what is available at once.
  */
 const HELD_MAX = 10_000;
+/** A settlement that is refused alone this often is set aside, and the others go on. */
+const REFUSED_ALONE_MAX = 3;
+/** Beyond it the database refuses whatever it is asked: the journal is tried again as a whole, later. */
+const REFUSED_MAX = 100;
 
 export interface RecoveryDeps {
 	journals: JournalHome;
@@ -52,7 +57,7 @@ async function recoverOne(deps: RecoveryDeps, id: string, epoch: number): Promis
 	if (!claim) return true;
 	try {
 		log.info("replaying a journal", { instance: id, epoch });
-		const counts = await handIn({ ...deps, store: deps.storeFor(id, epoch) }, claim.disk);
+		const counts = await handIn({ ...deps, store: deps.storeFor(id, epoch), refused: [] }, claim.disk);
 		log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was handed in", { instance: id, epoch, ...counts });
 		claim.disk.destroy();
 		return true;
@@ -66,6 +71,8 @@ async function recoverOne(deps: RecoveryDeps, id: string, epoch: number): Promis
 
 interface HandInDeps extends Pick<RecoveryDeps, "clock" | "log" | "isStopping"> {
 	store: LedgerStore;
+	/** What is set aside. */
+	refused: SettledEvent[];
 }
 
 /**
@@ -98,6 +105,11 @@ async function handIn(
 				await closeOthers(deps, held);
 				held = await settleHeld(deps, held);
 			}
+			if (deps.refused.length > 0) {
+				// The journal stays, and is tried again: what they cost is on no other record.
+				await closeOthers(deps, deps.refused);
+				throw new Error(`${deps.refused.length} settlements of the journal are refused`);
+			}
 			await closeEpoch(deps);
 			return { settled, recovered: recovered.length, damagedBytes };
 		}
@@ -125,14 +137,21 @@ async function settleBatch(
 ): Promise<readonly SettledEvent[]> {
 	const { store, log } = deps;
 	if (batch.length === 0) return [];
+	let refusals = 0;
 	const waiting = await untilDone(deps, async () => {
 		try {
 			const { late, busy } = await store.flush(batch, "[]");
 			if (!late) return batch.filter((one) => isHeld(one, busy));
 			return await settleLate(store, batch);
 		} catch (error) {
-			if (!(error instanceof LeaseExceeded)) throw error;
+			const isExceeded = error instanceof LeaseExceeded;
+			if (!isExceeded && (isDatabaseAway(error) || deps.isStopping())) throw error;
 			if (batch.length > 1) return undefined;
+			if (!isExceeded) {
+				refusals += 1;
+				if (refusals < REFUSED_ALONE_MAX) throw error;
+				return setAside(deps, batch, error);
+			}
 			log.error("a journal claims more than its lease holds; it is settled as late", { error });
 			return settleUncovered(store, batch);
 		}
@@ -141,6 +160,21 @@ async function settleBatch(
 	const each: SettledEvent[] = [];
 	for (const one of batch) each.push(...(await settleBatch(deps, [one], settleUncovered)));
 	return each;
+}
+
+/** One record must not keep what all others are owed, and the credit of all accounts, from them. */
+function setAside(
+	{ refused, log }: HandInDeps,
+	batch: readonly SettledEvent[],
+	error: unknown,
+): readonly SettledEvent[] {
+	if (refused.length >= REFUSED_MAX) throw error;
+	refused.push(...batch);
+	log.error("a settlement of a journal is refused again and again; the others go on, and the journal stays", {
+		settlement: JSON.stringify(batch[0]),
+		error,
+	});
+	return [];
 }
 
 async function settleHeld(

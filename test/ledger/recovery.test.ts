@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
-import { silentLog } from "../../src/base/log.ts";
+import { createLog } from "../../src/base/log.ts";
 import { DatabaseBusy } from "../../src/db/statements.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { openJournalHome } from "../../src/ledger/journal-home.ts";
@@ -19,7 +19,7 @@ const root = mkdtempSync(join(tmpdir(), "tollgate-recovery-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 /** A journal of three settled requests, of accounts a, b and c, whose process is gone; and what Postgres says to it. */
-function left(flush: (accounts: readonly string[]) => Partial<Flushed>) {
+function left(flush: (accounts: readonly string[]) => Partial<Flushed>, write: (line: string) => void = () => {}) {
 	const journals = openJournalHome(mkdtempSync(join(root, "home-")));
 	const claim = journals.claim("gone", 1, { create: true });
 	if (!claim) throw new Error("the journal is free");
@@ -52,7 +52,13 @@ function left(flush: (accounts: readonly string[]) => Partial<Flushed>) {
 	} as unknown as LedgerStore;
 	const clock = createManualClock();
 	const state = { stopping: false };
-	const deps = { journals, storeFor: () => store, clock, log: silentLog, isStopping: () => state.stopping };
+	const deps = {
+		journals,
+		storeFor: () => store,
+		clock,
+		log: createLog({ level: "error", write }),
+		isStopping: () => state.stopping,
+	};
 	return {
 		done,
 		state,
@@ -115,6 +121,38 @@ test("of a journal that claims more than a lease holds that account's alone is l
 	});
 	expect(await recover()).toBe(0);
 	expect(done).toEqual(["settled a", "settled c", "closed all but b,key-b,proj_b", "late b", "closed"]);
+});
+
+test("one settlement that is refused for ever keeps neither the others nor their leases from anybody, and its journal stays", async () => {
+	let refuses = true;
+	const said: string[] = [];
+	const { recover, done, isThere } = left(
+		(accounts) => {
+			if (refuses && accounts.includes("b")) throw new Error("scripted: refused");
+			return {};
+		},
+		(line) => said.push(line),
+	);
+	expect(await recover()).toBe(1);
+	expect(done).toEqual(["settled a", "settled c", "closed all but b,key-b,proj_b"]);
+	expect(said.filter((line) => line.includes("is refused again and again"))).toHaveLength(1);
+	expect(said.join()).toContain('\\"account\\":\\"b\\"');
+	expect(isThere()).toBe(true);
+	refuses = false;
+	expect(await recover()).toBe(0);
+	expect(done.slice(3)).toEqual(["settled abc", "closed"]);
+	expect(isThere()).toBe(false);
+});
+
+test("a database that is away is no refusal: nothing is set aside", async () => {
+	let away = 5;
+	const { recover, done } = left(() => {
+		away -= 1;
+		if (away >= 0) throw Object.assign(new Error("scripted: away"), { code: "ECONNREFUSED" });
+		return {};
+	});
+	expect(await recover()).toBe(0);
+	expect(done).toEqual(["settled abc", "closed"]);
 });
 
 test("a journal that could not be handed in stays where it is, and is tried again", async () => {

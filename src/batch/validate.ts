@@ -107,9 +107,9 @@ const DUPLICATE: LineProblem = {
 };
 const OTHER_MODEL = { code: "model_mismatch", param: "body.model" } as const;
 
-/** Names may be long and there are many: what is kept of each is as much as tells them apart. */
+/** Names may be long and there are many: what is kept of each is as much as tells them apart. Half characters are all one in UTF-8. */
 function nameDigest(customId: string): string {
-	return new Bun.CryptoHasher("sha256").update(customId).digest("base64").slice(0, 24);
+	return new Bun.CryptoHasher("sha256").update(customId, "utf16le").digest("base64").slice(0, 24);
 }
 
 /** A prompt of numbers is one, a list of texts or of prompts is as many. */

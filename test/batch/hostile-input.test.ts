@@ -55,6 +55,31 @@ test("a file whose lines name what no text can hold fails with that said, and no
 	}
 });
 
+test("names that no file was meant to have stand in the output as they came, each once; a mark before, CRLF between, no end behind", async () => {
+	const names = [
+		"\0",
+		"x\0y",
+		"\ud800",
+		"\ud801",
+		"\udc00",
+		"\ufffd",
+		"\u2028",
+		"😀",
+		"é",
+		"e\u0301",
+		"__proto__",
+		"constructor",
+	];
+	names.push(" ", "\r", "\n", '"', "\\", "null", "x".repeat(512));
+	const lines = names.map((name, at) => chatLine(name, `${at}`));
+	const before = upstream.requests.length;
+	const batch = await batches.run(secret, `\ufeff${lines.join("\r\n\r\n")}`);
+	expect([batch.status, batch.errors]).toEqual(["completed", null]);
+	const output = await batches.lines(secret, batch.output_file_id);
+	expect(output.map(({ custom_id }) => custom_id).sort()).toEqual([...names].sort());
+	expect(upstream.requests.length - before).toBe(names.length);
+});
+
 test("what is asked with a text that no database holds is refused for good, not to be tried again", async () => {
 	const refused: [string, Promise<Response>][] = [
 		"usage?model=%00",

@@ -6,9 +6,9 @@ import type { Transactional } from "../db/transactional.ts";
 import { centsOf } from "../money/cents.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { type StopReason, stopReasonOf } from "./stop-reasons.ts";
+import { CURRENCY } from "./stripe-books.ts";
 import { isRefused } from "./stripe-client.ts";
 import { takeStripeEvent } from "./stripe-events.ts";
-import { CURRENCY } from "./stripe-paid.ts";
 
 /** An open attempt to buy credit with a saved card, as its row says. */
 export interface Attempt {

@@ -4,13 +4,20 @@ import type { Transactional } from "../db/transactional.ts";
 import { centsOf, nanoUsdOfCents } from "../money/cents.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { noteFinding, settleFinding } from "./stripe-findings.ts";
 
 /** One open transaction. */
 export type Transaction = Parameters<Parameters<Transactional["transaction"]>[0]>[0];
 
 const ACTOR = "stripe";
-/** topup_confirm: more than can be counted. The top-up is locked and pending, so it says nothing else. */
+/** Of all that is bought here, as Stripe writes it. */
+export const CURRENCY = "usd";
+/**
+ * topup_confirm, ledger_book: more than can be counted. The top-up is locked, and pending where it is confirmed, so it
+ * says nothing else.
+ */
 const NO_ROOM = "TG004";
+const NOT_GIVEN_BACK = "won, not given back: the account would hold more credit than can be counted";
 
 /** A card top-up that a payment belongs to, with its account locked. */
 export interface PaidTopUp {
@@ -66,18 +73,24 @@ export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp 
  */
 export async function confirmPaid(tx: Transaction, topUp: PaidTopUp): Promise<PaidTopUp | undefined> {
 	if (isCredited(topUp)) return topUp;
+	const confirmed = await whereRoomIs(tx, async (part) => {
+		await part.execute(
+			sql`update top_up set state = 'pending', decided_at = null, decided_by = null where id = ${topUp.id} and state = 'rejected'`,
+		);
+		await part.execute(sql`select topup_confirm(${topUp.id}, ${ACTOR}, ${newId("led")})`);
+	});
+	return confirmed ? { ...topUp, state: "confirmed" } : undefined;
+}
+
+/** False, and nothing of it was done, if the account's unspent credit leaves no room for what is booked. */
+async function whereRoomIs(tx: Transaction, booking: (part: Transaction) => Promise<void>): Promise<boolean> {
 	try {
-		await tx.transaction(async (part) => {
-			await part.execute(
-				sql`update top_up set state = 'pending', decided_at = null, decided_by = null where id = ${topUp.id} and state = 'rejected'`,
-			);
-			await part.execute(sql`select topup_confirm(${topUp.id}, ${ACTOR}, ${newId("led")})`);
-		});
+		await tx.transaction(booking);
+		return true;
 	} catch (error) {
-		if (codeOf(error) === NO_ROOM) return undefined;
+		if (codeOf(error) === NO_ROOM) return false;
 		throw error;
 	}
-	return { ...topUp, state: "confirmed" };
 }
 
 /** Whether it has become credit, whatever was taken back since. */
@@ -146,21 +159,35 @@ export function isLent(budgetId: SQL): SQL {
 	return sql`exists (select 1 from lease l where l.budget_id = ${budgetId} and l.state = 'open')`;
 }
 
-/** A dispute takes its amount at once, spent or not, and stops the account until it is decided. */
+/**
+ * A dispute takes its amount at once, spent or not, and stops the account until it is decided. What one that is won gives
+ * back is owed until there is room for it; the account goes on at once, since by spending it makes the room.
+ */
 async function settleDispute(tx: Transaction, topUp: PaidTopUp, dispute: Dispute): Promise<void> {
 	const cents = Number(dispute.amount_cents);
-	const book = (amount: NanoUsd, ref: string) =>
-		tx.execute(sql`
+	const book = (part: Transaction, amount: NanoUsd, ref: string) =>
+		part.execute(sql`
 			select ledger_book(${newId("led")}, ${topUp.accountId}, 'dispute', ${amount}::bigint, ${ref}, ${ACTOR}, ${topUp.reference}, true)`);
 	if (dispute.booked === "nothing" && dispute.state !== "won") {
-		await book(nanoUsdOfCents(-cents), `stripe-dispute:${dispute.id}`);
+		await book(tx, nanoUsdOfCents(-cents), `stripe-dispute:${dispute.id}`);
 		const suspended = await changeState(tx, topUp.accountId, "active", "suspended");
 		await tx.execute(
 			sql`update stripe_dispute set booked = 'taken', suspended = ${suspended} where id = ${dispute.id}`,
 		);
 	} else if (dispute.booked === "taken" && dispute.state === "won") {
-		await book(nanoUsdOfCents(cents), `stripe-dispute:${dispute.id}:won`);
-		await tx.execute(sql`update stripe_dispute set booked = 'returned' where id = ${dispute.id}`);
+		const returned = await whereRoomIs(tx, async (part) => {
+			await book(part, nanoUsdOfCents(cents), `stripe-dispute:${dispute.id}:won`);
+		});
+		await tx.execute(
+			sql`update stripe_dispute set booked = ${returned ? "returned" : "taken"}, suspended = false where id = ${dispute.id}`,
+		);
+		const finding = `won:${dispute.id}`;
+		if (returned) await settleFinding(tx, finding, "given back");
+		else
+			await noteFinding(tx, {
+				...{ id: finding, kind: "dispute", reason: NOT_GIVEN_BACK },
+				...{ topUpId: topUp.id, amountCents: cents, currency: CURRENCY },
+			});
 		await passOnSuspension(tx, topUp.accountId, dispute);
 	}
 }
@@ -171,7 +198,7 @@ async function passOnSuspension(tx: Transaction, accountId: string, dispute: Dis
 	const [other] = await rowsOf<{ id: string }>(
 		tx,
 		sql`select d.id from stripe_dispute d join stripe_payment p on p.id = d.payment_id join top_up t on t.id = p.top_up_id
-			where t.account_id = ${accountId} and d.id <> ${dispute.id} and d.booked = 'taken' order by d.id limit 1`,
+			where t.account_id = ${accountId} and d.id <> ${dispute.id} and d.booked = 'taken' and d.state <> 'won' order by d.id limit 1`,
 	);
 	if (other === undefined) await changeState(tx, accountId, "suspended", "active");
 	else await tx.execute(sql`update stripe_dispute set suspended = true where id = ${other.id}`);

@@ -3,9 +3,10 @@ import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
+import { CURRENCY } from "./stripe-books.ts";
 import { disputeState, idOf, isOurs, takeStripeEvent } from "./stripe-events.ts";
 import { type Finding, noteFinding, reopenFinding, settleFinding } from "./stripe-findings.ts";
-import { CURRENCY, isAutomatic } from "./stripe-paid.ts";
+import { isAutomatic } from "./stripe-paid.ts";
 
 /** One comparison under way. */
 export interface Clearing {

@@ -3,12 +3,12 @@ import type Stripe from "stripe";
 import { newId } from "../base/id.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { centsOf } from "../money/cents.ts";
+import { MAX_NANO_USD } from "../money/nano-usd.ts";
 import type { AuditAction, StripeEvent } from "../ops/audit-action.ts";
 import { RECEIVED } from "../ops/payment-findings.ts";
-import { codeOf, isLent, lockTopUp, rowsOf, settlePayment, type Transaction } from "./stripe-books.ts";
+import { CURRENCY, codeOf, isLent, lockTopUp, rowsOf, settlePayment, type Transaction } from "./stripe-books.ts";
 import { explainFinding, type Finding, noteFinding, settleFinding } from "./stripe-findings.ts";
 import {
-	CURRENCY,
 	credit,
 	creditPayment,
 	haltAutomatic,
@@ -45,7 +45,8 @@ export async function takeStripeEvent(db: Transactional, event: Stripe.Event): P
 /**
  * Refunds that came while the credit was lent out to instances: takes what has come back meanwhile. Books as well what
  * two events about one payment, taken in at the same moment, left to each other. Who has spent what he owes, and has
- * nothing that could be taken, is passed over: there may be many of them, and for years.
+ * nothing that could be taken, is passed over: there may be many of them, and for years. So is who has no room for what he
+ * gets back.
  */
 export async function collectRefunds(db: Transactional): Promise<void> {
 	// Row by row behind the few that owe something: joined, all payments that ever were would be read.
@@ -61,7 +62,9 @@ export async function collectRefunds(db: Transactional): Promise<void> {
 		(select p.id, t.id from stripe_dispute d
 			cross join lateral (select * from stripe_payment x where x.id = d.payment_id limit 1) p
 			cross join lateral (select * from top_up x where x.id = p.top_up_id limit 1) t
-			where ((d.booked = 'nothing' and d.state <> 'won') or (d.booked = 'taken' and d.state = 'won'))
+			cross join lateral (select * from budget x where x.id = t.account_id limit 1) b
+			where ((d.booked = 'nothing' and d.state <> 'won') or (d.booked = 'taken' and d.state = 'won'
+					and b.limit_nano_usd - b.drawn_nano_usd <= ${MAX_NANO_USD}::bigint - d.amount_cents * 10000000))
 				and t.state not in ('pending', 'rejected')
 			order by d.payment_id limit ${COLLECTED_AT_ONCE_MAX})
 		order by 1`)) as unknown as { id: string; top_up_id: string }[];

@@ -11,7 +11,7 @@ const CLOSED: AuditAction = "payment.close";
 export type FindingKind = "uncredited" | "unpaid" | "refund" | "dispute" | "unfinished" | "undecided";
 
 export interface Finding {
-	/** What it is about, so that it is found once: `paid:pi_…`, `books:top_…`, `refund:pi_…`, `dispute:dp_…`, `open:att_…`. */
+	/** What it is about, so that it is found once: `paid:pi_…`, `books:top_…`, `refund:pi_…`, `dispute:dp_…`, `won:dp_…`, `open:att_…`. */
 	readonly id: string;
 	readonly kind: FindingKind;
 	/** In words for operators. */

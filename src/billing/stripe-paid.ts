@@ -1,12 +1,19 @@
 import { sql } from "drizzle-orm";
 import type Stripe from "stripe";
-import { confirmPaid, lockTopUp, type PaidTopUp, rowsOf, settlePayment, type Transaction } from "./stripe-books.ts";
+import {
+	CURRENCY,
+	confirmPaid,
+	lockTopUp,
+	type PaidTopUp,
+	rowsOf,
+	settlePayment,
+	type Transaction,
+} from "./stripe-books.ts";
 import { explainFinding, settleFinding } from "./stripe-findings.ts";
 
 /** `applied`, `ignored` (nothing to do), or in words why it was refused. */
 export type Outcome = { readonly outcome: string; readonly subject: string; readonly detail: Record<string, unknown> };
 
-export const CURRENCY = "usd";
 /** While an account holds more than can be counted, its payments wait for what it spends. */
 export const NO_ROOM = "paid, not credited: the account would hold more credit than can be counted";
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { creditLate } from "../../src/billing/stripe-events.ts";
+import { collectRefunds, creditLate } from "../../src/billing/stripe-events.ts";
 import { countOpenFindings } from "../../src/ops/payment-findings.ts";
 import { operator } from "../console/person.ts";
 import { waitFor } from "../support/wait.ts";
@@ -121,6 +121,31 @@ test("a dispute or refund of a payment that was not credited takes no credit", a
 	await creditLate(service.db.tx);
 	expect(await stateOf(at.page.topUpId)).toBe("confirmed");
 	expect(await balance(at.customer)).toBe(MOST - 99e9 - 50e9 + 60e9);
+});
+
+test("what a dispute that is won gives back waits for room on record, alarms, and keeps nobody from spending meanwhile", async () => {
+	const at = await atThePage("100");
+	const { accountId } = at.customer;
+	const dispute = { id: "dp_won", object: "dispute", payment_intent: at.paymentId, currency: "usd", amount: 10_000 };
+	const accountState = async () =>
+		(await service.db.sql`select state from account where id = ${accountId}`).map(({ state }) => state);
+	await send("checkout.session.completed", sessionOf(at));
+	await send("charge.dispute.created", { ...dispute, status: "needs_response" });
+	await adjust(accountId, MOST - 40e9);
+	expect(await send("charge.dispute.closed", { ...dispute, status: "won" })).toBe(200);
+	expect([await balance(at.customer), await accountState()]).toEqual([MOST - 40e9, ["active"]]);
+	expect(await findings("dp_won")).toEqual([
+		{ kind: "dispute", reason: "won, not given back: the account would hold more credit than can be counted" },
+	]);
+	expect(await alarms()).toBe(1);
+	await collectRefunds(service.db.tx);
+	expect(await balance(at.customer)).toBe(MOST - 40e9);
+	await spend(accountId, 70e9);
+	await collectRefunds(service.db.tx);
+	expect([await balance(at.customer), await stateOf(at.page.topUpId)]).toEqual([MOST - 10e9, "confirmed"]);
+	expect(await findings("dp_won")).toEqual([]);
+	expect(await send("charge.dispute.closed", { ...dispute, status: "won" })).toBe(200);
+	expect(await balance(at.customer)).toBe(MOST - 10e9);
 });
 
 test("what is paid through the same Stripe account for something else is not ours to alarm about", async () => {

@@ -233,7 +233,8 @@ end $$;
 
 -- Moves an account's credit. p_forced: a dispute takes more than is available; the next top-up pays for the rest first.
 -- Returns the sequence number of the control log, null if the reference was booked before. Fault TG003: not covered.
--- TG004: what the account has not spent would pass what can be counted in one number. What it was given over the years has no limit.
+-- TG004: what the account has not spent would pass what can be counted in one number, forced or not: then nothing could
+-- read it any more. What it was given over the years has no limit.
 create or replace function ledger_book(p_id text, p_account text, p_kind text, p_amount bigint, p_source_ref text, p_actor text, p_note text, p_forced boolean)
 returns bigint
 language plpgsql as $$
@@ -250,7 +251,7 @@ begin
   if p_amount < 0 and b.cap + p_amount < b.drawn and not p_forced then
     raise exception 'the available credit does not cover it' using errcode = 'TG003';
   end if;
-  if p_amount > 0 and not p_forced and b.cap - b.drawn + coalesce((
+  if p_amount > 0 and b.cap - b.drawn + coalesce((
       select sum(l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd) from lease l where l.budget_id = p_account and l.state = 'open'
     ), 0) > 9007199254740991 - p_amount then
     raise exception 'The account would hold more credit than can be counted.' using errcode = 'TG004';

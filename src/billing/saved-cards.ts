@@ -126,6 +126,8 @@ export function createSavedCards(
 			const [row] = await statements<{ payment_method_id: string }>`
 				with off as (
 					delete from auto_top_up where account_id = ${accountId}
+				), woken as (
+					update auto_top_up_attempt set look_at = now() where account_id = ${accountId} and state = 'needs_authentication'
 				), closed as (
 					update card_setup set state = 'closed' where account_id = ${accountId} and state = 'open'
 				), before as (

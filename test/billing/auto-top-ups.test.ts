@@ -311,7 +311,7 @@ test("a payment that its cardholder must confirm waits for him on a page: paid t
 	}
 });
 
-test("who saves anew or switches off instead of confirming closes that page first: nobody pays twice for one crossing", async () => {
+test("who saves anew, switches off or removes the card instead of confirming closes that page first: nobody pays twice for one crossing", async () => {
 	const ann = await payer("authentication");
 	await spend(ann, 90);
 	await pass(2);
@@ -329,13 +329,21 @@ test("who saves anew or switches off instead of confirming closes that page firs
 	expect(stripe.expired.has(page.id)).toBe(true);
 	expect(await attempts(ann)).toMatchObject([{ state: "ended", top_up_state: "rejected" }, { state: "succeeded" }]);
 	expect(charges(ann)).toBe(1);
-	const ben = await payer("authentication");
-	await spend(ben, 90);
-	await pass(2);
-	expect(await switchOffAutoTopUp(db.statements, ben.accountId)).toBe(true);
-	await pass(2);
-	expect(await attempts(ben)).toMatchObject([{ state: "ended", top_up_state: "rejected" }]);
-	expect(cards.finish(ben.accountId, "http://service/")).rejects.toThrow("No payment waits");
+	const offBy = [
+		(ben: Payer) => switchOffAutoTopUp(db.statements, ben.accountId),
+		(ben: Payer) => cards.saved.remove(ben.accountId),
+	];
+	for (const off of offBy) {
+		const ben = await payer("authentication");
+		await spend(ben, 90);
+		await pass(2);
+		// However rarely it was looked at by then.
+		await db.sql`update auto_top_up_attempt set look_at = now() + interval '1 hour' where account_id = ${ben.accountId}`;
+		await off(ben);
+		await turn();
+		expect(await attempts(ben)).toMatchObject([{ state: "ended", top_up_state: "rejected" }]);
+		await expect(cards.finish(ben.accountId, "http://service/")).rejects.toThrow("No payment waits");
+	}
 });
 
 test("a second page for a payment, once Stripe has forgotten the first, is closed again: nothing that was paid there would count", async () => {

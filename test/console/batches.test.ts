@@ -161,19 +161,21 @@ describe("a batch in the console", () => {
 		expect((await carl.send("POST", `${path}/secret${at}`)).status).toBe(403);
 		expect((await bob.get(`${path}${at}`)).status).toBe(404);
 
-		// What is being saved while somebody makes the secret anew does not bring the former one back.
+		// What is being saved while somebody makes the secret anew, or says in another tab what else is told, does not bring
+		// the former ones back.
 		const saltOf = async () =>
 			(
 				await service.db.sql`select webhook_salt as salt from batch_notice_setting where account_id = ${ann.accountId}`
 			)[0]?.salt;
 		const saving = await service.db.sql.begin(async (sql) => {
-			await sql`update batch_notice_setting set webhook_salt = 'made anew' where account_id = ${ann.accountId}`;
+			await sql`update batch_notice_setting set webhook_salt = 'made anew', events = '["spend.unusual"]' where account_id = ${ann.accountId}`;
 			const waits = put(ann, hook);
 			const saves = () => lockWaits(service.db.sql, "%insert into batch_notice_setting%");
 			await waitFor(async () => (await saves()) > 0, "the settings to be saved behind it");
 			return { waits };
 		});
-		expect([(await saving.waits).body.secret, await saltOf()]).toEqual([null, "made anew"]);
+		const saved = (await saving.waits).body;
+		expect([saved.secret, await saltOf(), saved.events]).toEqual([null, "made anew", ["spend.unusual"]]);
 		// Of several who set one up at the same moment one is shown the secret, and that one holds.
 		await put(ann, null);
 		const shown = (await Promise.all(Array.from({ length: 8 }, () => put(ann, hook)))).map(({ body }) => body.secret);

@@ -65,19 +65,20 @@ export function noticeRoutes(parts: ConsoleParts) {
 				const before = await settingOf(statements, accountId);
 				const url = body.webhookUrl === null ? null : new URL(checkedUrl(parts, body.webhookUrl)).href;
 				if (url !== null && url !== before?.webhook_url) visits.authenticatedLately(request);
-				const events = body.events ?? before?.events ?? [];
+				const events = body.events === undefined ? null : JSON.stringify(body.events);
 				const salt = url === null ? null : newSalt();
-				const [saved] = await statements<{ salt: string | null }>`
+				const [saved] = await statements<{ salt: string | null; events: readonly string[] }>`
 					insert into batch_notice_setting as s (account_id, mail, webhook_url, webhook_salt, events)
-						values (${accountId}, ${body.mail}, ${url}, ${salt}, ${JSON.stringify(events)}::text::jsonb)
+						values (${accountId}, ${body.mail}, ${url}, ${salt}, coalesce(${events}::text::jsonb, '[]'))
 					on conflict (account_id) do update set mail = excluded.mail, webhook_url = excluded.webhook_url,
-						webhook_salt = case when excluded.webhook_url is not null then coalesce(s.webhook_salt, excluded.webhook_salt) end, events = excluded.events,
-						events_at = case when s.events = excluded.events then s.events_at else clock_timestamp() end
-					returning webhook_salt as salt`;
+						webhook_salt = case when excluded.webhook_url is not null then coalesce(s.webhook_salt, excluded.webhook_salt) end,
+						events = coalesce(${events}::text::jsonb, s.events),
+						events_at = case when s.events = coalesce(${events}::text::jsonb, s.events) then s.events_at else clock_timestamp() end
+					returning webhook_salt as salt, events`;
 				await touchForAlerts(statements, accountId);
 				await act(request, "batch.notices", accountId, {
 					mail: body.mail,
-					events,
+					events: saved?.events ?? [],
 					webhook: url === null ? null : new URL(url).host,
 				});
 				// Not so if there was one, or somebody was quicker.

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
-import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
+import { confirmTopUp, createTopUp, rejectTopUp } from "../../src/billing/top-ups.ts";
 import { ALERT_TYPES, lookForAlerts, lookForExpiring, lookForRetiring } from "../../src/console/alerts/alerts.ts";
 import type { Mail } from "../../src/console/mail/mailer.ts";
 import { type NoticeDeps, sendNotices } from "../../src/console/notices/notices.ts";
@@ -208,6 +208,19 @@ test("a confirmed top-up is told of, once", async () => {
 	expect(calls.map(({ body }) => JSON.parse(body).data)).toEqual([
 		{ id: topUp, amount_usd: "250.00", method: "transfer" },
 	]);
+});
+
+test("a confirmed top-up is told of however many are newer", async () => {
+	const id = await newAccount(["top_up.confirmed"]);
+	const wanted = (reference: string) =>
+		createTopUp(db.statements, {
+			...{ accountId: id, amountNanoUsd: nanoUsd(250_000_000_000), method: "transfer", reference },
+		});
+	const { id: old } = await wanted(`old ${id}`);
+	for (let nth = 0; nth < 21; nth++) await rejectTopUp(db.statements, (await wanted(`${nth} ${id}`)).id, "test");
+	await confirmTopUp(db.statements, old, "test");
+	await lookAndTell();
+	expect(calls.map(({ body }) => JSON.parse(body).data.id)).toEqual([old]);
 });
 
 test("whoever set a threshold gets the mail of it, and one alone if the event is asked for too; who may not see to credit gets none", async () => {

@@ -127,14 +127,16 @@ language sql as $$
   ) p on p.percent is not null
 $$;
 
--- Top-ups that were confirmed within a day and since the account asked, of its newest.
+-- Top-ups that were confirmed within a day and since the account asked, whenever they were begun: read from what was booked
+-- then, since a transfer may be older than many that came to nothing.
 create or replace function alert_top_ups(p_account text, p_roles jsonb) returns void
 language sql as $$
   select alert_tell(p_account, 'topup:' || t.id, 'top_up.confirmed',
     jsonb_build_object('id', t.id, 'amount', t.amount_nano_usd::text, 'method', t.method), p_roles)
-  from (select * from top_up x where x.account_id = p_account order by x.created_at desc limit 20) t
+  from ledger_entry e join top_up t on t.id = substr(e.source_ref, 7)
   join batch_notice_setting s on s.account_id = p_account
-  where t.state = 'confirmed' and t.decided_at > now() - interval '1 day' and t.decided_at >= s.events_at
+  where e.account_id = p_account and e.created_at > now() - interval '25 hours' and e.kind = 'top_up' and e.source_ref like 'topup:%'
+    and t.state = 'confirmed' and t.decided_at > now() - interval '1 day' and t.decided_at >= s.events_at
 $$;
 
 -- What was spent in this hour of the day so far, against the same hour of the same weekday in the last four weeks: more than

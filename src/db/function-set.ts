@@ -15,6 +15,7 @@ import leaseFunctions from "./functions/lease.sql" with { type: "text" };
 import ledgerFunctions from "./functions/ledger.sql" with { type: "text" };
 import limitFunctions from "./functions/limits.sql" with { type: "text" };
 import nettingFunctions from "./functions/netting.sql" with { type: "text" };
+import peopleFunctions from "./functions/people.sql" with { type: "text" };
 import projectFunctions from "./functions/projects.sql" with { type: "text" };
 import removalFunctions from "./functions/removal.sql" with { type: "text" };
 import usageFunctions from "./functions/usage.sql" with { type: "text" };
@@ -39,6 +40,7 @@ const FILES: readonly string[] = [
 	booksCheckFunctions,
 	removalFunctions,
 	alertFunctions,
+	peopleFunctions,
 ];
 
 const digest = new Bun.CryptoHasher("sha256").update(FILES.join("\n")).digest("hex");

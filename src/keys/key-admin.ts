@@ -21,13 +21,21 @@ const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 const ROTATION_TOKEN = /^[0-9A-Za-z-]{16,64}$/;
 
 /** Keys of one account that are not revoked: a bound against a runaway script. */
-const ACTIVE_KEYS_MAX = 1_000;
+export const ACTIVE_KEYS_MAX = 1_000;
 
 /** What making a secret takes. */
 export interface KeyMakerDeps {
 	readonly statements: Statements;
 	readonly digest: Digest;
 	readonly serviceName: string;
+}
+
+export interface NewKeySettings extends KeySettings {
+	readonly name: string;
+	readonly madeBy?: string;
+	readonly readsOnly?: boolean;
+	/** So many may be in use of the account; any number if it is not said. */
+	readonly activeMost?: number;
 }
 
 /** Which key; with an account id, only if it is that account's. */
@@ -74,7 +82,7 @@ export interface KeyRecord extends LimitedRecord {
 export async function createKey(
 	deps: KeyMakerDeps,
 	accountId: string,
-	settings: KeySettings & { readonly name: string; readonly madeBy?: string; readonly readsOnly?: boolean },
+	settings: NewKeySettings,
 	planned: PlannedKey = { id: newId("key"), secret: newSecret(deps.serviceName) },
 ): Promise<CreatedKey> {
 	checkSettings(settings);
@@ -90,7 +98,7 @@ export async function createKey(
 					to_timestamp(${settings.expiresAtMs ?? null}::double precision / 1000.0),
 					${settings.requestsPerMinute ?? null}::integer, ${settings.concurrencyMax ?? null}::integer, ${settings.madeBy ?? null}::text, ${readsOnly}::boolean,
 					project_for_key(${settings.projectId ?? null}, a.id)
-				from account a where a.id = ${accountId}
+				from account a where a.id = ${accountId} and key_room(a.id, ${id}, ${settings.activeMost ?? null}::integer)
 				on conflict do nothing
 				returning id, account_id, case when cap_period = 'lifetime' then cap_nano_usd end as lifetime, key_fields(api_key) as fields
 			), b as (
@@ -105,14 +113,6 @@ export async function createKey(
 		select (select coalesce(max(seq), 0) from control_log) as seq from api_key where id = ${id} and account_id = ${accountId}`;
 	if (made === undefined) throw new Fault("not_found", `There is no account ${accountId}.`);
 	return { id, secret, seq: Number(made.seq) };
-}
-
-/** Fault conflict if the account has as many keys as one may have. */
-export async function checkKeyCount(statements: Statements, accountId: string): Promise<void> {
-	const [row] = await statements<{ count: string }>`
-		select count(*) as count from api_key where account_id = ${accountId} and state = 'active'`;
-	if (Number(row?.count) >= ACTIVE_KEYS_MAX)
-		throw new Fault("conflict", `An account has at most ${ACTIVE_KEYS_MAX} keys in use. Revoke some first.`);
 }
 
 /**
@@ -134,7 +134,7 @@ export async function revokeKey(statements: Statements, key: KeyRef): Promise<{ 
 /**
  * Makes a replacement with the same settings; the old key ends after `graceMs`, at once if that is 0. The replacement
  * begins with its whole cap: what the old key spent is not counted against it. Faults: not_found; conflict if the old
- * key is revoked, expired or was replaced before.
+ * key is revoked, expired or was replaced before, or `activeMost` keys of the account are in use.
  *
  * The old key may end before the caller has the new secret. So who gives a `token` may ask again for an hour, and gets the
  * same replacement and the same secret: it is made of the token, the key and the pepper, and stored nowhere.
@@ -144,6 +144,7 @@ export async function rotateKey(
 	key: KeyRef,
 	graceMs: number,
 	token: string = crypto.randomUUID(),
+	activeMost: number | null = null,
 ): Promise<CreatedKey & AppendedEntry> {
 	if (!Number.isSafeInteger(graceMs) || graceMs < 0 || graceMs > GRACE_MS_MAX) {
 		throw new Fault("invalid_request", "The grace period is at most 90 days.", { param: "grace" });
@@ -157,7 +158,7 @@ export async function rotateKey(
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
 	try {
 		const [row] = await deps.statements<{ id: string } & AppendedRow>`
-			select id, seq, control_at() as at_micros from key_rotate(${key.id}, ${key.accountId ?? null}, ${newId("key")}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs})`;
+			select id, seq, control_at() as at_micros from key_rotate(${key.id}, ${key.accountId ?? null}, ${newId("key")}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs}, ${activeMost}::integer)`;
 		assert(row !== undefined, "a rotation says which key it made");
 		return { id: row.id, secret, ...appendedOf(row) };
 	} catch (error) {

@@ -2,6 +2,7 @@ import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { Listed, Page } from "../db/page.ts";
 import { listed, pageBounds } from "../db/page.ts";
+import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { audit } from "../ops/audit.ts";
 import type { KeyMakerDeps } from "./key-admin.ts";
@@ -66,14 +67,13 @@ export async function createManagementKey(
 	const id = newId("mgk");
 	const secret = newManagementSecret(serviceName);
 	const { prefix, lastFour } = shownOfManagementSecret(secret, serviceName);
-	const [row] = await statements<{ id: string }>`
+	await statements`
 		insert into management_key (id, name, digest, prefix, last_four, scopes, expires_at, made_by)
 		select ${id}::text, ${name}::text, ${managementDigest(digest, secret)}::text, ${prefix}::text, ${lastFour}::text,
 			${JSON.stringify(wanted)}::text::jsonb, to_timestamp(${expiresAtMs}::double precision / 1000.0), ${maker.id}::text
-		where (select count(*) from management_key where revoked_at is null and (expires_at is null or expires_at > clock_timestamp())) < ${ACTIVE_MAX}::integer
-		returning id`;
-	if (row === undefined)
-		throw new Fault("conflict", `There are ${ACTIVE_MAX} management keys in use already. Revoke some first.`);
+		where management_key_room(${ACTIVE_MAX}::integer)`.catch((error: unknown) => {
+		throw faultOfSql(error);
+	});
 	const detail = { name, scopes: wanted, expiresAtMs };
 	await audit(statements, {
 		actor: maker.id,

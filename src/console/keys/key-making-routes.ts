@@ -2,7 +2,7 @@ import { Elysia, t } from "elysia";
 import { newId } from "../../base/id.ts";
 import { derivedHex } from "../../keys/digest.ts";
 import type { PlannedKey } from "../../keys/key-admin.ts";
-import { checkKeyCount, createKey, revokeKey, rotateKey } from "../../keys/key-admin.ts";
+import { ACTIVE_KEYS_MAX, createKey, revokeKey, rotateKey } from "../../keys/key-admin.ts";
 import { derivedSecret } from "../../keys/secret.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
@@ -27,7 +27,7 @@ const TOKEN = t.Optional(t.String({ maxLength: 64 }));
 
 /** Keys that are made, anew or in another's place: whoever makes one sees its secret, once. */
 export function keyMakingRoutes(parts: ConsoleParts) {
-	const { statements, visits, keyMaker } = parts;
+	const { visits, keyMaker } = parts;
 	const act = memberAct(parts);
 
 	return new Elysia({ name: "console-key-making" })
@@ -41,12 +41,11 @@ export function keyMakingRoutes(parts: ConsoleParts) {
 				if (readsOnly && given.capUsd)
 					throw new Refusal("invalid_request", "A key that only reads has no cap.", { param: "capUsd" });
 				const settings = settingsOf(given);
-				const { isMade, ...planned } = await plannedKey(parts, allowed, token);
-				if (!isMade) await checkKeyCount(statements, accountId);
+				const planned = await plannedKey(parts, allowed, token);
 				await checkPlace(parts, allowed, settings.projectId ?? null);
 				const widening = readsOnly ? { before: ZERO_USD, cap: ZERO_USD } : wideningOf(null, settings);
 				await checkWidening(parts, request, widening);
-				const made = { ...settings, name: body.name, madeBy: viewer.userId, readsOnly };
+				const made = { ...settings, name: body.name, madeBy: viewer.userId, readsOnly, activeMost: ACTIVE_KEYS_MAX };
 				const created = await createKey(keyMaker, accountId, made, planned);
 				await act(request, "key.create", created.id, asked);
 				await checkMaker(parts, request, created.id);
@@ -58,8 +57,8 @@ export function keyMakingRoutes(parts: ConsoleParts) {
 			"/:id/rotate",
 			async ({ request, params, body }): Promise<{ key: KeyView; secret: string; replaced: string; fence: Fence }> => {
 				const accountId = await ownerOf(parts, request, params.id);
-				await checkKeyCount(statements, accountId);
-				const made = await rotateKey(keyMaker, { id: params.id, accountId }, body.graceMs, body.token);
+				const key = { id: params.id, accountId };
+				const made = await rotateKey(keyMaker, key, body.graceMs, body.token, ACTIVE_KEYS_MAX);
 				await act(request, "key.rotate", params.id, { replacement: made.id, graceMs: body.graceMs });
 				await checkMaker(parts, request, made.id);
 				const fence = await fenceOf(parts, visits.of(request).connection, made);
@@ -83,12 +82,12 @@ async function plannedKey(
 	{ statements, keyMaker }: ConsoleParts,
 	{ accountId, viewer }: Pick<Allowed, "accountId" | "viewer">,
 	token: string = crypto.randomUUID(),
-): Promise<PlannedKey & { isMade: boolean }> {
+): Promise<PlannedKey> {
 	const hex = derivedHex(keyMaker.digest, "creation on a page", accountId, viewer.userId, token);
 	const secret = derivedSecret(keyMaker.serviceName, hex);
 	const [made] = await statements<{ id: string }>`
 		select id from api_key where digest = ${keyMaker.digest(secret)} and created_at > clock_timestamp() - interval '1 hour'`;
-	return { id: made?.id ?? newId("key"), secret, isMade: made !== undefined };
+	return { id: made?.id ?? newId("key"), secret };
 }
 
 /** A key that was made while its maker lost the right to ends before its secret is shown. Faults not_found, forbidden. */

@@ -3,7 +3,7 @@ import { newId } from "../../base/id.ts";
 import { isoOrNull } from "../../base/iso-date.ts";
 import { derivedHex } from "../../keys/digest.ts";
 import type { KeyRecord, PlannedKey } from "../../keys/key-admin.ts";
-import { checkKeyCount, createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../../keys/key-admin.ts";
+import { ACTIVE_KEYS_MAX, createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
 import { checkSettings } from "../../keys/key-settings.ts";
 import { derivedSecret, newSecret } from "../../keys/secret.ts";
@@ -62,13 +62,12 @@ export function keyAnswers(parts: ConsoleParts) {
 			} = bodyOf(call, "ManagementKeyCreate");
 			if (readsOnly && given.cap_usd)
 				throw new Fault("invalid_request", "A key that only reads has no cap.", { param: "cap_usd" });
-			const settings = { ...settingsOf(given), name, readsOnly };
+			const settings = { ...settingsOf(given), name, readsOnly, activeMost: ACTIVE_KEYS_MAX };
 			checkSettings(settings);
 			const planned = await plan(call);
-			if (!(await isMade(planned.id))) {
-				if (typeof settings.expiresAtMs === "number" && settings.expiresAtMs <= clock.wallMs())
+			if (typeof settings.expiresAtMs === "number" && settings.expiresAtMs <= clock.wallMs()) {
+				if (!(await isMade(planned.id)))
 					throw new Fault("invalid_request", "`expires_at` lies in the past.", { param: "expires_at" });
-				await checkKeyCount(statements, accountId);
 			}
 			const { id, secret } = await createKey(keyMaker, accountId, settings, planned);
 			const detail = detailOf(call);
@@ -97,12 +96,11 @@ export function keyAnswers(parts: ConsoleParts) {
 		async rotateKey(call: ManagementCall): Promise<ManagementAnswer> {
 			const { grace_seconds: graceS } = bodyOf(call, "ManagementKeyRotate");
 			const old = await getKey(statements, { id: call.id });
-			if (old.replacedBy === null) await checkKeyCount(statements, old.accountId);
 			const token =
 				call.token === null
 					? undefined
 					: derivedHex(keyMaker.digest, "rotation by", call.caller.id, call.token).slice(0, 64);
-			const made = await rotateKey(keyMaker, { id: old.id }, graceS * 1000, token);
+			const made = await rotateKey(keyMaker, { id: old.id }, graceS * 1000, token, ACTIVE_KEYS_MAX);
 			const detail = { replacement: made.id, graceMs: graceS * 1000 };
 			await noteAct(statements, call, { action: "key.rotate", subject: old.id, accountId: old.accountId, detail });
 			const fence = await fenceOf(parts, call.connection, made);

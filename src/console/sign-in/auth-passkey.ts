@@ -87,13 +87,10 @@ function registering({ statements, mailer }: PasskeyDeps, challenges: Challenges
 				.catch(() => undefined);
 			if (!checked?.verified) throw notGood();
 			const { credential } = checked.registrationInfo;
-			const rows = await statements`
-				insert into passkey (id, user_id, name, public_key, counter)
-				select ${credential.id}::text, ${user.id}::text, ${name}::text,
-					${Buffer.from(credential.publicKey).toString("base64url")}::text, ${credential.counter}::bigint
-				where (select count(*) from passkey where user_id = ${user.id}) < ${PASSKEYS_MAX}::integer
-				on conflict do nothing returning id`;
-			if (rows.length === 0) throw notGood();
+			const publicKey = Buffer.from(credential.publicKey).toString("base64url");
+			const [row] = await statements<{ added: boolean }>`
+				select passkey_add(${credential.id}, ${user.id}, ${name}, ${publicKey}, ${credential.counter}::bigint, ${PASSKEYS_MAX}::integer) as added`;
+			if (row?.added !== true) throw notGood();
 			await audit(statements, { actor: user.id, action: "passkey.add", subject: user.id, accountId: null, ip: null });
 			mailer.send(
 				changeMail(

@@ -102,11 +102,39 @@ begin
   return coalesce(cap_change(p_id, k.account_id, v_period, k.cap_period, k.cap_nano_usd, v_seq), v_seq);
 end $$;
 
+-- Whether an account may have one more key in use, of p_most at most (null: any number): held until commit, so that of two
+-- that are made at once the second one sees the first. One that is there is there: whoever repeats it makes none.
+-- Always true; TG004: it has as many.
+create or replace function key_room(p_account text, p_id text, p_most integer) returns boolean
+language plpgsql as $$
+begin
+  if p_most is null then
+    return true;
+  end if;
+  perform 1 from account a where a.id = p_account for no key update;
+  if (select count(*) from api_key k where k.account_id = p_account and k.state = 'active') >= p_most
+      and not exists (select 1 from api_key k where k.id = p_id) then
+    raise exception 'An account has at most % keys in use. Revoke some first.', p_most using errcode = 'TG004';
+  end if;
+  return true;
+end $$;
+
+-- The same of management keys, which are of the whole service.
+create or replace function management_key_room(p_most integer) returns boolean
+language plpgsql as $$
+begin
+  perform pg_advisory_xact_lock(hashtextextended('management keys', 0));
+  if (select count(*) from management_key where revoked_at is null and (expires_at is null or expires_at > clock_timestamp())) >= p_most then
+    raise exception 'There are % management keys in use already. Revoke some first.', p_most using errcode = 'TG004';
+  end if;
+  return true;
+end $$;
+
 -- Makes a replacement with the same settings; the old key ends after p_grace_ms, at once if that is 0.
 -- Returns the replacement and the sequence number of the last control entry. Repeated within an hour with the digest of
 -- that replacement it changes nothing, and gives an entry of its own, so that whoever repeats it can wait for it too.
--- TG002: no such key. TG004: it is not in use any more.
-create or replace function key_rotate(p_id text, p_account text, p_new_id text, p_digest text, p_prefix text, p_last_four text, p_grace_ms double precision)
+-- TG002: no such key. TG004: it is not in use any more, or the account has p_most keys in use.
+create or replace function key_rotate(p_id text, p_account text, p_new_id text, p_digest text, p_prefix text, p_last_four text, p_grace_ms double precision, p_most integer default null)
 returns table (id text, seq bigint)
 language plpgsql as $$
 #variable_conflict use_column
@@ -115,6 +143,8 @@ declare
   n api_key;
   v_end timestamptz := clock_timestamp() + make_interval(secs => p_grace_ms / 1000.0);
 begin
+  -- Before its key, as everywhere: whose it is never changes.
+  perform 1 from account a where a.id = (select o.account_id from api_key o where o.id = p_id) for no key update;
   select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
   if not found then
     raise exception 'There is no key %.', p_id using errcode = 'TG002';
@@ -130,6 +160,7 @@ begin
   if k.replaced_by is not null then
     raise exception 'The key was replaced by % already.', k.replaced_by using errcode = 'TG004';
   end if;
+  perform key_room(k.account_id, p_new_id, p_most);
   insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by, reads_only, project_id)
     values (p_new_id, k.account_id, k.name, p_digest, p_prefix, p_last_four, k.cap_nano_usd, k.cap_period, k.models, k.expires_at, k.requests_per_minute, k.concurrency_max, k.made_by, k.reads_only, k.project_id)
     returning * into n;

@@ -1,0 +1,109 @@
+import { expect, test } from "bun:test";
+import { newId } from "../../src/base/id.ts";
+import { invite } from "../../src/console/members/invitations.ts";
+import type { Statements } from "../../src/db/statements.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { createManagementKey } from "../../src/keys/management-key-admin.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { waitFor } from "../support/wait.ts";
+import { managementClient } from "./management/management-client.ts";
+import { PERSON_ENV, signedUp } from "./person.ts";
+
+/** Of what there are only so many at most there are no more, however many are asked for at once, by whichever console. */
+
+const service = await withService({
+	models: chatModel({ url: "http://127.0.0.1:9", dialect: "vllm" }),
+	env: PERSON_ENV,
+});
+const { sql, statements } = service.db;
+
+const idOf = async (person: { get: (path: string) => Promise<{ body: { user: { id: string } } }> }) =>
+	(await person.get("/api/console/me")).body.user.id;
+
+test("keys of an account: made, rotated, by people and scripts at once; who repeats one that was made gets it also then", async () => {
+	const owner = await signedUp(service);
+	const script = await managementClient(service);
+	const { accountId } = owner;
+	const old = (await owner.send("POST", "/api/console/keys", { name: "old" })).body.key.id;
+	await sql`
+		insert into api_key (id, account_id, name, digest, prefix, last_four)
+		select 'key_many_' || n, ${accountId}, 'k', 'digest_' || n, 'p', '0000' from generate_series(1, 995) n`;
+	const rotation = { graceMs: 60_000, token: "a-token-of-one-rotation" };
+	const rotate = () => owner.send("POST", `/api/console/keys/${old}/rotate`, rotation);
+	const token = crypto.randomUUID();
+	const byScript = () => script.send("POST", "/keys", { account_id: accountId, name: "s", client_token: token });
+	const made = await Promise.all([
+		rotate(),
+		byScript(),
+		...Array.from({ length: 6 }, () => owner.send("POST", "/api/console/keys", { name: "k" })),
+		...Array.from({ length: 4 }, () => script.send("POST", "/keys", { account_id: accountId, name: "s" })),
+	]);
+	const refused = made.filter(({ status }) => status === 409);
+	expect([made.filter(({ status }) => status === 200).length, refused.length]).toEqual([4, 8]);
+	expect(refused[0]?.body.error.message).toBe("An account has at most 1000 keys in use. Revoke some first.");
+	const [row] = await sql`select count(*) as n from api_key where account_id = ${accountId} and state = 'active'`;
+	expect(Number(row?.n)).toBe(1_000);
+	expect((await rotate()).body.key?.id).toBe(made[0]?.body.key?.id);
+	expect((await byScript()).body.id).toBe(made[1]?.body.id);
+});
+
+/** Whether the second one is made that begins while the first, for which there was room, is not committed. */
+async function secondIsMade(make: (by: Statements, nth: number) => Promise<unknown>): Promise<boolean> {
+	const { second } = await sql.begin(async (held) => {
+		// Mails are counted by statements of their own, which are committed by then.
+		const inTransaction = ((...query: Parameters<typeof sql>) =>
+			query[0].join("").includes("rate_count")
+				? statements(query[0] as TemplateStringsArray, ...(query.slice(1) as []))
+				: held(...query)) as unknown as Statements;
+		await make(inTransaction, 1);
+		let over = false;
+		const second = Promise.allSettled([make(statements, 2)]).finally(() => {
+			over = true;
+		});
+		await waitFor(async () => {
+			const rows = await sql`
+				select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and pid <> pg_backend_pid()`;
+			return over || rows.length > 0;
+		}, "the second one to be made, or to wait");
+		return { second };
+	});
+	const [outcome] = await second;
+	return outcome.status === "fulfilled";
+}
+
+test("invitations to an account", async () => {
+	const owner = await signedUp(service);
+	const { accountId } = owner;
+	const invitedBy = await idOf(owner);
+	await sql`
+		insert into invitation (id, account_id, email, role, token_hash, invited_by, expires_at)
+		select 'inv_many_' || n, ${accountId}, n || '@example.com', 'viewer', 'hash' || n, ${invitedBy}, now() + interval '1 day'
+		from generate_series(1, 49) n`;
+	const made = secondIsMade((by, nth) =>
+		invite(by, accountId, { email: `one-more-${nth}@example.com`, role: "viewer", invitedBy }),
+	);
+	expect(await made).toBe(false);
+});
+
+test("passkeys of a person", async () => {
+	const userId = await idOf(await signedUp(service));
+	const made = secondIsMade(async (by) => {
+		const [row] = await by<{ added: boolean }>`
+			select passkey_add(${newId("pk")}, ${userId}, 'a device', 'key', 0::bigint, 1) as added`;
+		if (row?.added !== true) throw new Error("no room");
+	});
+	expect(await made).toBe(false);
+});
+
+test("management keys", async () => {
+	await sql`
+		insert into management_key (id, name, digest, prefix, last_four, scopes, made_by)
+		select 'mgk_many_' || n, 'k', 'digest_' || n, 'p', '0000', '[]', 'cli'
+		from generate_series(1, (select 199 - count(*) from management_key where revoked_at is null)) n`;
+	const digest = createDigest(service.app.secrets.keyPepper);
+	const wanted = { name: "k", scopes: ["accounts:read"], expiresAtMs: null };
+	const made = secondIsMade((by) =>
+		createManagementKey({ statements: by, digest, serviceName: "tollgate" }, wanted, { id: "cli", ip: null }),
+	);
+	expect(await made).toBe(false);
+});

@@ -6,8 +6,9 @@ import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { isLabel } from "../keys/key-settings.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
+import { noted, notedJson } from "../ops/audit.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
-import { lockTopUp, rowsOf } from "./stripe-books.ts";
+import { lockTopUp, type PaidTopUp, rowsOf, type Transaction } from "./stripe-books.ts";
 import type { TopUpRecord } from "./top-ups.ts";
 import { getTopUp } from "./top-ups.ts";
 
@@ -17,6 +18,8 @@ export interface TransferCheck {
 	readonly transactionReference: string;
 	/** The operator who saw it. */
 	readonly operatorId: string;
+	/** Of his, for the audit log. */
+	readonly ip: string | null;
 }
 
 const REFERENCE_CHARS_MAX = 200;
@@ -60,7 +63,10 @@ export async function confirmTransfer(
 				await tx.execute(sql`
 					insert into top_up_check (top_up_id, transaction_reference, first_by)
 					values (${topUpId}, ${transactionReference}, ${operatorId})`);
-				if (needsTwo) return { secondLookNeeded: true };
+				if (needsTwo) {
+					await note(tx, "topup.look", topUp, check);
+					return { secondLookNeeded: true };
+				}
 			} else {
 				if (!row.same)
 					throw new Fault("conflict", "The first look found another transaction.", { param: "transactionReference" });
@@ -70,6 +76,7 @@ export async function confirmTransfer(
 					update top_up_check set second_by = ${operatorId}, second_at = clock_timestamp() where top_up_id = ${topUpId}`);
 			}
 			await tx.execute(sql`select topup_confirm(${topUpId}, ${operatorId}, ${newId("led")})`);
+			await note(tx, "topup.confirm", topUp, check);
 			return { secondLookNeeded: false };
 		});
 	} catch (error) {
@@ -78,6 +85,16 @@ export async function confirmTransfer(
 		if (cause instanceof Fault) throw cause;
 		throw faultOfSql(cause, "This transaction has paid another top-up already.");
 	}
+}
+
+async function note(
+	tx: Transaction,
+	action: AuditAction,
+	{ id, accountId, amountNanoUsd }: PaidTopUp,
+	{ operatorId, ip, transactionReference }: TransferCheck,
+): Promise<void> {
+	const act = noted({ actor: operatorId, action, ip, detail: { transactionReference, amountNanoUsd } });
+	await tx.execute(sql`select audit_note(${notedJson(act)}::text::jsonb, ${id}, ${accountId})`);
 }
 
 /** Letters and digits without accents, and signs between them: so that two references differ in what people see. */

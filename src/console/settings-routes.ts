@@ -2,7 +2,7 @@ import { Elysia, t } from "elysia";
 import { isLanguage, LANGUAGES, type Language } from "../base/language.ts";
 import { updateAccount } from "../keys/account-admin.ts";
 import type { ConsoleParts } from "./console-deps.ts";
-import { memberAct } from "./member-act.ts";
+import { memberNoted } from "./member-act.ts";
 import { ACCOUNT_QUERY } from "./page-query.ts";
 import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
 import { acceptTerms, termsDue } from "./sign-in/terms.ts";
@@ -14,7 +14,7 @@ const CODES = Object.keys(LANGUAGES).filter(isLanguage) as [Language, ...Languag
 /** Who I am, and the visited account's name and days. */
 export function settingsRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const act = memberAct(parts);
+	const noted = memberNoted(parts);
 
 	return new Elysia({ name: "console-settings" })
 		.get("/me", ({ request }) => meOf(parts, request), { query })
@@ -43,9 +43,10 @@ export function settingsRoutes(parts: ConsoleParts) {
 				const { name, timeZone } = body;
 				if (name !== undefined && !isPersonName(name))
 					throw new Refusal("invalid_request", NAME_RULE, { param: "name" });
-				await updateAccount(statements, accountId, body);
-				if (name !== undefined) await act(request, "account.rename", accountId, { name });
-				if (timeZone !== undefined) await act(request, "account.time_zone", accountId, { timeZone });
+				await updateAccount(statements, accountId, body, null, [
+					...(name === undefined ? [] : [noted(request, "account.rename", { name })]),
+					...(timeZone === undefined ? [] : [noted(request, "account.time_zone", { timeZone })]),
+				]);
 				return { id: accountId };
 			},
 			{

@@ -1,6 +1,7 @@
 import type postgres from "postgres";
 import { Fault } from "../base/fault.ts";
 import alertFunctions from "./functions/alerts.sql" with { type: "text" };
+import auditFunctions from "./functions/audit.sql" with { type: "text" };
 import autoTopUpFunctions from "./functions/auto-top-up.sql" with { type: "text" };
 import batchFunctions from "./functions/batch.sql" with { type: "text" };
 import billingFunctions from "./functions/billing.sql" with { type: "text" };
@@ -22,6 +23,7 @@ import usageFunctions from "./functions/usage.sql" with { type: "text" };
 
 /** In the order in which they are laid down: later ones may name earlier ones. */
 const FILES: readonly string[] = [
+	auditFunctions,
 	clusterFunctions,
 	capFunctions,
 	projectFunctions,

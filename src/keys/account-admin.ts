@@ -7,6 +7,7 @@ import type { Listed, Page } from "../db/page.ts";
 import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
+import { type Noted, notedJson } from "../ops/audit.ts";
 import { isTimeZone } from "./cap-period.ts";
 import { isLabel } from "./key-settings.ts";
 
@@ -49,6 +50,7 @@ export async function createAccount(
 	statements: Statements,
 	account: NewAccount,
 	id: string = newId("acc"),
+	act?: Noted,
 ): Promise<{ id: string }> {
 	const { email, name } = checkNewAccount(account);
 	const [row] = await statements<{ id: string }>`
@@ -59,8 +61,8 @@ export async function createAccount(
 		), b as (
 			insert into budget (id, kind, account_id, limit_nano_usd) select id, 'account', id, 0 from a returning id
 		)
-		select a.id from a join b using (id)`;
-	if (row !== undefined) return row;
+		select a.id, audit_note(${notedJson(act)}::text::jsonb, a.id, a.id) from a join b using (id)`;
+	if (row !== undefined) return { id: row.id };
 	const [made] = await statements<{ id: string }>`select id from account where id = ${id} and email = ${email}`;
 	if (made !== undefined) return made;
 	throw new Fault("conflict", "There is an account with this e-mail address already.", { param: "email" });
@@ -100,21 +102,30 @@ export async function listAccounts(statements: Statements, page: Page = {}): Pro
 }
 
 /** From the entry on no instance admits a request of the account; running ones settle normally. Fault not_found. */
-export function suspendAccount(statements: Statements, id: string): Promise<{ id: string } & AppendedEntry> {
-	return setState(statements, id, "suspended");
+export function suspendAccount(
+	statements: Statements,
+	id: string,
+	act?: Noted,
+): Promise<{ id: string } & AppendedEntry> {
+	return setState(statements, id, "suspended", act);
 }
 
 /** Fault not_found. */
-export function unsuspendAccount(statements: Statements, id: string): Promise<{ id: string } & AppendedEntry> {
-	return setState(statements, id, "active");
+export function unsuspendAccount(
+	statements: Statements,
+	id: string,
+	act?: Noted,
+): Promise<{ id: string } & AppendedEntry> {
+	return setState(statements, id, "active", act);
 }
 
 async function setState(
 	statements: Statements,
 	id: string,
 	state: AccountRecord["state"],
+	act: Noted | undefined,
 ): Promise<{ id: string } & AppendedEntry> {
-	const { entry } = await updateAccount(statements, id, { state });
+	const { entry } = await updateAccount(statements, id, { state }, null, act === undefined ? [] : [act]);
 	assert(entry !== null, "a state that is set has an entry");
 	return { id, ...entry };
 }
@@ -128,13 +139,15 @@ export async function updateAccount(
 	id: string,
 	{ name, state, timeZone }: AccountChanges,
 	match: readonly string[] | null = null,
+	acts: readonly Noted[] = [],
 ): Promise<{ id: string; entry: AppendedEntry | null }> {
 	if (name !== undefined) checkName(name);
 	if (timeZone !== undefined && !isTimeZone(timeZone))
 		throw new Fault("invalid_request", "A time zone is a name such as UTC or Europe/Berlin.", { param: "time_zone" });
 	try {
 		const [row] = await statements<{ seq: string | null; at_micros: string }>`
-			select account_update(${id}, ${name ?? null}, ${state ?? null}, ${timeZone ?? null}, ${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros`;
+			select account_update(${id}, ${name ?? null}, ${state ?? null}, ${timeZone ?? null}, ${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros,
+				audit_note(${notedJson(...acts)}::text::jsonb, ${id}, ${id})`;
 		const { seq = null, at_micros = "" } = row ?? {};
 		return { id, entry: seq === null ? null : appendedOf({ seq, at_micros }) };
 	} catch (error) {

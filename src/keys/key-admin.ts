@@ -8,6 +8,7 @@ import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { ZERO_USD } from "../money/nano-usd.ts";
+import { type Noted, notedJson } from "../ops/audit.ts";
 import type { Digest } from "./digest.ts";
 import { derivedHex } from "./digest.ts";
 import type { KeySettings } from "./key-settings.ts";
@@ -84,6 +85,7 @@ export async function createKey(
 	accountId: string,
 	settings: NewKeySettings,
 	planned: PlannedKey = { id: newId("key"), secret: newSecret(deps.serviceName) },
+	act?: Noted,
 ): Promise<CreatedKey> {
 	checkSettings(settings);
 	const { id, secret } = planned;
@@ -104,7 +106,8 @@ export async function createKey(
 			), b as (
 				insert into budget (id, kind, account_id, limit_nano_usd) select id, 'key', account_id, lifetime from k returning id
 			)
-			select control_append('key', k.id, k.fields) as seq from k join b using (id)`;
+			select control_append('key', k.id, k.fields) as seq, audit_note(${notedJson(act)}::text::jsonb, k.id, k.account_id)
+			from k join b using (id)`;
 		if (row !== undefined) return { id, secret, seq: Number(row.seq) };
 	} catch (error) {
 		throw faultOfSql(error);
@@ -119,14 +122,19 @@ export async function createKey(
  * Ends a key. It is ended everywhere once `waitApplied` of the returned entry says so. A key that is revoked already
  * gets an entry of its own, so that whoever repeats a revocation can wait for it too. Fault not_found.
  */
-export async function revokeKey(statements: Statements, key: KeyRef): Promise<{ id: string } & AppendedEntry> {
+export async function revokeKey(
+	statements: Statements,
+	key: KeyRef,
+	act?: Noted,
+): Promise<{ id: string } & AppendedEntry> {
 	const [row] = await statements<AppendedRow>`
 		with k as (
 			update api_key set state = 'revoked', revoked_at = coalesce(revoked_at, clock_timestamp())
 			where id = ${key.id} and (${key.accountId ?? null}::text is null or account_id = ${key.accountId ?? null}::text)
-			returning id, key_fields(api_key) as fields
+			returning id, account_id, key_fields(api_key) as fields
 		)
-		select control_append('key', k.id, k.fields) as seq, control_at() as at_micros from k`;
+		select control_append('key', k.id, k.fields) as seq, control_at() as at_micros,
+			audit_note(${notedJson(act)}::text::jsonb, k.id, k.account_id) from k`;
 	if (row === undefined) throw new Fault("not_found", `There is no key ${key.id}.`);
 	return { id: key.id, ...appendedOf(row) };
 }
@@ -145,6 +153,7 @@ export async function rotateKey(
 	graceMs: number,
 	token: string = crypto.randomUUID(),
 	activeMost: number | null = null,
+	act?: Noted,
 ): Promise<CreatedKey & AppendedEntry> {
 	if (!Number.isSafeInteger(graceMs) || graceMs < 0 || graceMs > GRACE_MS_MAX) {
 		throw new Fault("invalid_request", "The grace period is at most 90 days.", { param: "grace" });
@@ -158,7 +167,9 @@ export async function rotateKey(
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
 	try {
 		const [row] = await deps.statements<{ id: string } & AppendedRow>`
-			select id, seq, control_at() as at_micros from key_rotate(${key.id}, ${key.accountId ?? null}, ${newId("key")}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs}, ${activeMost}::integer)`;
+			select r.id, r.seq, control_at() as at_micros, audit_note(${notedJson(act)}::text::jsonb, ${key.id}, o.account_id, jsonb_build_object('replacement', r.id))
+			from key_rotate(${key.id}, ${key.accountId ?? null}, ${newId("key")}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs}, ${activeMost}::integer) r
+				join api_key o on o.id = ${key.id}`;
 		assert(row !== undefined, "a rotation says which key it made");
 		return { id: row.id, secret, ...appendedOf(row) };
 	} catch (error) {
@@ -175,13 +186,15 @@ export async function updateKey(
 	key: KeyRef,
 	changes: KeySettings,
 	match: readonly string[] | null = null,
+	act?: Noted,
 ): Promise<{ id: string } & AppendedEntry> {
 	checkSettings(changes);
 	const patch = { ...changes, ...(changes.models === undefined ? {} : { models: changes.models ?? [] }) };
 	try {
 		const [row] = await statements<AppendedRow>`
 			select key_update(${key.id}, ${key.accountId ?? null}, ${JSON.stringify(patch)}::text::jsonb,
-				${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros`;
+				${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros,
+				audit_note(${notedJson(act)}::text::jsonb, ${key.id}, (select k.account_id from api_key k where k.id = ${key.id}))`;
 		assert(row !== undefined, "a change of a key says its entry");
 		return { id: key.id, ...appendedOf(row) };
 	} catch (error) {

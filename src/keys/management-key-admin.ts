@@ -4,7 +4,7 @@ import type { Listed, Page } from "../db/page.ts";
 import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { audit } from "../ops/audit.ts";
+import { noted, notedJson } from "../ops/audit.ts";
 import type { KeyMakerDeps } from "./key-admin.ts";
 import { isLabel } from "./key-settings.ts";
 import type { ManagementScope } from "./management-scope.ts";
@@ -49,6 +49,8 @@ const NAME_CHARS_MAX = 100;
 /** Keys that are in use at once: a bound against a runaway script. */
 const ACTIVE_MAX = 200;
 
+const actorOf = ({ id, ip }: Maker) => ({ actor: id, ip });
+
 /** The secret is stored nowhere: this is the only time it can be shown. Faults: invalid_request, conflict (too many). */
 export async function createManagementKey(
 	{ statements, digest, serviceName }: KeyMakerDeps,
@@ -67,21 +69,18 @@ export async function createManagementKey(
 	const id = newId("mgk");
 	const secret = newManagementSecret(serviceName);
 	const { prefix, lastFour } = shownOfManagementSecret(secret, serviceName);
+	const act = noted({
+		...actorOf(maker),
+		action: "management_key.create",
+		detail: { name, scopes: wanted, expiresAtMs },
+	});
 	await statements`
-		insert into management_key (id, name, digest, prefix, last_four, scopes, expires_at, made_by)
+		with made as (insert into management_key (id, name, digest, prefix, last_four, scopes, expires_at, made_by)
 		select ${id}::text, ${name}::text, ${managementDigest(digest, secret)}::text, ${prefix}::text, ${lastFour}::text,
 			${JSON.stringify(wanted)}::text::jsonb, to_timestamp(${expiresAtMs}::double precision / 1000.0), ${maker.id}::text
-		where management_key_room(${ACTIVE_MAX}::integer)`.catch((error: unknown) => {
+		where management_key_room(${ACTIVE_MAX}::integer) returning id)
+		select audit_note(${notedJson(act)}::text::jsonb, id, null) from made`.catch((error: unknown) => {
 		throw faultOfSql(error);
-	});
-	const detail = { name, scopes: wanted, expiresAtMs };
-	await audit(statements, {
-		actor: maker.id,
-		action: "management_key.create",
-		subject: id,
-		accountId: null,
-		ip: maker.ip,
-		detail,
 	});
 	return { id, secret };
 }
@@ -91,15 +90,9 @@ export async function createManagementKey(
  */
 export async function revokeManagementKey(statements: Statements, id: string, by: Maker): Promise<void> {
 	const [row] = await statements<{ id: string }>`
-		update management_key set revoked_at = coalesce(revoked_at, clock_timestamp()) where id = ${id} returning id`;
+		with k as (update management_key set revoked_at = coalesce(revoked_at, clock_timestamp()) where id = ${id} returning id)
+		select id, audit_note(${notedJson(noted({ ...actorOf(by), action: "management_key.revoke" }))}::text::jsonb, id, null) from k`;
 	if (row === undefined) throw new Fault("not_found", `There is no management key ${id}.`);
-	await audit(statements, {
-		actor: by.id,
-		action: "management_key.revoke",
-		subject: id,
-		accountId: null,
-		ip: by.ip,
-	});
 }
 
 /** Newest first, revoked ones too. */

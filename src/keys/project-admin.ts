@@ -7,6 +7,7 @@ import type { Listed, Page } from "../db/page.ts";
 import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
+import { type Noted, notedJson } from "../ops/audit.ts";
 import type { KeySettings } from "./key-settings.ts";
 import { checkSettings } from "./key-settings.ts";
 import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record.ts";
@@ -46,11 +47,13 @@ export async function createProject(
 	accountId: string,
 	settings: ProjectSettings & { readonly name: string },
 	id: string = newId("proj"),
+	act?: Noted,
 ): Promise<{ id: string }> {
 	checkSettings(settings);
 	try {
 		await statements`
-			select project_create(${id}, ${accountId}, ${JSON.stringify(patchOf(settings))}::text::jsonb, ${PROJECTS_MAX}::integer)`;
+			select audit_note(${notedJson(act)}::text::jsonb, ${id}, ${accountId})
+			from project_create(${id}, ${accountId}, ${JSON.stringify(patchOf(settings))}::text::jsonb, ${PROJECTS_MAX}::integer) as made where made`;
 		return { id };
 	} catch (error) {
 		throw faultOfSql(error);
@@ -66,9 +69,10 @@ export async function updateProject(
 	project: ProjectRef,
 	changes: ProjectSettings,
 	match: readonly string[] | null = null,
+	act?: Noted,
 ): Promise<{ id: string } & AppendedEntry> {
 	checkSettings(changes);
-	return patchProject(statements, project, patchOf(changes), match);
+	return patchProject(statements, project, patchOf(changes), match, act);
 }
 
 /** Ends a project with all its keys, for good. It is ended everywhere once `waitApplied` of the entry says so. Fault not_found. */
@@ -76,8 +80,9 @@ export async function archiveProject(
 	statements: Statements,
 	project: ProjectRef,
 	match: readonly string[] | null = null,
+	act?: Noted,
 ): Promise<{ id: string } & AppendedEntry> {
-	return patchProject(statements, project, { state: "archived" }, match);
+	return patchProject(statements, project, { state: "archived" }, match, act);
 }
 
 const patchOf = (settings: ProjectSettings) =>
@@ -88,11 +93,13 @@ async function patchProject(
 	{ id, accountId }: ProjectRef,
 	patch: ProjectSettings | { readonly state: "archived" },
 	match: readonly string[] | null,
+	act: Noted | undefined,
 ): Promise<{ id: string } & AppendedEntry> {
 	try {
 		const [row] = await statements<AppendedRow>`
 			select project_update(${id}, ${accountId ?? null}, ${JSON.stringify(patch)}::text::jsonb,
-				${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros`;
+				${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros,
+				audit_note(${notedJson(act)}::text::jsonb, ${id}, (select p.account_id from project p where p.id = ${id}))`;
 		assert(row !== undefined, "a change of a project says its entry");
 		return { id, ...appendedOf(row) };
 	} catch (error) {

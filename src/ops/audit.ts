@@ -14,6 +14,16 @@ export interface Act {
 	readonly detail?: Readonly<Record<string, unknown>>;
 }
 
+/** An act that the statement which does it writes down, by `audit_note`: no moment is between the two in which to die. */
+export interface Noted {
+	readonly id: string;
+	readonly actor: string;
+	readonly action: AuditAction;
+	readonly ip: string | null;
+	/** Never a secret. */
+	readonly detail: Readonly<Record<string, unknown>>;
+}
+
 export interface AuditEntry {
 	readonly id: string;
 	readonly atMs: number;
@@ -35,11 +45,25 @@ export async function audit(statements: Statements, act: Act): Promise<void> {
 			${JSON.stringify(act.detail ?? {})}::text::jsonb)`;
 }
 
-/** As `audit`, for an act that may be repeated and is one: written down unless it stands there for this subject. */
-export async function auditOnce(statements: Statements, act: Act): Promise<void> {
-	const [row] =
-		await statements`select 1 from audit_event where subject = ${act.subject} and action = ${act.action} limit 1`;
-	if (row === undefined) await audit(statements, act);
+/** Of what and of whose account says the statement. */
+export const noted = ({ actor, action, ip, detail = {} }: Omit<Act, "subject" | "accountId">): Noted => ({
+	...{ id: newId("aud"), actor, action, ip, detail },
+});
+
+/** As `audit_note` takes them; null where nobody has to answer for the act: on the command line. */
+export function notedJson(...acts: readonly (Noted | undefined)[]): string | null {
+	const lines = acts.filter((act) => act !== undefined);
+	return lines.length === 0 ? null : JSON.stringify(lines);
+}
+
+/** Adds to its line what came of an act: since when no instance goes by anything older. */
+export async function noteOutcome(
+	statements: Statements,
+	{ id }: Noted,
+	{ effective, elapsedMs }: { effective: boolean; elapsedMs: number },
+): Promise<void> {
+	await statements`
+		update audit_event set detail = detail || ${JSON.stringify({ effective, elapsedMs })}::text::jsonb where id = ${id}`;
 }
 
 export interface AuditFilter {

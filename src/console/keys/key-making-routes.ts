@@ -6,7 +6,7 @@ import { ACTIVE_KEYS_MAX, createKey, revokeKey, rotateKey } from "../../keys/key
 import { derivedSecret } from "../../keys/secret.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberAct } from "../member-act.ts";
+import { memberNoted } from "../member-act.ts";
 import { roleOf } from "../members/member-keys.ts";
 import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
@@ -28,7 +28,7 @@ const TOKEN = t.Optional(t.String({ maxLength: 64 }));
 /** Keys that are made, anew or in another's place: whoever makes one sees its secret, once. */
 export function keyMakingRoutes(parts: ConsoleParts) {
 	const { visits, keyMaker } = parts;
-	const act = memberAct(parts);
+	const noted = memberNoted(parts);
 
 	return new Elysia({ name: "console-key-making" })
 		.post(
@@ -46,8 +46,8 @@ export function keyMakingRoutes(parts: ConsoleParts) {
 				const widening = readsOnly ? { before: ZERO_USD, cap: ZERO_USD } : wideningOf(null, settings);
 				await checkWidening(parts, request, widening);
 				const made = { ...settings, name: body.name, madeBy: viewer.userId, readsOnly, activeMost: ACTIVE_KEYS_MAX };
-				const created = await createKey(keyMaker, accountId, made, planned);
-				await act(request, "key.create", created.id, asked);
+				const act = noted(request, "key.create", asked);
+				const created = await createKey(keyMaker, accountId, made, planned, act);
 				await checkMaker(parts, request, created.id);
 				return { key: await keyOf(parts, accountId, created.id), secret: created.secret };
 			},
@@ -58,8 +58,8 @@ export function keyMakingRoutes(parts: ConsoleParts) {
 			async ({ request, params, body }): Promise<{ key: KeyView; secret: string; replaced: string; fence: Fence }> => {
 				const accountId = await ownerOf(parts, request, params.id);
 				const key = { id: params.id, accountId };
-				const made = await rotateKey(keyMaker, key, body.graceMs, body.token, ACTIVE_KEYS_MAX);
-				await act(request, "key.rotate", params.id, { replacement: made.id, graceMs: body.graceMs });
+				const act = noted(request, "key.rotate", { graceMs: body.graceMs });
+				const made = await rotateKey(keyMaker, key, body.graceMs, body.token, ACTIVE_KEYS_MAX, act);
 				await checkMaker(parts, request, made.id);
 				const fence = await fenceOf(parts, visits.of(request).connection, made);
 				return { key: await keyOf(parts, accountId, made.id), secret: made.secret, replaced: params.id, fence };

@@ -3,8 +3,9 @@ import type { KeyRecord } from "../../keys/key-admin.ts";
 import { getKey, listKeys, revokeKey, updateKey } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
+import { noteOutcome } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberAct } from "../member-act.ts";
+import { memberNoted } from "../member-act.ts";
 import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
 import { checkWidening } from "../sign-in/sensitive-acts.ts";
@@ -22,7 +23,7 @@ const query = t.Object(ACCOUNT_QUERY);
 /** Keys of the visited account: made, listed, changed and revoked; a developer's are those of `makerIn`. */
 export function keyRoutes(parts: ConsoleParts) {
 	const { statements, visits, clock } = parts;
-	const act = memberAct(parts);
+	const noted = memberNoted(parts);
 
 	return new Elysia({ name: "console-keys", prefix: "/keys" })
 		.use(keyMakingRoutes(parts))
@@ -51,8 +52,8 @@ export function keyRoutes(parts: ConsoleParts) {
 				const accountId = await ownerOf(parts, request, params.id);
 				const settings = settingsOf(body);
 				await checkChange(parts, request, await getKey(statements, { id: params.id, accountId }), settings);
-				const entry = await updateKey(statements, { id: params.id, accountId }, settings);
-				await act(request, "key.update", params.id, { ...body });
+				const act = noted(request, "key.update", { ...body });
+				const entry = await updateKey(statements, { id: params.id, accountId }, settings, null, act);
 				const fence = await fenceOf(parts, visits.of(request).connection, entry);
 				return { key: await keyOf(parts, accountId, params.id), fence };
 			},
@@ -62,9 +63,10 @@ export function keyRoutes(parts: ConsoleParts) {
 			"/:id/revoke",
 			async ({ request, params }) => {
 				const accountId = await ownerOf(parts, request, params.id);
-				const entry = await revokeKey(statements, { id: params.id, accountId });
+				const act = noted(request, "key.revoke");
+				const entry = await revokeKey(statements, { id: params.id, accountId }, act);
 				const fence = await fenceOf(parts, visits.of(request).connection, entry);
-				await act(request, "key.revoke", params.id, { effective: fence.effective, elapsedMs: fence.elapsedMs });
+				await noteOutcome(statements, act, fence);
 				const held = await heldByKey(statements, accountId);
 				const runningRequests = held.get(params.id)?.requests ?? 0;
 				return { key: await keyOf(parts, accountId, params.id), fence, runningRequests };

@@ -6,12 +6,13 @@ import { checkNewAccount, createAccount, findAccount, listAccounts, updateAccoun
 import { accountJson } from "../../keys/account-json.ts";
 import { accountBalance } from "../../ledger/balance.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
+import { noteOutcome } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { fenceOf } from "../keys/fence-view.ts";
 import { refuseOwnAccount } from "../operator/operator-interest.ts";
 import { claimed } from "./claimed.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { bodyOf, inForceOf, listOf, noteAct, noteCreation, pageOf } from "./management-call.ts";
+import { bodyOf, inForceOf, listOf, notedAct, pageOf } from "./management-call.ts";
 
 /** Accounts: made as the command makes them, suspended as operators' pages do it. */
 export function accountAnswers(parts: ConsoleParts) {
@@ -20,15 +21,16 @@ export function accountAnswers(parts: ConsoleParts) {
 	const read = (id: string) => accountOf(statements, id);
 
 	/** What was changed stands in the audit log under the names that the console uses. */
-	async function noteChange(call: ManagementCall, effective: boolean | null): Promise<void> {
+	function changesNoted(call: ManagementCall) {
 		const { name, state, time_zone: timeZone, reason } = bodyOf(call, "ManagementAccountUpdate");
-		const about = { subject: call.id, accountId: call.id };
-		if (name !== undefined) await noteAct(statements, call, { ...about, action: "account.rename", detail: { name } });
-		if (timeZone !== undefined)
-			await noteAct(statements, call, { ...about, action: "account.time_zone", detail: { timeZone } });
-		if (state === undefined) return;
-		const action = state === "suspended" ? "account.suspend" : "account.unsuspend";
-		await noteAct(statements, call, { ...about, action, detail: { reason, effective } });
+		return {
+			rename: name === undefined ? null : notedAct(call, "account.rename", { name }),
+			timeZone: timeZone === undefined ? null : notedAct(call, "account.time_zone", { timeZone }),
+			state:
+				state === undefined
+					? null
+					: notedAct(call, state === "suspended" ? "account.suspend" : "account.unsuspend", { reason }),
+		};
 	}
 
 	return {
@@ -59,9 +61,9 @@ export function accountAnswers(parts: ConsoleParts) {
 			const { email, name } = bodyOf(call, "ManagementAccountCreate");
 			const account = { email, ...(name === undefined ? {} : { name }), vouched: true };
 			checkNewAccount(account);
-			const { id } = await createAccount(statements, account, await claimed(parts, call, newId("acc")));
-			const detail = { email: email.trim().toLowerCase() };
-			await noteCreation(statements, call, { action: "account.create", subject: id, accountId: id, detail });
+			const planned = await claimed(parts, call, newId("acc"));
+			const act = notedAct(call, "account.create", { email: email.trim().toLowerCase() });
+			const { id } = await createAccount(statements, account, planned, act);
 			return accountView(await read(id));
 		},
 		async updateAccount(call: ManagementCall): Promise<ManagementAnswer> {
@@ -77,9 +79,11 @@ export function accountAnswers(parts: ConsoleParts) {
 				...(state === undefined ? {} : { state }),
 				...(timeZone === undefined ? {} : { timeZone }),
 			};
-			const { entry } = await updateAccount(statements, id, changes, call.match);
+			const acts = changesNoted(call);
+			const lines = Object.values(acts).filter((act) => act !== null);
+			const { entry } = await updateAccount(statements, id, changes, call.match, lines);
 			const fence = entry === null ? null : await fenceOf(parts, call.connection, entry);
-			await noteChange(call, fence?.effective ?? null);
+			if (acts.state !== null && fence !== null) await noteOutcome(statements, acts.state, fence);
 			return { ...accountView(await read(id)), in_force: fence === null ? null : inForceOf(fence) };
 		},
 	};

@@ -7,23 +7,14 @@ import { ACTIVE_KEYS_MAX, createKey, getKey, listKeys, revokeKey, rotateKey, upd
 import type { KeySettings } from "../../keys/key-settings.ts";
 import { checkSettings } from "../../keys/key-settings.ts";
 import { derivedSecret, newSecret } from "../../keys/secret.ts";
+import { noteOutcome } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { fenceOf } from "../keys/fence-view.ts";
 import { keyView as shownKey } from "../keys/key-view.ts";
 import { claimed } from "./claimed.ts";
 import { limitsOf, limitsView } from "./limits.ts";
 import type { ManagementAnswer, ManagementCall, RequestOf } from "./management-call.ts";
-import {
-	bodyOf,
-	detailOf,
-	inForceOf,
-	listOf,
-	momentOf,
-	noteAct,
-	noteCreation,
-	pageOf,
-	required,
-} from "./management-call.ts";
+import { bodyOf, detailOf, inForceOf, listOf, momentOf, notedAct, pageOf, required } from "./management-call.ts";
 
 /** API keys of any account: the same limits, fences and audit entries as the console's. */
 export function keyAnswers(parts: ConsoleParts) {
@@ -69,29 +60,25 @@ export function keyAnswers(parts: ConsoleParts) {
 				if (!(await isMade(planned.id)))
 					throw new Fault("invalid_request", "`expires_at` lies in the past.", { param: "expires_at" });
 			}
-			const { id, secret } = await createKey(keyMaker, accountId, settings, planned);
-			const detail = detailOf(call);
-			await noteCreation(statements, call, { action: "key.create", subject: id, accountId, detail });
+			const act = notedAct(call, "key.create", detailOf(call));
+			const { id, secret } = await createKey(keyMaker, accountId, settings, planned, act);
 			return { ...view(await getKey(statements, { id })), secret };
 		},
 		async updateKey(call: ManagementCall): Promise<ManagementAnswer> {
 			const { name, ...given } = bodyOf(call, "ManagementKeyUpdate");
 			const changes = { ...settingsOf(given), ...(name === undefined ? {} : { name }) };
 			if (Object.keys(changes).length === 0) throw new Fault("invalid_request", "Nothing to change was given.");
-			const { id, ...entry } = await updateKey(statements, { id: call.id }, changes, call.match);
-			const key = await getKey(statements, { id });
-			const { accountId } = key;
-			await noteAct(statements, call, { action: "key.update", subject: id, accountId, detail: detailOf(call) });
+			const act = notedAct(call, "key.update", detailOf(call));
+			const { id, ...entry } = await updateKey(statements, { id: call.id }, changes, call.match, act);
 			const fence = await fenceOf(parts, call.connection, entry);
 			return { ...view(await getKey(statements, { id })), in_force: inForceOf(fence) };
 		},
 		async revokeKey(call: ManagementCall): Promise<ManagementAnswer> {
-			const { id, ...entry } = await revokeKey(statements, { id: call.id });
+			const act = notedAct(call, "key.revoke");
+			const { id, ...entry } = await revokeKey(statements, { id: call.id }, act);
 			const fence = await fenceOf(parts, call.connection, entry);
-			const key = await getKey(statements, { id });
-			const detail = { effective: fence.effective, elapsedMs: fence.elapsedMs };
-			await noteAct(statements, call, { action: "key.revoke", subject: id, accountId: key.accountId, detail });
-			return { ...view(key), in_force: inForceOf(fence) };
+			await noteOutcome(statements, act, fence);
+			return { ...view(await getKey(statements, { id })), in_force: inForceOf(fence) };
 		},
 		async rotateKey(call: ManagementCall): Promise<ManagementAnswer> {
 			const { grace_seconds: graceS } = bodyOf(call, "ManagementKeyRotate");
@@ -100,9 +87,8 @@ export function keyAnswers(parts: ConsoleParts) {
 				call.token === null
 					? undefined
 					: derivedHex(keyMaker.digest, "rotation by", call.caller.id, call.token).slice(0, 64);
-			const made = await rotateKey(keyMaker, { id: old.id }, graceS * 1000, token, ACTIVE_KEYS_MAX);
-			const detail = { replacement: made.id, graceMs: graceS * 1000 };
-			await noteAct(statements, call, { action: "key.rotate", subject: old.id, accountId: old.accountId, detail });
+			const act = notedAct(call, "key.rotate", { graceMs: graceS * 1000 });
+			const made = await rotateKey(keyMaker, { id: old.id }, graceS * 1000, token, ACTIVE_KEYS_MAX, act);
 			const fence = await fenceOf(parts, call.connection, made);
 			const key = view(await getKey(statements, { id: made.id }));
 			return { ...key, secret: made.secret, replaces: old.id, in_force: inForceOf(fence) };

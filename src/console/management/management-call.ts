@@ -1,12 +1,12 @@
 import type { Static } from "@sinclair/typebox";
 import { Fault } from "../../base/fault.ts";
 import { isoOrNull, msOfIso } from "../../base/iso-date.ts";
-import type { Statements } from "../../db/statements.ts";
 import type { Connection } from "../../gateway/connection.ts";
 import type { ManagementQuery } from "../../gateway/openapi/management-routes.ts";
 import type { MANAGEMENT_REQUESTS } from "../../gateway/openapi/management-schemas.ts";
 import type { ManagementKeyRecord } from "../../keys/management-key-admin.ts";
-import { type Act, audit, auditOnce } from "../../ops/audit.ts";
+import { type Noted, noted } from "../../ops/audit.ts";
+import type { AuditAction } from "../../ops/audit-action.ts";
 import type { Fence } from "../keys/fence-view.ts";
 
 export type RequestName = keyof typeof MANAGEMENT_REQUESTS;
@@ -40,18 +40,15 @@ export function detailOf(call: ManagementCall): Record<string, unknown> {
 	return asked;
 }
 
-type WhatWasDone = Pick<Act, "action" | "subject" | "accountId"> & { readonly detail: Record<string, unknown> };
-
-function actOf({ caller, connection }: ManagementCall, act: WhatWasDone): Act {
-	return { ...act, actor: caller.id, ip: connection.address, detail: { ...act.detail, operator: caller.madeBy } };
+/** Which management key does what, for the audit log: the statement that does it writes it down. */
+export function notedAct(
+	{ caller, connection }: ManagementCall,
+	action: AuditAction,
+	detail: Record<string, unknown> = {},
+): Noted {
+	const by = { actor: caller.id, ip: connection.address };
+	return noted({ ...by, action, detail: { ...detail, operator: caller.madeBy } });
 }
-
-/** Which management key did what, for the audit log, before it is answered. */
-export const noteAct = (statements: Statements, call: ManagementCall, act: WhatWasDone) =>
-	audit(statements, actOf(call, act));
-/** As `noteAct`, for a creation: its repetitions are no further acts. */
-export const noteCreation = (statements: Statements, call: ManagementCall, act: WhatWasDone) =>
-	auditOnce(statements, actOf(call, act));
 
 /** Fault invalid_request, naming the field. */
 export function momentOf(text: string, param: string): number {

@@ -4,13 +4,14 @@ import { isoOrNull } from "../../base/iso-date.ts";
 import { checkSettings } from "../../keys/key-settings.ts";
 import type { ProjectRecord } from "../../keys/project-admin.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../../keys/project-admin.ts";
+import { noteOutcome } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { fenceOf } from "../keys/fence-view.ts";
 import { accountOf } from "./account-answers.ts";
 import { claimed } from "./claimed.ts";
 import { limitsOf, limitsView } from "./limits.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { bodyOf, detailOf, inForceOf, listOf, noteAct, noteCreation, pageOf } from "./management-call.ts";
+import { bodyOf, detailOf, inForceOf, listOf, notedAct, pageOf } from "./management-call.ts";
 
 /** Projects of any account: the same limits, fences and audit entries as the console's. */
 export function projectAnswers(parts: ConsoleParts) {
@@ -29,29 +30,26 @@ export function projectAnswers(parts: ConsoleParts) {
 			const settings = { ...limitsOf(given), name };
 			checkSettings(settings);
 			const { id: accountId } = call;
-			const { id } = await createProject(statements, accountId, settings, await claimed(parts, call, newId("proj")));
-			const detail = detailOf(call);
-			await noteCreation(statements, call, { action: "project.create", subject: id, accountId, detail });
+			const planned = await claimed(parts, call, newId("proj"));
+			const act = notedAct(call, "project.create", detailOf(call));
+			const { id } = await createProject(statements, accountId, settings, planned, act);
 			return projectView(await getProject(statements, { id }));
 		},
 		async updateProject(call: ManagementCall): Promise<ManagementAnswer> {
 			const { name, ...given } = bodyOf(call, "ManagementProjectUpdate");
 			const changes = { ...limitsOf(given), ...(name === undefined ? {} : { name }) };
 			if (Object.keys(changes).length === 0) throw new Fault("invalid_request", "Nothing to change was given.");
-			const { id, ...entry } = await updateProject(statements, { id: call.id }, changes, call.match);
-			const { accountId } = await getProject(statements, { id });
-			await noteAct(statements, call, { action: "project.update", subject: id, accountId, detail: detailOf(call) });
+			const act = notedAct(call, "project.update", detailOf(call));
+			const { id, ...entry } = await updateProject(statements, { id: call.id }, changes, call.match, act);
 			const fence = await fenceOf(parts, call.connection, entry);
 			return { ...projectView(await getProject(statements, { id })), in_force: inForceOf(fence) };
 		},
 		async archiveProject(call: ManagementCall): Promise<ManagementAnswer> {
-			const { id, ...entry } = await archiveProject(statements, { id: call.id });
+			const act = notedAct(call, "project.archive");
+			const { id, ...entry } = await archiveProject(statements, { id: call.id }, null, act);
 			const fence = await fenceOf(parts, call.connection, entry);
-			const project = await getProject(statements, { id });
-			const detail = { effective: fence.effective, elapsedMs: fence.elapsedMs };
-			const { accountId } = project;
-			await noteAct(statements, call, { action: "project.archive", subject: id, accountId, detail });
-			return { ...projectView(project), in_force: inForceOf(fence) };
+			await noteOutcome(statements, act, fence);
+			return { ...projectView(await getProject(statements, { id })), in_force: inForceOf(fence) };
 		},
 	};
 }

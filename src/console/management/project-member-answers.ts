@@ -7,7 +7,7 @@ import { revokeKeysMadeBy } from "../members/member-keys.ts";
 import type { ProjectMemberView } from "../projects/project-members.ts";
 import { addProjectMember, listProjectMembers, memberByEmail, takeOutOfProject } from "../projects/project-members.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { bodyOf, inForceOf, listOf, noteAct } from "./management-call.ts";
+import { bodyOf, inForceOf, listOf, notedAct } from "./management-call.ts";
 
 /** Who works in a project of any account. */
 export function projectMemberAnswers(parts: ConsoleParts) {
@@ -34,10 +34,8 @@ export function projectMemberAnswers(parts: ConsoleParts) {
 		},
 		async addProjectMember(call: ManagementCall): Promise<ManagementAnswer> {
 			const place = await placeOf(call, bodyOf(call, "ManagementProjectMemberAdd"));
-			const { projectId, accountId, userId } = place;
-			await addProjectMember(statements, place);
-			const about = { subject: projectId, accountId, detail: { userId } };
-			await noteAct(statements, call, { ...about, action: "project.member_add" });
+			const { projectId, userId } = place;
+			await addProjectMember(statements, place, notedAct(call, "project.member_add", { userId }));
 			const member = (await listProjectMembers(statements, projectId)).find((one) => one.userId === userId);
 			if (member === undefined) throw new Fault("conflict", "Somebody took this person out of the project meanwhile.");
 			return memberView(projectId, member);
@@ -46,12 +44,10 @@ export function projectMemberAnswers(parts: ConsoleParts) {
 			const { keys, ...person } = bodyOf(call, "ManagementProjectMemberRemove");
 			const place = await placeOf(call, person);
 			const { projectId, accountId, userId } = place;
-			await takeOutOfProject(statements, place, keys);
-			const about = { subject: projectId, accountId, detail: { userId, keys: keys ?? "none" } };
-			await noteAct(statements, call, { ...about, action: "project.member_remove" });
-			const ended = keys === "revoke" ? await revokeKeysMadeBy(statements, accountId, userId, projectId) : null;
-			for (const id of ended?.ids ?? [])
-				await noteAct(statements, call, { action: "key.revoke", subject: id, accountId, detail: { madeBy: userId } });
+			const removal = notedAct(call, "project.member_remove", { userId, keys: keys ?? "none" });
+			await takeOutOfProject(statements, place, keys, removal);
+			const act = () => notedAct(call, "key.revoke", { madeBy: userId });
+			const ended = keys === "revoke" ? await revokeKeysMadeBy(statements, accountId, userId, projectId, act) : null;
 			const fence = ended?.entry && (await fenceOf(parts, call.connection, ended.entry));
 			return {
 				object: "project_member",

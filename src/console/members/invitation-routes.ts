@@ -1,8 +1,8 @@
 import { Elysia, t } from "elysia";
 import { languageOf } from "../../base/language.ts";
-import { audit } from "../../ops/audit.ts";
+import { noted } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberAct } from "../member-act.ts";
+import { memberNoted } from "../member-act.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
 import { acceptInvitation, invite, withdrawInvitation } from "./invitations.ts";
@@ -22,7 +22,7 @@ const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnu
 /** Who is asked to act for the visited account, and what he says to it. */
 export function invitationRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const act = memberAct(parts);
+	const notedOf = memberNoted(parts);
 
 	return new Elysia({ name: "console-invitations" })
 		.post(
@@ -30,10 +30,10 @@ export function invitationRoutes(parts: ConsoleParts) {
 			async ({ request, body }): Promise<{ id: string; link: string | null }> => {
 				const { accountId, viewer, role } = visits.account(request);
 				if (body.role === "owner" && !may(role, "owners.manage")) throw ownersOnly();
-				const made = await invite(statements, accountId, { ...body, invitedBy: viewer.userId });
+				const act = notedOf(request, "member.invite", { email: body.email.trim().toLowerCase(), role: body.role });
+				const made = await invite(statements, accountId, { ...body, invitedBy: viewer.userId }, act);
 				const link = `${parts.origin()}/invite?token=${made.token}`;
 				mailInvitation(parts, request, { to: made.email, role: body.role, link });
-				await act(request, "member.invite", made.id, { email: made.email, role: body.role });
 				return { id: made.id, link: parts.config.smtpUrl === null ? link : null };
 			},
 			{ query, body: INVITED },
@@ -42,8 +42,7 @@ export function invitationRoutes(parts: ConsoleParts) {
 			"/invitations/:id",
 			async ({ request, params }) => {
 				const { accountId, role } = visits.account(request);
-				await withdrawInvitation(statements, accountId, params.id, role);
-				await act(request, "member.uninvite", params.id);
+				await withdrawInvitation(statements, accountId, params.id, role, notedOf(request, "member.uninvite"));
 				return { withdrawn: true };
 			},
 			{ query },
@@ -53,9 +52,9 @@ export function invitationRoutes(parts: ConsoleParts) {
 			async ({ request, body }) => {
 				const viewer = visits.viewer(request);
 				if (!viewer.emailVerified) throw new Refusal("forbidden", "Confirm your e-mail address first.");
-				const accountId = await acceptInvitation(statements, body.token, viewer);
 				const ip = visits.of(request).connection.address;
-				await audit(statements, { actor: viewer.userId, action: "member.join", subject: viewer.userId, accountId, ip });
+				const act = noted({ actor: viewer.userId, action: "member.join", ip });
+				const accountId = await acceptInvitation(statements, body.token, viewer, act);
 				return { accountId };
 			},
 			// Of any form: one that was cut on its way is a link that does not hold, and is told so.

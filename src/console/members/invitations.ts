@@ -1,5 +1,6 @@
 import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
+import { type Noted, notedJson } from "../../ops/audit.ts";
 import { isMailAddress, mailboxOf } from "../mail/mail-address.ts";
 import { countWithin } from "../rate-counter.ts";
 import { Refusal, type Told } from "../texts/refusal.ts";
@@ -34,6 +35,7 @@ export async function invite(
 	statements: Statements,
 	accountId: string,
 	invitation: { email: string; role: Role; invitedBy: string },
+	act?: Noted,
 ): Promise<{ id: string; token: string; email: string }> {
 	const email = invitation.email.trim().toLowerCase();
 	if (!isMailAddress(email)) throw new Refusal("invalid_request", "That is no e-mail address.", { param: "email" });
@@ -42,7 +44,7 @@ export async function invite(
 	const id = newId("inv");
 	await statements`delete from invitation where expires_at < clock_timestamp()`;
 	const [row] = await statements<{ id: string }>`
-		insert into invitation (id, account_id, email, role, token_hash, invited_by, expires_at)
+		with made as (insert into invitation (id, account_id, email, role, token_hash, invited_by, expires_at)
 		select ${id}::text, a.id, ${email}::text, ${invitation.role}::text, ${hashOf(token)}::text, ${invitation.invitedBy}::text,
 			clock_timestamp() + make_interval(days => ${INVITATION_DAYS}::integer)
 		from account a join member w on w.account_id = a.id and w.user_id = ${invitation.invitedBy}::text
@@ -53,7 +55,8 @@ export async function invite(
 		on conflict (account_id, email) do update set id = excluded.id, role = excluded.role, token_hash = excluded.token_hash,
 			invited_by = excluded.invited_by, expires_at = excluded.expires_at
 			where invitation.role <> 'owner' or excluded.role = 'owner'
-		returning id`;
+		returning id)
+		select id, audit_note(${notedJson(act)}::text::jsonb, id, ${accountId}) from made`;
 	if (row === undefined)
 		throw new Refusal(
 			"conflict",
@@ -83,10 +86,14 @@ export async function withdrawInvitation(
 	accountId: string,
 	id: string,
 	by: Role,
+	act?: Noted,
 ): Promise<void> {
 	const owners = may(by, "owners.manage");
 	const rows = await statements`
-		delete from invitation where id = ${id} and account_id = ${accountId} and (role <> 'owner' or ${owners}::boolean) returning id`;
+		with gone as (
+			delete from invitation where id = ${id} and account_id = ${accountId} and (role <> 'owner' or ${owners}::boolean) returning id
+		)
+		select audit_note(${notedJson(act)}::text::jsonb, id, ${accountId}) from gone`;
 	if (rows.length === 0) throw new Refusal("not_found", "There is no such invitation.");
 }
 
@@ -98,6 +105,7 @@ export async function acceptInvitation(
 	statements: Statements,
 	token: string,
 	user: { userId: string; email: string },
+	act?: Noted,
 ): Promise<string> {
 	const [row] = await statements<{ account_id: string }>`
 		with i as (
@@ -109,7 +117,7 @@ export async function acceptInvitation(
 		), m as (
 			insert into member (user_id, account_id, role) select ${user.userId}, account_id, role from i on conflict do nothing
 		)
-		select account_id from i`;
+		select account_id, audit_note(${notedJson(act)}::text::jsonb, ${user.userId}, account_id) from i`;
 	if (row === undefined)
 		throw new Refusal("not_found", "This invitation is not valid any more, or was sent to another address than yours.");
 	return row.account_id;

@@ -2,6 +2,7 @@ import type { AppendedEntry, AppendedRow } from "../../cluster/control-log.ts";
 import { appendedOf } from "../../cluster/control-log.ts";
 import type { Statements } from "../../db/statements.ts";
 import { revokeKey } from "../../keys/key-admin.ts";
+import type { Noted } from "../../ops/audit.ts";
 import { Refusal } from "../texts/refusal.ts";
 import type { Role } from "./roles.ts";
 
@@ -34,7 +35,7 @@ export async function keysMadeBy(
 
 /**
  * Gives the ids, and a control entry behind which all of his keys are known to have ended: also those that an earlier call
- * revoked, whose caller may have waited in vain. Null if the log is empty: then no instance knows of a key. Fault
+ * revoked, whose caller may have waited in vain. `act`: a line of the audit log for each. Null if the log is empty: then no instance knows of a key. Fault
  * service_unavailable if keys are still in use that were revoked, time and again: servers take over that do not know it.
  */
 export async function revokeKeysMadeBy(
@@ -42,12 +43,13 @@ export async function revokeKeysMadeBy(
 	accountId: string,
 	userId: string,
 	projectId: string | null = null,
+	act?: () => Noted,
 ): Promise<{ ids: string[]; entry: AppendedEntry | null }> {
 	const ids = new Set<string>();
 	let keys = await keysMadeBy(statements, accountId, userId, projectId);
 	for (let round = 0; round < REVOKING_ROUNDS_MAX; round++) {
 		for (const { id } of keys) {
-			await revokeKey(statements, { id, accountId });
+			await revokeKey(statements, { id, accountId }, act?.());
 			ids.add(id);
 		}
 		const [newest] = await statements<AppendedRow>`

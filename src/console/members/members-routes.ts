@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import { Fault } from "../../base/fault.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberAct } from "../member-act.ts";
+import { memberNoted } from "../member-act.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
 import type { InvitationView } from "./invitations.ts";
@@ -70,7 +70,6 @@ async function change(
 	{ userId, role, choice }: { userId: string; role: Role | null; choice: "keep" | "revoke" | undefined },
 ): Promise<RightsTaken> {
 	const { statements, visits } = parts;
-	const act = memberAct(parts);
 	const { accountId, viewer, role: own } = visits.account(request);
 	await checkMember(statements, accountId, userId);
 	const before = await roleOf(statements, accountId, userId);
@@ -81,12 +80,16 @@ async function change(
 		throw new Refusal("conflict", "This member made keys that still work: say whether they are kept or revoked.", {
 			param: "keys",
 		});
-	await changeMember(statements, accountId, { userId, by: viewer.userId, role }).catch((error: unknown) => {
+	const done = keepsKeys ? "kept" : (choice ?? "none");
+	const noted = memberNoted(parts);
+	const act =
+		role === null
+			? noted(request, "member.remove", { keys: done })
+			: noted(request, "member.role", { role, keys: done });
+	await changeMember(statements, accountId, { userId, by: viewer.userId, role }, act).catch((error: unknown) => {
 		// One that was cut short before the keys were revoked.
 		const isOver = error instanceof Fault && error.code === "not_found" && keys.length > 0;
 		if (role !== null || !isOver) throw error;
 	});
-	if (role === null) await act(request, "member.remove", userId, { keys: choice ?? "none" });
-	else await act(request, "member.role", userId, { role, keys: keepsKeys ? "kept" : (choice ?? "none") });
 	return keepsKeys || choice !== "revoke" ? KEYS_KEPT : endKeysMadeBy(parts, request, { userId });
 }

@@ -1,5 +1,6 @@
 import type { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
+import { type Noted, notedJson } from "../../ops/audit.ts";
 import { Refusal } from "../texts/refusal.ts";
 import { may, type Role, rolesJson } from "./roles.ts";
 
@@ -41,6 +42,7 @@ export async function changeMember(
 	statements: Statements,
 	accountId: string,
 	{ userId, by, role }: { userId: string; by: string; role: Role | null },
+	act?: Noted,
 ): Promise<void> {
 	const keepsInviting = role !== null && may(role, "members.manage");
 	const keepsOwners = role !== null && may(role, "owners.manage");
@@ -70,7 +72,8 @@ export async function changeMember(
 				and not (${keepsInviting}::boolean and (role <> 'owner' or ${keepsOwners}::boolean)) returning id
 		)
 		select role, others, coalesce(allowed, false) as allowed,
-			exists (select 1 from gone) or exists (select 1 from changed) as done from seen`;
+			exists (select 1 from gone) or exists (select 1 from changed) as done,
+			(select audit_note(${notedJson(act)}::text::jsonb, ${userId}, ${accountId}) from may) from seen`;
 	if (row === undefined || row.role === null) throw new Refusal("not_found", "There is no such member.");
 	if (row.done) return;
 	if (!row.allowed) throw ownersOnly();

@@ -1,7 +1,7 @@
 import { t } from "elysia";
 import type { ConsoleParts } from "../console-deps.ts";
 import { type Fence, fenceOf } from "../keys/fence-view.ts";
-import { memberAct } from "../member-act.ts";
+import { memberNoted } from "../member-act.ts";
 import { revokeKeysMadeBy } from "./member-keys.ts";
 
 /** What is asked of who takes rights away: what becomes of the keys whose secrets the member has seen. */
@@ -22,8 +22,8 @@ export async function endKeysMadeBy(
 	{ userId, projectId }: { userId: string; projectId?: string },
 ): Promise<RightsTaken> {
 	const { visits, statements } = parts;
-	const { ids, entry } = await revokeKeysMadeBy(statements, visits.account(request).accountId, userId, projectId);
-	const act = memberAct(parts);
-	for (const id of ids) await act(request, "key.revoke", id, { madeBy: userId });
+	const { accountId } = visits.account(request);
+	const act = () => memberNoted(parts)(request, "key.revoke", { madeBy: userId });
+	const { ids, entry } = await revokeKeysMadeBy(statements, accountId, userId, projectId ?? null, act);
 	return { revoked: ids, fence: entry && (await fenceOf(parts, visits.of(request).connection, entry)) };
 }

@@ -1,6 +1,6 @@
 import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
-import { audit } from "../../ops/audit.ts";
+import { noted, notedJson } from "../../ops/audit.ts";
 import { isMailAddress } from "../mail/mail-address.ts";
 import { Refusal } from "../texts/refusal.ts";
 
@@ -12,6 +12,7 @@ export interface OperatorRecord {
 
 const TOKEN_BYTES = 24;
 const TOKEN_HOURS = 24;
+const COMMAND_LINE = { actor: "cli", ip: null } as const;
 const OPERATORS_SHOWN_MAX = 1_000;
 
 /**
@@ -30,16 +31,9 @@ export async function createOperator(
 			values (${newId("usr")}, ${email.slice(0, email.indexOf("@"))}, ${email}, true, true)
 			on conflict (email) do update set operator = true, updated_at = clock_timestamp() returning id, email_verified
 		)
-		select u.id, u.email_verified and exists (select 1 from auth_account a where a.user_id = u.id and a.provider_id = 'credential') as ready from u`;
+		select u.id, u.email_verified and exists (select 1 from auth_account a where a.user_id = u.id and a.provider_id = 'credential') as ready,
+			audit_note(${notedJson(noted({ ...COMMAND_LINE, action: "operator.create", detail: { email } }))}::text::jsonb, u.id, null) from u`;
 	if (user === undefined) throw new Error("an upsert returns its row");
-	await audit(statements, {
-		actor: "cli",
-		action: "operator.create",
-		subject: user.id,
-		accountId: null,
-		ip: null,
-		detail: { email },
-	});
 	// A session that began otherwise than operators' do opens nothing of theirs.
 	await statements`delete from session where user_id = ${user.id}`;
 	if (user.ready) return { id: user.id, token: null };
@@ -53,11 +47,13 @@ export async function createOperator(
 /** Fault not_found. */
 export async function revokeOperator(statements: Statements, address: string): Promise<{ id: string }> {
 	const [user] = await statements<{ id: string }>`
-		update console_user set operator = false where email = ${address.trim().toLowerCase()} and operator returning id`;
+		with u as (
+			update console_user set operator = false where email = ${address.trim().toLowerCase()} and operator returning id
+		)
+		select u.id, audit_note(${notedJson(noted({ ...COMMAND_LINE, action: "operator.revoke" }))}::text::jsonb, u.id, null) from u`;
 	if (user === undefined) throw new Refusal("not_found", `There is no operator ${address}.`);
 	await statements`delete from session where user_id = ${user.id}`;
-	await audit(statements, { actor: "cli", action: "operator.revoke", subject: user.id, accountId: null, ip: null });
-	return user;
+	return { id: user.id };
 }
 
 export async function listOperators(statements: Statements): Promise<OperatorRecord[]> {

@@ -5,7 +5,7 @@ import { confirmTransfer, rejectTransfer } from "../../billing/top-up-checks.ts"
 import type { TopUpState } from "../../billing/top-ups.ts";
 import { getTopUp } from "../../billing/top-ups.ts";
 import { suspendAccount, unsuspendAccount } from "../../keys/account-admin.ts";
-import { audit, listAudit } from "../../ops/audit.ts";
+import { audit, listAudit, noted, noteOutcome } from "../../ops/audit.ts";
 import type { AuditAction } from "../../ops/audit-action.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { topUpView } from "../credit/credit.ts";
@@ -57,7 +57,6 @@ function actOf({ statements, visits }: ConsoleParts) {
 
 function accountRoutes(parts: ConsoleParts) {
 	const { statements, visits, clock } = parts;
-	const act = actOf(parts);
 
 	function changeState(state: "suspended" | "active") {
 		return async ({
@@ -72,12 +71,13 @@ function accountRoutes(parts: ConsoleParts) {
 			const { userId } = visits.operator(request);
 			await refuseOwnAccount(statements, userId, params.id);
 			const change = state === "suspended" ? suspendAccount : unsuspendAccount;
-			const { id, ...entry } = await change(statements, params.id);
-			const fence = await fenceOf(parts, visits.of(request).connection, entry);
-			await act(request, state === "suspended" ? "account.suspend" : "account.unsuspend", id, id, {
-				reason: body.reason,
-				effective: fence.effective,
+			const act = noted({
+				...{ actor: userId, action: state === "suspended" ? "account.suspend" : "account.unsuspend" },
+				...{ ip: visits.of(request).connection.address, detail: { reason: body.reason } },
 			});
+			const { id: _, ...entry } = await change(statements, params.id, act);
+			const fence = await fenceOf(parts, visits.of(request).connection, entry);
+			await noteOutcome(statements, act, fence);
 			return { state, fence };
 		};
 	}
@@ -102,7 +102,6 @@ function accountRoutes(parts: ConsoleParts) {
 
 function topUpRoutes(parts: ConsoleParts) {
 	const { statements, tx, visits, config } = parts;
-	const act = actOf(parts);
 	return new Elysia({ name: "console-operator-top-ups" })
 		.get(
 			"/top-ups",
@@ -124,14 +123,10 @@ function topUpRoutes(parts: ConsoleParts) {
 					topUpId: params.id,
 					transactionReference: body.transactionReference.trim(),
 					operatorId: userId,
+					ip: visits.of(request).connection.address,
 				};
 				const { secondLookNeeded } = await confirmTransfer(tx, check, config.topUpSecondLook);
 				const topUp = await getTopUp(statements, params.id);
-				const action = secondLookNeeded ? "topup.look" : "topup.confirm";
-				await act(request, action, topUp.id, topUp.accountId, {
-					transactionReference: check.transactionReference,
-					amountNanoUsd: topUp.amountNanoUsd,
-				});
 				return { topUp: topUpView(topUp), secondLookNeeded };
 			},
 			{ body: t.Object({ transactionReference: t.String({ minLength: 3, maxLength: 200 }) }) },

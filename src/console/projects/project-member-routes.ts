@@ -2,7 +2,7 @@ import { Elysia, t } from "elysia";
 import { getProject } from "../../keys/project-admin.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { makerIn } from "../keys/usable-keys.ts";
-import { memberAct } from "../member-act.ts";
+import { memberNoted } from "../member-act.ts";
 import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "../members/rights-taken.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import type { ProjectMemberView } from "./project-members.ts";
@@ -14,7 +14,7 @@ const query = t.Object(ACCOUNT_QUERY);
 /** Who works in a project. */
 export function projectMemberRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const act = memberAct(parts);
+	const noted = memberNoted(parts);
 
 	return new Elysia({ name: "console-project-members" })
 		.get(
@@ -33,8 +33,8 @@ export function projectMemberRoutes(parts: ConsoleParts) {
 				const { accountId } = visits.account(request);
 				const { id: projectId, userId } = params;
 				await getProject(statements, { id: projectId, accountId });
-				await addProjectMember(statements, { projectId, accountId, userId });
-				await act(request, "project.member_add", projectId, { userId });
+				const act = noted(request, "project.member_add", { userId });
+				await addProjectMember(statements, { projectId, accountId, userId }, act);
 				return { added: true };
 			},
 			{ query, body: EMPTY_BODY },
@@ -45,8 +45,8 @@ export function projectMemberRoutes(parts: ConsoleParts) {
 				const { accountId } = visits.account(request);
 				const { id: projectId, userId } = params;
 				await getProject(statements, { id: projectId, accountId });
-				await takeOutOfProject(statements, { projectId, accountId, userId }, query.keys);
-				await act(request, "project.member_remove", projectId, { userId, keys: query.keys ?? "none" });
+				const act = noted(request, "project.member_remove", { userId, keys: query.keys ?? "none" });
+				await takeOutOfProject(statements, { projectId, accountId, userId }, query.keys, act);
 				const taken = query.keys === "revoke" ? await endKeysMadeBy(parts, request, { userId, projectId }) : KEYS_KEPT;
 				return { removed: true, ...taken };
 			},

@@ -1,4 +1,5 @@
 import type { Statements } from "../../db/statements.ts";
+import { type Noted, notedJson } from "../../ops/audit.ts";
 import { keysMadeBy } from "../members/member-keys.ts";
 import { Refusal } from "../texts/refusal.ts";
 
@@ -27,6 +28,7 @@ export async function listProjectMembers(statements: Statements, projectId: stri
 export async function addProjectMember(
 	statements: Statements,
 	{ projectId, accountId, userId }: { projectId: string; accountId: string; userId: string },
+	act?: Noted,
 ): Promise<void> {
 	const [row] = await statements<{ known: boolean }>`
 		with added as (
@@ -35,7 +37,8 @@ export async function addProjectMember(
 			where p.id = ${projectId} and p.account_id = ${accountId} and m.user_id = ${userId}
 			on conflict do nothing
 		)
-		select exists (select 1 from member m where m.account_id = ${accountId} and m.user_id = ${userId}) as known`;
+		select true as known, audit_note(${notedJson(act)}::text::jsonb, ${projectId}, ${accountId})
+		where exists (select 1 from member m where m.account_id = ${accountId} and m.user_id = ${userId})`;
 	if (row?.known !== true) throw new Refusal("not_found", "There is no such member.");
 }
 
@@ -56,6 +59,7 @@ export async function takeOutOfProject(
 	statements: Statements,
 	{ projectId, accountId, userId }: { projectId: string; accountId: string; userId: string },
 	keys: "keep" | "revoke" | undefined,
+	act?: Noted,
 ): Promise<void> {
 	const made = await keysMadeBy(statements, accountId, userId, projectId);
 	if (made.length > 0 && keys === undefined)
@@ -67,7 +71,8 @@ export async function takeOutOfProject(
 			delete from project_member
 			where project_id = ${projectId} and user_id = ${userId} and account_id = ${accountId} returning user_id
 		)
-		select exists (select 1 from gone) or (${keys === "revoke"}::boolean
-			and exists (select 1 from member m where m.account_id = ${accountId} and m.user_id = ${userId})) as known`;
-	if (row?.known !== true && made.length === 0) throw new Refusal("not_found", "There is no such member.");
+		select true as known, audit_note(${notedJson(act)}::text::jsonb, ${projectId}, ${accountId})
+		where ${made.length > 0}::boolean or exists (select 1 from gone) or (${keys === "revoke"}::boolean
+			and exists (select 1 from member m where m.account_id = ${accountId} and m.user_id = ${userId}))`;
+	if (row?.known !== true) throw new Refusal("not_found", "There is no such member.");
 }

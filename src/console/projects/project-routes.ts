@@ -1,11 +1,12 @@
 import { Elysia, t } from "elysia";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../../keys/project-admin.ts";
+import { noteOutcome } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { type Fence, fenceOf } from "../keys/fence-view.ts";
 import { LIMITS, NAME, settingsOf } from "../keys/key-body.ts";
 import { makerIn } from "../keys/usable-keys.ts";
 import { wideningOf } from "../keys/widening.ts";
-import { memberAct } from "../member-act.ts";
+import { memberNoted } from "../member-act.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
 import { checkWidening } from "../sign-in/sensitive-acts.ts";
 import { projectMemberRoutes } from "./project-member-routes.ts";
@@ -17,7 +18,7 @@ const query = t.Object(ACCOUNT_QUERY);
 /** Projects of the visited account: made, listed, changed and archived; a developer's are those that he works in. */
 export function projectRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const act = memberAct(parts);
+	const noted = memberNoted(parts);
 
 	async function view(request: Request, id: string): Promise<ProjectView> {
 		const allowed = visits.account(request);
@@ -51,8 +52,9 @@ export function projectRoutes(parts: ConsoleParts) {
 			"/",
 			async ({ request, body }): Promise<ProjectView> => {
 				const { accountId } = visits.account(request);
-				const { id } = await createProject(statements, accountId, { ...settingsOf(body), name: body.name });
-				await act(request, "project.create", id, { ...body });
+				const settings = { ...settingsOf(body), name: body.name };
+				const act = noted(request, "project.create", { ...body });
+				const { id } = await createProject(statements, accountId, settings, undefined, act);
 				return view(request, id);
 			},
 			{ query, body: t.Object({ name: NAME, ...LIMITS }) },
@@ -65,8 +67,8 @@ export function projectRoutes(parts: ConsoleParts) {
 				const before = await getProject(statements, { id: params.id, accountId });
 				if (changes.capNanoUsd !== undefined || changes.capPeriod !== undefined)
 					await checkWidening(parts, request, wideningOf(before, changes));
-				const entry = await updateProject(statements, { id: params.id, accountId }, changes);
-				await act(request, "project.update", params.id, { ...body });
+				const act = noted(request, "project.update", { ...body });
+				const entry = await updateProject(statements, { id: params.id, accountId }, changes, null, act);
 				const fence = await fenceOf(parts, visits.of(request).connection, entry);
 				return { project: await view(request, params.id), fence };
 			},
@@ -76,9 +78,10 @@ export function projectRoutes(parts: ConsoleParts) {
 			"/:id/archive",
 			async ({ request, params }): Promise<{ project: ProjectView; fence: Fence }> => {
 				const { accountId } = visits.account(request);
-				const entry = await archiveProject(statements, { id: params.id, accountId });
+				const act = noted(request, "project.archive");
+				const entry = await archiveProject(statements, { id: params.id, accountId }, null, act);
 				const fence = await fenceOf(parts, visits.of(request).connection, entry);
-				await act(request, "project.archive", params.id, { effective: fence.effective, elapsedMs: fence.elapsedMs });
+				await noteOutcome(statements, act, fence);
 				return { project: await view(request, params.id), fence };
 			},
 			{ query, body: EMPTY_BODY },

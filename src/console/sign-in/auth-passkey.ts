@@ -4,7 +4,7 @@ import { APIError, createAuthEndpoint, getSessionFromCtx } from "better-auth/api
 import { setSessionCookie } from "better-auth/cookies";
 import { languageOf } from "../../base/language.ts";
 import type { Statements } from "../../db/statements.ts";
-import { audit } from "../../ops/audit.ts";
+import { noted, notedJson } from "../../ops/audit.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { told } from "../texts/refusal.ts";
 import { changeMail } from "./auth-mails.ts";
@@ -88,10 +88,12 @@ function registering({ statements, mailer }: PasskeyDeps, challenges: Challenges
 			if (!checked?.verified) throw notGood();
 			const { credential } = checked.registrationInfo;
 			const publicKey = Buffer.from(credential.publicKey).toString("base64url");
+			const act = noted({ actor: user.id, action: "passkey.add", ip: null });
 			const [row] = await statements<{ added: boolean }>`
-				select passkey_add(${credential.id}, ${user.id}, ${name}, ${publicKey}, ${credential.counter}::bigint, ${PASSKEYS_MAX}::integer) as added`;
+				select added, audit_note(${notedJson(act)}::text::jsonb, ${user.id}, null)
+				from passkey_add(${credential.id}, ${user.id}, ${name}, ${publicKey}, ${credential.counter}::bigint, ${PASSKEYS_MAX}::integer) as added
+				where added`;
 			if (row?.added !== true) throw notGood();
-			await audit(statements, { actor: user.id, action: "passkey.add", subject: user.id, accountId: null, ip: null });
 			mailer.send(
 				changeMail(
 					{ service: options.serviceName, to: user.email, asked: languageOf(ctx.headers ?? new Headers()) },

@@ -1,6 +1,6 @@
 import { Elysia, t } from "elysia";
 import { languageOf } from "../../base/language.ts";
-import { audit } from "../../ops/audit.ts";
+import { noted, notedJson } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { EMPTY_BODY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
@@ -41,10 +41,11 @@ export function sessionRoutes(parts: ConsoleParts) {
 		.get("/passkeys", async ({ request }) => ({ items: await listPasskeys(parts, request) }))
 		.delete("/passkeys/:id", async ({ request, params }) => {
 			const { userId, email } = visits.viewer(request);
-			const rows = await statements`delete from passkey where id = ${params.id} and user_id = ${userId} returning id`;
+			const act = noted({ actor: userId, action: "passkey.remove", ip: visits.of(request).connection.address });
+			const rows = await statements`
+				with gone as (delete from passkey where id = ${params.id} and user_id = ${userId} returning user_id)
+				select audit_note(${notedJson(act)}::text::jsonb, user_id, null) from gone`;
 			if (rows.length === 0) throw new Refusal("not_found", "There is no such passkey.");
-			const ip = visits.of(request).connection.address;
-			await audit(statements, { actor: userId, action: "passkey.remove", subject: userId, accountId: null, ip });
 			const addressee = { service: parts.brand.serviceName, to: email, asked: languageOf(request.headers) };
 			parts.mailer.send(changeMail(addressee, "passkey removed", parts.origin()));
 			return { removed: true };

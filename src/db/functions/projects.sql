@@ -21,9 +21,9 @@ language sql immutable as $$
   select case when p_budgets[1] like 'proj\_%' then p_budgets[1] end
 $$;
 
--- Makes a project and its budget, again under the same id none. TG002: no such account. TG004: version 0.1 runs, which would
+-- Makes a project and its budget, again under the same id none: then it is false. TG002: no such account. TG004: version 0.1 runs, which would
 -- admit its keys without the project's cap; from the first project on it cannot join; or the account has p_most projects.
-create or replace function project_create(p_id text, p_account text, p_patch jsonb, p_most integer default 1000) returns void
+create or replace function project_create(p_id text, p_account text, p_patch jsonb, p_most integer default 1000) returns boolean
 language plpgsql as $$
 declare
   p project;
@@ -47,6 +47,7 @@ begin
     insert into budget (id, kind, account_id, limit_nano_usd)
       values (p_id, 'project', p_account, case when p.cap_period = 'lifetime' then p.cap_nano_usd end);
   end if;
+  return p.id is not null;
 end $$;
 
 -- The project that a key shall belong to, held until commit so that it is not archived meanwhile; null for none.

@@ -1,0 +1,176 @@
+import { expect, test } from "bun:test";
+import { createOperator, revokeOperator } from "../../src/console/operator/operator-admin.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { createManagementKey, revokeManagementKey } from "../../src/keys/management-key-admin.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { waitFor } from "../support/wait.ts";
+import { managementClient, memberOf } from "./management/management-client.ts";
+import { type Answer, mailedLink, operator, PERSON_ENV, signedUp } from "./person.ts";
+
+/** No act without its line in the audit log, at whatever moment the console dies: both are committed together. */
+
+const service = await withService({
+	models: chatModel({ url: "http://127.0.0.1:9", dialect: "vllm" }),
+	env: PERSON_ENV,
+});
+const { sql, statements } = service.db;
+const owner = await signedUp(service);
+const { accountId } = owner;
+const boss = await operator(service);
+// Who comes for the first time is given an account of his own.
+await boss.get("/api/console/me");
+const script = await managementClient(service);
+const friend = await signedUp(service);
+
+const call = (method: string, path: string, body?: unknown) => owner.send(method, `/api/console${path}`, body);
+const oversee = (path: string, body: unknown) => boss.send("POST", `/api/console/operator${path}`, body);
+const key = async (name: string) => (await call("POST", "/keys", { name })).body.key.id as string;
+const project = async (name: string) => (await call("POST", "/projects", { name })).body.id as string;
+
+const [changed, rotated, ended] = [await key("1"), await key("2"), await key("3")];
+const [byScript, rotatedByScript, endedByScript] = [await key("4"), await key("5"), await key("6")];
+const [p1, p2] = [await project("one"), await project("two")];
+const [helper, leaver] = [await memberOf(service, accountId), await memberOf(service, accountId)];
+const worker = await memberOf(service, accountId);
+for (const id of [p1, p2]) await call("PUT", `/projects/${id}/members/${worker}`);
+await createOperator(statements, "former@example.com");
+const invited = (await call("POST", "/invitations", { email: "gone@example.com", role: "viewer" })).body.id;
+await call("POST", "/invitations", { email: friend.email, role: "viewer" });
+const token = new URL(await mailedLink(friend)).searchParams.get("token");
+const transfer = async () => (await call("POST", "/credit/top-ups/transfer", { usd: "200" })).body.topUp.id;
+const [confirmed, rejected] = [await transfer(), await transfer()];
+await sql`
+	insert into passkey (id, user_id, name, public_key, counter)
+	select 'pk_1', id, 'a device', 'key', 0 from console_user where email = ${owner.email}`;
+const maker = { statements, digest: createDigest(service.app.secrets.keyPepper), serviceName: "tollgate" };
+const byCommand = { id: "cli", ip: null };
+const aManagementKey = () =>
+	createManagementKey(maker, { name: "k", scopes: ["keys:read"], expiresAtMs: null }, byCommand);
+const managementKey = await aManagementKey();
+const wanted = { account_id: accountId, name: "by a script" };
+const reason = "looked at by a person";
+
+/** Each act by the name under which it stands in the log, in an order in which all succeed. */
+const ACTS: readonly (readonly [action: string, act: () => Promise<Answer | object>])[] = [
+	["key.create", () => call("POST", "/keys", { name: "new" })],
+	["key.update", () => call("PATCH", `/keys/${changed}`, { name: "other" })],
+	["key.rotate", () => call("POST", `/keys/${rotated}/rotate`, { graceMs: 0 })],
+	["key.revoke", () => call("POST", `/keys/${ended}/revoke`)],
+	["project.create", () => call("POST", "/projects", { name: "new" })],
+	["project.update", () => call("PATCH", `/projects/${p1}`, { name: "other" })],
+	["project.member_add", () => call("PUT", `/projects/${p1}/members/${helper}`)],
+	["project.member_remove", () => call("DELETE", `/projects/${p1}/members/${worker}`)],
+	["project.archive", () => call("POST", `/projects/${p1}/archive`)],
+	["account.rename", () => call("PATCH", "/account", { name: "Other" })],
+	["account.time_zone", () => call("PATCH", "/account", { timeZone: "Europe/Berlin" })],
+	["member.invite", () => call("POST", "/invitations", { email: "new@example.com", role: "viewer" })],
+	["member.uninvite", () => call("DELETE", `/invitations/${invited}`)],
+	["member.join", () => friend.send("POST", "/api/console/invitations/accept", { token: token })],
+	["member.role", () => call("PATCH", `/members/${helper}`, { role: "admin" })],
+	["member.remove", () => call("DELETE", `/members/${leaver}`)],
+	["passkey.remove", () => call("DELETE", "/passkeys/pk_1")],
+	["topup.confirm", () => oversee(`/top-ups/${confirmed}/confirm`, { transactionReference: "bank 1" })],
+	["topup.reject", () => oversee(`/top-ups/${rejected}/reject`, { reason })],
+	[
+		"account.adjust",
+		() =>
+			oversee(`/accounts/${accountId}/adjust`, {
+				usd: "1",
+				reason,
+				idempotencyKey: "123e4567-e89b-42d3-a456-426614174000",
+			}),
+	],
+	["account.suspend", () => oversee(`/accounts/${accountId}/suspend`, { reason })],
+	["account.unsuspend", () => oversee(`/accounts/${accountId}/unsuspend`, { reason })],
+	["account.create", () => script.send("POST", "/accounts", { email: "new@example.com" })],
+	["account.suspend", () => script.send("PATCH", `/accounts/${accountId}`, { state: "suspended", reason })],
+	["account.unsuspend", () => script.send("PATCH", `/accounts/${accountId}`, { state: "active", reason })],
+	["key.create", () => script.send("POST", "/keys", wanted)],
+	["key.update", () => script.send("PATCH", `/keys/${byScript}`, { name: "other" })],
+	["key.rotate", () => script.send("POST", `/keys/${rotatedByScript}/rotate`, { grace_seconds: 0 })],
+	["key.revoke", () => script.send("POST", `/keys/${endedByScript}/revoke`)],
+	["project.create", () => script.send("POST", `/accounts/${accountId}/projects`, { name: "by a script" })],
+	["project.update", () => script.send("PATCH", `/projects/${p2}`, { name: "other" })],
+	["project.member_add", () => script.send("POST", `/projects/${p2}/members`, { user_id: helper })],
+	["project.member_remove", () => script.send("POST", `/projects/${p2}/members/remove`, { user_id: worker })],
+	["project.archive", () => script.send("POST", `/projects/${p2}/archive`)],
+	["operator.create", () => createOperator(statements, "another@example.com")],
+	["operator.revoke", () => revokeOperator(statements, "former@example.com")],
+	["management_key.create", aManagementKey],
+	["management_key.revoke", () => revokeManagementKey(statements, managementKey.id, byCommand).then(() => ({}))],
+];
+
+/** All that such acts change, as text. */
+async function all(): Promise<string> {
+	const [row] = await sql`
+		select concat((select json_agg(x order by id) from account x),
+			(select json_agg(x order by id) from project x),
+			(select json_agg(to_jsonb(x) - 'last_used_at' order by id) from api_key x),
+			(select json_agg(x order by id) from ledger_entry x),
+			(select json_agg(x order by user_id, account_id) from member x),
+			(select json_agg(x order by user_id) from project_member x),
+			(select json_agg(x order by id) from invitation x),
+			(select json_agg(x order by id) from top_up x),
+			(select json_agg(x order by top_up_id) from top_up_check x),
+			(select json_agg(x order by id) from passkey x),
+			(select json_agg(to_jsonb(x) - 'last_used_at' order by id) from management_key x),
+			(select json_agg(array[id, operator::text] order by id) from console_user x)) as rows`;
+	return row?.rows;
+}
+
+const lines = () =>
+	sql<{ action: string; account_id: string | null }[]>`select action, account_id from audit_event order by id desc`;
+
+test("nothing is done of which no line can be written", async () => {
+	await sql`
+		create function test_no_line() returns trigger language plpgsql as $$
+		begin
+			raise exception 'the console dies here';
+		end $$`;
+	await sql`create trigger test_no_line before insert on audit_event for each row execute function test_no_line()`;
+	try {
+		const before = await all();
+		for (const [action, act] of ACTS) {
+			const outcome = await act().then(
+				(answer) => ("status" in answer ? answer.status : "done"),
+				() => "failed",
+			);
+			expect([action, outcome]).toEqual([action, outcome === "failed" ? "failed" : 500]);
+			expect([action, (await all()) === before]).toEqual([action, true]);
+		}
+	} finally {
+		await sql`drop trigger test_no_line on audit_event`;
+	}
+});
+
+test("each act that is done has one line", async () => {
+	for (const [action, act] of ACTS) {
+		const before = await lines();
+		const answer = await act();
+		expect([action, "status" in answer ? answer.status : 200]).toEqual([action, 200]);
+		const after = await lines();
+		const fresh = after.slice(0, after.length - before.length);
+		const ofNoAccount = /^(operator|management_key|passkey)/.test(action);
+		expect(fresh).toEqual([{ action, account_id: ofNoAccount ? null : expect.any(String) }]);
+	}
+});
+
+test("the line of what takes a right away is there while it waits for instances, and says afterwards what came of it", async () => {
+	const [late, lateByScript] = [await key("late"), await key("late")];
+	const [p3, p4] = [await project("three"), await project("four")];
+	await sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('silent', 1, 1, 'live', 3600000, now() + interval '1 hour')`;
+	const before = (await lines()).length;
+	const waiting = [
+		call("POST", `/keys/${late}/revoke`),
+		script.send("POST", `/keys/${lateByScript}/revoke`),
+		call("POST", `/projects/${p3}/archive`),
+		script.send("POST", `/projects/${p4}/archive`),
+		oversee(`/accounts/${friend.accountId}/suspend`, { reason }),
+		script.send("PATCH", `/accounts/${accountId}`, { state: "suspended", reason }),
+	];
+	await waitFor(async () => (await lines()).length === before + waiting.length, "a line of each, long before its end");
+	await sql`update instance_beat set state = 'left' where id = 'silent'`;
+	expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(waiting.map(() => 200));
+	const told = await sql`select detail from audit_event order by id desc limit ${waiting.length}`;
+	for (const { detail } of told) expect(detail).toMatchObject({ effective: true, elapsedMs: expect.any(Number) });
+});

@@ -49,6 +49,27 @@ test("an address gets five invitations a day, from all accounts together; the ne
 	await waitFor(() => mailsTo(email).length === 3, "the mail of the next day");
 });
 
+test("of an account with very many members each is listed once, whoever joins or leaves meanwhile", async () => {
+	const owner = await signedUp(service);
+	const { accountId } = owner;
+	const join = (from: number, to: number) => service.db.sql`
+		with u as (
+			insert into console_user (id, name, email, email_verified)
+			select 'usr_many_' || lpad(n::text, 5, '0'), 'Somebody', n || '@many.example', true from generate_series(${from}::int, ${to}::int) n returning id
+		)
+		insert into member (user_id, account_id, role) select id, ${accountId}, 'viewer' from u`;
+	await join(1, 1_100);
+	const seen: string[] = [];
+	for (let after: string | null = ""; after !== null; ) {
+		const { body } = await owner.get(`/api/console/members${after === "" ? "" : `?after=${after}`}`);
+		seen.push(...body.items.map(({ userId }: { userId: string }) => userId));
+		after = body.next ?? null;
+		await service.db.sql`delete from member where user_id = ${seen.at(-1) ?? ""}`;
+		if (seen.length === 500) await join(1_101, 1_101);
+	}
+	expect([seen.length, new Set(seen).size]).toEqual([1_102, 1_102]);
+});
+
 test("a link that was cut on its way holds as little as one that was used, and says the same", async () => {
 	const says = "This invitation is not valid any more, or was sent to another address than yours.";
 	for (const token of ["", "nothing", "x".repeat(1_000)]) {

@@ -2,7 +2,7 @@ import { Elysia, t } from "elysia";
 import { Fault } from "../../base/fault.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { memberNoted } from "../member-act.ts";
-import { ACCOUNT_QUERY } from "../page-query.ts";
+import { ACCOUNT_QUERY, PAGE_QUERY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
 import type { InvitationView } from "./invitations.ts";
 import { listInvitations } from "./invitations.ts";
@@ -23,15 +23,18 @@ export function membersRoutes(parts: ConsoleParts) {
 	return new Elysia({ name: "console-members" })
 		.get(
 			"/members",
-			async ({ request }): Promise<{ items: MemberView[]; invitations: InvitationView[] }> => {
+			async ({
+				request,
+				query,
+			}): Promise<{ items: MemberView[]; next: string | null; invitations: InvitationView[] }> => {
 				const { accountId } = visits.account(request);
-				const [items, invitations] = await Promise.all([
-					listMembers(statements, accountId),
+				const [page, invitations] = await Promise.all([
+					listMembers(statements, accountId, query.after ?? null),
 					listInvitations(statements, accountId),
 				]);
-				return { items, invitations };
+				return { ...page, invitations };
 			},
-			{ query },
+			{ query: t.Object({ ...ACCOUNT_QUERY, after: PAGE_QUERY.after }) },
 		)
 		.get(
 			"/members/:userId/keys",

@@ -1,8 +1,12 @@
 import type { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
+import { pageOfRows } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
 import { may, type Role, rolesJson } from "./roles.ts";
+
+/** More than any list of people that is read; the page asks for the rest. */
+const PAGE_MEMBERS = 500;
 
 export interface MemberView {
 	readonly userId: string;
@@ -12,17 +16,24 @@ export interface MemberView {
 	readonly joinedAtMs: number;
 }
 
-export async function listMembers(statements: Statements, accountId: string): Promise<MemberView[]> {
+/** `next`: behind whom the next page begins, whoever joins or leaves meanwhile. */
+export async function listMembers(
+	statements: Statements,
+	accountId: string,
+	after: string | null = null,
+): Promise<{ items: MemberView[]; next: string | null }> {
 	const rows = await statements<{ id: string; name: string; email: string; role: Role; joined_at: Date }>`
 		select u.id, u.name, u.email, m.role, m.joined_at from member m join console_user u on u.id = m.user_id
-		where m.account_id = ${accountId} order by m.joined_at, u.id limit 500`;
-	return rows.map(({ id, name, email, role, joined_at }) => ({
+		where m.account_id = ${accountId} and (${after}::text is null or m.user_id > ${after}::text)
+		order by m.user_id limit ${PAGE_MEMBERS + 1}`;
+	const members = rows.map(({ id, name, email, role, joined_at }) => ({
 		userId: id,
 		name,
 		email,
 		role,
 		joinedAtMs: joined_at.getTime(),
 	}));
+	return pageOfRows(members, PAGE_MEMBERS, ({ userId }) => userId);
 }
 
 /** Who is a member, or was one before: a removal that was cut short is carried to its end. Fault not_found. */

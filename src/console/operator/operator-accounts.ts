@@ -83,7 +83,7 @@ export async function accountDetail(statements: Statements, id: string, nowMs: n
 		balance,
 		keys: keys.items.map((key) => keyView(key, held.get(key.id), nowMs)),
 		topUps: topUps.items.map(topUpView),
-		members,
+		members: members.items,
 		entries,
 	};
 }

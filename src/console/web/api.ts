@@ -48,6 +48,19 @@ export interface UsageFilter extends LogFilter {
 
 export type CompanyInput = Parameters<(typeof client)["company-sign-in"]["put"]>[0];
 
+/** A page of them is looked at as one list: whoever is to be removed must be found in it. In the order in which they joined. */
+async function allMembers(account: string) {
+	const pageBehind = (after: After) => dataOf(client.members.get({ query: { account, ...given({ after }) } }));
+	const { invitations, ...first } = await pageBehind(null);
+	const items = [...first.items];
+	for (let { next } = first; next !== null; ) {
+		const page = await pageBehind(next);
+		items.push(...page.items);
+		next = page.next;
+	}
+	return { items: items.sort((a, b) => a.joinedAtMs - b.joinedAtMs), invitations };
+}
+
 export const api = {
 	config: () => dataOf(client.public.config.get()),
 	models: () => dataOf(client.public.models.get()),
@@ -65,7 +78,7 @@ export const api = {
 	revokeOtherSessions: () => dataOf(client.sessions["revoke-others"].post({})),
 	changeAccount: (account: string, changes: { name?: string; timeZone?: string }) =>
 		dataOf(client.account.patch(changes, { query: { account } })),
-	members: (account: string) => dataOf(client.members.get({ query: { account } })),
+	members: allMembers,
 	invite: (account: string, email: string, role: GivenRole) =>
 		dataOf(client.invitations.post({ email, role }, { query: { account } })),
 	withdrawInvitation: (account: string, id: string) =>

@@ -12,6 +12,7 @@ import {
 	credit,
 	creditPayment,
 	haltAutomatic,
+	haltForWhatWentBack,
 	intentChanged,
 	intentPaid,
 	isAutomatic,
@@ -224,7 +225,7 @@ async function refunded(tx: Transaction, charge: Stripe.Charge): Promise<Outcome
 	if (topUp !== undefined) {
 		await settlePayment(tx, paymentId, topUp);
 		await haltAutomatic(tx, topUp.accountId, "refunded");
-	}
+	} else await haltForWhatWentBack(tx, paymentId);
 	await settleRefunded(tx, paymentId, charge.amount_refunded);
 	return { outcome: "applied", subject: topUp?.id ?? paymentId, detail: facts };
 }
@@ -262,7 +263,7 @@ async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outco
 	if (topUp !== undefined) {
 		await settlePayment(tx, paymentId, topUp);
 		if (state !== "won") await haltAutomatic(tx, topUp.accountId, "disputed");
-	}
+	} else await haltForWhatWentBack(tx, paymentId);
 	return { outcome: "applied", subject: topUp?.id ?? paymentId, detail: facts };
 }
 

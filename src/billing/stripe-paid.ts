@@ -48,6 +48,7 @@ export async function credit(tx: Transaction, paymentId: string, topUp: PaidTopU
 	const credited = await confirmPaid(tx, topUp);
 	if (credited === undefined) return false;
 	await settlePayment(tx, paymentId, credited);
+	if (credited !== topUp) await haltForWhatWentBack(tx, paymentId);
 	await settleFinding(tx, `paid:${paymentId}`, "credited");
 	return true;
 }
@@ -96,6 +97,17 @@ export async function intentChanged(tx: Transaction, intent: Stripe.PaymentInten
 		sql`update auto_top_up_attempt set look_at = now() where id = ${attempt} and state in ('sent', 'unknown')`,
 	);
 	return { outcome: "applied", subject, detail };
+}
+
+/** Of refunds and disputes that were told before their payment was nobody known whose they are. */
+export async function haltForWhatWentBack(tx: Transaction, paymentId: string): Promise<void> {
+	const [row] = await rowsOf<{ account_id: string; reason: "refunded" | "disputed" | null }>(
+		tx,
+		sql`select t.account_id, case when p.refunded_cents > 0 then 'refunded'
+				when exists (select 1 from stripe_dispute d where d.payment_id = p.id and d.state <> 'won') then 'disputed' end as reason
+			from stripe_payment p join top_up t on t.id = p.top_up_id where p.id = ${paymentId}`,
+	);
+	if (row !== undefined && row.reason !== null) await haltAutomatic(tx, row.account_id, row.reason);
 }
 
 /** Money went back, or somebody disputes it: what the account then lacks is not bought with the same card again. */

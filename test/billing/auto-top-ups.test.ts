@@ -1,5 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { readAutoAttempts, saveAutoTopUp, switchOffAutoTopUp } from "../../src/billing/auto-top-ups.ts";
+import { collectRefunds } from "../../src/billing/stripe-events.ts";
+import { createTopUp } from "../../src/billing/top-ups.ts";
 import { type Death, type Payer, usd, withAutomatic } from "./automatic.ts";
 import type { Mishap } from "./stripe-cards.ts";
 
@@ -487,6 +489,37 @@ test("money that goes back, or is disputed, is not taken from the same card agai
 			{ state: "succeeded", top_up_state: what === "refund" ? "refunded" : "disputed" },
 		]);
 	}
+});
+
+test("what goes back stops it also where Stripe tells of that before the payment, or in the same moment", async () => {
+	for (const what of ["refunded", "disputed"] as const)
+		for (const when of ["before", "at once"] as const) {
+			const ann = await payer();
+			const payment_intent = `pi_${ann.accountId}_${when}`;
+			const { id: topUp } = await createTopUp(db.statements, {
+				...{ accountId: ann.accountId, amountNanoUsd: usd(100), method: "card", reference: payment_intent },
+			});
+			const page = `cs_${topUp}`;
+			await db.sql`insert into stripe_checkout (id, top_up_id) values (${page}, ${topUp})`;
+			const about = { payment_intent, currency: "usd" };
+			const back = () =>
+				what === "refunded"
+					? tell("charge.refunded", { id: "ch_1", object: "charge", ...about, amount_refunded: 10_000 })
+					: tell("charge.dispute.created", {
+							...{ id: `dp_${payment_intent}`, object: "dispute", ...about, amount: 10_000, status: "needs_response" },
+						});
+			const paid = () =>
+				tell("checkout.session.completed", {
+					...{ id: page, object: "checkout.session", client_reference_id: topUp, ...about },
+					...{ payment_status: "paid", status: "complete", amount_total: 10_000 },
+				});
+			if (when === "before") await back();
+			expect(await Promise.all(when === "before" ? [paid()] : [paid(), back()])).not.toContain(500);
+			expect([what, when, await setting(ann)]).toMatchObject([what, when, { state: "stopped", reason: what }]);
+			// What two transactions have left to each other is booked all the same.
+			await collectRefunds(db.tx);
+			expect(await balance(ann)).toBe(100);
+		}
 });
 
 test("a payment that could not be asked for within an hour is not charged any more; its account is looked at anew", async () => {

@@ -38,9 +38,21 @@ test("from the first top-up to a revoked key: every step is seen in the console"
 	const empty = await customer.get("/api/console/overview");
 	expect(empty.body.checklist).toEqual({ signedIn: true, toppedUp: false, keyMade: false, firstRequest: false });
 
-	const small = await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "99.99" });
-	expect(small.status).toBe(400);
-	expect(small.body.error.param).toBe("usd");
+	// Less than the least, more than the most, and what no bank can pay.
+	for (const usd of [
+		"0",
+		"99.99",
+		"99.999999999",
+		"100.001",
+		"1000000.01",
+		"9007199.254740991",
+		"-100",
+		"1e3",
+		"100,00",
+	]) {
+		const { status, body } = await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd });
+		expect([usd, status, body.error.param]).toEqual([usd, 400, "usd"]);
+	}
 	const made = await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "150" });
 	expect(made.body.topUp).toMatchObject({ state: "pending", amountNanoUsd: 150e9, method: "transfer" });
 	const waiting = await boss.get("/api/console/operator/top-ups");

@@ -4,6 +4,7 @@ import { createTopUp, getTopUp, type TopUpRecord } from "../../billing/top-ups.t
 import type { Statements } from "../../db/statements.ts";
 import type { Balance } from "../../ledger/balance.ts";
 import { accountBalance } from "../../ledger/balance.ts";
+import { isWholeCents } from "../../money/cents.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { Refusal } from "../texts/refusal.ts";
@@ -78,6 +79,9 @@ export async function expectTopUp(
 	amountNanoUsd: NanoUsd,
 	method: "transfer" | "card",
 ): Promise<TopUpRecord> {
+	// No bank pays less than a cent: what is asked for must be what can come.
+	if (!isWholeCents(amountNanoUsd))
+		throw new Refusal("invalid_request", "A transfer is a whole number of cents.", { param: "usd" });
 	const expected = { accountId, amountNanoUsd, method, reference: newReference(), pendingMost: PENDING_MAX };
 	const { id } = await createTopUp(statements, expected);
 	return getTopUp(statements, id);

@@ -45,6 +45,7 @@ export const germanRefusals = {
 	"Send JSON.": "Die Anfrage muss JSON sein.",
 	"That is no address.": "Das ist keine Adresse.",
 	"That is no amount in dollars.": "Das ist kein Betrag in Dollar.",
+	"A transfer is a whole number of cents.": "Eine Überweisung ist ein Betrag in ganzen Cent.",
 	"That is no e-mail address.": "Das ist keine E-Mail-Adresse.",
 	"That is no month such as 2027-01.": "Das ist kein Monat wie 2027-01.",
 	"That is no page.": "Diese Seite der Liste gibt es nicht.",

@@ -48,16 +48,24 @@ export function createAutoAttempts(deps: {
 	const payments = createAutoPayments(deps);
 	const underWay = createUnderWay(DRIVEN_MAX);
 
+	/** False if it has none. */
+	async function closePage(attempt: Attempt): Promise<boolean> {
+		const [page] = await statements<{ id: string }>`
+			select id from stripe_checkout where top_up_id = ${attempt.top_up_id}`;
+		if (page !== undefined) await stripe.checkout.sessions.expire(page.id);
+		return page !== undefined;
+	}
+
 	/** Its owner pays on a page, cancels it, or does neither; or he has given up paying it by what he set since. */
 	async function settleWaiting(attempt: Attempt): Promise<void> {
 		if (attempt.given_up) {
-			const [page] = await statements<{ id: string }>`
-				select id from stripe_checkout where top_up_id = ${attempt.top_up_id}`;
 			// Closed first: a page that may have been paid is left to say so.
-			if (page !== undefined) await stripe.checkout.sessions.expire(page.id);
+			const wasOpen = await closePage(attempt);
 			await statements`
 				update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = 'stripe'
 				where id = ${attempt.top_up_id} and state = 'pending'`;
+			// One that is being opened meanwhile is closed by whoever comes second.
+			if (!wasOpen) await closePage(attempt);
 		}
 		await statements`select auto_top_up_decided(${attempt.id})`;
 	}

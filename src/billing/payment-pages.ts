@@ -3,7 +3,7 @@ import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { centsOf } from "../money/cents.ts";
 import { paymentServiceFault } from "./stripe-client.ts";
-import type { TopUpRecord } from "./top-ups.ts";
+import { getTopUp, type TopUpRecord } from "./top-ups.ts";
 
 /** Stripe's own pages, on which top-ups are paid. */
 export function createPaymentPages(
@@ -51,8 +51,10 @@ export function createPaymentPages(
 					insert into stripe_checkout (id, top_up_id) values (${page.id}, ${topUp.id}) on conflict do nothing returning id
 				)
 				select id from made union all select id from stripe_checkout where top_up_id = ${topUp.id} limit 1`;
+			// Behind that row: who gives the top-up up meanwhile looks for it when he has, so that one of both closes the page.
+			const { state } = await getTopUp(statements, topUp.id);
 			// Stripe has forgotten the page that this top-up has, which may have been paid: nobody is to pay on another one.
-			if (known?.id !== page.id) {
+			if (known?.id !== page.id || state !== "pending") {
 				await stripe.checkout.sessions.expire(page.id);
 				throw new Fault("conflict", "The payment page is closed: the payment may have been made.");
 			}

@@ -2,6 +2,7 @@ import { afterEach, expect, test } from "bun:test";
 import { readAutoAttempts, saveAutoTopUp, switchOffAutoTopUp } from "../../src/billing/auto-top-ups.ts";
 import { collectRefunds } from "../../src/billing/stripe-events.ts";
 import { createTopUp } from "../../src/billing/top-ups.ts";
+import { waitFor } from "../support/wait.ts";
 import { type Death, type Payer, usd, withAutomatic } from "./automatic.ts";
 import type { Mishap } from "./stripe-cards.ts";
 
@@ -346,6 +347,24 @@ test("who saves anew, switches off or removes the card instead of confirming clo
 		expect(await attempts(ben)).toMatchObject([{ state: "ended", top_up_state: "rejected" }]);
 		await expect(cards.finish(ben.accountId, "http://service/")).rejects.toThrow("No payment waits");
 	}
+});
+
+test("a page that Stripe is still opening while its payment is given up opens for nobody", async () => {
+	const ann = await payer("authentication");
+	await spend(ann, 90);
+	await pass(2);
+	const opened = stripe.pages.length;
+	const customer = `customer=${ann.card.customer}`;
+	stripe.slow((request) => (/sessions /.test(request) && request.includes(customer) ? "late" : undefined));
+	const opening = Promise.allSettled([cards.finish(ann.accountId, "http://service/credit?topup=")]);
+	await waitFor(() => stripe.pages.length > opened, "the page to be made");
+	ann.card.nature = "good";
+	await ann.save();
+	await pass(3);
+	expect(await attempts(ann)).toMatchObject([{ state: "ended", top_up_state: "rejected" }, { state: "succeeded" }]);
+	stripe.slow();
+	expect(await opening).toMatchObject([{ status: "rejected", reason: { code: "conflict" } }]);
+	expect([...stripe.expired]).toContain(stripe.pages.at(-1)?.id ?? "");
 });
 
 test("a second page for a payment, once Stripe has forgotten the first, is closed again: nothing that was paid there would count", async () => {

@@ -46,7 +46,7 @@ export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: Route
 	const lookUps = {
 		"/v1/key": free((_, key) => keyAnswer(deps.statements, deps.clock, key), "reads"),
 		"/v1/credits": free((_, key) => creditsAnswer(deps.statements, key.accountId), "reads"),
-		"/v1/usage": free((request, key, requestId) => usageSums(request, key.accountId, requestId), "reads"),
+		"/v1/usage": free((request, key, { requestId }) => usageSums(request, key.accountId, requestId), "reads"),
 		"/v1/usage/:id": free((request, key) => usageAnswer(deps, key.accountId, lastPart(request.url)), "reads"),
 	};
 	for (const [path, answer] of Object.entries(lookUps)) {

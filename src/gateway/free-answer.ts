@@ -6,9 +6,19 @@ import { errorResponse, faultOf } from "./error-body.ts";
 import { jsonHeaders } from "./headers.ts";
 import type { ServeDeps } from "./serve/context.ts";
 
+/** Who asks. */
+export interface FreeCaller {
+	readonly requestId: string;
+	/**
+	 * Rejects unless the key is in force still: for what is kept after its body came, which no admission looks at. The key is
+	 * found anew, since a body of hours outlasts what is known of one that rests.
+	 */
+	checkAgain(): Promise<void>;
+}
+
 /** An endpoint that costs nothing, needs a key, and works without credit. Its answer is JSON or a whole Response. */
 export type Free = (
-	answer: (request: Request, key: KeyEntry, requestId: string) => unknown,
+	answer: (request: Request, key: KeyEntry, caller: FreeCaller) => unknown,
 	/** `reads`: keys that only read are let in, too. */
 	use?: KeyUse,
 ) => (request: Request) => Promise<Response>;
@@ -20,10 +30,12 @@ export function createFree(
 		const { requestId } = newRequestId();
 		let account: string | undefined;
 		try {
-			const known = deps.authenticate(deps.connectionOf(request), use);
+			const connection = deps.connectionOf(request);
+			const known = deps.authenticate(connection, use);
 			const key = known instanceof Promise ? await known : known;
 			account = key.accountId;
-			const said = await answer(request, key, requestId);
+			const checkAgain = async () => void (await deps.authenticate(connection, use));
+			const said = await answer(request, key, { requestId, checkAgain });
 			if (said instanceof Response) return said;
 			return new Response(JSON.stringify(said), { headers: jsonHeaders(requestId) });
 		} catch (error) {

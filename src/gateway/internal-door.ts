@@ -4,6 +4,7 @@ import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
 import { checkKey } from "../keys/access.ts";
 import { invalidApiKey } from "../keys/bearer.ts";
+import type { KeyDigest } from "../keys/digest.ts";
 import { readInternalToken } from "../keys/internal-token.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Keyring } from "../keys/keyring.ts";
@@ -52,10 +53,18 @@ function createStored(
 		assert(connection !== undefined, "a request comes with its connection");
 		return connection;
 	}
-	async function authenticate({ request }: Connection): Promise<KeyEntry> {
-		const token = request.headers.get("authorization")?.replace(/^Bearer /, "") ?? "";
-		const keyDigest = readInternalToken(secret, token, new URL(request.url).pathname, deps.clock.wallMs());
-		if (keyDigest === undefined) throw new Fault("forbidden", "The token is not valid.");
+	/** A token is good for a request that begins; what that brings may take hours. */
+	const named = new WeakMap<Connection, KeyDigest>();
+	function digestOf(connection: Connection): KeyDigest {
+		const { headers, url } = connection.request;
+		const token = headers.get("authorization")?.replace(/^Bearer /, "") ?? "";
+		const found = named.get(connection) ?? readInternalToken(secret, token, new URL(url).pathname, deps.clock.wallMs());
+		if (found === undefined) throw new Fault("forbidden", "The token is not valid.");
+		named.set(connection, found);
+		return found;
+	}
+	async function authenticate(connection: Connection): Promise<KeyEntry> {
+		const keyDigest = digestOf(connection);
 		const entry = await deps.keyring.load(keyDigest);
 		if (entry === null) throw invalidApiKey();
 		checkKey(entry, deps.clock.wallMs());

@@ -24,9 +24,7 @@ export function addStoredRoutes(
 	const fileAnswers = createFileAnswers(deps);
 	const [anyFile, oneFile, content] = ["/v1/files", "/v1/files/:id", "/v1/files/:id/content"] as const;
 	const fileRoute = (answer: FileAnswer) => {
-		const answered = free((request, key, requestId) =>
-			answer({ connection: deps.connectionOf(request), key, requestId }),
-		);
+		const answered = free((request, key, caller) => answer({ connection: deps.connectionOf(request), key, ...caller }));
 		return ({ request }: { request: Request }) => answered(request);
 	};
 	app
@@ -42,7 +40,7 @@ export function addStoredRoutes(
 	const batchAnswers = createBatchAnswers(deps);
 	const [anyBatch, oneBatch, cancel] = ["/v1/batches", "/v1/batches/:id", "/v1/batches/:id/cancel"] as const;
 	const [create, list] = [
-		free((request, key) => batchAnswers.create(deps.connectionOf(request), key)),
+		free((request, key, { checkAgain }) => batchAnswers.create(deps.connectionOf(request), key, checkAgain)),
 		free(batchAnswers.list),
 	];
 	const [retrieve, cancelled] = [free(batchAnswers.retrieve), free(batchAnswers.cancel)];

@@ -46,10 +46,11 @@ export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyRead
 
 	return {
 		/** POST /v1/batches. */
-		async create(connection: Connection, key: KeyEntry): Promise<BatchView> {
+		async create(connection: Connection, key: KeyEntry, checkAgain: () => Promise<void>): Promise<BatchView> {
 			if (!batches.areOffered()) throw notOffered();
 			const { value } = await readJson(connection, BODY_BYTES_MAX, deps.bodyReads);
 			const wanted = readBatchRequest(value, connection.request.headers.get("idempotency-key"));
+			await checkAgain();
 			const owner = { accountId: key.accountId, keyId: key.id };
 			return batchView(await askDatabase(() => batches.create(owner, wanted)));
 		},

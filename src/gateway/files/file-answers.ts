@@ -10,6 +10,7 @@ import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { Connection } from "../connection.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { errorResponse } from "../error-body.ts";
+import type { FreeCaller } from "../free-answer.ts";
 import { askDatabase } from "../lookups/ask-database.ts";
 import { rangeOf } from "./byte-range.ts";
 import type { FileObject } from "./file-object.ts";
@@ -18,10 +19,9 @@ import { createTransferPlaces } from "./transfer-places.ts";
 import { receiveUpload } from "./upload.ts";
 
 /** Who asks, and by which request. */
-interface FileRequest {
+interface FileRequest extends FreeCaller {
 	readonly connection: Connection;
 	readonly key: KeyEntry;
-	readonly requestId: string;
 }
 
 /** JSON, or a whole Response. */
@@ -63,14 +63,16 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 	}
 
 	return {
-		async upload({ connection, key }): Promise<FileObject> {
+		async upload({ connection, key, checkAgain }): Promise<FileObject> {
 			checkOffered();
 			checkAccess(key, clock.wallMs());
 			const leave = uploads.enter(key.accountId);
 			connection.setIdleTimeout(STREAM_TIMEOUT_S);
 			try {
 				const owner = { accountId: key.accountId, keyId: key.id };
-				return fileObject(await askDatabase(() => receiveUpload(deps, owner, connection.request)));
+				return fileObject(
+					await askDatabase(() => receiveUpload(deps, { owner, request: connection.request, checkAgain })),
+				);
 			} finally {
 				connection.setIdleTimeout(IDLE_TIMEOUT_S);
 				leave();

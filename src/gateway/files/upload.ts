@@ -18,27 +18,35 @@ export interface UploadDeps {
 	limits(): Pick<ServiceLimits, "fileBytesMax">;
 }
 
+export interface Upload {
+	readonly owner: FileOwner;
+	readonly request: Request;
+	/** Rejects if its owner may not make a file any more. */
+	checkAgain(): Promise<void>;
+}
+
 /** POST /v1/files: `file`, `purpose`, `expires_after[anchor]` and `expires_after[seconds]`, in any order. */
-export async function receiveUpload(deps: UploadDeps, owner: FileOwner, request: Request): Promise<FileRecord> {
+export async function receiveUpload(deps: UploadDeps, upload: Upload): Promise<FileRecord> {
 	const { clock } = deps;
-	const form = openUploadForm(request, { clock, bytesMax: deps.limits().fileBytesMax + FORM_BYTES_MAX });
+	const form = openUploadForm(upload.request, { clock, bytesMax: deps.limits().fileBytesMax + FORM_BYTES_MAX });
 	try {
-		return await receive(deps, owner, form);
+		return await receive(deps, upload, form);
 	} finally {
 		form.close();
 	}
 }
 
-async function receive({ files }: UploadDeps, owner: FileOwner, form: UploadForm): Promise<FileRecord> {
+async function receive({ files }: UploadDeps, upload: Upload, form: UploadForm): Promise<FileRecord> {
 	const { filename } = await form.file();
 	// What is wrong already need not be sent in full.
 	if (form.known().has("purpose")) checkPurpose(form.known());
 	const file = { purpose: "batch", filename: plainName(filename) } as const;
-	return files.create(owner, file, form.bytes(), async (bytes) => {
+	return files.create(upload.owner, file, form.bytes(), async (bytes) => {
 		const fields = await form.fields();
 		checkPurpose(fields);
 		if (bytes === 0) throw new Fault("invalid_request", "`file` is empty.", { param: "file" });
 		const lifetimeS = lifetimeOf(fields);
+		await upload.checkAgain();
 		return lifetimeS === undefined ? {} : { lifetimeMs: lifetimeS * 1000 };
 	});
 }

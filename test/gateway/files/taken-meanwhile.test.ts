@@ -1,0 +1,64 @@
+import { expect, test } from "bun:test";
+import { systemClock } from "../../../src/base/clock.ts";
+import type { AppendedEntry } from "../../../src/cluster/control-log.ts";
+import { waitEverywhere } from "../../../src/cluster/wait-everywhere.ts";
+import { suspendAccount } from "../../../src/keys/account-admin.ts";
+import { revokeKey } from "../../../src/keys/key-admin.ts";
+import { untilEnd } from "../../support/at-end.ts";
+import { openRaw, parseRaw, rawPost } from "../../support/raw-http.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { startUpstream } from "../../support/upstream-server.ts";
+import { waitFor } from "../../support/wait.ts";
+
+const upstream = untilEnd(startUpstream());
+const service = await withService({
+	models: chatModel({ url: upstream.url }).replace("[chat, completions]", "[chat, completions, batch]"),
+});
+const { statements, sql, liveness } = service.db;
+const LINES = '{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{}}\n';
+const FORM = [
+	'--x\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n',
+	`--x\r\ncontent-disposition: form-data; name="file"; filename="in.jsonl"\r\n\r\n${LINES}`,
+	"\r\n--x--\r\n",
+].join("");
+const CLOSING = { connection: "close" };
+const OF_FORM = { ...CLOSING, "content-type": "multipart/form-data; boundary=x" };
+
+type Customer = Awaited<ReturnType<typeof service.customer>>;
+
+const ACTS: [string, string, (customer: Customer) => Promise<AppendedEntry>][] = [
+	["a revoked key", "api_key_revoked", ({ keyId }) => revokeKey(statements, { id: keyId })],
+	["a suspended account", "account_suspended", ({ accountId }) => suspendAccount(statements, accountId)],
+];
+
+/** Sends all but the end of a request, has the right taken, and sends the end. */
+async function answeredBehind(request: string, customer: Customer, act: (typeof ACTS)[number][2]): Promise<string> {
+	const client = await openRaw(service.url, request.slice(0, -3));
+	// What came before on another connection was read before, too.
+	expect((await service.get("/v1/models", customer.secret)).status).toBe(200);
+	if (request.includes(OF_FORM["content-type"]))
+		await waitFor(
+			async () => (await sql`select 1 from stored_file where account_id = ${customer.accountId}`).length > 0,
+			"the upload to begin",
+		);
+	const { effective } = await waitEverywhere({ liveness, clock: systemClock }, await act(customer), 10_000);
+	expect(effective).toBe(true);
+	client.write(request.slice(-3));
+	const { status, body } = parseRaw(await client.ended());
+	return status === 200 ? "done" : JSON.parse(body).error.code;
+}
+
+test.each(ACTS)("an upload that is still on its way brings %s no file", async (_, code, act) => {
+	const customer = await service.customer();
+	expect(await answeredBehind(rawPost("/v1/files", customer.secret, FORM, OF_FORM), customer, act)).toBe(code);
+	expect(await sql`select id from stored_file where account_id = ${customer.accountId}`).toHaveLength(0);
+});
+
+test.each(ACTS)("a batch whose body is still on its way is not made for %s", async (_, code, act) => {
+	const customer = await service.customer();
+	const uploaded = await openRaw(service.url, rawPost("/v1/files", customer.secret, FORM, OF_FORM));
+	const { id } = JSON.parse(parseRaw(await uploaded.ended()).body) as { id: string };
+	const wanted = { input_file_id: id, endpoint: "/v1/chat/completions", completion_window: "24h" };
+	expect(await answeredBehind(rawPost("/v1/batches", customer.secret, wanted, CLOSING), customer, act)).toBe(code);
+	expect(await sql`select id from batch where account_id = ${customer.accountId}`).toHaveLength(0);
+});

@@ -186,6 +186,20 @@ test("what one that died has counted counts for two minutes, and what runs there
 	await waitFor(() => at(1).enter("key", 5, null), "the share of the dead", 5_000);
 });
 
+test("the database's clock may be set: forward it gives nobody's share away, back it brings no dead one's again", async () => {
+	const { at } = await cluster(2);
+	while (await at(0).enter("key", 5, 5));
+	const passHours = (hours: number) =>
+		db.sql`update instance_beat set lease_until = lease_until - make_interval(hours => ${hours}::integer)`;
+	await passHours(2);
+	expect(await at(1).enter("key", 5, 5)).toBe(false);
+	expect(await at(1).enter("key", null, 5)).toBe(false);
+	await db.sql`update instance_beat set state = 'dead' where id = 'instance-0'`;
+	at(0).state = "cut off";
+	await passHours(-24);
+	await waitFor(() => at(1).enter("key", 5, 5), "the share of one that is long dead", 5_000);
+});
+
 test("one that stops gives back all but what it has counted", async () => {
 	const { at } = await cluster(2);
 	for (let sent = 0; sent < 3; sent++) await at(0).enter("key", 16);

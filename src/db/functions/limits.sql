@@ -6,7 +6,8 @@
 -- none). p_first_epoch: the first epoch of this process, whose shares are still its own. Returns the share it has now
 -- and what nobody holds. If the need is not covered the others are told, and give back what they do not use.
 -- An instance that is gone holds its share of a rate for two minutes, in which its requests count, and of requests at
--- once no longer.
+-- once no longer. Gone is who somebody has waited for by a clock of his own: the database's may be set forward, and back,
+-- where what ended lies in a future that no lease reaches.
 create or replace function limit_hold(p_instance text, p_epoch integer, p_first_epoch integer, p_asks json)
 returns table (key text, kind text, share integer, free integer)
 language plpgsql set enable_seqscan = off as $$
@@ -17,7 +18,7 @@ declare
   v_others bigint;
   v_rest bigint;
 begin
-  select greatest(1, count(*))::integer into v_live from instance_now i where i.state = 'live' and i.lease_until > clock_timestamp();
+  select greatest(1, count(*))::integer into v_live from instance_now i where i.state = 'live';
   for r in
     select x.*, hashtextextended(x.key, 2) as hash
     from json_to_recordset(p_asks) as x(key text, kind text, "limit" integer, have integer, need integer, seq bigint)
@@ -31,8 +32,9 @@ begin
       from key_share s left join instance_now i on i.id = s.instance_id and i.epoch = s.epoch
       where s.key_id = r.key and s.kind = r.kind
         and not (s.instance_id = p_instance and s.epoch between p_first_epoch and p_epoch)
-        and (i.state = 'live' and i.lease_until > clock_timestamp()
-          or s.kind = 'rate' and greatest(i.lease_until, i.ended_at) > clock_timestamp() - interval '2 minutes');
+        and (i.state = 'live'
+          or s.kind = 'rate' and greatest(i.lease_until, i.ended_at) between clock_timestamp() - interval '2 minutes'
+            and clock_timestamp() + make_interval(secs => i.ttl_ms / 1000.0));
     v_rest := greatest(0, r."limit" - v_others);
     share := r.have;
     if r.need > r.have then

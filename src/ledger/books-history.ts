@@ -23,9 +23,11 @@ export function createBooksHistory(statements: Statements): BooksHistory {
 			return booksRunOf(row);
 		},
 		async newest(withinMs) {
+			// What is dated ahead is from before the clock was set back: nobody would look until it is reached.
 			const [row] = await statements<BooksRow>`
 				select id, at, ok, by, checks from reconciliation_run
-				where at > clock_timestamp() - make_interval(secs => ${withinMs / 1000}::double precision) order by id desc limit 1`;
+				where at > clock_timestamp() - make_interval(secs => ${withinMs / 1000}::double precision) and at <= clock_timestamp()
+				order by id desc limit 1`;
 			return row === undefined ? undefined : booksRunOf(row);
 		},
 	};

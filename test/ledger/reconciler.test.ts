@@ -146,3 +146,17 @@ test("the history in the database gives back the newest run that is young enough
 		await db.drop();
 	}
 });
+
+test("a run from before the database's clock was set back is not taken for a fresh one, nor for the newest", async () => {
+	const db = await createTestDatabase();
+	try {
+		const history = createBooksHistory(db.statements);
+		await history.add({ ok: true, checks: [] }, "timer");
+		await db.sql`update reconciliation_run set at = at + interval '1 day', id = 'rec_z'`;
+		expect(await history.newest(MINUTE_MS)).toBeUndefined();
+		const since = await history.add({ ok: false, checks: [] }, "timer");
+		expect(await history.newest(MINUTE_MS)).toEqual(since);
+	} finally {
+		await db.drop();
+	}
+});

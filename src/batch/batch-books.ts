@@ -156,16 +156,19 @@ function asRun(statements: Statements) {
 			return rows.length === 1;
 		},
 
-		/** Tells how far it is and hears what is wanted; undefined if the run is not the batch's any more. */
-		async tick(id: string, run: number, now: BatchProgress): Promise<BatchRecord | undefined> {
-			return one(
-				await statements`
-					update batch b set completed = ${now.completed}, failed = ${now.failed}, prompt_tokens = ${now.promptTokens},
-						cached_tokens = ${now.cachedTokens}, completion_tokens = ${now.completionTokens},
-						reasoning_tokens = ${now.reasoningTokens}, charged_nano_usd = ${now.chargedNanoUsd},
-						paused = ${now.paused === null ? null : JSON.stringify(now.paused)}::text::jsonb
-					where b.id = ${id} and b.run = ${run} returning batch_fields(b) as batch`,
-			);
+		/**
+		 * Tells how far it is and hears what is wanted, and whether its time is over by the database's clock; undefined if the run
+		 * is not the batch's any more.
+		 */
+		async tick(id: string, run: number, now: BatchProgress): Promise<(BatchRecord & { isPast: boolean }) | undefined> {
+			const [row] = await statements<{ batch: BatchRecord; isPast: boolean }>`
+				update batch b set completed = ${now.completed}, failed = ${now.failed}, prompt_tokens = ${now.promptTokens},
+					cached_tokens = ${now.cachedTokens}, completion_tokens = ${now.completionTokens},
+					reasoning_tokens = ${now.reasoningTokens}, charged_nano_usd = ${now.chargedNanoUsd},
+					paused = ${now.paused === null ? null : JSON.stringify(now.paused)}::text::jsonb
+				where b.id = ${id} and b.run = ${run}
+				returning batch_fields(b) as batch, b.expires_at <= clock_timestamp() as "isPast"`;
+			return row && { ...row.batch, isPast: row.isPast };
 		},
 
 		/** It will end so: from now on nothing of it is sent. False if the run is not the batch's any more. */

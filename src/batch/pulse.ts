@@ -52,7 +52,6 @@ export function startPulse(
 
 	function tick(): void {
 		cancelTimer = clock.after(TICK_MS, tick);
-		if (clock.wallMs() >= batch.expiresAtMs) work.stop("expired");
 		if (work.isStopped()) stoppedAtMs ??= clock.monotonicMs();
 		if (stoppedAtMs !== undefined && clock.monotonicMs() - stoppedAtMs > END_GRACE_MS) work.cutOff();
 		telling ??= tell().finally(() => {
@@ -70,7 +69,8 @@ export function startPulse(
 			const now = await books.tick(batch.id, batch.run, progress());
 			if (now === undefined) work.stop("lost");
 			else if (now.state === "cancelling") work.stop("cancelled");
-			else if (clock.wallMs() >= now.expiresAtMs) work.stop("expired");
+			// Of two clocks the later one counts: what one of them ends too early nobody brings back.
+			else if (now.isPast && clock.wallMs() >= now.expiresAtMs) work.stop("expired");
 		} catch (error) {
 			log.debug("a batch could not tell how far it is", { batch: batch.id, error });
 		}

@@ -122,16 +122,19 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 		/** Nobody finds it any more. Undefined if there was none; the store that its bytes are in else. */
 		async remove(accountId: string, fileId: string, nowMs: number): Promise<string | undefined> {
 			const [row] = await statements<{ store: string }>`
-				update stored_file set state = 'removed', expires_at = least(expires_at, to_timestamp(${nowMs}::double precision / 1000.0))
+				update stored_file set state = 'removed', expires_at = least(expires_at, to_timestamp(${nowMs}::double precision / 1000.0), now())
 				where id = ${fileId} and account_id = ${accountId} and state <> 'removed' returning store`;
 			return row?.store;
 		},
 
-		/** Those in these stores that have ended; from now on nobody writes them. */
+		/**
+		 * Those in these stores that have ended; from now on nobody writes them. By this clock and the database's, since their
+		 * bytes do not come back: one that leaps ahead ends no files.
+		 */
 		ended(stores: readonly string[], nowMs: number, limit: number): Promise<{ id: string; store: string }[]> {
 			return statements<{ id: string; store: string }>`
 				update stored_file set state = 'removed' where id in (
-					select id from stored_file where expires_at <= to_timestamp(${nowMs}::double precision / 1000.0)
+					select id from stored_file where expires_at <= least(to_timestamp(${nowMs}::double precision / 1000.0), now())
 						and store = any (string_to_array(${stores.join(" ")}, ' '))
 					order by expires_at limit ${limit} for update skip locked)
 				returning id, store`;

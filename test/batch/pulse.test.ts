@@ -35,13 +35,18 @@ function running(state: BatchRecord["state"] = "in_progress") {
 		flush: async () => {},
 	};
 	const batch = { id: "batch_1", run: 1, state, expiresAtMs: clock.wallMs() + MINUTE_MS } as BatchRecord;
+	const books = { isPast: true };
 	const pulse = startPulse(
-		{ books: { tick: async () => batch } as Partial<BatchBooks> as BatchBooks, clock, log: silentLog },
+		{
+			books: { tick: async () => ({ ...batch, ...books }) } as Partial<BatchBooks> as BatchBooks,
+			clock,
+			log: silentLog,
+		},
 		batch,
 		{ work, outcomes: outcomes as Partial<Outcomes> as Outcomes, signal: new AbortController().signal },
 		{ graceMs: 1_000 },
 	);
-	return { clock, pulse, work, stop: () => stop, isCutOff: () => isCutOff };
+	return { clock, pulse, work, books, stop: () => stop, isCutOff: () => isCutOff };
 }
 
 for (const reason of ["expired", "cancelled", "key"] as const) {
@@ -59,3 +64,16 @@ for (const reason of ["expired", "cancelled", "key"] as const) {
 		expect(clock.pending()).toBe(0);
 	});
 }
+
+test("a batch's time is over by both clocks, and not because one of them was set forward", async () => {
+	const { clock, pulse, books, stop } = running();
+	books.isPast = false;
+	clock.advance(MINUTE_MS);
+	await Bun.sleep(0);
+	expect(stop()).toBeUndefined();
+	books.isPast = true;
+	clock.advance(1_000);
+	await Bun.sleep(0);
+	expect(stop()).toBe("expired");
+	pulse.stop();
+});

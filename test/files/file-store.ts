@@ -19,6 +19,8 @@ export interface TestFiles {
 	readonly store: { -readonly [name in keyof BlobStore]: BlobStore[name] };
 	readonly limits: Record<"fileBytesMax" | "fileAccountBytesMax" | "filesBytesMax" | "filesPerAccountMax", number>;
 	nowMs: number;
+	/** As if the database's clock went on by so much, for an account's files. */
+	passInDatabase(accountId: string, ms: number): Promise<unknown>;
 	/** Files that are counted, and their bytes. */
 	space(accountId: string): Promise<{ files: number; bytes: number }>;
 }
@@ -31,10 +33,12 @@ export async function withFiles(): Promise<TestFiles> {
 		folder,
 		store: { ...createDiskBlobs({ folder }) },
 		limits: { fileBytesMax: 16 * MB, fileAccountBytesMax: 64 * MB, filesBytesMax: 256 * MB, filesPerAccountMax: 100 },
-		nowMs: 1_800_000_000_000,
+		nowMs: Date.now(),
 		get files() {
 			return files;
 		},
+		passInDatabase: (accountId, ms) =>
+			db.sql`update stored_file set expires_at = expires_at - make_interval(secs => ${ms / 1000}) where account_id = ${accountId}`,
 		async space(accountId) {
 			const [row] = await db.sql`select files, bytes::int from file_space where account_id = ${accountId}`;
 			return { files: row?.files ?? 0, bytes: row?.bytes ?? 0 };

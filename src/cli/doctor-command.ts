@@ -16,6 +16,7 @@ import { checkPayments } from "./doctor/check-payments.ts";
 import { checkSecrets } from "./doctor/check-secrets.ts";
 import { checkUpstreams } from "./doctor/check-upstreams.ts";
 import { type Area, type Finding, findingsOf, pageOf, reasonOf } from "./doctor/finding.ts";
+import { shown } from "./shown.ts";
 
 const ORDER: readonly Area[] = [
 	"configuration",
@@ -167,9 +168,4 @@ function pagesOf(findings: readonly Finding[]): string[] {
 		findings.filter(({ state }) => state === "broken" || state === "warning").map(({ area }) => area),
 	);
 	return areas.size === 0 ? [] : ["What it leads to:", ...[...areas].map((area) => `  ${pageOf(area)}`)];
-}
-
-/** What a server says of itself must not move the cursor. */
-function shown(text: string): string {
-	return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\\ufffd");
 }

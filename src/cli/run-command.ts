@@ -5,6 +5,7 @@ import type { Command, CommandContext, Output } from "./command.ts";
 import { readCommandLine } from "./command-line.ts";
 import { withDatabase, withDatabaseUrl } from "./database-session.ts";
 import { EXIT_USAGE, explain } from "./explain.ts";
+import { shown, shownJson, shownLines } from "./shown.ts";
 
 export interface RunDeps {
 	readonly commands: readonly Command[];
@@ -26,11 +27,11 @@ export async function runCommand(deps: RunDeps, argv: readonly string[]): Promis
 	const json = argv.includes("--json");
 	try {
 		const output = await dispatch(deps, argv);
-		deps.out(`${json ? JSON.stringify(output.json) : output.text}\n`);
+		deps.out(`${json ? shownJson(output.json) : shownLines(output.text)}\n`);
 		return output.exitCode ?? 0;
 	} catch (error) {
 		const { code, message, exitCode } = explain(error);
-		deps.err(json ? `${JSON.stringify({ error: { code, message } })}\n` : `error: ${message}\n`);
+		deps.err(`${json ? shownJson({ error: { code, message } }) : shownLines(`error: ${message}`)}\n`);
 		if (exitCode === EXIT_USAGE && !json) deps.err("`tollgate help` lists the commands and their options.\n");
 		return exitCode;
 	}
@@ -60,10 +61,10 @@ function contextOf(deps: RunDeps): CommandContext {
 		log: deps.log,
 		withDatabase: (work) => withDatabase(deps, loaded(), work),
 		withDatabaseUrl: (work) => withDatabaseUrl(deps, loaded(), work),
-		note: (text) => deps.err(`${text}\n`),
+		note: (text) => deps.err(`${shownLines(text)}\n`),
 		progress(text) {
 			// Some terminals do not know how wide they are.
-			if (deps.columns !== null) deps.err(`\r\u001b[2K${text.slice(0, (deps.columns || COLUMNS_DEFAULT) - 1)}`);
+			if (deps.columns !== null) deps.err(`\r\u001b[2K${shown(text).slice(0, (deps.columns || COLUMNS_DEFAULT) - 1)}`);
 		},
 	};
 }

@@ -1,5 +1,6 @@
 import type { Listed } from "../db/page.ts";
 import type { Output } from "./command.ts";
+import { shown } from "./shown.ts";
 
 /** Rows of texts in aligned columns below a head; see *Made by hand* in src/README.md. */
 export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -7,11 +8,6 @@ export function formatTable(head: readonly string[], rows: readonly (readonly st
 	const widths = head.map((_, column) => Math.max(...lines.map((line) => Bun.stringWidth(line[column] ?? ""))));
 	const pad = (cell: string, column: number) => cell + " ".repeat((widths[column] ?? 0) - Bun.stringWidth(cell));
 	return lines.map((line) => line.map(pad).join("  ").trimEnd()).join("\n");
-}
-
-/** A name that a customer chose must not move the operator's cursor, or clear or colour his screen. */
-function shown(cell: string): string {
-	return cell.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\ufffd");
 }
 
 /** A page of a list: `{"data":[…],"next":…}`, or a table and how to go on. */

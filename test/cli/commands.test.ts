@@ -420,6 +420,22 @@ describe("the books and the catalogue", () => {
 	});
 });
 
+test("nothing that a command shows moves the operator's cursor: names and addresses, errors, and JSON, which says the same", async () => {
+	const name = "one\u001b[2J\u009b31m\u202etwo\u{e0041}";
+	const id = await newAccount();
+	await database.sql`update account set name = ${name} where id = ${id}`;
+	const signs = /[\p{Cc}\p{Cf}]/u;
+	const told = [
+		await runHere(["account", "show", id], env),
+		await runHere(["account", "show", `x${name}`], env),
+		await runHere(["account", "list", "--json"], env),
+	];
+	for (const { stdout, stderr } of told) expect(`${stdout}${stderr}`.replaceAll("\n", "")).not.toMatch(signs);
+	expect(told.map(({ stdout, stderr }) => `${stdout}${stderr}`.includes("one"))).toEqual([true, true, true]);
+	const listed = told[2]?.json<{ data: { id: string; name: string }[] }>().data;
+	expect(listed?.find((one) => one.id === id)?.name).toBe(name);
+});
+
 describe("errors", () => {
 	test("wrong usage is exit code 2 with the reason on stderr and nothing on stdout", async () => {
 		const wrong = [

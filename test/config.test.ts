@@ -155,6 +155,16 @@ describe("loadConfig", () => {
 			expect(problemsOf({ TRANSFER_DETAILS: wrong })).toEqual([demand]);
 	});
 
+	test("an address whose user or password cannot be read names itself, and shows neither", () => {
+		for (const name of ["DATABASE_URL", "SMTP_URL"]) {
+			const scheme = name === "SMTP_URL" ? "smtp" : "postgres";
+			const [problem, ...others] = problemsOf({ [name]: `${scheme}://me:hunter%2@h/x`, MAIL_FROM: "a@b.example" });
+			expect(problem).toStartWith(`${name} has a %`);
+			expect(others).toEqual([]);
+			expect(problem).not.toContain("hunter");
+		}
+	});
+
 	test("every problem is reported together", () => {
 		const problems = problemsOf({
 			PORT: "80a",

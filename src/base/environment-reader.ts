@@ -47,9 +47,22 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 				);
 				return null;
 			}
+			if (!isDecodable(url.username) || !isDecodable(url.password)) {
+				note(`${name} has a % in its user or password that begins no sign: write it as %25`);
+				return null;
+			}
 			const bare = url.username + url.password + url.search + url.hash === "" && url.pathname === "/";
 			if (isOrigin && !bare) note(`${name} must be scheme, host and port alone`);
 			return value;
 		},
 	};
+}
+
+function isDecodable(text: string): boolean {
+	try {
+		decodeURIComponent(text);
+		return true;
+	} catch {
+		return false;
+	}
 }

@@ -111,7 +111,13 @@ function readCatalog({ configPath, demo, production, env }: Config): ReadCatalog
 			);
 		return { findings: found.list };
 	}
-	const text = fs.readFileSync(configPath, "utf8");
+	let text: string;
+	try {
+		text = fs.readFileSync(configPath, "utf8");
+	} catch (error) {
+		found.broken(`${configPath} cannot be read: ${reasonOf(error)}`, "Set CONFIG to a file that this user may read.");
+		return { findings: found.list };
+	}
 	const check = checkCatalog(text, env);
 	const line = (problem: { line: number; message: string }) =>
 		`${configPath}${problem.line === 0 ? "" : `:${problem.line}`}: ${problem.message}`;

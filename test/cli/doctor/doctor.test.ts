@@ -7,6 +7,7 @@ import { startEmbeddedPostgres } from "../../../src/db/embedded.ts";
 import { temporaryFolder, untilEnd } from "../../support/at-end.ts";
 import { chatModel } from "../../support/service.ts";
 import { runCli } from "../run-cli.ts";
+import { runHere } from "../run-here.ts";
 
 const AREAS = ["configuration", "secrets", "database", "clock", "disk", "limits", "upstreams", "mail", "payments"];
 const SECRETS = {
@@ -32,6 +33,14 @@ test("where all is well it ends with 0, names every area in its order, and chang
 	expect(text.stdout).toEndWith("\nAll is well.\n");
 	expect(readdirSync(dataDir)).toEqual(before);
 }, 60_000);
+
+test("a catalogue that cannot be read is one finding among the others", async () => {
+	const env = { ...SECRETS, DATABASE_URL: "postgres://me@127.0.0.1:1/x", DATA_DIR: folder, CONFIG: folder, PORT: "0" };
+	const { findings } = (await runHere(["doctor", "--json"], env)).json<{ findings: Finding[] }>();
+	const broken = findings.filter(({ state }) => state === "broken");
+	expect(broken.map(({ area }) => area)).toEqual(["database", "upstreams"]);
+	expect(broken[1]?.what).toContain(`${folder} cannot be read`);
+});
 
 test("where something is broken it ends with 1, says what to do, and shows no secret", async () => {
 	const config = join(folder, "bad.yaml");

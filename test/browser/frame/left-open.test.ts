@@ -130,6 +130,30 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await heading("Sign in").waitFor(SOON);
 	});
 
+	test("the secret of a webhook stays until it is stored, also where a notice is sent again meanwhile", async () => {
+		const failed = { batchId: "evt_1", type: "credit.low", channel: "webhook", email: null, state: "failed" };
+		const row = { ...failed, answer: 500, problem: null, attempts: 1, triedAtMs: 0, nextAtMs: null };
+		await page.route(/\/api\/console\/batch-notices/, async (route) => {
+			const { pathname } = new URL(route.request().url());
+			if (pathname.endsWith("/replay")) return route.fulfill({ json: {} });
+			const answer = await (await route.fetch()).json();
+			await route.fulfill({ json: { ...answer, items: [row] } });
+		});
+		await page.goto("/settings");
+		const panel = page.getByRole("region", { name: "Notices" });
+		await panel.getByLabel("Webhook", { exact: true }).fill("https://example.com/notices");
+		await panel.getByRole("button", { name: "Save" }).click();
+		await panel.getByText("it is shown this once").waitFor();
+		const isRead = page.waitForResponse(
+			(answer) => /batch-notices\?/.test(answer.url()) && answer.request().method() === "GET",
+		);
+		await panel.getByRole("button", { name: "Send again" }).click();
+		await isRead;
+		await panel.getByRole("button", { name: "I have stored it" }).click(SOON);
+		await panel.getByRole("button", { name: "New secret" }).waitFor(SOON);
+		await page.unroute(/\/api\/console\/batch-notices/);
+	});
+
 	test("a key whose answer was lost is not made twice: its secret is shown as the button is pressed again", async () => {
 		await page.goto("/keys?create=1");
 		const form = page.getByRole("dialog");

@@ -62,14 +62,26 @@ const PROBLEMS: Readonly<Record<NonNullable<NoticeView["problem"]>, string>> = {
 export function NoticesPanel({ account }: { account: AccountView }) {
 	const notices = useResource(`notices ${account.id}`, () => api.notices(account.id));
 	const { data } = notices;
+	// Here, and not in the form: that begins anew with what was saved, as its list is read again.
+	const [secret, setSecret] = useState<string>();
 	return (
 		<Panel title={t("Notices")}>
 			{notices.error && <Problem error={notices.error} retry={() => void notices.reload()} />}
-			{data && (
+			{secret !== undefined && (
+				<NewSecret
+					secret={secret}
+					onStored={() => {
+						setSecret(undefined);
+						void notices.reload();
+					}}
+				/>
+			)}
+			{data && secret === undefined && (
 				<NoticesForm
 					key={`${data.mail} ${data.webhookUrl} ${data.events}`}
 					{...{ account, notices: data }}
 					reload={notices.reload}
+					onSecret={setSecret}
 				/>
 			)}
 			{data && data.items.length > 0 && <NoticeTable {...{ account, items: data.items }} reload={notices.reload} />}
@@ -77,42 +89,40 @@ export function NoticesPanel({ account }: { account: AccountView }) {
 	);
 }
 
-function NoticesForm(props: { account: AccountView; notices: Notices; reload: () => Promise<void> }) {
+function NewSecret({ secret, onStored }: { secret: string; onStored: () => void }) {
+	return (
+		<div className="form">
+			<Notice kind="ok">{t("The webhook is set. This secret checks its signatures; it is shown this once.")}</Notice>
+			<CodeBlock code={secret} label={t("Copy the secret")} />
+			<div className="form-end">
+				<Button onClick={onStored}>{t("I have stored it")}</Button>
+			</div>
+		</div>
+	);
+}
+
+function NoticesForm(props: {
+	account: AccountView;
+	notices: Notices;
+	reload: () => Promise<void>;
+	onSecret: (secret: string) => void;
+}) {
 	const { account, notices } = props;
 	const mayChange = may(account.role, "account.change");
 	const [mail, setMail] = useState(notices.mail);
 	const [url, setUrl] = useState(notices.webhookUrl ?? "");
 	const [events, setEvents] = useState<readonly string[]>(notices.events);
-	const [secret, setSecret] = useState<string>();
 	const save = useAction(async () => {
 		const saved = await api.setNotices(account.id, {
 			mail,
 			webhookUrl: url.trim() === "" ? null : url.trim(),
 			events: ALERTS.map(({ value }) => value).filter((type) => events.includes(type)),
 		});
-		if (saved.secret !== null) return setSecret(saved.secret);
+		if (saved.secret !== null) return props.onSecret(saved.secret);
 		await props.reload();
 	});
-	const renew = useAction(async () => setSecret((await api.newWebhookSecret(account.id)).secret));
+	const renew = useAction(async () => props.onSecret((await api.newWebhookSecret(account.id)).secret));
 	const failure = save.error?.param === "webhookUrl" ? undefined : (save.error ?? renew.error);
-	if (secret !== undefined) {
-		return (
-			<div className="form">
-				<Notice kind="ok">{t("The webhook is set. This secret checks its signatures; it is shown this once.")}</Notice>
-				<CodeBlock code={secret} label={t("Copy the secret")} />
-				<div className="form-end">
-					<Button
-						onClick={() => {
-							setSecret(undefined);
-							void props.reload();
-						}}
-					>
-						{t("I have stored it")}
-					</Button>
-				</div>
-			</div>
-		);
-	}
 	const isChanged =
 		mail !== notices.mail ||
 		url.trim() !== (notices.webhookUrl ?? "") ||

@@ -3,6 +3,7 @@ import type { Statements } from "../db/statements.ts";
 import { isWholeCents } from "../money/cents.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { type Noted, notedJson } from "../ops/audit.ts";
 import type { StopReason } from "./stop-reasons.ts";
 import { TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "./top-ups.ts";
 
@@ -85,6 +86,7 @@ export async function saveAutoTopUp(
 	statements: Statements,
 	accountId: string,
 	amounts: AutoTopUpAmounts,
+	act?: Noted,
 ): Promise<void> {
 	checkAmounts(amounts);
 	const { belowNanoUsd, amountNanoUsd, monthMostNanoUsd } = amounts;
@@ -98,20 +100,22 @@ export async function saveAutoTopUp(
 			returning account_id
 		), woken as (
 			update auto_top_up_attempt a set look_at = now() from saved s where a.account_id = s.account_id and a.state = 'needs_authentication'
+		), touched as (
+			insert into auto_top_up_touched (account_id) select account_id from saved
 		)
-		insert into auto_top_up_touched (account_id) select account_id from saved returning id`;
+		select audit_note(${notedJson(act)}::text::jsonb, account_id, account_id) from saved`;
 	if (rows.length === 0) throw new Fault("conflict", "Save a card first.");
 }
 
 /** None begins any more; what runs ends by its own outcome. False if it was off. */
-export async function switchOffAutoTopUp(statements: Statements, accountId: string): Promise<boolean> {
+export async function switchOffAutoTopUp(statements: Statements, accountId: string, act?: Noted): Promise<boolean> {
 	const rows = await statements`
 		with off as (
 			delete from auto_top_up where account_id = ${accountId} returning account_id
 		), woken as (
 			update auto_top_up_attempt a set look_at = now() from off o where a.account_id = o.account_id and a.state = 'needs_authentication'
 		)
-		select account_id from off`;
+		select audit_note(${notedJson(act)}::text::jsonb, account_id, account_id) from off`;
 	return rows.length > 0;
 }
 

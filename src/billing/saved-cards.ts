@@ -3,6 +3,7 @@ import { errorText } from "../base/error-record.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
+import { type Noted, notedJson } from "../ops/audit.ts";
 import { isGone, paymentServiceFault } from "./stripe-client.ts";
 import { idOf } from "./stripe-events.ts";
 import { createUnderWay } from "./under-way.ts";
@@ -15,7 +16,7 @@ export interface SavedCards {
 	/** On this page of Stripe's an automatic top-up is paid by its owner, and its card given for the next ones. */
 	expect(accountId: string, pageId: string): Promise<void>;
 	/** Forgets the card, here and at Stripe, and tops up by it no more. */
-	remove(accountId: string): Promise<void>;
+	remove(accountId: string, act?: Noted): Promise<void>;
 	/** Reads cards from pages on which somebody may have given one. The next call needs not wait for this one's end. */
 	collect(): Promise<void>;
 	/** Resolves when nothing is under way any more. */
@@ -122,7 +123,7 @@ export function createSavedCards(
 			}
 		},
 
-		async remove(accountId) {
+		async remove(accountId, act) {
 			const [row] = await statements<{ payment_method_id: string }>`
 				with off as (
 					delete from auto_top_up where account_id = ${accountId}
@@ -134,7 +135,8 @@ export function createSavedCards(
 					select account_id, payment_method_id from saved_card where account_id = ${accountId} for update
 				)
 				update saved_card c set payment_method_id = null, brand = null, last_four = null, exp_month = null, exp_year = null, saved_at = null
-				from before b where c.account_id = b.account_id and b.payment_method_id is not null returning b.payment_method_id`;
+				from before b where c.account_id = b.account_id and b.payment_method_id is not null
+				returning b.payment_method_id, audit_note(${notedJson(act)}::text::jsonb, c.account_id, c.account_id)`;
 			if (row === undefined) throw new Fault("not_found", "No card is saved.");
 			await detach({ stripe, log }, row.payment_method_id);
 		},

@@ -1,7 +1,11 @@
 import { expect, test } from "bun:test";
+import { saveAutoTopUp, switchOffAutoTopUp } from "../../src/billing/auto-top-ups.ts";
 import { createOperator, revokeOperator } from "../../src/console/operator/operator-admin.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import { createManagementKey, revokeManagementKey } from "../../src/keys/management-key-admin.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { noted } from "../../src/ops/audit.ts";
+import type { AuditAction } from "../../src/ops/audit-action.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { managementClient, memberOf } from "./management/management-client.ts";
@@ -48,7 +52,18 @@ const aManagementKey = () =>
 	createManagementKey(maker, { name: "k", scopes: ["keys:read"], expiresAtMs: null }, byCommand);
 const managementKey = await aManagementKey();
 const wanted = { account_id: accountId, name: "by a script" };
+const usd = (dollars: number) => nanoUsd(dollars * 1_000_000_000);
 const reason = "looked at by a person";
+const company = {
+	...{ issuer: "https://id.example.com", clientId: "c", clientSecret: "s", domain: "example.com", emailTrusted: true },
+	...{ roleClaim: null, roleValues: {}, defaultRole: null, required: false },
+};
+const amounts = { belowNanoUsd: usd(50), amountNanoUsd: usd(100), monthMostNanoUsd: usd(500) };
+await sql`
+	insert into saved_card (account_id, customer_id, payment_method_id)
+	values (${accountId}, 'cus_1', 'pm_1'), (${friend.accountId}, 'cus_2', 'pm_2')`;
+await saveAutoTopUp(statements, friend.accountId, amounts);
+const by = (action: AuditAction) => noted({ actor: "somebody", action, ip: null });
 
 /** Each act by the name under which it stands in the log, in an order in which all succeed. */
 const ACTS: readonly (readonly [action: string, act: () => Promise<Answer | object>])[] = [
@@ -94,13 +109,17 @@ const ACTS: readonly (readonly [action: string, act: () => Promise<Answer | obje
 	["project.member_add", () => script.send("POST", `/projects/${p2}/members`, { user_id: helper })],
 	["project.member_remove", () => script.send("POST", `/projects/${p2}/members/remove`, { user_id: worker })],
 	["project.archive", () => script.send("POST", `/projects/${p2}/archive`)],
+	["company.set", () => call("PUT", "/company-sign-in", company)],
+	["company.remove", () => call("DELETE", "/company-sign-in")],
+	["auto_topup.save", () => saveAutoTopUp(statements, accountId, amounts, by("auto_topup.save")).then(() => ({}))],
+	["auto_topup.off", () => switchOffAutoTopUp(statements, friend.accountId, by("auto_topup.off")).then(() => ({}))],
 	["operator.create", () => createOperator(statements, "another@example.com")],
 	["operator.revoke", () => revokeOperator(statements, "former@example.com")],
 	["management_key.create", aManagementKey],
 	["management_key.revoke", () => revokeManagementKey(statements, managementKey.id, byCommand).then(() => ({}))],
 ];
 
-/** All that such acts change, as text. */
+/** All that such acts change, as text, without what jobs and look-ups change beside them. */
 async function all(): Promise<string> {
 	const [row] = await sql`
 		select concat((select json_agg(x order by id) from account x),
@@ -113,6 +132,8 @@ async function all(): Promise<string> {
 			(select json_agg(x order by id) from top_up x),
 			(select json_agg(x order by top_up_id) from top_up_check x),
 			(select json_agg(x order by id) from passkey x),
+			(select json_agg(to_jsonb(x) - 'look_at' order by account_id) from auto_top_up x),
+			(select json_agg(x) from company_sign_in x),
 			(select json_agg(to_jsonb(x) - 'last_used_at' order by id) from management_key x),
 			(select json_agg(array[id, operator::text] order by id) from console_user x)) as rows`;
 	return row?.rows;

@@ -4,7 +4,6 @@ import { expireCookie, setSessionCookie } from "better-auth/cookies";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import type { Log } from "../../base/log.ts";
 import type { Statements } from "../../db/statements.ts";
-import { audit } from "../../ops/audit.ts";
 import { isMailAddress } from "../mail/mail-address.ts";
 import { isPersonName } from "../sign-in/person-name.ts";
 import { type Told, told } from "../texts/refusal.ts";
@@ -137,11 +136,7 @@ async function signIn(
 		return made.id;
 	});
 	if (typeof entered === "string") return entered;
-	const { userId, joined, changedTo } = entered;
-	const act = { actor: userId, subject: userId, accountId: company.accountId, ip: null };
-	if (joined) await audit(statements, { ...act, action: "member.join", detail: { issuer: company.issuer } });
-	if (changedTo !== null)
-		await audit(statements, { ...act, action: "member.role", detail: { role: changedTo, issuer: company.issuer } });
+	const { userId } = entered;
 	const session = await internalAdapter.createSession(userId, false, { companyRevision: company.revision });
 	const user = await internalAdapter.findUserById(userId);
 	if (user !== null) await setSessionCookie(ctx, { session, user });

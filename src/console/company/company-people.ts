@@ -1,5 +1,6 @@
 import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
+import { noted, notedJson } from "../../ops/audit.ts";
 import { isMailAddress } from "../mail/mail-address.ts";
 import { GIVEN_ROLES, may, type Role } from "../members/roles.ts";
 import type { Claims } from "./company-oidc.ts";
@@ -10,9 +11,6 @@ export type Refusal = "other_domain" | "not_verified" | "operator" | "other_pers
 
 export interface Entered {
 	readonly userId: string;
-	readonly joined: boolean;
-	/** The role that a claim gave instead of another. */
-	readonly changedTo: Role | null;
 }
 
 /** Makes a person of who was not here before. */
@@ -79,20 +77,30 @@ export async function enter(
 		if (!rows.some(({ account_id }) => account_id === claims.sub)) return "other_person";
 	}
 	if (member === undefined) {
+		const act = noted({ actor: userId, action: "member.join", ip: null, detail: { issuer: company.issuer } });
 		await statements`
-			insert into member (user_id, account_id, role) values (${userId}, ${company.accountId}, ${wanted}) on conflict do nothing`;
-		return { userId, joined: true, changedTo: null };
+			with joined as (
+				insert into member (user_id, account_id, role) values (${userId}, ${company.accountId}, ${wanted}) on conflict do nothing
+				returning user_id, account_id
+			)
+			select audit_note(${notedJson(act)}::text::jsonb, user_id, account_id) from joined`;
+		return { userId };
 	}
-	if (company.roleClaim === null || isOwner || wanted === null || wanted === member.role)
-		return { userId, joined: false, changedTo: null };
+	if (company.roleClaim === null || isOwner || wanted === null || wanted === member.role) return { userId };
 	// What he may not give any more, invitations of his, ends with it.
+	const act = noted({
+		...{ actor: userId, action: "member.role", ip: null },
+		detail: { role: wanted, issuer: company.issuer },
+	});
 	await statements`
 		with changed as (
 			update member set role = ${wanted} where user_id = ${userId} and account_id = ${company.accountId} and role <> 'owner' returning user_id
+		), withdrawn as (
+			delete from invitation i using changed c
+			where i.account_id = ${company.accountId} and i.invited_by = c.user_id and not ${may(wanted, "members.manage")}::boolean
 		)
-		delete from invitation i using changed c
-		where i.account_id = ${company.accountId} and i.invited_by = c.user_id and not ${may(wanted, "members.manage")}::boolean`;
-	return { userId, joined: false, changedTo: wanted };
+		select audit_note(${notedJson(act)}::text::jsonb, user_id, ${company.accountId}) from changed`;
+	return { userId };
 }
 
 /** The strongest that a value of the claim gives, else the default. */

@@ -1,6 +1,6 @@
 import { Elysia, t } from "elysia";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberAct } from "../member-act.ts";
+import { memberNoted } from "../member-act.ts";
 import { publicUrlProblem } from "../notices/public-request.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
@@ -44,7 +44,7 @@ const BODY = t.Object({
 /** How the people of the visited account's company sign in; its owners decide. */
 export function companyRoutes(parts: ConsoleParts) {
 	const { statements, visits, config } = parts;
-	const act = memberAct(parts);
+	const noted = memberNoted(parts);
 
 	async function viewOf(accountId: string): Promise<CompanyView> {
 		const company = await findCompany(statements, { accountId });
@@ -73,8 +73,8 @@ export function companyRoutes(parts: ConsoleParts) {
 						param: "roleValues",
 					});
 				const secret = parts.consoleSecret;
-				await saveCompany(statements, secret, accountId, { ...settings, secret: clientSecret });
-				await act(request, "company.set", accountId, { ...settings, secret: clientSecret === null ? "kept" : "new" });
+				const act = noted(request, "company.set", { ...settings, secret: clientSecret === null ? "kept" : "new" });
+				await saveCompany(statements, secret, accountId, { ...settings, secret: clientSecret }, act);
 				return viewOf(accountId);
 			},
 			{ query, body: BODY },
@@ -83,8 +83,7 @@ export function companyRoutes(parts: ConsoleParts) {
 			"/verify",
 			async ({ request }) => {
 				const { accountId } = visits.account(request);
-				await verifyDomain(statements, accountId);
-				await act(request, "company.verify", accountId);
+				await verifyDomain(statements, accountId, undefined, noted(request, "company.verify"));
 				return viewOf(accountId);
 			},
 			{ query, body: EMPTY_BODY },
@@ -93,8 +92,7 @@ export function companyRoutes(parts: ConsoleParts) {
 			"/",
 			async ({ request }) => {
 				const { accountId } = visits.account(request);
-				await removeCompany(statements, accountId);
-				await act(request, "company.remove", accountId);
+				await removeCompany(statements, accountId, noted(request, "company.remove"));
 				return { removed: true };
 			},
 			{ query },

@@ -2,6 +2,7 @@ import { resolveTxt } from "node:dns/promises";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
+import { type Noted, notedJson } from "../../ops/audit.ts";
 import type { GivenRole } from "../members/roles.ts";
 import { Refusal } from "../texts/refusal.ts";
 
@@ -68,6 +69,7 @@ export async function saveCompany(
 	consoleSecret: string,
 	accountId: string,
 	settings: CompanySettings & { readonly secret: string | null },
+	act?: Noted,
 ): Promise<void> {
 	const before = await findCompany(statements, { accountId });
 	// A secret is for the issuer that it came from: it is not sent to another one.
@@ -80,7 +82,7 @@ export async function saveCompany(
 			: await symmetricEncrypt({ key: consoleSecret, data: settings.secret });
 	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("hex");
 	await statements`
-		insert into company_sign_in as c (account_id, revision, issuer, client_id, client_secret, domain, domain_token, email_trusted,
+		with saved as (insert into company_sign_in as c (account_id, revision, issuer, client_id, client_secret, domain, domain_token, email_trusted,
 			role_claim, role_values, default_role, required)
 		values (${accountId}, ${newId("cmp")}, ${settings.issuer}, ${settings.clientId}, ${sealed}, ${settings.domain}, ${token},
 			${settings.emailTrusted}, ${settings.roleClaim}, ${JSON.stringify(settings.roleValues)}::text::jsonb,
@@ -92,15 +94,19 @@ export async function saveCompany(
 			domain_token = case when c.domain = excluded.domain then c.domain_token else excluded.domain_token end,
 			domain_verified_at = case when c.domain = excluded.domain then c.domain_verified_at end,
 			domain = excluded.domain, email_trusted = excluded.email_trusted, role_claim = excluded.role_claim,
-			role_values = excluded.role_values, default_role = excluded.default_role, required = excluded.required`;
+			role_values = excluded.role_values, default_role = excluded.default_role, required = excluded.required
+		returning account_id)
+		select audit_note(${notedJson(act)}::text::jsonb, account_id, account_id) from saved`;
 }
 
 export const secretOf = (company: Company, consoleSecret: string): Promise<string> =>
 	symmetricDecrypt({ key: consoleSecret, data: company.clientSecret });
 
 /** Who came in by it is out with the next request. */
-export async function removeCompany(statements: Statements, accountId: string): Promise<void> {
-	await statements`delete from company_sign_in where account_id = ${accountId}`;
+export async function removeCompany(statements: Statements, accountId: string, act?: Noted): Promise<void> {
+	await statements`
+		with gone as (delete from company_sign_in where account_id = ${accountId})
+		select audit_note(${notedJson(act)}::text::jsonb, ${accountId}, ${accountId})`;
 }
 
 type ResolveTxt = (name: string) => Promise<readonly (readonly string[])[]>;
@@ -110,6 +116,7 @@ export async function verifyDomain(
 	statements: Statements,
 	accountId: string,
 	resolve: ResolveTxt = resolveTxt,
+	act?: Noted,
 ): Promise<void> {
 	const company = await findCompany(statements, { accountId });
 	if (company === undefined) throw new Refusal("not_found", "The company's sign-in is not set up.");
@@ -123,7 +130,9 @@ export async function verifyDomain(
 		), done as (
 			update company_sign_in set domain_verified_at = coalesce(domain_verified_at, clock_timestamp())
 			where account_id = ${accountId} and domain_token = ${company.domainToken} and not exists (select 1 from other)
+			returning account_id
 		)
-		select exists (select 1 from other) as taken`;
+		select exists (select 1 from other) as taken,
+			(select audit_note(${notedJson(act)}::text::jsonb, account_id, account_id) from done)`;
 	if (row?.taken) throw new Refusal("conflict", "Another account signs in with this domain.");
 }

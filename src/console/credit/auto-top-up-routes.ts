@@ -11,7 +11,7 @@ import type { CardPayments } from "../../billing/card-payments.ts";
 import type { SavedCard } from "../../billing/saved-cards.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberAct } from "../member-act.ts";
+import { memberAct, memberNoted } from "../member-act.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
 
@@ -31,6 +31,7 @@ const query = t.Object(ACCOUNT_QUERY);
 export function autoTopUpRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
 	const act = memberAct(parts);
+	const noted = memberNoted(parts);
 	const cards = (): CardPayments => {
 		if (!parts.cards) throw new Refusal("service_unavailable", "Card payments are not set up. Use a bank transfer.");
 		return parts.cards;
@@ -43,13 +44,13 @@ export function autoTopUpRoutes(parts: ConsoleParts) {
 			async ({ request, body }) => {
 				cards();
 				const { accountId } = visits.account(request);
-				await saveAutoTopUp(statements, accountId, {
+				const amounts = {
 					belowNanoUsd: amountOf(body.belowUsd, "belowUsd"),
 					amountNanoUsd: amountOf(body.amountUsd, "amountUsd"),
 					monthMostNanoUsd: amountOf(body.monthMostUsd, "monthMostUsd"),
-				});
+				};
 				// What was agreed to stands in the log, with who did and when.
-				await act(request, "auto_topup.save", accountId, body);
+				await saveAutoTopUp(statements, accountId, amounts, noted(request, "auto_topup.save", body));
 				return viewOf(parts, accountId);
 			},
 			{ query, body: t.Object({ belowUsd: USD, amountUsd: USD, monthMostUsd: USD, consent: t.Literal(true) }) },
@@ -58,7 +59,7 @@ export function autoTopUpRoutes(parts: ConsoleParts) {
 			"/auto-top-up",
 			async ({ request }) => {
 				const { accountId } = visits.account(request);
-				if (await switchOffAutoTopUp(statements, accountId)) await act(request, "auto_topup.off", accountId);
+				await switchOffAutoTopUp(statements, accountId, noted(request, "auto_topup.off"));
 				return viewOf(parts, accountId);
 			},
 			{ query },
@@ -86,8 +87,7 @@ export function autoTopUpRoutes(parts: ConsoleParts) {
 			"/card",
 			async ({ request }) => {
 				const { accountId } = visits.account(request);
-				await cards().saved.remove(accountId);
-				await act(request, "card.remove", accountId);
+				await cards().saved.remove(accountId, noted(request, "card.remove"));
 				return viewOf(parts, accountId);
 			},
 			{ query },

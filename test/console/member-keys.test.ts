@@ -104,6 +104,11 @@ test("of a key that is made while its maker is removed no secret is both shown a
 		const left = await service.db.sql`
 			select 1 from api_key k join audit_event e on e.subject = k.id and e.actor = ${leaver.userId} where k.state = 'active'`;
 		expect(left.length).toBe(0);
+		// Whoever of both ended a key has said so.
+		const unsaid = await service.db.sql`
+			select 1 from api_key k where k.made_by = ${leaver.userId} and k.state = 'revoked'
+				and not exists (select 1 from audit_event e where e.subject = k.id and e.action = 'key.revoke')`;
+		expect(unsaid.length).toBe(0);
 	}
 });
 

@@ -91,11 +91,12 @@ async function plannedKey(
 }
 
 /** A key that was made while its maker lost the right to ends before its secret is shown. Faults not_found, forbidden. */
-async function checkMaker({ statements, visits }: ConsoleParts, request: Request, id: string): Promise<void> {
+async function checkMaker(parts: ConsoleParts, request: Request, id: string): Promise<void> {
+	const { statements, visits } = parts;
 	const { viewer, accountId } = visits.account(request);
 	const role = await roleOf(statements, accountId, viewer.userId);
 	if (role !== undefined && may(role, "keys.change")) return;
-	await revokeKey(statements, { id, accountId });
+	await revokeKey(statements, { id, accountId }, memberNoted(parts)(request, "key.revoke", { madeBy: viewer.userId }));
 	if (role !== undefined) throw new Refusal("forbidden", "Your role in this account makes no keys any more.");
 	throw new Refusal("not_found", "There is no such account.", { param: "account" });
 }

@@ -138,12 +138,14 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 	assert(outputFileId !== null && errorFileId !== null && model !== null, "a batch that was begun has its files");
 	const [output, error] = await Promise.all([deps.files.resume(outputFileId), deps.files.resume(errorFileId)]);
 	const input = await inputOf(deps, batch);
-	if (input === undefined) return fail(deps, batch, [INPUT_GONE]);
 	if (output === undefined || error === undefined) return fail(deps, batch, [OUTPUT_GONE]);
 	let stop: Stop | undefined;
 	try {
-		stop = await everyLine(deps, { ...batch, model }, { input, output, error }, signal);
+		// Of one that is gone, too: what was answered is sealed and counted before the batch fails for it.
+		const bytes = input === undefined ? noBytes() : deps.files.read(input);
+		stop = await everyLine(deps, { ...batch, model }, { bytes, output, error }, signal);
 	} catch (failure) {
+		if (input === undefined && failure instanceof InputUnreadable) return await fail(deps, batch, [INPUT_GONE]);
 		if (!(failure instanceof Fault) || failure.code !== "conflict") throw failure;
 		return await fail(deps, batch, [{ ...OUTPUT_GONE, message: failure.message }]);
 	}
@@ -151,6 +153,14 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 	const problems = stop === "key" ? [KEY_GONE] : null;
 	if (!(await deps.books.finalize(batch.id, batch.run, ending, problems))) throw new RunLost();
 	await finish(deps, batch, ending);
+}
+
+function noBytes(): ReadableStream<Uint8Array> {
+	return new ReadableStream({
+		pull() {
+			throw new BytesLost("the input was deleted, or has ended");
+		},
+	});
 }
 
 const OUTPUT_GONE: BatchProblem = {
@@ -170,7 +180,7 @@ const KEY_GONE: BatchProblem = {
 async function everyLine(
 	deps: RunDeps,
 	batch: Taken & { readonly model: string },
-	{ input, output, error }: { input: FileRecord; output: FileWriter; error: FileWriter },
+	{ bytes, output, error }: { bytes: ReadableStream<Uint8Array>; output: FileWriter; error: FileWriter },
 	signal: AbortSignal,
 ): Promise<Stop | undefined> {
 	const run = { batchId: batch.id, run: batch.run };
@@ -184,7 +194,7 @@ async function everyLine(
 			error: { empty: await error.fence(), parts: error.parts() },
 		};
 		const before = await linesBefore({ ...deps, outcomes }, run, sealed, signal);
-		lines = openLines(deps.files.read(input), before);
+		lines = openLines(bytes, before);
 		const work = createLineWork({ ...deps, outcomes, spool }, batch, lines);
 		pulse = startPulse(deps, batch, { work, outcomes, signal }, deps);
 		const stop = await work.run();

@@ -1,0 +1,69 @@
+import { expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { isOver } from "../../src/batch/batch-record.ts";
+import { withDatabase } from "../support/database.ts";
+import { createRandom } from "../support/random.ts";
+import { chatLine } from "./batch-service.ts";
+import { COST, createCrashWorld, keyOwner } from "./crash-world.ts";
+
+/** Whatever is done to a batch, and whenever, while its runners die: it comes to an end, and that is a true one. */
+
+const db = await withDatabase();
+const owner = await keyOwner(db);
+const SEEDS = 30;
+const RUNS_MAX = 20;
+
+const acts = ["cancel", "expire", "delete its input", "lose its input's bytes"] as const;
+
+for (let seed = 1; seed <= SEEDS; seed += 1) {
+	const act = acts[seed % acts.length] as (typeof acts)[number];
+	test(`to ${act} in the middle of deaths ends a batch with each line once (seed ${seed})`, async () => {
+		const chance = createRandom(1_000 + seed).fraction;
+		const world = createCrashWorld(db, owner, chance);
+		const names = Array.from({ length: 5 + Math.floor(chance() * 30) }, (_, at) => `line-${at}`);
+		const id = await world.create(names.map((name) => chatLine(name)));
+		const { inputFileId } = await world.find(id);
+		const does = {
+			cancel: () => world.books.cancel(owner.accountId, id),
+			expire: () => db.sql`update batch set expires_at = clock_timestamp() where id = ${id}`,
+			"delete its input": () => world.files.remove(owner.accountId, inputFileId),
+			"lose its input's bytes": async () => rmSync(join(world.folder, inputFileId), { recursive: true, force: true }),
+		}[act];
+		const actsAtRun = Math.floor(chance() * 4);
+		let runs = 0;
+		for (; runs < RUNS_MAX && !isOver((await world.find(id)).state); runs += 1) {
+			const dies = runs < 4 ? { diesAt: 1 + Math.floor(chance() * 25), after: chance() < 0.5 } : {};
+			const running = world
+				.live(dies)
+				.run(id)
+				.catch(() => {});
+			if (runs === actsAtRun) {
+				const enough = world.executed.size + Math.floor(chance() * 6);
+				const stops = running.then(() => true);
+				while (world.executed.size < enough && !(await Promise.race([stops, Bun.sleep(1).then(() => false)])));
+				await does();
+			}
+			await running;
+		}
+		// What it left on the disk goes with the next look, if its runner died in the last moment.
+		await world.live().run(id);
+		const batch = await world.find(id);
+		expect([isOver(batch.state), runs < RUNS_MAX]).toEqual([true, true]);
+		const output = await world.lines(batch.outputFileId);
+		const error = await world.lines(batch.errorFileId);
+		const named = [...output, ...error].map(({ custom_id }) => custom_id as string);
+		expect(new Set(named).size).toBe(named.length);
+		// Without its input nobody can name what was not sent.
+		if (batch.state !== "failed" && batch.model !== null) expect([...named].sort()).toEqual([...names].sort());
+		for (const name of names) expect(world.executed.get(name) ?? 0).toBeLessThanOrEqual(1);
+		for (const { custom_id } of output) expect(world.executed.get(custom_id)).toBe(1);
+		expect(batch).toMatchObject({ completed: output.length, failed: error.length, paused: null });
+		expect(batch.chargedNanoUsd as number).toBe(COST * output.length);
+		expect(world.spool.batches()).toEqual([]);
+		const files = await db.sql`select id from stored_file where filename like ${`${id}%`}`;
+		expect(files.map((row) => row.id).sort()).toEqual(
+			[batch.outputFileId, batch.errorFileId].filter((file) => file !== null).sort() as string[],
+		);
+	}, 30_000);
+}

@@ -44,14 +44,11 @@ describe("without DATABASE_URL", () => {
 			cwd: folder,
 			env: { PATH: Bun.env.PATH ?? "", HOME: Bun.env.HOME ?? "", DATA_DIR: join(folder, "data"), PORT: "0" },
 			stdout: "ignore",
-			stderr: "pipe",
+			stderr: "ignore",
 		});
 		await waitFor(() => findPostmaster(cluster) !== undefined, "the server to be started", 30_000);
 		child.kill("SIGTERM");
-		const said = await new Response(child.stderr).text();
 		expect([await child.exited, child.signalCode]).toEqual([0, null]);
-		// Its children had not begun.
-		expect(said).not.toContain("listening");
 		expect(findPostmaster(cluster)).toBeUndefined();
 	}, 60_000);
 });

@@ -74,6 +74,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		const upstream = await startCountingUpstream({
 			gapMsMax: 6,
 			failures: 0.03,
+			seed: options.seed,
 			...(options.midnight ? { slow: 0.05 } : {}),
 		});
 		ends.push(() => upstream.stop());

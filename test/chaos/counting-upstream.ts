@@ -3,6 +3,7 @@
  * `bun test/chaos/counting-upstream.ts '{"gapMsMax":8,"failures":0.02}'` prints `{"url":…,"reportUrl":…}` and runs
  * until it is killed. `startCountingUpstream` starts it and reads its reports.
  */
+import { createRandom } from "../support/random.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 
 /** What the upstream itself knows of one request that reached it. */
@@ -35,6 +36,8 @@ export interface CountingOptions {
 	/** Share of requests whose tokens come so slowly that they run for seconds. */
 	slow?: number;
 	dialect?: "vllm" | "openai";
+	/** What is decided for each request, in the order of their arrival. */
+	seed?: number;
 }
 
 /** Of some twenty tokens each. */
@@ -63,11 +66,11 @@ export async function startCountingUpstream(options: CountingOptions): Promise<C
 
 function main(options: CountingOptions): void {
 	const upstream = startUpstream({ dialect: options.dialect ?? "vllm" });
+	const random = createRandom(options.seed ?? 1);
 	upstream.always(() => {
-		const isSlow = Math.random() < (options.slow ?? 0);
-		const gapMs = isSlow ? SLOW_GAP_MS : Math.floor(Math.random() * (options.gapMsMax + 1));
+		const gapMs = random.chance(options.slow ?? 0) ? SLOW_GAP_MS : random.int(0, options.gapMsMax);
 		const answer = reply().trickle(gapMs).delay(gapMs);
-		if (Math.random() >= options.failures) return answer;
+		if (!random.chance(options.failures)) return answer;
 		const kinds = [
 			() => answer.errorStatus(500),
 			() => answer.dieAfter(3),
@@ -75,7 +78,7 @@ function main(options: CountingOptions): void {
 			() => answer.errorEvent(2),
 			() => answer.reset(),
 		];
-		return (kinds[Math.floor(Math.random() * kinds.length)] as () => typeof answer)();
+		return random.pick(kinds)();
 	});
 	const control = Bun.serve({
 		port: 0,

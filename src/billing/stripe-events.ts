@@ -64,8 +64,8 @@ export async function collectRefunds(db: Transactional): Promise<void> {
 			cross join lateral (select * from stripe_payment x where x.id = d.payment_id limit 1) p
 			cross join lateral (select * from top_up x where x.id = p.top_up_id limit 1) t
 			cross join lateral (select * from budget x where x.id = t.account_id limit 1) b
-			where ((d.booked = 'nothing' and d.state <> 'won') or (d.booked = 'taken' and d.state = 'won'
-					and b.limit_nano_usd - b.drawn_nano_usd <= ${MAX_NANO_USD}::bigint - d.amount_cents * 10000000))
+			where ((d.booked = 'nothing' and d.state <> 'won') or (d.booked = 'taken' and d.state = 'won'))
+				and (d.state <> 'won' or b.limit_nano_usd - b.drawn_nano_usd <= ${MAX_NANO_USD}::bigint - d.amount_cents * 10000000)
 				and t.state not in ('pending', 'rejected')
 			order by d.payment_id limit ${COLLECTED_AT_ONCE_MAX})
 		order by 1`)) as unknown as { id: string; top_up_id: string }[];

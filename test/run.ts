@@ -18,7 +18,7 @@ import { bundleProduct } from "./support/product-bundle.ts";
  * Twice the processors that it is meant for: tests wait for deadlines and other processes for almost half of their time. A
  * part has nobody else's work beside its longest waits, and takes a fifth less with six.
  */
-const PROCESSES_WHOLE = 6;
+const PROCESSES_WHOLE = 4;
 const PROCESSES_PART = 6;
 /** A test beside others on a busy machine; only one that hangs takes so long. */
 const TEST_MS_MAX = 60_000;

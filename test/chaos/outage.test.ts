@@ -107,6 +107,8 @@ describe("Postgres is away", () => {
 		// This one's checksum is wrong, so no database is needed to know.
 		expect(wrong.status).toBe(401);
 		await waitFor(() => nowMs() - goneAtMs > SURVIVED_MS - 500, "the outage to last", LEASE_TTL_MS);
+		// Before the database starts, which on a busy machine takes longer than what is left of the lease.
+		const ready = await readiness();
 		const during = await asking.stop();
 		await postgres.start();
 
@@ -124,7 +126,7 @@ describe("Postgres is away", () => {
 		).toEqual([]);
 		// How many a busy machine carries in that time is not what is asked.
 		expect(during.length).toBeGreaterThan(4);
-		expect((await readiness()).status).toBe(200);
+		expect(ready).toEqual({ status: 200, body: expect.anything() });
 
 		const all = [...before, ...during];
 		await waitFor(async () => (await rowsOf(account)).count === all.length, "all usage to be in Postgres");

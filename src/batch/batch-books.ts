@@ -128,14 +128,17 @@ function asRun(statements: Statements) {
 			return rows.map(({ id }) => id);
 		},
 
-		/** Begins a run, which ends whatever run there was; undefined if it is over. With the digest of its key. */
-		async take(id: string): Promise<{ batch: BatchRecord; keyDigest: KeyDigest | null } | undefined> {
-			const [row] = await statements<{ batch: BatchRecord; keyDigest: KeyDigest | null }>`
+		/**
+		 * Begins a run, which ends whatever run there was; undefined if it is over. With the digest of its key, and whether its
+		 * time is over by the database's clock.
+		 */
+		async take(id: string): Promise<{ batch: BatchRecord; keyDigest: KeyDigest | null; isPast: boolean } | undefined> {
+			const [row] = await statements<{ batch: BatchRecord; keyDigest: KeyDigest | null; isPast: boolean }>`
 				with t as (
 					update batch b set run = run + 1
 					where b.id = ${id} and b.state in ('validating', 'in_progress', 'finalizing', 'cancelling')
-					returning b.key_id, batch_fields(b) as batch)
-				select t.batch, k.digest as "keyDigest" from t left join api_key k on k.id = t.key_id`;
+					returning b.key_id, b.expires_at <= clock_timestamp() as past, batch_fields(b) as batch)
+				select t.batch, k.digest as "keyDigest", t.past as "isPast" from t left join api_key k on k.id = t.key_id`;
 			return row;
 		},
 

@@ -25,7 +25,8 @@ const END_GRACE_MS = 10 * 60_000;
 
 export function startPulse(
 	deps: { books: BatchBooks; clock: Clock; log: Log },
-	batch: BatchRecord,
+	/** `isPast`: by the database's clock its time is over. */
+	batch: BatchRecord & { readonly isPast: boolean },
 	run: { work: LineWork; outcomes: Outcomes; signal: AbortSignal },
 	/** After the process was told to stop: how long what is under way may go on. */
 	options: { graceMs: number },
@@ -46,7 +47,7 @@ export function startPulse(
 	};
 	if (batch.state === "cancelling") work.stop("cancelled");
 	// Before its first look: what is taken up behind its window sends nothing any more.
-	else if (clock.wallMs() >= batch.expiresAtMs) work.stop("expired");
+	else if (isOver(batch)) work.stop("expired");
 	if (signal.aborted) onStop();
 	else signal.addEventListener("abort", onStop, { once: true });
 
@@ -69,11 +70,15 @@ export function startPulse(
 			const now = await books.tick(batch.id, batch.run, progress());
 			if (now === undefined) work.stop("lost");
 			else if (now.state === "cancelling") work.stop("cancelled");
-			// Of two clocks the later one counts: what one of them ends too early nobody brings back.
-			else if (now.isPast && clock.wallMs() >= now.expiresAtMs) work.stop("expired");
+			else if (isOver(now)) work.stop("expired");
 		} catch (error) {
 			log.debug("a batch could not tell how far it is", { batch: batch.id, error });
 		}
+	}
+
+	/** Of two clocks the later one counts: what one of them ends too early nobody brings back. */
+	function isOver({ isPast, expiresAtMs }: { isPast: boolean; expiresAtMs: number }): boolean {
+		return isPast && clock.wallMs() >= expiresAtMs;
 	}
 
 	function progress() {

@@ -40,7 +40,8 @@ const REST_LINES = 1_000;
 /** After a stop of the process: for outcomes to be sealed. */
 const SHUTDOWN_FLUSH_MS = 5_000;
 
-type Taken = BatchRecord & { readonly keyDigest: KeyDigest };
+/** `isPast`: by the database's clock its time was over when it was taken. */
+type Taken = BatchRecord & { readonly keyDigest: KeyDigest; readonly isPast: boolean };
 
 /**
  * Brings a batch as far as it can be brought: from where an earlier run left it to its end, or until `signal` aborts. A
@@ -49,11 +50,11 @@ type Taken = BatchRecord & { readonly keyDigest: KeyDigest };
 export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSignal): Promise<void> {
 	const taken = await deps.books.take(batchId);
 	if (taken === undefined) return deps.spool.forget(batchId);
-	const { keyDigest } = taken;
+	const { keyDigest, isPast } = taken;
 	assert(keyDigest !== null, "keys are never deleted");
 	deps.log.info("a batch is taken", { batch: batchId, run: taken.batch.run, state: taken.batch.state });
 	try {
-		await runTaken(deps, { ...taken.batch, keyDigest }, signal);
+		await runTaken(deps, { ...taken.batch, keyDigest, isPast }, signal);
 	} catch (error) {
 		if (!(error instanceof RunLost)) throw error;
 		deps.log.info("a batch has another run by now", { batch: batchId, run: taken.batch.run });
@@ -61,28 +62,26 @@ export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSign
 }
 
 async function runTaken(deps: RunDeps, taken: Taken, signal: AbortSignal): Promise<void> {
+	const { keyDigest, isPast } = taken;
 	let batch: BatchRecord | undefined = taken;
 	try {
 		batch = await prepared(deps, taken, signal);
-		if (batch !== undefined) await carriedOut(deps, { ...batch, keyDigest: taken.keyDigest }, signal);
+		if (batch !== undefined) await carriedOut(deps, { ...batch, keyDigest, isPast }, signal);
 	} catch (error) {
+		const isLate = isPast && deps.clock.wallMs() > taken.expiresAtMs + AWAY_MS_MAX;
 		if (batch === undefined || error instanceof RunLost || signal.aborted) throw error;
-		if (isLost(deps, batch, error)) {
+		if (isLost(error, isLate)) {
 			deps.log.error("the input of a batch is lost; the batch ends", { batch: batch.id, error });
 			await fail(deps, batch, [INPUT_LOST]);
-		} else if (batch.model === null && isLate(deps, batch)) await finish(deps, batch, "expired");
+		} else if (batch.model === null && isLate) await finish(deps, batch, "expired");
 		else throw error;
 	}
 }
 
 /** Another run would find no more than this one: the bytes are gone, or are away for longer than the batch may last. */
-function isLost(deps: RunDeps, batch: BatchRecord, error: unknown): boolean {
+function isLost(error: unknown, isLate: boolean): boolean {
 	const isUnread = error instanceof InputUnreadable;
-	return (isUnread ? error.cause : error) instanceof BytesLost || (isUnread && isLate(deps, batch));
-}
-
-function isLate({ clock }: RunDeps, { expiresAtMs }: BatchRecord): boolean {
-	return clock.wallMs() > expiresAtMs + AWAY_MS_MAX;
+	return (isUnread ? error.cause : error) instanceof BytesLost || (isUnread && isLate);
 }
 
 /** With its input checked and its files begun. Undefined if that was its end. */

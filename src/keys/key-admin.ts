@@ -112,10 +112,12 @@ export async function createKey(
 	} catch (error) {
 		throw faultOfSql(error);
 	}
-	const [made] = await deps.statements<{ seq: string }>`
-		select (select coalesce(max(seq), 0) from control_log) as seq from api_key where id = ${id} and account_id = ${accountId}`;
+	// Made before, or in the same moment: then its secret alone is the same.
+	const [made] = await deps.statements<{ id: string; seq: string }>`
+		select id, (select coalesce(max(seq), 0) from control_log) as seq from api_key where account_id = ${accountId}
+			and (id = ${id} or digest = ${deps.digest(secret)} and created_at > clock_timestamp() - interval '1 hour')`;
 	if (made === undefined) throw new Fault("not_found", `There is no account ${accountId}.`);
-	return { id, secret, seq: Number(made.seq) };
+	return { id: made.id, secret, seq: Number(made.seq) };
 }
 
 /**

@@ -11,7 +11,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 const MINUTE_MS = 60_000;
 
 /** A batch that is running, with something under way that does not end. */
-function running(state: BatchRecord["state"] = "in_progress") {
+function running(state: BatchRecord["state"] = "in_progress", { leftMs = MINUTE_MS, isPast = false } = {}) {
 	const clock = createManualClock();
 	let stop: Stop | undefined;
 	let isCutOff = false;
@@ -34,7 +34,7 @@ function running(state: BatchRecord["state"] = "in_progress") {
 		pause: () => null,
 		flush: async () => {},
 	};
-	const batch = { id: "batch_1", run: 1, state, expiresAtMs: clock.wallMs() + MINUTE_MS } as BatchRecord;
+	const batch = { id: "batch_1", run: 1, state, expiresAtMs: clock.wallMs() + leftMs } as BatchRecord;
 	const books = { isPast: true };
 	const pulse = startPulse(
 		{
@@ -42,7 +42,7 @@ function running(state: BatchRecord["state"] = "in_progress") {
 			clock,
 			log: silentLog,
 		},
-		batch,
+		{ ...batch, isPast },
 		{ work, outcomes: outcomes as Partial<Outcomes> as Outcomes, signal: new AbortController().signal },
 		{ graceMs: 1_000 },
 	);
@@ -76,4 +76,12 @@ test("a batch's time is over by both clocks, and not because one of them was set
 	await Bun.sleep(0);
 	expect(stop()).toBe("expired");
 	pulse.stop();
+});
+
+test("a batch that is taken up behind its window sends nothing, and one is that by both clocks", () => {
+	for (const isPast of [true, false]) {
+		const { pulse, stop } = running("in_progress", { leftMs: -24 * 60 * MINUTE_MS, isPast });
+		expect({ isPast, stop: stop() }).toEqual({ isPast, stop: isPast ? "expired" : undefined });
+		pulse.stop();
+	}
 });

@@ -47,6 +47,14 @@ test("keys of an account: made, rotated, by people and scripts at once; who repe
 	expect((await byScript()).body.id).toBe(made[1]?.body.id);
 });
 
+test("a key that is asked for eight times in one moment, with one token, is one, and each hears its secret", async () => {
+	const owner = await signedUp(service);
+	const body = { name: "one", token: "a-token-of-one-creation" };
+	const made = await Promise.all(Array.from({ length: 8 }, () => owner.send("POST", "/api/console/keys", body)));
+	expect(made.map(({ status }) => status)).toEqual(Array(8).fill(200));
+	expect(new Set(made.map((answer) => `${answer.body.key.id} ${answer.body.secret}`)).size).toBe(1);
+});
+
 /** Whether the second one is made that begins while the first, for which there was room, is not committed. */
 async function secondIsMade(make: (by: Statements, nth: number) => Promise<unknown>): Promise<boolean> {
 	const { second } = await sql.begin(async (held) => {

@@ -16,7 +16,7 @@ export interface StreamCopy {
 /** Of all accounts, and of one: some hundred streams of usual length. Beyond either a stream's repetition hears 409 with what it cost. */
 const COPIES_BYTES_MAX = 256 * 1024 * 1024;
 const COPIES_ACCOUNT_BYTES_MAX = 64 * 1024 * 1024;
-/** What a character takes in a text that has any beyond Latin ones. */
+/** The runtime keeps a text in one byte a character, and in two if any of them is beyond Latin-1. */
 const CHAR_BYTES = 2;
 
 export function createStreamCopies({

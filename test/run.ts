@@ -8,11 +8,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { findPostmaster } from "../src/db/postmaster.ts";
+import { buildProduct } from "./support/built-product.ts";
 import { watchServer } from "./support/cpu-times.ts";
 import { createFailureReader } from "./support/failure-reader.ts";
 import { writeDurations } from "./support/file-order.ts";
 import { serverFolder, testHome, testPostgres } from "./support/postgres.ts";
-import { bundleProduct } from "./support/product-bundle.ts";
 
 /**
  * Twice the processors that it is meant for: tests wait for deadlines and other processes for almost half of their time. A
@@ -47,7 +47,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 const cpuLog = args.includes("--cpu") ? join(mkdtempSync(join(tmpdir(), "tollgate-cpu-")), "files") : undefined;
 // Held for the whole run, so that no file has to start it, and none stops it.
 const database = await testPostgres();
-const product = bundleProduct(serverFolder());
+const product = await buildProduct(testHome());
 const postmaster = findPostmaster(join(serverFolder(), "postgres", "cluster"));
 const watched = cpuLog && postmaster ? watchServer(postmaster.pid) : undefined;
 const startedAtMs = performance.now();
@@ -87,7 +87,7 @@ async function run(some: readonly string[], options: readonly string[]): Promise
 				NO_PROXY: direct,
 				no_proxy: direct,
 				TEST_POSTGRES_HELD: "1",
-				TEST_MAIN: product.main,
+				TEST_BINARY: product.binary,
 				...(cpuLog && { TEST_CPU_LOG: cpuLog }),
 			},
 			stdout: "pipe",

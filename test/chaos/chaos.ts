@@ -1,7 +1,7 @@
 import { cpSync } from "node:fs";
 import { basename, join } from "node:path";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import { MAIN } from "../cli/run-cli.ts";
+import { PROGRAM, type Program } from "../cli/run-cli.ts";
 import type { Random } from "../support/random.ts";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
@@ -30,7 +30,7 @@ export interface ChaosOptions {
 	forMs: number;
 	users?: number;
 	/** The program of the version before this one: both serve, and instances change from one to the other and back. */
-	formerMain?: string;
+	former?: Program;
 	/** One that comes while it runs: days of caps end by it, and at that moment something happens. */
 	midnight?: Midnight;
 	/** Where the logs of the instances go if a claim does not hold or the run fails. */
@@ -78,11 +78,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			...(options.midnight ? { slow: 0.05 } : {}),
 		});
 		ends.push(() => upstream.stop());
-		const { formerMain, midnight } = options;
+		const { former, midnight } = options;
 		const fleet = await startFleet({
 			databaseUrl: postgres.url,
 			upstreamUrl: upstream.url,
-			...(formerMain === undefined ? {} : { main: formerMain }),
+			...(former === undefined ? {} : { program: former }),
 		});
 		ends.push(() => fleet.stop());
 		ends.push(async () => {
@@ -94,12 +94,12 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			accounts: 9,
 			regulars: 1,
 			// Version 0.1 knows of no projects.
-			...(formerMain === undefined ? { projects: midnight ? { period: "day" } : {} } : {}),
+			...(former === undefined ? { projects: midnight ? { period: "day" } : {} } : {}),
 			...(midnight ? { timeZone: midnight.timeZone } : {}),
 		});
 
 		// Version 0.1 does not look at an Idempotency-Key either.
-		const repeaters = formerMain === undefined ? Math.ceil((options.users ?? 24) / 6) : 0;
+		const repeaters = former === undefined ? Math.ceil((options.users ?? 24) / 6) : 0;
 		const repeats = await startRepeats(fleet, random.fork(), repeaters);
 		const touched = createTouched();
 		const watching = touched.watch(fleet);
@@ -109,7 +109,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		const midway: Finding[] = [];
 		const due = midnight && midnightFaults(midnight, { fleet, postgres, touched }, random.fork());
 		const lanes = [
-			lane(random.fork(), (own) => memberFaults(fleet, own, touched, formerMain), 800, due?.member),
+			lane(random.fork(), (own) => memberFaults(fleet, own, touched, former), 800, due?.member),
 			lane(random.fork(), (own) => databaseFaults(postgres, own, touched), 3_000, due?.database),
 		];
 		await Promise.all([...lanes.map((run) => run(untilMs, made, options.onFault)), watchBooks()]);
@@ -157,7 +157,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			},
 			warm.finding,
 			...(await judge(fleet, load, arrivals)),
-			...(formerMain === undefined
+			...(former === undefined
 				? [...judgeRepeats(repeats.all, rows), ...(await judgeProjects(fleet, load, ofLoad, arrivals, excuses))]
 				: []),
 			...(midnight ? judgeMidnight(midnight, load, rows, touched) : []),
@@ -186,10 +186,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 }
 
 /** Every second one changes the version, if there are two. */
-function memberFaults(fleet: Fleet, random: Random, touched: Touched, formerMain: string | undefined): Fault[] {
+function memberFaults(fleet: Fleet, random: Random, touched: Touched, former: Program | undefined): Fault[] {
 	const faults = instanceFaults(fleet, random, touched);
-	if (formerMain === undefined) return faults;
-	const changes = versionFaults(fleet, random, touched, [formerMain, MAIN]);
+	if (former === undefined) return faults;
+	const changes = versionFaults(fleet, random, touched, [former, PROGRAM]);
 	return faults.flatMap((fault, at) => [fault, changes[at % changes.length] as Fault]);
 }
 

@@ -1,3 +1,4 @@
+import type { Program } from "../cli/run-cli.ts";
 import type { Random } from "../support/random.ts";
 import type { Fleet, FleetMember } from "./fleet.ts";
 import { LEASE_TTL_MS } from "./fleet.ts";
@@ -77,13 +78,13 @@ export function versionFaults(
 	fleet: Fleet,
 	random: Random,
 	touched: Touched,
-	versions: readonly [string, string],
+	versions: readonly [Program, Program],
 ): Fault[] {
 	const swapped = (end: (member: FleetMember) => Promise<unknown>) => {
 		const member = random.pick(fleet.members);
 		return touched.during("away", member.index, async () => {
 			await end(member);
-			member.become(member.main === versions[0] ? versions[1] : versions[0]);
+			member.become(member.program === versions[0] ? versions[1] : versions[0]);
 			await member.start();
 		});
 	};

@@ -17,7 +17,7 @@ import { createDigest } from "../../src/keys/digest.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import type { KeySettings } from "../../src/keys/key-settings.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { MAIN } from "../cli/run-cli.ts";
+import { PROGRAM, type Program } from "../cli/run-cli.ts";
 import { chatModel } from "../support/service.ts";
 import type { TcpProxy } from "../support/tcp-proxy.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
@@ -44,9 +44,9 @@ export interface FleetMember {
 	readonly logPath: string;
 	process(): ServeProcess | undefined;
 	/** The program that it is: this version's, unless it was told otherwise. */
-	readonly main: string;
+	readonly program: Program;
 	/** From its next start on it is of another version. */
-	become(main: string): void;
+	become(program: Program): void;
 	/** Starts it and waits until it listens; tries again until then. */
 	start(): Promise<ServeProcess>;
 	/** `kill -9`. */
@@ -82,8 +82,8 @@ export interface FleetOptions {
 	model?: string;
 	dialect?: string;
 	env?: Readonly<Record<string, string>>;
-	/** The program of all instances at first: the former version, which then makes the schema, as it did. */
-	main?: string;
+	/** Of all instances at first: the former version, which then makes the schema, as it did. */
+	program?: Program;
 	/** Loaded before each process. */
 	preload?: string;
 	/** Instances ask Postgres past their proxies, whose work in this process would be measured with them. */
@@ -119,7 +119,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 	const members = Array.from({ length: options.instances ?? 3 }, (_, index) =>
 		createMember(index, folder, options, shared),
 	);
-	if (options.main !== undefined) await members[0]?.start();
+	if (options.program !== undefined) await members[0]?.start();
 	const { url } = await migrate({ log: silentLog }, options.databaseUrl);
 	const statements = createStatements(
 		{ clock: systemClock, log: silentLog },
@@ -188,7 +188,7 @@ function createMember(
 		INSTANCE_ID: `i${index}`,
 	};
 	let process: ServeProcess | undefined;
-	let main = options.main ?? MAIN;
+	let program = options.program ?? PROGRAM;
 	return {
 		index,
 		url: `http://127.0.0.1:${port}`,
@@ -196,18 +196,18 @@ function createMember(
 		proxy,
 		logPath,
 		process: () => process,
-		get main() {
-			return main;
+		get program() {
+			return program;
 		},
 		become(other) {
-			main = other;
+			program = other;
 		},
 		async start() {
 			const giveUpAtMs = performance.now() + (options.startWithinMs ?? 30_000);
 			for (;;) {
 				try {
 					const preload = options.preload === undefined ? {} : { preload: options.preload };
-					process = await startServe(env, { logPath, main, ...preload });
+					process = await startServe(env, { logPath, program, ...preload });
 					return process;
 				} catch (error) {
 					if (performance.now() > giveUpAtMs) throw error;

@@ -57,7 +57,7 @@ const result = await runChaos({
 	seed,
 	forMs,
 	users: Number(values.users),
-	...(former ? { formerMain: former.main } : {}),
+	...(former ? { former: former.program } : {}),
 	...(midnight ? { midnight } : {}),
 	logFolder: join(tmpdir(), `tollgate-chaos-logs-${seed}`),
 	onFault: (name) => console.log(`${((performance.now() - startedMs) / 1_000).toFixed(1).padStart(7)} s  ${name}`),

@@ -1,5 +1,5 @@
 import { createWriteStream } from "node:fs";
-import { MAIN } from "../cli/run-cli.ts";
+import { PROGRAM, type Program } from "../cli/run-cli.ts";
 
 /** One `serve` as a process of its own. */
 export interface ServeProcess {
@@ -22,16 +22,18 @@ const WAIT_MS = 60_000;
 
 /**
  * Starts `serve`, a gateway alone unless `env` has another ROLE, and waits for `ready` (default: it listens). Rejects if
- * it ends before. `logPath`: where all that it writes is kept. `main`: of another version. `preload`: loaded before it.
+ * it ends before. `logPath`: where all that it writes is kept. `program`: another version. `preload`: loaded before it and its
+ * children.
  */
 export async function startServe(
 	env: Readonly<Record<string, string>>,
-	options: { logPath?: string; ready?: string; main?: string; preload?: string } = {},
+	options: { logPath?: string; ready?: string; program?: Program; preload?: string } = {},
 ): Promise<ServeProcess> {
-	const preload = options.preload === undefined ? [] : ["--preload", options.preload];
-	const child = Bun.spawn([process.execPath, ...preload, options.main ?? MAIN, "serve"], {
+	const preload = options.preload === undefined ? {} : { BUN_OPTIONS: `"--preload=${options.preload}"` };
+	const { PATH = "", HOME = "" } = process.env;
+	const child = Bun.spawn([...(options.program ?? PROGRAM), "serve"], {
 		cwd: import.meta.dir,
-		env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", HOST: "127.0.0.1", ROLE: "gateway", ...env },
+		env: { PATH, HOME, HOST: "127.0.0.1", ROLE: "gateway", ...preload, ...env },
 		stdio: ["ignore", "ignore", "pipe"],
 	});
 	const lines: LogLine[] = [];

@@ -9,7 +9,7 @@ import { withBatches } from "../batch/batch-service.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { reply } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
-import { MAIN, runCli } from "./run-cli.ts";
+import { PROGRAM, runCli } from "./run-cli.ts";
 import { runHere } from "./run-here.ts";
 
 const { service, upstream } = await withBatches();
@@ -111,7 +111,7 @@ describe("tollgate batch run", () => {
 		const path = inputOf("interrupted.jsonl", [body("one")]);
 		const sent = upstream.requests.length;
 		const command = ["batch", "run", path, "--model", "test-model"];
-		const child = Bun.spawn([process.execPath, MAIN, ...command], {
+		const child = Bun.spawn([...PROGRAM, ...command], {
 			env: { PATH: Bun.env.PATH ?? "", ...env },
 			stdout: "pipe",
 			stderr: "pipe",
@@ -129,7 +129,7 @@ describe("tollgate batch run", () => {
 	test("says why nothing goes on, where nobody sees the bar too", async () => {
 		const { secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(1) } });
 		const path = inputOf("poor.jsonl", [body("one")]);
-		const child = Bun.spawn([process.execPath, MAIN, "batch", "run", path, "--model", "test-model"], {
+		const child = Bun.spawn([...PROGRAM, "batch", "run", path, "--model", "test-model"], {
 			env: { PATH: Bun.env.PATH ?? "", ...env, TOLLGATE_API_KEY: secret },
 			stdout: "pipe",
 			stderr: "pipe",

@@ -11,7 +11,7 @@ import { parseSecret } from "../../src/keys/secret.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
-import { runCli } from "./run-cli.ts";
+import { FROM_SOURCE, runCli } from "./run-cli.ts";
 import { runHere } from "./run-here.ts";
 
 const PEPPER = "p".repeat(32);
@@ -501,7 +501,7 @@ describe("errors", () => {
 		const broken = { PORT: "x" };
 		const [help, version, ...helps] = await Promise.all([
 			runCli(["help"], broken),
-			runCli(["version", "--json"], broken),
+			runCli(["version", "--json"], broken, undefined, FROM_SOURCE),
 			runCli(["key", "revoke", "--help"], broken),
 			runCli(["help", "key", "revoke"], broken),
 		]);

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { temporaryFolder } from "../support/at-end.ts";
-import { MAIN } from "./run-cli.ts";
+import { PROGRAM } from "./run-cli.ts";
 
 /** Signals that ask a running service for something: while it starts there is nothing to do, and nothing to end for. */
 
@@ -20,7 +20,7 @@ test.each(Object.entries(SIGNALS))(
 			port: 0,
 			socket: { open: () => asked.resolve(), data() {} },
 		});
-		const child = Bun.spawn([process.execPath, MAIN, "serve", "--role", role], {
+		const child = Bun.spawn([...PROGRAM, "serve", "--role", role], {
 			cwd: temporaryFolder(),
 			env: {
 				PATH: process.env.PATH ?? "",

@@ -7,7 +7,7 @@ import { runningEmbeddedUrl, startEmbeddedPostgres } from "../../src/db/embedded
 import { findPostmaster } from "../../src/db/postmaster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
-import { MAIN, runCli } from "./run-cli.ts";
+import { FROM_SOURCE, runCli } from "./run-cli.ts";
 
 let folder: string;
 beforeAll(() => {
@@ -19,17 +19,17 @@ describe("without DATABASE_URL", () => {
 	test("a command starts the embedded database for its own time; beside a running one it leaves it running", async () => {
 		const env = { DATA_DIR: join(folder, "data") };
 		const { dataDir } = loadConfig(env, folder);
-		const created = await runCli(["account", "create", "--email", "a@example.com", "--json"], env, folder);
+		const created = await runCli(["account", "create", "--email", "a@example.com", "--json"], env, folder, FROM_SOURCE);
 		expect(created.stderr).toBe("");
 		const { id } = created.json<{ id: string }>();
 		expect(runningEmbeddedUrl(dataDir)).toBeUndefined();
 
 		const server = await startEmbeddedPostgres({ log: silentLog }, { dataDir });
 		try {
-			const key = await runCli(["key", "create", "--account", id, "--name", "k", "--json"], env, folder);
+			const key = await runCli(["key", "create", "--account", id, "--name", "k", "--json"], env, folder, FROM_SOURCE);
 			expect(key.json<{ secret: string }>().secret).toStartWith("sk_service_");
 			expect(key.stderr).toContain("KEY_PEPPER is not set: one was made");
-			const migrated = await runCli(["migrate", "--json"], env, folder);
+			const migrated = await runCli(["migrate", "--json"], env, folder, FROM_SOURCE);
 			expect(migrated.json<object>()).toEqual({ applied: [] });
 			expect(runningEmbeddedUrl(dataDir)).toBe(server.url);
 		} finally {
@@ -40,7 +40,7 @@ describe("without DATABASE_URL", () => {
 	test("a service that is told to end while it still prepares takes the database along that it has started", async () => {
 		const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
 		const cluster = join(dataDir, "postgres", "cluster");
-		const child = Bun.spawn([process.execPath, MAIN, "serve"], {
+		const child = Bun.spawn([...FROM_SOURCE, "serve"], {
 			cwd: folder,
 			env: { PATH: Bun.env.PATH ?? "", HOME: Bun.env.HOME ?? "", DATA_DIR: join(folder, "data"), PORT: "0" },
 			stdout: "ignore",

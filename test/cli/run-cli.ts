@@ -8,17 +8,24 @@ export interface CliResult {
 	json<Shape>(): Shape;
 }
 
-export const SOURCE_MAIN = join(import.meta.dir, "../../src/main.ts");
-/** What a process is started from: what a run of the tests has made of the source once (`support/product-bundle.ts`), or that. */
-export const MAIN = Bun.env.TEST_MAIN ?? SOURCE_MAIN;
+/** The words before a command's own. */
+export type Program = readonly string[];
+
+export const FROM_SOURCE: Program = [process.execPath, join(import.meta.dir, "../../src/main.ts")];
+/**
+ * What a process is started from: the binary, where a run of the tests has built it (`support/built-product.ts`), or the
+ * source. Of the two only the source brings a PostgreSQL, wherever it is started.
+ */
+export const PROGRAM: Program = Bun.env.TEST_BINARY === undefined ? FROM_SOURCE : [Bun.env.TEST_BINARY];
 
 /** Runs the command line as a process of its own, with nothing of this process's environment but what programs need. */
 export async function runCli(
 	args: readonly string[],
 	env: Record<string, string>,
 	cwd = import.meta.dir,
+	program: Program = PROGRAM,
 ): Promise<CliResult> {
-	const child = Bun.spawn([process.execPath, MAIN, ...args], {
+	const child = Bun.spawn([...program, ...args], {
 		cwd,
 		env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", ...env },
 		stdout: "pipe",

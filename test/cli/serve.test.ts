@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { runtimeEnvironment } from "../../src/cli/runtime-environment.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
-import { MAIN, runCli } from "./run-cli.ts";
+import { PROGRAM, runCli } from "./run-cli.ts";
 
 const CATALOGUE = `models:
   - id: m
@@ -39,7 +39,7 @@ interface Started {
 }
 
 async function start(more: Record<string, string> = {}): Promise<Started> {
-	const child = Bun.spawn([process.execPath, MAIN, "serve"], {
+	const child = Bun.spawn([...PROGRAM, "serve"], {
 		cwd: folder,
 		env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", ...env, ...more },
 		stdout: "ignore",

@@ -5,7 +5,7 @@ import type { Subprocess } from "bun";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
-import { MAIN } from "./run-cli.ts";
+import { FROM_SOURCE } from "./run-cli.ts";
 
 /** The first start at a terminal, as a person sees it: a process with a pseudo-terminal of its own. */
 let folder: string;
@@ -15,7 +15,7 @@ let shown = "";
 beforeAll(() => {
 	folder = mkdtempSync(join(quickFolder(), "tollgate-terminal-"));
 	const decoder = new TextDecoder();
-	server = Bun.spawn([process.execPath, MAIN], {
+	server = Bun.spawn([...FROM_SOURCE], {
 		cwd: folder,
 		env: { PATH: process.env.PATH ?? "", HOME: folder, PORT: "0", TERM: "xterm" },
 		terminal: {

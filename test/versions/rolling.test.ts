@@ -10,13 +10,13 @@ import type { Fleet, FleetMember } from "../chaos/fleet.ts";
 import { LEASE_TTL_S_QUIET, startFleet } from "../chaos/fleet.ts";
 import type { LoadKey } from "../chaos/load.ts";
 import { judge } from "../chaos/verdict.ts";
-import { MAIN } from "../cli/run-cli.ts";
+import { PROGRAM, type Program } from "../cli/run-cli.ts";
 import { createEmptyDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
 import { takeFormerVersion } from "./former-version.ts";
 
 const taken = takeFormerVersion();
-const former = "main" in taken ? taken : undefined;
+const former = "program" in taken ? taken : undefined;
 if ("missing" in taken) console.log(`the former version cannot be run beside this one: ${taken.missing}`);
 afterAll(() => former?.remove());
 
@@ -71,12 +71,12 @@ test.skipIf(former === undefined)(
 	async () => {
 		const database = await createEmptyDatabase();
 		const upstream = await startCountingUpstream({ gapMsMax: 3, failures: 0 });
-		const main = former?.main as string;
+		const program = former?.program as Program;
 		const fleet = await startFleet({
 			databaseUrl: database.url,
 			upstreamUrl: upstream.url,
 			instances: 3,
-			main,
+			program,
 			env: { LEASE_TTL_S: LEASE_TTL_S_QUIET },
 		});
 		try {
@@ -93,7 +93,9 @@ test.skipIf(former === undefined)(
 			const outlasting: Sent[] = [];
 			const more = (from: number) =>
 				waitFor(() => balanced.sent.length >= from + ANSWERS, "requests to be served", 60_000);
-			for (const [member, next] of [MAIN, main].flatMap((next) => fleet.members.map((one) => [one, next] as const))) {
+			for (const [member, next] of [PROGRAM, program].flatMap((next) =>
+				fleet.members.map((one) => [one, next] as const),
+			)) {
 				await more(balanced.sent.length);
 				const seen = (await upstream.report()).length;
 				const long = [1, 2].map(() => balanced.send(member, LONG));

@@ -17,7 +17,7 @@ import type { Load } from "../chaos/load.ts";
 import { startLoad } from "../chaos/load.ts";
 import { startServe } from "../chaos/serve-process.ts";
 import { judge } from "../chaos/verdict.ts";
-import { MAIN } from "../cli/run-cli.ts";
+import { PROGRAM, type Program } from "../cli/run-cli.ts";
 import { createEmptyDatabase } from "../support/database.ts";
 import { createRandom } from "../support/random.ts";
 import { chatModel } from "../support/service.ts";
@@ -27,7 +27,7 @@ import { FORMER_COMMIT, takeFormerVersion } from "./former-version.ts";
 setDefaultTimeout(120_000);
 
 const taken = takeFormerVersion();
-const former = "main" in taken ? taken : undefined;
+const former = "program" in taken ? taken : undefined;
 // CI clones the whole history; where it is missing `db/former-functions.test.ts` has what can be shown without it.
 if ("missing" in taken) console.log(`the former version cannot be run beside this one: ${taken.missing}`);
 afterAll(() => former?.remove());
@@ -37,11 +37,11 @@ const PHASE_REQUESTS = 20;
 test.skipIf(former === undefined)(
 	`${FORMER_COMMIT.slice(0, 7)} → this, one instance after the other, one of them by kill -9`,
 	async () => {
-		await withFleet(former?.main, async (fleet, load) => {
+		await withFleet(former?.program, async (fleet, load) => {
 			const [first, second] = fleet.members as [FleetMember, FleetMember];
 			await served(load, fleet);
 			await first.stop();
-			await startAs(first, MAIN);
+			await startAs(first, PROGRAM);
 			await served(load, fleet);
 			// The former version boots under the live newer one: until now it replaced the functions then.
 			await second.stop();
@@ -49,7 +49,7 @@ test.skipIf(former === undefined)(
 			await served(load, fleet);
 			// Its journal is replayed by the version after it.
 			await second.crash();
-			await startAs(second, MAIN);
+			await startAs(second, PROGRAM);
 			await served(load, fleet);
 		});
 	},
@@ -58,7 +58,7 @@ test.skipIf(former === undefined)(
 test.skipIf(former === undefined)(`this → ${FORMER_COMMIT.slice(0, 7)} and back again`, async () => {
 	await withFleet(undefined, async (fleet, load) => {
 		const [first, second] = fleet.members as [FleetMember, FleetMember];
-		const old = former?.main as string;
+		const old = former?.program as Program;
 		await served(load, fleet);
 		await first.stop();
 		await startAs(first, old);
@@ -68,7 +68,7 @@ test.skipIf(former === undefined)(`this → ${FORMER_COMMIT.slice(0, 7)} and bac
 		await startAs(second, old);
 		await served(load, fleet);
 		await first.crash();
-		await startAs(first, MAIN);
+		await startAs(first, PROGRAM);
 		await served(load, fleet);
 	});
 });
@@ -82,7 +82,7 @@ test.skipIf(former === undefined)(`${FORMER_COMMIT.slice(0, 7)} refuses a schema
 		const config = join(folder, "tollgate.yaml");
 		writeFileSync(config, `models:\n${chatModel({ url: "http://127.0.0.1:1", dialect: "vllm" })}\n`);
 		const env = { DATABASE_URL: database.url, DATA_DIR: join(folder, "data"), CONFIG: config, PORT: "0" };
-		await expect(startServe(env, { main: former?.main as string })).rejects.toThrow(
+		await expect(startServe(env, { program: former?.program as Program })).rejects.toThrow(
 			"belongs to a newer version of Tollgate",
 		);
 	} finally {
@@ -91,8 +91,8 @@ test.skipIf(former === undefined)(`${FORMER_COMMIT.slice(0, 7)} refuses a schema
 	}
 });
 
-async function startAs(member: FleetMember, main: string): Promise<void> {
-	member.become(main);
+async function startAs(member: FleetMember, program: Program): Promise<void> {
+	member.become(program);
 	await member.start();
 }
 
@@ -107,7 +107,10 @@ async function served(load: Load, fleet: Fleet): Promise<void> {
 	);
 }
 
-async function withFleet(main: string | undefined, steps: (fleet: Fleet, load: Load) => Promise<void>): Promise<void> {
+async function withFleet(
+	program: Program | undefined,
+	steps: (fleet: Fleet, load: Load) => Promise<void>,
+): Promise<void> {
 	const database = await createEmptyDatabase();
 	const upstream = await startCountingUpstream({ gapMsMax: 3, failures: 0.02 });
 	const fleet = await startFleet({
@@ -115,7 +118,7 @@ async function withFleet(main: string | undefined, steps: (fleet: Fleet, load: L
 		upstreamUrl: upstream.url,
 		instances: 2,
 		env: { LEASE_TTL_S: LEASE_TTL_S_QUIET },
-		...(main === undefined ? {} : { main }),
+		...(program === undefined ? {} : { program }),
 	});
 	try {
 		const load = await startLoad(fleet, createRandom(1), { users: 3, accounts: 6 });

@@ -86,6 +86,9 @@ async function run(some: readonly string[], options: readonly string[]): Promise
 				...colours,
 				NO_PROXY: direct,
 				no_proxy: direct,
+				// As the product does, or a thread of each process looks for memory to give back many times a second.
+				MIMALLOC_PURGE_DELAY: "5000",
+				MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "5000",
 				TEST_POSTGRES_HELD: "1",
 				TEST_BINARY: product.binary,
 				...(cpuLog && { TEST_CPU_LOG: cpuLog }),

@@ -79,7 +79,12 @@ export function createCardPayments(
 			try {
 				return (await pages.open(topUp, { customer_email: email }, back)).url;
 			} catch (error) {
-				await rejectTopUp(statements, topUp.id, "stripe");
+				// One that is asked for again may have its page, on which it may be paid: that one is not given up.
+				if ((await pages.pageOf(topUp.id)) === undefined) {
+					await rejectTopUp(statements, topUp.id, "stripe");
+					// Another asker's may have come meanwhile.
+					await pages.expire(topUp.id);
+				}
 				throw paymentServiceFault(error);
 			}
 		},

@@ -11,7 +11,16 @@ export function createPaymentPages(
 	options: { readonly serviceName: string },
 ) {
 	const { statements, stripe } = deps;
+
+	/** The id of its page, if it has one. */
+	async function pageOf(topUpId: string): Promise<string | undefined> {
+		const [row] = await statements<{ id: string }>`select id from stripe_checkout where top_up_id = ${topUpId}`;
+		return row?.id;
+	}
+
 	return {
+		pageOf,
+
 		/** The one where this top-up is paid: the same, however often it is asked for. */
 		async open(
 			topUp: TopUpRecord,
@@ -46,15 +55,14 @@ export function createPaymentPages(
 			);
 			if (page.url === null) throw new Error("the payment page has no address");
 			// Stored before anybody can pay: without this row a payment is not taken for this top-up.
-			const [known] = await statements<{ id: string }>`
-				with made as (
-					insert into stripe_checkout (id, top_up_id) values (${page.id}, ${topUp.id}) on conflict do nothing returning id
-				)
-				select id from made union all select id from stripe_checkout where top_up_id = ${topUp.id} limit 1`;
+			await statements`
+				insert into stripe_checkout (id, top_up_id) values (${page.id}, ${topUp.id}) on conflict do nothing`;
+			// Behind it: a statement does not see the row of another one that stood in its way.
+			const known = await pageOf(topUp.id);
 			// Behind that row: who gives the top-up up meanwhile looks for it when he has, so that one of both closes the page.
 			const { state } = await getTopUp(statements, topUp.id);
 			// Stripe has forgotten the page that this top-up has, which may have been paid: nobody is to pay on another one.
-			if (known?.id !== page.id || state !== "pending") {
+			if (known !== page.id || state !== "pending") {
 				await stripe.checkout.sessions.expire(page.id);
 				throw new Fault("conflict", "The payment page is closed: the payment may have been made.");
 			}
@@ -63,8 +71,8 @@ export function createPaymentPages(
 
 		/** Closes it, so that it cannot be paid any more. Fault conflict if it may have been paid already. */
 		async expire(topUpId: string): Promise<void> {
-			const [row] = await statements<{ id: string }>`select id from stripe_checkout where top_up_id = ${topUpId}`;
-			if (row === undefined) {
+			const page = await pageOf(topUpId);
+			if (page === undefined) {
 				const open = await statements`
 					select 1 from auto_top_up_attempt where top_up_id = ${topUpId} and state in ('begun', 'sent', 'unknown')`;
 				if (open.length > 0)
@@ -72,7 +80,7 @@ export function createPaymentPages(
 				return;
 			}
 			try {
-				await stripe.checkout.sessions.expire(row.id);
+				await stripe.checkout.sessions.expire(page);
 			} catch (error) {
 				if (error instanceof Stripe.errors.StripeInvalidRequestError)
 					throw new Fault("conflict", "The payment page is closed: the payment may have been made.", { cause: error });

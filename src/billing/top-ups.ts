@@ -7,6 +7,7 @@ import type { Statements } from "../db/statements.ts";
 import { isLabel } from "../keys/key-settings.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { NANO_PER_USD, nanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { type Noted, notedJson } from "../ops/audit.ts";
 
 export type TopUpState = "pending" | "confirmed" | "rejected" | "refunded" | "disputed";
 export type TopUpMethod = "transfer" | "card" | "demo";
@@ -40,10 +41,16 @@ export const TOP_UP_NANO_USD_MAX = nanoUsd(1_000_000 * NANO_PER_USD);
 const REFERENCE_CHARS_MAX = 200;
 
 /**
- * Writes down a payment that is expected. It gives no credit until it is confirmed.
+ * Writes down a payment that is expected. It gives no credit until it is confirmed. Under an `id` that was written down
+ * before, whoever repeats it expects no second one.
  * Faults: invalid_request (amount, reference), not_found (account), conflict (reference in use, too many wait).
  */
-export async function createTopUp(statements: Statements, topUp: NewTopUp): Promise<{ id: string; state: "pending" }> {
+export async function createTopUp(
+	statements: Statements,
+	topUp: NewTopUp,
+	id: string = newId("top"),
+	act?: Noted,
+): Promise<{ id: string; state: "pending" }> {
 	const { accountId, amountNanoUsd, method, reference, pendingMost = null } = topUp;
 	if (amountNanoUsd < TOP_UP_NANO_USD_MIN)
 		throw new Fault("invalid_request", "A top-up is at least USD 100.", { param: "usd" });
@@ -54,9 +61,10 @@ export async function createTopUp(statements: Statements, topUp: NewTopUp): Prom
 			param: "reference",
 		});
 	}
-	const id = newId("top");
 	try {
-		await statements`select topup_expect(${id}, ${accountId}, ${amountNanoUsd}::bigint, ${method}, ${reference}, ${pendingMost}::integer)`;
+		await statements`
+			select audit_note(${notedJson(act)}::text::jsonb, ${id}, ${accountId})
+			from topup_expect(${id}, ${accountId}, ${amountNanoUsd}::bigint, ${method}, ${reference}, ${pendingMost}::integer) as made where made`;
 	} catch (error) {
 		throw faultOfSql(error, "There is a top-up with this reference already.");
 	}

@@ -5,8 +5,8 @@ import { derivedHex } from "./digest.ts";
 
 /** A creation that may be repeated. */
 export interface Claim {
-	/** Which management key asks: tokens of others are not its. */
-	readonly keyId: string;
+	/** Which management key asks, or whose page: tokens of others are not its. */
+	readonly by: string;
 	/** The client's. */
 	readonly token: string;
 	/** What is asked for, the same text each time. */
@@ -26,7 +26,7 @@ export async function claimSubject(
 	{ statements, digest }: { statements: Statements; digest: Digest },
 	claim: Claim,
 ): Promise<string> {
-	const id = derivedHex(digest, "claim", claim.keyId, claim.token).slice(0, 64);
+	const id = derivedHex(digest, "claim", claim.by, claim.token).slice(0, 64);
 	const request = derivedHex(digest, "claimed request", claim.request).slice(0, 64);
 	await statements`
 		insert into management_claim as c (id, request, subject, at) values (${id}, ${request}, ${claim.subject}, clock_timestamp())

@@ -51,12 +51,22 @@ const ACTIVE_MAX = 200;
 
 const actorOf = ({ id, ip }: Maker) => ({ actor: id, ip });
 
-/** The secret is stored nowhere: this is the only time it can be shown. Faults: invalid_request, conflict (too many). */
+/** One that is made under an id that was written down before, so that whoever repeats it makes no second one. */
+export interface PlannedManagementKey {
+	readonly id: string;
+	readonly secret: ManagementSecret;
+}
+
+/**
+ * The secret is stored nowhere: this is the only time it can be shown, or the only hour to who repeats it.
+ * Faults: invalid_request, conflict (too many, or repeated too late).
+ */
 export async function createManagementKey(
 	{ statements, digest, serviceName }: KeyMakerDeps,
 	{ name, scopes, expiresAtMs }: NewManagementKey,
 	maker: Maker,
-): Promise<{ id: string; secret: ManagementSecret }> {
+	{ id, secret }: PlannedManagementKey = { id: newId("mgk"), secret: newManagementSecret(serviceName) },
+): Promise<PlannedManagementKey> {
 	if (!isLabel(name, NAME_CHARS_MAX))
 		throw new Fault("invalid_request", `A name is one line of 1 to ${NAME_CHARS_MAX} characters.`, { param: "name" });
 	const wanted = MANAGEMENT_SCOPES.filter((scope) => scopes.includes(scope));
@@ -66,23 +76,29 @@ export async function createManagementKey(
 		});
 	if (expiresAtMs !== null && (!Number.isSafeInteger(expiresAtMs) || expiresAtMs > 253_402_300_799_999))
 		throw new Fault("invalid_request", "An expiry is a date before the year 10000.", { param: "expires" });
-	const id = newId("mgk");
-	const secret = newManagementSecret(serviceName);
 	const { prefix, lastFour } = shownOfManagementSecret(secret, serviceName);
 	const act = noted({
 		...actorOf(maker),
 		action: "management_key.create",
 		detail: { name, scopes: wanted, expiresAtMs },
 	});
-	await statements`
+	const [made] = await statements`
 		with made as (insert into management_key (id, name, digest, prefix, last_four, scopes, expires_at, made_by)
 		select ${id}::text, ${name}::text, ${managementDigest(digest, secret)}::text, ${prefix}::text, ${lastFour}::text,
 			${JSON.stringify(wanted)}::text::jsonb, to_timestamp(${expiresAtMs}::double precision / 1000.0), ${maker.id}::text
-		where management_key_room(${ACTIVE_MAX}::integer) returning id)
+		where management_key_room(${id}::text, ${ACTIVE_MAX}::integer) on conflict (id) do nothing returning id)
 		select audit_note(${notedJson(act)}::text::jsonb, id, null) from made`.catch((error: unknown) => {
 		throw faultOfSql(error);
 	});
+	if (made === undefined && !(await isYoung(statements, id)))
+		throw new Fault("conflict", "The key was made more than an hour ago: its secret is not shown again.");
 	return { id, secret };
+}
+
+async function isYoung(statements: Statements, id: string): Promise<boolean> {
+	const rows = await statements`
+		select 1 from management_key where id = ${id} and created_at > clock_timestamp() - interval '1 hour'`;
+	return rows.length > 0;
 }
 
 /**

@@ -23,9 +23,9 @@ export const managementKey = pgTable("management_key", {
 	revokedAt: timestamp("revoked_at", { withTimezone: true }),
 });
 
-/** What a repeated creation is known by, for a day: whoever sends a token again gets what it made the first time. */
+/** What a repeated creation, there or on a page, is known by, for a day: whoever sends a token again gets what it made the first time. */
 export const managementClaim = pgTable("management_claim", {
-	/** Keyed digest of the management key and the client's token. */
+	/** Keyed digest of the management key, or of whose page it is, and the client's token. */
 	id: text().primaryKey(),
 	/** Keyed digest of what was asked for. */
 	request: text().notNull(),

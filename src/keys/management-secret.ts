@@ -1,6 +1,6 @@
 import type { Digest } from "./digest.ts";
 import type { Secret } from "./secret.ts";
-import { isSecretText, newSecretText, shownOfText } from "./secret.ts";
+import { derivedSecretText, isSecretText, newSecretText, shownOfText } from "./secret.ts";
 
 /** The text of a management key whose form and checksum are right. No API key can stand where one is meant. */
 export type ManagementSecret = string & { readonly brand: "management secret" };
@@ -11,6 +11,11 @@ export type ManagementKeyDigest = string & { readonly brand: "management key dig
 /** As an API key's secret, but for its beginning: `tgm_<service>_`. */
 export function newManagementSecret(serviceName: string): ManagementSecret {
 	return newSecretText(prefixOf(serviceName)) as ManagementSecret;
+}
+
+/** The one that belongs to 128 hex digits, as `derivedSecret` of an API key. */
+export function derivedManagementSecret(serviceName: string, hex: string): ManagementSecret {
+	return derivedSecretText(prefixOf(serviceName), hex) as ManagementSecret;
 }
 
 /** Undefined unless the text has the form and checksum of a management key of this service. */

@@ -35,6 +35,10 @@ export function newSecretText(prefix: string): string {
  * the secrets is likelier than another.
  */
 export function derivedSecret(serviceName: string, hex: string): Secret {
+	return derivedSecretText(secretPrefix(serviceName), hex) as Secret;
+}
+
+export function derivedSecretText(prefix: string, hex: string): string {
 	assert(/^[0-9a-f]{128}$/.test(hex), "two SHA-256 in hex");
 	let rest = BigInt(`0x${hex}`);
 	let text = "";
@@ -42,7 +46,7 @@ export function derivedSecret(serviceName: string, hex: string): Secret {
 		text += BASE62.charAt(Number(rest % 62n));
 		rest /= 62n;
 	}
-	return withChecksum(secretPrefix(serviceName) + text) as Secret;
+	return withChecksum(prefix + text);
 }
 
 /** Reads what a client sent; undefined unless it has the form and checksum of a key of this service. Costs under 0.3 µs. */

@@ -84,6 +84,7 @@ const ACTS: readonly (readonly [action: string, act: () => Promise<Answer | obje
 	["member.role", () => call("PATCH", `/members/${helper}`, { role: "admin" })],
 	["member.remove", () => call("DELETE", `/members/${leaver}`)],
 	["passkey.remove", () => call("DELETE", "/passkeys/pk_1")],
+	["topup.create", () => call("POST", "/credit/top-ups/transfer", { usd: "300" })],
 	["topup.confirm", () => oversee(`/top-ups/${confirmed}/confirm`, { transactionReference: "bank 1" })],
 	["topup.reject", () => oversee(`/top-ups/${rejected}/reject`, { reason })],
 	[

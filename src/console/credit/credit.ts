@@ -1,10 +1,8 @@
 import { rejectionReasons } from "../../billing/top-up-checks.ts";
-import { newReference } from "../../billing/top-up-reference.ts";
-import { createTopUp, getTopUp, type TopUpRecord } from "../../billing/top-ups.ts";
+import { getTopUp, type TopUpRecord } from "../../billing/top-ups.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Balance } from "../../ledger/balance.ts";
 import { accountBalance } from "../../ledger/balance.ts";
-import { isWholeCents } from "../../money/cents.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { Refusal } from "../texts/refusal.ts";
@@ -28,8 +26,6 @@ export interface RunningRequest {
 	readonly admittedAtMs: number;
 }
 
-/** Payments that are expected at once, for one account. */
-const PENDING_MAX = 20;
 const RUNNING_SHOWN_MAX = 200;
 export async function balanceOf(statements: Statements, accountId: string): Promise<BalanceView> {
 	return balanceView(await accountBalance(statements, accountId));
@@ -70,21 +66,6 @@ export async function topUpOfAccount(statements: Statements, accountId: string, 
 	const topUp = await getTopUp(statements, id);
 	if (topUp.accountId !== accountId) throw new Refusal("not_found", `There is no top-up ${id}.`);
 	return topUp;
-}
-
-/** Writes down a payment that is expected, with a reference of ours. Faults: invalid_request, conflict. */
-export async function expectTopUp(
-	statements: Statements,
-	accountId: string,
-	amountNanoUsd: NanoUsd,
-	method: "transfer" | "card",
-): Promise<TopUpRecord> {
-	// No bank pays less than a cent: what is asked for must be what can come.
-	if (!isWholeCents(amountNanoUsd))
-		throw new Refusal("invalid_request", "A transfer is a whole number of cents.", { param: "usd" });
-	const expected = { accountId, amountNanoUsd, method, reference: newReference(), pendingMost: PENDING_MAX };
-	const { id } = await createTopUp(statements, expected);
-	return getTopUp(statements, id);
 }
 
 /** What is held: the requests that outlived a flush and still run. */

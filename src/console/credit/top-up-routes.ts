@@ -1,23 +1,21 @@
 import { Elysia, t } from "elysia";
-import type { TopUpRecord } from "../../billing/top-ups.ts";
 import { listTopUps, rejectTopUp } from "../../billing/top-ups.ts";
-import type { AuditAction } from "../../ops/audit-action.ts";
+import { TOKEN } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { memberAct } from "../member-act.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, USD } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
 import type { OwnTopUpView, TopUpView } from "./credit.ts";
-import { expectTopUp, ownTopUpViews, topUpOfAccount, topUpView } from "./credit.ts";
+import { ownTopUpViews, topUpOfAccount, topUpView } from "./credit.ts";
+import { expectTopUp } from "./expect-top-up.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
-const amount = t.Object({ usd: USD });
+const amount = t.Object({ usd: USD, token: TOKEN });
 
 /** Money into the visited account, by transfer or by card. */
 export function topUpRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
 	const noted = memberAct(parts);
-	const act = (request: Request, action: AuditAction, { id, amountNanoUsd, reference }: TopUpRecord) =>
-		noted(request, action, id, { amountNanoUsd, reference });
 
 	return new Elysia({ name: "console-top-ups" })
 		.get(
@@ -33,9 +31,12 @@ export function topUpRoutes(parts: ConsoleParts) {
 		.post(
 			"/top-ups/transfer",
 			async ({ request, body }): Promise<{ topUp: TopUpView; transferDetails: string | null }> => {
-				const { accountId } = visits.account(request);
-				const topUp = await expectTopUp(statements, accountId, amountOf(body.usd, "usd"), "transfer");
-				await act(request, "topup.create", topUp);
+				const { usd, token } = body;
+				const topUp = await expectTopUp(parts, request, {
+					amountNanoUsd: amountOf(usd, "usd"),
+					method: "transfer",
+					token,
+				});
 				return { topUp: topUpView(topUp), transferDetails: parts.config.transferDetails };
 			},
 			{ query, body: amount },
@@ -43,14 +44,13 @@ export function topUpRoutes(parts: ConsoleParts) {
 		.post(
 			"/top-ups/card",
 			async ({ request, body }): Promise<{ topUp: TopUpView; url: string }> => {
-				const { accountId, viewer } = visits.account(request);
+				const { viewer } = visits.account(request);
 				if (!parts.cards)
 					throw new Refusal("service_unavailable", "Card payments are not set up. Use a bank transfer.");
 				const amountNanoUsd = parts.cards.wholeCents(amountOf(body.usd, "usd"));
-				const topUp = await expectTopUp(statements, accountId, amountNanoUsd, "card");
+				const topUp = await expectTopUp(parts, request, { amountNanoUsd, method: "card", token: body.token });
 				const back = `${parts.origin()}/credit?topup=${topUp.id}&payment=`;
 				const url = await parts.cards.checkout(topUp, { email: viewer.email, back });
-				await act(request, "topup.create", topUp);
 				return { topUp: topUpView(topUp), url };
 			},
 			{ query, body: amount },
@@ -65,7 +65,8 @@ export function topUpRoutes(parts: ConsoleParts) {
 				// A card may be charged at this very moment, so the page where it is paid is closed first.
 				if (topUp.method === "card") await parts.cards?.expire(topUp.id);
 				await rejectTopUp(statements, topUp.id, viewer.userId);
-				await act(request, "topup.cancel", topUp);
+				const { amountNanoUsd, reference } = topUp;
+				await noted(request, "topup.cancel", topUp.id, { amountNanoUsd, reference });
 				return { topUp: topUpView(await topUpOfAccount(statements, accountId, params.id)) };
 			},
 			{ query, body: EMPTY_BODY },

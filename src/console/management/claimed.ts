@@ -11,5 +11,5 @@ export async function claimed({ keyMaker }: ConsoleParts, call: ManagementCall, 
 	const { method, url } = call.connection.request;
 	const { client_token: _, ...asked } = call.body as Record<string, unknown>;
 	const request = JSON.stringify([method, new URL(url).pathname, Object.entries(asked).sort()]);
-	return claimSubject(keyMaker, { keyId: call.caller.id, token: call.token, request, subject: fresh });
+	return claimSubject(keyMaker, { by: call.caller.id, token: call.token, request, subject: fresh });
 }

@@ -1,11 +1,15 @@
 import { Elysia, t } from "elysia";
+import { newId } from "../../base/id.ts";
 import { languageOf } from "../../base/language.ts";
+import { derivedHex } from "../../keys/digest.ts";
 import { noted } from "../../ops/audit.ts";
+import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { memberNoted } from "../member-act.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
-import { acceptInvitation, invite, withdrawInvitation } from "./invitations.ts";
+import type { Allowed } from "../visit.ts";
+import { acceptInvitation, invite, type PlannedInvitation, withdrawInvitation } from "./invitations.ts";
 import { ownersOnly } from "./members.ts";
 import { GIVEN_ROLES, type GivenRole, may, ROLE_LABELS } from "./roles.ts";
 
@@ -17,7 +21,7 @@ const GERMAN_ROLES: Readonly<Record<GivenRole, string>> = {
 	viewer: "Betrachter",
 };
 const query = t.Object(ACCOUNT_QUERY);
-const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnum(GIVEN_ROLES) });
+const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnum(GIVEN_ROLES), token: TOKEN });
 
 /** Who is asked to act for the visited account, and what he says to it. */
 export function invitationRoutes(parts: ConsoleParts) {
@@ -28,12 +32,14 @@ export function invitationRoutes(parts: ConsoleParts) {
 		.post(
 			"/invitations",
 			async ({ request, body }): Promise<{ id: string; link: string | null }> => {
-				const { accountId, viewer, role } = visits.account(request);
+				const allowed = visits.account(request);
+				const { accountId, viewer, role } = allowed;
 				if (body.role === "owner" && !may(role, "owners.manage")) throw ownersOnly();
 				const act = notedOf(request, "member.invite", { email: body.email.trim().toLowerCase(), role: body.role });
-				const made = await invite(statements, accountId, { ...body, invitedBy: viewer.userId }, act);
+				const wanted = { email: body.email, role: body.role, invitedBy: viewer.userId };
+				const made = await invite(statements, accountId, wanted, act, await plannedInvitation(parts, allowed, body));
 				const link = `${parts.origin()}/invite?token=${made.token}`;
-				mailInvitation(parts, request, { to: made.email, role: body.role, link });
+				if (made.isNew) mailInvitation(parts, request, { to: made.email, role: body.role, link });
 				return { id: made.id, link: parts.config.smtpUrl === null ? link : null };
 			},
 			{ query, body: INVITED },
@@ -60,6 +66,19 @@ export function invitationRoutes(parts: ConsoleParts) {
 			// Of any form: one that was cut on its way is a link that does not hold, and is told so.
 			{ body: t.Object({ token: t.String({ maxLength: 1_000 }) }) },
 		);
+}
+
+/** The link is made of the page's token, as keys' secrets are: who sends that again is told the same one. */
+async function plannedInvitation(
+	parts: ConsoleParts,
+	allowed: Allowed,
+	{ token, ...asked }: { email: string; role: GivenRole; token?: string },
+): Promise<PlannedInvitation> {
+	const id = await claimedOnPage(parts, allowed, { fresh: newId("inv"), token, asked });
+	const { accountId, viewer } = allowed;
+	const words = [accountId, viewer.userId, token ?? crypto.randomUUID()];
+	const hex = derivedHex(parts.keyMaker.digest, "invitation on a page", ...words);
+	return { id, token: Buffer.from(hex.slice(0, 64), "hex").toString("base64url") };
 }
 
 function mailInvitation(

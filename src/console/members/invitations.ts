@@ -27,8 +27,15 @@ export async function listInvitations(statements: Statements, accountId: string)
 	return rows.map(({ id, email, role, expires_at }) => ({ id, email, role, expiresAtMs: expires_at.getTime() }));
 }
 
+/** One that is made under an id that was written down before, so that whoever repeats it makes no second one. */
+export interface PlannedInvitation {
+	readonly id: string;
+	/** Of the link. */
+	readonly token: string;
+}
+
 /**
- * The token is in the mail alone; inviting an address again replaces its invitation. Faults: invalid_request, conflict, and
+ * The token is in the mail alone; inviting an address again replaces its invitation. `isNew`: nobody was mailed it yet. Faults: invalid_request, conflict, and
  * rate_limit_exceeded, since each is a mail to somebody who did not ask for it.
  */
 export async function invite(
@@ -36,12 +43,12 @@ export async function invite(
 	accountId: string,
 	invitation: { email: string; role: Role; invitedBy: string },
 	act?: Noted,
-): Promise<{ id: string; token: string; email: string }> {
+	{ id, token }: PlannedInvitation = { id: newId("inv"), token: newLinkToken() },
+): Promise<PlannedInvitation & { email: string; isNew: boolean }> {
 	const email = invitation.email.trim().toLowerCase();
 	if (!isMailAddress(email)) throw new Refusal("invalid_request", "That is no e-mail address.", { param: "email" });
+	if (await isOpen(statements, id)) return { id, token, email, isNew: false };
 	await countMail(statements, accountId, email);
-	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
-	const id = newId("inv");
 	await statements`delete from invitation where expires_at < clock_timestamp()`;
 	const [row] = await statements<{ id: string }>`
 		with made as (insert into invitation (id, account_id, email, role, token_hash, invited_by, expires_at)
@@ -54,15 +61,23 @@ export async function invite(
 		for share of w
 		on conflict (account_id, email) do update set id = excluded.id, role = excluded.role, token_hash = excluded.token_hash,
 			invited_by = excluded.invited_by, expires_at = excluded.expires_at
-			where invitation.role <> 'owner' or excluded.role = 'owner'
+			where invitation.id <> excluded.id and (invitation.role <> 'owner' or excluded.role = 'owner')
 		returning id)
 		select id, audit_note(${notedJson(act)}::text::jsonb, id, ${accountId}) from made`;
+	if (row === undefined && (await isOpen(statements, id))) return { id, token, email, isNew: false };
 	if (row === undefined)
 		throw new Refusal(
 			"conflict",
 			"This person is a member already or invited as an owner, or too many invitations are open.",
 		);
-	return { id, token, email };
+	return { id, token, email, isNew: true };
+}
+
+const newLinkToken = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
+
+async function isOpen(statements: Statements, id: string): Promise<boolean> {
+	const rows = await statements`select 1 from invitation where id = ${id} and expires_at > clock_timestamp()`;
+	return rows.length > 0;
 }
 
 /** The account first: one that has used up its own does not use up what others may send to the address. */

@@ -1,7 +1,11 @@
 import { Elysia, t } from "elysia";
+import { newId } from "../../base/id.ts";
+import { derivedHex } from "../../keys/digest.ts";
 import type { ManagementKeyRecord } from "../../keys/management-key-admin.ts";
 import { createManagementKey, listManagementKeys, revokeManagementKey } from "../../keys/management-key-admin.ts";
 import type { ManagementScope } from "../../keys/management-scope.ts";
+import { derivedManagementSecret } from "../../keys/management-secret.ts";
+import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
 
@@ -11,7 +15,8 @@ export interface ManagementKeyView extends Omit<ManagementKeyRecord, "scopes"> {
 }
 
 /** Keys of the management interface: made with the password given lately, revoked without it. */
-export function managementKeyRoutes({ statements, visits, keyMaker }: ConsoleParts) {
+export function managementKeyRoutes(parts: ConsoleParts) {
+	const { statements, visits, keyMaker } = parts;
 	const maker = (request: Request) => ({
 		id: visits.operator(request).userId,
 		ip: visits.of(request).connection.address,
@@ -30,14 +35,26 @@ export function managementKeyRoutes({ statements, visits, keyMaker }: ConsolePar
 		.post(
 			"/management-keys",
 			async ({ request, body }): Promise<{ id: string; secret: string }> => {
-				const by = maker(request);
-				return createManagementKey(keyMaker, { ...body, expiresAtMs: body.expiresAtMs ?? null }, by);
+				const { token, ...asked } = body;
+				const viewer = visits.operator(request);
+				const id = await claimedOnPage(parts, { viewer }, { fresh: newId("mgk"), token, asked });
+				// Of the token, which is stored nowhere: whoever sends it again is told the same.
+				const hex = derivedHex(
+					keyMaker.digest,
+					"management key on a page",
+					viewer.userId,
+					token ?? crypto.randomUUID(),
+				);
+				const planned = { id, secret: derivedManagementSecret(keyMaker.serviceName, hex) };
+				const wanted = { ...asked, expiresAtMs: asked.expiresAtMs ?? null };
+				return createManagementKey(keyMaker, wanted, maker(request), planned);
 			},
 			{
 				body: t.Object({
 					name: t.String({ minLength: 1, maxLength: 100 }),
 					scopes: t.Array(t.String({ maxLength: 64 }), { minItems: 1, maxItems: 32 }),
 					expiresAtMs: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
+					token: TOKEN,
 				}),
 			},
 		)

@@ -1,6 +1,8 @@
 import { Elysia, t } from "elysia";
+import { newId } from "../../base/id.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../../keys/project-admin.ts";
 import { noteOutcome } from "../../ops/audit.ts";
+import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { type Fence, fenceOf } from "../keys/fence-view.ts";
 import { LIMITS, NAME, settingsOf } from "../keys/key-body.ts";
@@ -51,13 +53,15 @@ export function projectRoutes(parts: ConsoleParts) {
 		.post(
 			"/",
 			async ({ request, body }): Promise<ProjectView> => {
-				const { accountId } = visits.account(request);
-				const settings = { ...settingsOf(body), name: body.name };
-				const act = noted(request, "project.create", { ...body });
-				const { id } = await createProject(statements, accountId, settings, undefined, act);
+				const allowed = visits.account(request);
+				const { token, ...asked } = body;
+				const settings = { ...settingsOf(asked), name: asked.name };
+				const id = await claimedOnPage(parts, allowed, { fresh: newId("proj"), token, asked });
+				const act = noted(request, "project.create", asked);
+				await createProject(statements, allowed.accountId, settings, id, act);
 				return view(request, id);
 			},
-			{ query, body: t.Object({ name: NAME, ...LIMITS }) },
+			{ query, body: t.Object({ name: NAME, ...LIMITS, token: TOKEN }) },
 		)
 		.patch(
 			"/:id",

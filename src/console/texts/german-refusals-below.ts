@@ -35,6 +35,8 @@ export const germanRefusalsBelow: Readonly<Record<string, string>> = {
 		"Das Zeichen eines Wechsels besteht aus 16 bis 64 Buchstaben, Ziffern und Strichen.",
 	"There are projects only when no instance of version 0.1 runs any more.":
 		"Projekte gibt es erst, wenn keine Instanz der Version 0.1 mehr läuft.",
+	"The key was made more than an hour ago: its secret is not shown again.":
+		"Der Schlüssel wurde vor mehr als einer Stunde angelegt: Sein Geheimnis wird nicht noch einmal gezeigt.",
 	"There are {count} management keys in use already. Revoke some first.":
 		"Es sind schon {count} Verwaltungsschlüssel in Gebrauch. Widerrufen Sie zuerst einige.",
 	"There is an account with this e-mail address already.": "Mit dieser E-Mail-Adresse gibt es schon ein Konto.",

@@ -79,8 +79,8 @@ export const api = {
 	changeAccount: (account: string, changes: { name?: string; timeZone?: string }) =>
 		dataOf(client.account.patch(changes, { query: { account } })),
 	members: allMembers,
-	invite: (account: string, email: string, role: GivenRole) =>
-		dataOf(client.invitations.post({ email, role }, { query: { account } })),
+	invite: (account: string, asked: { email: string; role: GivenRole }, token: string) =>
+		dataOf(client.invitations.post({ ...asked, token }, { query: { account } })),
 	withdrawInvitation: (account: string, id: string) =>
 		dataOf(client.invitations({ id }).delete(undefined, { query: { account } })),
 	acceptInvitation: (token: string) => dataOf(client.invitations.accept.post({ token })),
@@ -114,8 +114,8 @@ export const api = {
 	projects: (account: string, after: After = null) =>
 		dataOf(client.projects.get({ query: { account, ...given({ after }), limit: 100 } })),
 	project: (account: string, id: string) => dataOf(client.projects({ id }).get({ query: { account } })),
-	createProject: (account: string, input: ProjectSettingsInput) =>
-		dataOf(client.projects.post(input, { query: { account } })),
+	createProject: (account: string, input: ProjectSettingsInput, token: string) =>
+		dataOf(client.projects.post({ ...input, token }, { query: { account } })),
 	editProject: (account: string, id: string, input: Partial<ProjectSettingsInput>) =>
 		dataOf(client.projects({ id }).patch(input, { query: { account } })),
 	archiveProject: (account: string, id: string) =>
@@ -135,10 +135,10 @@ export const api = {
 	running: (account: string) => dataOf(client.credit.running.get({ query: { account } })),
 	topUps: (account: string, after: After = null) =>
 		dataOf(client.credit["top-ups"].get({ query: { account, ...given({ after }) } })),
-	topUpByTransfer: (account: string, usd: string) =>
-		dataOf(client.credit["top-ups"].transfer.post({ usd }, { query: { account } })),
-	topUpByCard: (account: string, usd: string) =>
-		dataOf(client.credit["top-ups"].card.post({ usd }, { query: { account } })),
+	topUpByTransfer: (account: string, usd: string, token: string) =>
+		dataOf(client.credit["top-ups"].transfer.post({ usd, token }, { query: { account } })),
+	topUpByCard: (account: string, usd: string, token: string) =>
+		dataOf(client.credit["top-ups"].card.post({ usd, token }, { query: { account } })),
 	cancelTopUp: (account: string, id: string) =>
 		dataOf(client.credit["top-ups"]({ id }).cancel.post({}, { query: { account } })),
 	autoTopUp: (account: string) => dataOf(client.credit["auto-top-up"].get({ query: { account } })),

@@ -1,6 +1,30 @@
+import { useState } from "react";
+
 /**
  * Of one attempt, the same however often it is sent: one whose answer was lost is not carried out again. 32 hex digits;
  * `randomUUID` is not there where the page came over plain HTTP.
  */
 export const newToken = (): string =>
 	Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** Sends what a form asks for, with a token: the same one as before, where the same was asked for and its answer was lost. */
+export interface Attempt {
+	send<T>(asked: object, act: (token: string) => Promise<T>): Promise<T>;
+}
+
+export function createAttempt(): Attempt {
+	let former = { asked: "", token: "" };
+	return {
+		async send(asked, act) {
+			const text = JSON.stringify(asked);
+			if (former.asked !== text) former = { asked: text, token: newToken() };
+			const { token } = former;
+			const made = await act(token);
+			// Whoever asks for the same once more wants another one.
+			if (former.token === token) former = { asked: "", token: "" };
+			return made;
+		},
+	};
+}
+
+export const useAttempt = (): Attempt => useState(createAttempt)[0];

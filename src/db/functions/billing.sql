@@ -1,6 +1,6 @@
--- Writes down a payment that is expected. p_most: so many may wait of an account; null for any number.
--- TG002: no such account. TG004: so many wait already.
-create or replace function topup_expect(p_id text, p_account text, p_amount bigint, p_method text, p_reference text, p_most integer) returns void
+-- Writes down a payment that is expected, again under the same id none: then it is false. p_most: so many may wait of an account;
+-- null for any number. TG002: no such account. TG004: so many wait already.
+create or replace function topup_expect(p_id text, p_account text, p_amount bigint, p_method text, p_reference text, p_most integer) returns boolean
 language plpgsql as $$
 begin
   -- One at a time of an account, so that two at once do not both find room.
@@ -8,10 +8,14 @@ begin
   if not found then
     raise exception 'There is no account %.', p_account using errcode = 'TG002';
   end if;
+  if exists (select 1 from top_up t where t.id = p_id and t.account_id = p_account) then
+    return false;
+  end if;
   if (select count(*) from top_up t where t.account_id = p_account and t.state = 'pending') >= p_most then
     raise exception '% top-ups are pending already. Cancel those that you will not pay.', p_most using errcode = 'TG004';
   end if;
   insert into top_up (id, account_id, amount_nano_usd, method, reference) values (p_id, p_account, p_amount, p_method, p_reference);
+  return true;
 end $$;
 
 -- Confirms a pending top-up: state, credit and the account's right to use the service change together or not at all.

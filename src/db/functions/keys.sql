@@ -120,11 +120,12 @@ begin
 end $$;
 
 -- The same of management keys, which are of the whole service.
-create or replace function management_key_room(p_most integer) returns boolean
+create or replace function management_key_room(p_id text, p_most integer) returns boolean
 language plpgsql as $$
 begin
   perform pg_advisory_xact_lock(hashtextextended('management keys', 0));
-  if (select count(*) from management_key where revoked_at is null and (expires_at is null or expires_at > clock_timestamp())) >= p_most then
+  if (select count(*) from management_key where revoked_at is null and (expires_at is null or expires_at > clock_timestamp())) >= p_most
+      and not exists (select 1 from management_key where id = p_id) then
     raise exception 'There are % management keys in use already. Revoke some first.', p_most using errcode = 'TG004';
   end if;
   return true;

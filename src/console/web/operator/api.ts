@@ -27,8 +27,8 @@ export const operatorApi = {
 	reconciliation: () => dataOf(operator.reconciliation.get()),
 	reconcile: () => dataOf(operator.reconciliation.post({})),
 	managementKeys: (after: After) => dataOf(operator["management-keys"].get({ query: given({ after }) })),
-	createManagementKey: (key: { name: string; scopes: string[]; expiresAtMs: number | null }) =>
-		dataOf(operator["management-keys"].post(key)),
+	createManagementKey: (key: { name: string; scopes: string[]; expiresAtMs: number | null }, token: string) =>
+		dataOf(operator["management-keys"].post({ ...key, token })),
 	revokeManagementKey: (id: string) => dataOf(operator["management-keys"]({ id }).revoke.post({})),
 	audit: (filter: { subject: string | null; actor: string | null; action: string | null }, after: After) =>
 		dataOf(operator.audit.get({ query: given({ ...filter, after }) })),

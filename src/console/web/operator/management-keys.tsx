@@ -13,6 +13,7 @@ import { Ago, Clipped, Day } from "../parts/text.tsx";
 import { TextField } from "../parts/text-field.tsx";
 import { useAction, useList } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
+import { type Attempt, useAttempt } from "../token.ts";
 import { operatorApi } from "./api.ts";
 import { DecisionDialog } from "./decision-dialog.tsx";
 import type { ManagementKeyRow } from "./views.ts";
@@ -22,6 +23,8 @@ const TONES = { active: "ok", expired: "off", revoked: "off", orphaned: "warn" }
 export function ManagementKeysPage() {
 	const list = useList("operator-management-keys", operatorApi.managementKeys);
 	const [creating, setCreating] = useState(false);
+	// Longer than its dialog: one whose answer was lost may be cancelled, and asked for again.
+	const attempt = useAttempt();
 	const [revoking, setRevoking] = useState<ManagementKeyRow>();
 	const create = (
 		<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => setCreating(true)}>
@@ -86,7 +89,9 @@ export function ManagementKeysPage() {
 					]}
 				/>
 			</Panel>
-			{creating && <CreateDialog onClose={() => setCreating(false)} onCreated={() => void list.reload()} />}
+			{creating && (
+				<CreateDialog attempt={attempt} onClose={() => setCreating(false)} onCreated={() => void list.reload()} />
+			)}
 			{revoking && (
 				<DecisionDialog
 					title={t("Revoke the management key")}
@@ -111,14 +116,15 @@ export function ManagementKeysPage() {
 	);
 }
 
-function CreateDialog(props: { onClose: () => void; onCreated: () => void }) {
+function CreateDialog(props: { attempt: Attempt; onClose: () => void; onCreated: () => void }) {
 	const [name, setName] = useState("");
 	const [scopes, setScopes] = useState<string[]>([]);
 	const [ends, setEnds] = useState("");
 	const [secret, setSecret] = useState<string>();
 	const create = useAction(async () => {
 		const expiresAtMs = ends === "" ? null : Date.parse(`${ends}T00:00:00Z`);
-		const made = await operatorApi.createManagementKey({ name: name.trim(), scopes, expiresAtMs });
+		const asked = { name: name.trim(), scopes, expiresAtMs };
+		const made = await props.attempt.send(asked, (token) => operatorApi.createManagementKey(asked, token));
 		setSecret(made.secret);
 		props.onCreated();
 	});

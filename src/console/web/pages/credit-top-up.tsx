@@ -13,6 +13,7 @@ import { useAction } from "../resource.ts";
 import { useAccount, useSession } from "../session.tsx";
 import { showUsd, showUsdWhole } from "../shown-money.ts";
 import { t } from "../texts.tsx";
+import { useAttempt } from "../token.ts";
 import type { TopUpView } from "../views.ts";
 
 const PRESETS_USD = ["100", "250", "500", "1000"];
@@ -31,15 +32,18 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 	const [method, setMethod] = useState<"card" | "transfer">(config.cardPayments ? "card" : "transfer");
 	const [made, setMade] = useState<Transfer>();
 	const [outside, setOutside] = useState<string>();
+	const attempt = useAttempt();
 	const topUp = useAction(async () => {
 		if (method === "card") {
-			const { url } = await api.topUpByCard(account.id, usd);
+			const { url } = await attempt.send({ usd, method }, (token) => api.topUpByCard(account.id, usd, token));
 			location.assign(url);
 			// Busy until the page is left: a second click would make a second top-up.
 			await left();
 			return;
 		}
-		const { topUp: expected, transferDetails: details } = await api.topUpByTransfer(account.id, usd);
+		const { topUp: expected, transferDetails: details } = await attempt.send({ usd, method }, (token) =>
+			api.topUpByTransfer(account.id, usd, token),
+		);
 		setMade({ ...expected, transferDetails: details });
 		onMade();
 	});

@@ -1,6 +1,6 @@
 import { Button, Checkbox } from "@mantine/core";
 import type { ReactNode } from "react";
-import { useRef, useState } from "react";
+import { useState } from "react";
 import { api } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { Dialog } from "../parts/dialog.tsx";
@@ -10,7 +10,7 @@ import { useAction } from "../resource.ts";
 import { useAccount } from "../session.tsx";
 import { KEY_VARIABLE } from "../snippets.ts";
 import { rich, t } from "../texts.tsx";
-import { newToken } from "../token.ts";
+import { useAttempt } from "../token.ts";
 import ToolChoice from "../tools/tool-choice.tsx";
 import type { KeyView } from "../views.ts";
 import { EMPTY_DRAFT, KeyFields, settingsOf } from "./key-form.tsx";
@@ -30,17 +30,13 @@ export function KeyCreateDialog(props: {
 	const projects = useProjectChoice(props.open);
 	const [readsOnly, setReadsOnly] = useState(false);
 	const [made, setMade] = useState<{ key: KeyView; secret: string }>();
-	const attempt = useRef({ asked: "", token: "" });
+	const attempt = useAttempt();
 	const create = useAction(async () => {
 		const input = {
 			...settingsOf(readsOnly ? { ...empty, name: draft.name, expires: draft.expires } : draft, "create"),
 			...(readsOnly ? { readsOnly } : {}),
 		};
-		// One whose answer was lost gives the same key again, unless another one is asked for meanwhile.
-		const asked = JSON.stringify(input);
-		if (attempt.current.asked !== asked) attempt.current = { asked, token: newToken() };
-		setMade(await api.createKey(account.id, input, attempt.current.token));
-		attempt.current = { asked: "", token: "" };
+		setMade(await attempt.send(input, (token) => api.createKey(account.id, input, token)));
 		props.onCreated();
 	});
 

@@ -13,6 +13,7 @@ import { useAction, useList } from "../resource.ts";
 import { Link, navigate, useCreating } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import { t } from "../texts.tsx";
+import { type Attempt, useAttempt } from "../token.ts";
 import type { ProjectView } from "../views.ts";
 import { EMPTY_DRAFT, KeyFields, settingsOf } from "./key-form.tsx";
 
@@ -32,6 +33,8 @@ export default function ProjectsPage() {
 	const account = useAccount();
 	const may = useMay();
 	const [isOpen, setOpen] = useCreating();
+	// Longer than its dialog: one whose answer was lost may be cancelled, and asked for again.
+	const attempt = useAttempt();
 	const list = useList(`projects ${account.id}`, (after) => api.projects(account.id, after));
 	const create = may("projects.change") && (
 		<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => setOpen(true)}>
@@ -62,15 +65,19 @@ export default function ProjectsPage() {
 					}
 				/>
 			</Panel>
-			{isOpen && may("projects.change") && <CreateDialog accountId={account.id} onClose={() => setOpen(false)} />}
+			{isOpen && may("projects.change") && (
+				<CreateDialog {...{ accountId: account.id, attempt }} onClose={() => setOpen(false)} />
+			)}
 		</Page>
 	);
 }
 
-function CreateDialog({ accountId, onClose }: { accountId: string; onClose: () => void }) {
+function CreateDialog(props: { accountId: string; attempt: Attempt; onClose: () => void }) {
+	const { accountId, attempt, onClose } = props;
 	const [draft, setDraft] = useState(EMPTY_DRAFT);
 	const create = useAction(async () => {
-		const { id } = await api.createProject(accountId, settingsOf(draft, "create"));
+		const input = settingsOf(draft, "create");
+		const { id } = await attempt.send(input, (token) => api.createProject(accountId, input, token));
 		navigate(`/projects/${id}`);
 	});
 	return (

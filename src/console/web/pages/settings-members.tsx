@@ -13,6 +13,7 @@ import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
+import { useAttempt } from "../token.ts";
 import type { AccountView, InvitationRow, MemberKeyView, MemberRow } from "../views.ts";
 import { RightsDialog } from "./settings-member-rights.tsx";
 
@@ -175,9 +176,11 @@ function InviteForm({ account, onInvited }: { account: AccountView; onInvited: (
 	const [email, setEmail] = useState("");
 	const [role, setRole] = useState<GivenRole>("developer");
 	const [made, setMade] = useState<{ email: string; link: string | null }>();
+	const attempt = useAttempt();
 	const invite = useAction(async () => {
-		const { link } = await api.invite(account.id, email.trim(), role);
-		setMade({ email: email.trim(), link });
+		const asked = { email: email.trim(), role };
+		const { link } = await attempt.send(asked, (token) => api.invite(account.id, asked, token));
+		setMade({ email: asked.email, link });
 		setEmail("");
 		onInvited();
 	});

@@ -123,6 +123,19 @@ export const germanRefusalsBelow: Readonly<Record<string, string>> = {
 	"every closed day is as it was sealed": "jeder abgeschlossene Tag ist, wie er versiegelt wurde",
 	"each seal follows from the one before it": "jedes Siegel folgt aus dem vorigen",
 	holds: "gilt",
+	// Where it is said what is wrong there, before the one that takes anything for a place.
+	"broken {count} times, first at {place} its sealed ledger entries come to another sum":
+		"{count}-mal verletzt, zuerst bei {place}: die versiegelten Buchungen ergeben eine andere Summe",
+	"broken {count} times, first at {place} its sealed leases come to another sum":
+		"{count}-mal verletzt, zuerst bei {place}: die versiegelten Leases ergeben eine andere Summe",
+	"broken {count} times, first at {place} {sealed} settled requests were sealed, {found} are there":
+		"{count}-mal verletzt, zuerst bei {place}: {sealed} abgerechnete Anfragen wurden versiegelt, {found} sind da",
+	"broken {count} times, first at {place} a settled request was changed":
+		"{count}-mal verletzt, zuerst bei {place}: eine abgerechnete Anfrage wurde geändert",
+	"broken {count} times, first at {place} the ledger entries were changed":
+		"{count}-mal verletzt, zuerst bei {place}: die Buchungen wurden geändert",
+	"broken {count} times, first at {place} a confirmed top-up and its ledger entry do not agree":
+		"{count}-mal verletzt, zuerst bei {place}: eine bestätigte Aufladung und ihre Buchung stimmen nicht überein",
 	"broken {count} times, first at {example}": "{count}-mal verletzt, zuerst bei {example}",
 
 	// All endpoints.

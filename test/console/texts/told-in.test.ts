@@ -50,6 +50,16 @@ describe("what the console refuses with", () => {
 		expect([...thrown, ...raised, ...checks, ...library].filter(([, text]) => german(text) === undefined)).toEqual([]);
 	});
 
+	test("so has what a check of the books found, with what is wrong at that place", () => {
+		const functions = readFileSync(join(SOURCE, "db/functions/books-check.sql"), "utf8");
+		const problems = [...functions.matchAll(/(?:return (?:format\()?|then )'((?:[a-z%]|its)[^']+ [^']+)'/g)].map(
+			([, text = ""]) => text.replaceAll("%s", "7"),
+		);
+		expect(problems.length).toBe(6);
+		const told = problems.map((problem) => german(`broken 2 times, first at 2026-11-24 ${problem}`) ?? "");
+		expect(told.filter((text) => !/^2-mal verletzt, zuerst bei 2026-11-24: /.test(text))).toEqual([]);
+	});
+
 	test("stands once, with the values of its English, and says something else", () => {
 		const keys = catalogues.flatMap((one) => Object.keys(one));
 		expect(keys.filter((key, at) => keys.indexOf(key) !== at)).toEqual([]);

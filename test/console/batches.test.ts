@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { type NoticeForm, noticeChanges } from "../../src/console/web/notice-changes.ts";
 import { chatLine } from "../batch/batch-service.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { lockWaits } from "../support/lock-waits.ts";
@@ -197,6 +198,45 @@ describe("a batch in the console", () => {
 		expect((await ann.send("POST", `${path}/secret`)).body.error.code).toBe("reauthentication_required");
 		expect((await put(ann, null)).body).toMatchObject({ hasWebhook: false, secret: null });
 	}, 60_000);
+
+	test("what two tabs change of who is told holds, also where each began before the other saved", async () => {
+		const dora = await signedUp(service);
+		const path = "/api/console/batch-notices";
+		const start: NoticeForm = { mail: "owners", webhookUrl: null, events: ["credit.low", "key.expiring"] };
+		await dora.send("PUT", path, start);
+		const save = (wanted: Partial<NoticeForm>) => dora.send("PUT", path, noticeChanges(start, { ...start, ...wanted }));
+		const saved = [
+			await save({ mail: "maker" }),
+			await save({ webhookUrl: "https://hook.example/" }),
+			await save({ events: ["credit.low", "key.expiring", "top_up.confirmed"] }),
+			await save({ events: ["credit.low"] }),
+			await save({ mail: "maker" }),
+		];
+		expect(saved.map(({ status }) => status)).toEqual(Array(5).fill(200));
+		expect(saved.filter(({ body }) => body.secret !== null).length).toBe(1);
+		expect((await dora.get(path)).body).toMatchObject({
+			mail: "maker",
+			webhookUrl: "https://hook.example/",
+			events: ["credit.low", "top_up.confirmed"],
+		});
+		expect((await save({ webhookUrl: "https://other.example/" })).body.secret).toBeNull();
+		const off = await dora.send("PUT", path, { webhookUrl: null });
+		expect(off.body).toMatchObject({ mail: "maker", hasWebhook: false, secret: null });
+	});
+
+	test("the secret of a webhook is told again to who did not hear it, and is no other one", async () => {
+		const dora = await signedUp(service);
+		const path = "/api/console/batch-notices";
+		const set = { webhookUrl: "https://hook.example/", token: crypto.randomUUID() };
+		const [first, again] = [await dora.send("PUT", path, set), await dora.send("PUT", path, set)];
+		expect(first.body.secret).toMatch(/^whsec_/);
+		expect(again.body.secret).toBe(first.body.secret);
+		const renew = (token: string) => dora.send("POST", `${path}/secret`, { token });
+		const token = crypto.randomUUID();
+		const renewed = [await renew(token), await renew(token), await renew(crypto.randomUUID())];
+		expect(new Set([first, ...renewed].map(({ body }) => body.secret)).size).toBe(3);
+		expect(renewed[1]?.body.secret).toBe(renewed[0]?.body.secret);
+	});
 
 	test("is fetched and ended by people of an account whose first key only reads", async () => {
 		const cleo = await signedUp(service);

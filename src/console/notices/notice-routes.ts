@@ -1,7 +1,9 @@
-import { randomBytes } from "node:crypto";
 import { Elysia, t } from "elysia";
+import { assert } from "../../base/assert.ts";
 import type { Statements } from "../../db/statements.ts";
+import { derivedHex } from "../../keys/digest.ts";
 import { ALERT_TYPES, touchForAlerts } from "../alerts/alerts.ts";
+import { TOKEN } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { memberAct } from "../member-act.ts";
 import { may } from "../members/roles.ts";
@@ -43,12 +45,13 @@ interface SettingRow {
 	mail: Notices["mail"];
 	webhook_url: string | null;
 	events: readonly string[];
+	salt: string | null;
 }
 
 const SHOWN_MAX = 20;
-const SALT_BYTES = 16;
+const SALT_CHARS = 32;
 const query = t.Object(ACCOUNT_QUERY);
-const EVENT = t.UnionEnum(ALERT_TYPES);
+const EVENTS = t.Optional(t.Array(t.UnionEnum(ALERT_TYPES), { maxItems: 20, uniqueItems: true }));
 
 /** Owners and admins decide who is told; all members see what came of it. */
 export function noticeRoutes(parts: ConsoleParts) {
@@ -62,44 +65,44 @@ export function noticeRoutes(parts: ConsoleParts) {
 			"/",
 			async ({ request, body }): Promise<Notices & { secret: string | null }> => {
 				const { accountId } = visits.account(request);
+				const { mail, webhookUrl, token } = body;
 				const before = await settingOf(statements, accountId);
-				const url = body.webhookUrl === null ? null : new URL(checkedUrl(parts, body.webhookUrl)).href;
+				const url = webhookUrl == null ? null : new URL(checkedUrl(parts, webhookUrl)).href;
 				if (url !== null && url !== before?.webhook_url) visits.authenticatedLately(request);
-				const events = body.events === undefined ? null : JSON.stringify(body.events);
-				const salt = url === null ? null : newSalt();
-				const [saved] = await statements<{ salt: string | null; events: readonly string[] }>`
-					insert into batch_notice_setting as s (account_id, mail, webhook_url, webhook_salt, events)
-						values (${accountId}, ${body.mail}, ${url}, ${salt}, coalesce(${events}::text::jsonb, '[]'))
-					on conflict (account_id) do update set mail = excluded.mail, webhook_url = excluded.webhook_url,
-						webhook_salt = case when excluded.webhook_url is not null then coalesce(s.webhook_salt, excluded.webhook_salt) end,
-						events = coalesce(${events}::text::jsonb, s.events),
-						events_at = case when s.events = coalesce(${events}::text::jsonb, s.events) then s.events_at else clock_timestamp() end
-					returning webhook_salt as salt, events`;
+				const salt = url === null ? null : saltOf(parts, request, token);
+				const saved = await saveSetting(statements, accountId, {
+					...{ mail: mail ?? null, keepsMail: mail === undefined },
+					...{ url, salt, keepsUrl: webhookUrl === undefined },
+					...{ events: body.events, added: body.eventsAdded, removed: body.eventsRemoved },
+				});
 				await touchForAlerts(statements, accountId);
 				await act(request, "batch.notices", accountId, {
-					mail: body.mail,
-					events: saved?.events ?? [],
-					webhook: url === null ? null : new URL(url).host,
+					...{ mail: saved.mail, events: saved.events },
+					webhook: saved.webhook_url === null ? null : new URL(saved.webhook_url).host,
 				});
 				// Not so if there was one, or somebody was quicker.
-				const isNew = salt !== null && saved?.salt === salt;
+				const isNew = salt !== null && saved.salt === salt;
 				return { ...(await noticesOf(parts, request)), secret: isNew ? parts.webhookSecretOf(salt) : null };
 			},
 			{
 				query,
+				// What is absent stays as it is.
 				body: t.Object({
-					mail: t.Nullable(t.Union([t.Literal("maker"), t.Literal("owners")])),
-					webhookUrl: t.Nullable(t.String({ maxLength: 2_000 })),
-					// Absent: as they are.
-					events: t.Optional(t.Array(EVENT, { maxItems: 20, uniqueItems: true })),
+					mail: t.Optional(t.Nullable(t.Union([t.Literal("maker"), t.Literal("owners")]))),
+					webhookUrl: t.Optional(t.Nullable(t.String({ maxLength: 2_000 }))),
+					// All of them, as pages of before name them.
+					events: EVENTS,
+					eventsAdded: EVENTS,
+					eventsRemoved: EVENTS,
+					token: TOKEN,
 				}),
 			},
 		)
 		.post(
 			"/secret",
-			async ({ request }) => {
+			async ({ request, body }) => {
 				const { accountId } = visits.account(request);
-				const salt = newSalt();
+				const salt = saltOf(parts, request, body.token);
 				const rows = await statements`
 					update batch_notice_setting set webhook_salt = ${salt}
 					where account_id = ${accountId} and webhook_url is not null returning account_id`;
@@ -107,7 +110,7 @@ export function noticeRoutes(parts: ConsoleParts) {
 				await act(request, "batch.webhook_secret", accountId);
 				return { secret: parts.webhookSecretOf(salt) };
 			},
-			{ query, body: EMPTY_BODY },
+			{ query, body: t.Object({ token: TOKEN }, { additionalProperties: true }) },
 		)
 		.post(
 			"/:id/replay",
@@ -132,11 +135,52 @@ function checkedUrl({ config }: ConsoleParts, text: string): string {
 	return text;
 }
 
-const newSalt = () => randomBytes(SALT_BYTES).toString("hex");
+/** Of the page's token, as keys' secrets are: whoever sends it again is told the same secret. */
+function saltOf({ keyMaker, visits }: ConsoleParts, request: Request, token: string = crypto.randomUUID()): string {
+	const { accountId, viewer } = visits.account(request);
+	const hex = derivedHex(keyMaker.digest, "webhook on a page", accountId, viewer.userId, token);
+	return hex.slice(0, SALT_CHARS);
+}
+
+interface SettingChanges {
+	readonly mail: Notices["mail"];
+	readonly keepsMail: boolean;
+	readonly url: string | null;
+	readonly salt: string | null;
+	readonly keepsUrl: boolean;
+	readonly events: readonly string[] | undefined;
+	readonly added: readonly string[] | undefined;
+	readonly removed: readonly string[] | undefined;
+}
+
+/** In one statement: of two that change different things each keeps the other's. */
+async function saveSetting(
+	statements: Statements,
+	accountId: string,
+	{ mail, keepsMail, url, salt, keepsUrl, ...changes }: SettingChanges,
+): Promise<SettingRow> {
+	const events = changes.events === undefined ? null : JSON.stringify(changes.events);
+	const [added, removed] = [JSON.stringify(changes.added ?? []), JSON.stringify(changes.removed ?? [])];
+	const [saved] = await statements<SettingRow>`
+		insert into batch_notice_setting as s (account_id, mail, webhook_url, webhook_salt, events)
+			values (${accountId}, ${mail}, ${url}, ${salt},
+				alert_events(coalesce(${events}::text::jsonb, '[]'), ${added}::text::jsonb, ${removed}::text::jsonb))
+		on conflict (account_id) do update set
+			mail = case when ${keepsMail}::boolean then s.mail else excluded.mail end,
+			webhook_url = case when ${keepsUrl}::boolean then s.webhook_url else excluded.webhook_url end,
+			webhook_salt = case when ${keepsUrl}::boolean then s.webhook_salt
+				when excluded.webhook_url is not null then coalesce(s.webhook_salt, excluded.webhook_salt) end,
+			events = alert_events(coalesce(${events}::text::jsonb, s.events), ${added}::text::jsonb, ${removed}::text::jsonb),
+			events_at = case when s.events = alert_events(coalesce(${events}::text::jsonb, s.events), ${added}::text::jsonb, ${removed}::text::jsonb)
+				then s.events_at else clock_timestamp() end
+		returning mail, webhook_url, webhook_salt as salt, events`;
+	assert(saved !== undefined, "a setting that is saved is there");
+	return saved;
+}
 
 async function settingOf(statements: Statements, accountId: string): Promise<SettingRow | undefined> {
 	const [row] = await statements<SettingRow>`
-		select mail, webhook_url, events from batch_notice_setting where account_id = ${accountId}`;
+		select mail, webhook_url, webhook_salt as salt, events from batch_notice_setting where account_id = ${accountId}`;
 	return row;
 }
 

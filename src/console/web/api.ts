@@ -1,9 +1,9 @@
 import type { Language } from "../../base/language.ts";
 import type { CapPeriod } from "../../keys/cap-period.ts";
-import type { AlertType } from "../alerts/alerts.ts";
 import type { GivenRole } from "../members/roles.ts";
 import { client, dataOf, given } from "./client.ts";
 import { queryText, sendFile } from "./http.ts";
+import type { NoticeChanges } from "./notice-changes.ts";
 
 /** Every call of the console's interface, by name. Calls on an account take its id first. */
 
@@ -175,11 +175,10 @@ export const api = {
 		return sendFile<{ id: string }>(`${BASE}/batch-start`, { account, ...rest, filename: file.name }, file);
 	},
 	notices: (account: string) => dataOf(client["batch-notices"].get({ query: { account } })),
-	setNotices: (
-		account: string,
-		input: { mail: "maker" | "owners" | null; webhookUrl: string | null; events: AlertType[] },
-	) => dataOf(client["batch-notices"].put(input, { query: { account } })),
-	newWebhookSecret: (account: string) => dataOf(client["batch-notices"].secret.post({}, { query: { account } })),
+	setNotices: (account: string, changes: NoticeChanges, token: string) =>
+		dataOf(client["batch-notices"].put({ ...changes, token }, { query: { account } })),
+	newWebhookSecret: (account: string, token: string) =>
+		dataOf(client["batch-notices"].secret.post({ token }, { query: { account } })),
 	replayNotice: (account: string, id: string) =>
 		dataOf(client["batch-notices"]({ id }).replay.post({}, { query: { account } })),
 	batchFileAddress: (account: string, id: string) => `${BASE}/batch-files/${part(id)}${queryText({ account })}`,

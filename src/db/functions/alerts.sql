@@ -202,3 +202,13 @@ begin
   end loop;
   return case when v_seen = p_limit then v_account end;
 end $$;
+
+-- The events that an account asks for, with some and without others; where that changes nothing, as they stood.
+create or replace function alert_events(p_events jsonb, p_added jsonb, p_removed jsonb) returns jsonb
+language sql immutable as $$
+  select case when x.events @> p_events and p_events @> x.events then p_events else x.events end from (
+    select coalesce(jsonb_agg(e.type order by e.type), '[]') as events from (
+      select jsonb_array_elements_text(p_events || p_added) as type except select jsonb_array_elements_text(p_removed)
+    ) e
+  ) x
+$$;

@@ -3,6 +3,7 @@ import { useState } from "react";
 import type { AlertType } from "../../alerts/alerts.ts";
 import { may } from "../../members/roles.ts";
 import { api } from "../api.ts";
+import { noticeChanges } from "../notice-changes.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { Form } from "../parts/form.tsx";
 import { Panel, State } from "../parts/page.tsx";
@@ -13,6 +14,7 @@ import { Ago, Clipped } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
+import { useAttempt } from "../token.ts";
 import type { AccountView, Notices, NoticeView } from "../views.ts";
 
 const MAILS = [
@@ -33,6 +35,7 @@ const ALERTS: readonly { value: AlertType; label: string }[] = [
 	},
 	{ value: "model.retiring", label: t("A model that you use goes away (mails are sent in any case)") },
 ];
+const asked = (events: readonly string[]) => ALERTS.map(({ value }) => value).filter((type) => events.includes(type));
 const EVENT_NAMES: Readonly<Record<string, string>> = {
 	"credit.low": t("Credit low"),
 	"key.cap_reached": t("Cap reached"),
@@ -112,21 +115,19 @@ function NoticesForm(props: {
 	const [mail, setMail] = useState(notices.mail);
 	const [url, setUrl] = useState(notices.webhookUrl ?? "");
 	const [events, setEvents] = useState<readonly string[]>(notices.events);
+	const before = { mail: notices.mail, webhookUrl: notices.webhookUrl, events: asked(notices.events) };
+	const changes = noticeChanges(before, { mail, webhookUrl: url.trim() || null, events: asked(events) });
+	const [attempt, renewal] = [useAttempt(), useAttempt()];
 	const save = useAction(async () => {
-		const saved = await api.setNotices(account.id, {
-			mail,
-			webhookUrl: url.trim() === "" ? null : url.trim(),
-			events: ALERTS.map(({ value }) => value).filter((type) => events.includes(type)),
-		});
+		const saved = await attempt.send(changes, (token) => api.setNotices(account.id, changes, token));
 		if (saved.secret !== null) return props.onSecret(saved.secret);
 		await props.reload();
 	});
-	const renew = useAction(async () => props.onSecret((await api.newWebhookSecret(account.id)).secret));
+	const renew = useAction(async () =>
+		props.onSecret((await renewal.send({}, (token) => api.newWebhookSecret(account.id, token))).secret),
+	);
 	const failure = save.error?.param === "webhookUrl" ? undefined : (save.error ?? renew.error);
-	const isChanged =
-		mail !== notices.mail ||
-		url.trim() !== (notices.webhookUrl ?? "") ||
-		[...events].sort().join() !== [...notices.events].sort().join();
+	const isChanged = Object.keys(changes).length > 0;
 	return (
 		<Form
 			onSubmit={save.run}

@@ -3,10 +3,11 @@ import { createContext, useCallback, useContext, useEffect, useMemo, useRef, use
 import { may, type Right } from "../members/roles.ts";
 import { api } from "./api.ts";
 import { authApi } from "./auth-api.ts";
-import { ACCOUNT_GONE, SESSION_ENDED } from "./client.ts";
+import { ACCOUNT_GONE, SESSION_ENDED, sessionEnd } from "./client.ts";
 import { whenFree } from "./held-page.ts";
 import { ApiError } from "./http.ts";
 import { followLanguage } from "./language-choice.ts";
+import { createNewest } from "./newest.ts";
 import { createRemembered } from "./remembered.ts";
 import { resources } from "./resource.ts";
 import { t } from "./texts.tsx";
@@ -43,18 +44,33 @@ export function SessionProvider(props: {
 	// What this tab looks at stays so, whatever its address or another tab says meanwhile.
 	const chosen = useRef<string>(undefined);
 	const person = useRef("");
+	// Another account that is on its way: what is read anew meanwhile is read for that one.
+	const coming = useRef<string>(undefined);
 
-	const read = useCallback(async (wanted: string | null) => {
-		const viewer = await readViewer(wanted);
-		const id = viewer.me?.account?.id;
-		const userId = viewer.me?.user.id ?? "";
-		if (id !== chosen.current || userId !== person.current) resources.clear();
-		chosen.current = id;
-		person.current = userId;
-		seen.write(userId);
-		setState(viewer);
-	}, []);
-	const refresh = useCallback(() => read(chosen.current ?? chosenBefore()), [read]);
+	const [readNewest] = useState(() =>
+		createNewest((viewer: State) => {
+			const id = viewer.me?.account?.id;
+			const userId = viewer.me?.user.id ?? "";
+			if (id !== chosen.current || userId !== person.current) resources.clear();
+			chosen.current = id;
+			person.current = userId;
+			seen.write(userId);
+			sessionEnd.viewerRead();
+			setState(viewer);
+		}),
+	);
+	const read = useCallback(
+		async (wanted: string | null) => {
+			coming.current = wanted ?? undefined;
+			try {
+				await readNewest(() => readViewer(wanted));
+			} finally {
+				coming.current = undefined;
+			}
+		},
+		[readNewest],
+	);
+	const refresh = useCallback(() => read(coming.current ?? chosen.current ?? chosenBefore()), [read]);
 	const start = useCallback(async () => {
 		setError(undefined);
 		try {
@@ -97,6 +113,7 @@ export function SessionProvider(props: {
 
 	useEffect(() => {
 		const forget = () => {
+			if (!sessionEnd.isOver()) return;
 			resources.clear();
 			setState((now) => (now?.me ? { ...now, me: undefined } : now));
 		};

@@ -366,6 +366,47 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await other.close();
 	});
 
+	test("of two readings of the viewer the later one holds, and what was sent before it and is answered late ends no session", async () => {
+		await page.goto("/settings");
+		await name().waitFor();
+		const rename = (to: string) => owner.send("PATCH", `/api/console/account?account=${owner.accountId}`, { name: to });
+		const readAnew = () => page.evaluate(() => void dispatchEvent(new Event("tollgate:account-gone")));
+		const [keys, earlier, isRead] = [0, 1, 2].map(() => Promise.withResolvers<void>());
+		await page.route(/\/api\/console\/keys\?/, async (route) => {
+			await keys?.promise;
+			await route.fulfill({ status: 401, json: { error: { message: "Please sign in.", code: "session_required" } } });
+		});
+		await page.route(
+			/\/api\/console\/me/,
+			async (route) => {
+				const response = await route.fetch();
+				isRead?.resolve();
+				await earlier?.promise;
+				await route.fulfill({ response });
+			},
+			{ times: 1 },
+		);
+		const side = page.getByRole("navigation", { name: "Main" });
+		const asked = page.waitForRequest(/\/api\/console\/keys\?/);
+		await side.getByRole("link", { name: "Keys", exact: true }).click();
+		await asked;
+		await side.getByRole("link", { name: "Settings", exact: true }).click();
+		await name().fill("Alder Works Once");
+		await name().press("Enter");
+		await isRead?.promise;
+		await rename("Alder Works Twice");
+		await readAnew();
+		const account = (name: string) => page.getByRole("button", { name: `Account: ${name}`, exact: true });
+		await account("Alder Works Twice").waitFor(SOON);
+		earlier?.resolve();
+		keys?.resolve();
+		await page.waitForResponse((response) => response.status() === 401);
+		await page.unroute(/\/api\/console\/keys\?/);
+		await walkTo("Keys");
+		await account("Alder Works Twice").waitFor(SOON);
+		await rename("Alder Works");
+	});
+
 	test("its feed is taken up again after an answer that was none", async () => {
 		let asked = 0;
 		await page.clock.install();

@@ -1,4 +1,6 @@
+import { FILE_UNREADABLE } from "./http.ts";
 import { t } from "./texts.tsx";
+
 /** What the browser can tell of a batch's file before it is sent; the service checks it all again. */
 export interface BatchCheck {
 	readonly lines: number;
@@ -55,3 +57,7 @@ function objectOf(line: string): Record<string, unknown> | undefined {
 		return undefined;
 	}
 }
+
+/** One that was deleted or locked since it was chosen is said to be unreadable, as its text is. */
+export const readBatch = (file: Blob): Promise<BatchCheck> =>
+	file.text().then(checkBatch, () => ({ lines: 0, endpoint: null, problems: [FILE_UNREADABLE] }));

@@ -28,6 +28,7 @@ export const pageFault = (): ApiError =>
 export type Query = Readonly<Record<string, string | number | null | undefined>>;
 
 export const UNREACHABLE = t("The service could not be reached. Check the connection and try again.");
+export const FILE_UNREADABLE = t("The browser cannot read this file. Choose it again.");
 const UNREADABLE = t("The service sent an answer that this page cannot read.");
 
 export async function requestJson<T>(
@@ -52,11 +53,14 @@ export async function requestJson<T>(
 /** The bytes of a file, under the one type that a form of another site cannot send. */
 export async function sendFile<T>(path: string, query: Query, file: Blob): Promise<T> {
 	const headers = { accept: "application/json", "content-type": "application/json" };
+	const bytes = await file.arrayBuffer().catch(() => {
+		throw new ApiError(FILE_UNREADABLE, { status: 0, code: "file_unreadable" });
+	});
 	const response = await send(path + queryText(query), {
 		method: "POST",
 		credentials: "same-origin",
 		headers,
-		body: await file.arrayBuffer(),
+		body: bytes,
 	});
 	const body = parse(await response.text());
 	if (!response.ok) throw apiErrorOf(response, body);

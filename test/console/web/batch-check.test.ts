@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { checkBatch } from "../../../src/console/web/batch-check.ts";
+import { checkBatch, readBatch } from "../../../src/console/web/batch-check.ts";
+import { sendFile } from "../../../src/console/web/http.ts";
 
 const line = (id: unknown, more: object = {}) =>
 	JSON.stringify({ custom_id: id, method: "POST", url: "/v1/embeddings", body: {}, ...more });
@@ -31,4 +32,13 @@ test("what is wrong is told by its line, the first of it only", () => {
 	expect(problemsOf(line("a", { url: "/v1/rerank" }))[0]).toContain("must be one of");
 	expect(problemsOf(...Array.from({ length: 100 }, () => "x"))).toHaveLength(5);
 	expect(problemsOf(...Array.from({ length: 50_001 }, (_, at) => line(`${at}`)))).toHaveLength(1);
+});
+
+test("a file that cannot be read, as it is checked or as it is sent, is said to be so", async () => {
+	const gone = () => Promise.reject(new DOMException("", "NotReadableError"));
+	const file = Object.assign(new File(["{}"], "gone.jsonl"), { text: gone, arrayBuffer: gone });
+	const told = "The browser cannot read this file. Choose it again.";
+	expect(await readBatch(file)).toEqual({ lines: 0, endpoint: null, problems: [told] });
+	const failure = await sendFile("http://127.0.0.1:9/", {}, file).catch((error: unknown) => error);
+	expect(failure).toMatchObject({ code: "file_unreadable", message: told });
 });

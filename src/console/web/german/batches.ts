@@ -5,6 +5,8 @@ export const batches = {
 	", {count} failed": ", {count} fehlgeschlagen",
 	"Start a batch": "Stapel starten",
 	"File of requests": "Datei mit Anfragen",
+	"The browser cannot read this file. Choose it again.":
+		"Der Browser kann diese Datei nicht lesen. Wählen Sie sie noch einmal.",
 	"A request on each line, as JSON with custom_id, method, url and body.":
 		"Eine Anfrage in jeder Zeile, als JSON mit custom_id, method, url und body.",
 	"Choose a .jsonl file": ".jsonl-Datei wählen",

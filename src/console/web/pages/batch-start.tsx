@@ -2,7 +2,7 @@ import { FileInput, Select } from "@mantine/core";
 import { useRef, useState } from "react";
 import { api } from "../api.ts";
 import type { BatchCheck } from "../batch-check.ts";
-import { checkBatch } from "../batch-check.ts";
+import { readBatch } from "../batch-check.ts";
 import { formatCount } from "../format.ts";
 import { keyLabel } from "../labels.ts";
 import { Dialog } from "../parts/dialog.tsx";
@@ -44,7 +44,7 @@ export function BatchStartDialog(props: {
 		setToken(newToken());
 		setCheck(undefined);
 		if (next === null || next.size > FILE_BYTES_MAX) return;
-		const found = checkBatch(await next.text());
+		const found = await readBatch(next);
 		// A large file takes a while to be read: another one may stand in its place by then.
 		if (newest.current === next) setCheck(found);
 	}

@@ -2,7 +2,7 @@ import { EventSourceParserStream } from "eventsource-parser/stream";
 import type { JsonUsd } from "../../money/json-usd.ts";
 import { nanoUsdOfJson } from "../../money/json-usd.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { ApiError, apiErrorOf, UNREACHABLE } from "./http.ts";
+import { ApiError, apiErrorOf } from "./http.ts";
 import { t } from "./texts.tsx";
 
 /** Reads a chat completion as it streams. */
@@ -29,6 +29,10 @@ export interface ChatEnd {
 	readonly error: string | undefined;
 }
 
+/** A browser does not tell a connection that was never made from one that broke behind the request. */
+const UNANSWERED = t(
+	"The connection broke before an answer came. The request may have been served and charged: look at the requests before you send it again.",
+);
 /** An event longer than this is no chat: the answer counts as cut off. */
 const EVENT_CHARS_MAX = 4_000_000;
 
@@ -115,10 +119,10 @@ async function send(address: string, body: Record<string, unknown>, signal: Abor
 		});
 	} catch (error) {
 		if (signal.aborted) throw error;
-		throw new ApiError(UNREACHABLE, { status: 0, code: "unreachable" });
+		throw new ApiError(UNANSWERED, { status: 0, code: "unanswered" });
 	}
 	if (response.ok) return response;
-	const text = await response.text();
+	const text = await response.text().catch(() => "");
 	let parsed: unknown;
 	try {
 		parsed = JSON.parse(text);

@@ -101,3 +101,19 @@ test("an event that does not end is given up, not kept", async () => {
 	const end = await read([bytes(`${says("half")}data: `), flood, flood, flood, flood, flood]);
 	expect([end.answer, end.error]).toEqual(["half", "The answer was cut off."]);
 });
+
+test("a connection that breaks before the answer is not said to have reached nobody: the request may be served, and charged", async () => {
+	const breaking = Bun.listen({
+		port: 0,
+		hostname: "127.0.0.1",
+		socket: { data: (socket) => void socket.terminate() },
+	});
+	try {
+		const asked = streamChat(`http://127.0.0.1:${breaking.port}`, {}, AbortSignal.timeout(20_000), () => undefined);
+		const error = await asked.catch((failure: unknown) => failure);
+		expect(error).toMatchObject({ status: 0, code: "unanswered" });
+		expect(String(error)).toContain("may have been served and charged");
+	} finally {
+		breaking.stop(true);
+	}
+});

@@ -1,6 +1,9 @@
 export const playground = {
 	"Pictures are PNG, JPEG, WebP or GIF of at most 4 MB.": "Bilder sind PNG, JPEG, WebP oder GIF mit höchstens 4 MB.",
 	"At most {count} pictures to a message.": "Höchstens {count} Bilder je Nachricht.",
+	"The connection broke before an answer came. The request may have been served and charged: look at the requests before you send it again.":
+		"Die Verbindung brach ab, bevor eine Antwort kam. Die Anfrage kann bedient und berechnet worden sein: Sehen Sie bei den Anfragen nach, bevor Sie sie noch einmal senden.",
+	"See the requests": "Zu den Anfragen",
 	Pictures: "Bilder",
 	"Your message": "Ihre Nachricht",
 	"Message; Enter sends, Shift+Enter starts a line":

@@ -34,6 +34,11 @@ export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
 							})}
 						</p>
 					)}
+					{refused.error.code === "unanswered" && (
+						<p className="small">
+							<Link to="/requests">{t("See the requests")}</Link>
+						</p>
+					)}
 					<Refused turns={refused.turns} onAgain={() => thread.ask(refused.turns)} />
 				</div>
 			)}

@@ -1,4 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { mailedLink, operator, signedUp, topUp } from "../../console/person.ts";
 import { reply } from "../../support/upstream-server.ts";
 import { hasChromium } from "../chromium.ts";
@@ -15,7 +18,8 @@ await friend.send("PATCH", "/api/console/account", { name: "Birch Works" });
 await friend.send("POST", "/api/console/invitations", { email: owner.email, role: "admin" });
 const token = new URL(await mailedLink(owner)).searchParams.get("token");
 await owner.send("POST", "/api/console/invitations/accept", { token });
-await topUp(owner, await operator(service));
+const boss = await operator(service);
+await topUp(owner, boss);
 const { page, context } = await open({ person: owner });
 
 describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
@@ -176,6 +180,47 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		expect(made.map(({ lastFour }: { lastFour: string }) => lastFour)).toEqual([secret.slice(-4)]);
 		await page.getByLabel("I have stored it").check();
 		await page.getByRole("button", { name: "Done" }).click();
+	});
+
+	test("what costs and was not answered is the same one after its dialog was cancelled: a batch, an adjustment", async () => {
+		await owner.send("POST", "/api/console/keys", { name: "nightly", capUsd: "5" });
+		await page.goto("/batches");
+		const tokens: (string | null)[] = [];
+		await page.route(/\/batch-start\?/, async (route) => {
+			tokens.push(new URL(route.request().url()).searchParams.get("token"));
+			await route.abort("connectionreset");
+		});
+		const line = { custom_id: "1", method: "POST", url: "/v1/chat/completions", body: {} };
+		const file = join(mkdtempSync(join(tmpdir(), "left-open-")), "night.jsonl");
+		writeFileSync(file, JSON.stringify(line));
+		for (const _ of [1, 2]) {
+			await page.getByRole("button", { name: "Start a batch" }).first().click();
+			await page.locator("input[type=file]").setInputFiles(file);
+			await page.getByRole("button", { name: "Start", exact: true }).click();
+			await page.getByText("The service could not be reached.").waitFor(SOON);
+			await page.getByRole("button", { name: "Cancel" }).click();
+			await page.getByRole("dialog").waitFor({ state: "detached", ...SOON });
+		}
+		expect([tokens.length, new Set(tokens).size]).toEqual([2, 1]);
+
+		const { page: office } = await open({ person: boss });
+		await office.goto(`/operator/accounts/${friend.accountId}`);
+		const keys: string[] = [];
+		await office.route(/\/adjust$/, async (route) => {
+			keys.push(route.request().postDataJSON().idempotencyKey);
+			await route.abort("connectionreset");
+		});
+		for (const _ of [1, 2]) {
+			await office.getByRole("button", { name: "Adjust the credit" }).click();
+			await office.getByLabel("Amount in USD").fill("5");
+			await office.getByLabel("Reason").fill("a goodwill credit");
+			await office.getByRole("button", { name: "Book it" }).click();
+			await office.getByText("The service could not be reached.").waitFor(SOON);
+			await office.getByRole("button", { name: "Cancel" }).click();
+			await office.getByRole("dialog").waitFor({ state: "detached", ...SOON });
+		}
+		expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
+		await office.close();
 	});
 
 	test("who leaves the playground leaves the answer that is on its way as well: it is not charged on", async () => {

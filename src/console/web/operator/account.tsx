@@ -23,6 +23,8 @@ export function AccountPage({ id }: { id: string }) {
 	const detail = useResource(`operator-account ${id}`, () => operatorApi.account(id));
 	const [dialog, setDialog] = useState<"state" | "adjust">();
 	const [fence, setFence] = useState<Fence>();
+	// One adjustment until one is answered, however often it is sent and its dialog cancelled.
+	const [idempotencyKey, setIdempotencyKey] = useState(newUuid);
 	const data = detail.data;
 	const suspended = data?.account.state === "suspended";
 	const done = () => {
@@ -76,7 +78,20 @@ export function AccountPage({ id }: { id: string }) {
 					}}
 				/>
 			)}
-			{dialog === "adjust" && <AdjustDialog id={id} onClose={() => setDialog(undefined)} onDone={done} />}
+			{dialog === "adjust" && (
+				<AdjustDialog
+					{...{ id, idempotencyKey }}
+					onClose={() => {
+						setDialog(undefined);
+						// One whose answer was lost is booked, and stands in the ledger.
+						void detail.reload();
+					}}
+					onDone={() => {
+						setIdempotencyKey(newUuid());
+						done();
+					}}
+				/>
+			)}
 		</Page>
 	);
 }
@@ -196,12 +211,11 @@ function Detail({ data }: { data: OperatorAccount }) {
 	);
 }
 
-function AdjustDialog({ id, onClose, onDone }: { id: string; onClose: () => void; onDone: () => void }) {
+function AdjustDialog(props: { id: string; idempotencyKey: string; onClose: () => void; onDone: () => void }) {
+	const { id, idempotencyKey, onClose, onDone } = props;
 	const [usd, setUsd] = useState("");
 	const [reason, setReason] = useState("");
 	const [waits, setWaits] = useState(false);
-	// One adjustment for one dialog, however often it is sent.
-	const [idempotencyKey] = useState(newUuid);
 	const adjust = useAction(async () => {
 		const { secondLookNeeded } = await operatorApi.adjust(id, usd.trim(), reason.trim(), idempotencyKey);
 		if (secondLookNeeded) setWaits(true);

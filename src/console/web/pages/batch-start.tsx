@@ -11,13 +11,14 @@ import { Notice } from "../parts/problem.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { useAccount } from "../session.tsx";
 import { plural, rich, t } from "../texts.tsx";
-import { newToken } from "../token.ts";
+import type { Attempt } from "../token.ts";
 
 const FILE_BYTES_MAX = 32 * 1024 * 1024;
 
 /** A file is checked here, line by line, before it is sent and charged to a key. */
 export function BatchStartDialog(props: {
 	dropped: File | null;
+	attempt: Attempt;
 	onClose: () => void;
 	onStarted: (id: string) => void;
 }) {
@@ -25,8 +26,6 @@ export function BatchStartDialog(props: {
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
 	const [file, setFile] = useState<File | null>(null);
 	const newest = useRef<File | null>(null);
-	// A file is begun with once, by one key, however often the button is pressed.
-	const [token, setToken] = useState(newToken);
 	const [check, setCheck] = useState<BatchCheck>();
 	const [chosen, setChosen] = useState<string | null>(null);
 	const [taken, setTaken] = useState<File>();
@@ -34,14 +33,18 @@ export function BatchStartDialog(props: {
 	const keyId = chosen ?? usable[0]?.id ?? null;
 	const start = useAction(async () => {
 		if (file === null || keyId === null || check?.endpoint == null) return;
-		const asked = { key: keyId, endpoint: check.endpoint, file, token };
-		props.onStarted((await api.startBatch(account.id, asked)).id);
+		const asked = { key: keyId, endpoint: check.endpoint, file };
+		// A file is begun with once, by one key, however often the button is pressed.
+		const { name, size, lastModified } = file;
+		const begun = await props.attempt.send({ ...asked, file: [name, size, lastModified] }, (token) =>
+			api.startBatch(account.id, { ...asked, token }),
+		);
+		props.onStarted(begun.id);
 	});
 
 	async function take(next: File | null) {
 		newest.current = next;
 		setFile(next);
-		setToken(newToken());
 		setCheck(undefined);
 		if (next === null || next.size > FILE_BYTES_MAX) return;
 		const found = await readBatch(next);

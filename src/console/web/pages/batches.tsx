@@ -11,6 +11,7 @@ import { useList } from "../resource.ts";
 import { Link, navigate } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import { t } from "../texts.tsx";
+import { useAttempt } from "../token.ts";
 import type { BatchView } from "../views.ts";
 import { BatchProgress, BatchState, ExpectedEnd, isOver, useProgress } from "./batch-progress.tsx";
 import { BatchStartDialog } from "./batch-start.tsx";
@@ -37,6 +38,8 @@ const COLUMNS: readonly Column<BatchView>[] = [
 export default function BatchesPage() {
 	const account = useAccount();
 	const [starting, setStarting] = useState<{ dropped: File | null }>();
+	// Longer than its dialog: one whose answer was lost may be cancelled, and asked for again.
+	const attempt = useAttempt();
 	const list = useList(`batches ${account.id}`, (after) => api.batches(account.id, after));
 	useProgress(list.items?.some((batch) => !isOver(batch)) ?? false, list.reload);
 	const mayStart = useMay()("requests.send");
@@ -83,6 +86,7 @@ export default function BatchesPage() {
 				{starting && (
 					<BatchStartDialog
 						dropped={starting.dropped}
+						attempt={attempt}
 						onClose={() => setStarting(undefined)}
 						onStarted={(id) => navigate(`/batches/${id}`)}
 					/>

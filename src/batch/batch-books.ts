@@ -15,8 +15,8 @@ export interface NewBatch {
 	readonly metadata: Readonly<Record<string, string>> | null;
 	readonly outputExpiresS: number | null;
 	readonly idempotencyKey: string | null;
-	readonly createdAtMs: number;
-	readonly expiresAtMs: number;
+	/** How long it has, from its making on, by the database's clock: gateways' may be a day apart. */
+	readonly windowMs: number;
 }
 
 /** A line and the request that carries it. */
@@ -68,7 +68,7 @@ function asAsked(statements: Statements) {
 			const [row] = await statements<{ batch: BatchRecord | null }>`
 				select batch_create(${batch.id}, ${batch.accountId}, ${batch.keyId}, ${batch.endpoint}, ${batch.inputFileId},
 					${batch.completionWindow}, ${JSON.stringify(batch.metadata)}::text::jsonb, ${batch.outputExpiresS}::integer,
-					${batch.idempotencyKey}::text, ${batch.createdAtMs}, ${batch.expiresAtMs}, ${openMax}) as batch`;
+					${batch.idempotencyKey}::text, ${batch.windowMs}, ${openMax}) as batch`;
 			return row?.batch ?? undefined;
 		},
 

@@ -1,4 +1,3 @@
-import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { CatalogSnapshot } from "../catalog/model.ts";
@@ -53,12 +52,11 @@ function assertIsOf(request: BatchRequest, batch: BatchRecord): void {
 export function createBatches(deps: {
 	books: BatchBooks;
 	files: Pick<Files, "find">;
-	clock: Clock;
 	snapshot(): CatalogSnapshot;
 	/** There is work: a batch was made, or one is to end. */
 	wake(batch: BatchRecord): void;
 }): Batches {
-	const { books, clock } = deps;
+	const { books } = deps;
 
 	async function madeBefore(keyId: string, request: BatchRequest): Promise<BatchRecord | undefined> {
 		if (request.idempotencyKey === null) return undefined;
@@ -81,16 +79,8 @@ export function createBatches(deps: {
 			if (input === undefined) throw new Fault("not_found", "There is no such file.", { param: "input_file_id" });
 			if (input.purpose !== "batch") throw badInput("The file's purpose must be `batch`.");
 			if (input.bytes > INPUT_BYTES_MAX) throw badInput("The input of a batch has at most 200 MB.");
-			const createdAtMs = clock.wallMs();
 			const batch = await books.create(
-				{
-					id: newId("batch"),
-					...owner,
-					...request,
-					completionWindow: "24h",
-					createdAtMs,
-					expiresAtMs: createdAtMs + WINDOW_MS,
-				},
+				{ id: newId("batch"), ...owner, ...request, completionWindow: "24h", windowMs: WINDOW_MS },
 				OPEN_MAX,
 			);
 			if (batch === undefined) {

@@ -250,7 +250,7 @@ async function finish(deps: RunDeps, batch: BatchRecord, ending: BatchEnding): P
 	deps.log.info("a batch is over", { batch: batch.id, ending });
 }
 
-async function finishedFile({ files, clock }: RunDeps, batch: BatchRecord, id: string | null): Promise<string | null> {
+async function finishedFile({ files }: RunDeps, batch: BatchRecord, id: string | null): Promise<string | null> {
 	if (id === null) return null;
 	const writer = await files.resume(id);
 	if (writer === undefined) return (await files.find(batch.accountId, id))?.id ?? null;
@@ -259,7 +259,7 @@ async function finishedFile({ files, clock }: RunDeps, batch: BatchRecord, id: s
 		return null;
 	}
 	const { outputExpiresS } = batch;
-	const kept = outputExpiresS === null ? {} : { expiresAtMs: clock.wallMs() + outputExpiresS * 1_000 };
+	const kept = outputExpiresS === null ? undefined : { lifetimeMs: outputExpiresS * 1_000, since: "finished" as const };
 	return (await writer.finish(kept)).id;
 }
 

@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
-import type { FilePurpose, FileRecord } from "./file-record.ts";
+import type { FileLifetime, FileOwner, FilePurpose, FileRecord } from "./file-record.ts";
 
 /** How much may be kept. */
 export interface FileLimits {
@@ -30,6 +30,11 @@ export interface FileQuery {
 	readonly limit: number;
 }
 
+/** What is to be written. */
+export interface BegunFile extends FileOwner, Pick<FileRecord, "id" | "purpose" | "filename" | "store"> {
+	readonly lifetimeMs: number;
+}
+
 /** What Postgres knows of files. Each call is one statement that may be repeated. */
 export type FileBooks = ReturnType<typeof createFileBooks>;
 
@@ -43,10 +48,10 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 
 	return {
 		/** Fault conflict if the account has as many files as it may. */
-		async begin(file: Omit<FileRecord, "bytes">): Promise<void> {
+		async begin(file: BegunFile): Promise<void> {
 			const [row] = await statements<{ begun: boolean }>`
 				select file_begin(${file.id}, ${file.accountId}, ${file.keyId}, ${file.purpose}, ${file.filename}, ${file.store},
-					${file.createdAtMs}, ${file.expiresAtMs}, ${limits().filesPerAccountMax}) as begun`;
+					${file.lifetimeMs}, ${limits().filesPerAccountMax}) as begun`;
 			if (row?.begun) return;
 			throw new Fault("conflict", "This account has as many files as it may have: delete some of them.");
 		},
@@ -73,19 +78,22 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			return rows.map(({ number }) => number);
 		},
 
-		/** Makes it known. Undefined if nobody may write it any more. */
-		async finish(fileId: string, expiresAtMs: number): Promise<FileRecord | undefined> {
+		/** Makes it known. Undefined if nobody may write it any more. Without a lifetime it ends when it was begun to. */
+		async finish(fileId: string, kept: FileLifetime | undefined): Promise<FileRecord | undefined> {
 			const [row] = await statements<{ file: FileRow }>`
-				update stored_file f set state = 'ready', expires_at = to_timestamp(${expiresAtMs}::double precision / 1000.0)
+				update stored_file f set state = 'ready', expires_at = coalesce(
+					case when ${kept?.since === "finished"} then now() else created_at end
+						+ ${kept?.lifetimeMs ?? null}::double precision * interval '1 millisecond', expires_at)
 				where id = ${fileId} and state in ('writing', 'ready') returning file_fields(f) as file`;
 			return row?.file;
 		},
 
+		/** One that has not ended by this clock or by the database's: so one that leaps ahead hides no files. */
 		async find(accountId: string, fileId: string, nowMs: number): Promise<FileRecord | undefined> {
 			const [row] = await statements<{ file: FileRow }>`
 				select file_fields(f) as file from stored_file f
 				where id = ${fileId} and account_id = ${accountId} and state = 'ready'
-					and expires_at > to_timestamp(${nowMs}::double precision / 1000.0)`;
+					and expires_at > least(to_timestamp(${nowMs}::double precision / 1000.0), now())`;
 			return row?.file;
 		},
 
@@ -101,12 +109,12 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			const rows = query.newestFirst
 				? await statements<{ file: FileRow }>`
 					select file_fields(f) as file from stored_file f
-					where account_id = ${accountId} and state = 'ready' and expires_at > to_timestamp(${nowMs}::double precision / 1000.0)
+					where account_id = ${accountId} and state = 'ready' and expires_at > least(to_timestamp(${nowMs}::double precision / 1000.0), now())
 						and (${purpose}::text is null or purpose = ${purpose}) and (${after}::text is null or id < ${after})
 					order by id desc limit ${limit}`
 				: await statements<{ file: FileRow }>`
 					select file_fields(f) as file from stored_file f
-					where account_id = ${accountId} and state = 'ready' and expires_at > to_timestamp(${nowMs}::double precision / 1000.0)
+					where account_id = ${accountId} and state = 'ready' and expires_at > least(to_timestamp(${nowMs}::double precision / 1000.0), now())
 						and (${purpose}::text is null or purpose = ${purpose}) and (${after}::text is null or id > ${after})
 					order by id limit ${limit}`;
 			return rows.map(({ file }) => file);

@@ -3,7 +3,7 @@ import { Fault } from "../base/fault.ts";
 import type { BlobStore } from "./blob-store.ts";
 import type { FileBooks } from "./file-books.ts";
 import type { FileCipher } from "./file-cipher.ts";
-import type { FileRecord } from "./file-record.ts";
+import type { FileLifetime, FileRecord } from "./file-record.ts";
 
 /**
  * A file in the making. What is written gathers in memory until `seal` makes one part of it: that is final, and there
@@ -31,7 +31,7 @@ export interface FileWriter {
 	 */
 	fence(): Promise<ReadonlySet<number>>;
 	/** Seals the rest; from now on the file is found. Faults of `seal`. May be repeated. */
-	finish(options?: { expiresAtMs?: number }): Promise<FileRecord>;
+	finish(kept?: FileLifetime): Promise<FileRecord>;
 }
 
 export interface FileWriterDeps {
@@ -52,7 +52,7 @@ interface PendingPart {
 
 export function createFileWriter(
 	deps: FileWriterDeps,
-	file: Pick<FileRecord, "id" | "expiresAtMs" | "bytes"> & { readonly parts: number },
+	file: Pick<FileRecord, "id" | "bytes"> & { readonly parts: number },
 ): FileWriter {
 	const { books, blobs, cipher } = deps;
 	const { id } = file;
@@ -115,9 +115,9 @@ export function createFileWriter(
 			sealed += 1;
 			return new Set(await books.emptyParts(id));
 		},
-		async finish({ expiresAtMs = file.expiresAtMs } = {}) {
+		async finish(kept) {
 			await writer.seal();
-			const record = await books.finish(id, expiresAtMs);
+			const record = await books.finish(id, kept);
 			if (record === undefined) throw new Fault("conflict", "The file was deleted while it was written.");
 			return record;
 		},

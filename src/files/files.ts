@@ -26,7 +26,7 @@ export interface NewFile {
 	readonly id?: string;
 	readonly purpose: FilePurpose;
 	readonly filename: string;
-	readonly expiresAtMs?: number;
+	readonly lifetimeMs?: number;
 }
 
 /** Files of accounts. Their bytes are encrypted, and end by themselves. */
@@ -38,7 +38,7 @@ export interface Files {
 	 */
 	create(
 		owner: FileOwner,
-		file: Omit<NewFile, "id" | "expiresAtMs">,
+		file: Omit<NewFile, "id" | "lifetimeMs">,
 		bytes: AsyncIterable<Uint8Array>,
 		conclude?: (bytes: number) => Promise<{ lifetimeMs?: number }>,
 	): Promise<FileRecord>;
@@ -81,8 +81,8 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 		});
 	}
 
-	const writerOf = (file: Omit<FileRecord, "bytes">, parts: number, bytes: number) =>
-		createFileWriter({ books, cipher, blobs: storeOf(file.store) }, { ...file, parts, bytes });
+	const writerOf = (file: Pick<FileRecord, "id" | "store" | "bytes"> & { readonly parts: number }) =>
+		createFileWriter({ books, cipher, blobs: storeOf(file.store) }, file);
 
 	async function erase(fileId: string, store: string): Promise<void> {
 		await storeOf(store).removeFile(fileId);
@@ -91,9 +91,8 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 
 	const files: Files = {
 		async create(owner, file, bytes, conclude = async () => ({})) {
-			const startedMs = clock.wallMs();
 			// What a crash leaves of it does not take the account's space for a month.
-			const writer = await files.writer(owner, { ...file, expiresAtMs: startedMs + UPLOAD_MS_MAX });
+			const writer = await files.writer(owner, { ...file, lifetimeMs: UPLOAD_MS_MAX });
 			try {
 				let total = 0;
 				for await (const piece of bytes) {
@@ -103,7 +102,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 					if (writer.write(piece)) await writer.seal();
 				}
 				const { lifetimeMs = FILE_LIFETIME_MS } = await conclude(total);
-				return await writer.finish({ expiresAtMs: startedMs + lifetimeMs });
+				return await writer.finish({ lifetimeMs, since: "begun" });
 			} catch (error) {
 				await files.remove(owner.accountId, writer.fileId).catch((failure) => {
 					log.warn("an upload that failed could not be deleted; it is when its time is over", { error: failure });
@@ -111,19 +110,15 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 				throw error;
 			}
 		},
-		async writer(owner, { id = newId("file"), purpose, filename, expiresAtMs }) {
-			const createdAtMs = clock.wallMs();
-			const file = {
-				...{ id, accountId: owner.accountId, keyId: owner.keyId, purpose, filename, createdAtMs },
-				expiresAtMs: expiresAtMs ?? createdAtMs + FILE_LIFETIME_MS,
-				store: stores.main.name,
-			};
-			await books.begin(file);
-			return writerOf(file, 0, 0);
+		async writer(owner, { id = newId("file"), purpose, filename, lifetimeMs = FILE_LIFETIME_MS }) {
+			const { accountId, keyId } = owner;
+			const store = stores.main.name;
+			await books.begin({ id, accountId, keyId, purpose, filename, store, lifetimeMs });
+			return writerOf({ id, store, parts: 0, bytes: 0 });
 		},
 		async resume(fileId) {
 			const file = await books.findOpen(fileId);
-			return file && writerOf(file, file.parts, file.bytes);
+			return file && writerOf(file);
 		},
 		find: (accountId, fileId) => books.find(accountId, fileId, clock.wallMs()),
 		list: (accountId, query) => books.list(accountId, query, clock.wallMs()),

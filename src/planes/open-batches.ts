@@ -38,7 +38,7 @@ export function openBatches(
 		{ refused, books, files, carrier, spool, held, clock, log, snapshot, graceMs },
 		{ databaseUrl: db.url },
 	);
-	const batches = createBatches({ books, files, clock, snapshot, wake: runner.wake });
+	const batches = createBatches({ books, files, snapshot, wake: runner.wake });
 	const startIfOffered = () => {
 		if (batches.areOffered()) void runner.start();
 	};

@@ -1,13 +1,14 @@
-import { expect, test } from "bun:test";
+import { expect, setSystemTime, test } from "bun:test";
 import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { isOver } from "../../src/batch/batch-record.ts";
+import { createBatches } from "../../src/batch/batches.ts";
 import { createOutcomes } from "../../src/batch/outcomes.ts";
+import type { CatalogSnapshot } from "../../src/catalog/model.ts";
 import { withDatabase } from "../support/database.ts";
-
 import { createRandom } from "../support/random.ts";
 import { chatLine } from "./batch-service.ts";
 import { COST, createCrashWorld, keyOwner } from "./crash-world.ts";
@@ -149,11 +150,39 @@ test("an input whose bytes are lost ends the batch, before it was read and in th
 	expect(world.executed.size).toBe(output.length);
 });
 
+test("a batch and its files last as long as they say, by the database's clock, whatever its gateway's says", async () => {
+	const world = createCrashWorld(db, owner, random(23));
+	const { files, books } = world;
+	const models = new Map([["test-model", { batch: {} }]]) as unknown as CatalogSnapshot["models"];
+	const batches = createBatches({ books, files, snapshot: () => ({ models }) as CatalogSnapshot, wake: () => {} });
+	const dayMs = 24 * 3600_000;
+	for (const aheadMs of [-2 * dayMs, 2 * dayMs]) {
+		setSystemTime(new Date(Date.now() + aheadMs));
+		const { id } = await files.create(owner, { purpose: "batch", filename: "in" }, new Blob(["{}\n"]).stream());
+		const request = {
+			inputFileId: id,
+			endpoint: "/v1/chat/completions",
+			metadata: null,
+			idempotencyKey: null,
+		} as const;
+		const batch = await batches.create(owner, { ...request, outputExpiresS: 3600 });
+		const writer = await files.writer(owner, { purpose: "batch_output", filename: "out" });
+		writer.write("{}\n");
+		const output = await writer.finish({ lifetimeMs: dayMs, since: "finished" });
+		setSystemTime();
+		const found = await files.find(owner.accountId, id);
+		const lastsMs = [batch, found, output].map((made) => (made?.expiresAtMs ?? 0) - Date.now());
+		for (const [index, ms] of [dayMs, 30 * dayMs, dayMs].entries()) {
+			expect(lastsMs[index]).toBeWithin(ms - 60_000, ms + 1_000);
+		}
+	}
+});
+
 test("a store that is away keeps a batch waiting, until an hour behind its window", async () => {
 	const world = createCrashWorld(db, owner, random(17));
 	const away = `${world.folder}-away`;
 	const waiting = await world.create([chatLine("a")]);
-	const over = await world.create([chatLine("b")], { expiresAtMs: Date.now() - 1 });
+	const over = await world.create([chatLine("b")], { windowMs: -1 });
 	for (const id of [waiting, over]) {
 		const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
 		const files = { output: newId("file"), error: newId("file") };
@@ -176,8 +205,8 @@ test("what cannot be read by the end of its window has expired; what can be has 
 	const world = createCrashWorld(db, owner, random(19));
 	const hourMs = 3600_000;
 	const [read, unread] = [
-		await world.create([chatLine("a")], { expiresAtMs: Date.now() - 2 * hourMs }),
-		await world.create([chatLine("b")], { expiresAtMs: Date.now() - 2 * hourMs }),
+		await world.create([chatLine("a")], { windowMs: -2 * hourMs }),
+		await world.create([chatLine("b")], { windowMs: -2 * hourMs }),
 	];
 	await world.live().run(read);
 	const batch = await world.find(read);

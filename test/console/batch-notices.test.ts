@@ -80,8 +80,7 @@ const begin = (accountId: string, keyId: string) =>
 			metadata: { note: "a secret prompt" },
 			outputExpiresS: null,
 			idempotencyKey: null,
-			createdAtMs: Date.now(),
-			expiresAtMs: Date.now() + 86_400_000,
+			windowMs: 86_400_000,
 		},
 		50,
 	);

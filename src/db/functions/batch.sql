@@ -23,9 +23,9 @@ language sql stable as $$
 $$;
 
 -- Makes a batch; null if the account has p_open_max that are not over. A repeat, by its id or by what the client says of
--- it, finds the one that was made.
+-- it, finds the one that was made. Its window is of this clock, since gateways' may be a day apart.
 create or replace function batch_create(p_id text, p_account text, p_key text, p_endpoint text, p_input text, p_window text,
-  p_metadata jsonb, p_output_expires_s integer, p_idempotency text, p_created_ms double precision, p_expires_ms double precision,
+  p_metadata jsonb, p_output_expires_s integer, p_idempotency text, p_window_ms double precision,
   p_open_max integer) returns jsonb
 language plpgsql as $$
 declare
@@ -43,7 +43,7 @@ begin
   insert into batch (id, account_id, key_id, endpoint, input_file_id, completion_window, metadata, output_expires_s,
       idempotency_key, state, created_at, expires_at)
     values (p_id, p_account, p_key, p_endpoint, p_input, p_window, p_metadata, p_output_expires_s, p_idempotency, 'validating',
-      to_timestamp(p_created_ms / 1000.0), to_timestamp(p_expires_ms / 1000.0))
+      now(), now() + p_window_ms * interval '1 millisecond')
     returning * into b;
   return batch_fields(b);
 end $$;

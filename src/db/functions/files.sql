@@ -13,13 +13,14 @@ $$;
 create or replace function file_is_bounded(p_purpose text) returns boolean
 language sql immutable as $$ select p_purpose <> 'batch_output' $$;
 
--- Makes a file without bytes. False if the account has as many as it may. A repeat finds it made.
+-- Makes a file without bytes. False if the account has as many as it may. A repeat finds it made. It lasts by this clock, since
+-- gateways' may be a day apart.
 create or replace function file_begin(p_id text, p_account text, p_key text, p_purpose text, p_filename text, p_store text,
-  p_created_ms double precision, p_expires_ms double precision, p_files_max integer) returns boolean
+  p_lifetime_ms double precision, p_files_max integer) returns boolean
 language plpgsql as $$
 begin
   insert into stored_file (id, account_id, key_id, purpose, filename, state, store, created_at, expires_at)
-    values (p_id, p_account, p_key, p_purpose, p_filename, 'writing', p_store, to_timestamp(p_created_ms / 1000.0), to_timestamp(p_expires_ms / 1000.0))
+    values (p_id, p_account, p_key, p_purpose, p_filename, 'writing', p_store, now(), now() + p_lifetime_ms * interval '1 millisecond')
     on conflict (id) do nothing;
   if not found then
     return true;

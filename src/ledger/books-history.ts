@@ -33,6 +33,14 @@ export function createBooksHistory(statements: Statements): BooksHistory {
 	};
 }
 
+/** The newest check of the books, and how long ago it was by the clock that dated it. */
+export async function lastBooksCheck(statements: Statements): Promise<{ ok: boolean; ageMs: number } | undefined> {
+	const [row] = await statements<{ ok: boolean; ageMs: number }>`
+		select ok, extract(epoch from clock_timestamp() - at)::double precision * 1000 as "ageMs"
+		from reconciliation_run where at <= clock_timestamp() order by id desc limit 1`;
+	return row;
+}
+
 export function booksRunOf(row: BooksRow): BooksRun {
 	return { id: row.id, atMs: row.at.getTime(), ok: row.ok, by: row.by, checks: row.checks };
 }

@@ -1,13 +1,12 @@
-import type { Clock } from "../base/clock.ts";
 import type { Watch } from "../base/watch.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { DurabilityWatch } from "../ledger/durability-watch.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
-import type { BooksRun } from "../ledger/reconciler.ts";
 import type { HealthReport } from "../ops/health.ts";
 import { createHealth } from "../ops/health.ts";
 import { PAYMENTS_DIFFER } from "../ops/payment-findings.ts";
 import type { ConsoleDoor } from "./console-door.ts";
+import type { BooksSeen } from "./gateway-watches.ts";
 
 /** Settlements are flushed every tenth of a second; older ones than this mean that Postgres does not take them. */
 const UNFLUSHED_WARNING_MS = 5_000;
@@ -21,14 +20,13 @@ const BOOKS_OLD_MS = 60 * 60_000;
 export function createGatewayHealth(deps: {
 	instanceLease: InstanceLease;
 	catalog: Catalog;
-	books: Pick<Watch<Pick<BooksRun, "ok" | "atMs"> | undefined>, "last">;
+	books: Pick<Watch<BooksSeen | undefined>, "last">;
 	payments: Pick<Watch<number>, "last">;
 	durability: Pick<DurabilityWatch, "problem">;
 	console: Pick<ConsoleDoor, "problem">;
-	clock: Clock;
 }): () => HealthReport {
-	const { instanceLease, catalog, books, payments, clock } = deps;
-	const booksAreOld = () => clock.wallMs() - (books.last()?.atMs ?? clock.wallMs()) > BOOKS_OLD_MS;
+	const { instanceLease, catalog, books, payments } = deps;
+	const booksAreOld = () => (books.last()?.ageMs() ?? 0) > BOOKS_OLD_MS;
 	return createHealth({
 		ready: [
 			() => instanceLease.gate.reason(),

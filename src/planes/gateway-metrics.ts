@@ -1,9 +1,7 @@
 import type { Cleanup } from "../base/cleanup.ts";
-import type { Clock } from "../base/clock.ts";
 import type { Watch } from "../base/watch.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import { ledgerCountReadings, ledgerHistograms } from "../ledger/ledger-counts.ts";
-import type { BooksRun } from "../ledger/reconciler.ts";
 import { lagReadings, startLoopLag } from "../ops/loop-lag.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { createMetrics } from "../ops/metrics.ts";
@@ -15,6 +13,7 @@ import type { RequestStats } from "../ops/request-stats.ts";
 import type { ServiceState } from "../ops/service-readings.ts";
 import { serviceReadings } from "../ops/service-readings.ts";
 import { ledgerTotals } from "./gateway-health.ts";
+import type { BooksSeen } from "./gateway-watches.ts";
 
 /** The figures of a gateway's own process. */
 export function createGatewayMetrics(
@@ -22,13 +21,12 @@ export function createGatewayMetrics(
 		readonly stats: RequestStats;
 		readonly instanceLease: InstanceLease;
 		readonly refusals: Refusals;
-		readonly books: Pick<Watch<Pick<BooksRun, "ok" | "atMs"> | undefined>, "last">;
-		readonly clock: Clock;
+		readonly books: Pick<Watch<BooksSeen | undefined>, "last">;
 		readonly cleanup: Cleanup;
 	},
 	labels: Readonly<Record<string, string>>,
 ): Metrics {
-	const { stats, instanceLease, refusals, books, clock } = deps;
+	const { stats, instanceLease, refusals, books } = deps;
 	const { gate, counts } = instanceLease;
 	const lag = startLoopLag();
 	deps.cleanup.add(() => lag.stop());
@@ -38,10 +36,7 @@ export function createGatewayMetrics(
 		leaseLeftMs: () => gate.leftMs(),
 		ledger: () => ledgerTotals(instanceLease),
 		booksOk: () => books.last()?.ok,
-		booksAgeMs() {
-			const last = books.last();
-			return last && Math.max(0, clock.wallMs() - last.atMs);
-		},
+		booksAgeMs: () => books.last()?.ageMs(),
 	};
 	return createMetrics(
 		[

@@ -4,13 +4,18 @@ import type { Log } from "../base/log.ts";
 import { startWatch } from "../base/watch.ts";
 import { readDurability } from "../db/durability.ts";
 import type { Statements } from "../db/statements.ts";
-import { createBooksHistory } from "../ledger/books-history.ts";
+import { lastBooksCheck } from "../ledger/books-history.ts";
 import { startDurabilityWatch } from "../ledger/durability-watch.ts";
 import { countRefusedSettlements } from "../ledger/removal.ts";
 import { countOpenFindings } from "../ops/payment-findings.ts";
 
-/** A year: whoever has not looked since is not known to have looked. */
-const BOOKS_KEPT_MS = 365 * 24 * 3_600_000;
+/** The newest check of the books. */
+export interface BooksSeen {
+	readonly ok: boolean;
+	/** How long ago it was: by the database's clock when it was seen, and by this process' since then. */
+	ageMs(): number;
+}
+
 const FIRST_COUNT_MS = 1_000;
 const FIRST_LOOK_AT_BOOKS_MS = 5_000;
 
@@ -24,9 +29,13 @@ export function startGatewayWatches(deps: { statements: Statements; clock: Clock
 		cleanup.add(() => watching.stop());
 		return watching;
 	}
-	const history = createBooksHistory(statements);
 	// Which a console's process checks.
-	const books = watch("the books", FIRST_LOOK_AT_BOOKS_MS, () => history.newest(BOOKS_KEPT_MS));
+	const books = watch("the books", FIRST_LOOK_AT_BOOKS_MS, async (): Promise<BooksSeen | undefined> => {
+		const check = await lastBooksCheck(statements);
+		if (check === undefined) return undefined;
+		const checkedMs = clock.monotonicMs() - check.ageMs;
+		return { ok: check.ok, ageMs: () => clock.monotonicMs() - checkedMs };
+	});
 	const payments = watch("payments in question", FIRST_COUNT_MS, () => countOpenFindings(statements));
 	const refused = watch("refused settlements", FIRST_COUNT_MS, () => countRefusedSettlements(statements));
 	return { books, durability, payments, refused };

@@ -1,0 +1,41 @@
+import { expect, test } from "bun:test";
+import { createCleanup } from "../../src/base/cleanup.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { Watch } from "../../src/base/watch.ts";
+import { createGatewayHealth } from "../../src/planes/gateway-health.ts";
+import type { BooksSeen } from "../../src/planes/gateway-watches.ts";
+import { startGatewayWatches } from "../../src/planes/gateway-watches.ts";
+import { withDatabase } from "../support/database.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { waitFor } from "../support/wait.ts";
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+
+function healthOf(books: Watch<BooksSeen | undefined>) {
+	const rest = {
+		instanceLease: { gate: { reason: () => undefined }, present: () => undefined },
+		catalog: { current: () => ({ revision: 1 }), problems: () => [] },
+		payments: { last: () => 0 },
+		durability: { problem: () => undefined },
+		console: { problem: () => undefined },
+	};
+	return createGatewayHealth({ ...rest, books } as never);
+}
+
+test("how old the last check of the books is goes by the clock that dated it, whatever the gateway's says", async () => {
+	const db = await withDatabase();
+	await db.sql`insert into reconciliation_run (id, at, ok, by, checks) values ('rec_1', now() - interval '59 minutes', true, 'timer', '[]')`;
+	for (const aheadMs of [-DAY_MS, 0, DAY_MS]) {
+		const clock = createManualClock(Date.now() + aheadMs);
+		const cleanup = createCleanup({ clock, log: silentLog });
+		const { books } = startGatewayWatches({ statements: db.statements, clock, log: silentLog, cleanup });
+		const health = healthOf(books);
+		clock.advance(5_000);
+		await waitFor(() => books.last() !== undefined, "the books to be seen");
+		expect(health().warnings).toEqual([]);
+		clock.advance(MINUTE_MS + 1);
+		expect(health().warnings).toEqual(["nobody has checked the books for an hour: no console is running"]);
+		await cleanup.run();
+	}
+});

@@ -196,7 +196,7 @@ async function build(
 		workerLabel(config),
 	);
 	let sendsAway = false;
-	const claims = createPgClaims({ statements, instanceLease });
+	const claims = createPgClaims({ statements, clock, instanceLease });
 	const running = createRunning({ claims, clock, log });
 	cleanup.add(() => running.stop());
 	const server = startGatewayServer(config, {

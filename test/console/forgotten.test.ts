@@ -17,7 +17,7 @@ const TABLES: Readonly<Record<string, readonly [fill: string, forget: (statement
 	{
 		idempotency_claim: [
 			`(id, account_id, proof, request_id, instance_id, epoch, expires_at) select 'c' || n, 'acc', '', gen_random_uuid(), 'i', 1, now() - interval '1 minute' ${n}`,
-			forgetOldClaims,
+			(statements) => forgetOldClaims(statements, Date.now()),
 		],
 		batch_notice: [
 			`(batch_id, account_id, channel, created_at) select 'b' || n, 'acc', 'webhook', now() - interval '31 days' ${n}`,

@@ -12,16 +12,20 @@ $$;
 -- new: go on. running: another one is at it. mismatch: it was another request. answered: the sealed answer.
 -- unkept, lost: it was answered, or died with its instance, and was charged.
 -- A running one whose instance has left is told by the books, which are complete then: a request that is not in them was
--- never sent, and its claim is taken over. May be repeated.
-create or replace function idempotency_claim(p_id text, p_account text, p_proof text, p_request uuid, p_instance text, p_epoch integer, p_keep_s integer)
+-- never sent, and its claim is taken over. A claim ends by this clock and by the caller's (p_now_ms), since either may be set
+-- forward, and not while its request may be running at an instance that lives. May be repeated.
+create or replace function idempotency_claim(p_id text, p_account text, p_proof text, p_request uuid, p_instance text, p_epoch integer, p_keep_s integer,
+  p_now_ms double precision)
 returns table (outcome text, request uuid, charged bigint, sealed bytea)
 language plpgsql set enable_seqscan = off as $$
 declare
   c idempotency_claim;
   v_state text;
+  v_now timestamptz := least(clock_timestamp(), to_timestamp(p_now_ms / 1000.0));
+  v_until timestamptz := greatest(clock_timestamp(), to_timestamp(p_now_ms / 1000.0)) + make_interval(secs => p_keep_s);
 begin
   insert into idempotency_claim (id, account_id, proof, request_id, instance_id, epoch, expires_at)
-    values (p_id, p_account, p_proof, p_request, p_instance, p_epoch, clock_timestamp() + make_interval(secs => p_keep_s))
+    values (p_id, p_account, p_proof, p_request, p_instance, p_epoch, v_until)
     on conflict do nothing;
   if found then
     outcome := 'new';
@@ -35,7 +39,10 @@ begin
     return;
   end if;
   request := c.request_id;
-  if c.expires_at > clock_timestamp() and c.request_id <> p_request then
+  if c.state = 'running' then
+    select n.state into v_state from instance_now n where n.id = c.instance_id and n.epoch = c.epoch;
+  end if;
+  if c.request_id <> p_request and (c.expires_at > v_now or v_state in ('joining', 'live', 'silent')) then
     if c.proof <> p_proof then
       outcome := 'mismatch';
       return next;
@@ -48,7 +55,6 @@ begin
       return next;
       return;
     end if;
-    select n.state into v_state from instance_now n where n.id = c.instance_id and n.epoch = c.epoch;
     if v_state <> 'left' then
       outcome := 'running';
       return next;
@@ -64,7 +70,7 @@ begin
   -- An answer of another day gives its room back.
   update idempotency_space s set bytes = s.bytes - c.bytes where s.account_id = c.account_id and c.bytes > 0;
   update idempotency_claim k set account_id = p_account, proof = p_proof, request_id = p_request, instance_id = p_instance, epoch = p_epoch,
-    state = 'running', answer = null, bytes = 0, claimed_at = clock_timestamp(), expires_at = clock_timestamp() + make_interval(secs => p_keep_s)
+    state = 'running', answer = null, bytes = 0, claimed_at = clock_timestamp(), expires_at = v_until
     where k.id = p_id;
   outcome := 'new';
   return next;
@@ -108,21 +114,30 @@ begin
     where k.id = p_id;
 end $$;
 
--- Removes claims of more than a day ago, at most p_rows for each of as many accounts. Returns how many.
-create or replace function idempotency_forget(p_rows integer) returns integer
+-- Whether a claim's time is over by p_now, and its request cannot be running any more.
+create or replace function idempotency_is_over(k idempotency_claim, p_now timestamptz) returns boolean
+language sql stable as $$
+  select k.expires_at < p_now and (k.state <> 'running' or not exists (
+    select 1 from instance_now n where n.id = k.instance_id and n.epoch = k.epoch and n.state in ('joining', 'live', 'silent')))
+$$;
+
+-- Removes claims of more than a day ago by this clock and the caller's, at most p_rows for each of as many accounts. Returns
+-- how many.
+create or replace function idempotency_forget(p_rows integer, p_now_ms double precision) returns integer
 language plpgsql as $$
 declare
   a record;
   v_freed bigint;
   v_gone integer;
   v_removed integer := 0;
+  v_now timestamptz := least(clock_timestamp(), to_timestamp(p_now_ms / 1000.0));
 begin
   for a in select distinct x.account_id from (
-      select k.account_id from idempotency_claim k where k.expires_at < clock_timestamp() order by k.expires_at limit p_rows) x order by 1 loop
+      select k.account_id from idempotency_claim k where k.expires_at < v_now and idempotency_is_over(k, v_now) order by k.expires_at limit p_rows) x order by 1 loop
     perform 1 from idempotency_space s where s.account_id = a.account_id for update;
     with gone as (
       delete from idempotency_claim k where k.id in (
-        select o.id from idempotency_claim o where o.account_id = a.account_id and o.expires_at < clock_timestamp() limit p_rows)
+        select o.id from idempotency_claim o where o.account_id = a.account_id and o.expires_at < v_now and idempotency_is_over(o, v_now) limit p_rows)
       returning k.bytes
     )
     select coalesce(sum(g.bytes), 0), count(*) into v_freed, v_gone from gone g;

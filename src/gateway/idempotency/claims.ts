@@ -1,4 +1,5 @@
 import { assert } from "../../base/assert.ts";
+import type { Clock } from "../../base/clock.ts";
 import { BITE_ROWS, removeInBites } from "../../db/bites.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
@@ -58,18 +59,20 @@ interface ClaimRow {
 export function createPgClaims(
 	deps: {
 		statements: Statements;
+		clock: Pick<Clock, "wallMs">;
 		instanceLease: { readonly instanceId: string; present(): { readonly epoch: number } | undefined };
 	},
 	limits: ClaimLimits = DEFAULT_LIMITS,
 ): Claims {
-	const { statements, instanceLease } = deps;
+	const { statements, instanceLease, clock } = deps;
 	return {
 		async claim({ id, accountId, proof, requestUuid }) {
 			const epoch = instanceLease.present()?.epoch;
 			assert(epoch !== undefined, "claims are made by an instance that is live");
 			const [row] = await statements<ClaimRow>`
 				select outcome, request, charged, sealed
-				from idempotency_claim(${id}, ${accountId}, ${proof}, ${requestUuid}::uuid, ${instanceLease.instanceId}, ${epoch}, ${limits.keepS})`;
+				from idempotency_claim(${id}, ${accountId}, ${proof}, ${requestUuid}::uuid, ${instanceLease.instanceId}, ${epoch}, ${limits.keepS},
+					${clock.wallMs()})`;
 			assert(row !== undefined, "a claim has an outcome");
 			const { outcome } = row;
 			if (outcome === "answered") {
@@ -94,10 +97,12 @@ export function createPgClaims(
 	};
 }
 
-/** Removes claims whose day is over. */
-export async function forgetOldClaims(statements: Statements): Promise<void> {
+/** Removes claims whose day is over, by the database's clock and by this one: either may be set forward. */
+export async function forgetOldClaims(statements: Statements, nowMs: number): Promise<void> {
 	await removeInBites(async () => {
-		const [row] = await statements<{ rows: number }>`select idempotency_forget(${BITE_ROWS}::integer) as rows`;
+		const [row] = await statements<{
+			rows: number;
+		}>`select idempotency_forget(${BITE_ROWS}::integer, ${nowMs}) as rows`;
 		return row?.rows ?? 0;
 	});
 }

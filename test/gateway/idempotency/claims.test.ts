@@ -16,7 +16,9 @@ const db = await withDatabase();
 await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('one', 1, 1, 'live', 30000, now() + interval '1 hour')`;
 const own = { instanceId: "one", present: () => ({ epoch: 1 }) };
 const limits = { keepS: 3_600, accountBytesMax: 1_000, totalBytesMax: 1_500 };
-const claims = createPgClaims({ statements: db.statements, instanceLease: own }, limits);
+let aheadMs = 0;
+const clock = { wallMs: () => Date.now() + aheadMs };
+const claims = createPgClaims({ statements: db.statements, clock, instanceLease: own }, limits);
 beforeEach(async () => {
 	await db.sql`delete from idempotency_claim`;
 	await db.sql`delete from idempotency_space`;
@@ -77,7 +79,7 @@ test("a claim of which nobody heard is taken back for a minute, as it may be mad
 	// As a statement that was given up and is still being carried out.
 	const slow = postgres(db.url, { max: 1 });
 	await slow.begin(async (sql) => {
-		await sql`select * from idempotency_claim(${claim.id}, ${claim.accountId}, ${claim.proof}, ${claim.requestUuid}::uuid, 'one', 1, 60)`;
+		await sql`select * from idempotency_claim(${claim.id}, ${claim.accountId}, ${claim.proof}, ${claim.requestUuid}::uuid, 'one', 1, 60, ${Date.now()})`;
 		unsure.add(claim);
 		await nextRelease();
 	});
@@ -136,10 +138,49 @@ test("after a day a key is new, and its answer's room is free; a job removes the
 	await db.sql`update idempotency_claim set expires_at = now() - interval '1 second' where account_id = 'acc_a'`;
 	expect(await stateOf("a1")).toBe("new");
 	expect(await spaces()).toEqual({ acc_a: 300, acc_b: 300 });
-	await forgetOldClaims(db.statements);
+	await forgetOldClaims(db.statements, Date.now());
 	expect(await spaces()).toEqual({ acc_b: 300 });
 	const left = await db.sql`select id from idempotency_claim order by id`;
 	expect(left.map(({ id }) => id)).toEqual(["a1", "b1"]);
+});
+
+test("an answer is kept for its day by two clocks: one that is set forward, the database's or a gateway's, ends none", async () => {
+	await put("a1", 300);
+	const forget = () => forgetOldClaims(db.statements, clock.wallMs());
+	aheadMs = 2 * 3_600_000;
+	await forget();
+	expect(await stateOf("a1")).toBe("answered");
+	// As if the database's were set forward: by this one the day is not over.
+	aheadMs = -2 * 3_600_000;
+	await db.sql`update idempotency_claim set expires_at = now() - interval '1 hour'`;
+	await forget();
+	expect(await stateOf("a1")).toBe("answered");
+	aheadMs = 0;
+	await forget();
+	expect(await stateOf("a1")).toBe("new");
+	// One that was made while the database's was behind lasts as long.
+	await db.sql`delete from idempotency_claim`;
+	aheadMs = 24 * 3_600_000;
+	await put("a2", 300);
+	const [row] = await db.sql`select expires_at > now() + interval '24 hours' as "isLater" from idempotency_claim`;
+	expect(row?.isLater).toBe(true);
+	aheadMs = 0;
+});
+
+test("a claim whose request may be running at a gateway that lives does not end by any clock, and does with its gateway", async () => {
+	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('two', 1, 1, 'live', 30000, now())`;
+	const other = { instanceId: "two", present: () => ({ epoch: 1 }) };
+	const theirs = createPgClaims({ statements: db.statements, clock, instanceLease: other }, limits);
+	expect(await theirs.claim(claimOf("k"))).toEqual({ state: "new" });
+	await db.sql`update idempotency_claim set expires_at = now() - interval '1 day'`;
+	for (const state of ["live", "silent", "live"]) {
+		await db.sql`update instance_beat set state = ${state} where id = 'two'`;
+		await forgetOldClaims(db.statements, Date.now());
+		expect(await stateOf("k")).toBe("running");
+	}
+	await db.sql`update instance_beat set state = 'left' where id = 'two'`;
+	await forgetOldClaims(db.statements, Date.now());
+	expect(await db.sql`select 1 from idempotency_claim`).toHaveLength(0);
 });
 
 test("an answer opens with the same secret, header and claim alone, and only unaltered", async () => {

@@ -29,6 +29,7 @@ export async function agedBooks() {
 			["lease_op", "at"],
 			["ledger_entry", "created_at"],
 			["instance_beat", "ended_at"],
+			["instance_beat", "started_at"],
 			["control_log", "at"],
 		]) {
 			await sql.unsafe(`

@@ -1,10 +1,11 @@
 /** Settled requests of long ago are removed: their sums stay, nobody is charged twice, and nothing else goes. */
 
 import { expect, test } from "bun:test";
+import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { removeUsage } from "../../src/ledger/removal.ts";
 import { rebuildAll } from "../support/sums.ts";
 import { agedBooks, KEPT_DAYS, REQUESTS_A_DAY } from "./aged-books.ts";
-import { settledEvent } from "./fixture.ts";
+import { goLive, settledEvent, wish } from "./fixture.ts";
 
 const OLD = 3 * REQUESTS_A_DAY;
 
@@ -45,6 +46,7 @@ test("a request that is removed is not charged again, whichever way its journal 
 	const [{ epoch: live } = {}] = await sql`select instance_join('i', 60000) as epoch`;
 	const [{ seq } = {}] = await sql`select coalesce(max(seq), 0) as seq from control_log`;
 	await sql`select instance_go_live('i', ${live}, ${seq}, 60000)`;
+	await sql`update instance_beat set started_at = started_at - interval '13 days' where id = 'i' and epoch = ${live}`;
 	const before = await books.spent();
 	await books.removeAll();
 	for (const { event, epoch } of settled) await books.settle(event, epoch);
@@ -61,6 +63,31 @@ test("a request that is removed is not charged again, whichever way its journal 
 	const young = settledEvent("acc", "key", 7, { at: settled[OLD]?.event.at ?? 0 });
 	await books.settle(young, 4);
 	expect(await books.ids()).toContain(young.id);
+	expect(await books.broken()).toEqual([]);
+});
+
+test("a gateway whose clock is far behind is charged all the same, while it runs and by its journal: it began behind all that is removed", async () => {
+	const books = await agedBooks();
+	const { sql, db } = books;
+	await books.removeAll();
+	const epoch = await goLive(db, "i");
+	const store = createPgLedgerStore({ statements: db.ledger }, "i", epoch);
+	await store.grant([wish("acc", 1_000), wish("key", 1_000)]);
+	const [before] = await sql`select sum(settled_nano_usd)::int as settled from lease where budget_id = 'acc'`;
+	const at = Date.now() - 400 * 24 * 3600_000;
+	const [running, right, late] = [at, Date.now(), at + 1].map((when) => settledEvent("acc", "key", 7, { at: when }));
+	if (running === undefined || right === undefined || late === undefined) throw new Error("there are three");
+	expect(await store.flush([running, right], "[]")).toMatchObject({ late: false, fresh: 2 });
+	await store.close();
+	await store.settleLate(JSON.stringify(late));
+	const [after] = await sql`select sum(settled_nano_usd)::int as settled from lease where budget_id = 'acc'`;
+	expect(after?.settled - before?.settled).toBe(3 * 7);
+	expect(await books.ids()).toEqual(expect.arrayContaining([running.id, right.id, late.id]));
+	expect(await sql`select 1 from refused_settlement`).toHaveLength(0);
+	// As of a time that no removal and no closed hour of the sums is of.
+	const [row] = await sql`select count(*)::int as old from usage_event where admitted_at < now() - interval '300 days'`;
+	expect(row?.old).toBe(0);
+	await books.fold();
 	expect(await books.broken()).toEqual([]);
 });
 

@@ -12,7 +12,8 @@ $$;
 -- Records settled requests, an array for each column (settled-columns.ts: one of a single value stands for all; p_budgets:
 -- literals of arrays, or null), and those still open. Only new settlements count. Returns
 -- late: the instance's leases are being closed, nothing was recorded; each settlement goes through ledger_settle_late.
--- What was admitted so long ago that requests of its time are removed (removal.sql) is left out, and counted.
+-- What was admitted so long ago that requests of its time are removed (removal.sql) is left out, and counted; of an epoch that
+-- began after that its clock was wrong, and it was admitted when the epoch began.
 -- fresh: how many were new.
 -- busy: budgets and requests of which somebody holds a row; their settlements were left out, all others were recorded.
 -- Arrays are unnested in the list of a select, side by side: in a from clause each would be written to a store of its own
@@ -36,6 +37,7 @@ declare
   v_left integer;
   v_at timestamptz := books_now();
   v_before timestamptz := coalesce((select m.usage_before from removal m where m.id = 1), '-infinity');
+  v_began timestamptz;
   v_many integer := cardinality(p_id);
 begin
   late := false; fresh := 0; busy := '[]';
@@ -56,6 +58,13 @@ begin
   p_cached := for_all(p_cached, v_many); p_completion := for_all(p_completion, v_many);
   p_reasoning := for_all(p_reasoning, v_many); p_units := for_all(p_units, v_many); p_replica := for_all(p_replica, v_many);
   p_first := for_all(p_first, v_many); p_ms := for_all(p_ms, v_many); p_budgets := for_all(p_budgets, v_many);
+  if exists (select 1 from unnest(p_at) u(at) where to_timestamp(u.at / 1000.0) < v_before) then
+    v_began := removal_began_after(p_instance, p_epoch, v_before);
+    if v_began is not null then
+      p_at := array(select case when to_timestamp(u.at / 1000.0) < v_before then extract(epoch from v_began) * 1000 else u.at end
+        from unnest(p_at) with ordinality u(at, place) order by u.place);
+    end if;
+  end if;
   with x as materialized (
     select unnest(p_id) as id, unnest(p_account) as account, unnest(p_key) as key, unnest(p_budgets)::text[] as budgets,
       unnest(p_charged) as charged
@@ -164,7 +173,7 @@ end $$;
 -- Records one settlement of an instance whose leases were closed, or are being closed: it spends what its own ones still
 -- have, which would come back otherwise, and then draws on what is available now; what does not fit is the operator's write-off, so no budget passes its limit and no usage is rejected. What an account or a key
 -- used that a restored database does not know is a write-off too. What was admitted so long ago that requests of its time
--- are removed is counted and not charged.
+-- are removed is counted and not charged, as in lease_settle.
 create or replace function ledger_settle_late(p_instance text, p_epoch integer, p_event json) returns void
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -174,13 +183,18 @@ declare
   v_budgets text[];
   v_closing boolean;
   v_before timestamptz := coalesce((select m.usage_before from removal m where m.id = 1), '-infinity');
+  v_admitted timestamptz;
 begin
   select * into x from json_to_record(p_event) as x(id uuid, account text, key text, model text, card text, endpoint text, streamed boolean,
     reserved bigint, charged bigint, "off" bigint, basis text, ending text, status integer, prompt integer, cached integer,
     completion integer, reasoning integer, units integer, replica text, batch text, budgets text[], at double precision, first real, ms real);
   v_budgets := array[x.account, x.key] || x.budgets;
+  v_admitted := to_timestamp(x.at / 1000.0);
+  if v_admitted < v_before then
+    v_admitted := coalesce(removal_began_after(p_instance, p_epoch, v_before), v_admitted);
+  end if;
   perform pg_advisory_xact_lock_shared(hashtextextended('money ' || p_instance || ' ' || p_epoch, 0));
-  if to_timestamp(x.at / 1000.0) < v_before then
+  if v_admitted < v_before then
     perform removal_refused(p_instance, p_epoch, array[x.id], array[x.charged], array[x.at], v_before);
     delete from reservation r where r.request_id = x.id;
     return;
@@ -205,7 +219,7 @@ begin
       completion_tokens, reasoning_tokens, units, replica, batch_id, budgets, project_id, admitted_at, first_token_ms, duration_ms)
     values (x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
       x.reserved, v_fit, x.off + x.charged - v_fit, x.basis, x.ending, x.status, x.prompt, x.cached,
-      x.completion, x.reasoning, x.units, x.replica, x.batch, x.budgets, budgets_project(x.budgets), to_timestamp(x.at / 1000.0), x.first, x.ms);
+      x.completion, x.reasoning, x.units, x.replica, x.batch, x.budgets, budgets_project(x.budgets), v_admitted, x.first, x.ms);
   -- An epoch that was removed since it ended is there again, so that its lease is sealed and goes some day.
   insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, ended_at)
     select p_instance, p_epoch, 1, 'left', 0, now(), now()

@@ -193,6 +193,14 @@ begin
   return v_removed;
 end $$;
 
+-- When an epoch began, if that was so long after p_before that nothing of it can have been admitted earlier, whatever its
+-- clock says; else null. A week is for leaps of this one. What a late settlement brought back (ttl_ms 0) began nobody knows when.
+create or replace function removal_began_after(p_instance text, p_epoch integer, p_before timestamptz) returns timestamptz
+language sql stable as $$
+  select i.started_at from instance_now i
+    where i.id = p_instance and i.epoch = p_epoch and i.ttl_ms > 0 and i.started_at - interval '7 days' >= p_before
+$$;
+
 -- Counts settlements that are refused since requests of their time are removed, but for those whose rows are still there.
 create or replace function removal_refused(p_instance text, p_epoch integer, p_id uuid[], p_charged bigint[], p_at double precision[],
   p_before timestamptz) returns void

@@ -12,7 +12,7 @@ import { createUnderWay } from "./under-way.ts";
 export interface SavedCards {
 	read(accountId: string): Promise<SavedCard | null>;
 	/** Opens the page where a card is given; gives its address. `back` + "saved" or "cancelled" is where it leads. */
-	setup(accountId: string, person: { email: string; back: string }): Promise<string>;
+	setup(accountId: string, person: { email: string; back: string }, act?: Noted): Promise<string>;
 	/** On this page of Stripe's an automatic top-up is paid by its owner, and its card given for the next ones. */
 	expect(accountId: string, pageId: string): Promise<void>;
 	/** Forgets the card, here and at Stripe, and tops up by it no more. */
@@ -96,7 +96,7 @@ export function createSavedCards(
 			};
 		},
 
-		async setup(accountId, { email, back }) {
+		async setup(accountId, { email, back }, act) {
 			try {
 				const page = await stripe.checkout.sessions.create({
 					mode: "setup",
@@ -114,9 +114,11 @@ export function createSavedCards(
 				await statements`
 					with closed as (
 						update card_setup set state = 'closed' where account_id = ${accountId} and state = 'open' and kind = 'card'
+					), opened as (
+						insert into card_setup (id, account_id, kind, look_at)
+						values (${page.id}, ${accountId}, 'card', now() + make_interval(secs => ${LOOK_S}::integer))
 					)
-					insert into card_setup (id, account_id, kind, look_at)
-					values (${page.id}, ${accountId}, 'card', now() + make_interval(secs => ${LOOK_S}::integer))`;
+					select audit_note(${notedJson(act)}::text::jsonb, ${accountId}, ${accountId})`;
 				return page.url;
 			} catch (error) {
 				throw paymentServiceFault(error);

@@ -97,10 +97,14 @@ export async function rejectTopUp(
 	statements: Statements,
 	id: string,
 	actor: string,
+	act?: Noted,
 ): Promise<{ id: string; state: "rejected" }> {
 	await statements`
-		update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = ${actor}
-		where id = ${id} and state = 'pending'`;
+		with rejected as (
+			update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = ${actor}
+			where id = ${id} and state = 'pending' returning id, account_id
+		)
+		select audit_note(${notedJson(act)}::text::jsonb, id, account_id) from rejected`;
 	const { state } = await getTopUp(statements, id);
 	if (state !== "rejected") throw new Fault("conflict", `The top-up is ${state}: it cannot be rejected.`);
 	return { id, state };

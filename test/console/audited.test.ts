@@ -1,5 +1,8 @@
 import { expect, test } from "bun:test";
+import type Stripe from "stripe";
+import { silentLog } from "../../src/base/log.ts";
 import { saveAutoTopUp, switchOffAutoTopUp } from "../../src/billing/auto-top-ups.ts";
+import { createSavedCards } from "../../src/billing/saved-cards.ts";
 import { createOperator, revokeOperator } from "../../src/console/operator/operator-admin.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import { createManagementKey, revokeManagementKey } from "../../src/keys/management-key-admin.ts";
@@ -42,7 +45,7 @@ const invited = (await call("POST", "/invitations", { email: "gone@example.com",
 await call("POST", "/invitations", { email: friend.email, role: "viewer" });
 const token = new URL(await mailedLink(friend)).searchParams.get("token");
 const transfer = async () => (await call("POST", "/credit/top-ups/transfer", { usd: "200" })).body.topUp.id;
-const [confirmed, rejected] = [await transfer(), await transfer()];
+const [confirmed, rejected, cancelled] = [await transfer(), await transfer(), await transfer()];
 await sql`
 	insert into passkey (id, user_id, name, public_key, counter)
 	select 'pk_1', id, 'a device', 'key', 0 from console_user where email = ${owner.email}`;
@@ -63,6 +66,17 @@ await sql`
 	insert into saved_card (account_id, customer_id, payment_method_id)
 	values (${accountId}, 'cus_1', 'pm_1'), (${friend.accountId}, 'cus_2', 'pm_2')`;
 await saveAutoTopUp(statements, friend.accountId, amounts);
+const anyPage = { checkout: { sessions: { create: async () => ({ id: "cs_1", url: "https://stripe.example.com" }) } } };
+const cards = createSavedCards(
+	{ statements, stripe: anyPage as Partial<Stripe> as Stripe, log: silentLog },
+	{ serviceName: "tollgate" },
+);
+const page = { email: owner.email, back: "http://127.0.0.1/credit?card=" };
+const hook = { mail: "owners", webhookUrl: "https://hooks.example.com/other", events: [] };
+await call("PUT", "/batch-notices", { ...hook, webhookUrl: "https://hooks.example.com/one" });
+await sql`
+	insert into batch_notice (batch_id, account_id, channel, state, next_at)
+	values ('batch_1', ${accountId}, 'webhook', 'failed', now() + interval '1 day')`;
 const by = (action: AuditAction) => noted({ actor: "somebody", action, ip: null });
 
 /** Each act by the name under which it stands in the log, in an order in which all succeed. */
@@ -85,6 +99,7 @@ const ACTS: readonly (readonly [action: string, act: () => Promise<Answer | obje
 	["member.remove", () => call("DELETE", `/members/${leaver}`)],
 	["passkey.remove", () => call("DELETE", "/passkeys/pk_1")],
 	["topup.create", () => call("POST", "/credit/top-ups/transfer", { usd: "300" })],
+	["topup.cancel", () => call("POST", `/credit/top-ups/${cancelled}/cancel`)],
 	["topup.confirm", () => oversee(`/top-ups/${confirmed}/confirm`, { transactionReference: "bank 1" })],
 	["topup.reject", () => oversee(`/top-ups/${rejected}/reject`, { reason })],
 	[
@@ -112,6 +127,13 @@ const ACTS: readonly (readonly [action: string, act: () => Promise<Answer | obje
 	["project.archive", () => script.send("POST", `/projects/${p2}/archive`)],
 	["company.set", () => call("PUT", "/company-sign-in", company)],
 	["company.remove", () => call("DELETE", "/company-sign-in")],
+	["account.alert", () => call("PUT", "/alert", { usd: "20" })],
+	["account.alert", () => call("PUT", "/alert", { usd: null })],
+	["account.billing_details", () => call("PUT", "/credit/billing-details", { company: "C", address: "", vatId: "" })],
+	["batch.notices", () => call("PUT", "/batch-notices", hook)],
+	["batch.webhook_secret", () => call("POST", "/batch-notices/secret")],
+	["notice.replay", () => call("POST", "/batch-notices/batch_1/replay")],
+	["card.add", () => cards.setup(accountId, page, by("card.add")).then(() => ({}))],
 	["auto_topup.save", () => saveAutoTopUp(statements, accountId, amounts, by("auto_topup.save")).then(() => ({}))],
 	["auto_topup.off", () => switchOffAutoTopUp(statements, friend.accountId, by("auto_topup.off")).then(() => ({}))],
 	["operator.create", () => createOperator(statements, "another@example.com")],
@@ -135,6 +157,11 @@ async function all(): Promise<string> {
 			(select json_agg(x order by id) from passkey x),
 			(select json_agg(to_jsonb(x) - 'look_at' order by account_id) from auto_top_up x),
 			(select json_agg(x) from company_sign_in x),
+			(select json_agg(x order by account_id) from credit_alert x),
+			(select json_agg(x order by account_id) from billing_details x),
+			(select json_agg(x order by account_id) from batch_notice_setting x),
+			(select json_agg(x order by batch_id) from batch_notice x),
+			(select json_agg(x order by id) from card_setup x),
 			(select json_agg(to_jsonb(x) - 'last_used_at' order by id) from management_key x),
 			(select json_agg(array[id, operator::text] order by id) from console_user x)) as rows`;
 	return row?.rows;

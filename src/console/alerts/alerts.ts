@@ -28,11 +28,6 @@ const DAY_MS = 86_400_000;
 const KEPT_DAYS = 400;
 const ROLES = rolesJson("notices.get");
 
-/** An account whose settings changed is looked at soon. */
-export async function touchForAlerts(statements: Statements, accountId: string): Promise<void> {
-	await statements`insert into alert_touched (account_id) values (${accountId})`;
-}
-
 /** Looks at what changed since the last time, and leaves notices of it. Costs nothing where nothing did. */
 export async function lookForAlerts(statements: Statements): Promise<void> {
 	for (let looks = 0; looks < LOOKS_MAX; looks++) {

@@ -1,9 +1,9 @@
 import { Elysia, t } from "elysia";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
-import { touchForAlerts } from "../alerts/alerts.ts";
+import { notedJson } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberAct } from "../member-act.ts";
+import { memberNoted } from "../member-act.ts";
 import { ACCOUNT_QUERY, amountOf, USD } from "../page-query.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
@@ -11,7 +11,7 @@ const query = t.Object(ACCOUNT_QUERY);
 /** Below which credit the visited account is told. */
 export function alertRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const act = memberAct(parts);
+	const noted = memberNoted(parts);
 
 	return new Elysia({ name: "console-alert" })
 		.get("/alert", ({ request }) => readAlert(parts, visits.account(request).accountId), { query })
@@ -20,13 +20,18 @@ export function alertRoutes(parts: ConsoleParts) {
 			async ({ request, body }) => {
 				const { accountId } = visits.account(request);
 				const threshold = body.usd === null ? null : amountOf(body.usd, "usd");
-				if (threshold === null) await statements`delete from credit_alert where account_id = ${accountId}`;
-				else
-					await statements`
-						insert into credit_alert (account_id, threshold_nano_usd) values (${accountId}, ${threshold})
-						on conflict (account_id) do update set threshold_nano_usd = excluded.threshold_nano_usd, armed = true`;
-				await touchForAlerts(statements, accountId);
-				await act(request, "account.alert", accountId, { usd: body.usd });
+				const act = noted(request, "account.alert", { usd: body.usd });
+				await statements`
+					with off as (
+						delete from credit_alert where account_id = ${accountId} and ${threshold}::bigint is null
+					), saved as (
+						insert into credit_alert (account_id, threshold_nano_usd)
+							select ${accountId}, ${threshold}::bigint where ${threshold}::bigint is not null
+						on conflict (account_id) do update set threshold_nano_usd = excluded.threshold_nano_usd, armed = true
+					), touched as (
+						insert into alert_touched (account_id) values (${accountId})
+					)
+					select audit_note(${notedJson(act)}::text::jsonb, ${accountId}, ${accountId})`;
 				return readAlert(parts, accountId);
 			},
 			{ query, body: t.Object({ usd: t.Nullable(USD) }) },

@@ -11,7 +11,7 @@ import type { CardPayments } from "../../billing/card-payments.ts";
 import type { SavedCard } from "../../billing/saved-cards.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberAct, memberNoted } from "../member-act.ts";
+import { memberNoted } from "../member-act.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
 
@@ -30,7 +30,6 @@ const query = t.Object(ACCOUNT_QUERY);
 /** The card that an account has saved, and what is bought with it while nobody is there. */
 export function autoTopUpRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const act = memberAct(parts);
 	const noted = memberNoted(parts);
 	const cards = (): CardPayments => {
 		if (!parts.cards) throw new Refusal("service_unavailable", "Card payments are not set up. Use a bank transfer.");
@@ -77,9 +76,7 @@ export function autoTopUpRoutes(parts: ConsoleParts) {
 			async ({ request }): Promise<{ url: string }> => {
 				const { accountId, viewer } = visits.account(request);
 				const back = `${parts.origin()}/credit?card=`;
-				const url = await cards().saved.setup(accountId, { email: viewer.email, back });
-				await act(request, "card.add", accountId);
-				return { url };
+				return { url: await cards().saved.setup(accountId, { email: viewer.email, back }, noted(request, "card.add")) };
 			},
 			{ query, body: EMPTY_BODY },
 		)

@@ -2,7 +2,7 @@ import { Elysia, t } from "elysia";
 import { listTopUps, rejectTopUp } from "../../billing/top-ups.ts";
 import { TOKEN } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberAct } from "../member-act.ts";
+import { memberNoted } from "../member-act.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, USD } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
 import type { OwnTopUpView, TopUpView } from "./credit.ts";
@@ -15,7 +15,7 @@ const amount = t.Object({ usd: USD, token: TOKEN });
 /** Money into the visited account, by transfer or by card. */
 export function topUpRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const noted = memberAct(parts);
+	const noted = memberNoted(parts);
 
 	return new Elysia({ name: "console-top-ups" })
 		.get(
@@ -64,9 +64,13 @@ export function topUpRoutes(parts: ConsoleParts) {
 					throw new Refusal("conflict", `The top-up is ${topUp.state}: it cannot be cancelled.`);
 				// A card may be charged at this very moment, so the page where it is paid is closed first.
 				if (topUp.method === "card") await parts.cards?.expire(topUp.id);
-				await rejectTopUp(statements, topUp.id, viewer.userId);
 				const { amountNanoUsd, reference } = topUp;
-				await noted(request, "topup.cancel", topUp.id, { amountNanoUsd, reference });
+				await rejectTopUp(
+					statements,
+					topUp.id,
+					viewer.userId,
+					noted(request, "topup.cancel", { amountNanoUsd, reference }),
+				);
 				return { topUp: topUpView(await topUpOfAccount(statements, accountId, params.id)) };
 			},
 			{ query, body: EMPTY_BODY },

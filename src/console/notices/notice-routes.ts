@@ -2,10 +2,11 @@ import { Elysia, t } from "elysia";
 import { assert } from "../../base/assert.ts";
 import type { Statements } from "../../db/statements.ts";
 import { derivedHex } from "../../keys/digest.ts";
-import { ALERT_TYPES, touchForAlerts } from "../alerts/alerts.ts";
+import { type Noted, notedJson } from "../../ops/audit.ts";
+import { ALERT_TYPES } from "../alerts/alerts.ts";
 import { TOKEN } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberAct } from "../member-act.ts";
+import { memberNoted } from "../member-act.ts";
 import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
@@ -56,7 +57,7 @@ const EVENTS = t.Optional(t.Array(t.UnionEnum(ALERT_TYPES), { maxItems: 20, uniq
 /** Owners and admins decide who is told; all members see what came of it. */
 export function noticeRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const act = memberAct(parts);
+	const noted = memberNoted(parts);
 
 	// Pages that are open in browsers know it by this name.
 	return new Elysia({ name: "console-notices", prefix: "/batch-notices" })
@@ -74,11 +75,7 @@ export function noticeRoutes(parts: ConsoleParts) {
 					...{ mail: mail ?? null, keepsMail: mail === undefined },
 					...{ url, salt, keepsUrl: webhookUrl === undefined },
 					...{ events: body.events, added: body.eventsAdded, removed: body.eventsRemoved },
-				});
-				await touchForAlerts(statements, accountId);
-				await act(request, "batch.notices", accountId, {
-					...{ mail: saved.mail, events: saved.events },
-					webhook: saved.webhook_url === null ? null : new URL(saved.webhook_url).host,
+					act: noted(request, "batch.notices"),
 				});
 				// Not so if there was one, or somebody was quicker.
 				const isNew = salt !== null && saved.salt === salt;
@@ -104,10 +101,12 @@ export function noticeRoutes(parts: ConsoleParts) {
 				const { accountId } = visits.account(request);
 				const salt = saltOf(parts, request, body.token);
 				const rows = await statements`
-					update batch_notice_setting set webhook_salt = ${salt}
-					where account_id = ${accountId} and webhook_url is not null returning account_id`;
+					with saved as (
+						update batch_notice_setting set webhook_salt = ${salt}
+						where account_id = ${accountId} and webhook_url is not null returning account_id
+					)
+					select audit_note(${notedJson(noted(request, "batch.webhook_secret"))}::text::jsonb, account_id, account_id) from saved`;
 				if (rows.length === 0) throw new Refusal("conflict", "There is no webhook: set its address first.");
-				await act(request, "batch.webhook_secret", accountId);
 				return { secret: parts.webhookSecretOf(salt) };
 			},
 			{ query, body: t.Object({ token: TOKEN }, { additionalProperties: true }) },
@@ -117,12 +116,15 @@ export function noticeRoutes(parts: ConsoleParts) {
 			async ({ request, params }) => {
 				const { accountId } = visits.account(request);
 				// Under the same id: a receiver that had it knows it again.
+				const act = noted(request, "notice.replay", { id: params.id });
 				const rows = await statements`
-					update batch_notice set state = 'waiting', attempts = 0, next_at = clock_timestamp()
-					where batch_id = ${params.id} and account_id = ${accountId} and channel = 'webhook' and state <> 'waiting'
-					returning batch_id`;
+					with again as (
+						update batch_notice set state = 'waiting', attempts = 0, next_at = clock_timestamp()
+						where batch_id = ${params.id} and account_id = ${accountId} and channel = 'webhook' and state <> 'waiting'
+						returning account_id
+					)
+					select audit_note(${notedJson(act)}::text::jsonb, account_id, account_id) from again limit 1`;
 				if (rows.length === 0) throw new Refusal("not_found", "There is no such call that is over.");
-				await act(request, "notice.replay", accountId, { id: params.id });
 				return { replayed: true };
 			},
 			{ query, body: EMPTY_BODY },
@@ -151,9 +153,10 @@ interface SettingChanges {
 	readonly events: readonly string[] | undefined;
 	readonly added: readonly string[] | undefined;
 	readonly removed: readonly string[] | undefined;
+	readonly act: Noted;
 }
 
-/** In one statement: of two that change different things each keeps the other's. */
+/** In one statement: of two that change different things each keeps the other's. Alerts look at the account soon. */
 async function saveSetting(
 	statements: Statements,
 	accountId: string,
@@ -162,7 +165,7 @@ async function saveSetting(
 	const events = changes.events === undefined ? null : JSON.stringify(changes.events);
 	const [added, removed] = [JSON.stringify(changes.added ?? []), JSON.stringify(changes.removed ?? [])];
 	const [saved] = await statements<SettingRow>`
-		insert into batch_notice_setting as s (account_id, mail, webhook_url, webhook_salt, events)
+		with saved as (insert into batch_notice_setting as s (account_id, mail, webhook_url, webhook_salt, events)
 			values (${accountId}, ${mail}, ${url}, ${salt},
 				alert_events(coalesce(${events}::text::jsonb, '[]'), ${added}::text::jsonb, ${removed}::text::jsonb))
 		on conflict (account_id) do update set
@@ -173,7 +176,11 @@ async function saveSetting(
 			events = alert_events(coalesce(${events}::text::jsonb, s.events), ${added}::text::jsonb, ${removed}::text::jsonb),
 			events_at = case when s.events = alert_events(coalesce(${events}::text::jsonb, s.events), ${added}::text::jsonb, ${removed}::text::jsonb)
 				then s.events_at else clock_timestamp() end
-		returning mail, webhook_url, webhook_salt as salt, events`;
+		returning account_id, mail, webhook_url, webhook_salt, events), touched as (
+			insert into alert_touched (account_id) select account_id from saved)
+		select mail, webhook_url, webhook_salt as salt, events, audit_note(${notedJson(changes.act)}::text::jsonb, account_id, account_id,
+			jsonb_build_object('mail', mail, 'events', events, 'webhook', substring(webhook_url from '//(?:[^/?#@]*@)?([^/?#]+)')))
+		from saved`;
 	assert(saved !== undefined, "a setting that is saved is there");
 	return saved;
 }

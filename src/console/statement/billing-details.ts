@@ -1,5 +1,6 @@
 import type { Language } from "../../base/language.ts";
 import type { Statements } from "../../db/statements.ts";
+import { type Noted, notedJson } from "../../ops/audit.ts";
 import { Refusal, type Told } from "../texts/refusal.ts";
 import { PAPER_TEXTS } from "./paper-texts.ts";
 
@@ -23,8 +24,13 @@ export async function readBillingDetails(statements: Statements, accountId: stri
 	return row === undefined ? NOBODY : { company: row.company, address: row.address, vatId: row.vat_id };
 }
 
-/** Fault invalid_request. */
-export async function saveBillingDetails(statements: Statements, accountId: string, given: Party): Promise<Party> {
+/** `noted`: the act, with what is saved. Fault invalid_request. */
+export async function saveBillingDetails(
+	statements: Statements,
+	accountId: string,
+	given: Party,
+	noted: (saved: Party) => Noted,
+): Promise<Party> {
 	const saved = {
 		company: checked(given.company.trim(), COMPANY, "company", "Please give one line of at most 200 characters."),
 		address: checked(
@@ -41,10 +47,13 @@ export async function saveBillingDetails(statements: Statements, accountId: stri
 		),
 	};
 	await statements`
-		insert into billing_details (account_id, company, address, vat_id)
-		values (${accountId}, ${saved.company}, ${saved.address}, ${saved.vatId})
-		on conflict (account_id) do update
-			set company = excluded.company, address = excluded.address, vat_id = excluded.vat_id, updated_at = now()`;
+		with saved as (
+			insert into billing_details (account_id, company, address, vat_id)
+			values (${accountId}, ${saved.company}, ${saved.address}, ${saved.vatId})
+			on conflict (account_id) do update
+				set company = excluded.company, address = excluded.address, vat_id = excluded.vat_id, updated_at = now()
+		)
+		select audit_note(${notedJson(noted(saved))}::text::jsonb, ${accountId}, ${accountId})`;
 	return saved;
 }
 

@@ -2,7 +2,7 @@ import { Elysia, t } from "elysia";
 import { languageOf } from "../../base/language.ts";
 import { findAccount } from "../../keys/account-admin.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberAct } from "../member-act.ts";
+import { memberNoted } from "../member-act.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
 import { type Party, readBillingDetails, saveBillingDetails } from "./billing-details.ts";
@@ -21,7 +21,7 @@ const details = t.Object({
 /** What each month came to, on paper, and who it is made out to. */
 export function statementRoutes(parts: ConsoleParts) {
 	const { statements, visits, brand } = parts;
-	const act = memberAct(parts);
+	const noted = memberNoted(parts);
 
 	async function monthOf(request: Request, month: string) {
 		const { accountId } = visits.account(request);
@@ -75,9 +75,9 @@ export function statementRoutes(parts: ConsoleParts) {
 			"/billing-details",
 			async ({ request, body }): Promise<Party> => {
 				const { accountId } = visits.account(request);
-				const saved = await saveBillingDetails(statements, accountId, body);
-				await act(request, "account.billing_details", accountId, { ...saved });
-				return saved;
+				return saveBillingDetails(statements, accountId, body, (saved) =>
+					noted(request, "account.billing_details", { ...saved }),
+				);
 			},
 			{ query, body: details },
 		);

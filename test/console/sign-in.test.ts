@@ -5,6 +5,7 @@ import { createAccount } from "../../src/keys/account-admin.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, startService, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
 import { confirmAddress, mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
 import { totpCode } from "./totp.ts";
 
@@ -105,6 +106,35 @@ test("an operator's rights and sessions end with the command, and an address tak
 	expect(token).not.toBeNull();
 	const login = await squatter.send("POST", "/api/auth/sign-in/email", { email: squatter.email, password: PASSWORD });
 	expect(login.status).toBe(401);
+});
+
+test("no session of before ever has an operator's role, and whoever dies while it is given has given nothing", async () => {
+	const { sql, statements } = service.db;
+	const person = await signedUp(service);
+	const known = async () => {
+		const [row] = await sql`
+			select operator, (select count(*)::int from session s where s.user_id = u.id) as sessions,
+				(select count(*)::int from audit_event a where a.subject = u.id) as lines
+			from console_user u where email = ${person.email}`;
+		return row;
+	};
+	const before = await known();
+	expect(before).toMatchObject({ operator: false, sessions: 1 });
+	const asked = await sql.begin(async (held) => {
+		// Whoever holds the session's row keeps it from going.
+		await held`select 1 from session s join console_user u on u.id = s.user_id where u.email = ${person.email} for update of s`;
+		const asking = createOperator(statements, person.email);
+		await waitFor(
+			async () =>
+				(await sql`select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`)
+					.length > 0,
+			"the session's end to wait for who holds it",
+		);
+		expect(await known()).toEqual(before as never);
+		return [asking];
+	});
+	expect(await asked[0]).toMatchObject({ token: null });
+	expect(await known()).toMatchObject({ operator: true, sessions: 0, lines: (before?.lines ?? 0) + 1 });
 });
 
 test("under https the session's cookie is bound to this host, closed to scripts, and never goes out in clear", async () => {

@@ -20,3 +20,27 @@ begin
   perform 1 from account a where a.id = p_account for no key update;
   return (select count(*) from invitation i where i.account_id = p_account) < p_most;
 end $$;
+
+-- Makes a person an operator. Sessions of before go in the same statement, and first: none of them ever has the role. Ready:
+-- he signs in already. Else the address may have been signed up by somebody else: that password goes, and a new one may be set
+-- once, by what stands behind p_identifier. p_acts: audit_note.
+create or replace function operator_create(p_id text, p_name text, p_email text, p_token_id text, p_identifier text, p_hours integer,
+  p_acts jsonb, out made_id text, out ready boolean)
+language plpgsql as $$
+begin
+  insert into console_user (id, name, email, email_verified) values (p_id, p_name, p_email, true) on conflict (email) do nothing;
+  -- Who signs in at this moment waits for this row, or is seen below.
+  select u.id into made_id from console_user u where u.email = p_email for update;
+  ready := exists (select 1 from console_user u join auth_account a on a.user_id = u.id and a.provider_id = 'credential'
+    where u.id = made_id and u.email_verified);
+  delete from session s where s.user_id = made_id;
+  if not ready then
+    delete from auth_account a where a.user_id = made_id;
+    delete from two_factor f where f.user_id = made_id;
+    insert into verification (id, identifier, value, expires_at)
+      values (p_token_id, p_identifier, made_id, clock_timestamp() + make_interval(hours => p_hours));
+  end if;
+  update console_user u set operator = true, email_verified = true, two_factor_enabled = u.two_factor_enabled and ready,
+    updated_at = clock_timestamp() where u.id = made_id;
+  perform audit_note(p_acts, made_id, null);
+end $$;

@@ -2,23 +2,28 @@ import { systemClock } from "../base/clock.ts";
 import { FENCE_GRACE_MS } from "../cluster/fence.ts";
 import { createPgFenceStore } from "../cluster/pg-fence-store.ts";
 import { migrate } from "../db/migrate.ts";
+import type { Listed } from "../db/page.ts";
 import type { Statements } from "../db/statements.ts";
 import { recoverLost } from "../ledger/lost-journal.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { formatUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { Command } from "./command.ts";
 import { UsageError } from "./command.ts";
+import { PAGE_OPTIONS } from "./option-values.ts";
 import { listOutput } from "./table.ts";
 
-const INSTANCES_MAX = 1000;
+/** On one page: those that have not left fit on it, and of what there was in years the next one goes on. */
+const INSTANCES_SHOWN = 1000;
 
 const instanceList: Command = {
 	name: "instance list",
 	summary: "the instances, and what those that are gone still hold",
 	arguments: [],
-	options: { all: { type: "boolean", help: "also those that have left" } },
+	options: { all: { type: "boolean", help: "also those that have left" }, after: PAGE_OPTIONS.after },
 	async run({ withDatabase }, input) {
-		const items = await withDatabase(({ statements }) => readInstances(statements, input.flag("all")));
+		const page = await withDatabase(({ statements }) =>
+			readInstances(statements, input.flag("all"), input.option("after") ?? null),
+		);
 		const head = ["ID", "EPOCH", "STATE", "LEASE UNTIL", "APPLIED", "LEASED"];
 		const json = (row: InstanceRow) => ({
 			id: row.id,
@@ -37,7 +42,7 @@ const instanceList: Command = {
 			String(row.appliedSeq),
 			formatUsd(row.leased),
 		];
-		return listOutput({ items, next: null }, head, json, cells);
+		return listOutput(page, head, json, cells);
 	},
 };
 
@@ -91,7 +96,11 @@ interface InstanceRow {
 	readonly leased: NanoUsd;
 }
 
-async function readInstances(statements: Statements, all: boolean): Promise<InstanceRow[]> {
+/** An epoch as `after` names it. */
+const placeOf = ({ id, epoch }: Pick<InstanceRow, "id" | "epoch">) => `${id}:${epoch}`;
+
+/** Newest first. `after`: those behind that epoch. */
+async function readInstances(statements: Statements, all: boolean, after: string | null): Promise<Listed<InstanceRow>> {
 	const rows = await statements<{
 		id: string;
 		epoch: number;
@@ -107,9 +116,10 @@ async function readInstances(statements: Statements, all: boolean): Promise<Inst
 				from lease l join budget b on b.id = l.budget_id and b.kind = 'account'
 				where l.instance_id = i.id and l.epoch = i.epoch and l.state = 'open'
 			), 0) as leased
-		from instance_now i where ${all}::boolean or i.state <> 'left'
-		order by i.started_at desc limit ${INSTANCES_MAX}`;
-	return rows.map((row) => ({
+		from instance_now i left join instance_now a on a.id || ':' || a.epoch = ${after}::text
+		where (${all}::boolean or i.state <> 'left') and (${after}::text is null or (i.started_at, i.id, i.epoch) < (a.started_at, a.id, a.epoch))
+		order by i.started_at desc, i.id desc, i.epoch desc limit ${INSTANCES_SHOWN + 1}`;
+	const items = rows.slice(0, INSTANCES_SHOWN).map((row) => ({
 		id: row.id,
 		epoch: row.epoch,
 		state: row.state,
@@ -118,4 +128,6 @@ async function readInstances(statements: Statements, all: boolean): Promise<Inst
 		appliedSeq: Number(row.applied_seq),
 		leased: nanoUsdOfColumn(row.leased),
 	}));
+	const last = items.at(-1);
+	return { items, next: rows.length > INSTANCES_SHOWN && last !== undefined ? placeOf(last) : null };
 }

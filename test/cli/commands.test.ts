@@ -307,6 +307,22 @@ describe("waiting until a change is in force", () => {
 		await removeAll();
 	});
 
+	test("all instances that there ever were are listed, a page after the other, each once", async () => {
+		await removeAll();
+		await database.sql`
+			insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, started_at)
+			select 'past-' || n % 7, n, 1, 'left', 1000, now(), now() - make_interval(mins => n / 3) from generate_series(1, 2500) n`;
+		const seen: string[] = [];
+		for (let after: string | null = ""; after !== null; ) {
+			const page = await run("instance", "list", "--all", ...(after === "" ? [] : ["--after", after]));
+			const { data, next } = page.json<{ data: { id: string; epoch: number }[]; next: string | null }>();
+			seen.push(...data.map(({ id, epoch }) => `${id} ${epoch}`));
+			after = next;
+		}
+		expect([seen.length, new Set(seen).size]).toEqual([2500, 2500]);
+		await removeAll();
+	});
+
 	test("instances are listed, and a lost one is recovered only once its lease is over and its loss attested", async () => {
 		await addInstance("gone", 300);
 		const { data } = (await run("instance", "list")).json<{ data: object[] }>();

@@ -48,6 +48,8 @@ export function createUpstreams(
 	const { limits } = options;
 	const callDeps = { clock, fetch: deps.fetch ?? (fetch as Fetch), youngCalls: createYoungCalls(clock) };
 	const pools = new Map<string, Pool>();
+	/** Of models that are gone while calls of theirs go on. */
+	const former = new Map<string, Pool>();
 	const health = createHealthMonitor({ ...callDeps, log, changed: (modelId) => pools.get(modelId)?.wake() }, limits);
 
 	function sync(snapshot: CatalogSnapshot): void {
@@ -56,14 +58,20 @@ export function createUpstreams(
 			pool.replace([]);
 			pool.close();
 			pools.delete(modelId);
+			former.set(modelId, pool);
 		}
 		for (const model of snapshot.models.values()) {
 			let pool = pools.get(model.id);
 			if (pool === undefined) {
-				pool = createPool({ clock }, { limits });
+				pool = former.get(model.id) ?? createPool({ clock }, { limits });
+				former.delete(model.id);
 				pools.set(model.id, pool);
 			}
-			pool.replace(replicasOf(model, pool.replicas()));
+			pool.replace(replicasOf(model, [...pool.leaving(), ...pool.replicas()]));
+		}
+		for (const [modelId, pool] of former) {
+			pool.replace([]);
+			if (pool.leaving().length === 0) former.delete(modelId);
 		}
 		health.watch([...pools].flatMap(([modelId, pool]) => pool.replicas().map((replica) => ({ modelId, replica }))));
 	}

@@ -202,4 +202,33 @@ describe("a new catalogue", () => {
 			expect.objectContaining({ code: "service_unavailable" }),
 		);
 	});
+
+	test("that takes a server out and back at once gives it no more places than it has, with its model or alone", async () => {
+		const { upstreams, model, servers } = setUp(2, { accountShare: 1 }, [{ maxConcurrency: 2 }, { maxConcurrency: 2 }]);
+		const [a, b] = servers as [(typeof servers)[0], (typeof servers)[0]];
+		const withoutA = { ...model, upstreams: [b.spec({ maxConcurrency: 2 })] };
+		let most = 0;
+		for (const server of servers) {
+			server.always(() => {
+				most = Math.max(most, server.open());
+				return reply().text("x ".repeat(40)).trickle(5);
+			});
+		}
+		const ask = (many: number) =>
+			Array.from({ length: many }, () => collect(openChat(upstreams, model, chatCall())).catch(() => undefined));
+		const all = ask(4);
+		await until(() => a.open() + b.open() === 4);
+		for (const between of [snapshotOf(withoutA), snapshotOf(), snapshotOf(withoutA)]) {
+			upstreams.sync(between);
+			upstreams.sync(snapshotOf(model));
+			all.push(...ask(4));
+		}
+		expect(upstreams.replicas().map(({ inFlight, draining }) => [inFlight, draining])).toEqual([
+			[2, false],
+			[2, false],
+		]);
+		await Promise.all(all);
+		expect(most).toBeLessThanOrEqual(2);
+		expect(upstreams.replicas().map(({ inFlight }) => inFlight)).toEqual([0, 0]);
+	});
 });

@@ -36,6 +36,8 @@ export interface Pool {
 	/** Monotonic time at which some replica last answered a request; undefined if none ever did. */
 	answeredAtMs(): number | undefined;
 	replicas(): readonly Replica[];
+	/** Drained ones whose calls are still under way: if their address comes back, so do they, or it would have twice its places. */
+	leaving(): readonly Replica[];
 	/** Swaps the replicas; the ones left out are drained. */
 	replace(replicas: readonly Replica[]): void;
 	/** Looks again whether waiting requests can go on: a replica's state changed. */
@@ -59,6 +61,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	const { clock } = deps;
 	const { limits } = options;
 	let replicas: readonly Replica[] = [];
+	let leaving: readonly Replica[] = [];
 	/** Places of each account that has any. */
 	const held = new Tally();
 	const lines = createWaitingLines((accountId) => held.of(accountId));
@@ -193,8 +196,11 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		hasUsable,
 		answeredAtMs: () => lastAnswerAtMs(replicas),
 		replicas: () => replicas,
+		leaving: () => leaving,
 		replace(next) {
 			for (const replica of replicas) if (!next.includes(replica)) replica.drain();
+			for (const replica of leaving) if (next.includes(replica)) replica.takeBack();
+			leaving = [...leaving, ...replicas].filter((replica) => !next.includes(replica) && replica.inFlight() > 0);
 			replicas = next;
 			wake();
 		},

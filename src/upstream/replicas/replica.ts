@@ -42,6 +42,8 @@ export interface Replica {
 	setHealth(health: "up" | "down"): void;
 	/** Out of the catalogue: calls under way go on, new ones do not come. */
 	drain(): void;
+	/** In the catalogue again, with the calls that are still under way. */
+	takeBack(): void;
 	coolMsLeft(accountId: string): number;
 	view(): ReplicaView;
 }
@@ -139,6 +141,9 @@ export function createReplica(
 		},
 		drain() {
 			draining = true;
+		},
+		takeBack() {
+			draining = false;
 		},
 		coolMsLeft: breaker.coolMsLeft,
 		view: () => ({

@@ -1,5 +1,6 @@
 import fs from "node:fs";
 import { join } from "node:path";
+import { isAlias, isScalar, parseDocument, visit } from "yaml";
 import type { Config } from "../../config.ts";
 import { isLoopback } from "../../gateway/client-address.ts";
 import { type Finding, findingsOf, reasonOf } from "./finding.ts";
@@ -72,10 +73,24 @@ function checkClosed(path: string, found: ReturnType<typeof findingsOf>): boolea
 
 /** A key that stands in the file as it is goes wherever the file goes. */
 function checkCatalogKeys(path: string, text: string, found: ReturnType<typeof findingsOf>): void {
-	const written = text.split("\n").filter((line) => /^[^#]*\bapi_key:\s*["']?(?!["']?\$\{)[^\s"'#]/.test(line)).length;
+	const written = writtenKeys(text);
 	if (written > 0)
 		found.warn(
 			`${path} has ${written === 1 ? "a key" : `${written} keys`} of model servers in it`,
 			`Put each into an environment variable, and write \${VLLM_API_KEY}, or what you call it, in its place.`,
 		);
+}
+
+/** As YAML has them, quoted names, JSON and values on lines of their own too, and as far as a file with mistakes can be read. */
+function writtenKeys(text: string): number {
+	const document = parseDocument(text, { uniqueKeys: false, logLevel: "silent" });
+	let written = 0;
+	visit(document, {
+		Pair(_, { key, value }) {
+			if (!isScalar(key) || key.value !== "api_key") return;
+			const node = isAlias(value) ? value.resolve(document) : value;
+			if (isScalar(node) && /^\s*(?!\$\{)\S/.test(String(node.value ?? ""))) written += 1;
+		},
+	});
+	return written;
 }

@@ -93,6 +93,18 @@ describe("secrets", () => {
 		const check = (text: string) => checkSecrets(configOf(SECRETS), text);
 		expectFinding(check("      api_key: sk-canary-1"), "warning", /has a key of model servers/);
 		expectFinding(check('- { url: x, api_key: "sk-canary-1" }\n- { api_key: sk-canary-2 }'), "warning", /has 2 keys/);
+		for (const text of [
+			'"api_key": sk-canary-1',
+			"'api_key' : sk-canary-1",
+			'{"upstreams":[{"url":"x","api_key":"sk-canary-1"}]}',
+			"{ api_key:\n  sk-canary-1 }",
+			"api_key: >-\n  sk-canary-1",
+			"x-key: &key sk-canary-1\napi_key: *key",
+			"api_key: sk-canary-1\nmodels: [",
+			"api_key: 123456",
+		])
+			expectFinding(check(text), "warning", /has a key of model servers/);
+		expectFinding(check('[{"api_key":"sk-canary-1"}, {"api_key":"sk-canary-2"}]'), "warning", /has 2 keys/);
 		expectWell(check(`  api_key: \${KEY}\n  api_key: "\${KEY}"\n# api_key: sk-old\n  # api_key: sk-old`));
 	});
 });

@@ -7,6 +7,8 @@ import type { BatchProblem } from "./batch-record.ts";
 export interface BatchLine {
 	readonly customId: string;
 	readonly body: Readonly<Record<string, unknown>>;
+	/** Some number of the line may be one beyond all (`1e400`). */
+	readonly mayBeInfinite: boolean;
 	/** As the body names it. */
 	readonly model: string;
 }
@@ -15,6 +17,10 @@ export interface BatchLine {
 export type LineProblem = Omit<BatchProblem, "line">;
 
 const CUSTOM_ID_CHARS_MAX = 512;
+/** No number without such an exponent or so many digits is too large for a double. */
+const MAY_BE_INFINITE = /\d[eE]\+?\d{3}|\d{200}/;
+/** The language's own, which the compiler's libraries do not have yet. */
+const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown };
 /** A text from here on is parsed in a turn of the event loop that does nothing else. */
 const LONG_CHARS = 256 * 1024;
 
@@ -40,7 +46,16 @@ export async function readLine(text: string, endpoint: string): Promise<BatchLin
 		return missing("body.model", "`body.model` must be the ID of a model: see GET /v1/models.");
 	if (fields.stream === true)
 		return invalid("body.stream", "`stream` has no place in a batch: answers are written whole.");
-	return { customId, body: fields, model: fields.model };
+	return { customId, body: fields, mayBeInfinite: MAY_BE_INFINITE.test(text), model: fields.model };
+}
+
+/** What is sent of a line. A number beyond all stays one, and is refused by its field's name: written as JSON has it, it would be null. */
+export function bodyText({ body, mayBeInfinite }: BatchLine): string {
+	if (!mayBeInfinite) return JSON.stringify(body);
+	return JSON.stringify(body, (_, value: unknown) => {
+		if (value === Number.POSITIVE_INFINITY) return rawJson("1e400");
+		return value === Number.NEGATIVE_INFINITY ? rawJson("-1e400") : value;
+	});
 }
 
 async function parse(text: string): Promise<{ value: Record<string, unknown> } | LineProblem> {

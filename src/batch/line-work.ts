@@ -7,6 +7,7 @@ import { Slots } from "../base/slots.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import type { KeyDigest } from "../keys/digest.ts";
 import type { BatchBooks } from "./batch-books.ts";
+import { bodyText } from "./batch-line.ts";
 import type { BatchRecord, BatchUsage } from "./batch-record.ts";
 import { createLinePace } from "./line-pace.ts";
 import type { Work } from "./line-queue.ts";
@@ -137,7 +138,7 @@ export function createLineWork(
 		const { line, read } = work;
 		try {
 			const { id: batchId, model, endpoint, keyDigest } = batch;
-			const sent = { batchId, requestUuid: id, model, endpoint, keyDigest, body: JSON.stringify(read.body) };
+			const sent = { batchId, requestUuid: id, model, endpoint, keyDigest, body: bodyText(read) };
 			const response = await carrier.answer({ ...sent, signal: cutOff.signal });
 			judge(work, id, response.status, await response.text());
 		} catch (error) {

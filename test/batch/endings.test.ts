@@ -134,6 +134,26 @@ test("the cap of its key counts too", async () => {
 	expect(await batches.until(secret, id, isOver, "over")).toMatchObject({ status: "cancelled" });
 });
 
+test("a number beyond all is refused by its field's name, as it is outside a batch, and is not taken for none", async () => {
+	upstream.decide(() => reply().text("fine").usage({ prompt: 4, completion: 2 }));
+	const { secret } = await service.customer();
+	const lines = ["1e400", "-1E+0400", `${"9".repeat(250)}e99`].map((number, at) =>
+		chatLine(`n${at}`).replace('"max_tokens":8', `"max_tokens":${number}`),
+	);
+	const batch = await batches.run(secret, [...lines, chatLine("good", "1e400")]);
+	expect(batch.request_counts).toEqual({ total: 4, completed: 1, failed: 3 });
+	const { body } = JSON.parse(lines[0] ?? "{}");
+	const direct = await fetch(`${service.url}/v1/chat/completions`, {
+		method: "POST",
+		headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+		body: JSON.stringify({ ...body, max_tokens: 0 }).replace('"max_tokens":0', '"max_tokens":1e400'),
+	});
+	expect(direct.status).toBe(400);
+	const told = (await direct.json()) as { error: object };
+	for (const line of await batches.lines(secret, batch.error_file_id))
+		expect(line.response).toMatchObject({ status_code: 400, body: { error: { ...told.error } } });
+});
+
 test("a line that is refused stands in the error file with its answer, one that servers fail on after three attempts", async () => {
 	gate.resolve();
 	const { secret, accountId } = await service.customer();

@@ -1,5 +1,6 @@
 import postgres from "postgres";
 import { systemClock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import type { Database } from "../db/database.ts";
@@ -12,6 +13,7 @@ export type DatabaseSession = Pick<Database, "statements" | "liveness" | "url">;
 /** Longer than a server's deadline: a reconciliation reads everything. */
 const STATEMENT_DEADLINE_MS = 120_000;
 const CONNECTIONS_MAX = 2;
+const ENDING_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
 /**
  * Runs `work` with the address of the configured database. Without DATABASE_URL that is the embedded one of a running
@@ -24,12 +26,48 @@ export async function withDatabaseUrl<Result>(
 ): Promise<Result> {
 	const url = config.databaseUrl ?? runningEmbeddedUrl(config.dataDir);
 	if (url !== undefined) return work(url);
-	const embedded = await startEmbeddedPostgres(deps, { dataDir: config.dataDir, watched: false });
+	const ending = catchEnding();
 	try {
-		return await work(embedded.url);
+		const embedded = await startEmbeddedPostgres(deps, { dataDir: config.dataDir, watched: false });
+		try {
+			return await Promise.race([work(embedded.url), ending.told]);
+		} finally {
+			// What was told to end may be at it still, which is no use by others.
+			const isOurs = !embedded.adopted && (ending.isTold() || !(await isUsedByOthers(embedded.url)));
+			if (isOurs) await embedded.stop();
+		}
 	} finally {
-		if (!embedded.adopted && !(await isUsedByOthers(embedded.url))) await embedded.stop();
+		ending.release();
 	}
+}
+
+/**
+ * Holds back what would end the process while a server of ours runs, which would run on without it. `told` rejects then;
+ * `release` ends the process by what it was told. Whoever is told twice ends at once.
+ */
+function catchEnding(): { readonly told: Promise<never>; isTold(): boolean; release(): void } {
+	const told = Promise.withResolvers<never>();
+	// Nobody may be waiting for it yet.
+	told.promise.catch(() => {});
+	let first: NodeJS.Signals | undefined;
+	const hear = (signal: NodeJS.Signals) => {
+		if (first !== undefined) return endBy(signal);
+		first = signal;
+		told.reject(new Fault("service_unavailable", `The command was told to end (${signal}).`));
+	};
+	const endBy = (signal: NodeJS.Signals) => {
+		for (const one of ENDING_SIGNALS) process.off(one, hear);
+		process.kill(process.pid, signal);
+	};
+	for (const signal of ENDING_SIGNALS) process.on(signal, hear);
+	return {
+		told: told.promise,
+		isTold: () => first !== undefined,
+		release() {
+			if (first !== undefined) endBy(first);
+			else for (const signal of ENDING_SIGNALS) process.off(signal, hear);
+		},
+	};
 }
 
 /** As `withDatabaseUrl`, with clients of a database whose schema is there. */

@@ -37,6 +37,26 @@ describe("without DATABASE_URL", () => {
 		}
 	}, 60_000);
 
+	test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
+		"a command that is ended by %s takes the database along that it has started",
+		async (signal) => {
+			const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
+			const cluster = join(dataDir, "postgres", "cluster");
+			const child = Bun.spawn([process.execPath, MAIN, "ledger", "reconcile"], {
+				cwd: folder,
+				env: { PATH: Bun.env.PATH ?? "", HOME: Bun.env.HOME ?? "", DATA_DIR: join(folder, "data") },
+				stdout: "ignore",
+				stderr: "ignore",
+			});
+			await waitFor(() => findPostmaster(cluster) !== undefined, "the server to be started", 30_000);
+			child.kill(signal);
+			await child.exited;
+			expect(child.signalCode).toBe(signal);
+			expect(findPostmaster(cluster)).toBeUndefined();
+		},
+		60_000,
+	);
+
 	test("a service that is told to end while it still prepares takes the database along that it has started", async () => {
 		const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
 		const cluster = join(dataDir, "postgres", "cluster");

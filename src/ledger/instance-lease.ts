@@ -23,6 +23,7 @@ import type { LedgerCounts } from "./ledger-counts.ts";
 import { countedStore, createLedgerCounts } from "./ledger-counts.ts";
 import { createPgLedgerStore } from "./pg-store.ts";
 import { recoverJournals } from "./recovery.ts";
+import { createRefusedJournals } from "./refused-journals.ts";
 
 /** This process's right to admit requests: its present epoch, with the ledger that goes with it. */
 export interface InstanceLease {
@@ -112,6 +113,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 	const parts = { ...given, heartbeats: withNumbersOnce(given.heartbeats) };
 	const { clock, log, gate } = parts;
 	const retiring = new Map<Epoch, Promise<boolean>>();
+	const refusedJournals = createRefusedJournals({ clock });
 	let present: Epoch | undefined;
 	let replacing: Promise<void> | undefined;
 	let recovering: Promise<void> | undefined;
@@ -142,10 +144,12 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 
 	async function recoverAll(): Promise<void> {
 		for (;;) {
-			const failed = await recoverJournals({ ...parts, isStopping: () => givenUp }).catch((error: unknown) => {
-				log.warn("the journals could not be listed", { error });
-				return 1;
-			});
+			const failed = await recoverJournals({ ...parts, refusedJournals, isStopping: () => givenUp }).catch(
+				(error: unknown) => {
+					log.warn("the journals could not be listed", { error });
+					return 1;
+				},
+			);
 			if (failed === 0) return;
 			if (stopping)
 				return log.warn("journals of a crash are left: the next start on this DATA_DIR hands them in", { failed });

@@ -6,6 +6,7 @@ import type { SettledEvent } from "./event.ts";
 import type { JournalDisk } from "./journal-disk.ts";
 import type { JournalHome } from "./journal-home.ts";
 import { readJournal } from "./journal-reader.ts";
+import type { RefusedJournals } from "./refused-journals.ts";
 import { isHeld, settleLate } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
 import { LeaseExceeded } from "./store.ts";
@@ -31,7 +32,12 @@ export interface RecoveryDeps {
 	log: Log;
 	/** The process is about to end: what is not done is left to the next start. */
 	isStopping: () => boolean;
+	/** Of this process: those that rest. */
+	refusedJournals: RefusedJournals;
 }
+
+/** The database took all of it but some records, which are on no other record: it stays, and is tried again. */
+class RecordsRefused extends Error {}
 
 /**
  * Replays every journal on this machine whose owner is gone, its own earlier ones and those of others, some at a time: one
@@ -52,7 +58,8 @@ export async function recoverJournals(deps: RecoveryDeps): Promise<number> {
 
 /** False if it should be tried again. */
 async function recoverOne(deps: RecoveryDeps, id: string, epoch: number): Promise<boolean> {
-	const { journals, log } = deps;
+	const { journals, log, refusedJournals } = deps;
+	if (!refusedJournals.mayTry(id, epoch)) return false;
 	const claim = journals.claim(id, epoch, { create: false });
 	if (!claim) return true;
 	try {
@@ -60,8 +67,10 @@ async function recoverOne(deps: RecoveryDeps, id: string, epoch: number): Promis
 		const counts = await handIn({ ...deps, store: deps.storeFor(id, epoch), refused: [] }, claim.disk);
 		log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was handed in", { instance: id, epoch, ...counts });
 		claim.disk.destroy();
+		refusedJournals.handedIn(id, epoch);
 		return true;
 	} catch (error) {
+		if (error instanceof RecordsRefused) refusedJournals.refused(id, epoch);
 		log.warn("a journal could not be handed in", { instance: id, epoch, error });
 		return false;
 	} finally {
@@ -106,9 +115,8 @@ async function handIn(
 				held = await settleHeld(deps, held);
 			}
 			if (deps.refused.length > 0) {
-				// The journal stays, and is tried again: what they cost is on no other record.
 				await closeOthers(deps, deps.refused);
-				throw new Error(`${deps.refused.length} settlements of the journal are refused`);
+				throw new RecordsRefused(`${deps.refused.length} settlements of the journal are refused`);
 			}
 			await closeEpoch(deps);
 			return { settled, recovered: recovered.length, damagedBytes };

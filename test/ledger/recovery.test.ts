@@ -8,6 +8,7 @@ import { DatabaseBusy } from "../../src/db/statements.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { openJournalHome } from "../../src/ledger/journal-home.ts";
 import { recoverJournals } from "../../src/ledger/recovery.ts";
+import { createRefusedJournals } from "../../src/ledger/refused-journals.ts";
 import { settleLate } from "../../src/ledger/settling.ts";
 import type { Flushed, LedgerStore } from "../../src/ledger/store.ts";
 import { LeaseExceeded } from "../../src/ledger/store.ts";
@@ -58,11 +59,13 @@ function left(flush: (accounts: readonly string[]) => Partial<Flushed>, write: (
 		clock,
 		log: createLog({ level: "error", write }),
 		isStopping: () => state.stopping,
+		refusedJournals: createRefusedJournals({ clock }),
 	};
 	return {
 		done,
 		state,
 		isThere: () => journals.list().length > 0,
+		pass: (ms: number) => clock.advance(ms),
 		/** Time passes where it waits. */
 		async recover() {
 			let failed: number | undefined;
@@ -126,8 +129,10 @@ test("of a journal that claims more than a lease holds that account's alone is l
 test("one settlement that is refused for ever keeps neither the others nor their leases from anybody, and its journal stays", async () => {
 	let refuses = true;
 	const said: string[] = [];
-	const { recover, done, isThere } = left(
+	let flushes = 0;
+	const { recover, done, isThere, pass } = left(
 		(accounts) => {
+			flushes += 1;
 			if (refuses && accounts.includes("b")) throw new Error("scripted: refused");
 			return {};
 		},
@@ -138,6 +143,20 @@ test("one settlement that is refused for ever keeps neither the others nor their
 	expect(said.filter((line) => line.includes("is refused again and again"))).toHaveLength(1);
 	expect(said.join()).toContain('\\"account\\":\\"b\\"');
 	expect(isThere()).toBe(true);
+	// Each try sends all of it: it rests, and longer each time.
+	const flushesATry = flushes;
+	for (let looks = 0; looks < 10; looks++) expect(await recover()).toBe(1);
+	expect(flushes).toBe(flushesATry);
+	for (const minutes of [1, 2, 4]) {
+		pass(minutes * 60_000 - 1);
+		expect(await recover()).toBe(1);
+		const before = flushes;
+		pass(1);
+		expect(await recover()).toBe(1);
+		expect(flushes).toBeGreaterThan(before);
+	}
+	done.length = 3;
+	pass(3600_000);
 	refuses = false;
 	expect(await recover()).toBe(0);
 	expect(done.slice(3)).toEqual(["settled abc", "closed"]);

@@ -81,6 +81,21 @@ test("a running request shows as held, to the customer and on the operators' pag
 	);
 });
 
+test("no instance that may hold credit is behind those that have left, however many these are", async () => {
+	const { sql } = service.db;
+	await sql`
+		insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
+		select 'past', n, 1, 'left', 1000, now() from generate_series(1, 250) n
+		union all select s, 1, 1, s, 1000, now() from unnest(array['closing', 'silent', 'dead', 'joining']) s`;
+	try {
+		const { items } = (await boss.get("/api/console/operator/instances")).body;
+		const states = items.map(({ state }: { state: string }) => state).filter((state: string) => state !== "left");
+		expect(states).toEqual(["dead", "closing", "silent", "live", "joining"]);
+	} finally {
+		await sql`delete from instance_beat where id in ('past', 'closing', 'silent', 'dead', 'joining')`;
+	}
+});
+
 test("settlements that came too late to be charged are shown beside the checks", async () => {
 	const { sql } = service.db;
 	await sql`insert into refused_settlement (instance_id, epoch, requests, charged_nano_usd, at) values

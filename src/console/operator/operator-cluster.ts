@@ -16,7 +16,7 @@ export interface DeploymentView {
 export interface InstanceView {
 	readonly id: string;
 	readonly epoch: number;
-	readonly state: "joining" | "live" | "left" | "dead";
+	readonly state: "joining" | "live" | "silent" | "closing" | "left" | "dead";
 	readonly leaseUntilMs: number;
 	readonly appliedSeq: number;
 	readonly startedAtMs: number;
@@ -56,7 +56,7 @@ interface Row {
 	reserved: string;
 }
 
-/** Those that matter first: dead ones that hold credit, live ones, then the past. */
+/** Those that matter first: dead ones that hold credit, those whose end is not over yet, live ones, then the past. */
 export async function listInstances(statements: Statements): Promise<InstanceView[]> {
 	const rows = await statements<Row>`
 		select i.*, coalesce(l.leases, 0) as leases, coalesce(l.held, 0) as held, coalesce(r.running, 0) as running, coalesce(r.reserved, 0) as reserved
@@ -68,7 +68,7 @@ export async function listInstances(statements: Statements): Promise<InstanceVie
 			left join (
 				select instance_id, epoch, count(*) as running, sum(reserved_nano_usd) as reserved from reservation group by 1, 2
 			) r on r.instance_id = i.id and r.epoch = i.epoch
-		order by array_position(array['dead', 'live', 'joining', 'left'], i.state), i.started_at desc limit ${INSTANCES_SHOWN}`;
+		order by array_position(array['dead', 'closing', 'silent', 'live', 'joining', 'left'], i.state), i.started_at desc limit ${INSTANCES_SHOWN}`;
 	return rows.map((row) => ({
 		id: row.id,
 		epoch: row.epoch,

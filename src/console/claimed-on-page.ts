@@ -17,12 +17,13 @@ export interface PageMaker {
  * day. Then whoever makes it under this id makes no second one. Fault idempotency_mismatch.
  */
 export async function claimedOnPage(
-	{ keyMaker }: ConsoleParts,
+	{ keyMaker, clock }: ConsoleParts,
 	{ viewer, accountId = "" }: PageMaker,
 	{ fresh, token, asked }: { fresh: string; token: string | undefined; asked: object },
 ): Promise<string> {
 	if (token === undefined) return fresh;
 	const [kind = ""] = fresh.split("_");
 	const request = JSON.stringify([kind, Object.entries(asked).sort()]);
-	return claimSubject(keyMaker, { by: `page ${accountId} ${viewer.userId} ${kind}`, token, request, subject: fresh });
+	const by = `page ${accountId} ${viewer.userId} ${kind}`;
+	return claimSubject(keyMaker, { by, token, request, subject: fresh, nowMs: clock.wallMs() });
 }

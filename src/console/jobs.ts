@@ -116,7 +116,9 @@ export function startJobs(deps: JobDeps, { pace = 1 }: JobOptions = {}): Jobs {
 	);
 	every(FORGET_MS, "old marks of alerts", () => forgetOldMarks(deps.statements));
 	every(FORGET_MS, "old idempotency keys", () => forgetOldClaims(deps.statements, clock.wallMs()));
-	every(FORGET_MS, "old claims of the management interface", () => forgetOldManagementClaims(deps.statements));
+	every(FORGET_MS, "old claims of the management interface", () =>
+		forgetOldManagementClaims(deps.statements, clock.wallMs()),
+	);
 	every(FORGET_MS, "old shares", () => forgetOldShares(deps.statements));
 	every(FORGET_MS, "old reports", () => forgetOldReports(deps.statements));
 	for (const channel of ["webhook", "mail"] as const)

@@ -13,6 +13,8 @@ export interface Claim {
 	readonly request: string;
 	/** The id under which it is made, if it was not asked for before. */
 	readonly subject: string;
+	/** The day is over by the database's clock and by this one: either may be set forward, and then it would be made twice. */
+	readonly nowMs: number;
 }
 
 const KEPT_HOURS = 24;
@@ -29,9 +31,11 @@ export async function claimSubject(
 	const id = derivedHex(digest, "claim", claim.by, claim.token).slice(0, 64);
 	const request = derivedHex(digest, "claimed request", claim.request).slice(0, 64);
 	await statements`
-		insert into management_claim as c (id, request, subject, at) values (${id}, ${request}, ${claim.subject}, clock_timestamp())
+		insert into management_claim as c (id, request, subject, at)
+			values (${id}, ${request}, ${claim.subject}, greatest(clock_timestamp(), to_timestamp(${claim.nowMs}::double precision / 1000.0)))
 		on conflict (id) do update set request = excluded.request, subject = excluded.subject, at = excluded.at
-			where c.at < clock_timestamp() - make_interval(hours => ${KEPT_HOURS}::integer)`;
+			where c.at < least(clock_timestamp(), to_timestamp(${claim.nowMs}::double precision / 1000.0))
+				- make_interval(hours => ${KEPT_HOURS}::integer)`;
 	const [row] = await statements<{ request: string; subject: string }>`
 		select request, subject from management_claim where id = ${id}`;
 	if (row?.request !== request)
@@ -40,7 +44,8 @@ export async function claimSubject(
 }
 
 /** A console's job. */
-export async function forgetOldManagementClaims(statements: Statements): Promise<void> {
+export async function forgetOldManagementClaims(statements: Statements, nowMs: number): Promise<void> {
 	await statements`
-		delete from management_claim where at < clock_timestamp() - make_interval(hours => ${KEPT_HOURS}::integer)`;
+		delete from management_claim where at < least(clock_timestamp(), to_timestamp(${nowMs}::double precision / 1000.0))
+			- make_interval(hours => ${KEPT_HOURS}::integer)`;
 }

@@ -1,5 +1,7 @@
 /** A creation that is repeated with its token makes no second one, and tells the same; nothing that tells it is stored. */
 import { expect, test } from "bun:test";
+import { createDigest } from "../../../src/keys/digest.ts";
+import { claimSubject, forgetOldManagementClaims } from "../../../src/keys/management-claim.ts";
 import { untilEnd } from "../../support/at-end.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { startUpstream } from "../../support/upstream-server.ts";
@@ -96,6 +98,19 @@ test("a token belongs to what it was sent with, to its management key, and to a 
 	expect(later.status).toBe(200);
 	expect(later.body.id).not.toBe(first.body.id);
 	expect(later.body.secret).not.toBe(first.body.secret);
+});
+
+test("a token is kept for its day by two clocks: the database's that is set forward makes nothing twice", async () => {
+	const deps = { statements: service.db.statements, digest: createDigest("p".repeat(32)) };
+	const ask = (subject: string, aheadMs: number) =>
+		claimSubject(deps, { keyId: "mk", token: "two clocks", request: "r", subject, nowMs: Date.now() + aheadMs });
+	const dayMs = 25 * 3600_000;
+	expect(await ask("one", 0)).toBe("one");
+	expect(await ask("two", dayMs)).toBe("one");
+	await sql`update management_claim set at = at - interval '25 hours'`;
+	await forgetOldManagementClaims(deps.statements, Date.now() - dayMs);
+	expect(await ask("two", -dayMs)).toBe("one");
+	expect(await ask("two", 0)).toBe("two");
 });
 
 test("a creation that was interrupted behind its claim is carried out by its repetition", async () => {

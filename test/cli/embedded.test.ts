@@ -42,7 +42,7 @@ describe("without DATABASE_URL", () => {
 		async (signal) => {
 			const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
 			const cluster = join(dataDir, "postgres", "cluster");
-			const child = Bun.spawn([process.execPath, MAIN, "ledger", "reconcile"], {
+			const child = Bun.spawn([...FROM_SOURCE, "ledger", "reconcile"], {
 				cwd: folder,
 				env: { PATH: Bun.env.PATH ?? "", HOME: Bun.env.HOME ?? "", DATA_DIR: join(folder, "data") },
 				stdout: "ignore",

@@ -103,7 +103,7 @@ test("a token belongs to what it was sent with, to its management key, and to a 
 test("a token is kept for its day by two clocks: the database's that is set forward makes nothing twice", async () => {
 	const deps = { statements: service.db.statements, digest: createDigest("p".repeat(32)) };
 	const ask = (subject: string, aheadMs: number) =>
-		claimSubject(deps, { keyId: "mk", token: "two clocks", request: "r", subject, nowMs: Date.now() + aheadMs });
+		claimSubject(deps, { by: "mk", token: "two clocks", request: "r", subject, nowMs: Date.now() + aheadMs });
 	const dayMs = 25 * 3600_000;
 	expect(await ask("one", 0)).toBe("one");
 	expect(await ask("two", dayMs)).toBe("one");

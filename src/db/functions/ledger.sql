@@ -58,7 +58,7 @@ begin
   p_cached := for_all(p_cached, v_many); p_completion := for_all(p_completion, v_many);
   p_reasoning := for_all(p_reasoning, v_many); p_units := for_all(p_units, v_many); p_replica := for_all(p_replica, v_many);
   p_first := for_all(p_first, v_many); p_ms := for_all(p_ms, v_many); p_budgets := for_all(p_budgets, v_many);
-  if exists (select 1 from unnest(p_at) u(at) where to_timestamp(u.at / 1000.0) < v_before) then
+  if v_before > '-infinity' and exists (select 1 from unnest(p_at) u(at) where to_timestamp(u.at / 1000.0) < v_before) then
     v_began := removal_began_after(p_instance, p_epoch, v_before);
     if v_began is not null then
       p_at := array(select case when to_timestamp(u.at / 1000.0) < v_before then extract(epoch from v_began) * 1000 else u.at end

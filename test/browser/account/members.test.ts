@@ -98,7 +98,9 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 			await role.click();
 			await house.page.getByRole("option", { name }).click();
 		};
+		const given = house.page.waitForResponse((response) => response.request().method() === "PATCH");
 		await give("Admin");
+		await given;
 		await page.goto("/keys");
 		await page.getByRole("link", { name: "the owner's key" }).waitFor();
 		await page.evaluate(async (account) => {

@@ -42,6 +42,8 @@ export interface Admitted {
 }
 
 export interface Admission {
+	/** Throws while this instance may not admit: what it knows of keys may be old. Fault service_unavailable. */
+	checkOpen(): void;
 	/** What `admit` would refuse whatever the request is: for before a body is read. Counts and reserves nothing. */
 	check(key: KeyEntry, isLine?: boolean): void;
 	/**
@@ -205,6 +207,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 	}
 
 	return {
+		checkOpen: () => void openLedger(),
 		check(key, isLine = false) {
 			openLedger();
 			checkAccess(key, clock.wallMs());

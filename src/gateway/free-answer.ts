@@ -1,3 +1,4 @@
+import type { Admission } from "../admission/admission.ts";
 import { newRequestId } from "../base/id.ts";
 import type { KeyUse } from "../keys/access.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
@@ -24,7 +25,10 @@ export type Free = (
 ) => (request: Request) => Promise<Response>;
 
 export function createFree(
-	deps: Pick<ServeDeps, "authenticate" | "log" | "stats"> & { connectionOf(request: Request): Connection },
+	deps: Pick<ServeDeps, "authenticate" | "log" | "stats"> & {
+		admission: Pick<Admission, "checkOpen">;
+		connectionOf(request: Request): Connection;
+	},
 ): Free {
 	return (answer, use) => async (request) => {
 		const { requestId } = newRequestId();
@@ -34,7 +38,15 @@ export function createFree(
 			const known = deps.authenticate(connection, use);
 			const key = known instanceof Promise ? await known : known;
 			account = key.accountId;
-			const checkAgain = async () => void (await deps.authenticate(connection, use));
+			// What may do more than read is for instances that hear of revocations, as inference is.
+			const checkOpen = () => {
+				if (use !== "reads") deps.admission.checkOpen();
+			};
+			checkOpen();
+			const checkAgain = async () => {
+				await deps.authenticate(connection, use);
+				checkOpen();
+			};
 			const said = await answer(request, key, { requestId, checkAgain });
 			if (said instanceof Response) return said;
 			return new Response(JSON.stringify(said), { headers: jsonHeaders(requestId) });

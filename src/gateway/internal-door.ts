@@ -44,7 +44,8 @@ const STORED = /^\/v1\/(files|batches)(\/|$)/;
 
 /** Files and batches, each request by the key that its token names. */
 function createStored(
-	deps: Omit<StoredDeps, "connectionOf"> & Pick<ServeDeps, "log" | "stats"> & { keyring: Pick<Keyring, "load"> },
+	deps: Omit<StoredDeps, "connectionOf"> &
+		Pick<ServeDeps, "admission" | "log" | "stats"> & { keyring: Pick<Keyring, "load"> },
 	{ secret }: { secret: string },
 ): (connection: Connection) => Promise<Response> {
 	const connections = new WeakMap<Request, Connection>();

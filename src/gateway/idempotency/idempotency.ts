@@ -90,7 +90,8 @@ async function once(
 		const outcome = await claimOrWait(deps, idempotency, claim, connection);
 		if (outcome.state === "answered") {
 			const answer = await seal.open(outcome.sealed);
-			// A replay passes no admission, which looks at the key again after the body was read: this is its place.
+			// A replay passes no admission, which looks at gate and key again after the body was read: this is its place.
+			deps.admission.checkOpen();
 			checkKey(key, deps.clock.wallMs());
 			return replayOf(answer, passed);
 		}

@@ -159,6 +159,7 @@ describe("the key of a repeatable request", () => {
 				return entry;
 			},
 			clock,
+			admission: { checkOpen() {} },
 			limits: () => ({ bodyBytesMax: 1_000 }),
 			bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
 			bodyReads: createBodyReads(createManualClock()),

@@ -1,0 +1,95 @@
+import { expect, test } from "bun:test";
+import { createApp } from "../../src/app.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { waitEverywhere } from "../../src/cluster/wait-everywhere.ts";
+import { loadConfig } from "../../src/config.ts";
+import { revokeKey } from "../../src/keys/key-admin.ts";
+import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+
+const LEASE_TTL_S = "5";
+const upstream = untilEnd(startUpstream());
+const service = await withService({
+	models: chatModel({ url: upstream.url }).replace("[chat, completions]", "[chat, completions, batch]"),
+	env: { LEASE_TTL_S },
+});
+const address = new URL(service.db.url);
+const proxy = untilEnd(startTcpProxy({ hostname: address.hostname, port: Number(address.port) }));
+/** Another instance, of whose connections to Postgres some can go silent. */
+const distant = await createApp(
+	loadConfig(
+		{
+			PORT: "0",
+			DATABASE_URL: Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href,
+			DATA_DIR: temporaryFolder(),
+			CONFIG: service.app.config.configPath ?? "",
+			KEY_PEPPER: service.app.secrets.keyPepper,
+			LEASE_TTL_S,
+			DRAIN_S: "1",
+		},
+		service.dataDir,
+	),
+	{ log: silentLog },
+);
+atEnd(() => distant.stop());
+
+/** Its heartbeats reach nobody, and everything else goes on. */
+function silenceHeartbeats(): void {
+	const look = setInterval(() => {
+		for (const connection of proxy.connections()) if (connection.name.endsWith(" liveness")) connection.freeze();
+	}, 1);
+	atEnd(() => clearInterval(look));
+}
+
+test("when a revocation has returned, an instance whose heartbeats fail replays no answer, takes and gives no file, and makes no batch", async () => {
+	const { keyId, accountId, secret } = await service.customer();
+	const send = (path: string, init: RequestInit = {}) => {
+		const headers = { authorization: `Bearer ${secret}`, ...(init.headers as Record<string, string>) };
+		return fetch(`${distant.url}${path}`, { ...init, headers });
+	};
+	const post = (path: string, body: object, key = "once") =>
+		send(path, {
+			method: "POST",
+			headers: { "content-type": "application/json", "idempotency-key": key },
+			body: JSON.stringify(body),
+		});
+	const chat = () =>
+		post("/v1/chat/completions", {
+			model: "test-model",
+			messages: [{ role: "user", content: "hello" }],
+			max_tokens: 5,
+		});
+	const upload = () => {
+		const form = new FormData();
+		form.set("purpose", "batch");
+		const line = '{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{}}\n';
+		form.set("file", new File([line], "in.jsonl"));
+		return send("/v1/files", { method: "POST", body: form });
+	};
+	const { id } = (await (await upload()).json()) as { id: string };
+	const acts: Record<string, () => Promise<Response>> = {
+		replay: chat,
+		upload,
+		content: () => send(`/v1/files/${id}/content`),
+		batch: () =>
+			post("/v1/batches", { input_file_id: id, endpoint: "/v1/chat/completions", completion_window: "24h" }, "batch"),
+	};
+	expect((await chat()).status).toBe(200);
+	await waitFor(async () => (await chat()).headers.get("idempotent-replayed") === "true", "the answer to be kept");
+
+	silenceHeartbeats();
+	const entry = await revokeKey(service.db.statements, { id: keyId });
+	const { effective } = await waitEverywhere({ liveness: service.db.liveness, clock: systemClock }, entry, 20_000);
+	expect(effective).toBe(true);
+	const heard: Record<string, string> = {};
+	for (const [act, ask] of Object.entries(acts)) {
+		const response = await ask();
+		heard[act] = response.status === 200 ? "done" : ((await response.json()) as { error: { code: string } }).error.code;
+	}
+	expect(heard).toEqual(Object.fromEntries(Object.keys(acts).map((act) => [act, "service_unavailable"])));
+	expect(await service.db.sql`select id from stored_file where account_id = ${accountId}`).toHaveLength(1);
+}, 40_000);

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { constants } from "node:os";
 import postgres from "postgres";
 import { systemClock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
@@ -49,6 +51,7 @@ function catchEnding(): { readonly told: Promise<never>; isTold(): boolean; rele
 	const told = Promise.withResolvers<never>();
 	// Nobody may be waiting for it yet.
 	told.promise.catch(() => {});
+	const signals = ENDING_SIGNALS.filter((signal) => !isIgnored(signal));
 	let first: NodeJS.Signals | undefined;
 	const hear = (signal: NodeJS.Signals) => {
 		if (first !== undefined) return endBy(signal);
@@ -56,18 +59,31 @@ function catchEnding(): { readonly told: Promise<never>; isTold(): boolean; rele
 		told.reject(new Fault("service_unavailable", `The command was told to end (${signal}).`));
 	};
 	const endBy = (signal: NodeJS.Signals) => {
-		for (const one of ENDING_SIGNALS) process.off(one, hear);
+		for (const one of signals) process.off(one, hear);
 		process.kill(process.pid, signal);
 	};
-	for (const signal of ENDING_SIGNALS) process.on(signal, hear);
+	for (const signal of signals) process.on(signal, hear);
 	return {
 		told: told.promise,
 		isTold: () => first !== undefined,
 		release() {
 			if (first !== undefined) endBy(first);
-			else for (const signal of ENDING_SIGNALS) process.off(signal, hear);
+			else for (const signal of signals) process.off(signal, hear);
 		},
 	};
+}
+
+/**
+ * Whether who started the process had it not hear the signal (`nohup`, `&` in a script): a listener would take that back.
+ * Told by Linux alone.
+ */
+function isIgnored(signal: (typeof ENDING_SIGNALS)[number]): boolean {
+	try {
+		const [, ignored = "0"] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];
+		return ((BigInt(`0x${ignored}`) >> BigInt(constants.signals[signal] - 1)) & 1n) === 1n;
+	} catch {
+		return false;
+	}
 }
 
 /** As `withDatabaseUrl`, with clients of a database whose schema is there. */

@@ -57,6 +57,21 @@ describe("without DATABASE_URL", () => {
 		60_000,
 	);
 
+	test("a command that was started not to hear of a closed terminal, as by nohup, goes on behind one", async () => {
+		const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
+		const child = Bun.spawn(["sh", "-c", 'trap "" HUP; exec "$@"', "sh", ...FROM_SOURCE, "ledger", "reconcile"], {
+			cwd: folder,
+			env: { PATH: Bun.env.PATH ?? "", HOME: Bun.env.HOME ?? "", DATA_DIR: join(folder, "data") },
+			stdout: "ignore",
+			stderr: "ignore",
+		});
+		const cluster = join(dataDir, "postgres", "cluster");
+		await waitFor(() => findPostmaster(cluster) !== undefined, "the server to be started", 30_000);
+		child.kill("SIGHUP");
+		expect([await child.exited, child.signalCode]).toEqual([0, null]);
+		expect(findPostmaster(cluster)).toBeUndefined();
+	}, 60_000);
+
 	test("a service that is told to end while it still prepares takes the database along that it has started", async () => {
 		const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
 		const cluster = join(dataDir, "postgres", "cluster");

@@ -1,4 +1,5 @@
 import { systemClock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
 import { FENCE_GRACE_MS } from "../cluster/fence.ts";
 import { createPgFenceStore } from "../cluster/pg-fence-store.ts";
 import { migrate } from "../db/migrate.ts";
@@ -119,6 +120,7 @@ async function readInstances(statements: Statements, all: boolean, after: string
 		from instance_now i left join instance_now a on a.id || ':' || a.epoch = ${after}::text
 		where (${all}::boolean or i.state <> 'left') and (${after}::text is null or (i.started_at, i.id, i.epoch) < (a.started_at, a.id, a.epoch))
 		order by i.started_at desc, i.id desc, i.epoch desc limit ${INSTANCES_SHOWN + 1}`;
+	if (rows.length === 0 && after !== null) await assertIsThere(statements, after);
 	const items = rows.slice(0, INSTANCES_SHOWN).map((row) => ({
 		id: row.id,
 		epoch: row.epoch,
@@ -130,4 +132,11 @@ async function readInstances(statements: Statements, all: boolean, after: string
 	}));
 	const last = items.at(-1);
 	return { items, next: rows.length > INSTANCES_SHOWN && last !== undefined ? placeOf(last) : null };
+}
+
+/** Behind one that was removed meanwhile nothing is found, which is not the end of the list. Fault not_found. */
+async function assertIsThere(statements: Statements, place: string): Promise<void> {
+	const found = await statements`select 1 from instance_beat where id || ':' || epoch = ${place} limit 1`;
+	if (found.length === 0)
+		throw new Fault("not_found", `There is no ${place}, or none any more: begin again without --after.`);
 }

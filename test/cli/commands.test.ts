@@ -320,6 +320,10 @@ describe("waiting until a change is in force", () => {
 			after = next;
 		}
 		expect([seen.length, new Set(seen).size]).toEqual([2500, 2500]);
+		expect((await run("instance", "list", "--all", "--after", seen.at(-1)?.replace(" ", ":") ?? "")).exitCode).toBe(0);
+		// One that was removed between two pages is not the end of the list.
+		const { exitCode, stderr } = await run("instance", "list", "--all", "--after", "past-1:9999");
+		expect([exitCode, stderr]).toEqual([1, expect.stringContaining("past-1:9999")]);
 		await removeAll();
 	});
 

@@ -80,3 +80,30 @@ for (const { path, input, other, action, by = owner, told } of FORMS)
 		expect(told(second)).not.toEqual(told(answers[0] as Answer));
 		expect((await done(action)) - before).toBe(2);
 	});
+
+test("a token of one is nobody else's: a colleague who sends the same makes and is told something of his own", async () => {
+	const colleague = await signedUp(service);
+	await sql`
+		insert into member (user_id, account_id, role)
+		select id, ${owner.accountId}, 'admin' from console_user where email = ${colleague.email}`;
+	const secondBoss = await operator(service);
+	const visited = `?account=${owner.accountId}`;
+	const both = [
+		...FORMS.map(({ path, other: asked, by, told }) => ({ path, asked, isBoss: by === boss, told })),
+		{ path: "/batch-notices/secret", asked: {}, isBoss: false, told: madeOf },
+	];
+	const set = await owner.send("PUT", `/api/console/batch-notices${visited}`, {
+		webhookUrl: "https://hooks.example/1",
+	});
+	expect(set.status).toBe(200);
+	for (const { path, asked, isBoss, told } of both) {
+		const [one, another] = isBoss ? [boss, secondBoss] : [owner, colleague];
+		const token = crypto.randomUUID();
+		const send = (by: typeof boss) =>
+			by.send("POST", `/api/console${path}${isBoss ? "" : visited}`, { ...asked, token });
+		const [first, second] = [await send(one), await send(another)];
+		expect([path, first.status, second.status]).toEqual([path, 200, 200]);
+		for (const [nth, word] of [told(first)].flat().entries())
+			if (typeof word === "string") expect([path, word]).not.toEqual([path, [told(second)].flat()[nth]]);
+	}
+});

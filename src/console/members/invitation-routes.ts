@@ -20,6 +20,8 @@ const GERMAN_ROLES: Readonly<Record<GivenRole, string>> = {
 	billing: "Abrechnung",
 	viewer: "Betrachter",
 };
+/** More are hardly sent within the minutes in which somebody repeats one; of one that is forgotten another mail goes. */
+const MAILED_KEPT = 1_000;
 const query = t.Object(ACCOUNT_QUERY);
 const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnum(GIVEN_ROLES), token: TOKEN });
 
@@ -27,6 +29,7 @@ const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnu
 export function invitationRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
 	const notedOf = memberNoted(parts);
+	const isUnmailed = createUnmailed();
 
 	return new Elysia({ name: "console-invitations" })
 		.post(
@@ -39,7 +42,9 @@ export function invitationRoutes(parts: ConsoleParts) {
 				const wanted = { email: body.email, role: body.role, invitedBy: viewer.userId };
 				const made = await invite(statements, accountId, wanted, act, await plannedInvitation(parts, allowed, body));
 				const link = `${parts.origin()}/invite?token=${made.token}`;
-				if (made.isNew) mailInvitation(parts, request, { to: made.email, role: body.role, link });
+				// A console that died behind making it has mailed nothing: who asks the next one again waits for the mail.
+				if (isUnmailed(made.id) || made.isNew)
+					mailInvitation(parts, request, { to: made.email, role: body.role, link });
 				return { id: made.id, link: parts.config.smtpUrl === null ? link : null };
 			},
 			{ query, body: INVITED },
@@ -66,6 +71,18 @@ export function invitationRoutes(parts: ConsoleParts) {
 			// Of any form: one that was cut on its way is a link that does not hold, and is told so.
 			{ body: t.Object({ token: t.String({ maxLength: 1_000 }) }) },
 		);
+}
+
+/** Whether it is the first that this process hears of an invitation, of the newest some. */
+function createUnmailed(): (id: string) => boolean {
+	const mailed = new Set<string>();
+	return (id) => {
+		if (mailed.has(id)) return false;
+		mailed.add(id);
+		const [oldest] = mailed;
+		if (mailed.size > MAILED_KEPT && oldest !== undefined) mailed.delete(oldest);
+		return true;
+	};
 }
 
 /** The link is made of the page's token, as keys' secrets are: who sends that again is told the same one. */

@@ -28,7 +28,7 @@ export interface Running {
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 const RETRY_MS_MIN = 1_000;
 const RETRY_MS_MAX = 30_000;
-/** What it belongs to is forgotten after a day, too. Given up it counts as running until its instance has left, and as lost from then on. */
+/** An answer is of no use to anybody after a day. Given up it counts as running until its instance has left, past its day too. */
 const TRIED_MS_MAX = 24 * 3_600_000;
 /** Outcomes that are tried again at once; beyond it whichever fails next is given up. */
 const TRIED_AGAIN_MAX = 10_000;

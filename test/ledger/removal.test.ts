@@ -91,6 +91,26 @@ test("a gateway whose clock is far behind is charged all the same, while it runs
 	expect(await books.broken()).toEqual([]);
 });
 
+test("an epoch that a late settlement brought back did not begin then: what is removed of it is not charged again, nor what began a week before", async () => {
+	const books = await agedBooks();
+	const { sql, settled } = books;
+	await books.removeAll();
+	const [old] = settled;
+	if (old === undefined) throw new Error("there is one");
+	await sql`delete from instance_beat where id = 'i' and epoch = ${old.epoch}`;
+	await books.settle(settledEvent("acc", "key", 7, { at: Date.now() }), old.epoch);
+	expect(await sql`select 1 from instance_beat where id = 'i' and epoch = ${old.epoch}`).toHaveLength(1);
+	const spent = await books.spent();
+	await books.settle(old.event, old.epoch);
+	// The database's clock may have leapt as far as that between an epoch's begin and what it settled.
+	const [{ epoch: near } = {}] = await sql`select instance_join('i', 60000) as epoch`;
+	await sql`
+		update instance_beat set started_at = (select usage_before from removal) + interval '6 days' where id = 'i' and epoch = ${near}`;
+	await books.settle(old.event, near);
+	expect(await books.spent()).toEqual(spent);
+	expect(await books.ids()).not.toContain(old.event.id);
+});
+
 test("no row goes before all have ended who may not have heard what is not settled any more, and are in the sums", async () => {
 	const books = await agedBooks();
 	const { sql, deps, settled } = books;

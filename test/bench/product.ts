@@ -2,7 +2,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import postgres from "postgres";
-import packageJson from "../../package.json" with { type: "json" };
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
@@ -29,7 +28,6 @@ const OUTPUT_NANO_PER_TOKEN = 2_000;
 /** The books of a million customers are one long statement. */
 const STATEMENT_DEADLINE_MS = 30_000;
 const READY_DEADLINE_MS = 60_000;
-const ROOT = join(import.meta.dir, "../..");
 /** Of the model `scarce`, which answers as `plain` does. */
 const SCARCE_PLACES = 4;
 /** A Postgres of the bench's own, with its usual durability. */
@@ -145,15 +143,6 @@ export async function openBenchDatabase(
 /** What the service must have charged for what the upstream says it served. */
 export function chargeOf(count: { prompt: number; completion: number }): number {
 	return count.prompt * INPUT_NANO_PER_TOKEN + count.completion * OUTPUT_NANO_PER_TOKEN;
-}
-
-/** Builds the binary into `folder` by the project's own build command; gives its path. */
-export function buildProduct(folder: string): string {
-	const binary = join(folder, "tollgate");
-	const command = packageJson.scripts.build.replace(/--outfile[= ]\S+/, `--outfile ${binary}`);
-	const { exitCode, stderr } = Bun.spawnSync(["sh", "-c", command], { cwd: ROOT, env: process.env });
-	if (exitCode !== 0) throw new Error(`the build failed: ${stderr}`);
-	return binary;
 }
 
 export interface ProductOptions {

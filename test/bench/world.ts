@@ -2,11 +2,12 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { buildBinary } from "../packaging/build-binary.ts";
 import type { UpstreamCount } from "./fast-upstream.ts";
 import type { Gateway } from "./gateways.ts";
 import { startBare, startLitellm, startNginx, startPortkey, startPortPrinter, startPromiseFloor } from "./gateways.ts";
 import type { BenchDatabase, BenchPostgres } from "./product.ts";
-import { buildProduct, chargeOf, startBenchPostgres, startProduct } from "./product.ts";
+import { chargeOf, startBenchPostgres, startProduct } from "./product.ts";
 import { chatRequestBytes } from "./raw-connection.ts";
 
 export interface BenchMode {
@@ -118,7 +119,7 @@ async function build(
 	};
 	const main = join(import.meta.dir, "../../src/main.ts");
 	say(mode.fromSource ? "measuring the source" : "building");
-	const command = mode.fromSource ? [process.execPath, main] : [buildProduct(folder)];
+	const command = mode.fromSource ? [process.execPath, main] : [await buildBinary(join(folder, "tollgate"))];
 	say("starting Postgres, upstream and gateways");
 	const bench = keep(await startBenchPostgres(join(folder, "postgres")));
 	const upstreamArgv = [process.execPath, join(import.meta.dir, "fast-upstream.ts")];

@@ -13,10 +13,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { Browser } from "playwright-core";
-import { buildProduct } from "../bench/product.ts";
 import type { Person } from "../console/person.ts";
 import { operator, PASSWORD, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
 import { writeUsage } from "../console/usage-rows.ts";
+import { buildBinary } from "../packaging/build-binary.ts";
 import { stopTestPostgres } from "../support/postgres.ts";
 import type { TestService } from "../support/service.ts";
 import { chatModel, startService } from "../support/service.ts";
@@ -97,7 +97,7 @@ async function measure(browser: Browser, filled: Filled): Promise<string[]> {
 	say(flags.source ? "starting from source" : "building the binary");
 	const command = flags.source
 		? [process.execPath, join(import.meta.dir, "../../src/main.ts")]
-		: [buildProduct(folder)];
+		: [await buildBinary(join(folder, "tollgate"))];
 	const server = await startServer(command, filled);
 	try {
 		say("measuring");

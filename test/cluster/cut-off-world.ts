@@ -1,10 +1,8 @@
-import { createApp } from "../../src/app.ts";
-import { silentLog } from "../../src/base/log.ts";
-import { loadConfig } from "../../src/config.ts";
 import { runHere } from "../cli/run-here.ts";
 import { managementClient } from "../console/management/management-client.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
-import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { secondGateway } from "../support/second-gateway.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { startUpstream } from "../support/upstream-server.ts";
@@ -28,22 +26,7 @@ export async function withCutOffWorld() {
 	const proxy = untilEnd(startTcpProxy({ hostname: address.hostname, port: Number(address.port) }));
 	const throughProxy = new URL(service.db.url);
 	throughProxy.host = `127.0.0.1:${proxy.port}`;
-	const distant = await createApp(
-		loadConfig(
-			{
-				PORT: "0",
-				DATABASE_URL: throughProxy.href,
-				DATA_DIR: temporaryFolder(),
-				CONFIG: service.app.config.configPath ?? "",
-				KEY_PEPPER: service.app.secrets.keyPepper,
-				LEASE_TTL_S,
-				DRAIN_S: "1",
-			},
-			service.dataDir,
-		),
-		{ log: silentLog },
-	);
-	atEnd(() => distant.stop());
+	const distant = await secondGateway(service, throughProxy.href, { LEASE_TTL_S, DRAIN_S: "1" });
 	const script = await managementClient(service);
 	const commandLine = {
 		DATABASE_URL: service.db.url,

@@ -1,11 +1,9 @@
 import { expect, test } from "bun:test";
-import { createApp } from "../../src/app.ts";
 import { systemClock } from "../../src/base/clock.ts";
-import { silentLog } from "../../src/base/log.ts";
 import { waitEverywhere } from "../../src/cluster/wait-everywhere.ts";
-import { loadConfig } from "../../src/config.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
-import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { atEnd, untilEnd } from "../support/at-end.ts";
+import { secondGateway } from "../support/second-gateway.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { startUpstream } from "../support/upstream-server.ts";
@@ -19,23 +17,9 @@ const service = await withService({
 });
 const address = new URL(service.db.url);
 const proxy = untilEnd(startTcpProxy({ hostname: address.hostname, port: Number(address.port) }));
+const throughProxy = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href;
 /** Another instance, of whose connections to Postgres some can go silent. */
-const distant = await createApp(
-	loadConfig(
-		{
-			PORT: "0",
-			DATABASE_URL: Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href,
-			DATA_DIR: temporaryFolder(),
-			CONFIG: service.app.config.configPath ?? "",
-			KEY_PEPPER: service.app.secrets.keyPepper,
-			LEASE_TTL_S,
-			DRAIN_S: "1",
-		},
-		service.dataDir,
-	),
-	{ log: silentLog },
-);
-atEnd(() => distant.stop());
+const distant = await secondGateway(service, throughProxy, { LEASE_TTL_S, DRAIN_S: "1" });
 
 /** Its heartbeats reach nobody, and everything else goes on. */
 function silenceHeartbeats(): void {

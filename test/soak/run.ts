@@ -16,7 +16,8 @@ import { parseArgs } from "node:util";
 import type { UpstreamCount } from "../bench/fast-upstream.ts";
 import { startPortPrinter } from "../bench/gateways.ts";
 import { describeMachine } from "../bench/machine.ts";
-import { buildProduct, startBenchPostgres, startProduct } from "../bench/product.ts";
+import { startBenchPostgres, startProduct } from "../bench/product.ts";
+import { buildBinary } from "../packaging/build-binary.ts";
 import type { Reading, SoakPlan, SoakReport } from "./soak.ts";
 import { megabytes, runSoak } from "./soak.ts";
 
@@ -59,7 +60,7 @@ process.exit(ok ? 0 : 1);
 async function soak(): Promise<SoakReport> {
 	const command = flags.source
 		? [process.execPath, join(import.meta.dir, "../../src/main.ts")]
-		: [buildProduct(folder)];
+		: [await buildBinary(join(folder, "tollgate"))];
 	const postgres = await startBenchPostgres(join(folder, "postgres"));
 	ends.push(() => postgres.stop());
 	const database = await postgres.database("soak");

@@ -4,8 +4,15 @@ import { loadConfig } from "../../src/config.ts";
 import { atEnd, temporaryFolder } from "./at-end.ts";
 import type { TestService } from "./service.ts";
 
-/** Another instance beside a service, on its database (by `databaseUrl`, if given) and with its catalogue, until the end of the file. */
-export async function secondGateway(service: TestService, databaseUrl = service.db.url): Promise<App> {
+/**
+ * Another instance beside a service, on its database (by `databaseUrl`, if given) and with its catalogue, until the end of
+ * the file. `more` is further environment.
+ */
+export async function secondGateway(
+	service: TestService,
+	databaseUrl = service.db.url,
+	more: Readonly<Record<string, string>> = {},
+): Promise<App> {
 	const env = {
 		PORT: "0",
 		DATABASE_URL: databaseUrl,
@@ -13,6 +20,7 @@ export async function secondGateway(service: TestService, databaseUrl = service.
 		CONFIG: service.app.config.configPath ?? "",
 		KEY_PEPPER: service.app.secrets.keyPepper,
 		DRAIN_S: "2",
+		...more,
 	};
 	const app = await createApp(loadConfig(env, service.dataDir), { log: silentLog });
 	atEnd(() => app.stop());

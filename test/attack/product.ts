@@ -6,7 +6,7 @@ import { createDigest } from "../../src/keys/digest.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import { parseUsd } from "../../src/money/nano-usd.ts";
 import type { ServeProcess } from "../chaos/serve-process.ts";
-import { startServe } from "../chaos/serve-process.ts";
+import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { type TestDatabase, withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
@@ -40,7 +40,7 @@ export async function withProduct(options: {
 	const config = join(folder, "tollgate.yaml");
 	writeFileSync(config, `models:\n${options.models}\n${options.limits ? `limits:\n${options.limits}\n` : ""}`);
 	const env: Record<string, string> = {
-		PORT: "0",
+		PORT: String(quietPort()),
 		DATABASE_URL: db.url,
 		DATA_DIR: folder,
 		CONFIG: config,

@@ -114,7 +114,10 @@ export async function startServe(
 	return served;
 }
 
-/** Below the ports that the system gives to outgoing connections, so that nobody takes it while its owner is away. */
+/**
+ * Below the ports that the system gives to outgoing connections, so that nobody takes it while its owner is away. One that a
+ * service chose itself (0) is of those, and may be gone when it has made its database ready.
+ */
 export function quietPort(): number {
 	for (let attempt = 0; attempt < 100; attempt++) {
 		const port = 15_000 + Math.floor(Math.random() * 15_000);

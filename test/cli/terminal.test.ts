@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { findPostmaster } from "../../src/db/postmaster.ts";
+import { quietPort } from "../chaos/serve-process.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
 import { FROM_SOURCE } from "./run-cli.ts";
@@ -17,7 +18,7 @@ beforeAll(() => {
 	const decoder = new TextDecoder();
 	server = Bun.spawn([...FROM_SOURCE], {
 		cwd: folder,
-		env: { PATH: process.env.PATH ?? "", HOME: folder, PORT: "0", TERM: "xterm" },
+		env: { PATH: process.env.PATH ?? "", HOME: folder, PORT: String(quietPort()), TERM: "xterm" },
 		terminal: {
 			cols: 120,
 			rows: 40,

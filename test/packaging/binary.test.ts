@@ -9,6 +9,7 @@ import { join } from "node:path";
 import type { Subprocess } from "bun";
 import OpenAI from "openai";
 import packageJson from "../../package.json" with { type: "json" };
+import { quietPort } from "../chaos/serve-process.ts";
 import { operator } from "../console/person.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { childrenWithRole, residentBytes } from "../support/processes.ts";
@@ -47,7 +48,7 @@ beforeAll(async () => {
 		DATA_DIR: join(home, "data"),
 		KEY_PEPPER: "p".repeat(32),
 		CONSOLE_SECRET: "c".repeat(32),
-		PORT: "0",
+		PORT: String(quietPort()),
 		DRAIN_S: "5",
 	};
 }, 120_000);

@@ -17,6 +17,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { quietPort } from "../chaos/serve-process.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { chatModel } from "../support/service.ts";
@@ -61,7 +62,7 @@ function spawnThere(args: readonly string[]) {
 		env: {
 			...image.env,
 			HOST: "127.0.0.1",
-			PORT: "0",
+			PORT: String(quietPort()),
 			DATA_DIR: within(image.env.DATA_DIR as string),
 			TMPDIR: within("tmp"),
 			DATABASE_URL: db.url,

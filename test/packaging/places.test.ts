@@ -18,6 +18,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Subprocess } from "bun";
 import { findPostmaster } from "../../src/db/postmaster.ts";
+import { quietPort } from "../chaos/serve-process.ts";
 import { sweepMemory } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -128,7 +129,7 @@ async function bannerOf(server: Subprocess<"ignore", "pipe", "pipe">): Promise<{
 
 /** `run start` until its model has answered and its console has let somebody in, then Ctrl-C. */
 async function startAndAsk(place: Place): Promise<void> {
-	const server = spawnThere(place, ["run", "start"], { PORT: "0" });
+	const server = spawnThere(place, ["run", "start"], { PORT: String(quietPort()) });
 	running.push(server);
 	const { text, curl } = await bannerOf(server);
 	const shell = Bun.spawn(["sh", "-c", `${curl} -sS`], { stdout: "pipe", stderr: "inherit" });

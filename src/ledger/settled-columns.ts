@@ -94,6 +94,11 @@ export class SettledColumns {
 		return columns;
 	}
 
+	/** What `literals` and `bytes` take most of their time for, before they are asked for. */
+	prepare(): void {
+		for (const name of NAMES) this.#json(name);
+	}
+
 	literals(): SettledLiterals {
 		const literals: Partial<Record<keyof SettledEvent, string>> = {};
 		for (const name of NAMES) literals[name] = literalOf(this.#sent(name) as Value[], this.#json(name));

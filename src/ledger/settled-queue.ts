@@ -14,6 +14,8 @@ export interface SettledQueue {
 	sinceMs(): number;
 	/** Takes the first, so many at most, to be sent: nothing is added to them until they are back or gone. */
 	lend(count: number): SettledBatch | undefined;
+	/** Makes the text of the second, if nothing will be added to it. */
+	prepareNext(): void;
 	/** What was lent is the first again. */
 	takeBack(): void;
 	/** What was lent is not in it any more. */
@@ -66,6 +68,10 @@ export function createSettledQueue(batchMax: number): SettledQueue {
 				batches.splice(0, 1, lent, rest);
 			}
 			return lent;
+		},
+		prepareNext() {
+			const next = batches[1];
+			if (next?.length === batchMax) next.columns.prepare();
 		},
 		takeBack() {
 			lent = undefined;

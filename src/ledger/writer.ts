@@ -213,7 +213,10 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	/** Gives the places of those that wait for a row that somebody holds. */
 	async function send(batch: SettledBatch | undefined, open: readonly OpenRequest[]): Promise<ReadonlySet<number>> {
 		const openJson = `[${open.map((request) => request.json()).join(",")}]`;
-		const settledNow = await settleBatch(store, batch?.columns ?? NOTHING, openJson);
+		const answered = settleBatch(store, batch?.columns ?? NOTHING, openJson);
+		// While Postgres works, and not before this one has left.
+		if (settled.hasMore()) clock.after(0, settled.prepareNext);
+		const settledNow = await answered;
 		noteAnswer();
 		noteForgotten(settledNow);
 		return settledNow.held;

@@ -15,6 +15,8 @@ import type { World } from "./world.ts";
 
 const CUSTOMERS = 100;
 const CHARGE = nanoUsd(120_000);
+/** A backlog, as behind an outage. */
+const WAITING_MAX = 4 * FLUSH_BATCH_MAX;
 const ROWS_QUICK = 60_000;
 const ROWS = 300_000;
 
@@ -38,7 +40,7 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 				const { accountId, keyIds } = customers[index % CUSTOMERS] as (typeof customers)[number];
 				return settledEvent(accountId, keyIds[0] as string, CHARGE, { at: Date.now() });
 			});
-			const options = { flushIntervalMs: 100, flushAt: FLUSH_AT, batchMax: FLUSH_BATCH_MAX, queueMax: rows + 1 };
+			const options = { flushIntervalMs: 100, flushAt: FLUSH_AT, batchMax: FLUSH_BATCH_MAX, queueMax: WAITING_MAX + 1 };
 			const writer = createWriter({ store, clock: systemClock, log: silentLog }, options);
 			let acknowledged = 0;
 			const own = process.cpuUsage();
@@ -46,7 +48,11 @@ export async function settle(world: World, figures: Figures): Promise<void> {
 			const postgresCpu = cpuMicros(world.postgres.pids());
 			const startedMs = performance.now();
 			const acknowledge = () => void acknowledged++;
-			for (const [ticket, event] of queue.entries()) writer.settle(event, acknowledge, ticket, startedMs);
+			for (const [ticket, event] of queue.entries()) {
+				// Others end while some are under way.
+				while (writer.queued() >= WAITING_MAX) await Bun.sleep(1);
+				writer.settle(event, acknowledge, ticket, startedMs);
+			}
 			await writer.drain();
 			const seconds = (performance.now() - startedMs) / 1000;
 			const used = process.cpuUsage(own);

@@ -4,7 +4,7 @@ import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { withDatabase } from "../support/database.ts";
 import { createRandom } from "../support/random.ts";
-import { goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
+import { goLive, makeAccount, settledEvent, usd, wish } from "./fixture.ts";
 
 const db = await withDatabase();
 
@@ -60,4 +60,56 @@ test("of a batch in which some are known, some stand twice, some are held and so
 	expect(new Map(leases.map(({ budget, settled }) => [budget, settled]))).toEqual(charged);
 	const { checks } = await reconcile(db.statements);
 	expect(checks.filter(({ ok, name }) => !ok && !name.includes("top-up"))).toEqual([]);
+});
+
+/** What a field may say; of those that may lack, nothing as well. */
+const SAYS = {
+	model: ["m-1", 'm "2"\\', "m,{3}"],
+	card: ["card-1", "card-2"],
+	endpoint: ["chat", "rerank"],
+	streamed: [true, false],
+	batch: [undefined, "batch-1"],
+	reserved: [usd(100), usd(200)],
+	charged: [usd(0), usd(7)],
+	off: [usd(0), usd(3)],
+	basis: ["exact", "estimated"],
+	ending: ["finished", "client_left"],
+	status: [200, 499],
+	prompt: [0, 5],
+	cached: [0, 4],
+	completion: [0, 6],
+	reasoning: [0, 2],
+	units: [0, 9],
+	replica: [null, "r1", "r2"],
+	first: [null, 1.5],
+	ms: [0.25, 30],
+	budgets: [undefined, ["say-more"]],
+} satisfies { readonly [Name in keyof SettledEvent]?: readonly SettledEvent[Name][] };
+
+test("each row says what its settlement said, whatever the others of its batch say or do not", async () => {
+	const { int, pick, chance } = createRandom(12);
+	await makeAccount(db, "say", 9_000_000, { "say-key": null, "say-more": null });
+	await goLive(db, "say");
+	const store = createPgLedgerStore({ statements: db.ledger }, "say", 1);
+	await store.grant(["say", "say-key", "say-more"].map((name) => wish(name, GRANTED)));
+	for (let round = 0; round < ROUNDS; round++) {
+		const alike: Partial<SettledEvent> = Object.fromEntries(
+			Object.entries(SAYS).flatMap(([name, values]) => (chance(0.5) ? [[name, pick<unknown>(values)]] : [])),
+		);
+		const events = Array.from({ length: int(1, 9) }, () => {
+			const own = Object.fromEntries(Object.entries(SAYS).map(([name, values]) => [name, pick<unknown>(values)]));
+			return settledEvent("say", "say-key", 0, { at: Date.now() - int(0, 1), ...own, ...alike });
+		});
+		await store.flush(events, "[]");
+		const rows = await db.sql`
+			select request_id as id, model, rate_card_id as card, endpoint, streamed, batch_id as batch,
+				reserved_nano_usd::integer as reserved, charged_nano_usd::integer as charged,
+				written_off_nano_usd::integer as off, basis, ending, status, prompt_tokens as prompt, cached_tokens as cached,
+				completion_tokens as completion, reasoning_tokens as reasoning, units, replica, first_token_ms as first,
+				duration_ms as ms, budgets, extract(epoch from admitted_at)::float8 * 1000 as at
+			from usage_event where request_id = any (${events.map(({ id }) => id)})`;
+		const recorded = new Map(rows.map(({ id, at, ...row }) => [id, { ...row, at: Math.round(at) }]));
+		for (const { id, account, key, ...said } of events)
+			expect<unknown>(recorded.get(id)).toEqual({ ...said, batch: said.batch ?? null, budgets: said.budgets ?? null });
+	}
 });

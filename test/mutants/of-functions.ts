@@ -204,7 +204,7 @@ export const functionMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "what all settlements of a batch said is recorded of the first alone",
-				before: " p_batch := for_all(p_batch, v_many);",
+				before: " v_batch := of_all(p_batch);",
 				after: "",
 			},
 			{

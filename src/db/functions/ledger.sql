@@ -3,6 +3,12 @@
 -- A batch of settlements waits for no row, see lease.sql; what concerns one account alone waits for its rows, budgets by
 -- id and then leases, as long as the client lets it (lock_timeout).
 
+-- The one value of a column that stands for all settlements; null where each has its own, or all have none.
+create or replace function of_all(p_column anyarray) returns anyelement
+language sql immutable as $$
+  select case when cardinality(p_column) = 1 then p_column[1] end
+$$;
+
 -- The column of as many settlements: one value stands for all of them.
 create or replace function for_all(p_column anyarray, p_many integer) returns anyarray
 language sql immutable as $$
@@ -39,6 +45,10 @@ declare
   v_before timestamptz := coalesce((select m.usage_before from removal m where m.id = 1), '-infinity');
   v_began timestamptz;
   v_many integer := cardinality(p_id);
+  -- What all of them have; null where they differ.
+  v_model text; v_card text; v_endpoint text; v_streamed boolean; v_reserved bigint; v_batch text; v_off bigint; v_basis text;
+  v_ending text; v_status integer; v_prompt integer; v_cached integer; v_completion integer; v_reasoning integer;
+  v_units integer; v_replica text; v_first real; v_ms real;
 begin
   late := false; fresh := 0; busy := '[]';
   -- A repeated flush can meet its first attempt, which may still run: one after the other, so that the second one sees
@@ -50,14 +60,13 @@ begin
     return next;
     return;
   end if;
-  p_account := for_all(p_account, v_many); p_key := for_all(p_key, v_many); p_model := for_all(p_model, v_many);
-  p_card := for_all(p_card, v_many); p_endpoint := for_all(p_endpoint, v_many); p_streamed := for_all(p_streamed, v_many);
-  p_reserved := for_all(p_reserved, v_many); p_batch := for_all(p_batch, v_many); p_at := for_all(p_at, v_many);
-  p_charged := for_all(p_charged, v_many); p_off := for_all(p_off, v_many); p_basis := for_all(p_basis, v_many);
-  p_ending := for_all(p_ending, v_many); p_status := for_all(p_status, v_many); p_prompt := for_all(p_prompt, v_many);
-  p_cached := for_all(p_cached, v_many); p_completion := for_all(p_completion, v_many);
-  p_reasoning := for_all(p_reasoning, v_many); p_units := for_all(p_units, v_many); p_replica := for_all(p_replica, v_many);
-  p_first := for_all(p_first, v_many); p_ms := for_all(p_ms, v_many); p_budgets := for_all(p_budgets, v_many);
+  p_account := for_all(p_account, v_many); p_key := for_all(p_key, v_many); p_at := for_all(p_at, v_many);
+  p_charged := for_all(p_charged, v_many); p_budgets := for_all(p_budgets, v_many);
+  v_model := of_all(p_model); v_card := of_all(p_card); v_endpoint := of_all(p_endpoint); v_streamed := of_all(p_streamed);
+  v_reserved := of_all(p_reserved); v_batch := of_all(p_batch); v_off := of_all(p_off); v_basis := of_all(p_basis);
+  v_ending := of_all(p_ending); v_status := of_all(p_status); v_prompt := of_all(p_prompt); v_cached := of_all(p_cached);
+  v_completion := of_all(p_completion); v_reasoning := of_all(p_reasoning); v_units := of_all(p_units);
+  v_replica := of_all(p_replica); v_first := of_all(p_first); v_ms := of_all(p_ms);
   if v_before > '-infinity' and exists (select 1 from unnest(p_at) u(at) where to_timestamp(u.at / 1000.0) < v_before) then
     v_began := removal_began_after(p_instance, p_epoch, v_before);
     if v_began is not null then
@@ -104,9 +113,12 @@ begin
       insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
           reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
           completion_tokens, reasoning_tokens, units, replica, batch_id, budgets, project_id, admitted_at, first_token_ms, duration_ms, settled_at)
-        select x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
-          x.reserved, x.charged, x.off, x.basis, x.ending, x.status, x.prompt, x.cached,
-          x.completion, x.reasoning, x.units, x.replica, x.batch, x.budgets, budgets_project(x.budgets), to_timestamp(x.at / 1000.0), x.first, x.ms, v_at
+        select x.id, x.account, x.key, p_instance, p_epoch, coalesce(v_model, x.model), coalesce(v_card, x.card),
+          coalesce(v_endpoint, x.endpoint), coalesce(v_streamed, x.streamed), coalesce(v_reserved, x.reserved), x.charged,
+          coalesce(v_off, x.off), coalesce(v_basis, x.basis), coalesce(v_ending, x.ending), coalesce(v_status, x.status),
+          coalesce(v_prompt, x.prompt), coalesce(v_cached, x.cached), coalesce(v_completion, x.completion),
+          coalesce(v_reasoning, x.reasoning), coalesce(v_units, x.units), coalesce(v_replica, x.replica), coalesce(v_batch, x.batch),
+          x.budgets, budgets_project(x.budgets), to_timestamp(x.at / 1000.0), coalesce(v_first, x.first), coalesce(v_ms, x.ms), v_at
         from (
           select unnest(p_id) as id, unnest(p_account) as account, unnest(p_key) as key, unnest(p_model) as model, unnest(p_card) as card,
             unnest(p_endpoint) as endpoint, unnest(p_streamed) as streamed, unnest(p_reserved) as reserved, unnest(p_charged) as charged,

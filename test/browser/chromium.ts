@@ -52,6 +52,8 @@ export async function launch(): Promise<Browser> {
 			"--disable-background-networking",
 			"--disable-component-update",
 			"--disable-sync",
+			// Pages live for seconds: what these compilers make of their scripts is hardly ever run.
+			"--js-flags=--no-maglev,--no-opt",
 			`--disable-features=${FEATURES_OFF.join(",")}`,
 		],
 	});

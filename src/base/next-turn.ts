@@ -2,3 +2,23 @@
 export function nextTurn(): Promise<void> {
 	return new Promise((resolve) => setImmediate(resolve));
 }
+
+/**
+ * Resolves when what this turn of the event loop has brought is begun: for all who ask in it together, so that they take
+ * their next step one behind the other. Each kind of step for many at once finds its code and its sockets warm, and wakes
+ * whoever waits for it once.
+ */
+export const endOfTurn = createEndOfTurn();
+
+function createEndOfTurn(): () => Promise<void> {
+	let ended: Promise<void> | undefined;
+	const begin = (resolve: () => void) =>
+		setImmediate(() => {
+			ended = undefined;
+			resolve();
+		});
+	return () => {
+		ended ??= new Promise(begin);
+		return ended;
+	};
+}

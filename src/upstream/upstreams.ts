@@ -18,7 +18,7 @@ export interface Upstreams {
 	/** Takes a new catalogue: replicas come and go, those that stay keep their load, health and breaker. */
 	sync(snapshot: CatalogSnapshot): void;
 	/**
-	 * Sends a streamed request before it returns if a place is free. Faults and failures come out of `next`.
+	 * Sends a streamed request, in this turn of the event loop if a place is free. Faults and failures come out of `next`.
 	 * The request goes to another replica until the first chunk has been returned.
 	 */
 	open<Chunk extends OutputChunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk>;

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { endOfTurn } from "../../src/base/next-turn.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { createYoungCalls } from "../../src/upstream/call/guard.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
@@ -154,6 +155,8 @@ test("a line whose place is asked for in the turn in which it got it gives it up
 	// As of a request that failed and is sent again.
 	first.release("neutral");
 	const request = ask("a");
+	// In which the line would be sent.
+	await endOfTurn();
 	expect(await now(Promise.resolve(request).then(() => "served"))).toBe("served");
 	leaving.abort();
 });

@@ -1,4 +1,5 @@
 import { assert } from "../../base/assert.ts";
+import { endOfTurn } from "../../base/next-turn.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { TraceHeaders } from "../../traces/trace-context.ts";
 import type { CallTrace, RequestTrace } from "../../traces/traces.ts";
@@ -11,6 +12,7 @@ import {
 	assertAnswered,
 	type CallDeps,
 	discard,
+	leavesTogether,
 	postUpstream,
 	reachable,
 	type Sender,
@@ -37,8 +39,10 @@ export interface CallContext {
 export interface Attempt {
 	readonly replica: Replica;
 	readonly guard: CallGuard;
-	/** Sends before it returns. What comes is to be `taken` before anything else is done with it. */
-	post(post: UpstreamPost, accept: Accepted): Promise<Response>;
+	/** What is to be sent next; with the others of this turn of the event loop, if it is to wait for its end. */
+	post(post: UpstreamPost, accept: Accepted): undefined | Promise<void>;
+	/** Sends it before it returns. What comes is to be `taken` before anything else is done with it. */
+	send(): Promise<Response>;
 	/** Its status is 200, or this throws, or rejects with, what it stands for. */
 	taken(response: Response): undefined | Promise<never>;
 	/** Its body is read, and the call closed, by who took it: nothing else of the answer is kept, and nothing of what was asked. */
@@ -82,6 +86,9 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 	#call: CallContext | undefined;
 	readonly freshConnection: boolean;
 	readonly #asked: AbortSignal | undefined;
+	/** Undefined once it was sent. */
+	#post: UpstreamPost | undefined;
+	#accept: Accepted = "application/json";
 	#response: Response | undefined;
 	/** Of the last answer. */
 	#status: number | undefined;
@@ -128,12 +135,22 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		return reachable(this.#deps, this.replica, this.limits);
 	}
 
-	post(post: UpstreamPost, accept: Accepted): Promise<Response> {
+	post(post: UpstreamPost, accept: Accepted): undefined | Promise<void> {
+		assert(this.#post === undefined, "one is sent before the next is to be");
+		this.#post = post;
+		this.#accept = accept;
+		return leavesTogether(post) ? endOfTurn() : undefined;
+	}
+
+	send(): Promise<Response> {
+		const post = this.#post;
+		assert(post !== undefined, "what is sent was posted");
+		this.#post = undefined;
 		const { replica } = this;
 		// A request in several parts: each is a call of its own.
 		this.#sent?.end(undefined, this.#status);
 		this.#sent = this.#asking().trace?.call(replica.alias, replica.dialect.name);
-		return postUpstream(this.#deps, this, post, accept);
+		return postUpstream(this.#deps, this, post, this.#accept);
 	}
 
 	taken(response: Response): undefined | Promise<never> {

@@ -24,10 +24,7 @@ const NO_BYTES = new Uint8Array();
 const NO_MORE: Arrived = { done: true };
 const NOTHING: readonly never[] = [];
 
-/**
- * Sends the request before it returns. `next` is to be called at once, so that no rejection goes unheard. `callerCloses`: the
- * client's signal is looked at no more once the headers are there.
- */
+/** The first `next` sends the request. `callerCloses`: the client's signal is looked at no more once the headers are there. */
 export function openEventStream<Chunk extends OutputChunk>(
 	deps: { clock: Clock },
 	attempt: Attempt,
@@ -46,8 +43,8 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	readonly #callerCloses: boolean;
 	readonly #reader: ReturnType<StreamWire<Chunk>["reader"]>;
 	readonly #events = createSseReader();
-	/** Undefined once it is there. */
-	#answer: Promise<Response> | undefined;
+	/** Whose end the request waits for, if it does; undefined once it was sent. */
+	#turn: undefined | Promise<void>;
 	#source: ReadableStreamDefaultReader<Uint8Array> | undefined;
 	/** Usage of an answer that came whole. */
 	#wholeUsage: ReportedUsage | undefined;
@@ -68,7 +65,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 		this.#attempt = attempt;
 		this.#wire = wire;
 		this.#reader = wire.reader(attempt.replica.dialect);
-		this.#answer = attempt.post({ path: wire.path, body }, "text/event-stream");
+		this.#turn = attempt.post({ path: wire.path, body }, "text/event-stream");
 	}
 
 	next(): Promise<readonly Chunk[] | null> {
@@ -165,9 +162,9 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 
 	/** The headers; an answer that came whole instead of as events is returned as one chunk. */
 	async #open(): Promise<Chunk | undefined> {
-		assert(this.#answer !== undefined, "an answer is opened once");
-		const response = await this.#answer;
-		this.#answer = undefined;
+		if (this.#turn) await this.#turn;
+		this.#turn = undefined;
+		const response = await this.#attempt.send();
 		const refused = this.#attempt.taken(response);
 		if (refused) await refused;
 		if (response.body === null) throw died("an answer without a body");

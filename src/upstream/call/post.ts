@@ -43,6 +43,13 @@ export interface Sender {
 
 /** How much of an error's text is read: its reason stands at the beginning. */
 const ERROR_BYTES_MAX = 64 * 1024;
+/** Where many of more than this wait for each other, the first is cold when it leaves. */
+const TOGETHER_CHARS_MAX = 256 * 1024;
+
+/** Whether it is sent with the others of its turn of the event loop: many small ones cost a fifth less of the processor. */
+export function leavesTogether({ body }: UpstreamPost): boolean {
+	return typeof body === "string" && body.length <= TOGETHER_CHARS_MAX;
+}
 
 /**
  * Sends the request before it returns. Only the headers named here leave; redirects are not followed, they would carry

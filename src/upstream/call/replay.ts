@@ -19,7 +19,7 @@ const NOTHING_FAILED: readonly Failed[] = [];
 /** One request, as it is tried on one replica after the other. */
 export interface Tries<Came, Result = Came> {
 	/**
-	 * Sends it to the ticket's replica, before it returns. Gives what can be delivered, and must reject only while nothing has
+	 * Sends it to the ticket's replica. Gives what can be delivered, and must reject only while nothing has
 	 * been. `asked` aborts when the place is asked for.
 	 */
 	send(ticket: Ticket, freshConnection: boolean, asked: AbortSignal | undefined): Promise<Came>;

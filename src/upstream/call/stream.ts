@@ -29,7 +29,7 @@ interface AnswerStreamOptions<Chunk> {
 	readonly call: StreamCall<Chunk>;
 }
 
-/** Sends the request before it returns if a place is free. */
+/** Sends the request in this turn if a place is free. */
 export function createAnswerStream<Chunk extends OutputChunk>(
 	deps: CallDeps,
 	options: AnswerStreamOptions<Chunk>,

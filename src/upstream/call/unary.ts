@@ -1,6 +1,7 @@
 /** One call to one replica whose answer leaves in one piece. */
 
 import { assert } from "../../base/assert.ts";
+import { endOfTurn } from "../../base/next-turn.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Dialect } from "../dialects.ts";
 import type { Replica } from "../replicas/replica.ts";
@@ -96,19 +97,23 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	/** Itself it waits for nothing, as a function that does keeps what it was called with: here a prompt. */
 	post<Answer>(post: UnaryPost<Answer>): Promise<Answer> {
 		const attempt = this.#underWay();
-		return this.#answer(attempt, attempt.post(post, "application/json"), post.read, post.bytesMax ?? ANSWER_BYTES_MAX);
+		const turn = attempt.post(post, "application/json");
+		return this.#answer(attempt, turn, post.read, post.bytesMax ?? ANSWER_BYTES_MAX);
 	}
 
 	async #answer<Answer>(
 		attempt: Attempt,
-		sent: Promise<Response>,
+		turn: undefined | Promise<void>,
 		read: UnaryPost<Answer>["read"],
 		bytesMax: number,
 	): Promise<Answer> {
 		const { dialect } = attempt.replica;
-		const response = await sent;
+		if (turn) await turn;
+		const response = await attempt.send();
 		const refused = attempt.taken(response);
 		if (refused) await refused;
+		// Answers of one turn are read, settled and delivered together.
+		await endOfTurn();
 		const isLine = this.#call.context.patient === true;
 		const parsed = isShort(response)
 			? parseJson(await response.text())

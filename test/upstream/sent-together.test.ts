@@ -1,0 +1,63 @@
+/** Requests of one turn of the event loop leave together at its end: each as its own, and none that nobody waits for any more. */
+import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { endOfTurn } from "../../src/base/next-turn.ts";
+import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
+import { createUpstreams } from "../../src/upstream/upstreams.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatCall, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
+import { reply, startUpstream } from "../support/upstream-server.ts";
+
+const MANY = 40;
+
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const model = modelOver([
+	{ url: upstream.url, apiKey: null, model: "m", dialect: "vllm", maxConcurrency: 1_000, keepAlive: true },
+]);
+const upstreams = untilEnd(
+	createUpstreams({ clock: systemClock, log: silentLog }, { limits: () => limitsWith({ queueLengthMax: 0 }) }),
+);
+upstreams.sync(snapshotOf(model));
+
+/** Whole answers and streams by turns, each with an id of its own as its text. */
+function start(uuid: string, nth: number, signal: AbortSignal): Promise<unknown> {
+	const call = chatCall({ uuid, requestId: uuid, signal, prompt: [{ role: "user", content: uuid }] });
+	return nth % 2 === 0 ? upstreams.call(model, chatWhole(model, call, call)) : openChat(upstreams, model, call).next();
+}
+
+test("each has its own text under its own id", async () => {
+	upstream.always(() => reply().text("Hello."));
+	const ids = Array.from({ length: MANY }, () => Bun.randomUUIDv7());
+	const { signal } = new AbortController();
+	await Promise.all(ids.map((uuid, nth) => start(uuid, nth, signal)));
+	const sent = upstream.requests.map(({ headers, body }) => ({ id: headers.get("x-request-id"), text: body.messages }));
+	expect(sent).toHaveLength(MANY);
+	const alike = ids.map((uuid) => ({ id: uuid, text: [{ role: "user", content: uuid }] }));
+	expect(sent).toEqual(expect.arrayContaining(alike));
+});
+
+test("a stream whose client left in that turn is not sent", async () => {
+	const before = upstream.requests.length;
+	const leaving = new AbortController();
+	const staying = new AbortController();
+	const left = start(Bun.randomUUIDv7(), 1, leaving.signal);
+	const stays = start(Bun.randomUUIDv7(), 1, staying.signal);
+	leaving.abort();
+	await expect(left).rejects.toMatchObject({ kind: "aborted" });
+	await stays;
+	expect(upstream.requests.length - before).toBe(1);
+});
+
+test("who asks for a turn's end in it is told with the others, and who asks then with the next", async () => {
+	const told: string[] = [];
+	const first = endOfTurn().then(async () => {
+		told.push("a");
+		await endOfTurn();
+		told.push("c");
+	});
+	const second = endOfTurn().then(() => told.push("b"));
+	expect(told).toEqual([]);
+	await Promise.all([first, second]);
+	expect(told).toEqual(["a", "b", "c"]);
+});

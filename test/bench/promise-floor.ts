@@ -8,6 +8,7 @@
  *     UPSTREAM=http://127.0.0.1:9000/v1 KEYS=a,b DATABASE_URL=… JOURNAL_FILE=… bun test/bench/promise-floor.ts
  */
 import postgres from "postgres";
+import { endOfTurn } from "../../src/base/next-turn.ts";
 import { rawMemberOf } from "./raw-member.ts";
 
 interface Settlement {
@@ -83,12 +84,15 @@ export async function startPromiseFloor(env: Readonly<Record<string, string | un
 			const call = new AbortController();
 			request.signal.addEventListener("abort", () => call.abort(), { once: true });
 			const late = setTimeout(() => call.abort(), 600_000);
+			// As the product's: those of one turn leave together, and their answers are read together.
+			if (raw === undefined) await endOfTurn();
 			const answer = await fetch(upstream, { method: "POST", headers: JSON_HEADERS, body, signal: call.signal });
 			const done = (usage: Usage) => {
 				clearTimeout(late);
 				settle(id, account, usage);
 			};
 			if (stream) return new Response(relay(answer, id, done), { headers: STREAM_HEADERS });
+			await endOfTurn();
 			const reply = (await answer.json()) as { usage: Usage };
 			done(reply.usage);
 			return new Response(JSON.stringify({ ...reply, id }), { headers: JSON_HEADERS });

@@ -8,9 +8,9 @@ export function nextTurn(): Promise<void> {
  * their next step one behind the other. Each kind of step for many at once finds its code and its sockets warm, and wakes
  * whoever waits for it once.
  */
-export const endOfTurn = createEndOfTurn();
+export type EndOfTurn = () => Promise<void>;
 
-function createEndOfTurn(): () => Promise<void> {
+export function createEndOfTurn(): EndOfTurn {
 	let ended: Promise<void> | undefined;
 	const begin = (resolve: () => void) =>
 		setImmediate(() => {

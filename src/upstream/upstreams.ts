@@ -2,6 +2,7 @@
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
+import { createEndOfTurn } from "../base/next-turn.ts";
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 import { createYoungCalls } from "./call/guard.ts";
@@ -46,7 +47,12 @@ export function createUpstreams(
 ): Upstreams {
 	const { clock, log } = deps;
 	const { limits } = options;
-	const callDeps = { clock, fetch: deps.fetch ?? (fetch as Fetch), youngCalls: createYoungCalls(clock) };
+	const callDeps = {
+		clock,
+		fetch: deps.fetch ?? (fetch as Fetch),
+		youngCalls: createYoungCalls(clock),
+		endOfTurn: createEndOfTurn(),
+	};
 	const pools = new Map<string, Pool>();
 	/** Of models that are gone while calls of theirs go on. */
 	const former = new Map<string, Pool>();

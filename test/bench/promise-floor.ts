@@ -8,7 +8,7 @@
  *     UPSTREAM=http://127.0.0.1:9000/v1 KEYS=a,b DATABASE_URL=… JOURNAL_FILE=… bun test/bench/promise-floor.ts
  */
 import postgres from "postgres";
-import { endOfTurn } from "../../src/base/next-turn.ts";
+import { createEndOfTurn } from "../../src/base/next-turn.ts";
 import { rawMemberOf } from "./raw-member.ts";
 
 interface Settlement {
@@ -62,6 +62,7 @@ export async function startPromiseFloor(env: Readonly<Record<string, string | un
 		waiting.push({ id, key: account.key, charge, at: new Date().toISOString() });
 	}
 
+	const endOfTurn = createEndOfTurn();
 	const server = Bun.serve({
 		hostname: "127.0.0.1",
 		port: 0,

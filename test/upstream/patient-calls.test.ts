@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { endOfTurn } from "../../src/base/next-turn.ts";
+import { createEndOfTurn } from "../../src/base/next-turn.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { createYoungCalls } from "../../src/upstream/call/guard.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
@@ -145,7 +145,8 @@ test("a line whose place is asked for in the turn in which it got it gives it up
 			if (signal?.aborted) abort();
 			else signal?.addEventListener("abort", abort);
 		});
-	const deps = { clock: systemClock, fetch, youngCalls: createYoungCalls(systemClock) };
+	const endOfTurn = createEndOfTurn();
+	const deps = { clock: systemClock, fetch, youngCalls: createYoungCalls(systemClock), endOfTurn };
 	const leaving = new AbortController();
 	const call = chatCall({ accountId: "batch", patient: true, signal: leaving.signal });
 	const tries = createUnaryTries(deps, () => limitsWith({}), chatWhole(modelOver([]), call, call));

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { endOfTurn } from "../../src/base/next-turn.ts";
+import { createEndOfTurn } from "../../src/base/next-turn.ts";
 import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import { untilEnd } from "../support/at-end.ts";
@@ -50,6 +50,7 @@ test("a stream whose client left in that turn is not sent", async () => {
 });
 
 test("who asks for a turn's end in it is told with the others, and who asks then with the next", async () => {
+	const endOfTurn = createEndOfTurn();
 	const told: string[] = [];
 	const first = endOfTurn().then(async () => {
 		told.push("a");

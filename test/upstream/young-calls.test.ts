@@ -1,7 +1,7 @@
 /** Calls that are answered in one piece are watched from the moment on that they last: what happened before is not lost. */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import { endOfTurn } from "../../src/base/next-turn.ts";
+import { createEndOfTurn } from "../../src/base/next-turn.ts";
 import type { CallContext } from "../../src/upstream/call/attempt.ts";
 import type { UnaryCall } from "../../src/upstream/call/unary.ts";
 import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
@@ -26,6 +26,8 @@ const CHAT_ANSWER = {
 };
 const VECTORS = { data: [{ index: 0, embedding: [1] }], usage: { prompt_tokens: 3 } };
 const model = modelOver([SPEC]);
+/** Of the turn in which a call begins: it is sent then. */
+const endOfTurn = createEndOfTurn();
 
 /** Calls of each kind that is answered in one piece, and an answer to each. */
 const CALLS: [string, (context: CallContext) => UnaryCall<unknown>, object][] = [

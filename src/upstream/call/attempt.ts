@@ -1,5 +1,4 @@
 import { assert } from "../../base/assert.ts";
-import { endOfTurn } from "../../base/next-turn.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { TraceHeaders } from "../../traces/trace-context.ts";
 import type { CallTrace, RequestTrace } from "../../traces/traces.ts";
@@ -139,7 +138,7 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		assert(this.#post === undefined, "one is sent before the next is to be");
 		this.#post = post;
 		this.#accept = accept;
-		return leavesTogether(post) ? endOfTurn() : undefined;
+		return leavesTogether(post) ? this.#deps.endOfTurn() : undefined;
 	}
 
 	send(): Promise<Response> {

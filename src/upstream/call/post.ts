@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
+import type { EndOfTurn } from "../../base/next-turn.ts";
 import type { UpstreamSpec } from "../../catalog/model.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { TraceHeaders } from "../../traces/trace-context.ts";
@@ -14,6 +15,7 @@ export interface CallDeps {
 	readonly clock: Clock;
 	readonly fetch: Fetch;
 	readonly youngCalls: YoungCalls;
+	readonly endOfTurn: EndOfTurn;
 }
 
 /** What is posted. */

@@ -1,7 +1,6 @@
 /** One call to one replica whose answer leaves in one piece. */
 
 import { assert } from "../../base/assert.ts";
-import { endOfTurn } from "../../base/next-turn.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Dialect } from "../dialects.ts";
 import type { Replica } from "../replicas/replica.ts";
@@ -113,7 +112,7 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 		const refused = attempt.taken(response);
 		if (refused) await refused;
 		// Answers of one turn are read, settled and delivered together.
-		await endOfTurn();
+		await this.#deps.endOfTurn();
 		const isLine = this.#call.context.patient === true;
 		const parsed = isShort(response)
 			? parseJson(await response.text())

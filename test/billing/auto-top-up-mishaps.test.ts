@@ -1,0 +1,239 @@
+/** Automatic top-ups where Stripe, the bank or the card misbehaves. */
+import { afterEach, expect, test } from "bun:test";
+import { readAutoAttempts } from "../../src/billing/auto-top-ups.ts";
+import { collectRefunds } from "../../src/billing/stripe-events.ts";
+import { createTopUp } from "../../src/billing/top-ups.ts";
+import { usd, withAutomatic } from "./automatic.ts";
+import type { Mishap } from "./stripe-cards.ts";
+
+const { attempts, balance, broken, charges, db, pass, payer, setting, spend, stripe, tell, turn } =
+	await withAutomatic();
+
+afterEach(async () => {
+	stripe.cards.upset();
+	expect(await broken()).toEqual([]);
+});
+
+const MISHAPS: Exclude<Mishap, undefined | "hang">[] = ["error", "kept error", "lost", "busy"];
+for (const how of MISHAPS) {
+	test(`Stripe answers badly (${how}) at each of its calls, for a while: one charge, or none and nothing lost`, async () => {
+		for (const call of ["payment_intents", "confirm", "GET payment_intents"]) {
+			const ann = await payer();
+			await spend(ann, 90);
+			stripe.cards.upset((name) => (name === call ? how : undefined));
+			await pass(2);
+			expect(await attempts(ann)).toHaveLength(1);
+			stripe.cards.upset();
+			await pass(4);
+			expect({ call, charges: charges(ann), balance: await balance(ann) }).toEqual({ call, charges: 1, balance: 110 });
+		}
+		const ben = await payer("declined");
+		await spend(ben, 90);
+		stripe.cards.upset((name) => (name === "cancel" ? how : undefined));
+		await pass(2);
+		stripe.cards.upset();
+		await pass(2);
+		expect(await attempts(ben)).toMatchObject([{ state: "declined", reason: "declined", top_up_state: "rejected" }]);
+		expect(await setting(ben)).toMatchObject({ state: "stopped" });
+	});
+}
+
+test("words of Stripe that come early, twice, late or out of order credit once; those that lie credit nothing", async () => {
+	const ann = await payer("processing");
+	await spend(ann, 90);
+	await pass(1);
+	const [attempt] = await attempts(ann);
+	const intent = stripe.cards.intents.find(({ id }) => id === attempt?.payment_id);
+	if (attempt === undefined || intent === undefined) throw new Error("nothing was sent");
+	const paid = { ...intent, status: "succeeded", amount_received: 10_000 };
+	const metadata = { ...intent.metadata };
+	for (const lie of [
+		{ ...paid, metadata: { ...metadata, attempt: "att_of_nobody" } },
+		{ ...paid, metadata: { ...metadata, top_up: "top_of_nobody" } },
+		{ ...paid, status: "processing" },
+		{ ...paid, metadata: {} },
+	]) {
+		expect(await tell("payment_intent.succeeded", lie)).toBe(200);
+		expect(await balance(ann)).toBe(10);
+	}
+	expect(await attempts(ann)).toMatchObject([{ state: "sent" }]);
+	await tell("payment_intent.payment_failed", { ...intent, status: "requires_payment_method" });
+	expect(await attempts(ann)).toMatchObject([{ state: "sent" }]);
+	intent.status = "succeeded";
+	intent.amount_received = 10_000;
+	await Promise.all([tell("payment_intent.succeeded", paid), tell("payment_intent.succeeded", paid), turn(), turn()]);
+	await tell("payment_intent.payment_failed", { ...intent, status: "requires_payment_method" });
+	await tell("payment_intent.canceled", { ...intent, status: "canceled" });
+	await pass(2);
+	expect(await balance(ann)).toBe(110);
+	expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
+	await db.sql`update stripe_finding set resolved_at = now() where resolved_at is null`;
+});
+
+test("a card that was charged another amount credits nothing, raises an alarm and is charged no more", async () => {
+	for (const [amount_received, currency] of [
+		[9_999, "usd"],
+		[1_000_000, "usd"],
+		[10_000, "eur"],
+		[-10_000, "usd"],
+	] as const) {
+		const ann = await payer("processing");
+		await spend(ann, 90);
+		await pass(1);
+		const [attempt] = await attempts(ann);
+		const intent = stripe.cards.intents.find(({ id }) => id === attempt?.payment_id);
+		const paid = { ...intent, status: "succeeded", amount_received, currency };
+		expect(await tell("payment_intent.succeeded", paid)).toBe(200);
+		await pass(2);
+		expect(await balance(ann)).toBe(10);
+		expect(await setting(ann)).toMatchObject({ state: "stopped", reason: "uncredited" });
+		const found = await db.sql`select 1 from stripe_finding where id = ${`paid:${intent?.id}`} and resolved_at is null`;
+		expect(found).toHaveLength(1);
+		expect(await attempts(ann)).toHaveLength(1);
+	}
+	await db.sql`update stripe_finding set resolved_at = now() where resolved_at is null`;
+});
+
+test("a card that is declined, expired in between or removed at Stripe is asked once and no more until it is saved again", async () => {
+	for (const [nature, reason] of [
+		["declined", "declined"],
+		["funds", "funds"],
+		["gone", "card_gone"],
+	] as const) {
+		const ann = await payer(nature === "gone" ? "good" : nature);
+		const customer = ann.card.customer;
+		if (nature === "gone") ann.card.customer = null;
+		await spend(ann, 90);
+		await pass(3);
+		expect(await attempts(ann)).toMatchObject([{ state: "declined", reason, top_up_state: "rejected" }]);
+		expect(await setting(ann)).toMatchObject({ state: "stopped", reason, tell: reason });
+		await spend(ann, 1);
+		await pass(2);
+		expect(await attempts(ann)).toHaveLength(1);
+		ann.card.nature = "good";
+		ann.card.customer = customer;
+		await ann.save();
+		expect(await setting(ann)).toMatchObject({ state: "on", reason: null, tell: null });
+		await pass(2);
+		expect(charges(ann)).toBe(1);
+		expect(await balance(ann)).toBe(109);
+	}
+});
+
+test("money that goes back, or is disputed, is not taken from the same card again", async () => {
+	for (const what of ["refund", "dispute"] as const) {
+		const ann = await payer();
+		await spend(ann, 90);
+		await pass(2);
+		const [attempt] = await attempts(ann);
+		const payment_intent = attempt?.payment_id;
+		const refund = { id: "ch_1", object: "charge", payment_intent, amount_refunded: 10_000, currency: "usd" };
+		const dispute = { id: `dp_${payment_intent}`, object: "dispute", payment_intent, amount: 10_000, currency: "usd" };
+		if (what === "refund") await tell("charge.refunded", refund);
+		else await tell("charge.dispute.created", { ...dispute, status: "needs_response" });
+		await pass(3);
+		expect(await balance(ann)).toBe(10);
+		expect(charges(ann)).toBe(1);
+		expect(await setting(ann)).toMatchObject({ state: "stopped", reason: what === "refund" ? "refunded" : "disputed" });
+		expect(await attempts(ann)).toMatchObject([
+			{ state: "succeeded", top_up_state: what === "refund" ? "refunded" : "disputed" },
+		]);
+	}
+});
+
+test("what goes back stops it also where Stripe tells of that before the payment, or in the same moment", async () => {
+	for (const what of ["refunded", "disputed"] as const)
+		for (const when of ["before", "at once"] as const) {
+			const ann = await payer();
+			const payment_intent = `pi_${ann.accountId}_${when}`;
+			const { id: topUp } = await createTopUp(db.statements, {
+				...{ accountId: ann.accountId, amountNanoUsd: usd(100), method: "card", reference: payment_intent },
+			});
+			const page = `cs_${topUp}`;
+			await db.sql`insert into stripe_checkout (id, top_up_id) values (${page}, ${topUp})`;
+			const about = { payment_intent, currency: "usd" };
+			const back = () =>
+				what === "refunded"
+					? tell("charge.refunded", { id: "ch_1", object: "charge", ...about, amount_refunded: 10_000 })
+					: tell("charge.dispute.created", {
+							...{ id: `dp_${payment_intent}`, object: "dispute", ...about, amount: 10_000, status: "needs_response" },
+						});
+			const paid = () =>
+				tell("checkout.session.completed", {
+					...{ id: page, object: "checkout.session", client_reference_id: topUp, ...about },
+					...{ payment_status: "paid", status: "complete", amount_total: 10_000 },
+				});
+			if (when === "before") await back();
+			expect(await Promise.all(when === "before" ? [paid()] : [paid(), back()])).not.toContain(500);
+			expect([what, when, await setting(ann)]).toMatchObject([what, when, { state: "stopped", reason: what }]);
+			// What two transactions have left to each other is booked all the same.
+			await collectRefunds(db.tx);
+			expect(await balance(ann)).toBe(100);
+		}
+});
+
+test("a payment that could not be asked for within an hour is not charged any more; its account is looked at anew", async () => {
+	for (const isMade of [false, true]) {
+		const ann = await payer();
+		await spend(ann, 90);
+		stripe.cards.upset((name) => (name === (isMade ? "confirm" : "payment_intents") ? "error" : undefined));
+		await pass(2);
+		stripe.cards.upset();
+		await db.sql`update auto_top_up_attempt set begun_at = now() - interval '61 minutes' where account_id = ${ann.accountId}`;
+		const made = stripe.cards.intents.length;
+		await pass(1);
+		expect(stripe.cards.intents.length).toBe(made);
+		expect(await attempts(ann)).toMatchObject([{ state: "ended", reason: "unanswered" }]);
+		expect(charges(ann)).toBe(0);
+		await pass(2);
+		expect(await attempts(ann)).toMatchObject([{ state: "ended" }, { state: "succeeded" }]);
+		expect(charges(ann)).toBe(1);
+		expect(await balance(ann)).toBe(110);
+	}
+});
+
+test("a payment that no bank decides about alarms operators and tells its people once, is never tried beside, and ends as it is decided", async () => {
+	for (const outcome of ["succeeded", "canceled", "requires_payment_method"] as const) {
+		const ann = await payer("processing");
+		await spend(ann, 90);
+		await pass(1);
+		const [attempt] = await attempts(ann);
+		const intent = stripe.cards.intents.find(({ id }) => id === attempt?.payment_id);
+		if (attempt === undefined || intent === undefined) throw new Error("nothing was sent");
+		const open = () =>
+			db.sql`select kind from stripe_finding where id = ${`open:${attempt.id}`} and resolved_at is null`;
+		const age = (hours: number) =>
+			db.sql`update auto_top_up_attempt set begun_at = now() - ${hours} * interval '1 hour' where id = ${attempt.id}`;
+		await age(47);
+		await pass(2);
+		expect([await open(), (await setting(ann))?.tell]).toEqual([[], null] as never);
+		await age(49);
+		await Promise.all([pass(2), pass(2)]);
+		expect([...(await open())]).toEqual([{ kind: "undecided" }] as never);
+		expect(await setting(ann)).toEqual({ state: "on", reason: null, tell: "undecided" });
+		await db.sql`update auto_top_up set tell = null where account_id = ${ann.accountId}`;
+		expect((await readAutoAttempts(db.statements, ann.accountId)).attempts).toMatchObject([
+			{ state: "running", reason: "undecided" },
+		]);
+		await spend(ann, 5);
+		await pass(3);
+		expect([(await attempts(ann)).length, charges(ann), (await setting(ann))?.tell]).toEqual([1, 0, null]);
+		intent.status = outcome;
+		if (outcome === "succeeded") {
+			intent.amount_received = intent.amount;
+			expect(await tell("payment_intent.succeeded", { ...intent })).toBe(200);
+		} else intent.last_payment_error = { type: "card_error", code: "card_declined", decline_code: "do_not_honor" };
+		await pass(2);
+		expect([...(await open())]).toEqual([]);
+		// A console that looked before the end and says so only now.
+		await db.sql`update stripe_finding set id = id || ${outcome} where id = ${`open:${attempt.id}`}`;
+		await db.sql`select auto_top_up_undecided(${attempt.id}, 'late')`;
+		expect([...(await open())]).toEqual([]);
+		const isPaid = outcome === "succeeded";
+		expect(await balance(ann)).toBe(isPaid ? 105 : 5);
+		expect(await setting(ann)).toMatchObject(isPaid ? { state: "on" } : { state: "stopped", reason: "declined" });
+		expect((await readAutoAttempts(db.statements, ann.accountId)).attempts).toMatchObject([
+			{ state: isPaid ? "succeeded" : "declined", reason: isPaid ? null : "declined" },
+		]);
+	}
+});

@@ -59,6 +59,7 @@ test("who asks for a turn's end in it is told with the others, and who asks then
 	});
 	const second = endOfTurn().then(() => told.push("b"));
 	expect(told).toEqual([]);
+	expect(endOfTurn()).toBe(endOfTurn());
 	await Promise.all([first, second]);
 	expect(told).toEqual(["a", "b", "c"]);
 });

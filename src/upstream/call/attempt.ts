@@ -40,7 +40,10 @@ export interface Attempt {
 	readonly guard: CallGuard;
 	/** What is to be sent next; with the others of this turn of the event loop, if it is to wait for its end. */
 	post(post: UpstreamPost, accept: Accepted): undefined | Promise<void>;
-	/** Sends it before it returns. What comes is to be `taken` before anything else is done with it. */
+	/**
+	 * Sends it before it returns; throws if the call was aborted meanwhile. What comes is to be `taken` before anything else
+	 * is done with it.
+	 */
 	send(): Promise<Response>;
 	/** Its status is 200, or this throws, or rejects with, what it stands for. */
 	taken(response: Response): undefined | Promise<never>;
@@ -145,6 +148,9 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		const post = this.#post;
 		assert(post !== undefined, "what is sent was posted");
 		this.#post = undefined;
+		// Who is gone since it was posted gets nothing, and a call that is not made stands in no trace.
+		if (this.clientSignal?.aborted) this.guard.abort();
+		this.guard.signal.throwIfAborted();
 		const { replica } = this;
 		// A request in several parts: each is a call of its own.
 		this.#sent?.end(undefined, this.#status);

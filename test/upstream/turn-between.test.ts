@@ -1,0 +1,150 @@
+/** What happens between a request and the end of its turn, in which it is sent, and between an answer's headers and its reading. */
+import { describe, expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
+import { endOfTurn, nextTurn } from "../../src/base/next-turn.ts";
+import type { CallContext } from "../../src/upstream/call/attempt.ts";
+import type { Fetch } from "../../src/upstream/call/post.ts";
+import type { UnaryCall } from "../../src/upstream/call/unary.ts";
+import { createUpstreams } from "../../src/upstream/upstreams.ts";
+import { askChat, chatCall, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { SPEC } from "../support/upstream-set.ts";
+import { waitFor } from "../support/wait.ts";
+
+const TOTAL_MS = 50;
+/** As many characters are sent with others. */
+const TOGETHER = 256 * 1024;
+const model = modelOver([{ ...SPEC, dialect: "vllm", maxConcurrency: 1 }]);
+const roomy = modelOver([{ ...SPEC, dialect: "vllm", maxConcurrency: 8 }], { id: "roomy" });
+
+/** A server whose answers the test gives; what is asked of it counts when the runtime is told to send it. */
+function setUp() {
+	const clock = createManualClock();
+	const sent: { body: unknown; answer: (text: string) => void }[] = [];
+	const read: string[] = [];
+	const fetch: Fetch = (_, { method, body, signal }) => {
+		if (method !== "POST") return Promise.resolve(new Response("{}"));
+		const { promise, resolve, reject } = Promise.withResolvers<Response>();
+		if (signal?.aborted) reject(signal.reason);
+		signal?.addEventListener("abort", () => reject(signal.reason));
+		const answer = (text: string) => {
+			const response = new Response(text, { headers: { "content-length": String(text.length) } });
+			const take = response.text.bind(response);
+			resolve(
+				Object.assign(response, {
+					text: () => {
+						read.push(text);
+						return take();
+					},
+				}),
+			);
+		};
+		sent.push({ body, answer });
+		return promise;
+	};
+	const limits = limitsWith({ totalMs: TOTAL_MS, queueLengthMax: 10, queueWaitMs: 1_000_000 });
+	const upstreams = createUpstreams({ clock, log: silentLog, fetch }, { limits: () => limits });
+	upstreams.sync(snapshotOf(model, roomy));
+	const calls = { made: 0, ended: 0 };
+	const trace: CallContext["trace"] = {
+		admitted() {},
+		answered() {},
+		call() {
+			calls.made += 1;
+			const end = () => {
+				calls.ended += 1;
+			};
+			return { headers: { traceparent: "00-0-0-01" }, end };
+		},
+	};
+	const leaving = new AbortController();
+	const context = (more: Partial<CallContext> = {}) => chatCall({ signal: leaving.signal, trace, ...more });
+	const inFlight = () => upstreams.replicas().reduce((sum, replica) => sum + replica.inFlight, 0);
+	return { clock, upstreams, sent, read, calls, context, leave: () => leaving.abort(), inFlight };
+}
+
+const posted = (body: string | FormData, context: CallContext): UnaryCall<unknown> => ({
+	context,
+	run: (ask) => ask.post({ path: "/any", body, read: (answer) => answer }),
+});
+
+test("small requests leave at the end of their turn and not before, turn after turn; large ones and forms at once", async () => {
+	const { upstreams, sent, context } = setUp();
+	for (const turn of ["first", "second"]) {
+		const small = turn.padEnd(TOGETHER);
+		const ends = nextTurn();
+		const ask = (body: string | FormData) => upstreams.call(roomy, posted(body, context()));
+		const asked = [ask(small), ask(turn)];
+		await ends;
+		expect(sent.splice(0)).toEqual([]);
+		await endOfTurn();
+		const together = sent.splice(0);
+		expect(together.map(({ body }) => body)).toEqual([small, turn]);
+		const atOnce = [turn.padEnd(TOGETHER + 1), new FormData()];
+		asked.push(...atOnce.map(ask));
+		const alone = sent.splice(0);
+		expect(alone.map(({ body }) => body)).toEqual(atOnce);
+		for (const { answer } of [...together, ...alone]) answer("1");
+		await Promise.all(asked);
+	}
+});
+
+test("answers of one turn are read at its end, and not before", async () => {
+	const { upstreams, sent, read, context } = setUp();
+	const asked = ["a", "b"].map((body) => upstreams.call(roomy, posted(body, context())));
+	await endOfTurn();
+	const ends = nextTurn();
+	for (const [nth, { answer }] of sent.entries()) answer(String(nth));
+	await ends;
+	expect(read).toEqual([]);
+	await endOfTurn();
+	expect(read).toEqual(["0", "1"]);
+	await Promise.all(asked);
+});
+
+describe("of what ends before it was sent nothing is sent, no call stands in its trace, and its place is free once", () => {
+	type Made = ReturnType<typeof setUp>;
+	const whole = ({ upstreams, context }: Made) => askChat(upstreams, model, context());
+	const streamed = ({ upstreams, context }: Made) => openChat(upstreams, model, context());
+	const failure = (answer: Promise<unknown>) => answer.then(undefined, (error: unknown) => error);
+
+	test("a whole answer whose client left", async () => {
+		const made = setUp();
+		const answer = whole(made);
+		expect(made.inFlight()).toBe(1);
+		made.leave();
+		expect(await failure(answer)).toMatchObject({ kind: "aborted" });
+		expect([made.sent.length, made.calls.made, made.inFlight()]).toEqual([0, 0, 0]);
+	});
+
+	test.each([
+		["whose client left", ({ leave }: Made) => leave(), "aborted"],
+		["that was closed", (_: Made, close: () => void) => close(), "aborted"],
+		["whose deadline passed", ({ clock }: Made) => clock.advance(TOTAL_MS), "timeout"],
+	] as const)("a stream %s", async (_, end, kind) => {
+		const made = setUp();
+		const stream = streamed(made);
+		expect(made.inFlight()).toBe(1);
+		end(made, () => stream.close());
+		expect(await failure(stream.next())).toMatchObject({ kind });
+		expect([made.sent.length, made.calls.made, made.inFlight()]).toEqual([0, 0, 0]);
+	});
+
+	test("a line whose place is asked for, which is sent behind who asked", async () => {
+		const made = setUp();
+		const { upstreams, sent, context } = made;
+		const ask = (body: string, more?: Partial<CallContext>) => upstreams.call(model, posted(body, context(more)));
+		const line = ask("line", { patient: true, accountId: "batch" });
+		const request = ask("request");
+		await waitFor(() => sent.length === 1, "one to be sent");
+		expect(sent[0]?.body).toBe("request");
+		expect([made.calls.made, made.inFlight()]).toEqual([1, 1]);
+		sent[0]?.answer("1");
+		await request;
+		await waitFor(() => sent.length === 2, "the line to be sent");
+		expect(sent[1]?.body).toBe("line");
+		sent[1]?.answer("2");
+		expect(await line).toMatchObject({ reply: 2 });
+		expect([made.calls.made, made.calls.ended, made.inFlight()]).toEqual([2, 2, 0]);
+	});
+});

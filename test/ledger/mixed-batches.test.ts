@@ -87,11 +87,12 @@ const SAYS = {
 } satisfies { readonly [Name in keyof SettledEvent]?: readonly SettledEvent[Name][] };
 
 test("each row says what its settlement said, whatever the others of its batch say or do not", async () => {
-	const { int, pick, chance } = createRandom(12);
+	const { int, pick, chance, shuffled } = createRandom(12);
 	await makeAccount(db, "say", 9_000_000, { "say-key": null, "say-more": null });
 	await goLive(db, "say");
 	const store = createPgLedgerStore({ statements: db.ledger }, "say", 1);
 	await store.grant(["say", "say-key", "say-more"].map((name) => wish(name, GRANTED)));
+	let before: SettledEvent[] = [];
 	for (let round = 0; round < ROUNDS; round++) {
 		const alike: Partial<SettledEvent> = Object.fromEntries(
 			Object.entries(SAYS).flatMap(([name, values]) => (chance(0.5) ? [[name, pick<unknown>(values)]] : [])),
@@ -100,7 +101,10 @@ test("each row says what its settlement said, whatever the others of its batch s
 			const own = Object.fromEntries(Object.entries(SAYS).map(([name, values]) => [name, pick<unknown>(values)]));
 			return settledEvent("say", "say-key", 0, { at: Date.now() - int(0, 1), ...own, ...alike });
 		});
-		await store.flush(events, "[]");
+		// What is known already, or stands twice, is left out among them.
+		const again = [...(chance(0.3) ? before : []), ...events].filter(() => chance(0.3));
+		await store.flush(shuffled([...events, ...again]), "[]");
+		before = events;
 		const rows = await db.sql`
 			select request_id as id, model, rate_card_id as card, endpoint, streamed, batch_id as batch,
 				reserved_nano_usd::integer as reserved, charged_nano_usd::integer as charged,

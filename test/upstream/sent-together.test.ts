@@ -26,14 +26,22 @@ function start(uuid: string, nth: number, signal: AbortSignal): Promise<unknown>
 	return nth % 2 === 0 ? upstreams.call(model, chatWhole(model, call, call)) : openChat(upstreams, model, call).next();
 }
 
-test("each has its own text under its own id", async () => {
+test("each has its own text under its own id, and asks for what it reads", async () => {
 	upstream.always(() => reply().text("Hello."));
 	const ids = Array.from({ length: MANY }, () => Bun.randomUUIDv7());
 	const { signal } = new AbortController();
 	await Promise.all(ids.map((uuid, nth) => start(uuid, nth, signal)));
-	const sent = upstream.requests.map(({ headers, body }) => ({ id: headers.get("x-request-id"), text: body.messages }));
+	const sent = upstream.requests.map(({ headers, body }) => ({
+		id: headers.get("x-request-id"),
+		accept: headers.get("accept"),
+		text: body.messages,
+	}));
 	expect(sent).toHaveLength(MANY);
-	const alike = ids.map((uuid) => ({ id: uuid, text: [{ role: "user", content: uuid }] }));
+	const alike = ids.map((uuid, nth) => ({
+		id: uuid,
+		accept: nth % 2 === 0 ? "application/json" : "text/event-stream",
+		text: [{ role: "user", content: uuid }],
+	}));
 	expect(sent).toEqual(expect.arrayContaining(alike));
 });
 

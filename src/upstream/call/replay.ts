@@ -30,10 +30,9 @@ export interface Tries<Came, Result = Came> {
 }
 
 /**
- * Sends a request to one replica after the other until one gives something that can be delivered. It is sent before this
- * function first yields if a place is free. What the
- * request itself is at fault for, and what ran into a deadline, is not tried again; one that two replicas fail on while
- * they answer others is at fault itself (`unanswerable`).
+ * Sends a request to one replica after the other until one gives something that can be delivered. If a place is free, it is
+ * taken before this function first yields. What the request itself is at fault for, and what ran into a deadline, is not
+ * tried again; one that two replicas fail on while they answer others is at fault itself (`unanswerable`).
  */
 export async function withReplays<Came, Result>(
 	pool: Pool,

@@ -1,7 +1,7 @@
 /** What happens between a request and the end of its turn, in which it is sent, and between an answer's headers and its reading. */
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import { endOfTurn, nextTurn } from "../../src/base/next-turn.ts";
+import { createEndOfTurn, nextTurn } from "../../src/base/next-turn.ts";
 import type { CallContext } from "../../src/upstream/call/attempt.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
 import type { UnaryCall } from "../../src/upstream/call/unary.ts";
@@ -11,6 +11,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 import { SPEC } from "../support/upstream-set.ts";
 import { waitFor } from "../support/wait.ts";
 
+const endOfTurn = createEndOfTurn();
 const TOTAL_MS = 50;
 /** As many characters are sent with others. */
 const TOGETHER = 256 * 1024;

@@ -14,7 +14,7 @@ if (!hasChromium)
 	console.log("browser tests are skipped: there is neither /usr/bin/chromium-headless-shell nor /usr/bin/chromium");
 
 /** For each thing that is waited for: a machine that tests beside other work is slow, and only a failure waits so long. */
-const WAIT_MS = 20_000;
+const WAIT_MS = 60_000;
 
 /**
  * Of a list of features the last one counts, so this has what the driver switches off as well. The others are windows
@@ -117,8 +117,8 @@ export async function openTab(browser: Browser, url: string, options: TabOptions
 		if (reason !== "net::ERR_ABORTED")
 			failures.push(`${reason} ${request.method()} ${new URL(request.url()).pathname}`);
 	});
+	context.setDefaultTimeout(WAIT_MS);
 	const page = await context.newPage();
-	page.setDefaultTimeout(WAIT_MS);
 	return { page, context, complaints, failures, close: () => context.close() };
 }
 

@@ -8,7 +8,7 @@ export interface ScreenEntry {
 	readonly balanceNanoUsd: bigint;
 }
 
-const WAIT_MS = 20_000;
+const WAIT_MS = 60_000;
 const NANO_DIGITS = 9;
 
 /** The ledger as it stands on the page, newest first. */

@@ -87,7 +87,8 @@ describe("serve", () => {
 
 		const revoked = await runCli(["key", "revoke", key.id, "--json"], env);
 		expect(revoked.json<{ effective: boolean; elapsed_ms: number }>()).toMatchObject({ effective: true });
-		expect(revoked.json<{ elapsed_ms: number }>().elapsed_ms).toBeLessThan(2_000);
+		// The instance says that it knows: its lease is not waited for.
+		expect(revoked.json<{ elapsed_ms: number }>().elapsed_ms).toBeLessThan(5_000);
 		const refused = await models();
 		expect(refused.status).toBe(401);
 		expect(((await refused.json()) as { error: { code: string } }).error.code).toBe("api_key_revoked");

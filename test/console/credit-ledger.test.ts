@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { ledgerPage } from "../../src/console/credit/credit-ledger.ts";
 import { rebuildUsage } from "../../src/console/usage/usage-fold.ts";
 import { withDatabase } from "../support/database.ts";
-import { foldAll } from "../support/sums.ts";
+import { FOLD_MS, foldAll } from "../support/sums.ts";
 import { waitFor } from "../support/wait.ts";
 import { writeUsage } from "./usage-rows.ts";
 
@@ -56,7 +56,7 @@ async function totals() {
 
 await account("acc_a", 900);
 await account("acc_b", 300);
-await waitFor(async () => (await rebuildUsage(db.statements)) === 1_200, "all usage to be summed");
+await waitFor(async () => (await rebuildUsage(db.statements)) === 1_200, "all usage to be summed", FOLD_MS);
 
 test("pages of any length hold every movement once, each with the balance behind it", async () => {
 	for (const id of ["acc_a", "acc_b"]) {

@@ -3,7 +3,7 @@ import type { Statements } from "../../src/db/statements.ts";
 import { waitFor } from "./wait.ts";
 
 /** A fold takes rows that are older than a minute whatever else is open. */
-const DEADLINE_MS = 70_000;
+export const FOLD_MS = 70_000;
 
 /**
  * Folds until all that is committed by now is in the sums. A fold leaves what is younger than the oldest transaction of
@@ -19,7 +19,7 @@ export async function foldAll(statements: Statements): Promise<void> {
 			return cursor?.past === true;
 		},
 		"transactions of the whole server to end",
-		DEADLINE_MS,
+		FOLD_MS,
 	);
 }
 

@@ -15,7 +15,7 @@ import { picture, withScene } from "../stage.ts";
 const SECRET = "whsec_browser";
 const PAYMENT = "pi_browser";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 const stripe = untilEnd(startStripe({ withPages: true }));
 const { service, open } = await withScene({

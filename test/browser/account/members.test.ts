@@ -10,7 +10,7 @@ import { picture, WITH_PICTURES, withScene } from "../stage.ts";
 
 const GUEST = "grace@example.com";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 const { service, open } = await withScene();
 const provider = await startLyingProvider((sent) => ({

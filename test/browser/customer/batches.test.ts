@@ -13,7 +13,7 @@ import { picture, withScene } from "../stage.ts";
 
 const MODEL = "llama-3.3-70b-instruct";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 const { service, upstream, open } = await withScene({ models: [MODEL], jobs: { pace: 10 } });
 const catalog = await Bun.file(`${service.dataDir}/tollgate.yaml`).text();
@@ -142,7 +142,7 @@ describe.skipIf(!hasChromium)("a batch, in a browser", () => {
 		const { id: topUpId } = await createTopUp(service.db.statements, money);
 		await confirmTopUp(service.db.statements, topUpId, "test");
 		await told.getByRole("button", { name: "Send again" }).click();
-		await waitFor(() => called.length === 3, "the call to be made again, and that of the top-up", 30_000);
+		await waitFor(() => called.length >= 3, "the call to be made again, and that of the top-up", 30_000);
 		const again = await Promise.all(called.slice(1).map(({ body, headers }) => client.webhooks.unwrap(body, headers)));
 		expect(called.filter((one) => one.body === body)).toHaveLength(2);
 		expect(again as unknown[]).toContainEqual(

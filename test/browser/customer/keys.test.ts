@@ -11,7 +11,7 @@ const LARGE = "llama-3.3-70b-instruct";
 const SMALL = "mistral-small-3.2";
 const HOUR_MS = 3_600_000;
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 let clockAheadMs = 0;
 const { service, open } = await withScene({

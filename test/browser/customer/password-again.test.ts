@@ -3,7 +3,7 @@ import { PASSWORD, signedUp } from "../../console/person.ts";
 import { hasChromium } from "../chromium.ts";
 import { picture, withScene } from "../stage.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 const { service, open } = await withScene();
 const owner = await signedUp(service);

@@ -7,11 +7,10 @@ import { reply } from "../../support/upstream-server.ts";
 import { hasChromium } from "../chromium.ts";
 import { picture, withScene } from "../stage.ts";
 
-setDefaultTimeout(60_000);
-/** What is not there by then does not come. */
-const SOON = { timeout: 5_000 };
+setDefaultTimeout(180_000);
 /** The address of who looks at the page, and not of the account's members. */
 const VIEWER = /\/api\/console\/me(\?|$)/;
+const UNREACHED = /\/api\/(auth\/sign-out|console\/me(\?|$)|console\/public\/config)/;
 
 const { service, upstream, open } = await withScene();
 const [owner, friend] = [await signedUp(service), await signedUp(service)];
@@ -34,7 +33,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 	async function switchTo(name: string): Promise<void> {
 		await page.getByRole("button", { name: /^Account: / }).click();
 		await page.getByRole("menuitem", { name }).click();
-		await page.getByRole("button", { name: `Account: ${name}` }).waitFor(SOON);
+		await page.getByRole("button", { name: `Account: ${name}` }).waitFor();
 	}
 
 	test("the log is read anew by its button, whatever time it shows", async () => {
@@ -43,7 +42,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		for (const time of ["", "?range=24h"]) {
 			if (time !== "") await page.goto(`/requests${time}`);
 			await page.getByText("No requests in this time.").waitFor();
-			const again = page.waitForRequest(/\/api\/console\/requests\?/, SOON);
+			const again = page.waitForRequest(/\/api\/console\/requests\?/);
 			await page.getByRole("button", { name: "Reload" }).click();
 			await again;
 		}
@@ -51,7 +50,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 
 	test("a link whose time is none shows the page with its usual time", async () => {
 		await page.goto("/usage?from=1790000000000&to=17900abc");
-		await page.getByText("No usage in this time.").waitFor(SOON);
+		await page.getByText("No usage in this time.").waitFor();
 		expect(await page.getByLabel("Time").first().inputValue()).toBe("7 days");
 	});
 
@@ -74,7 +73,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await form.getByLabel("Name").fill("ends");
 		await form.getByLabel("Expires").fill("20310-05-01T12:30");
 		await form.getByRole("button", { name: "Create" }).click();
-		await form.getByLabel("Expires").fill("2031-05-01T12:30", SOON);
+		await form.getByLabel("Expires").fill("2031-05-01T12:30");
 		await form.getByRole("button", { name: "Create" }).click();
 		await page.getByTestId("secret").waitFor();
 		const { body } = await owner.get(`/api/console/keys?account=${owner.accountId}`);
@@ -90,12 +89,12 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		const strange = { items: [{ id: "key_of_another_version" }], next: null };
 		await page.route(/\/api\/console\/keys\?/, (route) => route.fulfill({ json: strange }));
 		await page.goto("/keys");
-		await page.getByText("This page has a fault of its own. Reload it.").waitFor(SOON);
+		await page.getByText("This page has a fault of its own. Reload it.").waitFor();
 		await page.unroute(/\/api\/console\/keys\?/);
 		await walkTo("Credit");
-		await page.getByRole("button", { name: "Get the reference" }).waitFor(SOON);
+		await page.getByRole("button", { name: "Get the reference" }).waitFor();
 		await page.goto("/keys");
-		await page.getByRole("link", { name: "ends" }).waitFor(SOON);
+		await page.getByRole("link", { name: "ends" }).waitFor();
 	});
 
 	test("what makes a secret is neither closed nor left while it is on its way, and a session that ends meanwhile ends the page afterwards", async () => {
@@ -114,7 +113,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.mouse.click(3, 3);
 		await page.goBack();
 		answer.resolve();
-		await page.getByTestId("secret").waitFor(SOON);
+		await page.getByTestId("secret").waitFor();
 		await page.getByLabel("I have stored it").check();
 		await page.getByRole("button", { name: "Done" }).click();
 
@@ -129,11 +128,11 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		const isEnded = page.waitForResponse((response) => response.status() === 401);
 		await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
 		await isEnded;
-		await page.getByTestId("secret").waitFor(SOON);
+		await page.getByTestId("secret").waitFor();
 		await page.unroute(/\/api\/console\/keys\?/);
 		await page.getByLabel("I have stored it").check();
 		await page.getByRole("button", { name: "Done" }).click();
-		await heading("Sign in").waitFor(SOON);
+		await heading("Sign in").waitFor();
 	});
 
 	test("the secret of a webhook stays until it is stored, also where a notice is sent again meanwhile", async () => {
@@ -155,8 +154,8 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		);
 		await panel.getByRole("button", { name: "Send again" }).click();
 		await isRead;
-		await panel.getByRole("button", { name: "I have stored it" }).click(SOON);
-		await panel.getByRole("button", { name: "New secret" }).waitFor(SOON);
+		await panel.getByRole("button", { name: "I have stored it" }).click();
+		await panel.getByRole("button", { name: "New secret" }).waitFor();
 		await page.unroute(/\/api\/console\/batch-notices/);
 	});
 
@@ -174,7 +173,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 			{ times: 1 },
 		);
 		await form.getByRole("button", { name: "Create" }).click();
-		await form.getByText("The service could not be reached.").waitFor(SOON);
+		await form.getByText("The service could not be reached.").waitFor();
 		await form.getByRole("button", { name: "Create" }).click();
 		const secret = (await page.getByTestId("secret").textContent()) ?? "";
 		const { body } = await owner.get(`/api/console/keys?account=${owner.accountId}`);
@@ -199,9 +198,9 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 			await page.getByRole("button", { name: "Start a batch" }).first().click();
 			await page.locator("input[type=file]").setInputFiles(file);
 			await page.getByRole("button", { name: "Start", exact: true }).click();
-			await page.getByText("The service could not be reached.").waitFor(SOON);
+			await page.getByText("The service could not be reached.").waitFor();
 			await page.getByRole("button", { name: "Cancel" }).click();
-			await page.getByRole("dialog").waitFor({ state: "detached", ...SOON });
+			await page.getByRole("dialog").waitFor({ state: "detached" });
 		}
 		expect([tokens.length, new Set(tokens).size]).toEqual([2, 1]);
 
@@ -217,9 +216,9 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 			await office.getByLabel("Amount in USD").fill("5");
 			await office.getByLabel("Reason").fill("a goodwill credit");
 			await office.getByRole("button", { name: "Book it" }).click();
-			await office.getByText("The service could not be reached.").waitFor(SOON);
+			await office.getByText("The service could not be reached.").waitFor();
 			await office.getByRole("button", { name: "Cancel" }).click();
-			await office.getByRole("dialog").waitFor({ state: "detached", ...SOON });
+			await office.getByRole("dialog").waitFor({ state: "detached" });
 		}
 		expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
 		await office.close();
@@ -258,7 +257,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		for (const [name, lines] of [["large.jsonl", 20] as const, ["small.jsonl", 1] as const])
 			await page.locator("input[type=file]").setInputFiles([file(name, lines)]);
 		await page.locator("body[data-read]").waitFor();
-		await page.getByText("1 request to /v1/chat/completions").waitFor(SOON);
+		await page.getByText("1 request to /v1/chat/completions").waitFor();
 	});
 
 	test("of two keys with one name the chart hides the one that is clicked", async () => {
@@ -300,7 +299,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		expect(await form.getByRole("button", { name: "Cancel" }).isDisabled()).toBe(true);
 		expect(await form.getByLabel("Name").inputValue()).toBe("Elders");
 		answer.resolve();
-		await heading("Elders").waitFor(SOON);
+		await heading("Elders").waitFor();
 	});
 
 	test("a step back from what was made does not ask for another one", async () => {
@@ -335,7 +334,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.goBack();
 		await page.waitForURL(`**${path}`);
 		await page.getByText("Being replaced").waitFor();
-		await page.getByRole("dialog").waitFor({ state: "detached", ...SOON });
+		await page.getByRole("dialog").waitFor({ state: "detached" });
 	});
 
 	test("with another account the forms are that one's", async () => {
@@ -349,23 +348,21 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 	test("it says so where signing out, or another account, was not reached, and stays what it was", async () => {
 		await page.goto("/settings");
 		await name().waitFor();
-		await page.route(/\/api\/(auth\/sign-out|console\/me|console\/public\/config)/, (route) =>
-			route.abort("connectionrefused"),
-		);
+		await page.route(UNREACHED, (route) => route.abort("connectionrefused"));
 		const side = page.getByRole("navigation", { name: "Main" });
 		await page.getByRole("button", { name: /^You: / }).click();
 		await page.getByRole("menuitem", { name: "Sign out" }).click();
-		await side.getByText("The service could not be reached.").waitFor(SOON);
+		await side.getByText("The service could not be reached.").waitFor();
 		await page.getByRole("button", { name: /^Account: / }).click();
 		await page.getByRole("menuitem", { name: "Birch Works" }).click();
-		await side.getByText("The service could not be reached.").nth(1).waitFor(SOON);
-		await page.unroute(/\/api\/(auth\/sign-out|console\/me|console\/public\/config)/);
+		await side.getByText("The service could not be reached.").nth(1).waitFor();
+		await page.unroute(UNREACHED);
 		await name().fill("Alder Works Ltd");
 		await name().press("Enter");
-		await page.getByRole("button", { name: "Account: Alder Works Ltd" }).waitFor(SOON);
+		await page.getByRole("button", { name: "Account: Alder Works Ltd" }).waitFor();
 		await name().fill("Alder Works");
 		await name().press("Enter");
-		await page.getByRole("button", { name: "Account: Alder Works", exact: true }).waitFor(SOON);
+		await page.getByRole("button", { name: "Account: Alder Works", exact: true }).waitFor();
 	});
 
 	test("who came by a link that names an account can choose another", async () => {
@@ -381,7 +378,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await walkTo("Settings");
 		await name().fill("Birch Works AG");
 		await name().press("Enter");
-		await page.getByRole("button", { name: "Account: Birch Works AG" }).waitFor(SOON);
+		await page.getByRole("button", { name: "Account: Birch Works AG" }).waitFor();
 	});
 
 	test("it does not say that it copied what the browser refused to", async () => {
@@ -393,7 +390,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.getByRole("button", { name: "Get the reference" }).click();
 		await page.getByText("Recorded as pending.").waitFor();
 		await page.getByRole("button", { name: "Copy the reference" }).first().click();
-		await page.getByRole("button", { name: "The browser does not let pages copy." }).waitFor(SOON);
+		await page.getByRole("button", { name: "The browser does not let pages copy." }).waitFor();
 		await picture(page, "copy-refused");
 	});
 
@@ -405,11 +402,11 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await context.addCookies(cookiesOf(friend));
 		const other = await context.newPage();
 		await other.goto("/settings");
-		await page.getByRole("button", { name: `You: ${friend.email}` }).waitFor(SOON);
-		await page.getByText(`Signed in as ${friend.email}.`).waitFor(SOON);
+		await page.getByRole("button", { name: `You: ${friend.email}` }).waitFor();
+		await page.getByText(`Signed in as ${friend.email}.`).waitFor();
 		await context.addCookies(cookiesOf(owner));
 		await other.reload();
-		await page.getByRole("button", { name: `You: ${owner.email}` }).waitFor(SOON);
+		await page.getByRole("button", { name: `You: ${owner.email}` }).waitFor();
 		await other.close();
 	});
 
@@ -444,7 +441,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await rename("Alder Works Twice");
 		await readAnew();
 		const account = (name: string) => page.getByRole("button", { name: `Account: ${name}`, exact: true });
-		await account("Alder Works Twice").waitFor(SOON);
+		await account("Alder Works Twice").waitFor();
 		const late = Promise.all([
 			page.waitForResponse(VIEWER),
 			page.waitForResponse((response) => response.status() === 401),
@@ -454,7 +451,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await late;
 		await page.unroute(/\/api\/console\/keys\?/);
 		await walkTo("Keys");
-		await account("Alder Works Twice").waitFor(SOON);
+		await account("Alder Works Twice").waitFor();
 		await rename("Alder Works");
 	});
 
@@ -471,6 +468,6 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await refused;
 		await page.getByText("Connecting…").waitFor();
 		await page.clock.runFor(60_000);
-		await page.getByText("Live", { exact: true }).waitFor(SOON);
+		await page.getByText("Live", { exact: true }).waitFor();
 	});
 });

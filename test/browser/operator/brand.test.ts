@@ -4,7 +4,7 @@ import { hasChromium } from "../chromium.ts";
 import { problemsOf } from "../page-problems.ts";
 import { OWN_BRAND, picture, WITH_PICTURES, withScene } from "../stage.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 const { service, open } = await withScene({
 	brand: `${OWN_BRAND}

@@ -6,7 +6,7 @@ import { hasChromium } from "../chromium.ts";
 import { ledgerThatAddsUp } from "../screen-ledger.ts";
 import { MODEL, picture, WITH_PICTURES, withScene } from "../stage.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(180_000);
 
 const { service, open } = await withScene({ env: { TOPUP_SECOND_LOOK_USD: "5000" } });
 const customer = await signedUp(service);

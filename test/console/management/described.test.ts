@@ -4,6 +4,7 @@ import { MANAGEMENT_ROUTES, type ManagementRouteName } from "../../../src/gatewa
 import { untilEnd } from "../../support/at-end.ts";
 import { violationOf } from "../../support/json-schema.ts";
 import { chatModel, withService } from "../../support/service.ts";
+import { FOLD_MS } from "../../support/sums.ts";
 import { startUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 import type { ManagementAnswer } from "./management-client.ts";
@@ -33,7 +34,7 @@ test("every answer has the form that is described", async () => {
 		})
 	).text();
 	await service.settled();
-	await waitFor(async () => (await script.get(usage)).body.data.length === 1, "the use to be summed up");
+	await waitFor(async () => (await script.get(usage)).body.data.length === 1, "the use to be summed up", FOLD_MS);
 	await waitFor(async () => (await script.get("/models")).body.data.length === 1, "the gateway's report");
 	const credit = { account_id: accountId, amount_usd: "-1", reason: "a test", client_token: "described" };
 	const adjusted = await script.send("POST", "/credit-adjustments", credit);
@@ -78,7 +79,7 @@ test("every answer has the form that is described", async () => {
 	assertDescribed("listKeys", await script.get("/keys"));
 	const { data } = (await script.get("/deployments")).body;
 	expect(JSON.stringify(data)).not.toContain(upstream.url);
-});
+}, 120_000);
 
 test("each operation names its own security scheme and the scope that it takes", () => {
 	for (const { path, method, scope } of Object.values(MANAGEMENT_ROUTES)) {

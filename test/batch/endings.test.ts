@@ -74,8 +74,13 @@ test("a batch whose window ends keeps what it has; the rest stands in the error 
 	const { secret } = await service.customer();
 	const { id, sent } = await begun(secret);
 	await service.db.sql`update batch set expires_at = clock_timestamp() where id = ${id}`;
-	// Nothing is sent any more once that was heard; what is under way may end.
-	await service.db.sql`select pg_sleep(1.5)`;
+	// Nothing is sent any more once that was heard; what is under way may end. It hears as it tells how far it is, and tells
+	// again when it has heard.
+	const told = async () => (await service.db.sql`select xmin::text as by from batch where id = ${id}`)[0]?.by;
+	for (let times = 0; times < 2; times++) {
+		const before = await told();
+		await waitFor(async () => (await told()) !== before, "the batch to tell how far it is");
+	}
 	gate.resolve();
 	const batch = await batches.until(secret, id, isOver, "over");
 	expect(batch).toMatchObject({ status: "expired", request_counts: { total: LINES, completed: sent() } });

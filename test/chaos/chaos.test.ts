@@ -10,20 +10,21 @@ import { judgeWarm } from "./warm.ts";
 /** A run that is found broken is repeated with `CHAOS_SEED`; the long form is `bun run chaos`. */
 const SEED = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const FOR_MS = 10_000;
+/** A run in which nothing happened proves nothing. */
+const AT_LEAST = { answers: 51, faults: 3 };
 const LOGS = join(tmpdir(), `tollgate-chaos-logs-${SEED}`);
 
 test(`four counts agree to the nano-dollar after ${FOR_MS / 1_000} seconds of faults (seed ${SEED})`, async () => {
-	const result = await runChaos({ seed: SEED, forMs: FOR_MS, users: 8, logFolder: LOGS });
+	const result = await runChaos({ seed: SEED, forMs: FOR_MS, users: 8, logFolder: LOGS, atLeast: AT_LEAST });
 	const broken = result.findings.filter((finding) => finding.broken.length > 0);
 	expect(broken.map(({ claim, broken: examples }) => `${claim}: ${examples.slice(0, 3).join(" | ")}`)).toEqual([]);
-	// A run in which nothing happened proves nothing.
-	expect(Object.keys(result.faults).length).toBeGreaterThanOrEqual(3);
-	expect(result.answers["200 whole"]).toBeGreaterThan(50);
+	expect(Object.keys(result.faults).length).toBeGreaterThanOrEqual(AT_LEAST.faults);
+	expect(result.answers["200 whole"]).toBeGreaterThanOrEqual(AT_LEAST.answers);
 	// So short a run may have no crash to recover from, nobody whom no fault touched, and no cap that is spent between faults.
 	const rare = /recovered|warm|none left/;
 	const empty = result.findings.filter(({ checked, claim }) => checked === 0 && !rare.test(claim));
 	expect(empty.map(({ claim }) => claim)).toEqual([]);
-}, 120_000);
+}, 180_000);
 
 const WHOLE = { status: 200, complete: true };
 const REFUSED = { status: 503, code: "service_unavailable", uuid: "00000000-0000-7000-8000-000000000009" };

@@ -29,6 +29,8 @@ export interface ChaosOptions {
 	/** How long faults are made; the start and the verdict come on top. */
 	forMs: number;
 	users?: number;
+	/** Goes on for longer until so many were answered whole and so many kinds of faults were made: a busy machine carries less. */
+	atLeast?: { readonly answers: number; readonly faults: number };
 	/** The program of the version before this one: both serve, and instances change from one to the other and back. */
 	former?: Program;
 	/** One that comes while it runs: days of caps end by it, and at that moment something happens. */
@@ -59,6 +61,8 @@ export interface ChaosResult {
 
 /** How long the end may take: the last leases, the last restarts, the last flushes. */
 const QUIESCE_MS = 30_000;
+/** A run that has too little yet goes on for so many times as long as it was meant to last. */
+const LONGER_MAX = 4;
 
 /**
  * Three instances, a database and an upstream, all real processes, under traffic and faults. What comes out are claims
@@ -106,19 +110,25 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		ends.push(() => watching.stop());
 		const made: Record<string, number> = {};
 		const untilMs = performance.now() + options.forMs;
+		const { answers: answersMin = 0, faults: faultsMin = 0 } = options.atLeast ?? {};
+		const lacks = () => Object.keys(made).length < faultsMin || (answersOf(load.sent)["200 whole"] ?? 0) < answersMin;
+		const isOn = () => {
+			const overMs = performance.now() - untilMs;
+			return overMs < 0 || (overMs < LONGER_MAX * options.forMs && lacks());
+		};
 		const midway: Finding[] = [];
 		const due = midnight && midnightFaults(midnight, { fleet, postgres, touched }, random.fork());
 		const lanes = [
 			lane(random.fork(), (own) => memberFaults(fleet, own, touched, former), 800, due?.member),
 			lane(random.fork(), (own) => databaseFaults(postgres, own, touched), 3_000, due?.database),
 		];
-		await Promise.all([...lanes.map((run) => run(untilMs, made, options.onFault)), watchBooks()]);
+		await Promise.all([...lanes.map((run) => run(isOn, made, options.onFault)), watchBooks()]);
 
 		/** The invariants hold at every moment, not only at the end. */
 		async function watchBooks(): Promise<void> {
 			let looks = 0;
 			const broken = new Set<string>();
-			while (performance.now() < untilMs) {
+			while (isOn()) {
 				await Bun.sleep(500);
 				const books = await reconcile(fleet.statements).catch(() => undefined);
 				if (books) looks += 1;
@@ -201,8 +211,8 @@ function lane(
 	due?: () => Fault | undefined,
 ) {
 	const faults = faultsOf(random);
-	return async (untilMs: number, made: Record<string, number>, onFault?: (name: string) => void) => {
-		for (let queue = random.shuffled(faults); performance.now() < untilMs; ) {
+	return async (isOn: () => boolean, made: Record<string, number>, onFault?: (name: string) => void) => {
+		for (let queue = random.shuffled(faults); isOn(); ) {
 			const fault = due?.() ?? queue.pop();
 			if (fault === undefined) {
 				queue = random.shuffled(faults);

@@ -162,7 +162,7 @@ describe("an address that takes no connection", () => {
 			const server = startUpstream();
 			const upstreams = createUpstreams(
 				{ clock: systemClock, log: silentLog, fetch: connecting },
-				{ limits: () => limitsWith({ connectMs: 30, totalMs: 400, firstEventMs: 400 }) },
+				{ limits: () => limitsWith({ connectMs: 300, totalMs: 1_000, firstEventMs: 1_000 }) },
 			);
 			closing.push(upstreams.stop);
 			const model = modelOver([server.spec()]);

@@ -154,18 +154,18 @@ describe("places", () => {
 	});
 
 	test("a reader that pauses is not taken for a silent upstream", async () => {
-		const { upstreams, model, servers } = setUp(1, { silenceMs: 60, firstEventMs: 60 });
+		const { upstreams, model, servers } = setUp(1, { silenceMs: 400 });
 		servers[0]?.next(reply().text("a b c").trickle(20));
 		const stream = openChat(upstreams, model, chatCall());
 		await stream.next();
-		await Bun.sleep(200);
+		await Bun.sleep(600);
 		const rest = await collect(stream);
 		expect(rest.error).toBeUndefined();
 		expect(rest.finish).toEqual(["stop"]);
 	});
 
 	test("the total deadline ends a stream that never falls silent, and is not the replica's fault", async () => {
-		const { upstreams, model, servers } = setUp(1, { totalMs: 150, breakerFailuresInRow: 1 });
+		const { upstreams, model, servers } = setUp(1, { totalMs: 600, breakerFailuresInRow: 1 });
 		servers[0]?.always(() => reply().text("x ".repeat(1000)).trickle(5));
 		const got = await collect(openChat(upstreams, model, chatCall()));
 		expect(got.error).toMatchObject({ kind: "timeout", private: "total deadline" });

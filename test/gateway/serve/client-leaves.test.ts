@@ -27,7 +27,8 @@ async function leave(answer: Reply, until: string | undefined, more: Record<stri
 	const leftAtMs = performance.now();
 	client.leave();
 	await upstream.waitForAbort(nth);
-	expect((request.abortedAtMs ?? 0) - leftAtMs).toBeLessThan(1_000);
+	// A second, and four for a machine that does much else.
+	expect((request.abortedAtMs ?? 0) - leftAtMs).toBeLessThan(5_000);
 	return { row: await onlyUsage(service, accountId), request };
 }
 

@@ -126,9 +126,12 @@ test("in a storm, at any moment: every request settles once and nothing stays he
 			client.leave();
 		}),
 	);
+	// One whose key is being looked up does not run yet; what came before one that is answered does, or is over.
+	expect((await (await service.post("/v1/chat/completions", secret, ask(QUESTION))).json()).usage).toBeDefined();
 	await service.settled();
 	const rows = await service.usage(accountId);
-	expect(rows.length).toBeLessThanOrEqual(sent);
+	expect(rows.length).toBeGreaterThan(0);
+	expect(rows.length).toBeLessThanOrEqual(sent + 1);
 	expect(new Set(rows.map(({ request_id }) => request_id)).size).toBe(rows.length);
 	const balance = await service.balance(accountId);
 	expect(Number(balance.held)).toBe(0);

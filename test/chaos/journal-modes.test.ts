@@ -139,7 +139,7 @@ for (const mode of MODES) {
 			const asking = ask(STREAM);
 			let thawedAtMs: number;
 			try {
-				await waitFor(async () => (await upstream.report()).length > before, "the upstream to be asked", 2_000);
+				await waitFor(async () => (await upstream.report()).length > before, "the upstream to be asked", 10_000);
 				const askedAtMs = nowMs();
 				// Long enough for the whole answer, far shorter than the lease.
 				await waitFor(() => nowMs() - askedAtMs > 600, "a while");

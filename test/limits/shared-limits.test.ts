@@ -119,7 +119,7 @@ describe.each([1, 2, 4])("with %d instances", (count) => {
 		expect(running).toHaveLength(3);
 		at(running[0] as number).limits.leave("key");
 		for (let place = 0; place < count; place++) {
-			await waitFor(() => at(place).enter("key", null, 3), "the free place", 5_000);
+			await waitFor(() => at(place).enter("key", null, 3), "the free place");
 			expect(await at(place + 1).enter("key", null, 3)).toBe(false);
 			at(place).limits.leave("key");
 		}
@@ -180,10 +180,10 @@ test("what one that died has counted counts for two minutes, and what runs there
 	expect(await at(1).enter("key", 5, 5)).toBe(false);
 	await db.sql`update instance_beat set state = 'dead', lease_until = now() - interval '1 minute' where id = 'instance-0'`;
 	at(0).state = "cut off";
-	await waitFor(() => at(1).enter("key", null, 5), "the places of the dead", 5_000);
+	await waitFor(() => at(1).enter("key", null, 5), "the places of the dead");
 	expect(await at(1).enter("key", 5, null)).toBe(false);
 	await db.sql`update instance_beat set lease_until = now() - interval '121 seconds' where id = 'instance-0'`;
-	await waitFor(() => at(1).enter("key", 5, null), "the share of the dead", 5_000);
+	await waitFor(() => at(1).enter("key", 5, null), "the share of the dead");
 });
 
 test("the database's clock may be set: forward it gives nobody's share away, back it brings no dead one's again", async () => {
@@ -197,7 +197,7 @@ test("the database's clock may be set: forward it gives nobody's share away, bac
 	await db.sql`update instance_beat set state = 'dead' where id = 'instance-0'`;
 	at(0).state = "cut off";
 	await passHours(-24);
-	await waitFor(() => at(1).enter("key", 5, 5), "the share of one that is long dead", 5_000);
+	await waitFor(() => at(1).enter("key", 5, 5), "the share of one that is long dead");
 });
 
 test("one that stops gives back all but what it has counted", async () => {

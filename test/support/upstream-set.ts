@@ -17,9 +17,9 @@ export const SPEC: UpstreamSpec = {
 	keepAlive: true,
 };
 
-/** Waits until `condition` holds; throws after 5 s. */
+/** Waits until `condition` holds; throws after 25 s. */
 export async function until(condition: () => boolean): Promise<void> {
-	const endMs = performance.now() + 5_000;
+	const endMs = performance.now() + 25_000;
 	while (!condition()) {
 		if (performance.now() > endMs) throw new Error("the condition never came");
 		await Bun.sleep(2);

@@ -9,7 +9,7 @@ import { chatCall, collect, limitsWith, modelOver, openChat, snapshotOf } from "
 import { createManualClock } from "../support/upstream-clock.ts";
 import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 
-const DEADLINE_MS = 5_000;
+const DEADLINE_MS = 25_000;
 
 async function until(condition: () => boolean): Promise<void> {
 	const endMs = performance.now() + DEADLINE_MS;

@@ -14,6 +14,17 @@ afterEach(async () => {
 	expect(await broken()).toEqual([]);
 });
 
+/** A payment that was sent, and of which the bank has said nothing yet. */
+async function undecided() {
+	const ann = await payer("processing");
+	await spend(ann, 90);
+	await pass(1);
+	const [attempt] = await attempts(ann);
+	const intent = stripe.cards.intents.find(({ id }) => id === attempt?.payment_id);
+	if (attempt === undefined || intent === undefined) throw new Error("nothing was sent");
+	return { ann, attempt, intent };
+}
+
 const MISHAPS: Exclude<Mishap, undefined | "hang">[] = ["error", "kept error", "lost", "busy"];
 for (const how of MISHAPS) {
 	test(`Stripe answers badly (${how}) at each of its calls, for a while: one charge, or none and nothing lost`, async () => {
@@ -39,12 +50,7 @@ for (const how of MISHAPS) {
 }
 
 test("words of Stripe that come early, twice, late or out of order credit once; those that lie credit nothing", async () => {
-	const ann = await payer("processing");
-	await spend(ann, 90);
-	await pass(1);
-	const [attempt] = await attempts(ann);
-	const intent = stripe.cards.intents.find(({ id }) => id === attempt?.payment_id);
-	if (attempt === undefined || intent === undefined) throw new Error("nothing was sent");
+	const { ann, intent } = await undecided();
 	const paid = { ...intent, status: "succeeded", amount_received: 10_000 };
 	const metadata = { ...intent.metadata };
 	for (const lie of [
@@ -194,12 +200,7 @@ test("a payment that could not be asked for within an hour is not charged any mo
 
 test("a payment that no bank decides about alarms operators and tells its people once, is never tried beside, and ends as it is decided", async () => {
 	for (const outcome of ["succeeded", "canceled", "requires_payment_method"] as const) {
-		const ann = await payer("processing");
-		await spend(ann, 90);
-		await pass(1);
-		const [attempt] = await attempts(ann);
-		const intent = stripe.cards.intents.find(({ id }) => id === attempt?.payment_id);
-		if (attempt === undefined || intent === undefined) throw new Error("nothing was sent");
+		const { ann, attempt, intent } = await undecided();
 		const open = () =>
 			db.sql`select kind from stripe_finding where id = ${`open:${attempt.id}`} and resolved_at is null`;
 		const age = (hours: number) =>

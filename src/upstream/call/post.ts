@@ -48,7 +48,7 @@ const ERROR_BYTES_MAX = 64 * 1024;
 /** Where many of more than this wait for each other, the first is cold when it leaves. */
 const TOGETHER_CHARS_MAX = 256 * 1024;
 
-/** Whether it is sent with the others of its turn of the event loop: many small ones cost a fifth less of the processor. */
+/** Whether it is sent with the others of its turn of the event loop, or at once. */
 export function leavesTogether({ body }: UpstreamPost): boolean {
 	return typeof body === "string" && body.length <= TOGETHER_CHARS_MAX;
 }

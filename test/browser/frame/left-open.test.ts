@@ -10,6 +10,7 @@ import { picture, withScene } from "../stage.ts";
 setDefaultTimeout(180_000);
 /** The address of who looks at the page, and not of the account's members. */
 const VIEWER = /\/api\/console\/me(\?|$)/;
+/** What signing out, or a change of account, asks. */
 const UNREACHED = /\/api\/(auth\/sign-out|console\/me(\?|$)|console\/public\/config)/;
 
 const { service, upstream, open } = await withScene();

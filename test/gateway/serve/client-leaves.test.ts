@@ -27,14 +27,21 @@ async function leave(answer: Reply, until: string | undefined, more: Record<stri
 	const leftAtMs = performance.now();
 	client.leave();
 	await upstream.waitForAbort(nth);
+	const letGoMs = (request.abortedAtMs ?? 0) - leftAtMs;
 	// A second, and four for a machine that does much else.
-	expect((request.abortedAtMs ?? 0) - leftAtMs).toBeLessThan(5_000);
-	return { row: await onlyUsage(service, accountId), request };
+	expect(letGoMs).toBeLessThan(5_000);
+	return { row: await onlyUsage(service, accountId), request, letGoMs };
 }
 
 test("before the first token pays nothing, and the upstream is let go within a second", async () => {
-	const { row } = await leave(reply().hang(), undefined, { stream: true });
-	expect(row).toMatchObject({ ending: "client_left", status: 499, charged_nano_usd: "0", completion_tokens: 0 });
+	let quickestMs = Number.POSITIVE_INFINITY;
+	// The best of some tries: other work on the machine only ever makes it slower.
+	for (let attempt = 0; attempt < 10 && quickestMs >= 1_000; attempt++) {
+		const { row, letGoMs } = await leave(reply().hang(), undefined, { stream: true });
+		expect(row).toMatchObject({ ending: "client_left", status: 499, charged_nano_usd: "0", completion_tokens: 0 });
+		quickestMs = Math.min(quickestMs, letGoMs);
+	}
+	expect(quickestMs).toBeLessThan(1_000);
 });
 
 test("in the middle pays exactly what was generated where the upstream counts as it goes", async () => {

@@ -21,12 +21,7 @@ import { createInternalDoor } from "../gateway/internal-door.ts";
 import { createModelSpeeds } from "../gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../gateway/serve/open-streams.ts";
 import { createUnreadAnswers } from "../gateway/serve/unread-answers.ts";
-import type { Keyring } from "../keys/keyring.ts";
-import { createPgShareStore, LIMITS_CHANNEL } from "../keys/limit-shares.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
-import { startInstanceLease } from "../ledger/instance-lease.ts";
-import type { KeyLimits } from "../limits/key-limits.ts";
-import { createKeyLimits } from "../limits/key-limits.ts";
 import { startMemoryReturn } from "../ops/memory-return.ts";
 import { createRefusals } from "../ops/refusals.ts";
 import { createRequestStats } from "../ops/request-stats.ts";
@@ -35,7 +30,7 @@ import { createStatus } from "../status/status.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
 import { createUpstreams } from "../upstream/upstreams.ts";
 import type { ConsoleDoor } from "./console-door.ts";
-import { drainGateway, FORCED_STOP_MS } from "./drain-gateway.ts";
+import { drainGateway } from "./drain-gateway.ts";
 import { createGatewayHealth } from "./gateway-health.ts";
 import { createGatewayMetrics } from "./gateway-metrics.ts";
 import { startGatewayServer, startInternalServer } from "./gateway-server.ts";
@@ -45,6 +40,7 @@ import { openBatches } from "./open-batches.ts";
 import { openCatalog } from "./open-catalog.ts";
 import { openFiles } from "./open-files.ts";
 import { openKeys } from "./open-keys.ts";
+import { openKeyLimits, openLease } from "./open-lease.ts";
 import { openTraces } from "./open-traces.ts";
 import type { ProcessMetrics } from "./process-metrics.ts";
 import { metricsOfAll, workerLabel } from "./process-metrics.ts";
@@ -89,6 +85,7 @@ export interface GatewayPlaneDeps {
 
 /** A heartbeat that hangs on a half-open connection must fail and be sent again well before the lease is over. */
 const STATEMENT_DEADLINE_MS_MAX = 5_000;
+
 /** Builds every part once, in order. Each registers its end when it is made; `stop` runs them in reverse. */
 export async function createGatewayPlane(config: Config, deps: GatewayPlaneDeps): Promise<GatewayPlane> {
 	const cleanup = createCleanup({ clock: systemClock, log: deps.log });
@@ -240,54 +237,6 @@ async function build(
 			return stopping;
 		},
 	};
-}
-
-/** The instance's right to admit, and what it holds of the credit. */
-async function openLease(
-	config: Config,
-	deps: GatewayPlaneDeps & { clock: Clock; cleanup: Cleanup; db: Database; keyring: Keyring },
-): Promise<InstanceLease> {
-	const { db, clock, log, keyring } = deps;
-	const instanceLease = await startInstanceLease(
-		{
-			db,
-			clock,
-			log,
-			apply: (entry) => keyring.apply(entry),
-			reset: () => keyring.clear(),
-			onDiskFailed(error) {
-				log.error("the journal's disk failed; this process ends", { error });
-				deps.onDiskFailed(error);
-			},
-		},
-		{
-			instanceId: deps.secrets.instanceId,
-			dataDir: config.dataDir,
-			mode: config.journal,
-			leaseTtlMs: config.leaseTtlMs,
-		},
-	);
-	deps.cleanup.add(() => instanceLease.stop(FORCED_STOP_MS));
-	return instanceLease;
-}
-
-async function openKeyLimits(deps: {
-	db: Database;
-	instanceLease: InstanceLease;
-	clock: Clock;
-	log: Log;
-	cleanup: Cleanup;
-}): Promise<KeyLimits> {
-	const { db, instanceLease, clock, log } = deps;
-	const store = createPgShareStore({ statements: db.statements, instanceLease });
-	const keyLimits = createKeyLimits({ clock, shared: { store, log } });
-	deps.cleanup.add(() => keyLimits.stop());
-	await db.listen(
-		LIMITS_CHANNEL,
-		(keyId) => keyLimits.recall(keyId),
-		() => {},
-	);
-	return keyLimits;
 }
 
 function openUpstreams(catalog: Catalog, deps: { clock: Clock; log: Log; cleanup: Cleanup }): Upstreams {

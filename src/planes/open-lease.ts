@@ -1,0 +1,69 @@
+import type { Cleanup } from "../base/cleanup.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Config } from "../config.ts";
+import type { Database } from "../db/database.ts";
+import type { Keyring } from "../keys/keyring.ts";
+import { createPgShareStore, LIMITS_CHANNEL } from "../keys/limit-shares.ts";
+import type { InstanceLease } from "../ledger/instance-lease.ts";
+import { startInstanceLease } from "../ledger/instance-lease.ts";
+import type { KeyLimits } from "../limits/key-limits.ts";
+import { createKeyLimits } from "../limits/key-limits.ts";
+import type { Secrets } from "../secrets.ts";
+import { FORCED_STOP_MS } from "./drain-gateway.ts";
+
+interface LeaseDeps {
+	readonly db: Database;
+	readonly clock: Clock;
+	readonly log: Log;
+	readonly cleanup: Cleanup;
+	readonly keyring: Keyring;
+	readonly secrets: Pick<Secrets, "instanceId">;
+	onDiskFailed(error: unknown): void;
+}
+
+/** The instance's right to admit, and what it holds of the credit. */
+export async function openLease(config: Config, deps: LeaseDeps): Promise<InstanceLease> {
+	const { db, clock, log, keyring } = deps;
+	const instanceLease = await startInstanceLease(
+		{
+			db,
+			clock,
+			log,
+			apply: (entry) => keyring.apply(entry),
+			reset: () => keyring.clear(),
+			onDiskFailed(error) {
+				log.error("the journal's disk failed; this process ends", { error });
+				deps.onDiskFailed(error);
+			},
+		},
+		{
+			instanceId: deps.secrets.instanceId,
+			dataDir: config.dataDir,
+			mode: config.journal,
+			leaseTtlMs: config.leaseTtlMs,
+		},
+	);
+	deps.cleanup.add(() => instanceLease.stop(FORCED_STOP_MS));
+	return instanceLease;
+}
+
+/** What this instance may admit of each key's limits, beside the others. */
+export async function openKeyLimits(deps: {
+	db: Database;
+	instanceLease: InstanceLease;
+	clock: Clock;
+	log: Log;
+	cleanup: Cleanup;
+}): Promise<KeyLimits> {
+	const { db, instanceLease, clock, log } = deps;
+	const store = createPgShareStore({ statements: db.statements, instanceLease });
+	const keyLimits = createKeyLimits({ clock, shared: { store, log } });
+	deps.cleanup.add(() => keyLimits.stop());
+	await db.listen(
+		LIMITS_CHANNEL,
+		(keyId) => keyLimits.recall(keyId),
+		() => {},
+	);
+	return keyLimits;
+}

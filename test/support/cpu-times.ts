@@ -21,6 +21,12 @@ interface ProcessTimes {
 	readonly reapedS: number;
 }
 
+/** Used by this process so far: what a busy machine does meanwhile, or a stall of it, is not counted. */
+export function cpuMs(): number {
+	const { user, system } = process.cpuUsage();
+	return (user + system) / 1000;
+}
+
 /** Called by the preload for each file: appends what the file used to `logPath`. */
 export function createFileTimesWriter(logPath: string): (file: string) => void {
 	let before: ProcessTimes = { parent: 0, ownS: 0, reapedS: 0 };

@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Fault } from "../../../src/base/fault.ts";
 import { audioDuration } from "../../../src/gateway/transcriptions/audio-duration.ts";
+import { cpuMs } from "../../support/cpu-times.ts";
 import { wavOf } from "../../support/upstream-endpoints.ts";
 import { oggPage } from "./ogg-page.ts";
 
@@ -228,8 +229,8 @@ test("what is no recording, or one of a kind that cannot be measured, is refused
 describe("files changed at random", () => {
 	const SEED = 7;
 	const ROUNDS = 60;
-	/** Generous: the machine may be busy. Dense files of the largest size take some milliseconds a window. */
-	const TIME_MS_MAX = 5_000;
+	/** Of a processor, generous: dense files of the largest size take some milliseconds a window. */
+	const CPU_MS_MAX = 5_000;
 
 	test.each(NAMES)("%s: is measured or refused, and does not hang", async (name) => {
 		let seed = SEED + NAMES.indexOf(name);
@@ -237,7 +238,7 @@ describe("files changed at random", () => {
 			seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
 			return Math.floor((seed / 2 ** 32) * below);
 		};
-		const startedMs = performance.now();
+		const startedMs = cpuMs();
 		for (let round = 0; round < ROUNDS; round += 1) {
 			const bytes = changed(name, (original) => {
 				const near = random(2) === 0 ? Math.min(600, original.length) : original.length;
@@ -250,14 +251,33 @@ describe("files changed at random", () => {
 			const [likely = 0, max = 0] = text.split(" of ").map(Number);
 			if (!Number.isNaN(likely)) expect(likely).toBeLessThanOrEqual(max);
 		}
-		expect(performance.now() - startedMs).toBeLessThan(TIME_MS_MAX);
+		expect(cpuMs() - startedMs).toBeLessThan(CPU_MS_MAX);
 	});
 });
 
-/** Of this process: what a busy machine does meanwhile is not counted. */
-function cpuMs(): number {
-	const { user, system } = process.cpuUsage();
-	return (user + system) / 1000;
+/** Some ten in truth. */
+const HELD_MS_MAX = 250;
+const TRIES_MAX = 3;
+
+/** The most of a processor that is used between two turns of the event loop. */
+async function heldMs(file: Blob): Promise<number> {
+	let longestMs = 0;
+	let lastMs = cpuMs();
+	let done = false;
+	const watch = (async () => {
+		while (!done) {
+			await new Promise((resolve) => setImmediate(resolve));
+			const nowMs = cpuMs();
+			longestMs = Math.max(longestMs, nowMs - lastMs);
+			lastMs = nowMs;
+		}
+	})();
+	await audioDuration(file).catch((error) => {
+		if (!(error instanceof Fault)) throw error;
+	});
+	done = true;
+	await watch;
+	return longestMs;
 }
 
 test("no file holds the event loop: the densest frames, tables and parts of 24 MB", async () => {
@@ -294,23 +314,9 @@ test("no file holds the event loop: the densest frames, tables and parts of 24 M
 	};
 	for (const [name, bytes] of Object.entries(files)) {
 		const file = new Blob([bytes]);
-		let longestMs = 0;
-		let lastMs = cpuMs();
-		let done = false;
-		const watch = (async () => {
-			while (!done) {
-				await new Promise((resolve) => setImmediate(resolve));
-				const nowMs = cpuMs();
-				longestMs = Math.max(longestMs, nowMs - lastMs);
-				lastMs = nowMs;
-			}
-		})();
-		await audioDuration(file).catch((error) => {
-			if (!(error instanceof Fault)) throw error;
-		});
-		done = true;
-		await watch;
-		// Some ten in truth.
-		expect([name, longestMs < 250]).toEqual([name, true]);
+		let best = Number.POSITIVE_INFINITY;
+		// Of this process are its collector and compilers too, which need not work in each of some tries.
+		for (let nth = 0; nth < TRIES_MAX && best >= HELD_MS_MAX; nth += 1) best = Math.min(best, await heldMs(file));
+		expect([name, best, best < HELD_MS_MAX]).toEqual([name, best, true]);
 	}
 });

@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
 import type { Person } from "../console/person.ts";
 import { newPerson, operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
@@ -100,7 +101,10 @@ test("each process was started with the secrets that it needs, and with no other
 	expect(gateway.INTERNAL_SECRET).toMatch(/^[0-9a-f]{64}$/);
 });
 
-test("a line of the log says whose it is", () => {
+test("a line of the log says whose it is", async () => {
+	// Each process writes its own; the parent's word that all are ready may overtake them.
+	for (const message of ["this instance is live", "the console is ready"])
+		await served.logged((line) => line.message === message, message);
 	const by = (message: string) => served.lines.filter((line) => line.message === message).map((line) => line.process);
 	expect(by("this instance is live")).toEqual(["gateway-1"]);
 	expect(by("the console is ready")).toEqual(["console"]);
@@ -197,7 +201,8 @@ test("a console that hangs for ever is replaced by its parent, and inference goe
 		"the end of the console that hangs",
 		60_000,
 	);
-	expect(served.lines.find((line) => line.message === "a process does not answer; ending it")).toMatchObject({
+	const isEnding = ({ message }: { message: string }) => message === "a process does not answer; ending it";
+	expect(await served.logged(isEnding, "the end of the console that hangs")).toMatchObject({
 		child: "console",
 		process: "parent",
 	});
@@ -227,7 +232,7 @@ test("kill -9 of the console: inference goes on, people hear that it is restarti
 	});
 	await waitFor(async () => (await customer.get("/api/console/me")).status === 200, "the console", 30_000);
 	expect(consolePid()).not.toBe(old);
-	expect(await readiness()).toEqual([200, []]);
+	await waitFor(async () => isDeepStrictEqual(await readiness(), [200, []]), "a readiness without a warning");
 });
 
 /** What the gateway warns of, but for the tests' own database, which confirms what is on no disk. */
@@ -241,7 +246,7 @@ test("kill -9 of the gateway: the console's process stays, says what is missing,
 	const [people, old] = [consolePid(), gatewayPid()];
 	const socket = join(environmentOf(people).RUN_DIR ?? "", "console.sock");
 	const behind = personAt(socket, customer);
-	expect((await behind("/readyz")).warnings).toEqual([]);
+	await waitFor(async () => (await behind("/readyz")).warnings.length === 0, "the console to miss nothing");
 	await whileParentSleeps(async () => {
 		await kill(old);
 		// Its lease is over a few seconds later; the clock is put on instead of waiting.

@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { saveAutoTopUp, switchOffAutoTopUp } from "../../src/billing/auto-top-ups.ts";
 import { waitFor } from "../support/wait.ts";
+import { zoneByDay } from "../support/zone-by-day.ts";
 import { type Payer, usd, withAutomatic } from "./automatic.ts";
 
 const { attempts, balance, broken, cards, charges, db, pass, payer, setting, spend, stripe, tell, turn } =
@@ -204,7 +205,8 @@ test("a card is read from the page where it was given, the newest one alone; one
 
 test("in a month of the account's zone no more is begun than it allows; the next month buys again by itself", async () => {
 	const ann = await payer("good", { most: 250 });
-	await db.sql`update account set time_zone = 'Pacific/Auckland' where id = ${ann.accountId}`;
+	const zone = zoneByDay();
+	await db.sql`update account set time_zone = ${zone} where id = ${ann.accountId}`;
 	for (const left of [110, 110]) {
 		await spend(ann, (await balance(ann)) - 10);
 		await pass(2);
@@ -215,12 +217,11 @@ test("in a month of the account's zone no more is begun than it allows; the next
 	expect(charges(ann)).toBe(2);
 	const [held] = await db.sql`
 		select least(now() + interval '1 day',
-			(date_trunc('month', now() at time zone 'Pacific/Auckland') + interval '1 month') at time zone 'Pacific/Auckland')
+			(date_trunc('month', now() at time zone ${zone}) + interval '1 month') at time zone ${zone})
 			- look_at between interval '0' and interval '5 minutes' as next
 		from auto_top_up where account_id = ${ann.accountId}`;
 	expect(held?.next).toBe(true);
 	// The last moment of the month before, there; and the first of this one.
-	const zone = "Pacific/Auckland";
 	await db.sql`
 		update auto_top_up_attempt set begun_at = date_trunc('month', now(), ${zone}) where account_id = ${ann.accountId}`;
 	await db.sql`update auto_top_up set look_at = now() where account_id = ${ann.accountId}`;

@@ -9,6 +9,7 @@ import type { WebhookMessage } from "../../src/console/notices/webhook.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
 import { foldAll } from "../support/sums.ts";
+import { zoneByDay } from "../support/zone-by-day.ts";
 
 /** What an account wants to hear of is told once for each crossing, however many consoles look, and to nobody who did not ask. */
 
@@ -129,6 +130,7 @@ test("a cap is told of at 80 and at 100 %, once each, by mail to who pays and by
 
 test("a project's cap is told of at 80 and at 100 % of the present period, whichever of its keys was used last", async () => {
 	const id = await newAccount(["project.cap_reached"]);
+	await db.sql`update account set time_zone = ${zoneByDay()} where id = ${id}`;
 	const project = newId("proj");
 	await db.sql`select project_create(${project}, ${id}, ${JSON.stringify({ name: "A name that is written", capNanoUsd: 1_000_000_000, capPeriod: "month" })}::text::jsonb)`;
 	const [budget] =

@@ -72,6 +72,7 @@ test("from the first top-up to a revoked key: every step is seen in the console"
 	expect(key.body.secret).toStartWith("sk_service_");
 	expect(key.body.key).toMatchObject({ name: "prod", capNanoUsd: 5e9, models: ["test-model"], state: "active" });
 	expect(JSON.stringify((await customer.get("/api/console/keys")).body)).not.toContain(key.body.secret);
+	const month = new Date().getUTCMonth();
 	const used = await service.post("/v1/chat/completions", key.body.secret, ask);
 	expect(used.status).toBe(200);
 	const requestId = used.headers.get("x-request-id");
@@ -79,7 +80,9 @@ test("from the first top-up to a revoked key: every step is seen in the console"
 
 	const isSeen = async () => {
 		const overview = await customer.get("/api/console/overview");
-		return overview.body.checklist.firstRequest && overview.body.monthSpentNanoUsd > 0;
+		// In a month that has begun since nothing was spent.
+		const isSpent = overview.body.monthSpentNanoUsd > 0 || new Date().getUTCMonth() !== month;
+		return overview.body.checklist.firstRequest && isSpent;
 	};
 	// Transactions of other files' databases hold the sums back.
 	await waitFor(isSeen, "the request to reach the overview", 45_000);

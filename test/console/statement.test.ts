@@ -9,17 +9,20 @@ import { statementPdf } from "../../src/console/statement/statement-pdf.ts";
 import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { withDatabase } from "../support/database.ts";
+import { statementsAt } from "../support/fixed-now.ts";
 import { foldAll, rebuildAll } from "../support/sums.ts";
 
 const db = await withDatabase();
 const ID = "acc_books";
 const ORIGIN = "https://models.example";
 const NOBODY = { company: "", address: "", vatId: "" };
-/** First days of the three months before this one, and of this one. */
-const months = [3, 2, 1, 0].map((back) => {
-	const now = new Date();
-	return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back, 1)).toISOString().slice(0, 7);
-});
+/** It stays this month for what is asked here, whenever it ends. */
+const now = new Date();
+const asked = await statementsAt(db, now.getTime());
+/** The three months before this one, and this one. */
+const months = [3, 2, 1, 0].map((back) =>
+	new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back, 1)).toISOString().slice(0, 7),
+);
 const [first = "", second = "", third = "", present = ""] = months;
 
 await db.sql`insert into account (id, email, name, created_at) values (${ID}, 'b@example.com', 'Books', ${`${first}-05T00:00:00Z`})`;
@@ -61,7 +64,7 @@ async function sealedUntil(day: string): Promise<void> {
 		on conflict (id) do update set day = ${day}`;
 }
 
-const read = (month: string) => readStatement(db.statements, ID, month);
+const read = (month: string) => readStatement(asked, ID, month);
 const place = { origin: ORIGIN, accountId: ID };
 
 test("a month's opening balance is the closing one of the month before, and the running month's is the balance now", async () => {
@@ -77,19 +80,14 @@ test("a month's opening balance is the closing one of the month before, and the 
 	expect(before).toBe(BigInt((await accountBalance(db.statements, ID)).balance));
 	expect((await read(first)).closingNanoUsd).toBe(250_000_000_000n - 1_000_000_014n);
 	expect((await read(present)).state).toBe("running");
-	expect((await listMonths(db.statements, ID)).map(({ month }) => month)).toEqual(months.toReversed());
+	expect((await listMonths(asked, ID)).map(({ month }) => month)).toEqual(months.toReversed());
 });
 
 test("a closed month stays as it was: what is recorded of it later stands on a later one, and everything adds up", async () => {
 	await sealedUntil(`${third}-01`);
 	// Many at once, as people open the page.
-	await Promise.all(Array.from({ length: 8 }, () => closeMonths(db.statements, ID)));
-	expect((await listMonths(db.statements, ID)).map(({ state }) => state)).toEqual([
-		"running",
-		"over",
-		"closed",
-		"closed",
-	]);
+	await Promise.all(Array.from({ length: 8 }, () => closeMonths(asked, ID)));
+	expect((await listMonths(asked, ID)).map(({ state }) => state)).toEqual(["running", "over", "closed", "closed"]);
 	const before = { first: await read(first), second: await read(second) };
 	await use(`${first}-20T00:00:00Z`, 77);
 	await use(`${second}-20T00:00:00Z`, 5);

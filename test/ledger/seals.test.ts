@@ -13,6 +13,8 @@ const REQUESTS_A_DAY = 4;
 const NOBODY = "00000000-0000-0000-0000-000000000000";
 /** Days that are over at any hour of today, which yesterday is not before one o'clock. At noon each. */
 const DAYS_AGO = [4, 3, 2];
+/** As it was at first: it may end meanwhile. */
+const TODAY = new Date().toISOString().slice(0, 10);
 
 const db = await withDatabase();
 await makeAccount(db, "acc", 100_000, { key: 50_000 });
@@ -37,7 +39,7 @@ async function backdate(days: number): Promise<void> {
 		["ledger_entry", "created_at"],
 	]) {
 		await db.sql.unsafe(`
-			update ${table} set ${column} = date_trunc('day', now(), 'UTC') - interval '${days} days' + interval '12 hours'
+			update ${table} set ${column} = timestamptz '${TODAY} 12:00Z' - interval '${days} days'
 				+ (${column} - date_trunc('hour', ${column})) where ${column} > now() - interval '1 hour'`);
 	}
 }
@@ -89,7 +91,7 @@ async function onBooks(work: (books: Books) => Promise<void>): Promise<void> {
 const SEALED = "every closed day is as it was sealed";
 const CHAIN = "each seal follows from the one before it";
 const OLDEST = "select request_id from usage_event order by settled_at limit 1";
-const DAYS = `select (now() at time zone 'UTC')::date - day as ago, usage_rows, charged_nano_usd, top_up_nano_usd, adjustment_nano_usd,
+const DAYS = `select date '${TODAY}' - day as ago, usage_rows, charged_nano_usd, top_up_nano_usd, adjustment_nano_usd,
 	granted_nano_usd, returned_nano_usd, encode(seal, 'hex') as seal, problem from sealed_day order by day`;
 
 test("days that are over are sealed in order with their sums, and the open one is not", () =>

@@ -180,7 +180,8 @@ test("usage by account, day, key and model adds up to what was settled, read in 
 	// What the tests before this one asked for is in the sums too.
 	await service.settled();
 	await rebuildAll(service.db.statements);
-	const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
+	const nowMs = Date.now();
+	const day = (ago: number) => new Date(nowMs - ago * 86_400_000).toISOString().slice(0, 10);
 	const range = `from=${day(6)}&to=${day(0)}`;
 	for (const accountId of [one.accountId, null]) {
 		const rows = await whole(`/usage?${range}${accountId === null ? "" : `&account_id=${accountId}`}`);

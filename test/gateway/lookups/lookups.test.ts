@@ -1,6 +1,7 @@
 /** Look-ups and what describes the service: key, credits, usage, status, files and batches, the absence of deployments. */
 import { beforeAll, describe, expect, test } from "bun:test";
 import { foldUsage } from "../../../src/console/usage/usage-fold.ts";
+import { updateAccount } from "../../../src/keys/account-admin.ts";
 import { createProject } from "../../../src/keys/project-admin.ts";
 import type { NanoUsd } from "../../../src/money/nano-usd.ts";
 import { parseUsd } from "../../../src/money/nano-usd.ts";
@@ -8,6 +9,7 @@ import { untilEnd } from "../../support/at-end.ts";
 import { withService } from "../../support/service.ts";
 import { brokenSse, deployment, startEndpoints } from "../../support/upstream-endpoints.ts";
 import { waitFor } from "../../support/wait.ts";
+import { zoneByDay } from "../../support/zone-by-day.ts";
 
 const usd = (text: string) => parseUsd(text) as NanoUsd;
 const upstream = untilEnd(startEndpoints("vllm"));
@@ -89,13 +91,16 @@ describe("GET /v1/key", () => {
 
 	test("of a cap that begins anew it says what is spent in the present period, and when the next one begins", async () => {
 		const accountId = await service.account();
+		const zone = zoneByDay();
+		await updateAccount(service.db.statements, accountId, { timeZone: zone });
 		const { id, secret } = await service.key(accountId, { capNanoUsd: usd("0.0005"), capPeriod: "day" });
 		await (await complete(secret)).text();
 		await service.settled();
 		const { data } = await (await service.get("/v1/key", secret)).json();
 		const fits = { limit: 0.0005, limit_reset: "daily", cap_usd: "0.0005", cap_period: "day" };
 		expect(data).toMatchObject({ ...fits, cap_spent_usd: COST, remaining_usd: "0.000491", spent_usd: COST });
-		const midnight = new Date(Math.floor(Date.now() / 86_400_000 + 1) * 86_400_000).toISOString();
+		const tomorrow = Temporal.Now.zonedDateTimeISO(zone).toPlainDate().add({ days: 1 });
+		const midnight = new Date(tomorrow.toZonedDateTime(zone).epochMilliseconds).toISOString();
 		expect(data.cap_renews_at).toBe(midnight);
 		const refused = await complete(secret, { max_tokens: 1_000 });
 		expect(refused.status).toBe(402);

@@ -1,0 +1,31 @@
+import { assert } from "../../src/base/assert.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { Statements } from "../../src/db/statements.ts";
+import { createStatements } from "../../src/db/statements.ts";
+import { atEnd } from "./at-end.ts";
+import type { TestDatabase } from "./database.ts";
+
+/**
+ * Statements that are told one moment whenever they ask for `now()`: a schema before the server's own says so. For what is
+ * of this month or this day, which else ends in the middle of some test.
+ */
+export async function statementsAt({ sql, url }: TestDatabase, atMs: number): Promise<Statements> {
+	await sql`create schema fixed`;
+	await sql.unsafe(
+		`create function fixed.now() returns timestamptz language sql stable as $$ select timestamptz '${new Date(atMs).toISOString()}' $$`,
+	);
+	const before = "search_path=";
+	assert(url.includes(before), "the address of a migrated database says where its functions are");
+	const statements = createStatements(
+		{ clock: systemClock, log: silentLog },
+		{
+			url: url.replace(before, `${before}fixed%2Cpg_catalog%2C`),
+			connectionsMax: 8,
+			statementDeadlineMs: 10_000,
+			applicationName: "test fixed",
+		},
+	);
+	atEnd(() => statements.end());
+	return statements;
+}

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { dictionary } from "@zxcvbn-ts/language-common";
 import fc from "fast-check";
 import { checkNewPassword } from "../../src/console/sign-in/auth-password.ts";
+import { cpuMs } from "../support/cpu-times.ts";
 
 const OWN = ["Tollgate", "Ada Lovelace", "ada.lovelace@analytical.example"];
 function codeOf(password: string): string | undefined {
@@ -73,8 +74,8 @@ test("what people are told to choose is taken: phrases, and what a manager makes
 
 test("too short and too long, and nothing takes long to look at", () => {
 	expect([codeOf("short"), codeOf("x".repeat(129))]).toEqual(["PASSWORD_TOO_SHORT", "PASSWORD_TOO_LONG"]);
-	const startedMs = performance.now();
+	const startedMs = cpuMs();
 	for (const slow of ["a1".repeat(64), `${"1".repeat(127)}a`, "!a".repeat(64), "\u0130".repeat(128)])
 		for (let nth = 0; nth < 20; nth++) codeOf(slow);
-	expect(performance.now() - startedMs).toBeLessThan(2_000);
+	expect(cpuMs() - startedMs).toBeLessThan(2_000);
 });

@@ -4,11 +4,9 @@ import { changeMember } from "../../src/console/members/members.ts";
 import type { Role } from "../../src/console/members/roles.ts";
 import type { StatementValue } from "../../src/db/lane.ts";
 import type { Statements } from "../../src/db/statements.ts";
-import { updateAccount } from "../../src/keys/account-admin.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
-import { zoneByDay } from "../support/zone-by-day.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
@@ -288,7 +286,6 @@ describe("projects", () => {
 	});
 
 	test("a project's cap, models and end bind its keys when the change returns, and are seen on it", async () => {
-		await updateAccount(service.db.statements, owner.accountId, { timeZone: zoneByDay() });
 		const { id } = await newProject({ capUsd: "5", capPeriod: "month" });
 		const { secret, key } = (await call(owner, "POST", "/keys", { name: "k", projectId: id })).body;
 		expect(key).toMatchObject({ projectId: id, projectName: "p" });

@@ -46,7 +46,8 @@ const served = await startServe(
 		DATA_DIR: join(folder, "data"),
 		CONFIG: config,
 		KEY_PEPPER: "canary-pepper-0123456789abcdef0123456789",
-		LEASE_TTL_S: "5",
+		// Of it depends how long a statement may take.
+		LEASE_TTL_S: "20",
 		DRAIN_S: "2",
 	},
 	{ ready: "all processes are ready" },

@@ -14,21 +14,21 @@ import { waitFor } from "../support/wait.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 import { writeRefusals, writeUsage } from "./usage-rows.ts";
 
-/** Some 140 rows an hour, with sums of 24 kinds: twice as many days have the same hours, and show no more. */
-const DAYS = 30;
+/** Some 170 rows an hour, with sums of 24 kinds: twice as many days have the same hours, and show no more. */
+const DAYS = 24;
 const DAY_MS = 86_400_000;
 const ROWS = 100_000;
 const TIDY_ROWS = 15_000;
-const REFUSALS = 50_000;
+const REFUSALS = 40_000;
 /** Blocks of 8 KB that a page may read: the log has twice as many. */
 const BLOCKS_MAX = 2_250;
 /** Where nothing is found, the service's own jobs among them. */
 const BLOCKS_OF_NONE = 250;
 /**
- * Where hours are looked through for what they have beyond a project's: there are 1,650 sums of them, fetched by the page (250
- * blocks) or row by row (2,050), as the planner likes. The log's rows would be 15,000.
+ * Where hours are looked through for what they have beyond a project's: there are 1,400 sums of them, fetched by the page (220
+ * blocks) or row by row (1,750), as the planner likes. The log's rows would be 15,000.
  */
-const BLOCKS_OF_SUMS = 3_000;
+const BLOCKS_OF_SUMS = 3_700;
 
 // A server of its own: it counts what statements read, and nobody else's are among them.
 const server = await withOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });

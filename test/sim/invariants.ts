@@ -33,7 +33,13 @@ export function checkStep(world: World): void {
 
 function watchDraws(world: World): void {
 	const now = new Map<SimProcess, Map<string, number>>();
-	for (const { process, budgets, least } of world.draws) {
+	for (const draw of world.draws) {
+		const { process, budgets, least } = draw;
+		// It hears no answer any more: kept until the end of the run, such draws were four of five.
+		if (process.dead) {
+			world.draws.delete(draw);
+			continue;
+		}
 		const known = now.get(process) ?? new Map<string, number>();
 		now.set(process, known);
 		for (const budget of budgets) {
@@ -128,8 +134,8 @@ export function coverage(world: World, id: string, asking: SimProcess): number {
 	let covered = Math.max(0, budget.limit - budget.drawn);
 	const asked = model.recalls.findLast((recall) => recall.budget === id && recall.instance === asking.host.id)?.ticket;
 	const hasAnswered = ({ recalled }: ModelLease) => asked !== undefined && recalled >= asked;
-	for (const lease of model.leases.values()) {
-		if (lease.state !== "open" || lease.budget !== id || !model.mayComeBack(lease)) continue;
+	for (const lease of world.leasesOf(id)) {
+		if (lease.state !== "open" || !model.mayComeBack(lease)) continue;
 		const rest = restOf(lease);
 		const owner = ledgerOf(world, lease.instance, lease.epoch);
 		const key = keyOf(lease, id, lease.instance, lease.epoch);

@@ -2,12 +2,23 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+let bundled: Promise<Record<string, string>> | undefined;
+
+/** Once for all services of this process, since what they serve stands in the same files; again where it failed. */
+export function bundlePages(): Promise<Record<string, string>> {
+	bundled ??= bundle().catch((error) => {
+		bundled = undefined;
+		throw error;
+	});
+	return bundled;
+}
+
 /**
  * Bundles the pages with the bundler that the runtime brings, in a process of its own: the service goes on meanwhile,
  * and a macro (see pages-embedded.ts) may not call the bundler that it runs in. File names carry a hash of their
  * content; assets are asked for under /assets/. Gives file names and texts, `index.html` without a hash.
  */
-export async function bundlePages(): Promise<Record<string, string>> {
+async function bundle(): Promise<Record<string, string>> {
 	const directory = await mkdtemp(join(tmpdir(), "tollgate-pages-"));
 	try {
 		const bundler = Bun.spawn([process.execPath, ...commandLine(directory)], { stdout: "ignore", stderr: "pipe" });

@@ -83,8 +83,13 @@ export async function layoutInTheOther(page: Page, view: View): Promise<string[]
 	return layoutOf(page);
 }
 
-/** As a link inside the pages does it: without loading them anew. */
+/**
+ * As a link inside the pages does it: without loading them anew, which is twice the work. What a page shows first is then
+ * what was read of it before, and what another part of the same page had open stays open.
+ */
 export async function walk(page: Page, path: string): Promise<void> {
+	// A test that is run by itself begins in an empty tab.
+	if (page.url() === "about:blank") return void (await page.goto(path));
 	await page.evaluate((to) => {
 		history.pushState(null, "", to);
 		dispatchEvent(new PopStateEvent("popstate"));
@@ -93,20 +98,25 @@ export async function walk(page: Page, path: string): Promise<void> {
 
 /** Everything is read and drawn. */
 export async function settled(page: Page): Promise<void> {
-	await page.waitForFunction(
-		() =>
+	// What is false is asked for again at the next frame; a promise is waited for.
+	await page.waitForFunction((): unknown => {
+		const isRead =
 			document.querySelector("h1") !== null &&
-			document.querySelector('[aria-busy="true"], .mantine-Skeleton-root') === null,
-	);
-	// Transitions of dialogs; the drawing of charts.
-	await page.evaluate(() =>
-		Promise.all(document.getAnimations().map((animation) => animation.finished.catch(() => undefined))),
-	);
+			document.querySelector('[aria-busy="true"], .mantine-Skeleton-root') === null;
+		if (!isRead) return false;
+		// Transitions of dialogs, which begin with a frame; the drawing of charts.
+		return new Promise(requestAnimationFrame).then(() =>
+			Promise.all(document.getAnimations().map((animation) => animation.finished.catch(() => undefined))),
+		);
+	});
 }
 
 export async function seenAs(page: Page, [width, scheme]: View): Promise<void> {
-	await page.setViewportSize({ width, height: width === 360 ? 740 : 900 });
-	await page.emulateMedia({ colorScheme: scheme });
+	// Both for one frame: each by itself has the whole page styled, laid out and drawn.
+	await Promise.all([
+		page.setViewportSize({ width, height: width === 360 ? 740 : 900 }),
+		page.emulateMedia({ colorScheme: scheme }),
+	]);
 	// What listens to the size is told at the next frame, and draws for the one after it.
 	await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
 }

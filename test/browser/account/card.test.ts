@@ -11,6 +11,7 @@ import { problemsOf } from "../page-problems.ts";
 import { createPlayedPayments } from "../played-payments.ts";
 import { ledgerThatAddsUp } from "../screen-ledger.ts";
 import { picture, withScene } from "../stage.ts";
+import { walk } from "../windows.ts";
 
 const SECRET = "whsec_browser";
 const PAYMENT = "pi_browser";
@@ -139,7 +140,7 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 	});
 
 	test("the settings say who it is billed to, and the month is there as a PDF and as a CSV", async () => {
-		await page.goto("/settings");
+		await walk(page, "/settings");
 		await page.getByRole("textbox", { name: "Company", exact: true }).fill("Ada Limited");
 		const saved = page.waitForResponse(
 			(response) => response.url().includes("billing-details") && response.request().method() === "PUT",
@@ -151,7 +152,7 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 			...BILLED,
 			company: "Ada Limited",
 		});
-		await page.goto("/credit");
+		await walk(page, "/credit");
 		const months = page.getByRole("table", { name: "Statements" }).locator("tbody tr");
 		await months.first().waitFor();
 		const PAID = /top_up,.*,250\.00,250\.00,.*receipts\/top_/;
@@ -230,7 +231,7 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 		await page.getByText(/This account is suspended/).waitFor();
 
 		expect(await tell(SECRET, "charge.dispute.closed", dispute("won"))).toBe(200);
-		await page.goto("/credit");
+		await walk(page, "/credit");
 		const [returned] = await ledgerThatAddsUp(page, { what: "Dispute", lines: 4 });
 		expect(returned?.amountNanoUsd).toBe(200_000_000_000n);
 		expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);

@@ -7,6 +7,7 @@ import { waitFor } from "../../support/wait.ts";
 import type { Tab } from "../chromium.ts";
 import { hasChromium } from "../chromium.ts";
 import { picture, WITH_PICTURES, withScene } from "../stage.ts";
+import { walk } from "../windows.ts";
 
 const GUEST = "grace@example.com";
 
@@ -52,7 +53,7 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		await page.getByRole("button", { name: "Accept the invitation" }).click();
 		await page.waitForURL("**/overview");
 		await page.getByRole("button", { name: "Account: Example Works" }).waitFor();
-		await page.goto("/keys");
+		await walk(page, "/keys");
 		await page.getByText("No keys yet.").waitFor();
 		await house.page.reload();
 		await members(house)
@@ -64,7 +65,7 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 
 	test("a member sees who belongs to the account, is offered nothing that owners do, and is refused it", async () => {
 		const { page } = guest;
-		await page.goto("/settings");
+		await walk(page, "/settings");
 		await members(guest).getByText("Grace Guest (you)").waitFor();
 		await members(guest).getByText(owner.email).waitFor();
 		await shoot(guest, "members-3-settings");
@@ -84,9 +85,9 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		}, owner.accountId);
 		expect(statuses).toEqual([403, 403]);
 		expect(guest.failures.splice(0)).toEqual(["403 PATCH /api/console/account", "403 POST /api/console/invitations"]);
-		await page.goto("/credit");
+		await walk(page, "/credit");
 		await page.getByText("Your role in Example Works is Developer.").waitFor();
-		await page.goto("/docs/roles");
+		await walk(page, "/docs/roles");
 		await page.getByRole("table", { name: "What each role may do" }).waitFor();
 		await shoot(guest, "members-5-docs");
 	});
@@ -117,7 +118,7 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		await page.getByRole("link", { name: "the owner's key" }).waitFor();
 		await shoot(house, "members-5-roles");
 		expect(await page.getByRole("button", { name: "Create a key" }).count()).toBe(0);
-		await page.goto("/credit");
+		await walk(page, "/credit");
 		await page.getByRole("heading", { name: "Credit" }).waitFor();
 		await page.getByText("No top-ups yet.").waitFor();
 		expect(await page.getByRole("heading", { name: "Top up" }).count()).toBe(0);
@@ -169,7 +170,7 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		await tab.page.getByLabel("Your address at the company").fill("ada@works.example");
 		await tab.page.getByRole("button", { name: "Continue" }).click();
 		await tab.page.getByText("No keys yet.").waitFor();
-		await tab.page.goto("/settings");
+		await walk(tab.page, "/settings");
 		await members(tab).getByText("Ada (you)").waitFor();
 		expect(await tab.page.getByLabel("Current password").count()).toBe(0);
 		// The one page elsewhere is the provider's.

@@ -10,6 +10,7 @@ import { reply } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 import { hasChromium } from "../chromium.ts";
 import { picture, withScene } from "../stage.ts";
+import { walk } from "../windows.ts";
 
 const MODEL = "llama-3.3-70b-instruct";
 
@@ -72,7 +73,7 @@ describe.skipIf(!hasChromium)("a batch, in a browser", () => {
 		await page.getByRole("link", { name: "Answers" }).click();
 		const path = await (await file).path();
 		expect((await Bun.file(path).text()).trim().split("\n")).toHaveLength(2);
-		await page.goto("/batches");
+		await walk(page, "/batches");
 		await page.getByRole("link", { name: "night.jsonl" }).waitFor();
 		await picture(page, "batches");
 	});
@@ -88,7 +89,7 @@ describe.skipIf(!hasChromium)("a batch, in a browser", () => {
 	};
 	/** On a telephone: the same page, nothing of it beyond the edge. */
 	const onPhone = async (path: string, shown: (page: Page) => Promise<void>, name: string) => {
-		await narrow.page.goto(path);
+		await walk(narrow.page, path);
 		await shown(narrow.page);
 		const beyond = await narrow.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
 		expect({ path, beyond }).toEqual({ path, beyond: 0 });
@@ -96,7 +97,7 @@ describe.skipIf(!hasChromium)("a batch, in a browser", () => {
 	};
 
 	test("who wants to hear of its end is mailed, and his server called with a signature that it can check", async () => {
-		await page.goto("/settings");
+		await walk(page, "/settings");
 		const panel = page.getByRole("region", { name: "Notices" });
 		await panel.getByLabel("Webhook").fill("http://service.example/hook");
 		await panel.getByRole("button", { name: "Save" }).click();
@@ -111,7 +112,7 @@ describe.skipIf(!hasChromium)("a batch, in a browser", () => {
 		await panel.getByRole("button", { name: "I have stored it" }).click();
 		await panel.getByRole("button", { name: "New secret" }).waitFor();
 
-		await page.goto("/batches");
+		await walk(page, "/batches");
 		await drop(`${line("a")}\n{"custom_id": "b"}\n`);
 		await dialog().getByText("Line 2: it has no body.").waitFor();
 		expect(await dialog().getByRole("button", { name: "Start" }).isDisabled()).toBe(true);
@@ -162,7 +163,7 @@ describe.skipIf(!hasChromium)("a batch, in a browser", () => {
 		const gate = Promise.withResolvers<void>();
 		for (let n = 0; n < 10; n++) upstream.next(reply().text("soon"));
 		upstream.always(() => reply().text("late").behind(gate.promise));
-		await page.goto("/batches");
+		await walk(page, "/batches");
 		await drop(Array.from({ length: 60 }, (_, n) => line(`line ${n}`)).join("\n"));
 		await dialog().getByRole("button", { name: "Start" }).click();
 		await page.getByText("10 of 60").waitFor();

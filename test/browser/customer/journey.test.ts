@@ -1,12 +1,13 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import OpenAI from "openai";
-import { mailedLink, operator, PASSWORD } from "../../console/person.ts";
+import { mailedLink, newPerson, operator, PASSWORD } from "../../console/person.ts";
 import { totpCode } from "../../console/totp.ts";
 import { foldAll } from "../../support/sums.ts";
 import { reply } from "../../support/upstream-reply.ts";
 import { hasChromium } from "../chromium.ts";
 import { readQrCode } from "../qr-reader.ts";
 import { MODEL, picture, withScene } from "../stage.ts";
+import { walk } from "../windows.ts";
 
 setDefaultTimeout(180_000);
 
@@ -70,7 +71,7 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 
 	test("a key is made; its secret is shown once, in a dialog that only the answer closes", async () => {
 		const { page } = customer;
-		await page.goto("/overview");
+		await walk(page, "/overview");
 		await page.getByRole("link", { name: "Create a key" }).click();
 		const dialog = page.getByRole("dialog");
 		await dialog.getByLabel("Name").fill("journey");
@@ -92,7 +93,7 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 
 	test("the key works with the OpenAI SDK, the overview turns green by itself and the log has the request", async () => {
 		const { page } = customer;
-		await page.goto("/overview");
+		await walk(page, "/overview");
 		await page.getByText("First request seen").waitFor();
 		await page.getByRole("tab", { name: "Python" }).waitFor();
 		await picture(page, "journey-6-snippet");
@@ -130,7 +131,7 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		expect(await Promise.all(rates)).toEqual(["$1.00", "$0.50", "$2.00"]);
 		// Transactions of other files' databases hold the sums back.
 		await foldAll(service.db.statements);
-		await page.goto("/usage");
+		await walk(page, "/usage");
 		const sums = ["Cost", "Requests", "Prompt tokens", "Completion tokens"].map((name) =>
 			page
 				.locator(".stat", { has: page.getByText(name, { exact: true }) })
@@ -146,7 +147,7 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 
 	test("the playground streams an answer and says what it cost", async () => {
 		const { page } = customer;
-		await page.goto("/playground");
+		await walk(page, "/playground");
 		await page.getByLabel("Your message").fill("Say hello");
 		await page.getByRole("button", { name: "Send" }).and(page.locator(":enabled")).waitFor();
 		await page.keyboard.press("Enter");
@@ -205,7 +206,7 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		await page.getByRole("button", { name: "Copy as link" }).click();
 		await page.getByText("Copied, without the pictures.").waitFor();
 		const link = await page.evaluate(() => navigator.clipboard.readText());
-		await page.goto("/keys");
+		await walk(page, "/keys");
 		await page.goto(link);
 		await page.getByText("From a link. Nothing is sent before you send a message.").waitFor();
 		for (const thread of [first, second]) await thread.getByText('{"title": "Sunny", "tags": []}').waitFor();
@@ -223,7 +224,7 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 
 	test("revoking asks for the key's name and says since when it holds; the next call is refused with 401", async () => {
 		const { page } = customer;
-		await page.goto("/keys");
+		await walk(page, "/keys");
 		await page.getByRole("link", { name: "journey" }).click();
 		await page.getByRole("button", { name: "Revoke" }).click();
 		const dialog = page.getByRole("dialog");
@@ -241,13 +242,10 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 	});
 
 	test("a link that is opened in another browser than the one that signed up asks for a password there", async () => {
-		const [asked, opened] = [await open(), await open({ width: 360 })];
-		await asked.page.goto("/sign-up");
-		await asked.page.getByLabel("Name").fill("Somebody");
-		await asked.page.getByLabel("Email").fill("bea@example.com");
-		await asked.page.getByLabel("Password", { exact: true }).fill(PASSWORD);
-		await asked.page.getByRole("button", { name: "Sign up" }).click();
-		await asked.page.getByRole("heading", { name: "Check your mail" }).waitFor();
+		const asked = newPerson(service, "bea@example.com");
+		const form = { name: "Somebody", email: asked.email, password: PASSWORD, next: "/overview" };
+		expect((await asked.send("POST", "/api/auth/sign-up/email", form)).status).toBe(200);
+		const opened = await open({ width: 360 });
 		await opened.page.goto(await mailedLink({ email: "bea@example.com" }));
 		await opened.page.getByRole("button", { name: "Confirm the address" }).click();
 		await opened.page.getByLabel("Name").fill("Bea Example");
@@ -258,13 +256,12 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		await opened.page.getByLabel("Password", { exact: true }).fill("chosen where the mail was read");
 		await opened.page.getByRole("button", { name: "Sign in", exact: true }).click();
 		await opened.page.waitForURL("**/overview");
-		await asked.close();
 		await opened.close();
 	});
 
 	test("signing out leaves nothing behind; the pages ask to sign in again and lead back", async () => {
 		const { page } = customer;
-		await page.goto("/credit");
+		await walk(page, "/credit");
 		await page.getByRole("button", { name: /^You:/ }).click();
 		await page.getByRole("menuitem", { name: "Sign out" }).click();
 		await page.waitForURL("**/sign-in");
@@ -279,7 +276,7 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 
 	test("a second factor is set up with a first code, and asked for at the next sign-in", async () => {
 		const { page } = customer;
-		await page.goto("/settings");
+		await walk(page, "/settings");
 		const panel = page.locator(".panel", { hasText: "Second factor" });
 		await panel.getByLabel("Your password", { exact: true }).fill(PASSWORD);
 		await panel.getByRole("button", { name: "Set up" }).click();

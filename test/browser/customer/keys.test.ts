@@ -6,6 +6,7 @@ import { operator, signedUp, topUp } from "../../console/person.ts";
 import { waitFor } from "../../support/wait.ts";
 import { hasChromium } from "../chromium.ts";
 import { picture, WITH_PICTURES, withScene } from "../stage.ts";
+import { walk } from "../windows.ts";
 
 const LARGE = "llama-3.3-70b-instruct";
 const SMALL = "mistral-small-3.2";
@@ -175,7 +176,7 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		const [row] = await service.db.sql`
 			update api_key set expires_at = clock_timestamp() + interval '1 day 1.234 seconds'
 			where state = 'active' and replaced_by is null returning id, expires_at`;
-		await page.goto(`/keys/${row?.id}`);
+		await walk(page, `/keys/${row?.id}`);
 		await page.getByRole("button", { name: "Edit" }).click();
 		await dialog().getByLabel("Name").fill("search-api, second");
 		await dialog().getByRole("button", { name: "Save" }).click();
@@ -241,7 +242,7 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		const [user] = await service.db.sql`
 			insert into member (user_id, account_id, role) select id, ${customer.accountId}, 'developer' from console_user
 			where email = ${helper.email} returning user_id`;
-		await page.goto("/projects");
+		await walk(page, "/projects");
 		await page.getByText("No projects yet.").waitFor();
 		await page.getByRole("button", { name: "Create a project" }).first().click();
 		await dialog().getByLabel("Name").fill("search");
@@ -289,10 +290,10 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		expect(await call(ofProject)).toBe("403 project_archived");
 		await page.getByRole("button", { name: "Done" }).click();
 		await fact("State").getByText("Archived").waitFor();
-		await page.goto("/projects");
+		await walk(page, "/projects");
 		await page.getByRole("link", { name: "search" }).waitFor();
 		await shoot("projects-4-list");
-		await page.goto("/keys");
+		await walk(page, "/keys");
 		await page.getByRole("table", { name: "API keys" }).getByText("search", { exact: true }).waitFor();
 		await shoot("projects-5-keys");
 	});

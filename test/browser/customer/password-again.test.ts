@@ -2,6 +2,7 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { PASSWORD, signedUp } from "../../console/person.ts";
 import { hasChromium } from "../chromium.ts";
 import { picture, withScene } from "../stage.ts";
+import { walk } from "../windows.ts";
 
 setDefaultTimeout(180_000);
 
@@ -34,7 +35,7 @@ describe.skipIf(!hasChromium)("a page that was left open", () => {
 	test("does nothing where the password is not given, and says so", async () => {
 		const { page } = house;
 		await service.db.sql`update session set authenticated_at = null, created_at = created_at - interval '16 minutes'`;
-		await page.goto("/settings");
+		await walk(page, "/settings");
 		await page.getByLabel("Invite by email").fill("guest@example.com");
 		await page.getByRole("button", { name: "Invite", exact: true }).click();
 		await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();

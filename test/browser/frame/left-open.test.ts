@@ -6,6 +6,7 @@ import { mailedLink, operator, signedUp, topUp } from "../../console/person.ts";
 import { reply } from "../../support/upstream-server.ts";
 import { hasChromium } from "../chromium.ts";
 import { picture, withScene } from "../stage.ts";
+import { walk } from "../windows.ts";
 
 setDefaultTimeout(180_000);
 /** The address of who looks at the page, and not of the account's members. */
@@ -50,13 +51,13 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 	});
 
 	test("a link whose time is none shows the page with its usual time", async () => {
-		await page.goto("/usage?from=1790000000000&to=17900abc");
+		await walk(page, "/usage?from=1790000000000&to=17900abc");
 		await page.getByText("No usage in this time.").waitFor();
 		expect(await page.getByLabel("Time").first().inputValue()).toBe("7 days");
 	});
 
 	test("billing details that were saved are there when the settings are opened again", async () => {
-		await page.goto("/settings");
+		await walk(page, "/settings");
 		await page.getByLabel("Company", { exact: true }).fill("Alder Works GmbH");
 		const form = page.getByRole("region", { name: "Receipts and statements" });
 		await form.getByRole("button", { name: "Save" }).click();
@@ -69,7 +70,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 	});
 
 	test("a key whose end has a year too many digits long is not made without an end", async () => {
-		await page.goto("/keys?create=1");
+		await walk(page, "/keys?create=1");
 		const form = page.getByRole("dialog");
 		await form.getByLabel("Name").fill("ends");
 		await form.getByLabel("Expires").fill("20310-05-01T12:30");
@@ -100,7 +101,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 
 	test("what makes a secret is neither closed nor left while it is on its way, and a session that ends meanwhile ends the page afterwards", async () => {
 		const made = await owner.send("POST", "/api/console/keys", { name: "slow", capUsd: "5" });
-		await page.goto(`/keys/${made.body.key.id}`);
+		await walk(page, `/keys/${made.body.key.id}`);
 		const answer = Promise.withResolvers<void>();
 		await page.route(/\/rotate\?/, async (route) => {
 			await answer.promise;
@@ -161,7 +162,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 	});
 
 	test("a key whose answer was lost is not made twice: its secret is shown as the button is pressed again", async () => {
-		await page.goto("/keys?create=1");
+		await walk(page, "/keys?create=1");
 		const form = page.getByRole("dialog");
 		await form.getByLabel("Name").fill("lost once");
 		await form.getByLabel("Cap in USD").fill("5");
@@ -186,7 +187,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 
 	test("what costs and was not answered is the same one after its dialog was cancelled: a batch, an adjustment", async () => {
 		await owner.send("POST", "/api/console/keys", { name: "nightly", capUsd: "5" });
-		await page.goto("/batches");
+		await walk(page, "/batches");
 		const tokens: (string | null)[] = [];
 		await page.route(/\/batch-start\?/, async (route) => {
 			tokens.push(new URL(route.request().url()).searchParams.get("token"));
@@ -228,7 +229,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 	test("who leaves the playground leaves the answer that is on its way as well: it is not charged on", async () => {
 		await owner.send("POST", "/api/console/keys", { name: "played with", capUsd: "5" });
 		upstream.next(reply().text("One word after the other, and no end.").stallAfter(3));
-		await page.goto("/playground");
+		await walk(page, "/playground");
 		await page.getByLabel("Your message").fill("Say hello");
 		await page.getByRole("button", { name: "Send" }).and(page.locator(":enabled")).click();
 		await page.getByText("One word").waitFor();
@@ -237,7 +238,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 	});
 
 	test("what is said of a batch's file is said of the one that stands there, however long another one took to be read", async () => {
-		await page.goto("/batches");
+		await walk(page, "/batches");
 		await page.getByRole("button", { name: "Start a batch" }).first().click();
 		await page.evaluate(() => {
 			const read = File.prototype.text;
@@ -285,7 +286,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 	});
 
 	test("what is under way is not said to be cancelled: its dialog stays until it is done", async () => {
-		await page.goto("/projects?create=1");
+		await walk(page, "/projects?create=1");
 		const answer = Promise.withResolvers<void>();
 		await page.route(/\/api\/console\/projects\?/, async (route) => {
 			if (route.request().method() === "POST") await answer.promise;
@@ -304,14 +305,14 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 	});
 
 	test("a step back from what was made does not ask for another one", async () => {
-		await page.goto("/projects?create=1");
+		await walk(page, "/projects?create=1");
 		await page.getByRole("dialog").getByLabel("Name").fill("Alders");
 		await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
 		await heading("Alders").waitFor();
 		await page.goBack();
 		await heading("Projects").waitFor();
 		expect(page.url()).not.toContain("create");
-		await page.goto("/keys?create=1");
+		await walk(page, "/keys?create=1");
 		await page.getByRole("dialog").getByLabel("Name").fill("once");
 		await page.getByRole("dialog").getByLabel("Cap in USD").fill("5");
 		await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
@@ -327,7 +328,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		const made = await owner.send("POST", "/api/console/keys", { name: "twin", capUsd: "5" });
 		const path = `/keys/${made.body.key.id}`;
 		await owner.send("POST", `/api/console${path}/rotate`, { graceMs: 3_600_000, token: "0".repeat(32) });
-		await page.goto(path);
+		await walk(page, path);
 		await page.locator("dt", { hasText: "Replaced by" }).locator("xpath=..").getByRole("link").click();
 		await page.waitForURL((url) => url.pathname !== path);
 		await page.getByRole("button", { name: "Revoke" }).click();
@@ -339,7 +340,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 	});
 
 	test("with another account the forms are that one's", async () => {
-		await page.goto("/settings");
+		await walk(page, "/settings");
 		await name().waitFor();
 		await switchTo("Birch Works");
 		expect(await name().inputValue()).toBe("Birch Works");
@@ -398,7 +399,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 	test("where another tab signs somebody else in it shows that one, and nothing of the former", async () => {
 		const cookiesOf = (person: typeof owner) =>
 			[...person.cookies].map(([name, value]) => ({ name, value, url: service.url }));
-		await page.goto("/settings");
+		await walk(page, "/settings");
 		await page.getByText("(this one)").waitFor();
 		await context.addCookies(cookiesOf(friend));
 		const other = await context.newPage();

@@ -3,6 +3,7 @@ import { signedUp } from "../../console/person.ts";
 import { hasChromium } from "../chromium.ts";
 import { problemsOf } from "../page-problems.ts";
 import { OWN_BRAND, picture, WITH_PICTURES, withScene } from "../stage.ts";
+import { settled, walk } from "../windows.ts";
 
 setDefaultTimeout(180_000);
 
@@ -21,9 +22,11 @@ describe.skipIf(!hasChromium)("pages under an operator's own name, in a browser"
 		] as const) {
 			await page.setViewportSize({ width, height: 800 });
 			await page.emulateMedia({ colorScheme: scheme });
+			// Drawn anew: colours that fade from one scheme to the other are of neither.
+			await page.goto("/");
 			for (const path of ["/", "/sign-up", "/docs"]) {
-				await page.goto(path);
-				await page.getByRole("heading", { level: 1 }).waitFor();
+				if (path !== "/") await walk(page, path);
+				await settled(page);
 				for (const problem of await problemsOf(page)) found.push(`${path}, ${width} ${scheme}: ${problem}`);
 				if (await page.getByText("Tollgate").count()) found.push(`${path} names us`);
 				if (WITH_PICTURES) await picture(page, `brand-${path.slice(1) || "landing"}-${width}-${scheme}`);

@@ -5,6 +5,7 @@ import { operator, signedUp } from "../../console/person.ts";
 import { hasChromium } from "../chromium.ts";
 import { ledgerThatAddsUp } from "../screen-ledger.ts";
 import { MODEL, picture, WITH_PICTURES, withScene } from "../stage.ts";
+import { walk } from "../windows.ts";
 
 setDefaultTimeout(180_000);
 
@@ -118,7 +119,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 	});
 
 	test("a suspended account's next call is refused with 403, its pages say so, and lifting it lets calls through", async () => {
-		await office.goto("/operator/accounts");
+		await walk(office, "/operator/accounts");
 		await office.getByRole("link", { name: customer.email }).click();
 		await office.getByRole("button", { name: "Suspend" }).click();
 		await office.getByLabel("Reason").fill("unpaid invoice");
@@ -150,7 +151,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 		await shoot(office, "operator-5-adjustment-waits");
 		await office.getByRole("button", { name: "Done" }).click();
 
-		await colleague.goto("/operator");
+		await walk(colleague, "/operator");
 		const row = colleague.getByRole("table", { name: "Adjustments" }).locator("tbody tr", { hasText: customer.email });
 		await row.getByRole("button", { name: "Confirm" }).click();
 		await colleague.getByRole("dialog").getByRole("button", { name: /^Book/ }).click();
@@ -165,7 +166,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 	});
 
 	test("credit moved by hand stands with its reason in the customer's ledger and the audit log", async () => {
-		await credit.goto("/credit");
+		await walk(credit, "/credit");
 		await available().getByText("$5,350.00").waitFor();
 		await office.getByRole("button", { name: "Adjust the credit" }).click();
 		await office.getByLabel("Amount in USD").fill("12.5");
@@ -187,7 +188,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 			.getByText(/reason: unpaid invoice/)
 			.waitFor();
 		await shoot(office, "operator-7-audit");
-		await office.goto("/operator/audit?action=topup.confirm");
+		await walk(office, "/operator/audit?action=topup.confirm");
 		await log
 			.locator("tbody tr", { hasText: colleagueEmail })
 			.getByText(/transactionReference: BANK-3/)
@@ -201,7 +202,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 	});
 
 	test("a management key is made on its page, works until it is revoked there, and shows its secret once", async () => {
-		await office.goto("/operator/management-keys");
+		await walk(office, "/operator/management-keys");
 		await office.getByRole("button", { name: "Create a management key" }).first().click();
 		await office.getByLabel("Name").fill("terraform");
 		await office.getByLabel("accounts:read").check();

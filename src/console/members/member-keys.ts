@@ -6,8 +6,10 @@ import type { Noted } from "../../ops/audit.ts";
 import { Refusal } from "../texts/refusal.ts";
 import type { Role } from "./roles.ts";
 
-/** Each more for a server that took over meanwhile, or a key that was just made. */
-const REVOKING_ROUNDS_MAX = 3;
+/** Rounds that found keys in use which had been revoked: each is a server that took over and does not know it. */
+const TAKEOVERS_MAX = 2;
+/** Rounds in all: each more is for keys that were being made. Whoever has lost the right to make them begins no more. */
+const REVOKING_ROUNDS_MAX = 50;
 
 /** A key whose secret a member was shown. */
 export interface MemberKey {
@@ -46,8 +48,9 @@ export async function revokeKeysMadeBy(
 	act?: () => Noted,
 ): Promise<{ ids: string[]; entry: AppendedEntry | null }> {
 	const ids = new Set<string>();
+	let takeovers = 0;
 	let keys = await keysMadeBy(statements, accountId, userId, projectId);
-	for (let round = 0; round < REVOKING_ROUNDS_MAX; round++) {
+	for (let round = 0; round < REVOKING_ROUNDS_MAX && takeovers <= TAKEOVERS_MAX; round++) {
 		for (const { id } of keys) {
 			await revokeKey(statements, { id, accountId }, act?.());
 			ids.add(id);
@@ -57,6 +60,7 @@ export async function revokeKeysMadeBy(
 		// A server that took over between two of them may have the last, and an entry to wait for, but not all.
 		keys = await keysMadeBy(statements, accountId, userId, projectId);
 		if (keys.length === 0) return { ids: [...ids], entry: newest === undefined ? null : appendedOf(newest) };
+		if (keys.some(({ id }) => ids.has(id))) takeovers += 1;
 	}
 	throw new Refusal("service_unavailable", "Not all keys could be revoked. Please try again.");
 }

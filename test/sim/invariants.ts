@@ -134,7 +134,7 @@ export function coverage(world: World, id: string, asking: SimProcess): number {
 	let covered = Math.max(0, budget.limit - budget.drawn);
 	const asked = model.recalls.findLast((recall) => recall.budget === id && recall.instance === asking.host.id)?.ticket;
 	const hasAnswered = ({ recalled }: ModelLease) => asked !== undefined && recalled >= asked;
-	for (const lease of world.leasesOf(id)) {
+	for (const lease of model.leases.of(id)) {
 		if (lease.state !== "open" || !model.mayComeBack(lease)) continue;
 		const rest = restOf(lease);
 		const owner = ledgerOf(world, lease.instance, lease.epoch);

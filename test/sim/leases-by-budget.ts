@@ -1,22 +1,30 @@
 import type { ModelLease } from "./model-store.ts";
 
 /**
- * The leases of a budget, followed as they come. Whoever asks what could cover a draw asks after every step, and among all
- * leases, of each epoch and each day, those of one budget are few.
+ * All leases, and those of each budget by themselves. Whoever asks what could cover a draw asks after every step, and among
+ * all leases, of each epoch and each day, those of one budget are few.
  */
-export function followLeases(leases: Map<string, ModelLease>): (budget: string) => Iterable<ModelLease> {
-	const byBudget = new Map<string, Map<string, ModelLease>>();
-	const set = leases.set.bind(leases);
-	const clear = leases.clear.bind(leases);
-	leases.set = (key, lease) => {
-		const own = byBudget.get(lease.budget);
-		if (own) own.set(key, lease);
-		else byBudget.set(lease.budget, new Map([[key, lease]]));
-		return set(key, lease);
-	};
-	leases.clear = () => {
-		byBudget.clear();
-		clear();
-	};
-	return (budget) => byBudget.get(budget)?.values() ?? [];
+export class LeasesByBudget extends Map<string, ModelLease> {
+	readonly #byBudget = new Map<string, Map<string, ModelLease>>();
+
+	of(budget: string): Iterable<ModelLease> {
+		return this.#byBudget.get(budget)?.values() ?? [];
+	}
+
+	override set(key: string, lease: ModelLease): this {
+		const own = this.#byBudget.get(lease.budget) ?? new Map();
+		this.#byBudget.set(lease.budget, own.set(key, lease));
+		return super.set(key, lease);
+	}
+
+	override delete(key: string): boolean {
+		const lease = this.get(key);
+		if (lease) this.#byBudget.get(lease.budget)?.delete(key);
+		return super.delete(key);
+	}
+
+	override clear(): void {
+		this.#byBudget.clear();
+		super.clear();
+	}
 }

@@ -5,6 +5,7 @@ import type { SettledEvent } from "../../src/ledger/event.ts";
 import type { Flushed, GrantReply, GrantRequest, Recall, ReturnRequest } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { LeasesByBudget } from "./leases-by-budget.ts";
 import { DAY_AHEAD_MS, DAY_BEHIND_MS, EPOCH_MS } from "./terms.ts";
 
 /** A rule of the schema would be broken: nothing of the statement is carried out. */
@@ -79,7 +80,7 @@ export interface ModelStore {
 	readonly budgets: Map<string, ModelBudget>;
 	/** Caps that begin anew each day, by key or project. */
 	readonly dailyCaps: Map<string, number | null>;
-	readonly leases: Map<string, ModelLease>;
+	readonly leases: LeasesByBudget;
 	readonly operations: Map<string, Operation>;
 	readonly usage: Map<string, ModelUsage>;
 	readonly reservations: Map<
@@ -146,7 +147,7 @@ const RECALL_MS = 60_000;
 export function createModelStore(nowMs: () => number): ModelStore {
 	const budgets: ModelStore["budgets"] = new Map();
 	const dailyCaps: ModelStore["dailyCaps"] = new Map();
-	const leases: ModelStore["leases"] = new Map();
+	const leases = new LeasesByBudget();
 	const operations: ModelStore["operations"] = new Map();
 	const usage: ModelStore["usage"] = new Map();
 	const reservations: ModelStore["reservations"] = new Map();

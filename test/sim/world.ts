@@ -3,7 +3,6 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import type { SimDatabase } from "./database.ts";
 import { createSimDisk, type SimDisk } from "./disk.ts";
-import { followLeases } from "./leases-by-budget.ts";
 import { watchLowerings } from "./lowered.ts";
 import { createModelDatabase } from "./model-database.ts";
 import { budgetsOf, createModelStore, leaseKey, type ModelStore } from "./model-store.ts";
@@ -88,7 +87,6 @@ export interface World {
 	readonly timeline: Timeline;
 	readonly random: Random;
 	readonly model: ModelStore;
-	readonly leasesOf: ReturnType<typeof followLeases>;
 	readonly database: SimDatabase;
 	readonly hosts: Host[];
 	readonly keys: Map<string, SimKey>;
@@ -190,7 +188,6 @@ export function createWorld(
 		timeline,
 		random,
 		model,
-		leasesOf: followLeases(model.leases),
 		hosts: [],
 		keys: new Map(),
 		requests: new Map(),

@@ -38,7 +38,8 @@ export async function keysMadeBy(
 /**
  * Gives the ids, and a control entry behind which all of his keys are known to have ended: also those that an earlier call
  * revoked, whose caller may have waited in vain. `act`: a line of the audit log for each. Null if the log is empty: then no instance knows of a key. Fault
- * service_unavailable if keys are still in use that were revoked, time and again: servers take over that do not know it.
+ * service_unavailable if keys are still in use that were revoked, time and again: servers take over that do not know it; or if
+ * others go on being made.
  */
 export async function revokeKeysMadeBy(
 	statements: Statements,

@@ -47,6 +47,8 @@ export async function launch(): Promise<Browser> {
 		args: [
 			"--no-sandbox",
 			"--disable-gpu",
+			// There is none: a process of its own for it is a twelfth more work.
+			"--in-process-gpu",
 			"--disable-quic",
 			"--no-first-run",
 			"--disable-background-networking",

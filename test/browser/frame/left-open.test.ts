@@ -1,8 +1,8 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { mailedLink, operator, signedUp, topUp } from "../../console/person.ts";
+import { temporaryFolder } from "../../support/at-end.ts";
 import { reply } from "../../support/upstream-server.ts";
 import { hasChromium } from "../chromium.ts";
 import { picture, withScene } from "../stage.ts";
@@ -14,6 +14,7 @@ const VIEWER = /\/api\/console\/me(\?|$)/;
 /** What signing out, or a change of account, asks. */
 const UNREACHED = /\/api\/(auth\/sign-out|console\/me(\?|$)|console\/public\/config)/;
 
+const folder = temporaryFolder();
 const { service, upstream, open } = await withScene();
 const [owner, friend] = [await signedUp(service), await signedUp(service)];
 await owner.send("PATCH", "/api/console/account", { name: "Alder Works" });
@@ -194,7 +195,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 			await route.abort("connectionreset");
 		});
 		const line = { custom_id: "1", method: "POST", url: "/v1/chat/completions", body: {} };
-		const file = join(mkdtempSync(join(tmpdir(), "left-open-")), "night.jsonl");
+		const file = join(folder, "night.jsonl");
 		writeFileSync(file, JSON.stringify(line));
 		for (const _ of [1, 2]) {
 			await page.getByRole("button", { name: "Start a batch" }).first().click();

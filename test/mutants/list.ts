@@ -6,6 +6,7 @@ import { journalMutants } from "./of-journal.ts";
 import { ledgerMutants } from "./of-ledger.ts";
 import { requestMutants } from "./of-requests.ts";
 import { sliceMutants } from "./of-slices.ts";
+import { upstreamMutants } from "./of-upstream.ts";
 
 /** All mutants of the production source, by file. */
 export const mutants = placed([
@@ -16,4 +17,5 @@ export const mutants = placed([
 	...functionMutants,
 	...requestMutants,
 	...capMutants,
+	...upstreamMutants,
 ]);

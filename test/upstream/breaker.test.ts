@@ -70,6 +70,21 @@ describe("failures of the replica's own", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
+	test("in a share of the last calls count only where there were twenty", () => {
+		const { breaker, fail, succeed } = setUp();
+		for (let round = 0; round < 5; round += 1) {
+			fail(2);
+			succeed();
+		}
+		expect(breaker.state()).toBe("closed");
+		fail(2);
+		succeed();
+		fail(1);
+		expect(breaker.state()).toBe("closed");
+		fail(1);
+		expect(breaker.state()).toBe("open");
+	});
+
 	test("after the cool-down one call is let through; its success closes, its failure opens for twice as long, to a maximum", () => {
 		const { clock, breaker, fail, succeed, letsIn } = setUp();
 		fail(3);
@@ -225,6 +240,14 @@ describe("what is known later", () => {
 		const { breaker, call, letsIn } = setUp();
 		for (let round = 0; round < 100; round += 1) breaker.judge(call(round % 2 ? "a" : "b", "suspect"), "neutral");
 		expect(breaker.state()).toBe("closed");
+		expect(letsIn()).toBe("abcz");
+	});
+
+	test("who was kept away for failures that turn out to be his requests' is let in again at once", () => {
+		const { breaker, call, letsIn } = setUp();
+		const calls = [1, 2, 3].map(() => call("a", "suspect"));
+		expect(letsIn()).toBe("bcz");
+		breaker.judge(calls[0] as BreakerCall, "neutral");
 		expect(letsIn()).toBe("abcz");
 	});
 

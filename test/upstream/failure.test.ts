@@ -168,6 +168,16 @@ describe("a stream that lies", () => {
 		expect(chat.usage()?.completionTokens).toBe(1);
 	});
 
+	test("a count that came on the way says nothing of what was generated after it, and of the prompt all there is", () => {
+		const chat = reader();
+		const usage = { prompt_tokens: 3, completion_tokens: 1 };
+		chat.accept(JSON.stringify({ choices: [{ index: 0, delta: { content: "a" } }], usage }));
+		expect(chat.usage()).toMatchObject({ promptTokens: 3, completionTokens: 1 });
+		chat.accept(choice({ delta: { content: "b" } }));
+		expect(chat.usage()).toMatchObject({ promptTokens: 3, completionTokens: undefined });
+		expect(chat.usageIsFinal()).toBe(false);
+	});
+
 	test("tool calls get the index, id and type that the server left out", () => {
 		const chat = reader();
 		const calls = (call: object) =>

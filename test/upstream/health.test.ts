@@ -6,7 +6,7 @@ import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { createUpstreams, type Upstreams } from "../../src/upstream/upstreams.ts";
 import { chatEvent } from "../support/raw-answer.ts";
 import { chatCall, collect, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
-import { createManualClock } from "../support/upstream-clock.ts";
+import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
 import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 
 const DEADLINE_MS = 25_000;
@@ -17,6 +17,27 @@ async function until(condition: () => boolean): Promise<void> {
 		if (performance.now() > endMs) throw new Error("the condition never came");
 		await Bun.sleep(2);
 	}
+}
+
+/** One replica that is asked when the test says so, and no sooner. */
+function asked() {
+	const clock = createManualClock();
+	let delayMs = 0;
+	const after: ManualClock["after"] = (ms, run) => {
+		delayMs = ms;
+		return clock.after(ms, run);
+	};
+	const asking = createUpstreams(
+		{ clock: { ...clock, after }, log: silentLog },
+		{ limits: () => limitsWith({ healthIntervalMs: 60_000 }) },
+	);
+	return {
+		asking,
+		health: () => asking.replicas()[0]?.health,
+		/** The question was answered: what is waited for is the next one, and no longer the answer. */
+		isAnswered: () => clock.pending() === 1 && delayMs > 30_000,
+		askAgain: () => clock.advance(delayMs),
+	};
 }
 
 describe("health", () => {
@@ -52,10 +73,27 @@ describe("health", () => {
 
 	test("an address where nobody listens is down after the first question", async () => {
 		await server.stop();
-		upstreams.sync(snapshotOf(modelOver([server.spec()])));
-		await until(() => upstreams.replicas()[0]?.health === "down");
-		expect(upstreams.connected("test-model")).toBe(false);
-		expect(upstreams.connected("no-such-model")).toBe(false);
+		const { asking, health, isAnswered } = asked();
+		asking.sync(snapshotOf(modelOver([server.spec()])));
+		await until(isAnswered);
+		expect(health()).toBe("down");
+		expect(asking.connected("test-model")).toBe(false);
+		expect(asking.connected("no-such-model")).toBe(false);
+		await asking.stop();
+	});
+
+	test("an answer that says that it is not ready may be a hiccup; a second one after it is not, unless a good one came between", async () => {
+		const { asking, health, isAnswered, askAgain } = asked();
+		const heard: string[] = [];
+		for (const status of [200, 503, 200, 503, 503, 200]) {
+			server.setHealth(status);
+			if (heard.length === 0) asking.sync(snapshotOf(modelOver([server.spec()])));
+			else askAgain();
+			await until(isAnswered);
+			heard.push(`${status} ${health()}`);
+		}
+		expect(heard).toEqual(["200 up", "503 up", "200 up", "503 up", "503 down", "200 up"]);
+		await asking.stop();
 	});
 
 	test("no question costs a generation: none goes to a completions address, none goes on after stop", async () => {

@@ -46,6 +46,12 @@ test("where a server gathers tokens into events, bytes tell better, and the esti
 	expect(worth.tokensOf({ events: 3, bytes: 500 })).toBe(100);
 });
 
+test("a server that counts more tokens than bytes is not believed: output is worth a token a byte at most", () => {
+	const worth = createOutputWorth();
+	for (let stream = 0; stream < 40; stream++) worth.learn(5_000, { events: 10, bytes: 500 });
+	expect(worth.tokensOf({ events: 10, bytes: 500 })).toBe(500);
+});
+
 test("one stream, however long or far off, moves an estimate little", () => {
 	const worth = createOutputWorth();
 	for (let stream = 0; stream < 40; stream++) worth.learn(512, { events: 512, bytes: 2_048 });

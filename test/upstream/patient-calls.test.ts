@@ -16,9 +16,9 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const NONE: ReadonlySet<Replica> = new Set();
 
-function setUp(maxConcurrency: number, dialect: DialectName = "vllm") {
+function setUp(maxConcurrency: number, dialect: DialectName = "vllm", more: { accountShare?: number } = {}) {
 	const clock = createManualClock();
-	const limits = limitsWith({ queueLengthMax: 10, queueWaitMs: 1_000 });
+	const limits = limitsWith({ queueLengthMax: 10, queueWaitMs: 1_000, ...more });
 	const spec = { url: "http://r/v1", apiKey: null, model: "m", dialect, maxConcurrency, keepAlive: true };
 	const replica = createReplica({ clock }, { modelId: "m", alias: "m#0", spec, limits: () => limits });
 	const pool = createPool({ clock }, { limits: () => limits });
@@ -67,6 +67,18 @@ test("a line waits behind everybody, however long, and without a limit", async (
 	clock.advance(24 * 3_600_000);
 	expect(await now(line)).toBe("pending");
 	served.release("ok");
+	expect(await now(line)).not.toBe("pending");
+});
+
+test("a line waits behind who waits for his own share alone, though there are places that he may not have", async () => {
+	const { ask, take } = setUp(8, "vllm", { accountShare: 0.25 });
+	const [first] = [take("a"), take("a")];
+	const request = ask("a");
+	expect(await now(request)).toBe("pending");
+	const line = ask("batch", { patient: true });
+	expect(await now(line)).toBe("pending");
+	first.release("ok");
+	expect(await now(request)).not.toBe("pending");
 	expect(await now(line)).not.toBe("pending");
 });
 

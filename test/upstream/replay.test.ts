@@ -241,8 +241,8 @@ describe("one request that replicas fail on", () => {
 	] as const;
 
 	/** Servers that fail on poison alone. */
-	function serve(count: number, bad: () => Reply) {
-		const { upstreams, model, servers, requests } = setUp(count, { breakerFailuresInRow: 2 });
+	function serve(count: number, bad: () => Reply, breakerFailuresInRow = 2) {
+		const { upstreams, model, servers, requests } = setUp(count, { breakerFailuresInRow });
 		for (const server of servers) server.decide((body) => (JSON.stringify(body).includes(POISON) ? bad() : reply()));
 		const ask = async (text: string, accountId: string) =>
 			(await collect(openChat(upstreams, model, chatCall({ prompt: [{ role: "user", content: text }], accountId }))))
@@ -262,6 +262,15 @@ describe("one request that replicas fail on", () => {
 			expect(upstreams.replicas().map(({ breaker }) => breaker)).toEqual(["closed", "closed", "closed"]);
 		},
 	);
+
+	test("keeps its account away from no server, where one failure is enough for that", async () => {
+		const { upstreams, ask } = serve(2, () => reply().errorStatus(500), 1);
+		for (let round = 0; round < 4; round += 1) {
+			expect(await ask(POISON, "bad")).toMatchObject({ kind: "unanswerable" });
+			for (const _ of [1, 2]) expect(await ask("fine", "bad")).toBeUndefined();
+		}
+		expect(upstreams.replicas().map(({ breaker }) => breaker)).toEqual(["closed", "closed"]);
+	});
 
 	test("is not at fault where everything fails", async () => {
 		const { upstreams, model, servers } = setUp(2, { breakerFailuresInRow: 100 });

@@ -42,8 +42,12 @@ export interface Keyring {
 	apply(entry: ControlEntry): void;
 	/** Once a second: keys that were not used for a quarter of an hour are laid to rest, where one costs a seventh. */
 	tick(): void;
-	/** Forgets everything: after this instance was fenced off it does not know what it missed. */
-	clear(): void;
+	/**
+	 * Forgets everything: after this instance was fenced off it does not know what it missed. From here on it follows the log
+	 * behind `seq`: on a server that took over without the last entries that is less than was applied before, and every
+	 * row that can be read there would be taken for an outdated one.
+	 */
+	clear(seq: number): void;
 	size(): { keys: number; unknown: number; accounts: number; loading: number };
 }
 
@@ -265,8 +269,9 @@ export function createKeyring(
 			appliedSeq = Math.max(appliedSeq, entry.seq);
 		},
 		tick,
-		clear() {
+		clear(seq) {
 			generation += 1;
+			appliedSeq = seq;
 			for (const slot of byDigest.values()) slot.entry.current = false;
 			byDigest.clear();
 			byId.clear();

@@ -31,7 +31,7 @@ export async function openLease(config: Config, deps: LeaseDeps): Promise<Instan
 			clock,
 			log,
 			apply: (entry) => keyring.apply(entry),
-			reset: () => keyring.clear(),
+			reset: (seq) => keyring.clear(seq),
 			onDiskFailed(error) {
 				log.error("the journal's disk failed; this process ends", { error });
 				deps.onDiskFailed(error);

@@ -206,7 +206,7 @@ describe("keyring", () => {
 		asked[0]?.answer(loaded(1, "key_1"));
 		const held = await first;
 		const waiting = ring.load(digestOf("d2"));
-		ring.clear();
+		ring.clear(1);
 		expect(held?.current).toBe(false);
 		expect(ring.peek(digestOf("d1"))).toBeUndefined();
 		asked[1]?.answer(loaded(1, "key_2"));
@@ -214,6 +214,21 @@ describe("keyring", () => {
 		expect(ring.size().keys).toBe(0);
 		asked[2]?.answer(loaded(2, "key_2", { state: "revoked" }));
 		expect((await waiting)?.state).toBe("revoked");
+	});
+
+	test("after a clear on a server that lacks the last entries its rows are read, and are outdated by its own entries alone", async () => {
+		const { ring, asked } = scripted();
+		ring.apply(keyChange(9, "key_1", { name: "of the server before" }));
+		ring.clear(6);
+		const waiting = ring.load(digestOf("d1"));
+		asked[0]?.answer(loaded(6, "key_1"));
+		expect((await waiting)?.state).toBe("active");
+		const other = ring.load(digestOf("d2"));
+		ring.apply(keyChange(7, "key_2", { state: "revoked" }));
+		asked[1]?.answer(loaded(6, "key_2"));
+		await settle();
+		asked[2]?.answer(loaded(7, "key_2", { state: "revoked" }));
+		expect((await other)?.state).toBe("revoked");
 	});
 
 	test("keeps a bounded number of keys, those in use first, and marks the ones it lets go", async () => {
@@ -302,7 +317,7 @@ describe("keyring", () => {
 			expect(ring.peek(digestOf("k"))).toBe(undefined);
 			rows.set("k", rowOf(to));
 			expect((await loadOne(ring, "k")).project?.id ?? null).toBe(to);
-			ring.clear();
+			ring.clear(seq);
 		}
 	});
 
@@ -371,7 +386,7 @@ describe("keyring", () => {
 		expect(ring.size()).toMatchObject({ keys: 3, accounts: 1 });
 		expect(ring.peek(digestOf("c".repeat(64)))).toMatchObject({ name: "renamed", account: { state: "suspended" } });
 		minutes(20);
-		ring.clear();
+		ring.clear(4);
 		expect(ring.peek(digestOf("a".repeat(64)))).toBeUndefined();
 		expect(ring.size().keys).toBe(0);
 	});

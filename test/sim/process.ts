@@ -236,7 +236,7 @@ export function createSimProcess(
 						keyring.apply(entry);
 						noteLowered(world, process, entry);
 					},
-					reset: () => keyring.clear(),
+					reset: (seq) => keyring.clear(seq),
 					onDiskFailed: () => {},
 				},
 				{

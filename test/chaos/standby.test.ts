@@ -1,0 +1,36 @@
+/** A standby takes over that lacks the last commits, under instances that run. */
+import { expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+import { waitFor } from "../support/wait.ts";
+import { sendChat } from "./chat-client.ts";
+import { startCountingUpstream } from "./counting-upstream.ts";
+import type { FleetMember } from "./fleet.ts";
+import { startFleet } from "./fleet.ts";
+
+const database = await withDatabase();
+const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 1, failures: 0 }));
+const fleet = untilEnd(await startFleet({ databaseUrl: database.url, upstreamUrl: upstream.url, instances: 1 }));
+const member = fleet.members[0] as FleetMember;
+const { sql } = fleet;
+
+test("where a standby took over that lacks the last entries about keys, an instance serves the keys that are there", async () => {
+	const account = await fleet.account();
+	const key = await fleet.key(account);
+	const ask = () => sendChat({ member: 0, url: member.url }, key, { words: 3, stream: false, maxTokens: 5 });
+	expect((await ask()).status).toBe(200);
+	const lost = await fleet.key(account);
+	const [newest] = await sql`select max(seq) as seq from control_log`;
+	const applied = () => sql`select 1 from instance_now where applied_seq >= ${newest?.seq}`;
+	await waitFor(async () => (await applied()).length === 1, "the entry to be applied");
+	await sql.begin(async (standby) => {
+		await standby`create or replace function server_mark() returns text language plpgsql as 'begin return ''another/1''; end'`;
+		await standby`delete from budget where id = ${lost.id}`;
+		await standby`delete from api_key where id = ${lost.id}`;
+		await standby`delete from control_log where seq = ${newest?.seq}`;
+	});
+	const joined = () => sql`select 1 from instance_now where epoch = 2 and state = 'live'`;
+	await waitFor(async () => (await joined()).length === 1, "the instance to join there");
+	await waitFor(async () => (await fetch(`${member.url}/readyz`)).ok, "the instance to be ready");
+	expect(await ask()).toMatchObject({ status: 200, complete: true });
+}, 30_000);

@@ -42,7 +42,9 @@ export interface Heartbeat {
 	appliedSeq(): number;
 	/** Follows the log and renews the lease now; calls are joined. Never throws: failures are retried by the heartbeat. */
 	sync(): Promise<void>;
-	/** Ends the heartbeats, closes the gate, and tells the others that this epoch admits nothing any more. */
+	/** Ends the heartbeats and closes the gate. The others count on this epoch until `stop`, or until its lease is over. */
+	close(): void;
+	/** Closes it, and tells the others that this epoch admits nothing any more. */
 	stop(): void;
 }
 
@@ -87,6 +89,7 @@ export async function startHeartbeat(
 	let applied = joinedAt.seq;
 	let live = false;
 	let stopped = false;
+	let counted = true;
 	let running: Promise<void> | undefined;
 	let again = false;
 	let cancelTimer = () => {};
@@ -141,6 +144,7 @@ export async function startHeartbeat(
 	function end(why: EndOfEpoch): void {
 		log.warn("this instance epoch has ended", { instance: id, epoch, why });
 		stop();
+		counted = false;
 		gate.close(`${why}; joining again`);
 		if (why !== "fenced off") tellOthers();
 		deps.onEnded(why);
@@ -193,17 +197,24 @@ export async function startHeartbeat(
 		cancelRepeat();
 	}
 
+	function close(): void {
+		if (stopped) return;
+		stop();
+		gate.close("stopping");
+	}
+
 	return {
 		id,
 		epoch,
 		server: joinedAt.server,
 		appliedSeq: () => applied,
 		sync,
+		close,
 		stop() {
-			if (stopped) return;
-			stop();
-			gate.close("stopping");
+			if (!counted) return;
+			close();
 			tellOthers();
+			counted = false;
 		},
 		async goLive() {
 			for (let attempt = 0; attempt < GO_LIVE_ATTEMPTS_MAX; attempt++) {

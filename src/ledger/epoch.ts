@@ -122,10 +122,12 @@ export async function beginEpoch(
 	});
 
 	async function retire(drainMs: number): Promise<boolean> {
-		heartbeat.stop();
+		heartbeat.close();
 		try {
-			return await built.retire(drainMs);
+			// Nobody asks one that has left for what lies idle: whoever needs it would hear 402 while it is on its way back.
+			return await built.retire(drainMs, () => heartbeat.stop());
 		} finally {
+			heartbeat.stop();
 			answers.stop();
 			closing = false;
 			claim.release();

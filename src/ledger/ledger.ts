@@ -58,7 +58,7 @@ export interface Ledger {
 	/** The database is on another server: sends again what it may not know. Gives how many settlements it did not know. */
 	sendAgain(): Promise<number>;
 	/** Waits for running requests until the deadline, flushes, closes the leases; true if all of it is in Postgres. */
-	retire(deadlineMs: number): Promise<boolean>;
+	retire(deadlineMs: number, onHandedBack?: () => void): Promise<boolean>;
 }
 
 export interface LedgerView {
@@ -262,7 +262,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			totals: slices.totals(),
 		}),
 
-		async retire(deadlineMs) {
+		async retire(deadlineMs, onHandedBack) {
 			retired = true;
 			const giveUpAtMs = clock.monotonicMs() + deadlineMs;
 			const late = () => new Error("not in time");
@@ -272,7 +272,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 					() => false,
 				);
 			// Others may need what lies idle here while the last requests run.
-			void slices.handBack();
+			void slices.handBack().then((arrived) => arrived && onHandedBack?.());
 			const idle = running.size === 0 ? Promise.resolve() : new Promise<void>((resolve) => (onIdle = resolve));
 			const finished = await inTime(idle);
 			slices.stop();

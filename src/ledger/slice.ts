@@ -18,7 +18,7 @@ export interface Slice {
 	/** Taken from `free` and on its way back. */
 	returning: NanoUsd;
 	/** The statements that carry `returning`; they never reject. */
-	readonly returns: Set<Promise<void>>;
+	readonly returns: Set<Promise<boolean>>;
 	/** How many there have been. */
 	returnsEver: number;
 	/** The grant under way; it never rejects. */

@@ -64,8 +64,8 @@ export interface Slices {
 	 * granted before and is on its way, is nobody's any more when this returns, nor is what running requests will leave.
 	 */
 	limitChanged(budget: string, lowered: boolean): void;
-	/** Nothing more is admitted: gives back all that is free, and from now on all that becomes free. */
-	handBack(): Promise<void>;
+	/** Nothing more is admitted: gives back all that is free, now and later. True when the former has arrived, false if it was given up. */
+	handBack(): Promise<boolean>;
 	/** Stops asking and returning. */
 	stop(): void;
 }
@@ -136,6 +136,7 @@ export function createSlices(
 		const sent = returns.send({ op: newUuid(), budget: slice.budget, amount, recall }).then((arrived) => {
 			slice.returns.delete(sent);
 			if (arrived) slice.returning = subUsd(slice.returning, amount);
+			return arrived;
 		});
 		slice.returns.add(sent);
 		slice.returnsEver += 1;
@@ -304,11 +305,13 @@ export function createSlices(
 			giveBack(slice);
 		},
 		async handBack() {
-			for (const slice of slices.values()) {
+			const arrived = [...slices.values()].map(async (slice) => {
 				slice.contestedUntilMs = Number.POSITIVE_INFINITY;
 				giveBack(slice);
-			}
-			await Promise.all([...slices.values()].flatMap((slice) => [...slice.returns]));
+				await slice.asking?.then(() => giveBack(slice));
+				return (await Promise.all(slice.returns)).every(Boolean);
+			});
+			return (await Promise.all(arrived)).every(Boolean) && !stopped;
 		},
 		stop() {
 			stopped = true;

@@ -9,6 +9,7 @@ import { waitFor } from "../support/wait.ts";
 import type { Ask, Sent } from "./chat-client.ts";
 import { sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
+import type { FleetMember } from "./fleet.ts";
 import { NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN, startFleet } from "./fleet.ts";
 import { costOf } from "./verdict.ts";
 
@@ -119,6 +120,25 @@ describe("credit scattered over three instances", () => {
 		);
 		expect((await reconcile(fleet.statements)).checks.filter((check) => !check.ok)).toEqual([]);
 	}, 60_000);
+
+	test("what lies idle at an instance that is being stopped is not refused to anybody before it has come back", async () => {
+		const need = await needOf();
+		const key = await fleet.key(await fleet.account(need + CHARGE));
+		const leaver = fleet.members[1] as FleetMember;
+		// The account's limit was lowered to that, and whoever hears of it later gives back what he has.
+		const behind = () => fleet.sql`
+			select 1 from instance_now where state = 'live' and applied_seq < (select max(seq) from control_log)`;
+		await waitFor(async () => (await behind()).length === 0, "every instance to know the account's limit");
+		expect(await askOf(key, leaver.index)).toMatchObject({ status: 200 });
+		const release = leaver.proxy.hold("to server", / ledger$/);
+		const stopped = leaver.stop();
+		const isServing = () => fetch(`${leaver.url}/healthz`).then(Boolean, () => false);
+		await waitFor(async () => !(await isServing()), "its door to be closed");
+		expect(await askOf(key, 0)).toMatchObject({ status: 503, code: "service_unavailable" });
+		release();
+		expect(await stopped).toBe(0);
+		expect((await askOf(key, 0)).status).toBe(200);
+	}, 30_000);
 });
 
 // The figures above rest on these rates.

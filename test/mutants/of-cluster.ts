@@ -81,8 +81,8 @@ export const clusterMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "an instance that stops does not say so",
-				before: 'gate.close("stopping");\n\t\t\ttellOthers();',
-				after: 'gate.close("stopping");',
+				before: "close();\n\t\t\ttellOthers();",
+				after: "close();",
 			},
 			{
 				breaks: "an instance that stops leaves its gate open",

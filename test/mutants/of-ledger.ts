@@ -317,8 +317,8 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "an epoch gives up its journal's lock before it has ended",
-				before: "return await built.retire(drainMs);",
-				after: "claim.release();\n\t\t\treturn await built.retire(drainMs);",
+				before: "return await built.retire(drainMs, () => heartbeat.stop());",
+				after: "claim.release();\n\t\t\treturn await built.retire(drainMs, () => heartbeat.stop());",
 			},
 		],
 	},

@@ -12,6 +12,11 @@ export interface TcpProxy {
 	freeze(): void;
 	/** As `freeze`, for the connections that exist alone: new ones pass. They stay silent for good. */
 	freezeExisting(): void;
+	/**
+	 * What goes this way on connections that call themselves so, also on new ones, waits until what this returns is called, and
+	 * then goes on at once. The other way it passes.
+	 */
+	hold(way: Way, name: RegExp): () => void;
 	/** Ends the freeze. `late`: what was held back arrives now; otherwise the frozen connections are reset. */
 	thaw(late: boolean): void;
 	/** Resets all connections; new ones pass. */
@@ -25,6 +30,8 @@ export interface TcpProxy {
 	connections(): readonly ProxiedConnection[];
 	stop(): void;
 }
+
+type Way = "to server" | "to client";
 
 export interface ProxiedConnection {
 	/** The application name of its start-up message; empty if it has none. */
@@ -45,6 +52,7 @@ interface Pair {
 
 export function startTcpProxy(target: { hostname: string; port: number }): TcpProxy {
 	const pairs = new Set<Pair>();
+	const holds = new Set<{ readonly way: Way; readonly name: RegExp }>();
 	let accepted = 0;
 	let frozen = false;
 	let listener = listen(0);
@@ -97,8 +105,13 @@ export function startTcpProxy(target: { hostname: string; port: number }): TcpPr
 
 	function flush(pair: Pair): void {
 		if (frozen || pair.silent || !pairs.has(pair)) return;
-		if (pair.server) drain(pair.toServer, pair.server);
-		drain(pair.toClient, pair.client);
+		if (pair.server && !isHeld(pair, "to server")) drain(pair.toServer, pair.server);
+		if (!isHeld(pair, "to client")) drain(pair.toClient, pair.client);
+	}
+
+	function isHeld(pair: Pair, way: Way): boolean {
+		for (const hold of holds) if (hold.way === way && hold.name.test(pair.name ?? "")) return true;
+		return false;
 	}
 
 	function drain(queue: Uint8Array[], to: Socket<unknown> | Socket<Pair>): void {
@@ -141,6 +154,14 @@ export function startTcpProxy(target: { hostname: string; port: number }): TcpPr
 		},
 		freezeExisting() {
 			for (const pair of pairs) pair.silent = true;
+		},
+		hold(way, name) {
+			const hold = { way, name };
+			holds.add(hold);
+			return () => {
+				holds.delete(hold);
+				for (const pair of pairs) flush(pair);
+			};
 		},
 		thaw(late) {
 			frozen = false;

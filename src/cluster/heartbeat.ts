@@ -89,6 +89,7 @@ export async function startHeartbeat(
 	let applied = joinedAt.seq;
 	let live = false;
 	let stopped = false;
+	/** The others take this epoch for one that may admit. */
 	let counted = true;
 	let running: Promise<void> | undefined;
 	let again = false;

@@ -1,5 +1,6 @@
 /** A standby takes over that lacks the last commits, under instances that run. */
 import { expect, test } from "bun:test";
+import { moveToAnotherServer } from "../support/another-server.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
@@ -24,7 +25,7 @@ test("where a standby took over that lacks the last entries about keys, an insta
 	const applied = () => sql`select 1 from instance_now where applied_seq >= ${newest?.seq}`;
 	await waitFor(async () => (await applied()).length === 1, "the entry to be applied");
 	await sql.begin(async (standby) => {
-		await standby`create or replace function server_mark() returns text language plpgsql as 'begin return ''another/1''; end'`;
+		await moveToAnotherServer(standby);
 		await standby`delete from budget where id = ${lost.id}`;
 		await standby`delete from api_key where id = ${lost.id}`;
 		await standby`delete from control_log where seq = ${newest?.seq}`;

@@ -12,6 +12,7 @@ import type { InstanceLease } from "../../src/ledger/instance-lease.ts";
 import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
 import { recoverLost } from "../../src/ledger/lost-journal.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
+import { moveToAnotherServer } from "../support/another-server.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
@@ -339,7 +340,7 @@ test("on another server a new epoch begins, and what that server does not know o
 	await db.sql.begin(async (sql) => {
 		await sql`delete from usage_event where request_id = ${id}`;
 		await sql`update lease set settled_nano_usd = settled_nano_usd - 40`;
-		await sql`create or replace function server_mark() returns text language plpgsql as 'begin return ''another/1''; end'`;
+		await moveToAnotherServer(sql);
 	});
 	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the next epoch");
 	await waitFor(known, "the settlement to be there again");
@@ -359,7 +360,7 @@ test("a number that another server gives again is not taken again: what its epoc
 	await db.sql.begin(async (sql) => {
 		// The next one joins when the first is over, and the server does not know that one.
 		await sql`select pg_advisory_xact_lock(hashtextextended('instance again', 0))`;
-		await db.sql`create or replace function server_mark() returns text language plpgsql as 'begin return ''another/1''; end'`;
+		await moveToAnotherServer(db.sql);
 		await waitFor(() => !existsSync(journal), "the end of the first epoch");
 		await sql`delete from instance_beat where id = 'again'`;
 	});
@@ -377,7 +378,7 @@ test("a stop that comes before anybody has noticed that the database moved leave
 	await db.sql.begin(async (sql) => {
 		await sql`delete from usage_event`;
 		await sql`update lease set settled_nano_usd = settled_nano_usd - 40`;
-		await sql`create or replace function server_mark() returns text language plpgsql as 'begin return ''another/1''; end'`;
+		await moveToAnotherServer(sql);
 	});
 	expect(await instanceLease.stop(5_000)).toBe(true);
 	expect(await usage()).toBe(1);
@@ -397,7 +398,7 @@ test("an epoch that was fenced off before the database moved tells again too, th
 	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the second epoch");
 	// The copy is of a moment before the first one joined.
 	await db.sql.begin(async (sql) => {
-		await sql`create or replace function server_mark() returns text language plpgsql as 'begin return ''another/1''; end'`;
+		await moveToAnotherServer(sql);
 		for (const table of ["usage_event", "lease_op", "lease", "reservation"]) await sql.unsafe(`delete from ${table}`);
 		await sql`update budget set drawn_nano_usd = 0`;
 		await sql`delete from instance_beat where epoch = 1`;
@@ -424,7 +425,7 @@ test("a standby that lacks grants and entries: what was settled is told again, w
 		(await db.sql`select 1 from instance_now where id = 'behind' and applied_seq >= ${seq}`).length === 1;
 	await waitFor(applied, "the entry to be applied");
 	await db.sql.begin(async (sql) => {
-		await sql`create or replace function server_mark() returns text language plpgsql as 'begin return ''another/1''; end'`;
+		await moveToAnotherServer(sql);
 		await sql`delete from usage_event`;
 		await sql`delete from lease_op`;
 		await sql`delete from lease`;

@@ -4,6 +4,7 @@ import { clusterMutants } from "./of-cluster.ts";
 import { functionMutants } from "./of-functions.ts";
 import { journalMutants } from "./of-journal.ts";
 import { ledgerMutants } from "./of-ledger.ts";
+import { replicaMutants } from "./of-replicas.ts";
 import { requestMutants } from "./of-requests.ts";
 import { sliceMutants } from "./of-slices.ts";
 import { upstreamMutants } from "./of-upstream.ts";
@@ -17,5 +18,6 @@ export const mutants = placed([
 	...functionMutants,
 	...requestMutants,
 	...capMutants,
+	...replicaMutants,
 	...upstreamMutants,
 ]);

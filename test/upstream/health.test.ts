@@ -8,16 +8,7 @@ import { chatEvent } from "../support/raw-answer.ts";
 import { chatCall, collect, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
 import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
-
-const DEADLINE_MS = 25_000;
-
-async function until(condition: () => boolean): Promise<void> {
-	const endMs = performance.now() + DEADLINE_MS;
-	while (!condition()) {
-		if (performance.now() > endMs) throw new Error("the condition never came");
-		await Bun.sleep(2);
-	}
-}
+import { until } from "../support/upstream-set.ts";
 
 /** One replica that is asked when the test says so, and no sooner. */
 function asked() {

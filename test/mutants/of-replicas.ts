@@ -1,0 +1,245 @@
+import type { MutantsOfFile } from "./mutant.ts";
+
+/** Model servers: who is asked, who waits, and who is left alone. */
+export const replicaMutants: readonly MutantsOfFile[] = [
+	{
+		file: "upstream/replicas/breaker.ts",
+		killers: ["upstream/breaker"],
+		mutants: [
+			{
+				breaks: "a call from before a breaker's change of state counts behind it",
+				before: "if (call.generation !== generation) return;\n\t\t\tif (outcome",
+				after: "if (outcome",
+			},
+			{
+				breaks: "what one account alone meets keeps everybody away",
+				before: "if (new Set(failures.map((failure) => failure.accountId)).size > 1) {",
+				after: "if (failures.length > 0) {",
+			},
+			{
+				breaks: "failures of several keep everybody away while others are answered",
+				before: "if (!outcomes.othersAnswered(failures)) open();",
+				after: "open();",
+			},
+			{
+				breaks: "a breaker that cools lets any number of calls try",
+				before: 'if (state === "half_open") trialRuns = true;',
+				after: "",
+			},
+			{
+				breaks: "a trial that failed cools no longer than before",
+				before: "coolMs = Math.min(coolMs * 2, limits().breakerCoolMsMax);",
+				after: "",
+			},
+			{
+				breaks: "a breaker cools for longer and longer, without a most",
+				before: "Math.min(coolMs * 2, limits().breakerCoolMsMax)",
+				after: "coolMs * 2",
+			},
+			{
+				breaks: "who was kept away alone stays so though the failures were his request's",
+				before:
+					"if (resting === call.accountId && outcomes.failuresInRow().length < limits().breakerFailuresInRow)\n\t\t\t\tresting = undefined;",
+				after: "",
+			},
+		],
+	},
+	{
+		file: "upstream/replicas/call-outcomes.ts",
+		killers: ["upstream/breaker"],
+		mutants: [
+			{
+				breaks: "an answer ends no row of failures",
+				before: "if (inRow.length > 0) inRow = [];",
+				after: "",
+			},
+			{
+				breaks: "an answer to others speaks for a replica that calls itself ill",
+				before: "if (!healthy()) return false;",
+				after: "",
+			},
+			{
+				breaks: "an answer to others speaks for a replica for ever",
+				before: " && atMs >= sinceMs && ",
+				after: " && ",
+			},
+			{
+				breaks: "a share of failures is taken of fewer calls than the window has",
+				before: "if (window.length < WINDOW_CALLS) return false;",
+				after: "",
+			},
+		],
+	},
+	{
+		file: "upstream/replicas/pool.ts",
+		killers: ["upstream/pool", "upstream/patient-calls"],
+		mutants: [
+			{
+				breaks: "an account may hold all places",
+				before: "if (hasItsShare(wanted.accountId)) return undefined;",
+				after: "",
+			},
+			{
+				breaks: "a full queue refuses the one who comes, however long another's line is",
+				before: "const last = lines.displaced(wanted.accountId);",
+				after: "const last = undefined as Waiter | undefined;",
+			},
+			{
+				breaks: "the queue has no end",
+				before: "if (lines.size() >= limits().queueLengthMax) {",
+				after: "if (lines.size() < 0) {",
+			},
+			{
+				breaks: "who waits for a place waits for ever",
+				before: "clock.after(limits().queueWaitMs, () => refuse(overloaded())),",
+				after: "() => {},",
+			},
+			{
+				breaks: "a client that leaves the queue stays in it",
+				before: 'wanted.signal.addEventListener("abort", onAbort, { once: true });',
+				after: "",
+			},
+			{
+				breaks: "a line of a batch is served before somebody who waits",
+				before: "return lines.size() > 0 ? undefined : patient.choose(replicas, exclude, accountId);",
+				after: "return patient.choose(replicas, exclude, accountId);",
+			},
+			{
+				breaks: "nobody asks a line of a batch for its place",
+				before: "if (!wanted.signal.aborted && !hasItsShare(wanted.accountId)) askForPlace(wanted);",
+				after: "",
+			},
+			{
+				breaks: "places of lines of batches are their account's",
+				before: "if (line === undefined) count(accountId, 1);",
+				after: "count(accountId, 1);",
+			},
+			{
+				breaks: "an address that comes back while calls of it are under way takes no others",
+				before: "for (const replica of leaving) if (next.includes(replica)) replica.takeBack();\n",
+				after: "",
+				killers: ["upstream/upstreams"],
+			},
+			{
+				breaks: "who waits is not looked at when a server cools down by time alone",
+				before: "if (lines.size() + patient.waiting.size + patient.watching.size > 0) lookAgain();",
+				after: "",
+			},
+		],
+	},
+	{
+		file: "upstream/replicas/waiting-lines.ts",
+		killers: ["upstream/pool"],
+		mutants: [
+			{
+				breaks: "places go by who came first, however many he has",
+				before: "ranked.sort((a, b) => a.places - b.places || a.line.turn - b.line.turn);",
+				after: "ranked.sort((a, b) => a.line.turn - b.line.turn);",
+			},
+			{
+				breaks: "who had a place just now is first again",
+				before: "if (line !== undefined) line.turn = turns++;",
+				after: "",
+			},
+			{
+				breaks: "the last of a line no longer than one's own is displaced",
+				before: "<= (lines.get(accountId)?.waiters.size ?? 0) + 1",
+				after: "<= 0",
+			},
+		],
+	},
+	{
+		file: "upstream/replicas/replica-choice.ts",
+		killers: ["upstream/pool"],
+		mutants: [
+			{
+				breaks: "a conversation stays with its replica however busy that is",
+				before: "return loadOf(preferred) <= leastLoad + AFFINITY_SLACK_SHARE ? preferred : least;",
+				after: "return preferred;",
+			},
+			{
+				breaks: "a conversation moves to whoever is less busy by anything",
+				before: "leastLoad + AFFINITY_SLACK_SHARE ?",
+				after: "leastLoad ?",
+			},
+			{
+				breaks: "the busiest replica is asked",
+				before: "if (load < leastLoad) {",
+				after: "if (least === undefined || load > leastLoad) {",
+			},
+			{
+				breaks: "a replica that the request failed at is asked again",
+				before: "if (exclude.has(replica) || !replica.hasPlace(accountId)) continue;",
+				after: "if (!replica.hasPlace(accountId)) continue;",
+			},
+		],
+	},
+	{
+		file: "upstream/replicas/replica.ts",
+		killers: ["upstream/pool", "upstream/breaker"],
+		mutants: [
+			{
+				breaks: "a replica that comes back takes its full load at once",
+				before: 'if (next === "up" && health === "down") recoveredAtMs = clock.monotonicMs();',
+				after: "",
+			},
+			{
+				breaks: "a replica takes more calls than it has places",
+				before: " && breaker.allows(accountId) && inFlight < capacity(),",
+				after: " && breaker.allows(accountId),",
+			},
+			{
+				breaks: "the first event of a trial closes no breaker",
+				before: 'breaker.end(call, "ok");\n\t\t\trecoveredAtMs',
+				after: "recoveredAtMs",
+			},
+		],
+	},
+	{
+		file: "upstream/replicas/health.ts",
+		killers: ["upstream/health"],
+		mutants: [
+			{
+				breaks: "one answer that stays away takes a replica out",
+				before: "const FAILURES_TO_BE_DOWN = 2;",
+				after: "const FAILURES_TO_BE_DOWN = 1;",
+			},
+			{
+				breaks: "a refused connection is a hiccup",
+				before: 'const down = verdict === "refused" || watch.failuresInRow',
+				after: "const down = watch.failuresInRow",
+			},
+			{
+				breaks: "a server that wants a key for its health, or has none, is ill",
+				before: "return response.status < 500 || response.status === 501",
+				after: "return response.status < 400",
+			},
+			{
+				breaks: "who answers requests is asked for his health as well",
+				before: 'answers(replica) ? "up" : await',
+				after: "await",
+			},
+		],
+	},
+	{
+		file: "upstream/replicas/output-worth.ts",
+		killers: ["upstream/output-worth"],
+		mutants: [
+			{
+				breaks: "one stream says what output is worth",
+				before: "const STREAMS_KNOWN_MIN = 3;",
+				after: "const STREAMS_KNOWN_MIN = 1;",
+			},
+			{
+				breaks: "one server that lies once says what output is worth",
+				before: "const tokens = isKnown() ? Math",
+				after: "const tokens = amount < 0 ? Math",
+			},
+			{
+				breaks: "more tokens than bytes are believed",
+				before: "Math.min(told === events + 1 ? events : told, bytes)",
+				after: "told === events + 1 ? events : told",
+			},
+		],
+	},
+];

@@ -102,6 +102,8 @@ function spawnServer(log: Log, home: PostgresHome, port: number): { readonly ove
 		listen_addresses: "127.0.0.1",
 		unix_socket_directories: "",
 		max_connections: "200",
+		// Past its recovery from an archive, or not ready: it would call itself so while it only reads, and lacks the rest.
+		hot_standby: "off",
 		// Statements that failed are told to who sent them; their texts and values would stand in its log for good.
 		log_min_messages: "log",
 		log_error_verbosity: "terse",

@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import {
+	appendFileSync,
 	chmodSync,
+	chownSync,
 	copyFileSync,
 	existsSync,
 	mkdirSync,
@@ -108,6 +110,21 @@ test("a server keeps its data from one start to the next, and is gone after its 
 	expect(await query<{ a: number }>(second.url, "select a from t")).toEqual([{ a: 7 }]);
 	await second.stop();
 	await second.stop();
+}, 60_000);
+
+test("a server that restores an archive is ready when it may write, not while it reads the log", async () => {
+	const folder = usedFolder();
+	const cluster = clusterOf(folder);
+	const { uid, gid } = statSync(cluster);
+	// Consistent at once, and then a while on its way to the log's end.
+	appendFileSync(join(cluster, "postgresql.auto.conf"), "restore_command = 'sleep 0.3; false'\n");
+	writeFileSync(join(cluster, "recovery.signal"), "");
+	chownSync(join(cluster, "recovery.signal"), uid, gid);
+	const restored = await start(folder);
+	const [state] = await query(restored.url, "select pg_is_in_recovery() as recovering");
+	expect(state).toEqual({ recovering: false });
+	await query(restored.url, "create table t (a int)");
+	await restored.stop();
 }, 60_000);
 
 test("a folder that others may not enter works too", async () => {

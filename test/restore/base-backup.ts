@@ -83,7 +83,7 @@ export function createBackup(): Backup {
 			writeFileSync(join(postgres.cluster, "recovery.signal"), "");
 			const { uid, gid } = statSync(base);
 			for (const name of ["recovery.signal", "backup_label"]) chownSync(join(postgres.cluster, name), uid, gid);
-			// It is ready when it may write.
+			// Ready only when it may write: see `hot_standby` of the embedded server.
 			await postgres.start();
 		},
 		remove: () => rmSync(folder, { recursive: true, force: true }),

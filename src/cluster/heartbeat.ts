@@ -145,9 +145,9 @@ export async function startHeartbeat(
 	function end(why: EndOfEpoch): void {
 		log.warn("this instance epoch has ended", { instance: id, epoch, why });
 		stop();
-		counted = false;
+		// Else they are told by `stop`, when what lay idle here is back.
+		if (why === "fenced off") counted = false;
 		gate.close(`${why}; joining again`);
-		if (why !== "fenced off") tellOthers();
 		deps.onEnded(why);
 	}
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { moveToAnotherServer } from "../support/another-server.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { createRandom } from "../support/random.ts";
@@ -121,15 +122,20 @@ describe("credit scattered over three instances", () => {
 		expect((await reconcile(fleet.statements)).checks.filter((check) => !check.ok)).toEqual([]);
 	}, 60_000);
 
-	test("what lies idle at an instance that is being stopped is not refused to anybody before it has come back", async () => {
-		const need = await needOf();
-		const key = await fleet.key(await fleet.account(need + CHARGE));
-		const leaver = fleet.members[1] as FleetMember;
+	/** An account whose credit lies at one instance and covers one request more, with a key. */
+	async function allAt(member: FleetMember): Promise<{ id: string; secret: string }> {
+		const key = await fleet.key(await fleet.account((await needOf()) + CHARGE));
 		// The account's limit was lowered to that, and whoever hears of it later gives back what he has.
 		const behind = () => fleet.sql`
 			select 1 from instance_now where state = 'live' and applied_seq < (select max(seq) from control_log)`;
 		await waitFor(async () => (await behind()).length === 0, "every instance to know the account's limit");
-		expect(await askOf(key, leaver.index)).toMatchObject({ status: 200 });
+		expect(await askOf(key, member.index)).toMatchObject({ status: 200 });
+		return key;
+	}
+
+	test("what lies idle at an instance that is being stopped is not refused to anybody before it has come back", async () => {
+		const leaver = fleet.members[1] as FleetMember;
+		const key = await allAt(leaver);
 		const release = leaver.proxy.hold("to server", / ledger$/);
 		const stopped = leaver.stop();
 		const isServing = () => fetch(`${leaver.url}/healthz`).then(Boolean, () => false);
@@ -138,6 +144,25 @@ describe("credit scattered over three instances", () => {
 		release();
 		expect(await stopped).toBe(0);
 		expect((await askOf(key, 0)).status).toBe(200);
+	}, 30_000);
+
+	test("nor is what lies idle at one that has to begin anew because the database is on another server", async () => {
+		const mover = fleet.members[2] as FleetMember;
+		const key = await allAt(mover);
+		const release = mover.proxy.hold("to server", / ledger$/);
+		await database.sql.begin(async (sql) => {
+			// It does not come so far as to begin: its old epoch is over, and there is no new one that would look after it.
+			await sql`select pg_advisory_xact_lock(hashtextextended('instance i2', 0))`;
+			await moveToAnotherServer(database.sql);
+			const anew = () => fleet.sql`select 1 from instance_now where state = 'live' and id = 'i0' and epoch = 2`;
+			await waitFor(async () => (await anew()).length === 1, "the one that is asked to have begun anew");
+			await waitFor(async () => !(await fetch(`${mover.url}/readyz`)).ok, "the other's epoch to be over");
+			const answer = askOf(key, 0);
+			const asked = () => fleet.sql`select 1 from recall where instance_id = 'i0' and epoch = 2`;
+			await Promise.race([answer, waitFor(async () => (await asked()).length > 0, "the others to be asked")]);
+			release();
+			expect(await answer).toMatchObject({ status: 200 });
+		});
 	}, 30_000);
 });
 

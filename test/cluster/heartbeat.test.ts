@@ -68,13 +68,21 @@ test("a heartbeat adds a row and leaves one: the newest counts, and the epoch's 
 
 test("on another server the epoch ends: what was applied here may be other entries there", async () => {
 	const { store, state } = cuttable();
-	const { heartbeat, gate, ended } = await joinTestInstance(store, "moved", { heartbeatMs: 10_000 });
+	let left = 0;
+	const leave = (id: string, epoch: number) => {
+		left++;
+		return store.leave(id, epoch);
+	};
+	const { heartbeat, gate, ended } = await joinTestInstance({ ...store, leave }, "moved", { heartbeatMs: 10_000 });
 	await heartbeat.goLive();
 	expect(gate.isOpen()).toBe(true);
 	state.server = "another/00000002";
 	await heartbeat.sync();
 	expect(gate.isOpen()).toBe(false);
 	expect(await ended).toBe("another server");
+	// Nobody waits for what lies idle at one that has left: it leaves when its owner has brought that back.
+	expect(left).toBe(0);
+	heartbeat.stop();
 	await waitFor(
 		async () => (await db.sql`select state from instance_now where id = 'moved'`)[0]?.state === "dead",
 		"the others to be told",
@@ -313,5 +321,5 @@ test("who was away while entries were removed that he had not applied ends, and 
 	expect(await member.ended).toBe("entries removed");
 	expect(member.gate.isOpen()).toBe(false);
 	expect(member.applied).toEqual([]);
-	busy.heartbeat.stop();
+	for (const { heartbeat } of [member, busy]) heartbeat.stop();
 });

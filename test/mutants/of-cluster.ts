@@ -69,6 +69,17 @@ export const clusterMutants: readonly MutantsOfFile[] = [
 				after: "if (position.server === undefined) return end",
 			},
 			{
+				breaks:
+					"others hear that an epoch is over before what lay idle there is back, because the database is on another server",
+				before: 'if (why === "fenced off") counted = false;',
+				after: 'if (why !== "fenced off") tellOthers();\n\t\tcounted = false;',
+			},
+			{
+				breaks: "others never hear that an epoch is over because the database is on another server",
+				before: 'if (why === "fenced off") counted = false;',
+				after: "counted = false;",
+			},
+			{
 				breaks: "an instance is live though the log has newer entries",
 				before: "if (seq !== applied) continue;",
 				after: "",

@@ -3,7 +3,7 @@ import type { Config } from "../config.ts";
 import { createClientAddress } from "../gateway/client-address.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
-import { createUrlCheck } from "../gateway/request-url.ts";
+import { createUrlCheck, type Probes } from "../gateway/request-url.ts";
 import { escapedError } from "../gateway/routes.ts";
 import { healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
@@ -41,15 +41,18 @@ export function startConsoleServer(
 			if (socket === undefined) server.timeout(request, seconds);
 		},
 	});
-	const checkUrl = createUrlCheck();
+	const probes: Probes = {
+		"/livez": () => new Response("ok\n"),
+		"/readyz": async () => healthResponse(await plane.health()),
+	};
+	const checkUrl = createUrlCheck(probes);
 	const options = {
 		maxRequestBodySize: BODY_BYTES_MAX,
 		async fetch(request: Request) {
 			const unclear = checkUrl(request);
 			if (unclear !== undefined) return unclear;
 			const { pathname } = new URL(request.url);
-			if (pathname === "/livez") return new Response("ok\n");
-			if (pathname === "/readyz") return healthResponse(await plane.health());
+			if (pathname === "/livez" || pathname === "/readyz") return probes[pathname]();
 			if (socket !== undefined && asksForMetrics(request)) return metricsResponse(deps.metrics);
 			if (socket === undefined && pathname === "/metrics" && mayReadMetrics(config, connectionOf(request)))
 				return metricsResponse(deps.metrics);

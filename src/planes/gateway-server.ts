@@ -7,7 +7,7 @@ import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import type { EndpointDeps } from "../gateway/endpoints.ts";
 import { isInternal } from "../gateway/internal-door.ts";
 import { MANAGEMENT_PREFIX } from "../gateway/openapi/management-routes.ts";
-import { createUrlCheck } from "../gateway/request-url.ts";
+import { createUrlCheck, type Probes } from "../gateway/request-url.ts";
 import { createGateway, escapedError, notFound } from "../gateway/routes.ts";
 import type { HealthReport } from "../ops/health.ts";
 import { healthResponse } from "../ops/health.ts";
@@ -63,17 +63,21 @@ export function startGatewayServer(config: Config, deps: ServerDeps): Server<und
 	const connectionOf = (request: Request): Connection => new ClientConnection(request);
 	const door = deps.console;
 	const passOn = ({ request }: { request: Request }) => door.handle(connectionOf(request));
+	const probes: Probes = {
+		"/livez": () => new Response("ok\n"),
+		"/readyz": () => healthResponse(deps.health()),
+	};
 	const http = new Elysia({ handler: { standardHostname: false } })
 		.onError(({ error, code }) => escapedError(error, code))
-		.get("/livez", () => new Response("ok\n"))
-		.get("/readyz", () => healthResponse(deps.health()))
+		.get("/livez", probes["/livez"])
+		.get("/readyz", probes["/readyz"])
 		.get("/metrics", ({ request }) =>
 			mayReadMetrics(config, connectionOf(request)) ? metricsResponse(deps.metrics) : notFound(request),
 		)
 		.all(`${MANAGEMENT_PREFIX}*`, passOn, { parse: "none" })
 		.use(createGateway({ ...deps, connectionOf }))
 		.all("/*", passOn, { parse: "none" });
-	const checkUrl = createUrlCheck();
+	const checkUrl = createUrlCheck(probes);
 	const answer = (request: Request) =>
 		checkUrl(request) ??
 		(deps.internalOnPort && isInternal(request) ? deps.internal(connectionOf(request)) : http.fetch(request));

@@ -7,6 +7,7 @@ import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { operator, PASSWORD, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
+import { openRaw, parseRaw } from "../support/raw-http.ts";
 import { chatModel } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 
@@ -82,6 +83,18 @@ test("each answers for itself alone", async () => {
 	for (const at of [gateway.url, url]) {
 		expect((await fetch(`${at}/livez`)).status).toBe(200);
 		expect((await fetch(`${at}/readyz`)).status).toBe(200);
+	}
+});
+
+test("a balancer that probes by HTTP/1.0, without a Host, hears what others hear; nothing else is answered so", async () => {
+	const ask = async (at: string, path: string, more = "") =>
+		parseRaw(await (await openRaw(at, `GET ${path} HTTP/1.0\r\n${more}\r\n`)).ended());
+	for (const at of [gateway.url, url]) {
+		expect(await ask(at, "/livez")).toMatchObject({ status: 200, body: "ok\n" });
+		const ready = await ask(at, "/readyz");
+		expect([ready.status, JSON.parse(ready.body).status]).toEqual([200, "ready"]);
+		expect((await ask(at, "/readyz", "Host: a b\r\n")).status).toBe(400);
+		expect((await ask(at, "/v1/models")).status).toBe(400);
 	}
 });
 

@@ -12,6 +12,7 @@ import {
 } from "./function-set.ts";
 import type { Migration } from "./migrations/list.ts";
 import { migrations } from "./migrations/list.ts";
+import { checkOwnSession, checkSettings } from "./way.ts";
 
 /** Any number will do, as long as all versions of the service use the same one. */
 const ADVISORY_LOCK = 7_305_441_902;
@@ -34,6 +35,11 @@ export async function migrate(
 	list: readonly Migration[] = migrations,
 ): Promise<Migrated> {
 	return withClient(url, async (client) => {
+		const prepared = await lookAtWay(client, url);
+		if (prepared.lost.length > 0)
+			deps.log.warn("connections to the database lose settings on their way: a pooler overlooks them", {
+				settings: prepared.lost,
+			});
 		await leaveFunctions(client);
 		await client`select pg_advisory_lock(${ADVISORY_LOCK})`;
 		await makeOwnTables(client);
@@ -54,15 +60,15 @@ export async function migrate(
 			deps.log.info("the schema is up to date", { migrations: missing.length, last: missing.at(-1)?.name });
 		// After the tables that they name.
 		await layFunctions(client, VERSION);
-		const prepared = await urlWithFunctions(client, url);
-		await withClient(prepared, checkFunctions);
-		return { applied: missing.map(({ name }) => name), url: prepared };
+		await withClient(prepared.url, checkFunctions);
+		return { applied: missing.map(({ name }) => name), url: prepared.url };
 	});
 }
 
 /** The address for clients if all migrations and functions of this version are there, perhaps newer ones too; else undefined. */
 export async function migratedUrl(url: string): Promise<string | undefined> {
 	return withClient(url, async (client) => {
+		const prepared = await lookAtWay(client, url);
 		await leaveFunctions(client);
 		const [row] = await client`
 			select 1 from information_schema.columns
@@ -70,8 +76,18 @@ export async function migratedUrl(url: string): Promise<string | undefined> {
 		if (row === undefined || !(await hasFunctions(client))) return undefined;
 		const known = await readList(client);
 		refuseNewer(known, migrations);
-		return migrations.every(({ name }) => known.has(name)) ? urlWithFunctions(client, url) : undefined;
+		return migrations.every(({ name }) => known.has(name)) ? prepared.url : undefined;
 	});
+}
+
+/** The address for clients, before anything is done there, and which settings do not arrive by it. Faults as in `way.ts`. */
+async function lookAtWay(
+	client: postgres.Sql,
+	given: string,
+): Promise<{ readonly url: string; readonly lost: readonly string[] }> {
+	await checkOwnSession(client, given);
+	const url = await urlWithFunctions(client, given);
+	return { url, lost: await checkSettings(url) };
 }
 
 async function withClient<Result>(url: string, work: (client: postgres.Sql) => Promise<Result>): Promise<Result> {

@@ -1,12 +1,15 @@
 import postgres from "postgres";
+import { type Clock, systemClock, withDeadline } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Config } from "../../config.ts";
 import { readDurability } from "../../db/durability.ts";
+import { urlWithFunctions } from "../../db/function-set.ts";
 import { migratedUrl } from "../../db/migrate.ts";
+import { isPooledByTransaction } from "../../db/pooler.ts";
+import { checkSettings as checkPassedSettings, isRefusedSetting, SETTING_NAMES, silent } from "../../db/way.ts";
 import type { DatabaseServer, DatabaseSettings } from "./database-verdicts.ts";
-import { judgeRoundTrip, judgeServer, judgeSessions, judgeSettings } from "./database-verdicts.ts";
+import { judgeLost, judgeRoundTrip, judgeServer, judgeSessions, judgeSettings } from "./database-verdicts.ts";
 import { type Finding, findingsOf, reasonOf } from "./finding.ts";
-import { isPooledByTransaction } from "./pooler.ts";
 
 type Found = ReturnType<typeof findingsOf>;
 
@@ -15,6 +18,8 @@ const STATEMENT_MS = 10_000;
 const ROUND_TRIPS = 20;
 /** An instance holds so many; the console's process counts for one. */
 const CONNECTIONS_PER_PROCESS = 12;
+/** As long as a connection may take: a pooler takes one at once, and may have nobody to answer on it. */
+const ANSWER_MS_MAX = 8_000;
 const OFFSET_MS_WARNING = 2_000;
 /** Signatures of Stripe's events are good for five minutes. */
 const OFFSET_MS_BROKEN = 120_000;
@@ -28,14 +33,17 @@ const TODO: Readonly<Record<string, string>> = {
 	"28000": "Let this user in from this machine (pg_hba.conf), perhaps with ?sslmode=require.",
 	"3D000": "Make the database: `createdb`.",
 	"53300": "Raise max_connections, or stop who holds them.",
+	SILENT: "Look whether it hangs; a pooler needs 12 connections to PostgreSQL for each gateway and console.",
 };
+/** A pooler has one code for all that it refuses. */
+const PASS_ON = `Connect to PostgreSQL itself, or have the pooler pass on what connections begin with: ${SETTING_NAMES}.`;
 const TODO_ELSE = "Set DATABASE_URL right, as postgres://user:password@host:5432/database.";
 
 /** Everything that the service wants of its database, and the clock of this machine beside the database's. */
 export async function checkDatabase(
 	config: Config,
 	url: string,
-	wallMs: () => number = Date.now,
+	{ wallMs = Date.now, timer = systemClock }: { wallMs?: () => number; timer?: Clock } = {},
 ): Promise<readonly Finding[]> {
 	const found = findingsOf("database");
 	const clock = findingsOf("clock");
@@ -50,15 +58,14 @@ export async function checkDatabase(
 	const client = connect();
 	const other = connect();
 	try {
-		await describeServer(client, found);
+		await withDeadline(timer, describeServer(client, found), ANSWER_MS_MAX, silent);
 		await measure(client, { found, clock, config, wallMs });
 		await checkSettings(client, found);
 		await checkConnections(client, config, found);
-		await checkSessions(client, other, found);
-		await checkSchema(url, client, found);
+		const isOwn = await withDeadline(timer, checkSessions(client, other, found), ANSWER_MS_MAX, silent);
+		if (isOwn) await checkSchema(url, client, found);
 	} catch (error) {
-		const code = String((error as { code?: unknown }).code);
-		found.broken(`the database at ${hostOf(url)} cannot be used: ${reasonOf(error)}`, TODO[code] ?? TODO_ELSE);
+		found.broken(`the database at ${hostOf(url)} cannot be used: ${reasonOf(error)}`, todoOf(error));
 	} finally {
 		await Promise.all([client.end({ timeout: 1 }), other.end({ timeout: 1 })]);
 	}
@@ -114,14 +121,23 @@ async function checkConnections(client: postgres.Sql, { workers }: Config, found
 	else found.warn(said, "Raise max_connections, or have fewer WORKERS.");
 }
 
-async function checkSessions(client: postgres.Sql, other: postgres.Sql, found: Found): Promise<void> {
+/** Whether what follows can be asked: what is set for a session is there still. */
+async function checkSessions(client: postgres.Sql, other: postgres.Sql, found: Found): Promise<boolean> {
 	const a = async (statement: string) => [...(await client.unsafe(statement))];
 	const b = async (statement: string) => [...(await other.unsafe(statement))];
-	judgeSessions(await isPooledByTransaction(a, b), found);
+	const isPooled = await isPooledByTransaction(a, b);
+	judgeSessions(isPooled, found);
+	return !isPooled;
 }
 
 /** As the next start would find it; nothing is changed. */
 async function checkSchema(url: string, client: postgres.Sql, found: Found): Promise<void> {
+	try {
+		judgeLost(await checkPassedSettings(await urlWithFunctions(client, url)), found);
+	} catch (error) {
+		if (!(error instanceof Fault)) throw error;
+		return found.broken(error.message, PASS_ON);
+	}
 	try {
 		if ((await migratedUrl(url)) !== undefined) {
 			found.ok("the schema is this version's");
@@ -155,6 +171,12 @@ async function checkRefused(client: postgres.Sql, found: Found): Promise<void> {
 		`${row.requests} settlements came after requests of their time had been removed and were not charged (from ${row.instances})`,
 		"Bring journals back sooner, or raise RETENTION_USAGE_DAYS; what they would have cost stands on the operators' page Reconciliation.",
 	);
+}
+
+function todoOf(error: unknown): string {
+	if (isRefusedSetting(error)) return PASS_ON;
+	if (/max_client_conn/.test(reasonOf(error))) return "Raise max_client_conn of the pooler, or stop who holds them.";
+	return TODO[String((error as { code?: unknown }).code)] ?? TODO_ELSE;
 }
 
 /** Without user and password. */

@@ -92,3 +92,12 @@ export function judgeSessions(isPooled: boolean, found: Found): void {
 		);
 	else found.ok("a session is ours until we end it");
 }
+
+/** Of what connections begin with. That their search_path is lost is no verdict: nothing works then. */
+export function judgeLost(settings: readonly string[], found: Found): void {
+	if (settings.length === 0) return;
+	found.warn(
+		`connections to the database lose settings on their way: ${settings.join(", ")}`,
+		"Connect to PostgreSQL itself, or have the pooler pass them on: a row that somebody holds keeps us waiting for longer.",
+	);
+}

@@ -1,17 +1,19 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import postgres from "postgres";
 import { checkDatabase } from "../../../src/cli/doctor/check-database.ts";
-import { isPooledByTransaction, type Session } from "../../../src/cli/doctor/pooler.ts";
 import { loadConfig } from "../../../src/config.ts";
+import { isPooledByTransaction, type Session } from "../../../src/db/pooler.ts";
 import { atEnd, temporaryFolder } from "../../support/at-end.ts";
 import { withDatabase } from "../../support/database.ts";
+import { type FakePoolerOptions, startFakePooler } from "../../support/fake-pooler.ts";
 import { testPostgres, uniqueName } from "../../support/postgres.ts";
+import { createManualClock } from "../../support/upstream-clock.ts";
 import { expectFinding } from "./find.ts";
 
 const db = await withDatabase();
 const folder = temporaryFolder();
 const config = (env: Record<string, string> = {}) => loadConfig({ DATABASE_URL: db.url, ...env }, folder);
-const check = (url = db.url, wallMs = Date.now) => checkDatabase(config(), url, wallMs);
+const check = (url = db.url, wallMs = Date.now) => checkDatabase(config(), url, { wallMs });
 
 /** A database of its own name, without a schema. */
 const empty = uniqueName("test");
@@ -149,6 +151,47 @@ describe("a pooler", () => {
 				await end();
 			}
 		}
+	});
+
+	const through = async (options: FakePoolerOptions) => {
+		const pooler = startFakePooler(db.url, options);
+		const findings = await check(pooler.url);
+		pooler.stop();
+		return findings;
+	};
+
+	test("by transactions is broken, and nothing else is asked through it", async () => {
+		const findings = await through({ byTransaction: true });
+		expectFinding(findings, "broken", /^a pooler hands sessions/);
+		expect(findings.filter(({ what }) => what.includes("schema"))).toEqual([]);
+	});
+
+	test("that refuses or overlooks what connections begin with is broken, and it is said what has to be passed on", async () => {
+		for (const [options, what] of [
+			[{ refuses: "statement_timeout" }, /unsupported startup parameter: statement_timeout$/],
+			[{ refuses: "search_path" }, /unsupported startup parameter: search_path/],
+			[{ overlooks: ["search_path"] }, /loses its search_path/],
+		] as const) {
+			const { todo } = expectFinding(await through(options), "broken", what);
+			expect(todo).toMatch(
+				/^Connect to PostgreSQL itself, or have the pooler pass on .*: search_path, statement_timeout, /,
+			);
+		}
+		expectFinding(
+			await through({ overlooks: ["lock_timeout"] }),
+			"warning",
+			/lose settings on their way: lock_timeout$/,
+		);
+	});
+
+	test("that takes connections and answers nobody is broken, soon, and not for its address", async () => {
+		const timer = createManualClock();
+		const pooler = startFakePooler(db.url, { isSilent: true });
+		const looking = checkDatabase(config(), pooler.url, { timer });
+		timer.advance(8_000);
+		const { todo } = expectFinding(await looking, "broken", /takes connections and does not answer/);
+		expect(todo).toMatch(/12 connections to PostgreSQL/);
+		pooler.stop();
 	});
 
 	test("none is seen where a session is its client's own", async () => {

@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import type { DatabaseServer, DatabaseSettings } from "../../../src/cli/doctor/database-verdicts.ts";
 import {
+	judgeLost,
 	judgeRoundTrip,
 	judgeServer,
 	judgeSessions,
@@ -92,4 +93,13 @@ test("a pooler by transactions is broken, a session of one's own is well", () =>
 		"ok",
 		/^a session is ours/,
 	);
+});
+
+test("settings that a pooler overlooks are a warning that names them; none is none", () => {
+	expectFinding(
+		judged((found) => judgeLost(["lock_timeout", "statement_timeout"], found)),
+		"warning",
+		/lock_timeout, statement_timeout$/,
+	);
+	expect(judged((found) => judgeLost([], found))).toEqual([]);
 });

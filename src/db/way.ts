@@ -1,0 +1,89 @@
+import postgres from "postgres";
+import { systemClock, withDeadline } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import { FUNCTION_SET } from "./function-set.ts";
+import { isPooledByTransaction } from "./pooler.ts";
+
+/**
+ * What clients of ours begin a connection with beside their search_path (`lane.ts`, `transactional.ts`), as the server shows
+ * it; of values that nobody else sets.
+ */
+const SETTINGS: Readonly<Record<string, string>> = {
+	statement_timeout: "30001ms",
+	lock_timeout: "501ms",
+	idle_in_transaction_session_timeout: "30002ms",
+	"tollgate.control_at_commit": "on",
+};
+/** All of them, for who has to let them through. */
+export const SETTING_NAMES = ["search_path", ...Object.keys(SETTINGS)].join(", ");
+/** As long as a connection may take. A pooler takes connections at once, and may have nobody to answer on them. */
+const ANSWER_MS_MAX = 10_000;
+
+/**
+ * A Fault unless `client` has a session of the server to itself. Asked before anything else is: a session that is handed
+ * around keeps the lock of a start for good, and loses the path on which tables are made.
+ */
+export async function checkOwnSession(client: postgres.Sql, url: string): Promise<void> {
+	const other = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10, fetch_types: false });
+	const session = (of: postgres.Sql) => async (statement: string) => [...(await of.unsafe(statement))];
+	try {
+		if (!(await inTime(isPooledByTransaction(session(client), session(other))))) return;
+	} finally {
+		await other.end({ timeout: 1 });
+	}
+	throw new Fault(
+		"service_unavailable",
+		"A pooler hands sessions of the database around between transactions: connect to PostgreSQL itself, or set the pooler to session mode.",
+	);
+}
+
+/**
+ * A Fault if connections, made with `urlWithFunctions`, do not arrive with their search_path. Gives the names of the other
+ * settings that are lost on the way: poolers are told to overlook what they do not know.
+ */
+export async function checkSettings(prepared: string): Promise<readonly string[]> {
+	const client = postgres(prepared, {
+		max: 1,
+		onnotice: () => {},
+		connect_timeout: 10,
+		fetch_types: false,
+		connection: SETTINGS as Record<string, string>,
+	});
+	try {
+		const names = Object.keys(SETTINGS);
+		const columns = ["search_path", ...names].map((name) => `current_setting('${name}', true) as "${name}"`);
+		const [row] = await inTime(client.unsafe<Record<string, string | null>[]>(`select ${columns.join(", ")}`));
+		if (row?.search_path?.split(",")[0]?.trim() !== FUNCTION_SET)
+			throw new Fault(
+				"service_unavailable",
+				"The connection to the database loses its search_path: connect to PostgreSQL itself, or have the pooler pass that setting on.",
+			);
+		return names.filter((name) => row[name] !== SETTINGS[name]);
+	} catch (error) {
+		const message = (error as { message?: unknown }).message;
+		if (typeof message !== "string" || !isRefusedSetting(error)) throw error;
+		throw new Fault(
+			"service_unavailable",
+			`A pooler refuses what connections to the database begin with (${message}): connect to PostgreSQL itself, or have the pooler pass these settings on: ${SETTING_NAMES}.`,
+			{ cause: error },
+		);
+	} finally {
+		await client.end({ timeout: 1 });
+	}
+}
+
+/** PostgreSQL itself knows all of them; PgBouncer says so of what it was not told to keep or to overlook. */
+export function isRefusedSetting(error: unknown): boolean {
+	return /^unsupported startup parameter/.test(String((error as { message?: unknown }).message));
+}
+
+function inTime<T>(answer: PromiseLike<T>): Promise<T> {
+	return withDeadline(systemClock, answer, ANSWER_MS_MAX, silent);
+}
+
+/** Taken, and not answered. */
+export function silent(): Error {
+	const message =
+		"it takes connections and does not answer: it hangs, or a pooler before it is paused or has none free";
+	return Object.assign(new Error(message), { code: "SILENT" });
+}

@@ -1,10 +1,17 @@
 import { BlockList, isIP } from "node:net";
+import type { Log } from "../base/log.ts";
 
 /** Says which client a request comes from: the peer, or what a proxy that is trusted says of it. */
 export type ClientAddress = (peer: string, forwardedFor: string | null) => string;
 
-/** `x-forwarded-for` is read from the right, past every trusted hop; the first address that is not one is the client. */
-export function createClientAddress(trustedProxies: readonly string[]): ClientAddress {
+/**
+ * `x-forwarded-for` is read from the right, past every trusted hop; the first address that is not one is the client.
+ * `onUnknownProxy` is told of the first peer that names another client and is not trusted, and of no other.
+ */
+export function createClientAddress(
+	trustedProxies: readonly string[],
+	onUnknownProxy: (peer: string) => void = () => {},
+): ClientAddress {
 	const trusted = new BlockList();
 	for (const entry of trustedProxies) {
 		const [address = "", prefix] = entry.split("/");
@@ -15,9 +22,15 @@ export function createClientAddress(trustedProxies: readonly string[]): ClientAd
 	const isTrusted = (address: string) =>
 		isIP(address) !== 0 && trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 
+	let isTold = false;
+
 	return (peer, forwardedFor) => {
 		let client = plain(peer);
 		if (forwardedFor === null) return client;
+		if (!isTold && !isTrusted(client)) {
+			isTold = true;
+			onUnknownProxy(client);
+		}
 		const hops = forwardedFor.split(",").map((hop) => plain(hop.trim()));
 		while (isTrusted(client)) {
 			const hop = hops.pop();
@@ -26,6 +39,18 @@ export function createClientAddress(trustedProxies: readonly string[]): ClientAd
 		}
 		return client;
 	};
+}
+
+/**
+ * All who come through such a proxy are one client, and share what one may get wrong: a warning, once. A client may have sent that
+ * header himself, so it is no more than that.
+ */
+export function warnOfUnknownProxy(log: Log): (peer: string) => void {
+	return (proxy) =>
+		log.warn(
+			"requests are passed on by an address that TRUSTED_PROXIES does not name: if it is your proxy, wrong keys and passwords of one of its clients count against all of them",
+			{ proxy },
+		);
 }
 
 /** Of this machine's own addresses those that nobody else can reach. */

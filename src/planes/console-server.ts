@@ -1,6 +1,7 @@
 import type { Server } from "bun";
+import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
-import { createClientAddress } from "../gateway/client-address.ts";
+import { createClientAddress, warnOfUnknownProxy } from "../gateway/client-address.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { createUrlCheck, type Probes } from "../gateway/request-url.ts";
@@ -23,13 +24,14 @@ export function startConsoleServer(
 	config: Config,
 	deps: {
 		plane: Pick<ConsolePlane, "handle" | "health">;
+		log: Log;
 		socket: string | undefined;
 		/** Told to gateways; to others where the console is started apart. */
 		metrics: Metrics;
 	},
 ): Server<undefined> {
 	const { plane, socket } = deps;
-	const clientAddress = createClientAddress(config.trustedProxies);
+	const clientAddress = createClientAddress(config.trustedProxies, warnOfUnknownProxy(deps.log));
 	const connectionOf = (request: Request): Connection => ({
 		request,
 		get address() {

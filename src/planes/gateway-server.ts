@@ -1,7 +1,7 @@
 import type { Server } from "bun";
 import { Elysia } from "elysia";
 import type { Config } from "../config.ts";
-import { createClientAddress } from "../gateway/client-address.ts";
+import { createClientAddress, warnOfUnknownProxy } from "../gateway/client-address.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import type { EndpointDeps } from "../gateway/endpoints.ts";
@@ -42,7 +42,7 @@ const BODY_BYTES_CEILING = 1_088 * 1024 * 1024;
  * clock.
  */
 export function startGatewayServer(config: Config, deps: ServerDeps): Server<undefined> {
-	const clientAddress = createClientAddress(config.trustedProxies);
+	const clientAddress = createClientAddress(config.trustedProxies, warnOfUnknownProxy(deps.log));
 	/** A class, since there is one for each request. */
 	class ClientConnection implements Connection {
 		readonly request: Request;

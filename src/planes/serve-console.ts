@@ -35,6 +35,7 @@ export async function serveConsole(config: Config, { log }: { log: Log }) {
 		const metrics = createConsoleMetrics({ figures: plane.figures, cleanup }, workerLabel(config));
 		const server = startConsoleServer(config, {
 			plane,
+			log,
 			socket: runDir === null ? undefined : consoleSocket(runDir),
 			metrics,
 		});

@@ -20,6 +20,16 @@ describe("a client's address", () => {
 		expect(address("203.0.113.9", "198.51.100.7, 10.0.0.1")).toBe("203.0.113.9");
 	});
 
+	test("of a proxy that is not named one hears once, and never of one that is, nor of a client without the header", () => {
+		const told: string[] = [];
+		const address = createClientAddress(["10.0.0.0/8"], (peer) => told.push(peer));
+		address("10.0.0.1", "198.51.100.7");
+		address("203.0.113.9", null);
+		expect(told).toEqual([]);
+		for (const peer of ["::ffff:203.0.113.9", "203.0.113.9", "203.0.113.10"]) address(peer, "198.51.100.7");
+		expect(told).toEqual(["203.0.113.9"]);
+	});
+
 	test("stays at the last hop that is an address if the header holds anything else", () => {
 		const address = createClientAddress(["10.0.0.0/8"]);
 		for (const header of ["", "unknown", "1.2.3", "evil\u0000", "198.51.100.7:443", "[::1]:80", "a,b,c"])

@@ -86,6 +86,20 @@ test("each answers for itself alone", async () => {
 	}
 });
 
+test("of requests that a proxy passes on which nobody named, the log says once what that means", async () => {
+	for (const [role, path] of [
+		["gateway", "/v1/models"],
+		["console", "/v1/management/accounts"],
+	] as const) {
+		const served = await start(role, { TRUSTED_PROXIES: "192.0.2.1" });
+		const headers = { authorization: "Bearer wrong", "x-forwarded-for": "198.51.100.7" };
+		for (const _ of [1, 2]) expect((await fetch(`${served.url}${path}`, { headers })).status).toBe(401);
+		const line = await served.logged(({ message }) => message.includes("TRUSTED_PROXIES"), "the unknown proxy");
+		expect(line).toMatchObject({ level: "warn", proxy: "127.0.0.1" });
+		expect(served.lines.filter(({ message }) => message.includes("TRUSTED_PROXIES"))).toHaveLength(1);
+	}
+});
+
 test("a balancer that probes by HTTP/1.0, without a Host, hears what others hear; nothing else is answered so", async () => {
 	const ask = async (at: string, path: string, more = "") =>
 		parseRaw(await (await openRaw(at, `GET ${path} HTTP/1.0\r\n${more}\r\n`)).ended());

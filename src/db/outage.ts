@@ -25,9 +25,11 @@ const CONNECTION_CODES: ReadonlySet<string> = new Set([
 /**
  * SQLSTATE classes and codes (PostgreSQL, appendix A) that say nothing about the statement: connection exceptions (08),
  * too few resources (53), the server is starting, stopping or was told to end the connection (57P01 to 57P05), an error
- * of its system or its files (58), and a standby that only reads (25006), as seen in the middle of a switch-over.
+ * of its system or its files (58), a standby that only reads (25006), as seen in the middle of a switch-over, and a session that
+ * is not ours any more, in which the names of prepared statements are lost or another's (26000, 42P05): a pooler was told to
+ * hand sessions around while we run.
  */
-const SERVER_STATES = /^(08...|53...|57P0[1-5]|58...|25006)$/;
+const SERVER_STATES = /^(08...|53...|57P0[1-5]|58...|25006|26000|42P05)$/;
 
 /** Whether an error means that the database is away for now, and not that it refused what it was asked. */
 export function isDatabaseAway(error: unknown): boolean {

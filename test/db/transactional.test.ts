@@ -133,7 +133,18 @@ test("an error of the database is passed on as it is and costs no connection", a
 
 test("errors that say nothing about the statement mean that the database is away, others do not", () => {
 	const coded = (code: string) => Object.assign(new Error("x"), { code });
-	const away = ["57P03", "57P01", "08006", "53300", "25006", "ECONNREFUSED", "CONNECTION_CLOSED", "CONNECT_TIMEOUT"];
+	const away = [
+		"57P03",
+		"57P01",
+		"08006",
+		"53300",
+		"25006",
+		"26000",
+		"42P05",
+		"ECONNREFUSED",
+		"CONNECTION_CLOSED",
+		"CONNECT_TIMEOUT",
+	];
 	const refused = ["23505", "22003", "P0001", "42P01", "40001", "57014", "ENOENT"];
 	expect(away.filter((code) => !isDatabaseAway(coded(code)))).toEqual([]);
 	expect(refused.filter((code) => isDatabaseAway(coded(code)))).toEqual([]);

@@ -5,8 +5,10 @@ import type { Role } from "../../src/console/members/roles.ts";
 import type { StatementValue } from "../../src/db/lane.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { untilEnd } from "../support/at-end.ts";
+import { lockWaits } from "../support/lock-waits.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
@@ -300,6 +302,35 @@ describe("projects", () => {
 			where action = 'key.revoke' and detail->>'madeBy' = ${dev.userId} order by subject`;
 		const told = [first, second].map(({ key }) => ({ subject: key.id, actor: me, detail: { madeBy: dev.userId } }));
 		expect(acts.map((row) => ({ ...row }))).toEqual(told.sort((a, b) => (a.subject < b.subject ? -1 : 1)));
+	});
+
+	test("a key that is being made or rotated in a project while its maker is removed from it shows no secret, and is ended", async () => {
+		const { sql } = service.db;
+		for (const act of ["make", "rotate"] as const) {
+			const dev = await member();
+			const { id } = await newProject();
+			await call(owner, "PUT", `/projects/${id}/members/${dev.userId}`);
+			const owners = (await call(owner, "POST", "/keys", { name: "the owner's", projectId: id })).body.key;
+			const { answer, removal } = await sql.begin(async (holder) => {
+				// He was found to work in the project, and his statement waits for the account's row.
+				await holder`select 1 from account where id = ${owner.accountId} for no key update`;
+				const answer =
+					act === "make"
+						? call(dev, "POST", "/keys", { name: "on its way", projectId: id })
+						: call(dev, "POST", `/keys/${owners.id}/rotate`, { graceMs: 3_600_000 });
+				await waitFor(async () => (await lockWaits(sql)) > 0, "his key to be on its way");
+				const removal = await call(owner, "DELETE", `/projects/${id}/members/${dev.userId}?keys=revoke`);
+				return { answer, removal };
+			});
+			expect([removal.status, removal.body.revoked, removal.body.fence?.effective]).toEqual([200, [], true]);
+			const { status, body } = await answer;
+			expect([act, status, body.secret]).toEqual([act, 404, undefined]);
+			const left = await sql`select id from api_key where project_id = ${id} and state = 'active'`;
+			expect(left.map((key) => key.id)).toEqual([owners.id]);
+			const told = await sql`
+				select 1 from audit_event where action = 'key.revoke' and actor = ${dev.userId} and detail->>'madeBy' = ${dev.userId}`;
+			expect(told).toHaveLength(1);
+		}
 	});
 
 	test("a project's cap, models and end bind its keys when the change returns, and are seen on it", async () => {

@@ -7,8 +7,8 @@ import { derivedSecret } from "../../keys/secret.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { memberNoted } from "../member-act.ts";
-import { roleOf } from "../members/member-keys.ts";
-import { may } from "../members/roles.ts";
+import { isKeyOf, roleOf } from "../members/member-keys.ts";
+import { scopeOf } from "../members/roles.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { checkWidening } from "../sign-in/sensitive-acts.ts";
 import { Refusal } from "../texts/refusal.ts";
@@ -90,13 +90,18 @@ async function plannedKey(
 	return { id: made?.id ?? newId("key"), secret };
 }
 
-/** A key that was made while its maker lost the right to ends before its secret is shown. Faults not_found, forbidden. */
+/**
+ * A key that was made while its maker lost the right to, in its account or in its project alone, ends before its secret is
+ * shown. Faults not_found, forbidden.
+ */
 async function checkMaker(parts: ConsoleParts, request: Request, id: string): Promise<void> {
 	const { statements, visits } = parts;
 	const { viewer, accountId } = visits.account(request);
 	const role = await roleOf(statements, accountId, viewer.userId);
-	if (role !== undefined && may(role, "keys.change")) return;
+	const scope = role && scopeOf(role, "keys.change");
+	if (scope === "all" || (scope === "own" && (await isKeyOf(statements, id, viewer.userId)))) return;
 	await revokeKey(statements, { id, accountId }, memberNoted(parts)(request, "key.revoke", { madeBy: viewer.userId }));
-	if (role !== undefined) throw new Refusal("forbidden", "Your role in this account makes no keys any more.");
-	throw new Refusal("not_found", "There is no such account.", { param: "account" });
+	if (role === undefined) throw new Refusal("not_found", "There is no such account.", { param: "account" });
+	if (scope === undefined) throw new Refusal("forbidden", "Your role in this account makes no keys any more.");
+	throw new Refusal("not_found", "There is no such project.", { param: "projectId" });
 }

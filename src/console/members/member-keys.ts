@@ -76,3 +76,9 @@ export async function roleOf(statements: Statements, accountId: string, userId: 
 	}>`select role from member where account_id = ${accountId} and user_id = ${userId}`;
 	return row?.role;
 }
+
+/** Whether a key is one of those that this member may use by his own: asked behind it as `roleOf`. */
+export async function isKeyOf(statements: Statements, id: string, userId: string): Promise<boolean> {
+	const rows = await statements`select 1 from api_key k where k.id = ${id} and key_is_of(k, ${userId})`;
+	return rows.length > 0;
+}

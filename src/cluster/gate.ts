@@ -8,6 +8,8 @@ export interface Gate {
 	reason(): string | undefined;
 	/** How long it stays open unless it is extended, by the clock that says less; 0 if it is closed. */
 	leftMs(): number;
+	/** How often it opened: what others may have been given while it was closed is not this instance's any more. */
+	openings(): number;
 	/** The moment from which a promise of `forMs` counts: taken before the heartbeat is sent. */
 	mark(): GateMark;
 	/** Open until `forMs` after the mark, by whichever clock runs faster. */
@@ -31,11 +33,14 @@ export function createGate(deps: { clock: Clock }): Gate {
 	let forMs = 0;
 	let closedFor: string | undefined = "starting";
 	let final = false;
+	let openings = 0;
 
 	const isFresh = () => clock.monotonicMs() - mark.monotonicMs < forMs && clock.wallMs() - mark.wallMs < forMs;
 
+	const isOpen = () => closedFor === undefined && isFresh();
+
 	return {
-		isOpen: () => closedFor === undefined && isFresh(),
+		isOpen,
 		reason: () =>
 			closedFor ?? (isFresh() ? undefined : "the lease is over: the database has not answered a heartbeat in time"),
 		leftMs() {
@@ -43,9 +48,11 @@ export function createGate(deps: { clock: Clock }): Gate {
 			const passedMs = Math.max(clock.monotonicMs() - mark.monotonicMs, clock.wallMs() - mark.wallMs);
 			return Math.max(0, forMs - passedMs);
 		},
+		openings: () => openings,
 		mark: () => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() }),
 		extend(since, durationMs) {
 			if (final) return;
+			if (!isOpen()) openings += 1;
 			mark = since;
 			forMs = durationMs;
 			closedFor = undefined;

@@ -1,10 +1,9 @@
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
-import type { Log } from "../base/log.ts";
 import { advance, counted, fadedAtMs, freeAtMs, type RateWindow, WINDOW_MS } from "./rate-window.ts";
-import type { LimitKind, ShareStore } from "./share-store.ts";
-import { createShares, type Share } from "./shares.ts";
+import type { LimitKind } from "./share-store.ts";
+import { createShares, type Share, type SharesDeps } from "./shares.ts";
 
 /**
  * What one key, or all keys of a project, may do at once and a minute, on all instances together: each counts within its share of the limit, and
@@ -59,7 +58,7 @@ const CONTESTED_MS = 5_000;
 export interface KeyLimitsDeps {
 	readonly clock: Clock;
 	/** Without it this instance is the only one, and all of each limit is its own. */
-	readonly shared?: { readonly store: ShareStore; readonly log: Log };
+	readonly shared?: Omit<SharesDeps, "clock">;
 }
 
 export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
@@ -113,7 +112,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 			advance(usage, nowMs);
 			return Math.ceil(counted(usage, nowMs));
 		});
-		usage[member].limit = limit;
+		shares.limitTo(usage[member], limit);
 		return usage[member];
 	}
 

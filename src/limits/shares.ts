@@ -16,6 +16,10 @@ export interface Share {
 	free: number;
 	/** The key's limit when it was last used. */
 	limit: number;
+	/** How often this instance's gate had opened when this was last used. */
+	openings: number;
+	/** The limit was lowered, or the gate was closed, since anything was granted: until something is, no more is kept than is used. */
+	isStale: boolean;
 	/** What is counted here now, whole requests. */
 	used: () => number;
 	/** Nobody counts by it any more: it goes once the store has it back. */
@@ -38,6 +42,12 @@ export interface Shares {
 	release(share: Share): void;
 	/** Resolves when there is room for one more, or nobody had any to give. Fault service_unavailable without an answer. */
 	draw(share: Share): Promise<void>;
+	/**
+	 * The key's limit, as of now. What was granted of a higher one is beside it, at all instances together, and what was granted before
+	 * the gate was closed others may have by now: what is not used of that goes back at once, what is used as it becomes free, and what
+	 * is under way does not count.
+	 */
+	limitTo(share: Share, limit: number): void;
 	/** Gives back all but what is used. */
 	giveBack(share: Share): void;
 	/** Once a second: what could not be sent is sent again. */
@@ -51,8 +61,15 @@ const ASKS_A_STATEMENT = 500;
 const ASK_AGAIN_MS = [20, 60, 120];
 const DRY_MS = 500;
 
-export function createShares(deps: { store: ShareStore; clock: Clock; log: Log }): Shares {
-	const { store, clock, log } = deps;
+export interface SharesDeps {
+	readonly store: ShareStore;
+	readonly clock: Clock;
+	readonly log: Log;
+	/** How often this instance's gate has opened; by default it never closes. */
+	readonly openings?: () => number;
+}
+
+export function createShares({ store, clock, log, openings = () => 0 }: SharesDeps): Shares {
 	/** What the store is to hear of. */
 	const dirty = new Set<Share>();
 	const all = new Map<string, Share>();
@@ -65,8 +82,9 @@ export function createShares(deps: { store: ShareStore; clock: Clock; log: Log }
 			const batch = [...dirty].slice(0, ASKS_A_STATEMENT);
 			for (const share of batch) dirty.delete(share);
 			const asks = batch.map(askOf);
+			const opening = openings();
 			try {
-				take(batch, asks, await store.hold(asks));
+				take(batch, asks, await store.hold(asks), opening === openings());
 			} catch (error) {
 				log.debug("shares of limits could not be asked for", { asks: asks.length, error });
 				for (const share of batch) fail(share, error);
@@ -80,14 +98,27 @@ export function createShares(deps: { store: ShareStore; clock: Clock; log: Log }
 		return { key, kind, limit, have: amount, need, seq };
 	}
 
-	function take(batch: readonly Share[], asks: readonly ShareAsk[], grants: readonly ShareGrant[]): void {
+	/** `inTime`: the gate has not been closed since. */
+	function take(
+		batch: readonly Share[],
+		asks: readonly ShareAsk[],
+		grants: readonly ShareGrant[],
+		inTime: boolean,
+	): void {
 		const granted = new Map(grants.map((grant) => [idOf(grant), grant]));
 		for (const [place, share] of batch.entries()) {
 			const grant = granted.get(idOf(share));
 			const ask = asks[place];
 			if (grant !== undefined && ask !== undefined) {
-				// What was given back meanwhile stays given back.
-				share.amount += Math.max(0, grant.share - ask.have);
+				const more = Math.max(0, grant.share - ask.have);
+				if (!inTime || ask.limit > share.limit) {
+					// The store shall hear that it was not taken.
+					dirty.add(share);
+				} else if (more > 0) {
+					// What was given back meanwhile stays given back.
+					share.amount += more;
+					share.isStale = false;
+				}
 				share.free = grant.free;
 			}
 			share.answered?.resolve();
@@ -142,11 +173,19 @@ export function createShares(deps: { store: ShareStore; clock: Clock; log: Log }
 		share.dryUntilMs = clock.monotonicMs() + DRY_MS;
 	}
 
+	function giveBack(share: Share): void {
+		const used = share.used();
+		if (share.amount <= used) return;
+		share.amount = used;
+		dirty.add(share);
+		kick();
+	}
+
 	return {
 		obtain(key, kind, used) {
 			let share = all.get(idOf({ key, kind }));
 			if (share === undefined) {
-				share = createShare(key, kind, used);
+				share = createShare(key, kind, used, openings());
 				all.set(idOf(share), share);
 			}
 			share.used = used;
@@ -165,13 +204,14 @@ export function createShares(deps: { store: ShareStore; clock: Clock; log: Log }
 			});
 			return share.drawing;
 		},
-		giveBack(share) {
-			const used = share.used();
-			if (share.amount <= used) return;
-			share.amount = used;
-			dirty.add(share);
-			kick();
+		limitTo(share, limit) {
+			const opening = openings();
+			if (limit < share.limit || opening !== share.openings) share.isStale = true;
+			share.limit = limit;
+			share.openings = opening;
+			if (share.isStale) giveBack(share);
 		},
+		giveBack,
 		tick() {
 			if (dirty.size > 0) kick();
 		},
@@ -183,13 +223,15 @@ export function createShares(deps: { store: ShareStore; clock: Clock; log: Log }
 
 const idOf = ({ kind, key }: Pick<Share, "kind" | "key">) => `${kind} ${key}`;
 
-function createShare(key: string, kind: LimitKind, used: () => number): Share {
+function createShare(key: string, kind: LimitKind, used: () => number, openings: number): Share {
 	return {
 		key,
 		kind,
 		amount: 0,
 		free: Number.POSITIVE_INFINITY,
 		limit: 0,
+		openings,
+		isStale: false,
 		used,
 		isReleased: false,
 		dryUntilMs: Number.NEGATIVE_INFINITY,

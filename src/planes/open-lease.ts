@@ -58,7 +58,7 @@ export async function openKeyLimits(deps: {
 }): Promise<KeyLimits> {
 	const { db, instanceLease, clock, log } = deps;
 	const store = createPgShareStore({ statements: db.statements, instanceLease });
-	const keyLimits = createKeyLimits({ clock, shared: { store, log } });
+	const keyLimits = createKeyLimits({ clock, shared: { store, log, openings: instanceLease.gate.openings } });
 	deps.cleanup.add(() => keyLimits.stop());
 	await db.listen(
 		LIMITS_CHANNEL,

@@ -58,6 +58,23 @@ test("a final close stays closed, another one only until the next extension", ()
 	expect(gate.reason()).toBe("stopping");
 });
 
+test("it counts how often it opened, by a lease that was over or a close, and not what keeps it open", () => {
+	const { gate, now } = build();
+	const counts = [gate.openings()];
+	const extend = () => {
+		gate.extend(gate.mark(), 100);
+		counts.push(gate.openings());
+	};
+	extend();
+	now.monotonic += 99;
+	extend();
+	now.monotonic += 100;
+	extend();
+	gate.close("fenced");
+	extend();
+	expect(counts).toEqual([0, 1, 1, 2, 3]);
+});
+
 test("what is left of it goes by the clock that says less, and is nothing once it is closed", () => {
 	const { gate, now } = build();
 	expect(gate.leftMs()).toBe(0);

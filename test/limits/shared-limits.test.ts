@@ -278,6 +278,32 @@ test("a lowered limit holds at once where it is known, and a raised one can be d
 	expect(passed).toBe(8);
 });
 
+test("a lowered limit is that of all instances together once they know it, whatever each had of the former one", async () => {
+	const { clock, all } = await cluster(3, PATIENT);
+	const everywhere = async (perMinute: number | null, atOnce: number | null) => {
+		const before = all.map(({ limits }) => limits.running("key"));
+		await Promise.all(
+			all.map(async (member) => {
+				for (let tried = 0; tried < 6 && (await member.enter("key", perMinute, atOnce)); tried++);
+			}),
+		);
+		return all.reduce((sum, { limits }, place) => sum + limits.running("key") - (before[place] ?? 0), 0);
+	};
+	for (let round = 0; round < 3; round++) for (const member of all) await member.enter("key", 60, 60);
+	// Nine count and run.
+	expect(await everywhere(9, null)).toBe(0);
+	expect(await everywhere(null, 9)).toBe(0);
+	expect(await everywhere(11, null)).toBeLessThanOrEqual(2);
+	for (const { limits } of all) while (limits.running("key") > 0) limits.leave("key");
+	expect(await everywhere(null, 2)).toBeLessThanOrEqual(2);
+	for (const { limits } of all) while (limits.running("key") > 0) limits.leave("key");
+	clock.passMs += 180_000;
+	// What nobody uses any more serves everybody.
+	let served = 0;
+	for (let sent = 0; sent < 12; sent++) if (await all[sent % 3]?.enter("key", 5, null)) served += 1;
+	expect(served).toBe(5);
+});
+
 test("a warm request of a limited key asks nobody, and a key without limits never does", async () => {
 	const { at } = await cluster(1);
 	await at(0).enter("key", 50, 50);

@@ -10,7 +10,7 @@ const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 /** A store that answers when the test lets it, and once gives `more` beyond what an instance has. */
 function build() {
 	const asks: ShareAsk[] = [];
-	const state = { more: 0, beforeReply: async () => {} };
+	const state = { more: 0, openings: 1, beforeReply: async () => {} };
 	const store = {
 		async hold(asked: readonly ShareAsk[]): Promise<ShareGrant[]> {
 			asks.push(...asked);
@@ -26,7 +26,13 @@ function build() {
 		},
 	};
 	const clock = createManualClock();
-	return { asks, state, store, clock, shares: createShares({ store, clock, log: silentLog }) };
+	return {
+		asks,
+		state,
+		store,
+		clock,
+		shares: createShares({ store, clock, log: silentLog, openings: () => state.openings }),
+	};
 }
 
 test("what is used of a share is not given back", async () => {
@@ -58,6 +64,57 @@ test("what is given back while a draw is under way stays given back when that is
 	await shares.sent();
 	expect([share.amount, asks.at(-1)?.have]).toEqual([3, 3]);
 });
+
+test.each(["the limit was lowered", "the gate was closed"])(
+	"what is granted is not taken if %s meanwhile, and the store hears so",
+	async (why) => {
+		const { shares, asks, state, clock } = build();
+		const share = shares.obtain("key", "running", () => 1);
+		shares.limitTo(share, 100);
+		let answer = () => {};
+		state.more = 50;
+		state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+		const drawn = shares.draw(share);
+		await turn();
+		expect(asks.at(-1)).toMatchObject({ have: 0, need: 2, limit: 100 });
+		if (why === "the gate was closed") state.openings += 1;
+		else shares.limitTo(share, 1);
+		state.beforeReply = async () => {};
+		answer();
+		await turn();
+		expect([share.amount, asks.at(-1)?.have]).toEqual([0, 0]);
+		expect(asks.length).toBeGreaterThan(1);
+		shares.limitTo(share, 1);
+		clock.advance(1_000);
+		await drawn;
+	},
+);
+
+test.each(["a lowered limit", "a gate that was closed"])(
+	"behind %s a share is what is used of it and no more, until something is granted",
+	async (what) => {
+		const { shares, state } = build();
+		let used = 5;
+		const share = shares.obtain("key", "running", () => used);
+		shares.limitTo(share, 100);
+		share.amount = 10;
+		const limit = what === "a lowered limit" ? 90 : 100;
+		if (limit === 100) state.openings += 1;
+		const amounts: number[] = [];
+		for (const now of [5, 1]) {
+			used = now;
+			shares.limitTo(share, limit);
+			amounts.push(share.amount);
+		}
+		expect(amounts).toEqual([5, 1]);
+		await shares.sent();
+		state.more = 4;
+		await shares.draw(share);
+		used = 0;
+		shares.limitTo(share, limit);
+		expect(share.amount).toBe(5);
+	},
+);
 
 test("what could not be given back is sent again", async () => {
 	const { shares, asks, state } = build();

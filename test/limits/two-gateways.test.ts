@@ -1,4 +1,7 @@
 import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { waitEverywhere } from "../../src/cluster/wait-everywhere.ts";
+import { updateKey } from "../../src/keys/key-admin.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
 import { secondGateway } from "../support/second-gateway.ts";
@@ -39,4 +42,17 @@ test("what one gateway has drawn and not used serves the other", async () => {
 	for (let sent = 0; sent < 9; sent++)
 		expect({ sent, status: (await post(1, secret)).status }).toEqual({ sent, status: 200 });
 	expect((await post(1, secret)).status).toBe(429);
+});
+
+test("when a lowered number of requests a minute is in force, both gateways together keep to it", async () => {
+	const { keyId, secret } = await service.customer({ settings: { requestsPerMinute: 40 } });
+	for (const place of [0, 1]) expect((await post(place, secret)).status).toBe(200);
+	const entry = await updateKey(service.db.statements, { id: keyId }, { requestsPerMinute: 3 });
+	const { effective } = await waitEverywhere({ liveness: service.db.liveness, clock: systemClock }, entry, 20_000);
+	expect(effective).toBe(true);
+	// Two have been counted. One after the other, so that the one that is left is found.
+	const statuses: number[] = [];
+	for (let sent = 0; sent < 8; sent++) statuses.push((await post(sent, secret)).status);
+	expect(statuses.filter((status) => status === 200)).toHaveLength(1);
+	expect(statuses.filter((status) => status === 429)).toHaveLength(7);
 });

@@ -228,8 +228,33 @@ export const requestMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "a share that was given back meanwhile comes back with the reply",
-				before: "share.amount += Math.max(0, grant.share - ask.have);",
+				before: "share.amount += more;",
 				after: "share.amount = grant.share;",
+			},
+			{
+				breaks: "a lowered limit leaves shares of the former one",
+				before: "if (limit < share.limit || opening !== share.openings) share.isStale = true;",
+				after: "if (opening !== share.openings) share.isStale = true;",
+			},
+			{
+				breaks: "a share outlives the gate",
+				before: "if (limit < share.limit || opening !== share.openings) share.isStale = true;",
+				after: "if (limit < share.limit) share.isStale = true;",
+			},
+			{
+				breaks: "what was asked for before the gate was closed is taken behind it",
+				before: "if (!inTime || ask.limit > share.limit) {",
+				after: "if (ask.limit > share.limit) {",
+			},
+			{
+				breaks: "a share keeps what was in use when the limit was lowered",
+				before: "if (share.isStale) giveBack(share);",
+				after: "if (share.isStale) giveBack(share);\n\t\t\tshare.isStale = false;",
+			},
+			{
+				breaks: "what is granted of a limit that was lowered meanwhile is taken",
+				before: "if (!inTime || ask.limit > share.limit) {",
+				after: "if (!inTime) {",
 			},
 			{
 				breaks: "a share is given back with what is used of it",

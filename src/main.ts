@@ -1,7 +1,8 @@
 /** The command line: `serve`, which runs until it is told to stop, and the commands of `cli/`. */
 import { relative } from "node:path";
 import type { Environment } from "./base/environment-reader.ts";
-import type { LogLevel } from "./base/log.ts";
+import { createLineOutput } from "./base/line-output.ts";
+import type { Log, LogLevel } from "./base/log.ts";
 import { createLog, createLogSwitch } from "./base/log.ts";
 import { COMMIT, VERSION } from "./base/version.ts";
 import { explain } from "./cli/explain.ts";
@@ -35,6 +36,8 @@ async function runServe(env: Environment): Promise<number> {
 		return 1;
 	}
 	if (config.role === "gateway") setUpRuntime();
+	// The first run's welcome may find nobody to read it, and is no reason to end either.
+	process.stdout.on("error", () => undefined);
 	const logSwitch = createLogSwitch(levelOf(config));
 	const deps = {
 		logSwitch,
@@ -102,10 +105,11 @@ function levelOf(config: Config): LogLevel {
 }
 
 /** Lines for people at a terminal, JSON for everything else. */
-function logOf(level: LogLevel | (() => LogLevel)) {
-	const write = (line: string) => process.stderr.write(`${line}\n`);
-	if (process.stderr.isTTY !== true) return createLog({ level, write });
-	return createLog({ level, write, terminal: { colour: takesColour(process.stderr) } });
+function logOf(level: LogLevel | (() => LogLevel)): Log {
+	const { write } = createLineOutput(process.stderr, (lines) => log.warn("lines of the log were lost", { lines }));
+	const terminal = process.stderr.isTTY === true ? { colour: takesColour(process.stderr) } : undefined;
+	const log = createLog({ level, write, ...(terminal === undefined ? {} : { terminal }) });
+	return log;
 }
 
 function takesColour(stream: NodeJS.WriteStream): boolean {

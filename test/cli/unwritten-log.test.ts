@@ -1,0 +1,91 @@
+/** What becomes of a service whose log cannot be written: it goes on, as one process and the same. */
+import { expect, test } from "bun:test";
+import { closeSync, existsSync, openSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { quietPort } from "../chaos/serve-process.ts";
+import { temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+import { childrenWithRole } from "../support/processes.ts";
+import { chatModel } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { PROGRAM } from "./run-cli.ts";
+
+const FULL = "/dev/full";
+const SECRET = "s".repeat(40);
+
+const database = await withDatabase();
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+
+function start(name: string, stderr: number | "pipe") {
+	const folder = temporaryFolder();
+	const config = join(folder, "tollgate.yaml");
+	const port = quietPort();
+	const serve = (models: readonly string[]) =>
+		writeFileSync(config, `models:\n${models.map((id) => chatModel({ id, url: upstream.url })).join("\n")}\n`);
+	serve(["first"]);
+	const child = Bun.spawn([...PROGRAM, "serve"], {
+		cwd: folder,
+		env: {
+			PATH: process.env.PATH ?? "",
+			HOST: "127.0.0.1",
+			PORT: String(port),
+			DATABASE_URL: database.url,
+			DATA_DIR: join(folder, "data"),
+			CONFIG: config,
+			INSTANCE_ID: name,
+			KEY_PEPPER: SECRET,
+			CONSOLE_SECRET: SECRET,
+		},
+		stdio: ["ignore", "ignore", stderr],
+	});
+	const url = `http://127.0.0.1:${port}`;
+	const answers = async (path: string, holds: (text: string) => boolean) => {
+		try {
+			const response = await fetch(`${url}${path}`);
+			return holds(await response.text()) && response.ok;
+		} catch {
+			return false;
+		}
+	};
+	return {
+		child,
+		serve,
+		gateways: () => childrenWithRole(child.pid, "gateway"),
+		ready: () => waitFor(() => answers("/readyz", () => true), "it to be ready", 60_000),
+		serves: (model: string) =>
+			waitFor(() => answers("/status", (text) => text.includes(model)), `it to serve ${model}`),
+	};
+}
+
+/** Each time its catalogue changes a gateway says so in its log. */
+async function speaksAndLives(service: ReturnType<typeof start>): Promise<void> {
+	const before = service.gateways();
+	for (const model of ["second", "third"]) {
+		service.serve(["first", model]);
+		service.child.kill("SIGHUP");
+		await service.serves(model);
+	}
+	expect([before.length, service.gateways()]).toEqual([1, before]);
+	service.child.kill("SIGTERM");
+	expect(await service.child.exited).toBe(0);
+}
+
+test.skipIf(!existsSync(FULL))(
+	"a service whose log lies on a full disk starts, serves and stops",
+	async () => {
+		const full = openSync(FULL, "w");
+		const service = start("full", full);
+		closeSync(full);
+		await service.ready();
+		await speaksAndLives(service);
+	},
+	120_000,
+);
+
+test("a service goes on when whoever reads its log is gone", async () => {
+	const service = start("gone", "pipe");
+	await service.ready();
+	await (service.child.stderr as ReadableStream<Uint8Array>).cancel();
+	await speaksAndLives(service);
+}, 120_000);

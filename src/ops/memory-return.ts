@@ -4,8 +4,8 @@ export interface MemoryReturnDeps {
 	readonly clock: Clock;
 	/** Requests and streams that are open. */
 	open(): number;
-	/** Of this process, bytes. */
-	resident(): number;
+	/** Of this process, bytes; undefined where it cannot be read. */
+	resident(): number | undefined;
 	/** Collects all of the heap, at once. */
 	collect(): void;
 }
@@ -32,7 +32,9 @@ export function startMemoryReturn({ clock, open, resident, collect }: MemoryRetu
 		cancel = clock.after(TICK_MS, tick);
 		quietTicks = open() === 0 ? quietTicks + 1 : 0;
 		if (quietTicks < QUIET_TICKS) return;
-		if (resident() - before < GROWN_BYTES_MIN) return;
+		const now = resident();
+		before ??= now;
+		if (now === undefined || before === undefined || now - before < GROWN_BYTES_MIN) return;
 		collect();
 		before = resident();
 	}

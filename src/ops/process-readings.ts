@@ -6,8 +6,12 @@ const OPEN_FILES = "/proc/self/fd";
 /** What the process itself costs. */
 export function processReadings(collections: () => number): Reading[] {
 	return [
-		{ name: "process_resident_memory_bytes", help: "Resident memory.", read: () => process.memoryUsage().rss },
-		{ name: "process_heap_bytes", help: "Memory of the JavaScript heap.", read: () => process.memoryUsage().heapUsed },
+		{ name: "process_resident_memory_bytes", help: "Resident memory.", read: () => residentBytes() ?? [] },
+		{
+			name: "process_heap_bytes",
+			help: "Memory of the JavaScript heap.",
+			read: () => unlessUnreadable(() => process.memoryUsage().heapUsed) ?? [],
+		},
 		{
 			name: "process_heap_collections_total",
 			help: "Times that the collector was seen to have run. What it holds up is in the event loop's lag: the runtime tells no pauses.",
@@ -30,6 +34,20 @@ export function processReadings(collections: () => number): Reading[] {
 			read: () => (process.cpuUsage().user + process.cpuUsage().system) / 1e6,
 		},
 	];
+}
+
+/** Memory of this process; undefined where it cannot be read. */
+export function residentBytes(): number | undefined {
+	return unlessUnreadable(() => process.memoryUsage.rss());
+}
+
+/** The runtime asks a file of the system, which cannot be opened while this process has no descriptor left. */
+function unlessUnreadable(read: () => number): number | undefined {
+	try {
+		return read();
+	} catch {
+		return undefined;
+	}
 }
 
 /** Counts collections by what they take: an object that nobody holds, and after it the next. */

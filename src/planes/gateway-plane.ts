@@ -23,6 +23,7 @@ import { createOpenStreams } from "../gateway/serve/open-streams.ts";
 import { createUnreadAnswers } from "../gateway/serve/unread-answers.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import { startMemoryReturn } from "../ops/memory-return.ts";
+import { residentBytes } from "../ops/process-readings.ts";
 import { createRefusals } from "../ops/refusals.ts";
 import { createRequestStats } from "../ops/request-stats.ts";
 import type { Secrets } from "../secrets.ts";
@@ -262,7 +263,7 @@ function returnMemory(server: { readonly pendingRequests: number }, deps: { cloc
 	const memoryReturn = startMemoryReturn({
 		clock: deps.clock,
 		open: () => server.pendingRequests,
-		resident: () => process.memoryUsage.rss(),
+		resident: residentBytes,
 		collect: () => Bun.gc(true),
 	});
 	deps.cleanup.add(() => memoryReturn.stop());

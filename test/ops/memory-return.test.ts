@@ -5,12 +5,12 @@ import { createManualClock } from "../support/upstream-clock.ts";
 const MB = 1024 * 1024;
 
 function setUp() {
-	const state = { open: 0, residentMb: 100, collections: 0 };
+	const state = { open: 0, residentMb: 100, isReadable: true, collections: 0 };
 	const clock = createManualClock();
 	const memoryReturn = startMemoryReturn({
 		clock,
 		open: () => state.open,
-		resident: () => state.residentMb * MB,
+		resident: () => (state.isReadable ? state.residentMb * MB : undefined),
 		collect() {
 			state.collections += 1;
 			state.residentMb = 140;
@@ -46,6 +46,17 @@ test("nobody's request meets the pause: as long as one is open at each look noth
 		clock.advance(1_000);
 	}
 	expect(state.collections).toBe(0);
+});
+
+test("what cannot be read is looked at again, and compared with what was known before", () => {
+	const { state, clock } = setUp();
+	state.residentMb = 260;
+	state.isReadable = false;
+	clock.advance(60_000);
+	expect(state.collections).toBe(0);
+	state.isReadable = true;
+	clock.advance(1_000);
+	expect(state.collections).toBe(1);
 });
 
 test("a process that has not grown is left alone", () => {

@@ -6,6 +6,7 @@ import type { PostgresBinaries } from "./postgres-binaries.ts";
 import { exitOf, nameFromInside, spawnPostgres } from "./postgres-process.ts";
 import { findPostmaster, type Postmaster, removeForeignPidFile } from "./postmaster.ts";
 import { giveTo, type ServerOwner } from "./server-owner.ts";
+import { startProblem } from "./start-problem.ts";
 
 /** Where the parts of an embedded server lie. */
 export interface PostgresHome {
@@ -53,8 +54,7 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 			stdio: ["ignore", "ignore", "pipe"],
 		});
 		const { code, output } = await exitOf(child);
-		if (code !== 0)
-			throw new Fault("service_unavailable", "The embedded PostgreSQL could not be initialised.", { private: output });
+		if (code !== 0) throw notStarted("The embedded PostgreSQL could not be initialised", output);
 		fs.renameSync(unfinished, home.cluster);
 	} finally {
 		fs.rmSync(passwordFile, { force: true });
@@ -73,6 +73,8 @@ export async function startUnlessRunning(
 	{ port, isGivenUp = () => false }: { port: number | undefined; isGivenUp?: () => boolean },
 ): Promise<Postmaster> {
 	const giveUpAt = performance.now() + START_DEADLINE_MS;
+	const logPath = join(home.dataDir, "postgres.log");
+	const saidBefore = fs.existsSync(logPath) ? fs.statSync(logPath).size : 0;
 	let attempt: { readonly over: boolean } | undefined;
 	let starts = 0;
 	let startAgainAt = 0;
@@ -90,10 +92,14 @@ export async function startUnlessRunning(
 		}
 		await Bun.sleep(POLL_MS);
 	}
-	throw new Fault(
-		"service_unavailable",
-		`The embedded PostgreSQL did not become ready: see ${join(home.dataDir, "postgres.log")}.`,
-	);
+	const said = fs.existsSync(logPath) ? fs.readFileSync(logPath).subarray(saidBefore).toString() : "";
+	throw notStarted(`The embedded PostgreSQL did not become ready, see ${logPath}`, said);
+}
+
+function notStarted(what: string, said: string): Fault {
+	const { remedy, line } = startProblem(said);
+	const message = remedy === undefined ? `${what}.` : `${what}: ${remedy}.`;
+	return new Fault("service_unavailable", message, line === "" ? {} : { private: line });
 }
 
 /** `over` turns true when the process has ended or never came to be. */

@@ -1,0 +1,41 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { startProblem } from "../../src/db/start-problem.ts";
+import { FROM_SOURCE } from "../cli/run-cli.ts";
+import { temporaryFolder } from "../support/at-end.ts";
+
+test("a machine that is short of something hears in one line what, and what to do", async () => {
+	const child = Bun.spawn(["sh", "-c", 'ulimit -n 64 && exec "$@"', "sh", ...FROM_SOURCE, "migrate"], {
+		cwd: temporaryFolder(),
+		env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", DATA_DIR: join(temporaryFolder(), "data") },
+		stdio: ["ignore", "ignore", "pipe"],
+	});
+	const said = await new Response(child.stderr).text();
+	expect(await child.exited).toBe(1);
+	const lines = said.trimEnd().split("\n");
+	expect(lines).toHaveLength(1);
+	expect(lines[0]).toStartWith("error: The embedded PostgreSQL could not be initialised: it may open too few files");
+	expect(lines[0]).toContain("FATAL:  insufficient file descriptors");
+}, 60_000);
+
+// As PostgreSQL 18 said them in a container of each kind.
+test.each([
+	["initdb: could not look up effective user ID 12345: user does not exist\n", "/etc/passwd"],
+	[
+		'2026-11-26 [7757] FATAL:  could not resize shared memory segment "/PostgreSQL.900754084" to 1048576 bytes: No space left on device\nAborted\n',
+		"/dev/shm",
+	],
+	[
+		'2026-11-26 [8782] FATAL:  could not extend file "base/1/2691": wrote only 4096 of 8192 bytes at block 9\n2026-11-26 [8782] HINT:  Check free disk space.\n',
+		"disk of DATA_DIR",
+	],
+	['2026-11-26 [1] LOG:  could not fork "client backend" process: Resource temporarily unavailable\n', "pids.max"],
+])("%j has a remedy", (said, remedy) => {
+	expect(startProblem(said).remedy).toContain(remedy);
+});
+
+test("of what nobody has foreseen the line that is fatal is told", () => {
+	const said = "2026-11-26 LOG:  starting\n2026-11-26 FATAL:  something new\nchild process exited with exit code 1\n";
+	expect(startProblem(said)).toEqual({ remedy: undefined, line: "2026-11-26 FATAL:  something new" });
+	expect(startProblem("")).toEqual({ remedy: undefined, line: "" });
+});

@@ -32,6 +32,8 @@ export interface InstanceLease {
 	/** The present epoch's ledger whether or not the gate is open; for views. */
 	present(): Ledger | undefined;
 	gate: Gate;
+	/** Why this instance admits nobody now; undefined if it may. */
+	problem(): string | undefined;
 	/** Over all epochs. */
 	counts: LedgerCounts;
 	instanceId: string;
@@ -230,6 +232,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		ledger: () => (present && gate.isOpen() ? present.ledger : undefined),
 		present: () => present?.ledger,
 		gate,
+		problem: () => gate.reason() ?? present?.ledger.problem(),
 		counts: parts.counts ?? createLedgerCounts(),
 		instanceId: options.instanceId,
 		recovered: async () => {

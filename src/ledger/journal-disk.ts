@@ -48,6 +48,11 @@ export class DiskFull extends Error {
 	override readonly name = "DiskFull" as const;
 }
 
+/** Whether the system refused what was asked of it; what else may be thrown is a bug. */
+export function isOfTheSystem(error: unknown): boolean {
+	return error instanceof DiskFull || typeof (error as NodeJS.ErrnoException).syscall === "string";
+}
+
 /** Room for the settlements of some ten thousand requests. */
 const RESERVE_BYTES = 8 * 1024 * 1024;
 /** What a piece of a mapped file begins with. */
@@ -75,7 +80,8 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 				: [],
 		read: (name) => readFileSync(join(path, name)),
 		create: (name) => createFile(join(path, name), path, maps),
-		remove: (name) => unlinkSync(join(path, name)),
+		// One that is gone already is what was wanted.
+		remove: (name) => rmSync(join(path, name), { force: true }),
 		destroy: () => rmSync(path, { recursive: true, force: true }),
 		freeReserve() {
 			if (!existsSync(reserve)) return false;

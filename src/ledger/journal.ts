@@ -2,12 +2,15 @@ import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { JournalDisk, JournalFile } from "./journal-disk.ts";
-import { DiskFull } from "./journal-disk.ts";
+import { DiskFull, isOfTheSystem } from "./journal-disk.ts";
 import { encodeRecord, RECORD_BYTES_MAX, RecordKind } from "./journal-record.ts";
 
 /** An append-only record of what this epoch admitted, promised to deliver, and settled. */
 export interface Journal {
-	/** Opens a request: gives the number of the segment that holds it. Throws DiskFull: then it was not admitted. */
+	/**
+	 * Opens a request: gives the number of the segment that holds it. Throws DiskFull or the system's error: then it was not
+	 * admitted, and none is until the disk takes records again.
+	 */
 	admit(body: string): number;
 	/** Raises the bound of what may have been delivered. Uses the reserved space if the disk is full. */
 	progress(body: string): void;
@@ -24,8 +27,8 @@ export interface Journal {
 	acknowledge(segment: number): void;
 	/** Resolves when everything appended so far survives a loss of power; immediately unless `syncs`. */
 	durable(): Promise<void>;
-	/** True if no further request can be opened now. */
-	isFull(): boolean;
+	/** Why no further request can be opened now; undefined if one can. */
+	problem(): string | undefined;
 	/** What is kept now, for views. */
 	size(): { readonly segments: number; readonly bytes: number };
 	/** Closes the files; they stay for a replay. */
@@ -62,8 +65,8 @@ interface Segment {
 const SEGMENT_BYTES_MAX = 16 * 1024 * 1024;
 /** Segments that running requests may keep; what is in older ones is carried forward. */
 const SEGMENTS_KEPT = 4;
-/** How often a full disk is tried again. */
-const FULL_RETRY_MS = 1_000;
+/** How often a disk that took no record is tried again. */
+const RETRY_MS = 1_000;
 
 export function createJournal(deps: JournalDeps, options: JournalOptions): Journal {
 	const { disk, clock, log } = deps;
@@ -72,8 +75,8 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 	/** Oldest first. */
 	const segments = new Map<number, Segment>();
 	let current = open(1);
-	/** Since when the disk is known to be full; undefined if it is not. */
-	let fullAtMs: number | undefined;
+	/** What keeps requests out, and when the disk was last tried; undefined if it takes records. */
+	let failure: { readonly what: string; readonly atMs: number } | undefined;
 	let closed = false;
 	/** The sync under way, and the one that starts behind it for all that came meanwhile. */
 	let syncing: Promise<void> | undefined;
@@ -98,6 +101,11 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 		appendBytes(encodeRecord(buffer, kind, body));
 	}
 
+	function refuseUnlessWritable(): void {
+		const what = problem();
+		if (what !== undefined) throw new DiskFull(what);
+	}
+
 	function appendBytes(length: number): void {
 		assert(!closed, "the journal is open");
 		current.file.append(buffer, length);
@@ -117,20 +125,43 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 	}
 
 	function noteFull(error: unknown): void {
-		if (fullAtMs === undefined) log.error("the journal's disk is full: no more requests are admitted", { error });
-		fullAtMs = clock.monotonicMs();
+		if (failure === undefined) log.error("the journal's disk is full: no more requests are admitted", { error });
+		failure = { what: "the journal's disk is full", atMs: clock.monotonicMs() };
+	}
+
+	/** Its folder is gone, its rights were changed, this process has no descriptor left. */
+	function noteUnwritable(error: unknown): void {
+		if (failure === undefined) log.error("the journal cannot be written: no more requests are admitted", { error });
+		failure = { what: "the journal cannot be written", atMs: clock.monotonicMs() };
 	}
 
 	/** Room may have been made meanwhile; without the reserve nothing is admitted. */
-	function isFull(): boolean {
-		if (fullAtMs === undefined) return false;
+	function problem(): string | undefined {
+		if (failure === undefined) return undefined;
 		const nowMs = clock.monotonicMs();
-		if (closed || nowMs - fullAtMs < FULL_RETRY_MS) return true;
-		fullAtMs = nowMs;
-		if (!disk.keepReserve()) return true;
-		fullAtMs = undefined;
-		log.info("the journal's disk has room again");
-		return false;
+		if (closed || nowMs - failure.atMs < RETRY_MS) return failure.what;
+		failure = { what: failure.what, atMs: nowMs };
+		if (!takesRecords()) return failure.what;
+		failure = undefined;
+		log.info("the journal takes records again");
+		return undefined;
+	}
+
+	function takesRecords(): boolean {
+		try {
+			if (!disk.keepReserve()) return false;
+			beginNextIfFull();
+			return true;
+		} catch (error) {
+			if (!isOfTheSystem(error)) throw error;
+			return false;
+		}
+	}
+
+	function beginNextIfFull(): void {
+		if (current.bytes < segmentBytesMax) return;
+		current = open(current.number + 1);
+		removePaid();
 	}
 
 	/**
@@ -200,15 +231,13 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 
 	return {
 		admit(body) {
-			if (isFull()) throw new DiskFull("the journal's disk is full");
+			refuseUnlessWritable();
 			try {
-				if (current.bytes >= segmentBytesMax) {
-					current = open(current.number + 1);
-					removePaid();
-				}
+				beginNextIfFull();
 				append(RecordKind.admit, body);
 			} catch (error) {
 				if (error instanceof DiskFull) noteFull(error);
+				else if (isOfTheSystem(error)) noteUnwritable(error);
 				throw error;
 			}
 			current.owed += 1;
@@ -227,7 +256,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 			if (segment.owed === 0) removePaid();
 		},
 		carry(admitBody, progressBody) {
-			if (isFull()) throw new DiskFull("the journal's disk is full");
+			refuseUnlessWritable();
 			// In one append, so that a crash leaves both or neither.
 			let length = encodeRecord(buffer, RecordKind.admit, admitBody);
 			if (progressBody !== undefined)
@@ -239,7 +268,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 		},
 		keepsFrom: () => current.number - SEGMENTS_KEPT,
 		durable,
-		isFull,
+		problem,
 		size() {
 			let bytes = 0;
 			for (const segment of segments.values()) bytes += segment.bytes;

@@ -10,7 +10,7 @@ import { createCarrying } from "./carrying.ts";
 import type { AdmittedEvent, SettledEvent } from "./event.ts";
 import { type HoldOf, RunningHold } from "./hold.ts";
 import type { Journal } from "./journal.ts";
-import { DiskFull } from "./journal-disk.ts";
+import { isOfTheSystem } from "./journal-disk.ts";
 import type { JournalMode } from "./journal-mode.ts";
 import { crashedEvent } from "./journal-reader.ts";
 import type { Outcome, Progress } from "./outcome.ts";
@@ -52,6 +52,8 @@ export interface Ledger {
 	limitChanged(budget: string, lowered: boolean): void;
 	/** What running requests of this instance hold of a budget. */
 	heldOf(budget: string): NanoUsd;
+	/** Why nothing can be reserved now, whatever its budgets have; undefined if it can. */
+	problem(): string | undefined;
 	view(): LedgerView;
 	/** For reconciliation and tests. */
 	slices(): Iterable<Readonly<Slice>>;
@@ -165,8 +167,13 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		if (running.size === 0) onIdle?.();
 	}
 
+	function problem(): string | undefined {
+		return writer.isFull() ? "too many settlements wait for the database" : journal.problem();
+	}
+
 	const ledger: Ledger = {
 		epoch: options.epoch,
+		problem,
 
 		reserve(admitted) {
 			const amount = admitted.reserved;
@@ -176,7 +183,8 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			if (!account || !key || account.free < amount || key.free < amount) return undefined;
 			const further = furtherSlices(admitted.budgets, amount);
 			if (!further) return undefined;
-			if (writer.isFull() || journal.isFull()) throw unavailable("the queue or the journal's disk is full");
+			const what = problem();
+			if (what !== undefined) throw unavailable(what);
 			const segment = admitToJournal(journal, admitted);
 			take(account, amount);
 			take(key, amount);
@@ -303,7 +311,7 @@ function admitToJournal(journal: Journal, event: AdmittedEvent): number {
 	try {
 		return journal.admit(JSON.stringify(event));
 	} catch (error) {
-		throw error instanceof DiskFull ? unavailable("the journal's disk is full", error) : error;
+		throw isOfTheSystem(error) ? unavailable("the journal cannot be written", error) : error;
 	}
 }
 

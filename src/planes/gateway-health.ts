@@ -29,7 +29,7 @@ export function createGatewayHealth(deps: {
 	const booksAreOld = () => (books.last()?.ageMs() ?? 0) > BOOKS_OLD_MS;
 	return createHealth({
 		ready: [
-			() => instanceLease.gate.reason(),
+			() => instanceLease.problem(),
 			() => (catalog.current().revision === 0 ? "the catalogue is not loaded" : undefined),
 		],
 		warn: [

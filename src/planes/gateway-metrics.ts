@@ -32,7 +32,7 @@ export function createGatewayMetrics(
 	deps.cleanup.add(() => lag.stop());
 	const state: ServiceState = {
 		...deps,
-		open: () => gate.isOpen(),
+		open: () => instanceLease.problem() === undefined,
 		leaseLeftMs: () => gate.leftMs(),
 		ledger: () => ledgerTotals(instanceLease),
 		booksOk: () => books.last()?.ok,

@@ -166,7 +166,7 @@ async function build(
 		stats,
 		limits: () => catalog.limits(),
 	};
-	const status = createStatus({ ...gateway, statements, admitting: () => instanceLease.gate.isOpen() });
+	const status = createStatus({ ...gateway, statements, admitting: () => instanceLease.problem() === undefined });
 	cleanup.add(() => status.stop());
 	const files = openFiles(config, { db, clock, log, cleanup, catalog, secrets });
 	carrier = createLineCarrier({ ...gateway, keyring });

@@ -21,7 +21,7 @@ export const nullJournal: Journal = {
 	keepsFrom: () => 0,
 	acknowledge() {},
 	durable: async () => {},
-	isFull: () => false,
+	problem: () => undefined,
 	size: () => ({ segments: 1, bytes: 0 }),
 	close() {},
 	destroy() {},

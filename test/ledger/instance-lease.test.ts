@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeEach, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../../src/base/clock.ts";
@@ -110,6 +110,38 @@ const available = async () => {
 	const [row] = await db.sql`select limit_nano_usd - drawn_nano_usd as available from budget where id = 'acc'`;
 	return Number(row?.available);
 };
+
+test("an instance whose journal takes no records says so to whoever asks whether it admits", async () => {
+	const options = { instanceId: "one", dataDir, mode: "process", leaseTtlMs: 30_000, segmentBytesMax: 500 } as const;
+	const deps = { db, clock: systemClock, log: silentLog, apply: () => {}, reset: () => {}, onDiskFailed: () => {} };
+	const instanceLease = await startInstanceLease(deps, options);
+	try {
+		expect(instanceLease.problem()).toBe(undefined);
+		rmSync(join(dataDir, "journal"), { recursive: true });
+		const holds = async () => {
+			for (let at = 0; at < 10; at++) await reserveHere(instanceLease, 10);
+		};
+		await expect(holds()).rejects.toThrow("The service cannot record usage right now.");
+		expect(instanceLease.gate.isOpen()).toBe(true);
+		expect(instanceLease.problem()).toBe("the journal cannot be written");
+	} finally {
+		await instanceLease.stop(0);
+	}
+	expect(instanceLease.problem()).toBe("stopping");
+});
+
+test("a start without room for its journal, or without a folder for it, says what to do", async () => {
+	writeFileSync(join(dataDir, "journal"), "");
+	await expect(startHere("one")).rejects.toThrow("DATA_DIR must be a folder of this user");
+	rmSync(join(dataDir, "journal"));
+	if (!existsSync("/dev/full")) return;
+	// That attempt took the first number.
+	mkdirSync(join(dataDir, "journal", "one", "2"), { recursive: true });
+	symlinkSync("/dev/full", join(dataDir, "journal", "one", "2", "reserve"));
+	await expect(startHere("one")).rejects.toThrow("make room on the disk of DATA_DIR");
+	const instanceLease = await startHere("one");
+	expect(await instanceLease.stop(5_000)).toBe(true);
+});
 
 test("after kill -9 the next start of the same identity charges what was delivered, and closes the leases", async () => {
 	const child = await startChild("one");

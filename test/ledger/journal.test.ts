@@ -196,17 +196,45 @@ test("a full disk refuses new requests, still settles running ones, and admits a
 	journal.admit(admit("1"));
 	state.room = 10;
 	expect(() => journal.admit(admit("2"))).toThrow(DiskFull);
-	expect(journal.isFull()).toBe(true);
+	expect(journal.problem()).toBe("the journal's disk is full");
 	journal.progress(progress("1", 1, 2));
 	journal.settle(settle("1"));
 	clock.advance(2_000);
-	expect(journal.isFull()).toBe(true);
+	expect(journal.problem()).toBe("the journal's disk is full");
 	expect(() => journal.admit(admit("3"))).toThrow(DiskFull);
 	state.room = 5_000;
-	expect(journal.isFull()).toBe(true);
+	expect(journal.problem()).toBe("the journal's disk is full");
 	clock.advance(1_000);
-	expect(journal.isFull()).toBe(false);
+	expect(journal.problem()).toBe(undefined);
 	expect(journal.admit(admit("4"))).toBe(1);
+});
+
+test("a folder that is gone refuses new requests, still settles running ones, and admits again once it is there", () => {
+	const path = folder();
+	const disk = openJournalDisk(path, { create: true });
+	const clock = manualClock();
+	const { journal } = openTestJournal(disk, clock, { segmentBytesMax: 500 });
+	const segments: number[] = [];
+	while ((segments.at(-1) ?? 1) < 2) segments.push(journal.admit(admit(String(segments.length))));
+	rmSync(path, { recursive: true });
+	// What is open takes records on; the next segment is missed.
+	expect(() => {
+		for (let at = 0; at < 10; at++) segments.push(journal.admit(admit(String(segments.length))));
+	}).toThrow("ENOENT");
+	expect(journal.problem()).toBe("the journal cannot be written");
+	expect(() => journal.admit(admit("refused"))).toThrow("the journal cannot be written");
+	for (const [at, segment] of segments.entries()) {
+		journal.settle(settle(String(at)));
+		journal.acknowledge(segment);
+	}
+	clock.advance(1_000);
+	expect(journal.problem()).toBe("the journal cannot be written");
+	openJournalDisk(path, { create: true });
+	clock.advance(1_000);
+	expect(journal.problem()).toBe(undefined);
+	expect(journal.admit(admit("taken"))).toBe((segments.at(-1) ?? 0) + 1);
+	journal.close();
+	expect(replayed(openJournalDisk(path, { create: false }), 0).recovered.map(({ id }) => id)).toEqual(["taken"]);
 });
 
 test("durable() waits for a sync that began after the append, never for one that was under way", async () => {

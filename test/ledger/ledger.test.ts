@@ -33,7 +33,7 @@ async function build(mode: JournalMode, free = 1_000) {
 		keepsFrom: () => state.segment,
 		acknowledge: () => {},
 		durable: () => new Promise((resolve) => syncs.push(resolve)),
-		isFull: () => state.full,
+		problem: () => (state.full ? "the journal's disk is full" : undefined),
 		size: () => ({ segments: 1, bytes: 0 }),
 		close: () => void written.push("close"),
 		destroy: () => void written.push("destroy"),

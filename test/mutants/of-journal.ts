@@ -43,7 +43,7 @@ export const journalMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a full disk admits requests",
-				before: 'admit(body) {\n\t\t\tif (isFull()) throw new DiskFull("the journal\'s disk is full");',
+				before: "admit(body) {\n\t\t\trefuseUnlessWritable();",
 				after: "admit(body) {",
 			},
 			{

@@ -18,8 +18,8 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a full queue admits requests",
-				before: "if (writer.isFull() || journal.isFull())",
-				after: "if (journal.isFull())",
+				before: 'return writer.isFull() ? "too many settlements wait for the database" : journal.problem();',
+				after: "return journal.problem();",
 			},
 			{
 				breaks: "the rest of a settlement that stands in no journal can be spent at once",

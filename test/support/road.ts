@@ -177,7 +177,7 @@ function scriptedJournal() {
 			control.syncs.push(sync);
 			return sync.promise;
 		},
-		isFull: () => false,
+		problem: () => undefined,
 		size: () => ({ segments: 1, bytes: 0 }),
 		close() {},
 		destroy() {},

@@ -1,7 +1,7 @@
 /** Where the processes of one `serve` find each other: Unix sockets in a folder that only their user may enter. */
 import fs from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Server } from "bun";
 import { isAlive } from "../base/process-alive.ts";
 
@@ -62,6 +62,7 @@ export function serveAt(
 	},
 ): Server<undefined> {
 	const own = `${path}.${process.pid}`;
+	keepFolder(dirname(path));
 	fs.rmSync(own, { force: true });
 	// The other end is a process of ours, which watches its own clients. A socket's timeout cannot be changed later.
 	const unwatched = {
@@ -73,6 +74,16 @@ export function serveAt(
 	const server = Bun.serve(unwatched) as Server<undefined>;
 	fs.renameSync(own, path);
 	return server;
+}
+
+/**
+ * Cleaners of temporary files take what has been lying for days, and whoever starts behind that would find no place to
+ * listen at. Where everybody may write somebody else could have made a folder of this name meanwhile, with his own door in it.
+ */
+function keepFolder(folder: string): void {
+	fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
+	const { uid } = fs.lstatSync(folder);
+	if (uid !== process.geteuid?.()) throw new Error(`${folder} is another user's: start the service again`);
 }
 
 /** Folders of processes that were killed. */

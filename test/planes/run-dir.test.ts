@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import {
@@ -54,4 +54,19 @@ test("gateways are found by their sockets, also at one that a dead one left, whi
 	const response = await fetch("http://x/", { unix: gatewaySocket(runDir, 2) } as BunFetchRequestInit);
 	expect(await response.text()).toBe("here");
 	for (const server of servers) await server.stop(true);
+});
+
+test("who starts behind a cleaner of temporary files makes the folder again, and takes none of somebody else's", async () => {
+	const runDir = makeRunDir(folder);
+	atEnd(() => removeRunDir(runDir));
+	removeRunDir(runDir);
+	const server = serveAt(consoleSocket(runDir), answers);
+	const response = await fetch("http://x/", { unix: consoleSocket(runDir) } as BunFetchRequestInit);
+	expect(await response.text()).toBe("here");
+	expect(statSync(runDir).mode & 0o777).toBe(0o700);
+	await server.stop(true);
+	// Only root can make a folder somebody else's.
+	if (process.geteuid?.() !== 0) return;
+	chownSync(runDir, 65_534, 65_534);
+	expect(() => serveAt(consoleSocket(runDir), answers)).toThrow("is another user's");
 });

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { sleep, withDeadline } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
 import { newUuid } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { ControlEntry } from "../cluster/control-log.ts";
@@ -21,6 +22,7 @@ import type { JournalMode } from "./journal-mode.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LedgerCounts } from "./ledger-counts.ts";
 import { countedStore, createLedgerCounts } from "./ledger-counts.ts";
+import { untilSilent } from "./lost-journal.ts";
 import { createPgLedgerStore } from "./pg-store.ts";
 import { recoverJournals } from "./recovery.ts";
 import { createRefusedJournals } from "./refused-journals.ts";
@@ -67,6 +69,11 @@ export interface InstanceLeaseDeps {
 /** What an instance lease is made of. */
 export interface InstanceLeaseParts extends EpochParts {
 	witness: WitnessStore;
+	/** As `untilSilent` of `lost-journal.ts`, of all epochs but this process's own; rejects with Fault conflict if one runs. */
+	untilSilent(
+		instanceId: string,
+		options: { ownEpoch: number | undefined; isStopping: () => boolean },
+	): Promise<unknown>;
 	counts?: LedgerCounts;
 	/** Calls `onChange` whenever the control log may have grown, also after a gap in which it could not hear. */
 	listen(onChange: () => void): Promise<void>;
@@ -94,13 +101,16 @@ const WITNESS_MS_MAX = 5_000;
 export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLeaseOptions): Promise<InstanceLease> {
 	const { db, clock } = deps;
 	const counts = createLedgerCounts();
+	const fence = createPgFenceStore(db.liveness);
 	const parts: InstanceLeaseParts = {
 		...deps,
 		newUuid,
 		counts,
 		gate: createGate({ clock }),
 		heartbeats: createPgHeartbeatStore(db.liveness),
-		witness: createPgFenceStore(db.liveness),
+		witness: fence,
+		untilSilent: (instanceId, of) =>
+			untilSilent({ statements: db.liveness, fence, clock }, instanceId, { graceMs: FENCE_GRACE_MS, ...of }),
 		storeFor: (instanceId, epoch) =>
 			countedStore({ clock, counts }, createPgLedgerStore({ statements: db.ledger }, instanceId, epoch)),
 		journals: openJournalHome(join(options.dataDir, "journal")),
@@ -146,7 +156,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 
 	async function recoverAll(): Promise<void> {
 		for (;;) {
-			const failed = await recoverJournals({ ...parts, refusedJournals, isStopping: () => givenUp }).catch(
+			const failed = await recoverJournals({ ...parts, refusedJournals, ownerIsGone, isStopping: () => givenUp }).catch(
 				(error: unknown) => {
 					log.warn("the journals could not be listed", { error });
 					return 1;
@@ -156,6 +166,17 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 			if (stopping)
 				return log.warn("journals of a crash are left: the next start on this DATA_DIR hands them in", { failed });
 			await sleep(clock, RECOVER_AGAIN_MS);
+		}
+	}
+
+	async function ownerIsGone(instanceId: string): Promise<boolean> {
+		const ownEpoch = instanceId === options.instanceId ? present?.number : undefined;
+		try {
+			await parts.untilSilent(instanceId, { ownEpoch, isStopping: () => stopping });
+			return true;
+		} catch (error) {
+			if (error instanceof Fault && error.code === "conflict") return false;
+			throw error;
 		}
 	}
 

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Fault } from "../base/fault.ts";
 import { tryFileLock } from "../base/file-lock.ts";
@@ -18,8 +18,17 @@ export interface JournalHome {
 
 export interface JournalClaim {
 	readonly disk: JournalDisk;
+	/**
+	 * True if the folder was not made here since this machine started: it was copied, or its disk was cloned or moved. Then
+	 * its lock tells nothing of the process that it belongs to, which may run beside this one, with the original.
+	 */
+	readonly isCopy: boolean;
 	release(): void;
 }
+
+const LOCK_NAME = "lock";
+/** Linux' own name for the time since a machine was started; elsewhere a copy is known by its file alone. */
+const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /** The folders `<root>/<instance>/<epoch>/`, each with a lock of its own. */
 export function openJournalHome(root: string): JournalHome {
@@ -60,20 +69,31 @@ function hintFor(error: unknown): string {
 }
 
 function take(folder: string, create: boolean): JournalClaim | undefined {
-	const lock = lockIn(folder);
+	const path = join(folder, LOCK_NAME);
+	const lock = lockAt(path);
 	if (!lock) return undefined;
 	try {
-		return { disk: openJournalDisk(folder, { create }), release: lock.release };
+		if (create) writeFileSync(path, markOf(path));
+		const mark = readFileSync(path, "utf8");
+		// A former version left none, and trusted the lock.
+		const isCopy = mark !== "" && mark !== markOf(path);
+		return { disk: openJournalDisk(folder, { create }), isCopy, release: lock.release };
 	} catch (error) {
 		lock.release();
 		throw error;
 	}
 }
 
+/** A copy is another file, a clone of the disk is there under another start of a machine. */
+function markOf(path: string): string {
+	const { dev, ino } = statSync(path);
+	return `${existsSync(BOOT_ID) ? readFileSync(BOOT_ID, "utf8").trim() : "-"} ${dev} ${ino}\n`;
+}
+
 /** Undefined too if another process replayed and removed the folder meanwhile. */
-function lockIn(folder: string) {
+function lockAt(path: string) {
 	try {
-		return tryFileLock(join(folder, "lock"));
+		return tryFileLock(path);
 	} catch (error) {
 		if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
 		throw error;

@@ -15,38 +15,60 @@ interface EpochRow {
 	ttl_ms: number;
 }
 
+interface SilenceDeps {
+	statements: Statements;
+	fence: Pick<FenceStore, "fenceOff">;
+	clock: Clock;
+}
+
 /**
- * An operator attests that the journals of this identity are lost: its epochs are closed at what Postgres knows. Whether
- * one of them may still be admitting is waited for by our own clock, as a fence does it; if it renews its lease meanwhile,
- * it is running: Fault conflict. Fault not_found if there is none.
+ * An operator attests that the journals of this identity are lost: its epochs are closed at what Postgres knows. Fault
+ * conflict if it runs, not_found if there is none.
  */
 export async function recoverLost(
-	deps: { statements: Statements; fence: Pick<FenceStore, "fenceOff">; clock: Clock },
+	deps: SilenceDeps,
 	instanceId: string,
 	options: { graceMs: number },
 ): Promise<{ epochs: number; leases: number }> {
-	const { statements, fence, clock } = deps;
+	const rows = await untilSilent(deps, instanceId, options);
+	if (rows.length === 0) throw new Fault("not_found", `No unfinished epoch of instance ${instanceId}.`);
+	return closeAll(deps, instanceId, rows);
+}
+
+/**
+ * Waits until no epoch of this identity may still be admitting, by our own clock, as a fence does it, and fences them off;
+ * gives those that have not ended. If one renews its lease meanwhile, it is running: Fault conflict. `ownEpoch` is the
+ * caller's.
+ */
+export async function untilSilent(
+	{ statements, fence, clock }: SilenceDeps,
+	instanceId: string,
+	options: { graceMs: number; ownEpoch?: number | undefined; isStopping?: () => boolean },
+): Promise<readonly EpochRow[]> {
 	const silences = createSilences(clock);
 	const first = new Map<number, string>();
 	for (;;) {
+		if (options.isStopping?.()) throw new Error("stopping");
 		const rows = await statements<EpochRow>`
-			select epoch, beat, state, ttl_ms from instance_now where id = ${instanceId} and state <> 'left' order by epoch`;
-		if (rows.length === 0) throw new Fault("not_found", `No unfinished epoch of instance ${instanceId}.`);
-		const unsure = rows.filter(({ state }) => state === "live" || state === "joining");
-		for (const { epoch, beat, ttl_ms } of unsure) {
-			if ((first.get(epoch) ?? beat) !== beat)
+			select epoch, beat, state, ttl_ms from instance_now
+			where id = ${instanceId} and state <> 'left' and epoch <> ${options.ownEpoch ?? 0} order by epoch`;
+		const unsure = rows.filter(({ state }) => state === "live" || state === "joining" || state === "silent");
+		if (unsure.length === 0) return rows;
+		for (const { epoch, beat, state, ttl_ms } of unsure) {
+			// Another instance has waited for it, and its word is a beat of its own.
+			if (state === "silent") await fence.fenceOff(instanceId, epoch, Number(beat));
+			else if ((first.get(epoch) ?? beat) !== beat)
 				throw new Fault("conflict", `Instance ${instanceId} is running: it renews its lease.`);
-			first.set(epoch, beat);
-			if (silences.ofMs(String(epoch), Number(beat)) > ttl_ms + options.graceMs)
+			else if (silences.ofMs(String(epoch), Number(beat)) > ttl_ms + options.graceMs)
 				await fence.fenceOff(instanceId, epoch, Number(beat));
+			first.set(epoch, beat);
 		}
-		if (unsure.length === 0) return closeAll(deps, instanceId, rows);
 		await sleep(clock, LOOK_MS);
 	}
 }
 
 async function closeAll(
-	{ statements, clock }: { statements: Statements; clock: Clock },
+	{ statements, clock }: SilenceDeps,
 	instanceId: string,
 	rows: readonly EpochRow[],
 ): Promise<{ epochs: number; leases: number }> {

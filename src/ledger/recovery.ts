@@ -34,6 +34,8 @@ export interface RecoveryDeps {
 	isStopping: () => boolean;
 	/** Of this process: those that rest. */
 	refusedJournals: RefusedJournals;
+	/** Waits until it knows of a journal that is a copy; false if the instance whose it is runs. */
+	ownerIsGone: (instanceId: string) => Promise<boolean>;
 }
 
 /** The database took all of it but some records, which are on no other record: it stays, and is tried again. */
@@ -63,6 +65,12 @@ async function recoverOne(deps: RecoveryDeps, id: string, epoch: number): Promis
 	const claim = journals.claim(id, epoch, { create: false });
 	if (!claim) return true;
 	try {
+		// Its owner would go on spending what is closed here, and what it settles would be on record already, as of a crash.
+		if (claim.isCopy && !(await deps.ownerIsGone(id))) {
+			log.error("a journal is a copy of one whose instance runs; it is left alone", { instance: id, epoch });
+			refusedJournals.refused(id, epoch);
+			return false;
+		}
 		log.info("replaying a journal", { instance: id, epoch });
 		const counts = await handIn({ ...deps, store: deps.storeFor(id, epoch), refused: [] }, claim.disk);
 		log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was handed in", { instance: id, epoch, ...counts });

@@ -15,6 +15,8 @@ import { reconcile } from "../../src/ledger/reconcile.ts";
 import { moveToAnotherServer } from "../support/another-server.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
+import type { LeaseChild } from "../support/lease-child.ts";
+import { startLeaseChild } from "../support/lease-child.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { admitted, makeAccount, outcome, usd } from "./fixture.ts";
@@ -23,7 +25,7 @@ const root = mkdtempSync(join(tmpdir(), "tollgate-instance-lease-"));
 const CREDIT = 1_000_000;
 let db: TestDatabase;
 let dataDir: string;
-const children: Child[] = [];
+const children: LeaseChild[] = [];
 
 beforeEach(async () => {
 	db = await createTestDatabase();
@@ -31,48 +33,14 @@ beforeEach(async () => {
 	await makeAccount(db, "acc", CREDIT, { key: 500_000 });
 });
 afterEach(async () => {
-	for (const child of children.splice(0)) {
-		child.process.kill("SIGKILL");
-		await child.process.exited;
-	}
+	for (const child of children.splice(0)) await child.end();
 	await db.drop();
 });
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-interface Child {
-	readonly process: ReturnType<typeof Bun.spawn>;
-	/** Sends a command and waits for the line that answers it. */
-	ask(command: string, answer: string): Promise<string>;
-	heard(line: string): Promise<string>;
-}
-
-async function startChild(instance: string, ttlMs = 30_000): Promise<Child> {
-	const script = join(import.meta.dir, "../support/instance-lease-child.ts");
-	const process_ = Bun.spawn([process.execPath, script, db.url, dataDir, instance, String(ttlMs)], {
-		stdin: "pipe",
-		stdout: "pipe",
-		stderr: "inherit",
-	});
-	let output = "";
-	void (async () => {
-		const decoder = new TextDecoder();
-		for await (const chunk of process_.stdout) output += decoder.decode(chunk, { stream: true });
-	})();
-	const heard = async (line: string) => {
-		await waitFor(() => output.split("\n").some((text) => text.startsWith(line)), `the child to say ${line}`);
-		return output.split("\n").find((text) => text.startsWith(line)) as string;
-	};
-	const child: Child = {
-		process: process_,
-		heard,
-		ask(command, answer) {
-			process_.stdin.write(`${command}\n`);
-			process_.stdin.flush();
-			return heard(answer);
-		},
-	};
+async function startChild(instance: string, ttlMs = 30_000): Promise<LeaseChild> {
+	const child = await startLeaseChild({ url: db.url, dataDir, instanceId: instance, ttlMs });
 	children.push(child);
-	await heard("live");
 	return child;
 }
 

@@ -144,8 +144,13 @@ export const journalMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/journal-home.ts",
-		killers: ["ledger/instance-lease"],
+		killers: ["ledger/instance-lease", "ledger/copied-journal"],
 		mutants: [
+			{
+				breaks: "the lock of a copied journal is believed",
+				before: 'const isCopy = mark !== "" && mark !== markOf(path);',
+				after: "const isCopy = mark === undefined;",
+			},
 			{
 				breaks: "the journal of a process that is only stopped is replayed",
 				before: "if (!lock) return undefined;",
@@ -155,8 +160,13 @@ export const journalMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/recovery.ts",
-		killers: ["ledger/recovery", "ledger/instance-lease", 60],
+		killers: ["ledger/recovery", "ledger/instance-lease", 60, "ledger/copied-journal"],
 		mutants: [
+			{
+				breaks: "a copied journal is handed in whether or not its instance runs",
+				before: "if (claim.isCopy && !(await deps.ownerIsGone(id))) {",
+				after: "if (claim.isCopy && (await deps.ownerIsGone(id)) === undefined) {",
+			},
 			{
 				breaks: "a replay closes the epoch without those whose rows are held",
 				before: "while (held.length > 0) {\n\t\t\t\tawait closeOthers",
@@ -201,7 +211,7 @@ export const journalMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/lost-journal.ts",
-		killers: ["ledger/instance-lease"],
+		killers: ["ledger/instance-lease", "ledger/copied-journal"],
 		mutants: [
 			{
 				breaks: "an attestation closes the leases of an instance that renews its own",

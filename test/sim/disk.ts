@@ -75,7 +75,7 @@ export function createSimDisk(): SimDisk {
 				const release = () => {
 					if (claimed.owner === process) claimed.owner = undefined;
 				};
-				return { disk: folderDisk(claimed, process, onAppend, delay), release };
+				return { disk: folderDisk(claimed, process, onAppend, delay), isCopy: false, release };
 			},
 		}),
 		releaseAll(process) {

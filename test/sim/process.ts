@@ -222,6 +222,7 @@ export function createSimProcess(
 					gate: world.mutant?.gate?.(gate) ?? gate,
 					heartbeats: world.mutant?.heartbeats?.(database.heartbeats(call)) ?? database.heartbeats(call),
 					witness: database.fence(call),
+					untilSilent: async () => {},
 					storeFor: (id, epoch) => world.mutant?.store?.(storeFor(id, epoch), process) ?? storeFor(id, epoch),
 					journals: mutantHome(world, process, (record) => noteAppended(world, record, dieAt)),
 					listen: async (onChange) => {

@@ -12,9 +12,9 @@ import { waitFor } from "../support/wait.ts";
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-function healthOf(books: Watch<BooksSeen | undefined>) {
+function healthOf(books: Pick<Watch<BooksSeen | undefined>, "last">, problem?: string) {
 	const rest = {
-		instanceLease: { gate: { reason: () => undefined }, present: () => undefined },
+		instanceLease: { problem: () => problem, present: () => undefined },
 		catalog: { current: () => ({ revision: 1 }), problems: () => [] },
 		payments: { last: () => 0 },
 		durability: { problem: () => undefined },
@@ -38,4 +38,11 @@ test("how old the last check of the books is goes by the clock that dated it, wh
 		expect(health().warnings).toEqual(["nobody has checked the books for an hour: no console is running"]);
 		await cleanup.run();
 	}
+});
+
+test("what keeps requests out, the gate or the journal, takes a gateway out of its balancer", () => {
+	const books = { last: () => undefined };
+	expect(healthOf(books)().ready).toBe(true);
+	const full = "the journal's disk is full";
+	expect(healthOf(books, full)()).toMatchObject({ ready: false, reasons: [full] });
 });

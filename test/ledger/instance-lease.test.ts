@@ -8,6 +8,8 @@ import type { Log } from "../../src/base/log.ts";
 import { createLog, silentLog } from "../../src/base/log.ts";
 import { appendControl } from "../../src/cluster/control-log.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
+import type { StatementValue } from "../../src/db/lane.ts";
+import type { Statements } from "../../src/db/statements.ts";
 import type { InstanceLease } from "../../src/ledger/instance-lease.ts";
 import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
 import { recoverLost } from "../../src/ledger/lost-journal.ts";
@@ -480,4 +482,44 @@ test("an operator's attestation closes what Postgres knows, and is refused while
 	const [row] = await db.sql`select charged_nano_usd as charged, basis, ending from usage_event`;
 	expect([Number(row?.charged), row?.basis, row?.ending]).toEqual([0, "recovered", "crashed"]);
 	expect(await broken()).toEqual([]);
+});
+
+test("an attestation is refused though the instance was silent when it began, if it is back before its leases are closed", async () => {
+	const instanceLease = await startHere("back");
+	const hold = await reserveHere(instanceLease, 1_000);
+	const fence = createPgFenceStore(db.liveness);
+	const standing = async () =>
+		(await db.sql`select epoch, beat, state from instance_now where id = 'back' order by epoch desc`)[0];
+	const found = await standing();
+	await fence.silent("back", found?.epoch, found?.beat);
+	// It has a thousand leases to close besides, or is itself held up here: long enough for a heartbeat.
+	const slow: Statements = Object.assign(
+		async <Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]) => {
+			if (/lease_close/.test(strings.join(" ")))
+				await waitFor(async () => (await standing())?.state !== "silent", "it");
+			return db.statements<Row>(strings, ...values);
+		},
+		{ end: async () => {} },
+	);
+	const slowFence = {
+		async fenceOff(id: string, epoch: number, beat: number) {
+			await waitFor(async () => (await standing())?.state !== "silent", "it to be back");
+			await fence.fenceOff(id, epoch, beat);
+		},
+	};
+	const attested = recoverLost({ statements: slow, fence: slowFence, clock: systemClock }, "back", { graceMs: 200 });
+	await expect(attested).rejects.toMatchObject({ code: "conflict" });
+	expect(await standing()).toMatchObject({ epoch: found?.epoch, state: "live" });
+	hold.ledger.settle(hold, outcome(40));
+	expect(await instanceLease.stop(5_000)).toBe(true);
+	expect(await available()).toBe(CREDIT - 40);
+	expect(await broken()).toEqual([]);
+	// One that does not come back is not waited for again.
+	const child = await startChild("gone");
+	child.process.kill("SIGKILL");
+	await child.process.exited;
+	const [gone] = await db.sql`select epoch, beat from instance_now where id = 'gone'`;
+	await fence.silent("gone", gone?.epoch, gone?.beat);
+	const deps = { statements: db.statements, fence, clock: systemClock };
+	expect(await recoverLost(deps, "gone", { graceMs: 200 })).toMatchObject({ epochs: 1 });
 });

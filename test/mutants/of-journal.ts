@@ -219,6 +219,11 @@ export const journalMutants: readonly MutantsOfFile[] = [
 				after: "if (first.size < 0)",
 			},
 			{
+				breaks: "an attestation takes for dead who was silent a moment ago",
+				before: 'state === "live" || state === "joining" || state === "silent"',
+				after: 'state === "live" || state === "joining"',
+			},
+			{
 				breaks: "an attestation does not wait until the lease is over",
 				before: "> ttl_ms + options.graceMs)",
 				after: ">= 0)",

@@ -63,6 +63,11 @@ function processName({ role, workerIndex }: Config): string {
 }
 
 async function runOther(): Promise<number> {
+	let problem: NodeJS.ErrnoException | undefined;
+	const note = (error?: Error | null) => {
+		problem ??= error ?? undefined;
+	};
+	process.stdout.on("error", note);
 	const { COMMANDS } = await import("./cli/commands.ts");
 	const { runCommand } = await import("./cli/run-command.ts");
 	const deps = {
@@ -71,11 +76,16 @@ async function runOther(): Promise<number> {
 		env: processEnvironment(),
 		loadConfig,
 		log: logOf("warn"),
-		out: (text: string) => process.stdout.write(text),
+		out: (text: string) => process.stdout.write(text, note),
 		err: (text: string) => process.stderr.write(text),
 		columns: process.stderr.isTTY === true ? process.stderr.columns : null,
 	};
-	return runCommand(deps, argv);
+	const exitCode = await runCommand(deps, argv);
+	await written(process.stdout);
+	// Who stops reading has what he wanted. Else it may have been a secret that is shown once.
+	if (problem === undefined || problem.code === "EPIPE") return exitCode;
+	process.stderr.write(`error: the output could not be written (${problem.code})\n`);
+	return exitCode || 1;
 }
 
 /** The runtime reads its settings before any of our code runs, so the process replaces itself once. */
@@ -118,8 +128,10 @@ function takesColour(stream: NodeJS.WriteStream): boolean {
 
 /** Ends the process once a slow reader at the other end of a pipe has everything. */
 async function exitWith(code: number): Promise<never> {
-	await Promise.all(
-		[process.stdout, process.stderr].map((stream) => new Promise((resolve) => stream.write("", resolve))),
-	);
+	await Promise.all([process.stdout, process.stderr].map(written));
 	process.exit(code);
+}
+
+function written(stream: NodeJS.WriteStream): Promise<unknown> {
+	return new Promise((resolve) => stream.write("", resolve));
 }

@@ -1,4 +1,4 @@
-/** What becomes of a service whose log cannot be written: it goes on, as one process and the same. */
+/** What becomes of a service whose log cannot be written: it goes on, as one process and the same. And of a command whose output cannot. */
 import { expect, test } from "bun:test";
 import { closeSync, existsSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -89,3 +89,21 @@ test("a service goes on when whoever reads its log is gone", async () => {
 	await (service.child.stderr as ReadableStream<Uint8Array>).cancel();
 	await speaksAndLives(service);
 }, 120_000);
+
+test.skipIf(!existsSync(FULL))("a command whose output finds no room says so and has failed", async () => {
+	const child = Bun.spawn(["sh", "-c", 'exec "$@" >/dev/full', "sh", ...PROGRAM, "help"], {
+		env: { PATH: process.env.PATH ?? "" },
+		stdio: ["ignore", "ignore", "pipe"],
+	});
+	expect(await new Response(child.stderr).text()).toBe("error: the output could not be written (ENOSPC)\n");
+	expect(await child.exited).toBe(1);
+});
+
+test("one whose reader has seen enough has not", async () => {
+	const child = Bun.spawn(["sh", "-c", '"$@" | head -1; exit "$?"', "sh", ...PROGRAM, "help"], {
+		env: { PATH: process.env.PATH ?? "" },
+		stdio: ["ignore", "pipe", "pipe"],
+	});
+	expect(await new Response(child.stderr).text()).toBe("");
+	expect(await child.exited).toBe(0);
+});

@@ -180,8 +180,20 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		}
 	}
 
+	/** What a crash would be replayed from is gone: all that is known here goes to Postgres, and a new epoch writes a new one. */
+	function replaceIfRemoved(): void {
+		if (present === undefined || replacing !== undefined) return;
+		if (parts.journals.has(options.instanceId, present.number)) return;
+		log.error("this instance's journal was removed under it: it begins a new epoch", {
+			instance: options.instanceId,
+			epoch: present.number,
+		});
+		replaceSoon();
+	}
+
 	/** Whoever ends beside this process, and has no next start, leaves its journal to those that live. */
 	function lookForJournals(): void {
+		replaceIfRemoved();
 		recoverSoon();
 		cancelLook = clock.after(LOOK_FOR_JOURNALS_MS, lookForJournals);
 	}

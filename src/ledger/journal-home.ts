@@ -9,6 +9,8 @@ import { DiskFull, isOfTheSystem, openJournalDisk } from "./journal-disk.ts";
 export interface JournalHome {
 	/** Epochs that left a journal, those of one instance in their order. */
 	list(): readonly { readonly id: string; readonly epoch: number }[];
+	/** False if an epoch's folder is gone; one that cannot be looked at is there. */
+	has(id: string, epoch: number): boolean;
 	/**
 	 * Takes an epoch's journal for this process alone; undefined if another one holds it or it is gone. A process that
 	 * was stopped (SIGSTOP) still holds its own, a dead one does not, however it died.
@@ -39,6 +41,14 @@ export function openJournalHome(root: string): JournalHome {
 			return readdirSync(root).flatMap((name) =>
 				epochsIn(join(root, name)).map((epoch) => ({ id: decodeURIComponent(name), epoch })),
 			);
+		},
+		has(id, epoch) {
+			try {
+				statSync(folderOf(id, epoch));
+				return true;
+			} catch (error) {
+				return (error as NodeJS.ErrnoException).code !== "ENOENT";
+			}
 		},
 		claim(id, epoch, { create }) {
 			const folder = folderOf(id, epoch);

@@ -100,6 +100,24 @@ test("an instance whose journal takes no records says so to whoever asks whether
 	expect(instanceLease.problem()).toBe("stopping");
 });
 
+test("an instance whose journal is removed under it settles what runs, and goes on with a new one", async () => {
+	// It looks every ten seconds; here it does at once.
+	const clock = {
+		...systemClock,
+		after: (ms: number, then: () => void) => systemClock.after(ms === 10_000 ? 20 : ms, then),
+	};
+	const instanceLease = await startHere("one", 30_000, clock);
+	const hold = await reserveHere(instanceLease, 100);
+	rmSync(join(dataDir, "journal"), { recursive: true });
+	await waitFor(() => instanceLease.present()?.epoch === 2 && instanceLease.problem() === undefined, "the next epoch");
+	expect(hold.ledger.settle(hold, outcome(60))).toMatchObject({ charged: usd(60), basis: "exact" });
+	const next = await reserveHere(instanceLease, 100);
+	expect([next.ledger.epoch, journals("one")]).toEqual([2, ["2"]]);
+	next.ledger.settle(next, outcome(40));
+	expect(await instanceLease.stop(9_000)).toBe(true);
+	expect([await available(), await openLeases(), await broken()]).toEqual([CREDIT - 100, 0, []]);
+});
+
 test("a start without room for its journal, or without a folder for it, says what to do", async () => {
 	writeFileSync(join(dataDir, "journal"), "");
 	await expect(startHere("one")).rejects.toThrow("DATA_DIR must be a folder of this user");

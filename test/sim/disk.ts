@@ -61,6 +61,7 @@ export function createSimDisk(): SimDisk {
 				[...folders.values()]
 					.map(({ id, epoch }) => ({ id, epoch }))
 					.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : a.epoch - b.epoch)),
+			has: (id, epoch) => folders.has(keyOf(id, epoch)),
 			claim(id, epoch, { create }) {
 				const key = keyOf(id, epoch);
 				let folder = folders.get(key);

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { closeSync, existsSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { quietPort } from "../chaos/serve-process.ts";
-import { temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { childrenWithRole } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
@@ -38,6 +38,10 @@ function start(name: string, stderr: number | "pipe") {
 			CONSOLE_SECRET: SECRET,
 		},
 		stdio: ["ignore", "ignore", stderr],
+	});
+	atEnd(async () => {
+		child.kill("SIGKILL");
+		await child.exited;
 	});
 	const url = `http://127.0.0.1:${port}`;
 	const answers = async (path: string, holds: (text: string) => boolean) => {

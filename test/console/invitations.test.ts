@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { rmSync } from "node:fs";
 import { invite } from "../../src/console/members/invitations.ts";
 import { changeMember } from "../../src/console/members/members.ts";
 import { forgetOldCounts } from "../../src/console/rate-counter.ts";
@@ -162,5 +163,6 @@ test("an invitation that is asked for again is mailed by the console that answer
 		expect(mailsTo(email)).toHaveLength(2);
 	} finally {
 		await next.app.stop();
+		rmSync(next.dataDir, { recursive: true, force: true });
 	}
 });

@@ -124,10 +124,14 @@ export async function leaveFunctions(client: postgres.Sql): Promise<void> {
 /** A Fault unless the connection, made with `urlWithFunctions`, looks into the set first. */
 export async function checkFunctions(client: postgres.Sql): Promise<void> {
 	const [row] = await client<{ first: string }[]>`select current_schema() as first`;
-	if (row?.first === FUNCTION_SET) return;
-	throw new Fault(
+	if (row?.first !== FUNCTION_SET) throw pathLost();
+}
+
+/** What a connection hears that was made with `urlWithFunctions` and has not that path. */
+export function pathLost(): Fault {
+	return new Fault(
 		"service_unavailable",
-		"The connection to the database loses its search_path: connect to PostgreSQL directly, or have the pooler pass that setting on.",
+		"The connection to the database loses its search_path: connect to PostgreSQL itself, or have the pooler pass that setting on.",
 	);
 }
 

@@ -12,7 +12,7 @@ import {
 } from "./function-set.ts";
 import type { Migration } from "./migrations/list.ts";
 import { migrations } from "./migrations/list.ts";
-import { checkOwnSession, checkSettings } from "./way.ts";
+import { checkOwnSession, lostSettings } from "./way.ts";
 
 /** Any number will do, as long as all versions of the service use the same one. */
 const ADVISORY_LOCK = 7_305_441_902;
@@ -87,7 +87,7 @@ async function lookAtWay(
 ): Promise<{ readonly url: string; readonly lost: readonly string[] }> {
 	await checkOwnSession(client, given);
 	const url = await urlWithFunctions(client, given);
-	return { url, lost: await checkSettings(url) };
+	return { url, lost: await lostSettings(url) };
 }
 
 async function withClient<Result>(url: string, work: (client: postgres.Sql) => Promise<Result>): Promise<Result> {

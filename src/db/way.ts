@@ -1,7 +1,7 @@
 import postgres from "postgres";
 import { systemClock, withDeadline } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
-import { FUNCTION_SET } from "./function-set.ts";
+import { FUNCTION_SET, pathLost } from "./function-set.ts";
 import { isPooledByTransaction } from "./pooler.ts";
 
 /**
@@ -41,7 +41,7 @@ export async function checkOwnSession(client: postgres.Sql, url: string): Promis
  * A Fault if connections, made with `urlWithFunctions`, do not arrive with their search_path. Gives the names of the other
  * settings that are lost on the way: poolers are told to overlook what they do not know.
  */
-export async function checkSettings(prepared: string): Promise<readonly string[]> {
+export async function lostSettings(prepared: string): Promise<readonly string[]> {
 	const client = postgres(prepared, {
 		max: 1,
 		onnotice: () => {},
@@ -53,11 +53,8 @@ export async function checkSettings(prepared: string): Promise<readonly string[]
 		const names = Object.keys(SETTINGS);
 		const columns = ["search_path", ...names].map((name) => `current_setting('${name}', true) as "${name}"`);
 		const [row] = await inTime(client.unsafe<Record<string, string | null>[]>(`select ${columns.join(", ")}`));
-		if (row?.search_path?.split(",")[0]?.trim() !== FUNCTION_SET)
-			throw new Fault(
-				"service_unavailable",
-				"The connection to the database loses its search_path: connect to PostgreSQL itself, or have the pooler pass that setting on.",
-			);
+		// Not as `checkFunctions`: before the first start the path leads to a schema that is not there yet.
+		if (row?.search_path?.split(",")[0]?.trim() !== FUNCTION_SET) throw pathLost();
 		return names.filter((name) => row[name] !== SETTINGS[name]);
 	} catch (error) {
 		const message = (error as { message?: unknown }).message;

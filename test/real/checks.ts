@@ -3,14 +3,20 @@ import OpenAI from "openai";
 import { priceOf } from "../support/chat.ts";
 import type { TestService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
+import type { RealServer } from "./servers.ts";
 
 export interface RealWorld {
 	readonly service: TestService;
-	readonly upstreamUrl: string;
+	readonly server: RealServer;
+	readonly contextLength: number;
 	/** The same SDK, straight to the model server. */
 	readonly direct: OpenAI;
 	/** A new account with USD 100. */
 	customer(): Promise<Customer>;
+	/** The model server, at once. */
+	kill(): Promise<void>;
+	/** Until it answers. */
+	restart(): Promise<void>;
 }
 
 interface Customer {
@@ -55,7 +61,15 @@ async function assembled(client: OpenAI, body: Record<string, unknown>) {
 	return { text, finish, usage };
 }
 
-export const REAL_CHECKS: Readonly<Record<string, (world: RealWorld) => Promise<string>>> = {
+/** What an answer costs by what it says of itself; tokens that were at hand at half the price. */
+function costOf(usage: OpenAI.CompletionUsage | undefined): number {
+	if (usage === undefined) return 0;
+	const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
+	return priceOf(usage.prompt_tokens - cached / 2, usage.completion_tokens);
+}
+
+/** Each is undefined where the server has no such thing. */
+export const REAL_CHECKS: Readonly<Record<string, (world: RealWorld) => Promise<string | undefined>>> = {
 	async "a whole answer is the server's, and costs what it counted"(world) {
 		const { client, accountId } = await world.customer();
 		const body = { ...GREEDY, max_tokens: 40 };
@@ -65,7 +79,7 @@ export const REAL_CHECKS: Readonly<Record<string, (world: RealWorld) => Promise<
 		must(ours.usage?.prompt_tokens === direct.usage?.prompt_tokens, "another count of the prompt");
 		must(ours.usage?.completion_tokens === direct.usage?.completion_tokens, "another count of the answer");
 		const { spent } = await booked(world, accountId);
-		const cost = priceOf(direct.usage?.prompt_tokens ?? 0, direct.usage?.completion_tokens ?? 0);
+		const cost = costOf(ours.usage);
 		must(spent === cost, `charged ${spent}, not ${cost}`);
 		return `${direct.usage?.prompt_tokens} + ${direct.usage?.completion_tokens} tokens, ${spent} nano-dollars`;
 	},
@@ -78,8 +92,13 @@ export const REAL_CHECKS: Readonly<Record<string, (world: RealWorld) => Promise<
 		must(ours.finish === direct.finish, `finish ${ours.finish}, not ${direct.finish}`);
 		must(ours.usage !== undefined, "no usage");
 		const { rows, spent } = await booked(world, accountId);
-		const cost = priceOf(ours.usage.prompt_tokens, ours.usage.completion_tokens);
+		const cost = costOf(ours.usage);
 		must(spent === cost, `charged ${spent}, shown ${cost}`);
+		if (world.server.countsStreams) {
+			must(rows[0]?.basis === "exact", `charged by ${rows[0]?.basis}`);
+			must(direct.usage?.prompt_tokens === ours.usage.prompt_tokens, "another count of the prompt");
+			must(direct.usage?.completion_tokens === ours.usage.completion_tokens, "another count of the answer");
+		}
 		return `${ours.usage.prompt_tokens} + ${ours.usage.completion_tokens} tokens, ${rows[0]?.basis}`;
 	},
 
@@ -114,7 +133,157 @@ export const REAL_CHECKS: Readonly<Record<string, (world: RealWorld) => Promise<
 		return `5 tokens; stopped before ${JSON.stringify(stop)}`;
 	},
 
+	async "tokens that the server had at hand cost what they should, whole and streamed"(world) {
+		if (!world.server.tellsCached) return undefined;
+		const { client, accountId } = await world.customer();
+		const first = await client.chat.completions.create({ ...GREEDY, max_tokens: 5 });
+		const second = await assembled(client, { max_tokens: 5 });
+		const cached = second.usage?.prompt_tokens_details?.cached_tokens ?? 0;
+		must(cached > 0, "nothing was at hand");
+		const { spent } = await booked(world, accountId);
+		const cost = costOf(first.usage) + costOf(second.usage);
+		must(spent === cost, `charged ${spent}, not ${cost}`);
+		return `${cached} of ${second.usage?.prompt_tokens} tokens of the prompt`;
+	},
+
+	async "max_completion_tokens is kept to, by whatever name the server knows it"(world) {
+		const { client } = await world.customer();
+		const answer = await client.chat.completions.create({ ...GREEDY, max_completion_tokens: 7 });
+		must(answer.usage?.completion_tokens === 7, `${answer.usage?.completion_tokens} tokens`);
+		const streamed = await assembled(client, { max_completion_tokens: 7 });
+		must(streamed.usage?.completion_tokens === 7, `${streamed.usage?.completion_tokens} tokens, streamed`);
+		return "7 tokens, twice";
+	},
+
+	async "several choices are all of them paid for, and where the server makes one alone, that is said"(world) {
+		const { client, accountId } = await world.customer();
+		const body = { ...GREEDY, max_tokens: 20, n: 2 };
+		if (!world.server.parameters.includes("n")) {
+			const { data, response } = await client.chat.completions.create(body).withResponse();
+			must(response.headers.get("x-ignored-parameters") === "n", "nothing says that n was ignored");
+			must(data.choices.length === 1 && data.usage?.completion_tokens === 20, JSON.stringify(data.usage));
+			must((await booked(world, accountId)).spent === costOf(data.usage), "charged otherwise");
+			return "ignored, and said so";
+		}
+		const whole = await client.chat.completions.create(body);
+		must(whole.choices.length === 2, `${whole.choices.length} choices`);
+		must(whole.usage?.completion_tokens === 40, `${whole.usage?.completion_tokens} tokens`);
+		const { usage } = await assembled(client, { max_tokens: 20, n: 2 });
+		must(usage?.completion_tokens === 40, `${usage?.completion_tokens} tokens, streamed`);
+		const { spent } = await booked(world, accountId);
+		const cost = costOf(whole.usage) + costOf(usage);
+		must(spent === cost, `charged ${spent}, not ${cost}`);
+		return "2 choices of 20 tokens, twice";
+	},
+
+	async "logprobs are the server's, whole and streamed"(world) {
+		if (!world.server.parameters.includes("logprobs")) return undefined;
+		const { client } = await world.customer();
+		const body = { ...GREEDY, max_tokens: 6, logprobs: true, top_logprobs: 2 };
+		const direct = await world.direct.chat.completions.create(body);
+		const ours = await client.chat.completions.create(body);
+		const told = (answer: OpenAI.ChatCompletion) =>
+			answer.choices[0]?.logprobs?.content?.map(({ token, top_logprobs }) => [token, top_logprobs.length]);
+		must(JSON.stringify(told(ours)) === JSON.stringify(told(direct)), JSON.stringify([told(ours), told(direct)]));
+		must(told(ours)?.length === 6, `of ${told(ours)?.length} tokens`);
+		let streamed = 0;
+		for await (const event of await client.chat.completions.create({ ...body, stream: true }))
+			streamed += event.choices[0]?.logprobs?.content?.length ?? 0;
+		must(streamed === 6, `of ${streamed} tokens, streamed`);
+		return "of 6 tokens, two each";
+	},
+
+	async "a schema is kept to"(world) {
+		if (!world.server.parameters.includes("response_format")) return undefined;
+		const { client, accountId } = await world.customer();
+		const schema = {
+			type: "object",
+			properties: { fox: { type: "boolean" } },
+			required: ["fox"],
+			additionalProperties: false,
+		};
+		const format = { type: "json_schema" as const, json_schema: { name: "fox", strict: true, schema } };
+		const body = { ...GREEDY, max_tokens: 400, response_format: format };
+		const whole = await client.chat.completions.create(body);
+		const text = whole.choices[0]?.message.content ?? "";
+		const { fox } = whole.choices[0]?.finish_reason === "stop" ? JSON.parse(text) : { fox: /^\s*\{/.test(text) };
+		must(typeof fox === "boolean", text);
+		const streamed = await assembled(client, { max_tokens: 400, response_format: format });
+		must(streamed.text === text, `${streamed.text}, streamed`);
+		const { spent } = await booked(world, accountId);
+		must(spent === costOf(whole.usage) + costOf(streamed.usage), `charged ${spent}`);
+		return `${JSON.stringify(text.slice(0, 20))}, twice`;
+	},
+
+	async "embeddings are the server's, as numbers and packed, and cost what it counted"(world) {
+		if (!world.server.embeds) return undefined;
+		const { client, accountId } = await world.customer();
+		const input = ["the quick fox", "and the lazy dog"];
+		let cost = 0;
+		for (const encoding_format of ["float", "base64"] as const) {
+			const told = async (sdk: OpenAI, model: string) => {
+				const { data, usage } = await sdk.embeddings.create({ model, input, encoding_format });
+				return { vectors: data.map(({ embedding }) => embedding), tokens: usage.prompt_tokens };
+			};
+			const [direct, ours] = [await told(world.direct, "tiny"), await told(client, "tiny-vectors")];
+			must(JSON.stringify(ours) === JSON.stringify(direct), `others as ${encoding_format}`);
+			must(ours.vectors.length === 2, `${ours.vectors.length} vectors`);
+			cost += priceOf(ours.tokens, 0);
+		}
+		const { spent } = await booked(world, accountId);
+		must(spent === cost, `charged ${spent}, not ${cost}`);
+		return "2 vectors, twice";
+	},
+
+	async "connections that the server closes between two requests harm none"(world) {
+		const { client, accountId } = await world.customer();
+		let sent = 0;
+		const send = async () => {
+			await client.chat.completions.create({ ...GREEDY, max_tokens: 1 });
+			sent += 1;
+		};
+		for (let nth = 0; nth < 250; nth += 1) await send();
+		// Servers and libraries for them keep a connection for 5 s without being told.
+		for (const pauseMs of [4_900, 4_980, 5_000, 5_020, 5_100]) {
+			await Bun.sleep(pauseMs);
+			await send();
+		}
+		const { rows } = await booked(world, accountId);
+		must(rows.length === sent, `${rows.length} rows of ${sent}`);
+		return `${sent} requests, five of them behind pauses of some 5 s`;
+	},
+
+	async "a server that is killed in the middle ends the stream with an error, what came is paid for, and it serves again"(
+		world,
+	) {
+		const { client, accountId } = await world.customer();
+		const stream = await client.chat.completions.create({ ...GREEDY, max_tokens: 3_000, stream: true });
+		let events = 0;
+		let error: unknown;
+		try {
+			for await (const _ of stream) {
+				events += 1;
+				if (events === 20) await world.kill();
+			}
+		} catch (thrown) {
+			error = thrown;
+		}
+		must(error instanceof OpenAI.APIError, `the stream ended as if whole behind ${events} events: ${error}`);
+		const { rows, spent } = await booked(world, accountId);
+		must(rows[0]?.ending === "upstream_died", `ending ${rows[0]?.ending}`);
+		await world.restart();
+		const other = await world.customer();
+		await waitFor(
+			async () =>
+				(await other.client.chat.completions.create({ ...GREEDY, max_tokens: 5 }).catch(() => undefined)) !== undefined,
+			"an answer of the server that was started again",
+			30_000,
+		);
+		return `${events} events seen, ${rows[0]?.completion_tokens} tokens charged (${rows[0]?.basis}), ${spent} nano-dollars`;
+	},
+
 	async "a prompt that is too long is refused, free of charge, and takes nothing from anybody else"(world) {
+		if (!world.server.refusesLongPrompts) return undefined;
 		const { client, accountId } = await world.customer();
 		const other = await world.customer();
 		// Streamed, this server answers it with an empty 200, which cannot be told from a fault of its own: a 502.
@@ -139,6 +308,17 @@ export const REAL_CHECKS: Readonly<Record<string, (world: RealWorld) => Promise<
 		return `8 refused (${[...statuses].sort().join(", ")}), free of charge; another customer was served`;
 	},
 
+	async "a prompt that the server cuts costs what it counted, no more than its context"(world) {
+		if (world.server.refusesLongPrompts) return undefined;
+		const { client, accountId } = await world.customer();
+		const messages = [{ role: "user" as const, content: "x1 ".repeat(2_500) }];
+		const answer = await client.chat.completions.create({ model: "tiny", messages, max_tokens: 10 });
+		const { spent } = await booked(world, accountId);
+		must(spent === costOf(answer.usage), `charged ${spent}`);
+		must((answer.usage?.prompt_tokens ?? 0) <= world.contextLength, `${answer.usage?.prompt_tokens} tokens`);
+		return `${answer.usage?.prompt_tokens} tokens of some 7,500`;
+	},
+
 	async "a health check does not interrupt a running stream"(world) {
 		const { client, accountId } = await world.customer();
 		const startedMs = performance.now();
@@ -154,7 +334,7 @@ export const REAL_CHECKS: Readonly<Record<string, (world: RealWorld) => Promise<
 		return `${ours.usage.completion_tokens} tokens in ${ms} ms, checks due every 500 ms`;
 	},
 
-	async "requests that come together are answered one after the other, whole"(world) {
+	async "requests that come together are all of them answered, whole"(world) {
 		const customers = await Promise.all([world.customer(), world.customer(), world.customer()]);
 		const answers = await Promise.all(customers.map(({ client }) => assembled(client, { max_tokens: 300 })));
 		const texts = new Set(answers.map(({ text }) => text));

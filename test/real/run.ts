@@ -1,12 +1,14 @@
 /**
- * The service before a real model server: llama-cpp-python with a model of random weights, made on the spot. What its
- * text says is noise; counted are tokens, charges, limits, endings, and what one customer's requests do to another's.
+ * The service before a real model server with a model of random weights, made on the spot. What its text says is noise;
+ * counted are tokens, charges, limits, endings, and what one customer's requests do to another's.
  *
  *     python -m venv real && real/bin/pip install 'llama-cpp-python[server]' gguf     builds for some 12 minutes
  *     bun test/real/run.ts --python real/bin/python
+ *     bun test/real/run.ts --python real/bin/python --server llama-server --program /usr/bin/llama-server
+ *     bun test/real/run.ts --python real/bin/python --server ollama --program /usr/bin/ollama
  *
- * Prints a table and writes it to `test/real/results.md`. Exit code 1 if something does not hold. `--quiet` leaves the
- * file alone.
+ * The Python needs the package `gguf` for all of them: it makes the model. Prints a table and writes it to
+ * `test/real/results/`. Exit code 1 if something does not hold. `--quiet` leaves the file alone.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,27 +17,38 @@ import { parseArgs } from "node:util";
 import OpenAI from "openai";
 import { startService, type TestService } from "../support/service.ts";
 import { REAL_CHECKS, type RealWorld } from "./checks.ts";
+import { type Place, REAL_SERVERS, type RealServer } from "./servers.ts";
 
 const CONTEXT_LENGTH = 4_096;
 const START_MS_MAX = 60_000;
 
 const { values: flags } = parseArgs({
-	options: { python: { type: "string" }, quiet: { type: "boolean", default: false } },
+	options: {
+		python: { type: "string" },
+		server: { type: "string", default: "llama-cpp-python" },
+		program: { type: "string" },
+		quiet: { type: "boolean", default: false },
+	},
 });
-if (flags.python === undefined) {
-	process.stderr.write("say which Python has llama-cpp-python: --python PATH\n");
+const name = flags.server;
+const server = REAL_SERVERS[name];
+const { python } = flags;
+const program = flags.program ?? (name === "llama-cpp-python" ? python : undefined);
+if (python === undefined || server === undefined || program === undefined) {
+	process.stderr.write(
+		`say which Python has gguf (--python PATH), which server is meant (--server ${Object.keys(REAL_SERVERS).join(" | ")}) and where it is (--program PATH)\n`,
+	);
 	process.exit(2);
 }
-const python = flags.python;
 const folder = mkdtempSync(join(tmpdir(), "tollgate-real-"));
 const cleanup: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
 let failed = 0;
 try {
 	const rows: string[] = [];
-	const world = await build();
+	const world = await build(server, { program, folder, python });
 	for (const [name, check] of Object.entries(REAL_CHECKS)) {
 		const startedMs = performance.now();
-		let seen: string;
+		let seen: string | undefined;
 		let ok = true;
 		try {
 			seen = await check(world);
@@ -44,84 +57,118 @@ try {
 			failed += 1;
 			seen = error instanceof Error ? (error.message.split("\n")[0] as string) : String(error);
 		}
+		if (seen === undefined) continue;
 		rows.push(`| ${ok ? "holds" : "**broken**"} | ${name} | ${seen.replaceAll("|", "\\|")} |`);
 		process.stdout.write(`${rows.at(-1)} ${Math.round(performance.now() - startedMs)} ms\n`);
 	}
+	const day = new Date().toISOString().slice(0, 10);
 	const text = [
 		"# Before a real model server",
 		"",
-		`llama-cpp-python ${version("llama_cpp")}, random weights, ${new Date().toISOString().slice(0, 10)}; Bun ${Bun.version}.`,
+		`${name} ${server.version(program)}, random weights, ${day}; Bun ${Bun.version}.`,
 		"",
 		"| | what | seen |",
 		"|---|---|---|",
 		...rows,
 		"",
 	].join("\n");
-	if (!flags.quiet) await Bun.write(join(import.meta.dir, "results.md"), text);
+	if (!flags.quiet) await Bun.write(join(import.meta.dir, "results", `${name}.md`), text);
 } finally {
 	for (const end of cleanup.reverse()) await end();
 }
 process.exit(failed === 0 ? 0 : 1);
 
-async function build(): Promise<RealWorld> {
-	const model = join(folder, "tiny.gguf");
-	const made = Bun.spawnSync([python, join(import.meta.dir, "tiny_gguf.py"), model, String(CONTEXT_LENGTH)]);
-	if (made.exitCode !== 0) throw new Error(`the model could not be made: ${made.stderr.toString()}`);
-	const port = await freePort();
-	const server = Bun.spawn(
-		[python, "-m", "llama_cpp.server", "--model", model, "--n_ctx", String(CONTEXT_LENGTH)].concat([
-			"--host",
-			"127.0.0.1",
-			"--port",
-			String(port),
-			"--n_threads",
-			"1",
-			"--model_alias",
-			"tiny",
-		]),
-		{ stdout: "ignore", stderr: Bun.file(join(folder, "server.log")) },
-	);
-	cleanup.push(async () => {
-		server.kill("SIGKILL");
-		await server.exited;
-	});
-	const upstreamUrl = `http://127.0.0.1:${port}/v1`;
-	const giveUpMs = performance.now() + START_MS_MAX;
-	while (!(await answers(`${upstreamUrl}/models`))) {
-		if (server.exitCode !== null || performance.now() > giveUpMs)
-			throw new Error(`the model server did not start: ${await Bun.file(join(folder, "server.log")).text()}`);
-		await Bun.sleep(100);
-	}
+async function build(
+	server: RealServer,
+	{ program, folder, python }: { program: string; folder: string; python: string },
+): Promise<RealWorld> {
+	const file = join(folder, "tiny.gguf");
+	succeed([python, join(import.meta.dir, "tiny_gguf.py"), file, String(CONTEXT_LENGTH)]);
+	await Bun.write(join(folder, "Modelfile"), `FROM ${file}\n`);
+	const place: Place = { program, folder, file, port: await freePort(), contextLength: CONTEXT_LENGTH };
+	const env = { ...process.env, ...server.env?.(place) };
+	let running = start();
+	cleanup.push(() => running.end());
+	await running.answers();
+	if (server.prepare) succeed(server.prepare(place), env);
+
+	const upstreamUrl = `http://127.0.0.1:${place.port}/v1`;
 	const service = await startService({
-		models: catalogOf(upstreamUrl),
-		limits: "  health_interval_s: 0.5\n  breaker_failures_in_row: 3",
+		models: catalogOf(server, upstreamUrl),
+		limits: "  health_interval_s: 0.5\n  breaker_failures_in_row: 3\n  breaker_cool_s: 0.5",
 	});
 	cleanup.push(() => service.stop());
 	return {
 		service,
-		upstreamUrl,
+		server,
+		contextLength: CONTEXT_LENGTH,
 		direct: new OpenAI({ baseURL: upstreamUrl, apiKey: "none", maxRetries: 0 }),
 		async customer() {
 			const { accountId, secret } = await (service as TestService).customer();
 			return { accountId, secret, client: new OpenAI({ baseURL: `${service.url}/v1`, apiKey: secret, maxRetries: 0 }) };
 		},
+		kill: () => running.end(),
+		async restart() {
+			running = start();
+			await running.answers();
+		},
 	};
+
+	/** In a group of its own, since some have the model in another process. */
+	function start() {
+		const log = join(folder, "server.log");
+		const child = Bun.spawn([...server.command(place)], {
+			env,
+			stdout: "ignore",
+			stderr: Bun.file(log),
+			detached: true,
+		});
+		return {
+			async end() {
+				try {
+					process.kill(-child.pid, "SIGKILL");
+				} catch {
+					// It has ended.
+				}
+				await child.exited;
+			},
+			async answers() {
+				const giveUpMs = performance.now() + START_MS_MAX;
+				while (!(await isAnswered(`http://127.0.0.1:${place.port}/v1/models`))) {
+					if (child.exitCode !== null || performance.now() > giveUpMs)
+						throw new Error(`the model server did not start: ${await Bun.file(log).text()}`);
+					await Bun.sleep(100);
+				}
+			},
+		};
+	}
 }
 
-/** The server takes one request at a time and gives a running stream up for the next: one place, and it is waited for. */
-function catalogOf(url: string): string {
+function succeed(command: readonly string[], env: NodeJS.ProcessEnv = process.env): void {
+	const { exitCode, stderr } = Bun.spawnSync([...command], { env });
+	if (exitCode !== 0) throw new Error(`${command.join(" ")}: ${stderr.toString()}`);
+}
+
+function catalogOf({ dialect, model, parameters, places, embeds }: RealServer, url: string): string {
+	const upstreams = `    upstreams:
+      - { url: "${url}", model: ${model}, dialect: ${dialect}, max_concurrency: ${places} }
+`;
+	const vectors = `  - id: tiny-vectors
+    kind: embedding
+    context_length: ${CONTEXT_LENGTH}
+    rates: { input: "1" }
+`;
 	return `  - id: tiny
     kind: chat
     modes: [chat, completions]
     context_length: ${CONTEXT_LENGTH}
     max_output_tokens: ${CONTEXT_LENGTH - 512}
-    parameters: [temperature, top_p, max_tokens, stop, seed, logprobs, top_logprobs]
-    rates: { input: "1", output: "2" }
-    upstreams:
-      - { url: "${url}", model: tiny, dialect: openai, max_concurrency: 1 }`;
+    parameters: [${parameters.join(", ")}]
+    rates: { input: "1", cached_input: "0.5", output: "2" }
+${upstreams}${embeds ? vectors + upstreams : ""}`;
 }
 
-async function answers(url: string): Promise<boolean> {
+async function isAnswered(url: string): Promise<boolean> {
 	try {
 		return (await fetch(url)).ok;
 	} catch {
@@ -134,9 +181,4 @@ async function freePort(): Promise<number> {
 	const port = server.port as number;
 	await server.stop(true);
 	return port;
-}
-
-function version(module: string): string {
-	const script = `import ${module}; print(${module}.__version__)`;
-	return Bun.spawnSync([python, "-c", script]).stdout.toString().trim();
 }

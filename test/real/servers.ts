@@ -1,0 +1,97 @@
+/** The real model servers that can be had here, each with one model of random weights. */
+import { join } from "node:path";
+
+export interface Place {
+	/** What runs it: a Python with its package, or the server itself. */
+	readonly program: string;
+	/** Its own, empty. */
+	readonly folder: string;
+	/** The model, a GGUF file. */
+	readonly file: string;
+	readonly port: number;
+	readonly contextLength: number;
+}
+
+export interface RealServer {
+	readonly dialect: string;
+	/** The model's name there. */
+	readonly model: string;
+	/** What it takes at once, as it is started here. */
+	readonly places: number;
+	readonly parameters: readonly string[];
+	/** Its stream ends with its own count. */
+	readonly countsStreams: boolean;
+	/** A prompt that is too long is refused; else it is cut in silence. */
+	readonly refusesLongPrompts: boolean;
+	/** It says which tokens of a prompt it had at hand. */
+	readonly tellsCached: boolean;
+	/** The same model makes embeddings. */
+	readonly embeds: boolean;
+	command(place: Place): readonly string[];
+	env?(place: Place): Record<string, string>;
+	/** When it answers: what it needs to know the model. */
+	prepare?(place: Place): readonly string[];
+	version(program: string): string;
+}
+
+const said = (...command: string[]) => {
+	const { stdout, stderr } = Bun.spawnSync(command);
+	return `${stdout}\n${stderr}`;
+};
+const numbered = (text: string) => /\d+(?:\.\d+)+/.exec(text)?.[0] ?? "of an unknown version";
+
+const USUAL = ["temperature", "top_p", "max_tokens", "stop", "seed"];
+
+export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
+	"llama-cpp-python": {
+		dialect: "openai",
+		model: "tiny",
+		// It takes one request at a time and gives a running stream up for the next.
+		places: 1,
+		parameters: [...USUAL, "logprobs", "top_logprobs"],
+		countsStreams: false,
+		refusesLongPrompts: true,
+		tellsCached: false,
+		embeds: false,
+		command: ({ program, file, port, contextLength }) => [
+			...[program, "-m", "llama_cpp.server", "--model", file, "--n_ctx", String(contextLength)],
+			...["--host", "127.0.0.1", "--port", String(port), "--n_threads", "1", "--model_alias", "tiny"],
+		],
+		version: (program) => numbered(said(program, "-c", "import llama_cpp; print(llama_cpp.__version__)")),
+	},
+	"llama-server": {
+		dialect: "llama.cpp",
+		model: "tiny",
+		places: 2,
+		parameters: [...USUAL, "n", "logprobs", "top_logprobs", "response_format"],
+		countsStreams: true,
+		refusesLongPrompts: true,
+		tellsCached: true,
+		embeds: true,
+		command: ({ program, file, port, contextLength }) => [
+			...[program, "-m", file, "-c", String(2 * contextLength), "-np", "2", "-t", "1", "--alias", "tiny"],
+			...["--host", "127.0.0.1", "--port", String(port), "--embeddings", "--pooling", "mean"],
+		],
+		version: (program) => numbered(said(program, "--version")),
+	},
+	ollama: {
+		dialect: "ollama",
+		model: "tiny",
+		places: 2,
+		parameters: [...USUAL, "response_format"],
+		countsStreams: true,
+		refusesLongPrompts: false,
+		tellsCached: false,
+		embeds: true,
+		command: ({ program }) => [program, "serve"],
+		env: ({ folder, port, contextLength }) => ({
+			HOME: folder,
+			OLLAMA_HOST: `127.0.0.1:${port}`,
+			OLLAMA_MODELS: join(folder, "models"),
+			OLLAMA_CONTEXT_LENGTH: String(contextLength),
+			OLLAMA_NUM_PARALLEL: "2",
+		}),
+		prepare: ({ program, folder }) => [program, "create", "tiny", "-f", join(folder, "Modelfile")],
+		version: (program) => numbered(said(program, "--version")),
+	},
+};

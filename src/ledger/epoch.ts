@@ -46,6 +46,8 @@ export interface EpochOptions {
 export interface Epoch {
 	readonly number: number;
 	readonly ledger: Ledger;
+	/** False if its journal was removed, or something else was put at its place. */
+	hasJournal(): boolean;
 	/** The control log may have grown. */
 	sync(): void;
 	/** Others may ask for what lies idle here. */
@@ -158,6 +160,7 @@ export async function beginEpoch(
 	return {
 		number,
 		ledger: built,
+		hasJournal: () => claim.isThere(),
 		sync: () => void heartbeat.sync(),
 		hearRecalls: () => answers.hear(),
 		tellAgain,

@@ -17,6 +17,7 @@ import { startWitness } from "../cluster/witness.ts";
 import type { Database } from "../db/database.ts";
 import type { Epoch, EpochOptions, EpochParts } from "./epoch.ts";
 import { beginEpoch } from "./epoch.ts";
+import type { JournalOwner } from "./journal-home.ts";
 import { openJournalHome } from "./journal-home.ts";
 import type { JournalMode } from "./journal-mode.ts";
 import type { Ledger } from "./ledger.ts";
@@ -72,7 +73,7 @@ export interface InstanceLeaseParts extends EpochParts {
 	/** As `untilSilent` of `lost-journal.ts`, of all epochs but this process's own; rejects with Fault conflict if one runs. */
 	untilSilent(
 		instanceId: string,
-		options: { ownEpoch: number | undefined; isStopping: () => boolean },
+		options: { isOwn: (epoch: number) => boolean; isStopping: () => boolean },
 	): Promise<unknown>;
 	counts?: LedgerCounts;
 	/** Calls `onChange` whenever the control log may have grown, also after a gap in which it could not hear. */
@@ -122,7 +123,9 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
 
 /** As `startInstanceLease`, from parts. */
 export async function holdInstanceLease(given: InstanceLeaseParts, options: HoldOptions): Promise<InstanceLease> {
-	const parts = { ...given, heartbeats: withNumbersOnce(given.heartbeats) };
+	/** Numbers of all epochs of this process. */
+	const joined: number[] = [];
+	const parts = { ...given, heartbeats: withNumbersOnce(given.heartbeats, joined) };
 	const { clock, log, gate } = parts;
 	const retiring = new Map<Epoch, Promise<boolean>>();
 	const refusedJournals = createRefusedJournals({ clock });
@@ -156,12 +159,12 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 
 	async function recoverAll(): Promise<void> {
 		for (;;) {
-			const failed = await recoverJournals({ ...parts, refusedJournals, ownerIsGone, isStopping: () => givenUp }).catch(
-				(error: unknown) => {
-					log.warn("the journals could not be listed", { error });
-					return 1;
-				},
-			);
+			const { instanceId } = options;
+			const deps = { ...parts, refusedJournals, instanceId, ownerIsGone, isStopping: () => givenUp };
+			const failed = await recoverJournals(deps).catch((error: unknown) => {
+				log.warn("the journals could not be listed", { error });
+				return 1;
+			});
 			if (failed === 0) return;
 			if (stopping)
 				return log.warn("journals of a crash are left: the next start on this DATA_DIR hands them in", { failed });
@@ -169,10 +172,12 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		}
 	}
 
-	async function ownerIsGone(instanceId: string): Promise<boolean> {
-		const ownEpoch = instanceId === options.instanceId ? present?.number : undefined;
+	async function ownerIsGone({ id, epoch }: JournalOwner): Promise<boolean> {
+		const isOwn = (number: number) => id === options.instanceId && joined.includes(number);
+		// Of one that ended here and could not hand in all there is nobody else.
+		if (isOwn(epoch) && [present, ...retiring.keys()].some((one) => one?.number === epoch)) return false;
 		try {
-			await parts.untilSilent(instanceId, { ownEpoch, isStopping: () => stopping });
+			await parts.untilSilent(id, { isOwn, isStopping: () => stopping });
 			return true;
 		} catch (error) {
 			if (error instanceof Fault && error.code === "conflict") return false;
@@ -183,7 +188,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 	/** What a crash would be replayed from is gone: all that is known here goes to Postgres, and a new epoch writes a new one. */
 	function replaceIfRemoved(): void {
 		if (present === undefined || replacing !== undefined) return;
-		if (parts.journals.has(options.instanceId, present.number)) return;
+		if (present.hasJournal()) return;
 		log.error("this instance's journal was removed under it: it begins a new epoch", {
 			instance: options.instanceId,
 			epoch: present.number,
@@ -279,13 +284,13 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
  * A server that took over before it had all may give a number again that this process had: what an epoch sent before, and
  * lay about on its way until now, would be taken for the new one's. So each is behind all others of this process.
  */
-function withNumbersOnce(store: HeartbeatStore): HeartbeatStore {
-	let newest = 0;
+function withNumbersOnce(store: HeartbeatStore, joined: number[]): HeartbeatStore {
 	return {
 		...store,
 		async join(id, ttlMs) {
-			newest = await store.join(id, ttlMs, newest);
-			return newest;
+			const number = await store.join(id, ttlMs, joined.at(-1) ?? 0);
+			joined.push(number);
+			return number;
 		},
 	};
 }

@@ -11,6 +11,7 @@ import {
 	readFileSync,
 	rmSync,
 	statfsSync,
+	statSync,
 	unlinkSync,
 	writeSync,
 } from "node:fs";
@@ -25,6 +26,8 @@ export interface JournalDisk {
 	/** Throws DiskFull or the system's error; then there is no such file. */
 	create(name: string): JournalFile;
 	remove(name: string): void;
+	/** False if a segment that was created and not removed here is not at its place any more, or another one is there. */
+	isWhole(): boolean;
 	/** Removes the whole folder. */
 	destroy(): void;
 	/** Gives up space that was put by, so that requests already admitted can still be settled. True if there was some. */
@@ -71,6 +74,8 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 		putReserveBy(reserve);
 	}
 	const maps = options.create && options.maps !== false && canMap(statfsSync(path).type);
+	/** Which file each segment is. */
+	const segments = new Map<string, string | undefined>();
 	return {
 		list: () =>
 			existsSync(path)
@@ -79,9 +84,17 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 						.sort()
 				: [],
 		read: (name) => readFileSync(join(path, name)),
-		create: (name) => createFile(join(path, name), path, maps),
-		// One that is gone already is what was wanted.
-		remove: (name) => rmSync(join(path, name), { force: true }),
+		create(name) {
+			const file = createFile(join(path, name), path, maps);
+			segments.set(name, fileAt(join(path, name)));
+			return file;
+		},
+		remove(name) {
+			segments.delete(name);
+			// One that is gone already is what was wanted.
+			rmSync(join(path, name), { force: true });
+		},
+		isWhole: () => [...segments].every(([name, file]) => fileAt(join(path, name)) === file),
 		destroy: () => rmSync(path, { recursive: true, force: true }),
 		freeReserve() {
 			if (!existsSync(reserve)) return false;
@@ -99,6 +112,18 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 			}
 		},
 	};
+}
+
+/** Which file is there, as no other one is called while somebody has it open; undefined if there is none. */
+export function fileAt(path: string): string | undefined {
+	try {
+		const { dev, ino } = statSync(path);
+		return `${dev} ${ino}`;
+	} catch (error) {
+		const { code } = error as NodeJS.ErrnoException;
+		if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+		throw error;
+	}
 }
 
 function putReserveBy(path: string): void {

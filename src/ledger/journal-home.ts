@@ -1,18 +1,24 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Fault } from "../base/fault.ts";
 import { tryFileLock } from "../base/file-lock.ts";
 import type { JournalDisk } from "./journal-disk.ts";
-import { DiskFull, isOfTheSystem, openJournalDisk } from "./journal-disk.ts";
+import { DiskFull, fileAt, isOfTheSystem, openJournalDisk } from "./journal-disk.ts";
+
+/** Whose a journal is. */
+export interface JournalOwner {
+	readonly id: string;
+	readonly epoch: number;
+}
 
 /** Where the journals of all epochs live that this machine has seen. The simulation has one in memory. */
 export interface JournalHome {
 	/** Epochs that left a journal, those of one instance in their order. */
-	list(): readonly { readonly id: string; readonly epoch: number }[];
-	/** False if an epoch's folder is gone; one that cannot be looked at is there. */
-	has(id: string, epoch: number): boolean;
+	list(): readonly JournalOwner[];
+	/** Whether another process holds a journal of this instance here: it hands in itself what that instance left before. */
+	isHeldByAnother(id: string): boolean;
 	/**
-	 * Takes an epoch's journal for this process alone; undefined if another one holds it or it is gone. A process that
+	 * Takes an epoch's journal for this process alone; undefined if it is held, here too, or gone. A process that
 	 * was stopped (SIGSTOP) still holds its own, a dead one does not, however it died.
 	 */
 	claim(id: string, epoch: number, options: { create: boolean }): JournalClaim | undefined;
@@ -20,11 +26,18 @@ export interface JournalHome {
 
 export interface JournalClaim {
 	readonly disk: JournalDisk;
+	/** Who made it, whatever the folder is called now. */
+	readonly owner: JournalOwner;
 	/**
 	 * True if the folder was not made here since this machine started: it was copied, or its disk was cloned or moved. Then
 	 * its lock tells nothing of the process that it belongs to, which may run beside this one, with the original.
 	 */
 	readonly isCopy: boolean;
+	/**
+	 * False if what was claimed is not at its place any more, as a whole: it was removed, or something else was put there.
+	 * What cannot be looked at is there.
+	 */
+	isThere(): boolean;
 	release(): void;
 }
 
@@ -34,7 +47,22 @@ const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /** The folders `<root>/<instance>/<epoch>/`, each with a lock of its own. */
 export function openJournalHome(root: string): JournalHome {
-	const folderOf = (id: string, epoch: number) => join(root, encodeURIComponent(id), String(epoch));
+	const folderOf = ({ id, epoch }: JournalOwner) => join(root, encodeURIComponent(id), String(epoch));
+	/** Held by this process, whatever lies at their places now: a lock that is put there anew is free. */
+	const held = new Set<string>();
+
+	function hold(folder: string, claim: JournalClaim | undefined): JournalClaim | undefined {
+		if (claim === undefined) return undefined;
+		held.add(folder);
+		return {
+			...claim,
+			release() {
+				held.delete(folder);
+				claim.release();
+			},
+		};
+	}
+
 	return {
 		list() {
 			if (!existsSync(root)) return [];
@@ -42,28 +70,26 @@ export function openJournalHome(root: string): JournalHome {
 				epochsIn(join(root, name)).map((epoch) => ({ id: decodeURIComponent(name), epoch })),
 			);
 		},
-		has(id, epoch) {
-			try {
-				statSync(folderOf(id, epoch));
-				return true;
-			} catch (error) {
-				return (error as NodeJS.ErrnoException).code !== "ENOENT";
-			}
+		isHeldByAnother(id) {
+			const folders = epochsIn(join(root, encodeURIComponent(id))).map((epoch) => folderOf({ id, epoch }));
+			return folders.some((folder) => !held.has(folder) && isLocked(folder));
 		},
 		claim(id, epoch, { create }) {
-			const folder = folderOf(id, epoch);
-			if (create) return makeOf(folder);
+			const owner = { id, epoch };
+			const folder = folderOf(owner);
+			if (held.has(folder)) return undefined;
+			if (create) return hold(folder, makeOf(folder, owner));
 			// A folder without a segment belongs to a process that is just starting, or to none that ever admitted.
-			return openJournalDisk(folder, { create: false }).list().length === 0 ? undefined : take(folder, false);
+			return isEmpty(folder) ? undefined : hold(folder, take(folder, owner, false));
 		},
 	};
 }
 
 /** Fault service_unavailable, for whoever starts the service, if there is no room or no right to write there. */
-function makeOf(folder: string): JournalClaim | undefined {
+function makeOf(folder: string, owner: JournalOwner): JournalClaim | undefined {
 	try {
 		mkdirSync(folder, { recursive: true, mode: 0o700 });
-		return take(folder, true);
+		return take(folder, owner, true);
 	} catch (error) {
 		if (!isOfTheSystem(error)) throw error;
 		throw new Fault("service_unavailable", `The journal cannot be written in ${folder}: ${hintFor(error)}.`, {
@@ -78,26 +104,59 @@ function hintFor(error: unknown): string {
 	return isFull ? "make room on the disk of DATA_DIR, 16 MB at least" : "DATA_DIR must be a folder of this user";
 }
 
-function take(folder: string, create: boolean): JournalClaim | undefined {
+function take(folder: string, named: JournalOwner, create: boolean): JournalClaim | undefined {
 	const path = join(folder, LOCK_NAME);
 	const lock = lockAt(path);
 	if (!lock) return undefined;
 	try {
-		if (create) writeFileSync(path, markOf(path));
+		// One that is there already, since the database is of an older state, may be a copy.
+		if (create && isEmpty(folder)) writeFileSync(path, markOf(path, named));
 		const mark = readFileSync(path, "utf8");
-		// A former version left none, and trusted the lock.
-		const isCopy = mark !== "" && mark !== markOf(path);
-		return { disk: openJournalDisk(folder, { create }), isCopy, release: lock.release };
+		const owner = ownerIn(mark) ?? named;
+		// One that says nothing is new, since the journal's own was lost, or left out of a copy; or it is a former version's.
+		const isCopy = mark !== markOf(path, named);
+		const disk = openJournalDisk(folder, { create });
+		const file = fileAt(path);
+		const isThere = () => isSeen(() => fileAt(path) === file && disk.isWhole());
+		return { disk, owner, isCopy, isThere, release: lock.release };
 	} catch (error) {
 		lock.release();
+		if (!create && (error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
 		throw error;
 	}
 }
 
-/** A copy is another file, a clone of the disk is there under another start of a machine. */
-function markOf(path: string): string {
-	const { dev, ino } = statSync(path);
-	return `${existsSync(BOOT_ID) ? readFileSync(BOOT_ID, "utf8").trim() : "-"} ${dev} ${ino}\n`;
+function isEmpty(folder: string): boolean {
+	return openJournalDisk(folder, { create: false }).list().length === 0;
+}
+
+/** Only what was looked at can be missed. */
+function isSeen(look: () => boolean): boolean {
+	try {
+		return look();
+	} catch (error) {
+		if (isOfTheSystem(error)) return true;
+		throw error;
+	}
+}
+
+/** A copy is another file, a clone of the disk is there under another start of a machine, and a folder can be renamed. */
+function markOf(path: string, { id, epoch }: JournalOwner): string {
+	const boot = existsSync(BOOT_ID) ? readFileSync(BOOT_ID, "utf8").trim() : "-";
+	return `${boot} ${fileAt(path)} ${encodeURIComponent(id)}/${epoch}\n`;
+}
+
+function ownerIn(mark: string): JournalOwner | undefined {
+	const [, id, epoch] = / (\S+)\/(\d+)\n$/.exec(mark) ?? [];
+	return id === undefined ? undefined : { id: decodeURIComponent(id), epoch: Number(epoch) };
+}
+
+function isLocked(folder: string): boolean {
+	const path = join(folder, LOCK_NAME);
+	if (!existsSync(path)) return false;
+	const lock = lockAt(path);
+	lock?.release();
+	return lock === undefined;
 }
 
 /** Undefined too if another process replayed and removed the folder meanwhile. */
@@ -110,7 +169,9 @@ function lockAt(path: string) {
 	}
 }
 
+/** None where there is no such folder. */
 function epochsIn(folder: string): number[] {
+	if (!existsSync(folder)) return [];
 	return readdirSync(folder)
 		.filter((name) => /^\d+$/.test(name))
 		.map(Number)

@@ -37,21 +37,21 @@ export async function recoverLost(
 
 /**
  * Waits until no epoch of this identity may still be admitting, by our own clock, as a fence does it, and fences them off;
- * gives those that have not ended. If one renews its lease meanwhile, it is running: Fault conflict. `ownEpoch` is the
- * caller's.
+ * gives those that have not ended. If one renews its lease meanwhile, it is running: Fault conflict. The caller's own do
+ * not count.
  */
 export async function untilSilent(
 	{ statements, fence, clock }: SilenceDeps,
 	instanceId: string,
-	options: { graceMs: number; ownEpoch?: number | undefined; isStopping?: () => boolean },
+	options: { graceMs: number; isOwn?: (epoch: number) => boolean; isStopping?: () => boolean },
 ): Promise<readonly EpochRow[]> {
 	const silences = createSilences(clock);
 	const first = new Map<number, string>();
 	for (;;) {
 		if (options.isStopping?.()) throw new Error("stopping");
-		const rows = await statements<EpochRow>`
-			select epoch, beat, state, ttl_ms from instance_now
-			where id = ${instanceId} and state <> 'left' and epoch <> ${options.ownEpoch ?? 0} order by epoch`;
+		const all = await statements<EpochRow>`
+			select epoch, beat, state, ttl_ms from instance_now where id = ${instanceId} and state <> 'left' order by epoch`;
+		const rows = all.filter(({ epoch }) => !options.isOwn?.(epoch));
 		const unsure = rows.filter(({ state }) => state === "live" || state === "joining" || state === "silent");
 		if (unsure.length === 0) return rows;
 		for (const { epoch, beat, state, ttl_ms } of unsure) {

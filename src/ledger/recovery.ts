@@ -4,7 +4,7 @@ import type { Log } from "../base/log.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import type { SettledEvent } from "./event.ts";
 import type { JournalDisk } from "./journal-disk.ts";
-import type { JournalHome } from "./journal-home.ts";
+import type { JournalHome, JournalOwner } from "./journal-home.ts";
 import { readJournal } from "./journal-reader.ts";
 import type { RefusedJournals } from "./refused-journals.ts";
 import { isHeld, settleLate } from "./settling.ts";
@@ -34,8 +34,10 @@ export interface RecoveryDeps {
 	isStopping: () => boolean;
 	/** Of this process: those that rest. */
 	refusedJournals: RefusedJournals;
+	/** Of this process. */
+	instanceId: string;
 	/** Waits until it knows of a journal that is a copy; false if the instance whose it is runs. */
-	ownerIsGone: (instanceId: string) => Promise<boolean>;
+	ownerIsGone: (owner: JournalOwner) => Promise<boolean>;
 }
 
 /** The database took all of it but some records, which are on no other record: it stays, and is tried again. */
@@ -65,15 +67,25 @@ async function recoverOne(deps: RecoveryDeps, id: string, epoch: number): Promis
 	const claim = journals.claim(id, epoch, { create: false });
 	if (!claim) return true;
 	try {
-		// Its owner would go on spending what is closed here, and what it settles would be on record already, as of a crash.
-		if (claim.isCopy && !(await deps.ownerIsGone(id))) {
-			log.error("a journal is a copy of one whose instance runs; it is left alone", { instance: id, epoch });
-			refusedJournals.refused(id, epoch);
-			return false;
+		const { owner } = claim;
+		const named = { instance: owner.id, epoch: owner.epoch };
+		if (claim.isCopy) {
+			// Behind a restart of the machine each worker hands in its own: to others its instance runs, as that of a copy.
+			const isAtHome = owner.id === id && owner.epoch === epoch;
+			const isOfNeighbour = () => isAtHome && id !== deps.instanceId && journals.isHeldByAnother(id);
+			if (isOfNeighbour()) return true;
+			log.info("a journal was not made here: it is handed in once its instance is known to be gone", named);
+			// Its owner would go on spending what is closed here, and what it settles would be on record already, as of a crash.
+			if (!(await deps.ownerIsGone(owner))) {
+				if (isOfNeighbour()) return true;
+				log.error("a journal is a copy of one whose instance runs; it is left alone", named);
+				refusedJournals.refused(id, epoch);
+				return false;
+			}
 		}
-		log.info("replaying a journal", { instance: id, epoch });
-		const counts = await handIn({ ...deps, store: deps.storeFor(id, epoch), refused: [] }, claim.disk);
-		log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was handed in", { instance: id, epoch, ...counts });
+		log.info("replaying a journal", named);
+		const counts = await handIn({ ...deps, store: deps.storeFor(owner.id, owner.epoch), refused: [] }, claim.disk);
+		log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was handed in", { ...named, ...counts });
 		claim.disk.destroy();
 		refusedJournals.handedIn(id, epoch);
 		return true;

@@ -1,6 +1,6 @@
 /** A folder of journals that was copied, as a snapshot of a volume that is started beside its original. */
 import { afterAll, afterEach, beforeEach, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
@@ -20,7 +20,7 @@ let db: TestDatabase;
 let original: string;
 let copy: string;
 let child: LeaseChild;
-let started: InstanceLease | undefined;
+const started: InstanceLease[] = [];
 let lines: { level: string; message: string }[] = [];
 
 beforeEach(async () => {
@@ -32,8 +32,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
 	await child.end();
-	await started?.stop(1_000);
-	started = undefined;
+	for (const one of started.splice(0)) await one.stop(1_000);
 	await db.drop();
 });
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -51,13 +50,38 @@ function copyAll(): void {
 	expect(Bun.spawnSync(["cp", "-a", `${original}/.`, copy]).success).toBe(true);
 }
 
-async function startOnCopy(instanceId: string): Promise<InstanceLease> {
+/** It looks for journals every ten seconds; here it does more often. */
+const clock = {
+	...systemClock,
+	after: (ms: number, then: () => void) => systemClock.after(ms === 10_000 ? 200 : ms, then),
+};
+
+async function startOn(dataDir: string, instanceId: string, leaseTtlMs = 30_000): Promise<void> {
 	const log = createLog({ level: "info", write: (line) => void lines.push(JSON.parse(line)) });
-	started = await startInstanceLease(
-		{ db, clock: systemClock, log, apply: () => {}, reset: () => {}, onDiskFailed: () => {} },
-		{ instanceId, dataDir: copy, mode: "process", leaseTtlMs: 30_000, flushIntervalMs: 10 },
+	const one = await startInstanceLease(
+		{ db, clock, log, apply: () => {}, reset: () => {}, onDiskFailed: () => {} },
+		{ instanceId, dataDir, mode: "process", leaseTtlMs, flushIntervalMs: 10 },
 	);
-	return started;
+	started.push(one);
+}
+
+async function untilLeftAlone(folder: string): Promise<void> {
+	await waitFor(
+		() => says("a journal is a copy of one whose instance runs; it is left alone"),
+		"the journal to be left",
+	);
+	expect(existsSync(join(folder, "00000001.log"))).toBe(true);
+}
+
+/** It was not fenced off, and hands all back in order. */
+async function endThere(): Promise<void> {
+	await child.ask("settle streaming 700", "settled streaming");
+	await child.ask("stop", "stopped true");
+	expect(await charges()).toEqual([
+		[60, "exact"],
+		[700, "exact"],
+	]);
+	expect((await reconcile(db.statements)).checks.filter(({ ok }) => !ok)).toEqual([]);
 }
 
 const says = (message: string) => lines.some((line) => line.message === message);
@@ -72,22 +96,82 @@ test.each(["one", "another"])(
 	async (name) => {
 		await serveThere(30_000);
 		copyAll();
-		await startOnCopy(name);
-		await waitFor(
-			() => says("a journal is a copy of one whose instance runs; it is left alone"),
-			"the journal to be left",
-		);
-		expect(existsSync(join(copy, "journal", "one", "1", "00000001.log"))).toBe(true);
-		await child.ask("settle streaming 700", "settled streaming");
-		// It was not fenced off, and hands all back in order.
-		await child.ask("stop", "stopped true");
-		expect(await charges()).toEqual([
-			[60, "exact"],
-			[700, "exact"],
-		]);
-		expect((await reconcile(db.statements)).checks.filter(({ ok }) => !ok)).toEqual([]);
+		await startOn(copy, name);
+		await untilLeftAlone(join(copy, "journal", "one", "1"));
+		await endThere();
 	},
 );
+
+/** What was a whole copy, and says less of what it is or where it came from. */
+const ALTERED: readonly [string, (folder: string) => void][] = [
+	["was left out", (folder) => rmSync(join(folder, "lock"))],
+	["is empty, as a former version left it,", (folder) => writeFileSync(join(folder, "lock"), "")],
+	["is cut off", (folder) => writeFileSync(join(folder, "lock"), "0")],
+];
+test.each(ALTERED)("a copy whose lock %s is left alone too", async (_what, alter) => {
+	await serveThere(30_000);
+	copyAll();
+	const folder = join(copy, "journal", "one", "1");
+	alter(folder);
+	await startOn(copy, "another");
+	await untilLeftAlone(folder);
+	await endThere();
+});
+
+test.each([
+	["of the instance", "one", "one.bak", "one.bak/1"],
+	["of the epoch", "one/1", "one/20261126", "one/20261126"],
+])(
+	"a copy that lies beside the original, under another name %s, is still that instance's",
+	async (_what, from, to, at) => {
+		await serveThere(30_000);
+		const journals = join(original, "journal");
+		expect(Bun.spawnSync(["cp", "-a", join(journals, from), join(journals, to)]).success).toBe(true);
+		await startOn(original, "another");
+		await untilLeftAlone(join(journals, at));
+		await endThere();
+	},
+);
+
+test("a journal whose folder was renamed is handed in as that of whoever wrote it", async () => {
+	await serveThere(1_000);
+	child.process.kill("SIGKILL");
+	await child.process.exited;
+	const journals = join(original, "journal");
+	expect(Bun.spawnSync(["mv", join(journals, "one"), join(journals, "renamed")]).success).toBe(true);
+	await startOn(original, "another");
+	await waitFor(() => says("a journal was handed in"), "the journal to be handed in");
+	expect((await db.sql`select distinct instance_id, epoch from usage_event`).map((row) => ({ ...row }))).toEqual([
+		{ instance_id: "one", epoch: 1 },
+	]);
+	expect((await db.sql`select 1 from lease where state = 'open'`).length).toBe(0);
+});
+
+test("workers of one folder hand in what each left before a restart of the machine, and call nothing a copy", async () => {
+	await serveThere(1_000);
+	const second = await startLeaseChild({ url: db.url, dataDir: original, instanceId: "two", ttlMs: 1_000 });
+	await second.ask("open streaming 1000", "opened streaming");
+	await second.ask("progress streaming 300 420", "progressed streaming");
+	for (const { process } of [child, second]) {
+		process.kill("SIGKILL");
+		await process.exited;
+	}
+	for (const id of ["one", "two"]) {
+		const lock = join(original, "journal", id, "1", "lock");
+		const [, ...rest] = (await Bun.file(lock).text()).split(" ");
+		writeFileSync(lock, ["another-start", ...rest].join(" "));
+	}
+	// Both live, so that each sees the other's instance run.
+	await startOn(original, "one", 1_000);
+	await startOn(original, "two", 1_000);
+	await waitFor(async () => (await charges()).length === 3, "both journals to be handed in");
+	expect(await charges()).toEqual([
+		[60, "exact"],
+		[200, "recovered"],
+		[300, "recovered"],
+	]);
+	expect(lines.filter(({ level }) => level === "error")).toEqual([]);
+});
 
 test("a copy hands the journal in when its instance has been silent for as long as its lease", async () => {
 	await serveThere(1_000);
@@ -95,7 +179,7 @@ test("a copy hands the journal in when its instance has been silent for as long 
 	await child.process.exited;
 	copyAll();
 	const beganAt = performance.now();
-	await startOnCopy("another");
+	await startOn(copy, "another");
 	await waitFor(() => says("a journal was handed in"), "the journal to be handed in");
 	expect(performance.now() - beganAt).toBeGreaterThan(1_000);
 	expect(await charges()).toEqual([

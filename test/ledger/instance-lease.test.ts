@@ -1,5 +1,15 @@
 import { afterAll, afterEach, beforeEach, expect, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+	cpSync,
+	existsSync,
+	mkdirSync,
+	mkdtempSync,
+	readdirSync,
+	renameSync,
+	rmSync,
+	symlinkSync,
+	writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../../src/base/clock.ts";
@@ -100,23 +110,47 @@ test("an instance whose journal takes no records says so to whoever asks whether
 	expect(instanceLease.problem()).toBe("stopping");
 });
 
-test("an instance whose journal is removed under it settles what runs, and goes on with a new one", async () => {
-	// It looks every ten seconds; here it does at once.
-	const clock = {
-		...systemClock,
-		after: (ms: number, then: () => void) => systemClock.after(ms === 10_000 ? 20 : ms, then),
-	};
-	const instanceLease = await startHere("one", 30_000, clock);
-	const hold = await reserveHere(instanceLease, 100);
-	rmSync(join(dataDir, "journal"), { recursive: true });
-	await waitFor(() => instanceLease.present()?.epoch === 2 && instanceLease.problem() === undefined, "the next epoch");
-	expect(hold.ledger.settle(hold, outcome(60))).toMatchObject({ charged: usd(60), basis: "exact" });
-	const next = await reserveHere(instanceLease, 100);
-	expect([next.ledger.epoch, journals("one")]).toEqual([2, ["2"]]);
-	next.ledger.settle(next, outcome(40));
-	expect(await instanceLease.stop(9_000)).toBe(true);
-	expect([await available(), await openLeases(), await broken()]).toEqual([CREDIT - 100, 0, []]);
-});
+/** Of a folder of journals, in which there is one. */
+const REMOVALS: readonly [string, (folder: string) => void][] = [
+	["is removed", (folder) => rmSync(folder, { recursive: true })],
+	["loses its lock", (folder) => rmSync(join(folder, "one", "1", "lock"))],
+	["loses a segment", (folder) => rmSync(join(folder, "one", "1", "00000001.log"))],
+	[
+		"is replaced by a copy",
+		(folder) => {
+			renameSync(folder, `${folder}.moved`);
+			cpSync(`${folder}.moved`, folder, { recursive: true });
+		},
+	],
+];
+test.each(REMOVALS)(
+	"an instance whose journal %s under it settles what runs, and goes on with a new one",
+	async (_how, remove) => {
+		// It looks every ten seconds; here it does at once.
+		const clock = {
+			...systemClock,
+			after: (ms: number, then: () => void) => systemClock.after(ms === 10_000 ? 20 : ms, then),
+		};
+		const errors: string[] = [];
+		const log = createLog({ level: "error", write: (line) => void errors.push(JSON.parse(line).message) });
+		const instanceLease = await startHere("one", 30_000, clock, log);
+		const hold = await reserveHere(instanceLease, 100);
+		hold.ledger.progress(hold, { delivered: usd(10), bound: usd(20), prompt: 1, completion: 1 });
+		remove(join(dataDir, "journal"));
+		await waitFor(
+			() => instanceLease.present()?.epoch === 2 && instanceLease.problem() === undefined,
+			"the next epoch",
+		);
+		expect(hold.ledger.settle(hold, outcome(60))).toMatchObject({ charged: usd(60), basis: "exact" });
+		const next = await reserveHere(instanceLease, 100);
+		await waitFor(() => journals("one").join() === "2", "the former journal to go");
+		expect(errors).toEqual(["this instance's journal was removed under it: it begins a new epoch"]);
+		expect(next.ledger.epoch).toBe(2);
+		next.ledger.settle(next, outcome(40));
+		expect(await instanceLease.stop(9_000)).toBe(true);
+		expect([await available(), await openLeases(), await broken()]).toEqual([CREDIT - 100, 0, []]);
+	},
+);
 
 test("a start without room for its journal, or without a folder for it, says what to do", async () => {
 	writeFileSync(join(dataDir, "journal"), "");

@@ -172,6 +172,7 @@ function scriptedDisk() {
 			};
 		},
 		remove: (name) => files.delete(name),
+		isWhole: () => true,
 		destroy: () => files.clear(),
 		freeReserve() {
 			if (state.reserve === 0) return false;

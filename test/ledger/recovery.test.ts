@@ -60,6 +60,7 @@ function left(flush: (accounts: readonly string[]) => Partial<Flushed>, write: (
 		log: createLog({ level: "error", write }),
 		isStopping: () => state.stopping,
 		refusedJournals: createRefusedJournals({ clock }),
+		instanceId: "here",
 		ownerIsGone: async () => true,
 	};
 	return {

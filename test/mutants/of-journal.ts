@@ -148,8 +148,33 @@ export const journalMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "the lock of a copied journal is believed",
-				before: 'const isCopy = mark !== "" && mark !== markOf(path);',
+				before: "const isCopy = mark !== markOf(path, named);",
 				after: "const isCopy = mark === undefined;",
+			},
+			{
+				breaks: "a lock that says nothing is believed",
+				before: "const isCopy = mark !== markOf(path, named);",
+				after: 'const isCopy = mark !== "" && mark !== markOf(path, named);',
+			},
+			{
+				breaks: "a journal is that of whoever its folder is named after",
+				before: "const owner = ownerIn(mark) ?? named;",
+				after: "const owner = named;",
+			},
+			{
+				breaks: "what lies at the place of a journal that this process holds is replayed",
+				before: "if (held.has(folder)) return undefined;",
+				after: "",
+			},
+			{
+				breaks: "what was put at a journal's place is taken for it",
+				before: "const isThere = () => isSeen(() => fileAt(path) === file && disk.isWhole());",
+				after: "const isThere = () => isSeen(() => file !== undefined && disk.isWhole());",
+			},
+			{
+				breaks: "a segment that is gone is not missed",
+				before: "const isThere = () => isSeen(() => fileAt(path) === file && disk.isWhole());",
+				after: "const isThere = () => isSeen(() => fileAt(path) === file);",
 			},
 			{
 				breaks: "the journal of a process that is only stopped is replayed",
@@ -164,8 +189,13 @@ export const journalMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "a copied journal is handed in whether or not its instance runs",
-				before: "if (claim.isCopy && !(await deps.ownerIsGone(id))) {",
-				after: "if (claim.isCopy && (await deps.ownerIsGone(id)) === undefined) {",
+				before: "if (!(await deps.ownerIsGone(owner))) {",
+				after: "if ((await deps.ownerIsGone(owner)) === undefined) {",
+			},
+			{
+				breaks: "a worker takes what another one left before a restart of the machine for a copy",
+				before: "if (isOfNeighbour()) return true;\n\t\t\t\tlog.error",
+				after: "log.error",
 			},
 			{
 				breaks: "a replay closes the epoch without those whose rows are held",

@@ -61,7 +61,7 @@ export function createSimDisk(): SimDisk {
 				[...folders.values()]
 					.map(({ id, epoch }) => ({ id, epoch }))
 					.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : a.epoch - b.epoch)),
-			has: (id, epoch) => folders.has(keyOf(id, epoch)),
+			isHeldByAnother: () => false,
 			claim(id, epoch, { create }) {
 				const key = keyOf(id, epoch);
 				let folder = folders.get(key);
@@ -76,7 +76,14 @@ export function createSimDisk(): SimDisk {
 				const release = () => {
 					if (claimed.owner === process) claimed.owner = undefined;
 				};
-				return { disk: folderDisk(claimed, process, onAppend, delay), isCopy: false, release };
+				const isThere = () => folders.get(key) === claimed;
+				return {
+					disk: folderDisk(claimed, process, onAppend, delay),
+					owner: { id, epoch },
+					isCopy: false,
+					isThere,
+					release,
+				};
 			},
 		}),
 		releaseAll(process) {
@@ -140,6 +147,7 @@ export function createSimDisk(): SimDisk {
 			remove(name) {
 				if (!process.dead) folder.files.delete(name);
 			},
+			isWhole: () => true,
 			destroy() {
 				if (!process.dead) folders.delete(keyOf(folder.id, folder.epoch));
 			},

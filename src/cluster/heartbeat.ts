@@ -43,7 +43,7 @@ export interface Heartbeat {
 	/** Follows the log and renews the lease now; calls are joined. Never throws: failures are retried by the heartbeat. */
 	sync(): Promise<void>;
 	/** Ends the heartbeats and closes the gate. The others count on this epoch until `stop`, or until its lease is over. */
-	close(): void;
+	close(why?: string): void;
 	/** Closes it, and tells the others that this epoch admits nothing any more. */
 	stop(): void;
 }
@@ -198,10 +198,10 @@ export async function startHeartbeat(
 		cancelRepeat();
 	}
 
-	function close(): void {
+	function close(why = "stopping"): void {
 		if (stopped) return;
 		stop();
-		gate.close("stopping");
+		gate.close(why);
 	}
 
 	return {

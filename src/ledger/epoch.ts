@@ -54,8 +54,11 @@ export interface Epoch {
 	hearRecalls(): void;
 	/** The database is on another server: what this epoch had settled is sent again before its leases are closed. */
 	tellAgain(): Promise<void>;
-	/** Admits nothing more, settles what still runs and answers recalls until then, hands everything back. True if nothing is left to replay. */
-	retire(drainMs: number): Promise<boolean>;
+	/**
+	 * Admits nothing more, settles what still runs and answers recalls until then, hands everything back. True if nothing is
+	 * left to replay. `why` is told to who asks meanwhile.
+	 */
+	retire(drainMs: number, why?: string): Promise<boolean>;
 }
 
 const HEARTBEAT_MS = 1_000;
@@ -111,7 +114,9 @@ export async function beginEpoch(
 	try {
 		ledger = buildLedger(parts, options, { number, disk: claim.disk, store, close });
 	} catch (error) {
-		heartbeat.stop();
+		// It is not told to the others: an epoch that ends while it joins is ended by the next one.
+		heartbeat.close("joining again");
+		if (claim.disk.list().length === 0) claim.disk.destroy();
 		claim.release();
 		throw error;
 	}
@@ -123,8 +128,8 @@ export async function beginEpoch(
 		log,
 	});
 
-	async function retire(drainMs: number): Promise<boolean> {
-		heartbeat.close();
+	async function retire(drainMs: number, why?: string): Promise<boolean> {
+		heartbeat.close(why);
 		try {
 			// Nobody asks one that has left for what lies idle: whoever needs it would hear 402 while it is on its way back.
 			return await built.retire(drainMs, () => heartbeat.stop());
@@ -153,7 +158,7 @@ export async function beginEpoch(
 		await heartbeat.goLive();
 		if (events.isStopping()) throw new Error("stopped while joining");
 	} catch (error) {
-		void retire(ABANDONED_DRAIN_MS);
+		void retire(ABANDONED_DRAIN_MS, "joining again");
 		throw error;
 	}
 	log.info("this instance is live", { instance: instanceId, epoch: number });

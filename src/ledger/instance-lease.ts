@@ -193,7 +193,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 			instance: options.instanceId,
 			epoch: present.number,
 		});
-		replaceSoon();
+		replaceSoon("the journal was removed; joining again");
 	}
 
 	/** Whoever ends beside this process, and has no next start, leaves its journal to those that live. */
@@ -203,8 +203,8 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		cancelLook = clock.after(LOOK_FOR_JOURNALS_MS, lookForJournals);
 	}
 
-	function retire(epoch: Epoch, drainMs: number): Promise<boolean> {
-		const retired = epoch.retire(drainMs);
+	function retire(epoch: Epoch, drainMs: number, why?: string): Promise<boolean> {
+		const retired = epoch.retire(drainMs, why);
 		retiring.set(epoch, retired);
 		return retired.finally(() => {
 			retiring.delete(epoch);
@@ -213,15 +213,15 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		});
 	}
 
-	function replaceSoon(): void {
-		replacing = replace().finally(() => {
+	function replaceSoon(why?: string): void {
+		replacing = replace(why).finally(() => {
 			replacing = undefined;
 		});
 	}
 
 	/** After being fenced off: the old ledger settles what still runs, a new epoch takes over. */
-	async function replace(): Promise<void> {
-		if (present) void retire(present, options.fencedDrainMs ?? FENCED_DRAIN_MS);
+	async function replace(why?: string): Promise<void> {
+		if (present) void retire(present, options.fencedDrainMs ?? FENCED_DRAIN_MS, why);
 		present = undefined;
 		while (!stopping) {
 			try {

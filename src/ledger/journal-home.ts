@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Fault } from "../base/fault.ts";
 import { tryFileLock } from "../base/file-lock.ts";
@@ -13,8 +13,8 @@ export interface JournalOwner {
 
 /** Where the journals of all epochs live that this machine has seen. The simulation has one in memory. */
 export interface JournalHome {
-	/** Epochs that left a journal, those of one instance in their order. */
-	list(): readonly JournalOwner[];
+	/** Epochs that left a journal, those of one instance in their order. What is no journal there keeps none from being seen. */
+	list(onUnreadable: (folder: string, error: unknown) => void): readonly JournalOwner[];
 	/** Whether another process holds a journal of this instance here: it hands in itself what that instance left before. */
 	isHeldByAnother(id: string): boolean;
 	/**
@@ -64,11 +64,16 @@ export function openJournalHome(root: string): JournalHome {
 	}
 
 	return {
-		list() {
-			if (!existsSync(root)) return [];
-			return readdirSync(root).flatMap((name) =>
-				epochsIn(join(root, name)).map((epoch) => ({ id: decodeURIComponent(name), epoch })),
-			);
+		list(onUnreadable) {
+			if (!isFolder(root)) return [];
+			return readdirSync(root).flatMap((name) => {
+				try {
+					return epochsIn(join(root, name)).map((epoch) => ({ id: decodeURIComponent(name), epoch }));
+				} catch (error) {
+					onUnreadable(join(root, name), error);
+					return [];
+				}
+			});
 		},
 		isHeldByAnother(id) {
 			const folders = epochsIn(join(root, encodeURIComponent(id))).map((epoch) => folderOf({ id, epoch }));
@@ -92,6 +97,7 @@ function makeOf(folder: string, owner: JournalOwner): JournalClaim | undefined {
 		return take(folder, owner, true);
 	} catch (error) {
 		if (!isOfTheSystem(error)) throw error;
+		removeIfEmpty(folder);
 		throw new Fault("service_unavailable", `The journal cannot be written in ${folder}: ${hintFor(error)}.`, {
 			private: (error as Error).message,
 			cause: error,
@@ -123,6 +129,15 @@ function take(folder: string, named: JournalOwner, create: boolean): JournalClai
 		lock.release();
 		if (!create && (error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
 		throw error;
+	}
+}
+
+/** The next attempt has a number and a folder of its own. */
+function removeIfEmpty(folder: string): void {
+	try {
+		if (isEmpty(folder)) rmSync(folder, { recursive: true, force: true });
+	} catch (error) {
+		if (!isOfTheSystem(error)) throw error;
 	}
 }
 
@@ -169,11 +184,15 @@ function lockAt(path: string) {
 	}
 }
 
-/** None where there is no such folder. */
+/** None where there is no folder. */
 function epochsIn(folder: string): number[] {
-	if (!existsSync(folder)) return [];
+	if (!isFolder(folder)) return [];
 	return readdirSync(folder)
-		.filter((name) => /^\d+$/.test(name))
+		.filter((name) => /^\d+$/.test(name) && isFolder(join(folder, name)))
 		.map(Number)
 		.sort((a, b) => a - b);
+}
+
+function isFolder(path: string): boolean {
+	return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }

@@ -177,7 +177,17 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 			}
 			segments.delete(segment.number);
 			closeFile(segment.file);
-			disk.remove(segment.name);
+			removeFrom(() => disk.remove(segment.name));
+		}
+	}
+
+	/** What stays is handed in once more, which changes nothing: no reason to end what serves. */
+	function removeFrom(remove: () => void): void {
+		try {
+			remove();
+		} catch (error) {
+			if (!isOfTheSystem(error)) throw error;
+			log.warn("a part of the journal that is not needed any more could not be removed", { error });
 		}
 	}
 
@@ -281,7 +291,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 		},
 		destroy() {
 			this.close();
-			disk.destroy();
+			removeFrom(() => disk.destroy());
 		},
 	};
 }

@@ -4,7 +4,7 @@ import type { Log } from "../base/log.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import type { SettledEvent } from "./event.ts";
 import type { JournalDisk } from "./journal-disk.ts";
-import type { JournalHome, JournalOwner } from "./journal-home.ts";
+import type { JournalClaim, JournalHome, JournalOwner } from "./journal-home.ts";
 import { readJournal } from "./journal-reader.ts";
 import type { RefusedJournals } from "./refused-journals.ts";
 import { isHeld, settleLate } from "./settling.ts";
@@ -49,7 +49,7 @@ class RecordsRefused extends Error {}
  * that should be tried again.
  */
 export async function recoverJournals(deps: RecoveryDeps): Promise<number> {
-	const rest = deps.journals.list().values();
+	const rest = deps.journals.list((folder, error) => noteUnreadable(deps, folder, error)).values();
 	const failed = await Promise.all(
 		Array.from({ length: JOURNALS_AT_ONCE }, async () => {
 			let count = 0;
@@ -60,13 +60,21 @@ export async function recoverJournals(deps: RecoveryDeps): Promise<number> {
 	return failed.reduce((sum, count) => sum + count, 0);
 }
 
+/** Said as seldom as a refused journal is tried again: what lies there may be no journal, and stay. */
+function noteUnreadable({ log, refusedJournals }: RecoveryDeps, folder: string, error: unknown): void {
+	if (!refusedJournals.mayTry(folder, 0)) return;
+	log.warn("a folder of journals cannot be read", { folder, error });
+	refusedJournals.refused(folder, 0);
+}
+
 /** False if it should be tried again. */
 async function recoverOne(deps: RecoveryDeps, id: string, epoch: number): Promise<boolean> {
 	const { journals, log, refusedJournals } = deps;
 	if (!refusedJournals.mayTry(id, epoch)) return false;
-	const claim = journals.claim(id, epoch, { create: false });
-	if (!claim) return true;
+	let claim: JournalClaim | undefined;
 	try {
+		claim = journals.claim(id, epoch, { create: false });
+		if (!claim) return true;
 		const { owner } = claim;
 		const named = { instance: owner.id, epoch: owner.epoch };
 		if (claim.isCopy) {
@@ -94,7 +102,7 @@ async function recoverOne(deps: RecoveryDeps, id: string, epoch: number): Promis
 		log.warn("a journal could not be handed in", { instance: id, epoch, error });
 		return false;
 	} finally {
-		claim.release();
+		claim?.release();
 	}
 }
 

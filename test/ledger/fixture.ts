@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
-import { silentLog } from "../../src/base/log.ts";
+import { createLog } from "../../src/base/log.ts";
 import { DatabaseTimeout } from "../../src/db/statements.ts";
 import type { AdmittedEvent, SettledEvent } from "../../src/ledger/event.ts";
 import { createJournal } from "../../src/ledger/journal.ts";
@@ -89,11 +89,13 @@ export function openTestJournal(
 	options: { syncs?: boolean; segmentBytesMax?: number },
 ) {
 	const failures: unknown[] = [];
+	const lines: string[] = [];
+	const log = createLog({ level: "warn", write: (line) => void lines.push(line) });
 	const journal = createJournal(
-		{ disk, clock, log: silentLog, onSyncFailed: (error) => failures.push(error) },
+		{ disk, clock, log, onSyncFailed: (error) => failures.push(error) },
 		{ syncs: options.syncs ?? false, segmentBytesMax: options.segmentBytesMax },
 	);
-	return { journal, failures };
+	return { journal, failures, lines };
 }
 
 /** A wish, as `grants.ts` sends it. */

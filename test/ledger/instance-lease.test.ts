@@ -110,6 +110,12 @@ test("an instance whose journal takes no records says so to whoever asks whether
 	expect(instanceLease.problem()).toBe("stopping");
 });
 
+/** It looks for its journal every ten seconds; here it does at once. */
+const lookingOften = {
+	...systemClock,
+	after: (ms: number, then: () => void) => systemClock.after(ms === 10_000 ? 20 : ms, then),
+};
+
 /** Of a folder of journals, in which there is one. */
 const REMOVALS: readonly [string, (folder: string) => void][] = [
 	["is removed", (folder) => rmSync(folder, { recursive: true })],
@@ -126,14 +132,9 @@ const REMOVALS: readonly [string, (folder: string) => void][] = [
 test.each(REMOVALS)(
 	"an instance whose journal %s under it settles what runs, and goes on with a new one",
 	async (_how, remove) => {
-		// It looks every ten seconds; here it does at once.
-		const clock = {
-			...systemClock,
-			after: (ms: number, then: () => void) => systemClock.after(ms === 10_000 ? 20 : ms, then),
-		};
 		const errors: string[] = [];
 		const log = createLog({ level: "error", write: (line) => void errors.push(JSON.parse(line).message) });
-		const instanceLease = await startHere("one", 30_000, clock, log);
+		const instanceLease = await startHere("one", 30_000, lookingOften, log);
 		const hold = await reserveHere(instanceLease, 100);
 		hold.ledger.progress(hold, { delivered: usd(10), bound: usd(20), prompt: 1, completion: 1 });
 		remove(join(dataDir, "journal"));
@@ -152,6 +153,25 @@ test.each(REMOVALS)(
 	},
 );
 
+test("an instance that has no place for a new journal says so, goes on when it has one, and leaves nothing of its attempts", async () => {
+	const instanceLease = await startHere("one", 30_000, lookingOften);
+	const journal = join(dataDir, "journal");
+	rmSync(journal, { recursive: true });
+	writeFileSync(journal, "");
+	await waitFor(
+		() => instanceLease.problem() === "the journal was removed; joining again",
+		"the removal to be noticed",
+	);
+	const tries = async () => (await db.sql`select 1 from instance_now where epoch > 2`).length;
+	await waitFor(async () => (await tries()) > 0, "another attempt");
+	expect(instanceLease.problem()).toBe("the journal was removed; joining again");
+	rmSync(journal);
+	await waitFor(() => instanceLease.problem() === undefined, "the next epoch");
+	expect(journals("one")).toEqual([String(instanceLease.present()?.epoch)]);
+	expect((await db.sql`select 1 from instance_now where state in ('dead', 'closing', 'silent')`).length).toBe(0);
+	expect(await instanceLease.stop(5_000)).toBe(true);
+});
+
 test("a start without room for its journal, or without a folder for it, says what to do", async () => {
 	writeFileSync(join(dataDir, "journal"), "");
 	await expect(startHere("one")).rejects.toThrow("DATA_DIR must be a folder of this user");
@@ -161,6 +181,7 @@ test("a start without room for its journal, or without a folder for it, says wha
 	mkdirSync(join(dataDir, "journal", "one", "2"), { recursive: true });
 	symlinkSync("/dev/full", join(dataDir, "journal", "one", "2", "reserve"));
 	await expect(startHere("one")).rejects.toThrow("make room on the disk of DATA_DIR");
+	expect(journals("one")).toEqual([]);
 	const instanceLease = await startHere("one");
 	expect(await instanceLease.stop(5_000)).toBe(true);
 });

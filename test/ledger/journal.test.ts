@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
@@ -133,6 +133,26 @@ test("segments are removed from the oldest on, only when Postgres has all that t
 	expect(disk.list()).toEqual(["00000003.log"]);
 	journal.destroy();
 	expect(disk.list()).toEqual([]);
+});
+
+test("what cannot be removed of a journal ends nothing, and is said", () => {
+	const parent = folder();
+	const path = join(parent, "1");
+	const { journal, lines } = openTestJournal(openJournalDisk(path, { create: true }), systemClock, {
+		segmentBytesMax: 1,
+	});
+	const first = journal.admit(admit("1"));
+	journal.admit(admit("2"));
+	// Both stand for a folder whose rights were changed, and for a disk that went read-only.
+	rmSync(join(path, "00000001.log"));
+	mkdirSync(join(path, "00000001.log"));
+	journal.acknowledge(first);
+	rmSync(parent, { recursive: true });
+	writeFileSync(parent, "");
+	journal.destroy();
+	expect(lines.map((line) => JSON.parse(line).message)).toEqual(
+		Array(2).fill("a part of the journal that is not needed any more could not be removed"),
+	);
 });
 
 test("a settlement in a later segment outlives that segment's own requests until it is acknowledged", () => {

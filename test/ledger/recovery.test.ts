@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
@@ -21,7 +21,8 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 /** A journal of three settled requests, of accounts a, b and c, whose process is gone; and what Postgres says to it. */
 function left(flush: (accounts: readonly string[]) => Partial<Flushed>, write: (line: string) => void = () => {}) {
-	const journals = openJournalHome(mkdtempSync(join(root, "home-")));
+	const home = mkdtempSync(join(root, "home-"));
+	const journals = openJournalHome(home);
 	const claim = journals.claim("gone", 1, { create: true });
 	if (!claim) throw new Error("the journal is free");
 	const { journal } = openTestJournal(claim.disk, systemClock, {});
@@ -65,8 +66,9 @@ function left(flush: (accounts: readonly string[]) => Partial<Flushed>, write: (
 	};
 	return {
 		done,
+		home,
 		state,
-		isThere: () => journals.list().length > 0,
+		isThere: () => journals.list(() => {}).length > 0,
 		pass: (ms: number) => clock.advance(ms),
 		/** Time passes where it waits. */
 		async recover() {
@@ -92,6 +94,20 @@ test("what waits for a held row holds up neither the rest nor others' leases, an
 		"closed",
 	]);
 	expect(isThere()).toBe(false);
+});
+
+test("what is no journal, and what cannot be read, keeps no journal from being handed in", async () => {
+	const { recover, done, home } = left(() => ({}));
+	writeFileSync(join(home, "backup.tar"), "");
+	mkdirSync(join(home, "100%", "1"), { recursive: true });
+	// More than are handed in at once, and before the one that can be.
+	for (const name of ["a", "b", "c", "d", "e"]) {
+		mkdirSync(join(home, name, "1", "lock"), { recursive: true });
+		writeFileSync(join(home, name, "1", "00000001.log"), "");
+		writeFileSync(join(home, name, "2"), "");
+	}
+	expect(await recover()).toBe(5);
+	expect(done).toEqual(["settled abc", "closed"]);
 });
 
 test("an epoch whose leases are closed gets its settlements one by one, as late", async () => {

@@ -97,7 +97,7 @@ export const clusterMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "an instance that stops leaves its gate open",
-				before: 'gate.close("stopping");\n',
+				before: "gate.close(why);\n",
 				after: "\n",
 			},
 			{

@@ -7,6 +7,11 @@ export const journalMutants: readonly MutantsOfFile[] = [
 		killers: ["ledger/journal", "ledger/journal-carry", 60],
 		mutants: [
 			{
+				breaks: "what cannot be removed of a journal ends the process",
+				before: "if (!isOfTheSystem(error)) throw error;\n\t\t\tlog.warn",
+				after: "if (error) throw error;\n\t\t\tlog.warn",
+			},
+			{
 				breaks: "segments are removed out of their turn",
 				before: "if (segment === current || segment.owed > 0 || closed) return;",
 				after: "if (segment === current || segment.owed > 0 || closed) continue;",
@@ -144,7 +149,7 @@ export const journalMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/journal-home.ts",
-		killers: ["ledger/instance-lease", "ledger/copied-journal"],
+		killers: ["ledger/recovery", "ledger/instance-lease", "ledger/copied-journal"],
 		mutants: [
 			{
 				breaks: "the lock of a copied journal is believed",
@@ -165,6 +170,16 @@ export const journalMutants: readonly MutantsOfFile[] = [
 				breaks: "what lies at the place of a journal that this process holds is replayed",
 				before: "if (held.has(folder)) return undefined;",
 				after: "",
+			},
+			{
+				breaks: "what cannot be read keeps all journals from being seen",
+				before: "onUnreadable(join(root, name), error);",
+				after: "throw error;",
+			},
+			{
+				breaks: "an attempt without room leaves its folder behind",
+				before: "removeIfEmpty(folder);\n\t\tthrow new Fault(",
+				after: "throw new Fault(",
 			},
 			{
 				breaks: "what was put at a journal's place is taken for it",

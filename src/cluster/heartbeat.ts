@@ -21,7 +21,7 @@ export interface HeartbeatStore {
 	/** Renews the lease; gives the newest sequence number, null if fenced off. */
 	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): Promise<LogPosition | null>;
 	readAfter(seq: number): Promise<readonly ControlEntry[]>;
-	/** Says that this epoch admits nothing any more, so that no revocation waits for it. */
+	/** Says that this epoch admits nothing any more, so that no revocation waits for it; repeated, that its process is there. */
 	leave(id: string, epoch: number): Promise<void>;
 }
 
@@ -42,9 +42,14 @@ export interface Heartbeat {
 	appliedSeq(): number;
 	/** Follows the log and renews the lease now; calls are joined. Never throws: failures are retried by the heartbeat. */
 	sync(): Promise<void>;
-	/** Ends the heartbeats and closes the gate. The others count on this epoch until `stop`, or until its lease is over. */
+	/** Ends the heartbeats and closes the gate. The others count on this epoch until `leave`, or until its lease is over. */
 	close(why?: string): void;
-	/** Closes it, and tells the others that this epoch admits nothing any more. */
+	/**
+	 * Closes it, and tells the others that this epoch admits nothing any more. Until `stop` it goes on telling them, since
+	 * what runs is still to be settled: who has a copy of the journal must not hand that in before.
+	 */
+	leave(): void;
+	/** As `leave`, and nothing runs any more. */
 	stop(): void;
 }
 
@@ -145,8 +150,9 @@ export async function startHeartbeat(
 	function end(why: EndOfEpoch): void {
 		log.warn("this instance epoch has ended", { instance: id, epoch, why });
 		stop();
-		// Else they are told by `stop`, when what lay idle here is back.
+		// Else they are told by `leave`, when what lay idle here is back.
 		if (why === "fenced off") counted = false;
+		if (!counted) tellAgain();
 		gate.close(`${why}; joining again`);
 		deps.onEnded(why);
 	}
@@ -154,6 +160,21 @@ export async function startHeartbeat(
 	/** If it does not arrive, the lease runs out by itself. */
 	function tellOthers(): void {
 		store.leave(id, epoch).catch((error) => log.debug("leaving was not recorded", { instance: id, epoch, error }));
+	}
+
+	function tellAgain(): void {
+		cancelTimer = clock.after(options.heartbeatMs, () => {
+			tellOthers();
+			tellAgain();
+		});
+	}
+
+	function leave(): void {
+		if (!counted) return;
+		close();
+		tellOthers();
+		counted = false;
+		tellAgain();
 	}
 
 	function sync(): Promise<void> {
@@ -211,11 +232,10 @@ export async function startHeartbeat(
 		appliedSeq: () => applied,
 		sync,
 		close,
+		leave,
 		stop() {
-			if (!counted) return;
-			close();
-			tellOthers();
-			counted = false;
+			leave();
+			cancelTimer();
 		},
 		async goLive() {
 			for (let attempt = 0; attempt < GO_LIVE_ATTEMPTS_MAX; attempt++) {

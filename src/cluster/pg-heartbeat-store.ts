@@ -28,7 +28,7 @@ export function createPgHeartbeatStore(statements: Statements): HeartbeatStore {
 		readAfter: (seq) => readControlAfter(statements, seq),
 		async leave(id, epoch) {
 			await statements`
-				select instance_stand(${id}, ${epoch}, null, array['joining', 'live', 'silent'], 'dead', null, null)`;
+				select instance_stand(${id}, ${epoch}, null, array['joining', 'live', 'silent', 'dead'], 'dead', null, null)`;
 		},
 	};
 }

@@ -132,7 +132,7 @@ export async function beginEpoch(
 		heartbeat.close(why);
 		try {
 			// Nobody asks one that has left for what lies idle: whoever needs it would hear 402 while it is on its way back.
-			return await built.retire(drainMs, () => heartbeat.stop());
+			return await built.retire(drainMs, () => heartbeat.leave());
 		} finally {
 			heartbeat.stop();
 			answers.stop();

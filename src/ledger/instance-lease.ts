@@ -111,7 +111,11 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
 		heartbeats: createPgHeartbeatStore(db.liveness),
 		witness: fence,
 		untilSilent: (instanceId, of) =>
-			untilSilent({ statements: db.liveness, fence, clock }, instanceId, { graceMs: FENCE_GRACE_MS, ...of }),
+			untilSilent({ statements: db.liveness, fence, clock }, instanceId, {
+				graceMs: FENCE_GRACE_MS,
+				settled: true,
+				...of,
+			}),
 		storeFor: (instanceId, epoch) =>
 			countedStore({ clock, counts }, createPgLedgerStore({ statements: db.ledger }, instanceId, epoch)),
 		journals: openJournalHome(join(options.dataDir, "journal")),

@@ -38,30 +38,38 @@ export async function recoverLost(
 /**
  * Waits until no epoch of this identity may still be admitting, by our own clock, as a fence does it, and fences them off;
  * gives those that have not ended. If one renews its lease meanwhile, it is running: Fault conflict. The caller's own do
- * not count.
+ * not count. `settled`: nor may one still settle what it admitted before it was fenced off or stopped.
  */
 export async function untilSilent(
 	{ statements, fence, clock }: SilenceDeps,
 	instanceId: string,
-	options: { graceMs: number; isOwn?: (epoch: number) => boolean; isStopping?: () => boolean },
+	options: { graceMs: number; settled?: boolean; isOwn?: (epoch: number) => boolean; isStopping?: () => boolean },
 ): Promise<readonly EpochRow[]> {
 	const silences = createSilences(clock);
-	const first = new Map<number, string>();
+	const first = new Map<string, string>();
+	/** With which beat each was dead that was silent for long enough. */
+	const over = new Map<number, number>();
+	const mayRun = ({ epoch, beat, state }: EpochRow) =>
+		state === "live" ||
+		state === "joining" ||
+		state === "silent" ||
+		(state === "dead" && options.settled === true && over.get(epoch) !== Number(beat));
 	for (;;) {
 		if (options.isStopping?.()) throw new Error("stopping");
 		const all = await statements<EpochRow>`
 			select epoch, beat, state, ttl_ms from instance_now where id = ${instanceId} and state <> 'left' order by epoch`;
 		const rows = all.filter(({ epoch }) => !options.isOwn?.(epoch));
-		const unsure = rows.filter(({ state }) => state === "live" || state === "joining" || state === "silent");
+		const unsure = rows.filter(mayRun);
 		if (unsure.length === 0) return rows;
 		for (const { epoch, beat, state, ttl_ms } of unsure) {
-			// Another instance has waited for it, and its word is a beat of its own.
-			if (state === "silent") await fence.fenceOff(instanceId, epoch, Number(beat));
-			else if ((first.get(epoch) ?? beat) !== beat)
+			const [number, was] = [Number(beat), first.get(`${epoch} ${state}`)];
+			if (state !== "silent" && was !== undefined && was !== beat)
 				throw new Fault("conflict", `Instance ${instanceId} is running: it renews its lease.`);
-			else if (silences.ofMs(String(epoch), Number(beat)) > ttl_ms + options.graceMs)
-				await fence.fenceOff(instanceId, epoch, Number(beat));
-			first.set(epoch, beat);
+			first.set(`${epoch} ${state}`, beat);
+			// For one that is called silent another instance has waited, and its word is a beat of its own.
+			if (state !== "silent" && silences.ofMs(String(epoch), number) <= ttl_ms + options.graceMs) continue;
+			over.set(epoch, state === "dead" ? number : number + 1);
+			if (state !== "dead") await fence.fenceOff(instanceId, epoch, number);
 		}
 		await sleep(clock, LOOK_MS);
 	}

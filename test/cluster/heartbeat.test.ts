@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { appendControl } from "../../src/cluster/control-log.ts";
-import type { HeartbeatStore, LogPosition } from "../../src/cluster/heartbeat.ts";
+import type { Heartbeat, HeartbeatStore, LogPosition } from "../../src/cluster/heartbeat.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { removeControl } from "../../src/ledger/removal.ts";
 import { withDatabase } from "../support/database.ts";
@@ -182,6 +182,31 @@ test("an instance that was fenced off closes its gate and says that a new epoch 
 	await db.sql`select instance_stand('fenced', 1, null, array['live'], 'dead', null, null)`;
 	expect(await ended).toBe("fenced off");
 	expect(gate.isOpen()).toBe(false);
+});
+
+test("an epoch that is over says again and again that its process is there, in one row, until nothing of it runs", async () => {
+	const clock = createManualClock();
+	const store = createPgHeartbeatStore(db.liveness);
+	const standing = async (id: string) => (await db.sql`select beat from instance_now where id = ${id}`)[0];
+	const rows = async (id: string) => (await db.sql`select 1 from instance_beat where id = ${id}`).length;
+	for (const [id, ends] of [
+		["left", async ({ leave }: Heartbeat) => leave()],
+		["fenced off", async () => db.sql`select instance_stand('fenced off', 1, null, array['live'], 'dead', null, null)`],
+	] as const) {
+		const { heartbeat } = await joinTestInstance(store, id, { heartbeatMs: 1_000, clock });
+		await heartbeat.goLive();
+		await ends(heartbeat);
+		const becomes = async (what: (row: { beat: string; state: string }) => boolean) => {
+			clock.advance(1_000);
+			return what((await db.sql`select beat, state from instance_now where id = ${id}`)[0] as never);
+		};
+		await waitFor(() => becomes(({ state }) => state === "dead"), "the end of the epoch");
+		const before = Number((await standing(id))?.beat);
+		await waitFor(() => becomes(({ beat }) => Number(beat) > before + 1), "it to be told again");
+		await waitFor(async () => (await rows(id)) === 1, "its former rows to go");
+		heartbeat.stop();
+		expect(clock.pending()).toBe(0);
+	}
 });
 
 test("an instance that stops says so, so that no revocation waits for it", async () => {

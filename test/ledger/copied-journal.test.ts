@@ -7,13 +7,15 @@ import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
 import type { InstanceLease } from "../../src/ledger/instance-lease.ts";
 import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
+import type { Hold, Ledger } from "../../src/ledger/ledger.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { LeaseChild } from "../support/lease-child.ts";
 import { startLeaseChild } from "../support/lease-child.ts";
 import { waitFor } from "../support/wait.ts";
-import { makeAccount } from "./fixture.ts";
+import { admitted, makeAccount, outcome } from "./fixture.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tollgate-copied-journal-"));
 let db: TestDatabase;
@@ -31,7 +33,7 @@ beforeEach(async () => {
 	await makeAccount(db, "acc", 1_000_000, { key: 500_000 });
 });
 afterEach(async () => {
-	await child.end();
+	await child?.end();
 	for (const one of started.splice(0)) await one.stop(1_000);
 	await db.drop();
 });
@@ -56,13 +58,14 @@ const clock = {
 	after: (ms: number, then: () => void) => systemClock.after(ms === 10_000 ? 200 : ms, then),
 };
 
-async function startOn(dataDir: string, instanceId: string, leaseTtlMs = 30_000): Promise<void> {
+async function startOn(dataDir: string, instanceId: string, leaseTtlMs = 30_000): Promise<InstanceLease> {
 	const log = createLog({ level: "info", write: (line) => void lines.push(JSON.parse(line)) });
 	const one = await startInstanceLease(
 		{ db, clock, log, apply: () => {}, reset: () => {}, onDiskFailed: () => {} },
 		{ instanceId, dataDir, mode: "process", leaseTtlMs, flushIntervalMs: 10 },
 	);
 	started.push(one);
+	return one;
 }
 
 async function untilLeftAlone(folder: string): Promise<void> {
@@ -101,6 +104,23 @@ test.each(["one", "another"])(
 		await endThere();
 	},
 );
+
+test("a copy is left alone while its instance is being stopped and settles what runs", async () => {
+	const instanceLease = await startOn(original, "one");
+	const ledger = () => instanceLease.ledger() as Ledger;
+	await ledger().draw({ account: "acc", key: "key" }, nanoUsd(1_000));
+	const hold = ledger().reserve({ ...admitted("acc", "key"), reserved: nanoUsd(1_000) }) as Hold;
+	hold.ledger.progress(hold, { delivered: nanoUsd(200), bound: nanoUsd(320), prompt: 1, completion: 1 });
+	copyAll();
+	const stopped = instanceLease.stop(60_000);
+	const left = async () => (await db.sql`select 1 from instance_now where id = 'one' and state = 'dead'`).length === 1;
+	await waitFor(left, "it to have handed back what lay idle");
+	await startOn(copy, "another");
+	await untilLeftAlone(join(copy, "journal", "one", "1"));
+	hold.ledger.settle(hold, outcome(700));
+	expect(await stopped).toBe(true);
+	expect(await charges()).toEqual([[700, "exact"]]);
+});
 
 /** What was a whole copy, and says less of what it is or where it came from. */
 const ALTERED: readonly [string, (folder: string) => void][] = [

@@ -80,6 +80,11 @@ export const clusterMutants: readonly MutantsOfFile[] = [
 				after: "counted = false;",
 			},
 			{
+				breaks: "an epoch that was fenced off does not say that its process is there",
+				before: "if (!counted) tellAgain();",
+				after: "",
+			},
+			{
 				breaks: "an instance is live though the log has newer entries",
 				before: "if (seq !== applied) continue;",
 				after: "",
@@ -92,7 +97,7 @@ export const clusterMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "an instance that stops does not say so",
-				before: "close();\n\t\t\ttellOthers();",
+				before: "close();\n\t\ttellOthers();\n\t\tcounted = false;\n\t\ttellAgain();",
 				after: "close();",
 			},
 			{

@@ -260,18 +260,23 @@ export const journalMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "an attestation closes the leases of an instance that renews its own",
-				before: "if ((first.get(epoch) ?? beat) !== beat)",
+				before: 'if (state !== "silent" && was !== undefined && was !== beat)',
 				after: "if (first.size < 0)",
 			},
 			{
 				breaks: "an attestation takes for dead who was silent a moment ago",
-				before: 'state === "live" || state === "joining" || state === "silent"',
-				after: 'state === "live" || state === "joining"',
+				before: 'state === "silent" ||',
+				after: "",
 			},
 			{
 				breaks: "an attestation does not wait until the lease is over",
-				before: "> ttl_ms + options.graceMs)",
-				after: ">= 0)",
+				before: "<= ttl_ms + options.graceMs) continue;",
+				after: "< 0) continue;",
+			},
+			{
+				breaks: "a copied journal is handed in while its instance, which admits nothing any more, settles what runs",
+				before: "options.settled === true && over",
+				after: "options.settled === false && over",
 			},
 		],
 	},

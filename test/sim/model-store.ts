@@ -492,7 +492,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 			if (instance) instance.appliedSeq = Math.max(instance.appliedSeq, applied);
 			return store.position();
 		},
-		leave: (id, epoch) => void stand(id, epoch, ["joining", "live", "silent"], "dead"),
+		leave: (id, epoch) => void stand(id, epoch, ["joining", "live", "silent", "dead"], "dead"),
 		lagging(seq) {
 			if (log[seq - 1]?.seq !== seq) throw new Error("the control log has no such entry");
 			const lagging = [...instances.values()].filter(({ appliedSeq }) => appliedSeq < seq);

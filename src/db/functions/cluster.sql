@@ -48,7 +48,7 @@ begin
     values (p_id, p_epoch, b.beat + 1, p_state, coalesce(p_ttl_ms, b.ttl_ms),
       case when p_ttl_ms is null then b.lease_until else clock_timestamp() + make_interval(secs => p_ttl_ms / 1000.0) end,
       greatest(b.applied_seq, p_applied), b.started_at, case when p_state = 'left' then clock_timestamp() end, b.is_0_1);
-  if p_state = 'live' then
+  if p_state in ('live', b.state) then
     -- Renewals leave no trace. Rows that somebody holds are removed another time.
     delete from instance_beat x using (
         select o.beat from instance_beat o where o.id = p_id and o.epoch = p_epoch and o.beat <= b.beat for update skip locked

@@ -13,7 +13,7 @@ export interface JournalOwner {
 
 /** Where the journals of all epochs live that this machine has seen. The simulation has one in memory. */
 export interface JournalHome {
-	/** Epochs that left a journal, those of one instance in their order. What is no journal there keeps none from being seen. */
+	/** Epochs that left a journal, in their order. What is no journal there keeps none from being seen. */
 	list(onUnreadable: (folder: string, error: unknown) => void): readonly JournalOwner[];
 	/** Whether another process holds a journal of this instance here: it hands in itself what that instance left before. */
 	isHeldByAnother(id: string): boolean;
@@ -66,14 +66,16 @@ export function openJournalHome(root: string): JournalHome {
 	return {
 		list(onUnreadable) {
 			if (!isFolder(root)) return [];
-			return readdirSync(root).flatMap((name) => {
-				try {
-					return epochsIn(join(root, name)).map((epoch) => ({ id: decodeURIComponent(name), epoch }));
-				} catch (error) {
-					onUnreadable(join(root, name), error);
-					return [];
-				}
-			});
+			return readdirSync(root)
+				.sort()
+				.flatMap((name) => {
+					try {
+						return epochsIn(join(root, name)).map((epoch) => ({ id: decodeURIComponent(name), epoch }));
+					} catch (error) {
+						onUnreadable(join(root, name), error);
+						return [];
+					}
+				});
 		},
 		isHeldByAnother(id) {
 			const folders = epochsIn(join(root, encodeURIComponent(id))).map((epoch) => folderOf({ id, epoch }));

@@ -49,11 +49,24 @@ class RecordsRefused extends Error {}
  * that should be tried again.
  */
 export async function recoverJournals(deps: RecoveryDeps): Promise<number> {
-	const rest = deps.journals.list((folder, error) => noteUnreadable(deps, folder, error)).values();
+	const found = deps.journals.list((folder, error) => noteUnreadable(deps, folder, error));
+	const copies: JournalOwner[] = [];
+	const failed = await someAtOnce(found, (one) => recoverOne(deps, one, () => copies.push(one)));
+	// Each waits for its instance's lease: the others come before them, and of them this instance's own.
+	copies.sort((a, b) => Number(b.id === deps.instanceId) - Number(a.id === deps.instanceId));
+	return failed + (await someAtOnce(copies, (one) => recoverOne(deps, one)));
+}
+
+/** Gives how many failed. */
+async function someAtOnce(
+	all: readonly JournalOwner[],
+	recover: (one: JournalOwner) => Promise<boolean>,
+): Promise<number> {
+	const rest = all.values();
 	const failed = await Promise.all(
 		Array.from({ length: JOURNALS_AT_ONCE }, async () => {
 			let count = 0;
-			for (const { id, epoch } of rest) if (!(await recoverOne(deps, id, epoch))) count += 1;
+			for (const one of rest) if (!(await recover(one))) count += 1;
 			return count;
 		}),
 	);
@@ -67,8 +80,8 @@ function noteUnreadable({ log, refusedJournals }: RecoveryDeps, folder: string, 
 	refusedJournals.refused(folder, 0);
 }
 
-/** False if it should be tried again. */
-async function recoverOne(deps: RecoveryDeps, id: string, epoch: number): Promise<boolean> {
+/** False if it should be tried again. A copy is left to `defer`. */
+async function recoverOne(deps: RecoveryDeps, { id, epoch }: JournalOwner, defer?: () => void): Promise<boolean> {
 	const { journals, log, refusedJournals } = deps;
 	if (!refusedJournals.mayTry(id, epoch)) return false;
 	let claim: JournalClaim | undefined;
@@ -82,6 +95,10 @@ async function recoverOne(deps: RecoveryDeps, id: string, epoch: number): Promis
 			const isAtHome = owner.id === id && owner.epoch === epoch;
 			const isOfNeighbour = () => isAtHome && id !== deps.instanceId && journals.isHeldByAnother(id);
 			if (isOfNeighbour()) return true;
+			if (defer) {
+				defer();
+				return true;
+			}
 			log.info("a journal was not made here: it is handed in once its instance is known to be gone", named);
 			// Its owner would go on spending what is closed here, and what it settles would be on record already, as of a crash.
 			if (!(await deps.ownerIsGone(owner))) {

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
@@ -54,6 +54,7 @@ function left(flush: (accounts: readonly string[]) => Partial<Flushed>, write: (
 	} as unknown as LedgerStore;
 	const clock = createManualClock();
 	const state = { stopping: false };
+	const waiting = { begun: 0, over: Promise.resolve() };
 	const deps = {
 		journals,
 		storeFor: () => store,
@@ -62,11 +63,16 @@ function left(flush: (accounts: readonly string[]) => Partial<Flushed>, write: (
 		isStopping: () => state.stopping,
 		refusedJournals: createRefusedJournals({ clock }),
 		instanceId: "here",
-		ownerIsGone: async () => true,
+		ownerIsGone: async () => {
+			waiting.begun += 1;
+			await waiting.over;
+			return true;
+		},
 	};
 	return {
 		done,
 		home,
+		waiting,
 		state,
 		isThere: () => journals.list(() => {}).length > 0,
 		pass: (ms: number) => clock.advance(ms),
@@ -108,6 +114,21 @@ test("what is no journal, and what cannot be read, keeps no journal from being h
 	}
 	expect(await recover()).toBe(5);
 	expect(done).toEqual(["settled abc", "closed"]);
+});
+
+test("journals that wait until their instances are gone keep no other one waiting", async () => {
+	const { recover, done, home, waiting } = left(() => ({}));
+	// More than are handed in at once, and before the one that need not wait.
+	const copies = ["a", "b", "c", "d", "e"];
+	for (const name of copies) cpSync(join(home, "gone"), join(home, name), { recursive: true });
+	const { promise, resolve } = Promise.withResolvers<void>();
+	waiting.over = promise;
+	const recovering = recover();
+	await waitFor(() => waiting.begun === 4, "the copies to wait");
+	expect(done).toEqual(["settled abc", "closed"]);
+	resolve();
+	expect(await recovering).toBe(0);
+	expect(done.length).toBe(2 * (1 + copies.length));
 });
 
 test("an epoch whose leases are closed gets its settlements one by one, as late", async () => {

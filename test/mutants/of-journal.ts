@@ -203,6 +203,11 @@ export const journalMutants: readonly MutantsOfFile[] = [
 		killers: ["ledger/recovery", "ledger/instance-lease", 60, "ledger/copied-journal"],
 		mutants: [
 			{
+				breaks: "journals that wait for their instances keep others waiting",
+				before: "recoverOne(deps, one, () => copies.push(one))",
+				after: "recoverOne(deps, one)",
+			},
+			{
 				breaks: "a copied journal is handed in whether or not its instance runs",
 				before: "if (!(await deps.ownerIsGone(owner))) {",
 				after: "if ((await deps.ownerIsGone(owner)) === undefined) {",

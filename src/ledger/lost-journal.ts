@@ -37,7 +37,7 @@ export async function recoverLost(
 
 /**
  * Waits until no epoch of this identity may still be admitting, by our own clock, as a fence does it, and fences them off;
- * gives those that have not ended. If one renews its lease meanwhile, it is running: Fault conflict. The caller's own do
+ * gives those that have not ended. If one renews its lease or joins meanwhile, it is running: Fault conflict. The caller's own do
  * not count. `settled`: nor may one still settle what it admitted before it was fenced off or stopped.
  */
 export async function untilSilent(
@@ -47,6 +47,8 @@ export async function untilSilent(
 ): Promise<readonly EpochRow[]> {
 	const silences = createSilences(clock);
 	const first = new Map<string, string>();
+	let known: ReadonlySet<number> | undefined;
+	const newcomers = new Set<number>();
 	/** With which beat each was dead that was silent for long enough. */
 	const over = new Map<number, number>();
 	const mayRun = ({ epoch, beat, state }: EpochRow) =>
@@ -59,6 +61,13 @@ export async function untilSilent(
 		const all = await statements<EpochRow>`
 			select epoch, beat, state, ttl_ms from instance_now where id = ${instanceId} and state <> 'left' order by epoch`;
 		const rows = all.filter(({ epoch }) => !options.isOwn?.(epoch));
+		known ??= new Set(rows.map(({ epoch }) => epoch));
+		// One that joins again and again, without room for its journal or crashing, would be waited for without end.
+		for (const { epoch } of rows.filter((row) => !known?.has(row.epoch))) {
+			// Of an epoch of its own the caller knows once the answer is there.
+			if (newcomers.has(epoch)) throw new Fault("conflict", `Instance ${instanceId} is running: it has joined again.`);
+			newcomers.add(epoch);
+		}
 		const unsure = rows.filter(mayRun);
 		if (unsure.length === 0) return rows;
 		for (const { epoch, beat, state, ttl_ms } of unsure) {

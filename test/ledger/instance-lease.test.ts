@@ -557,6 +557,21 @@ test("an operator's attestation closes what Postgres knows, and is refused while
 	expect(await broken()).toEqual([]);
 });
 
+test("an attestation is refused if the instance joins while it waits, whether or not that one ever lives", async () => {
+	const child = await startChild("again");
+	child.process.kill("SIGKILL");
+	await child.process.exited;
+	const deps = { statements: db.statements, fence: createPgFenceStore(db.liveness), clock: systemClock };
+	let answer: unknown;
+	const attested = recoverLost(deps, "again", { graceMs: 200 }).catch((error: unknown) => (answer = error));
+	await waitFor(async () => {
+		await db.sql`select instance_join('again', 60000)`;
+		return answer !== undefined;
+	}, "the refusal");
+	await attested;
+	expect(answer).toMatchObject({ code: "conflict", message: "Instance again is running: it has joined again." });
+});
+
 test("an attestation is refused though the instance was silent when it began, if it is back before its leases are closed", async () => {
 	const instanceLease = await startHere("back");
 	const hold = await reserveHere(instanceLease, 1_000);

@@ -317,8 +317,8 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "an epoch gives up its journal's lock before it has ended",
-				before: "return await built.retire(drainMs, () => heartbeat.stop());",
-				after: "claim.release();\n\t\t\treturn await built.retire(drainMs, () => heartbeat.stop());",
+				before: "return await built.retire(drainMs, () => heartbeat.leave());",
+				after: "claim.release();\n\t\t\treturn await built.retire(drainMs, () => heartbeat.leave());",
 			},
 		],
 	},
@@ -328,7 +328,7 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "a process takes a number again that another server gives again",
-				before: "store.join(id, ttlMs, newest)",
+				before: "store.join(id, ttlMs, joined.at(-1) ?? 0)",
 				after: "store.join(id, ttlMs)",
 			},
 			{
@@ -350,7 +350,7 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "an epoch that was fenced off is not settled to its end",
-				before: "if (present) void retire(present, options.fencedDrainMs ?? FENCED_DRAIN_MS);",
+				before: "if (present) void retire(present, options.fencedDrainMs ?? FENCED_DRAIN_MS, why);",
 				after: "",
 			},
 		],

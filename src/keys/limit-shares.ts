@@ -21,10 +21,12 @@ export function createPgShareStore(deps: {
 }): ShareStore {
 	const { statements, instanceLease } = deps;
 	let firstEpoch: number | undefined;
+	let epoch: number | undefined;
 	return {
 		async hold(asks) {
-			const epoch = instanceLease.present()?.epoch;
-			assert(epoch !== undefined, "shares are held by an instance that is live");
+			// One that is being stopped has none any more, and gives back what it does not use.
+			epoch = instanceLease.present()?.epoch ?? epoch;
+			assert(epoch !== undefined, "shares are held by an instance that was live");
 			firstEpoch ??= epoch;
 			return statements<GrantRow>`
 				select key, kind, share, free

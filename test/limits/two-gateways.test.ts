@@ -12,8 +12,7 @@ const upstream = untilEnd(startUpstream());
 const service = await withService({ models: chatModel({ url: upstream.url }) });
 const second = await secondGateway(service);
 
-function post(place: number, secret: string): Promise<Response> {
-	const url = place % 2 === 0 ? service.url : second.url;
+function post(place: number, secret: string, url = place % 2 === 0 ? service.url : second.url): Promise<Response> {
 	const headers = { "content-type": "application/json", authorization: `Bearer ${secret}` };
 	return fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(ask()) });
 }
@@ -40,6 +39,16 @@ test("what one gateway has drawn and not used serves the other", async () => {
 	const { secret } = await service.customer({ settings: { requestsPerMinute: 10, concurrencyMax: 4 } });
 	expect((await post(0, secret)).status).toBe(200);
 	for (let sent = 0; sent < 9; sent++)
+		expect({ sent, status: (await post(1, secret)).status }).toEqual({ sent, status: 200 });
+	expect((await post(1, secret)).status).toBe(429);
+});
+
+test("what one that is stopped had drawn and not used serves the others at once", async () => {
+	const leaver = await secondGateway(service);
+	const { secret } = await service.customer({ settings: { requestsPerMinute: 60, concurrencyMax: 8 } });
+	expect((await post(0, secret, leaver.url)).status).toBe(200);
+	await leaver.stop();
+	for (let sent = 1; sent < 60; sent++)
 		expect({ sent, status: (await post(1, secret)).status }).toEqual({ sent, status: 200 });
 	expect((await post(1, secret)).status).toBe(429);
 });

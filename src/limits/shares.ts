@@ -126,9 +126,10 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		}
 	}
 
+	/** What became of it is not known: something may have been granted that is not here. The store shall hear what is. */
 	function fail(share: Share, error: unknown): void {
-		if (share.answered === undefined) dirty.add(share);
-		else share.answered.reject(error);
+		dirty.add(share);
+		share.answered?.reject(error);
 	}
 
 	function kick(): void {

@@ -16,8 +16,8 @@ const db = await withDatabase();
 interface Member {
 	readonly name: string;
 	readonly limits: KeyLimits;
-	/** Whether it hears of recalls and reaches the store. */
-	state: "well" | "cut off";
+	/** Whether it hears of recalls and reaches the store; unheard, what it asks is done and it never hears so. */
+	state: "well" | "cut off" | "unheard";
 	enter(key: string, perMinute: number | null, atOnce?: number | null): Promise<boolean>;
 }
 
@@ -55,7 +55,12 @@ async function join(name: string, clock: Clock, epoch = 1): Promise<Member> {
 	const own = { instanceId: name, present: () => ({ epoch }) };
 	const store = createPgShareStore({ statements: db.statements, instanceLease: own });
 	const reached: ShareStore = {
-		hold: (asks) => (member.state === "well" ? store.hold(asks) : Promise.reject(new Error("away"))),
+		async hold(asks) {
+			if (member.state === "cut off") throw new Error("away");
+			const grants = await store.hold(asks);
+			if (member.state === "unheard") throw new Error("the answer was lost");
+			return grants;
+		},
 	};
 	const limits = createKeyLimits({ clock, shared: { store: reached, log: silentLog } });
 	const member: Member = {
@@ -172,6 +177,22 @@ test("an instance that is cut off keeps to its share, and what it lacks is a fai
 	expect(passed + inTheDark).toBeLessThanOrEqual(20);
 	at(0).state = "well";
 	expect(await at(0).enter("key", 40)).toBe(true);
+});
+
+test("what was granted by an answer that was lost is nobody's for a moment, and not for as long as its key is known there", async () => {
+	const { at } = await cluster(2, PATIENT);
+	expect(await at(0).enter("key", 20, 20)).toBe(true);
+	while (at(0).limits.enter("key", 20, 20));
+	const counted = at(0).limits.running("key");
+	at(0).state = "unheard";
+	await expect(at(0).enter("key", 20, 20)).rejects.toMatchObject({ code: "service_unavailable" });
+	at(0).state = "well";
+	let passed = counted;
+	await waitFor(async () => {
+		while (await at(1).enter("key", 20, 20)) passed += 1;
+		return passed >= 20;
+	}, "all of the number to be admitted");
+	expect(passed).toBe(20);
 });
 
 test("what one that died has counted counts for two minutes, and what runs there no longer", async () => {

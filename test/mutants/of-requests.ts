@@ -263,8 +263,13 @@ export const requestMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a share that was not given back is forgotten when the store fails",
-				before: "if (share.answered === undefined) dirty.add(share);",
-				after: "if (share.answered === undefined) return;",
+				before: "dirty.add(share);\n\t\tshare.answered?.reject(error);",
+				after: "if (share.answered !== undefined) dirty.add(share);\n\t\tshare.answered?.reject(error);",
+			},
+			{
+				breaks: "what was granted by an answer that was lost is nobody's",
+				before: "dirty.add(share);\n\t\tshare.answered?.reject(error);",
+				after: "if (share.answered === undefined) dirty.add(share);\n\t\tshare.answered?.reject(error);",
 			},
 		],
 	},

@@ -1,7 +1,7 @@
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
-import { advance, counted, fadedAtMs, freeAtMs, type RateWindow, WINDOW_MS } from "./rate-window.ts";
+import { advance, counted, fadedAtMs, freeAtMs, type RateWindow, WINDOW_MS, windowStart } from "./rate-window.ts";
 import type { LimitKind } from "./share-store.ts";
 import { createShares, type Share, type SharesDeps } from "./shares.ts";
 
@@ -71,7 +71,8 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 		let usage = usages.get(keyId);
 		if (!usage) {
 			if (usages.size >= KEYS_MAX) forgetIdle();
-			usage = { running: 0, sinceMs: nowMs, count: 0, countBefore: 0, rateShare: undefined, runningShare: undefined };
+			const sinceMs = windowStart(nowMs, clock.wallMs());
+			usage = { running: 0, sinceMs, count: 0, countBefore: 0, rateShare: undefined, runningShare: undefined };
 			usages.set(keyId, usage);
 		}
 		advance(usage, nowMs);

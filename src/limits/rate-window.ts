@@ -8,6 +8,14 @@ export interface RateWindow {
 
 export const WINDOW_MS = 60_000;
 
+/**
+ * When the window began that `nowMs` is in: with a minute of the wall clock, at all instances together. Where each began with
+ * its own first request, what had faded at one was admitted at another, whose window had not ended, and so on around.
+ */
+export function windowStart(nowMs: number, wallMs: number): number {
+	return nowMs - (wallMs % WINDOW_MS);
+}
+
 /** Moves on to the window that `nowMs` is in. */
 export function advance(window: RateWindow, nowMs: number): void {
 	const windows = Math.floor((nowMs - window.sinceMs) / WINDOW_MS);

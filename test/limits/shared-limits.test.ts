@@ -46,6 +46,7 @@ function createShiftedClock(shorter: number): Clock & { passMs: number } {
 		passMs: 0,
 		after: (delayMs: number, run: () => void) => systemClock.after(delayMs / shorter, run),
 		monotonicMs: () => systemClock.monotonicMs() + clock.passMs,
+		wallMs: () => systemClock.wallMs() + clock.passMs,
 	};
 	return clock;
 }
@@ -157,6 +158,29 @@ describe.each([1, 2, 4])("with %d instances", (count) => {
 		expect(passed.length).toBeGreaterThanOrEqual(perMinute * 7);
 	}, 60_000);
 });
+
+test.each([2, 3, 5])(
+	"who comes to %d instances in turn, each first used at a time of its own, gets no more in the long run",
+	async (count) => {
+		const { clock, at } = await cluster(count);
+		const perMinute = 60;
+		const turnMs = 60_000 / count;
+		const minutes = 4;
+		for (let place = 0; place < count; place++) {
+			expect(await at(place).enter("key", perMinute)).toBe(true);
+			clock.passMs += turnMs;
+		}
+		// Right before a minute since its first use has passed there again.
+		clock.passMs += 60_000 - 2_000;
+		let passed = 0;
+		for (let turn = 0; turn < minutes * count; turn++) {
+			while (await at(turn).enter("key", perMinute)) passed += 1;
+			clock.passMs += turnMs;
+		}
+		expect(passed).toBeLessThanOrEqual((minutes + 1) * perMinute);
+		expect(passed).toBeGreaterThanOrEqual((minutes - 1) * perMinute);
+	},
+);
 
 test("an instance that is cut off keeps to its share, and what it lacks is a failure that may be repeated, not a refusal", async () => {
 	const { at } = await cluster(2);

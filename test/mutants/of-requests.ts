@@ -278,6 +278,11 @@ export const requestMutants: readonly MutantsOfFile[] = [
 		killers: ["limits/key-limits", "limits/shares", "limits/shared-limits"],
 		mutants: [
 			{
+				breaks: "the minutes of instances begin apart",
+				before: "windowStart(nowMs, clock.wallMs())",
+				after: "windowStart(nowMs, 0)",
+			},
+			{
 				breaks: "a withdrawn request counts for the minute",
 				before: "usage.running -= 1;\n\t\t\tusage.count -= 1;",
 				after: "usage.running -= 1;",

@@ -26,5 +26,6 @@ export interface ShareGrant {
 
 /** Where shares are kept for all instances. May be repeated; may throw (outcome unknown). */
 export interface ShareStore {
+	/** Of an ask that was left out, because somebody holds its row, there is no grant: nothing came of it. */
 	hold(asks: readonly ShareAsk[]): Promise<readonly ShareGrant[]>;
 }

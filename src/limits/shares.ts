@@ -24,6 +24,8 @@ export interface Share {
 	used: () => number;
 	/** Nobody counts by it any more: it goes once the store has it back. */
 	isReleased: boolean;
+	/** The store left it out when it was asked last: what others have is not known. */
+	isLeftOut: boolean;
 	/** Nobody had anything to give: refused here without asking until then. */
 	dryUntilMs: number;
 	/** Others lack it: what is not used goes back at once. */
@@ -78,6 +80,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 
 	/** One statement at a time: so the store never knows of less than memory holds. */
 	async function send(): Promise<void> {
+		const leftOut = new Set<Share>();
 		while (dirty.size > 0) {
 			const batch = [...dirty].slice(0, ASKS_A_STATEMENT);
 			for (const share of batch) dirty.delete(share);
@@ -88,9 +91,12 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			} catch (error) {
 				log.debug("shares of limits could not be asked for", { asks: asks.length, error });
 				for (const share of batch) fail(share, error);
-				return;
+				break;
 			}
+			for (const share of batch) if (share.isLeftOut) leftOut.add(share);
 		}
+		// Sent again by the tick, and not at once.
+		for (const share of leftOut) if (share.isLeftOut) dirty.add(share);
 	}
 
 	function askOf({ key, kind, limit, amount, need }: Share): ShareAsk {
@@ -109,6 +115,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		for (const [place, share] of batch.entries()) {
 			const grant = granted.get(idOf(share));
 			const ask = asks[place];
+			share.isLeftOut = grant === undefined;
 			if (grant !== undefined && ask !== undefined) {
 				const more = Math.max(0, grant.share - ask.have);
 				if (!inTime || ask.limit > share.limit) {
@@ -122,7 +129,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 				share.free = grant.free;
 			}
 			share.answered?.resolve();
-			if (share.isReleased && share.amount === 0 && !dirty.has(share)) all.delete(idOf(share));
+			if (share.isReleased && share.amount === 0 && !share.isLeftOut && !dirty.has(share)) all.delete(idOf(share));
 		}
 	}
 
@@ -161,16 +168,15 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			try {
 				await asked(share);
 			} catch (cause) {
-				throw new Fault("service_unavailable", "The limits of this API key cannot be checked right now.", {
-					cause,
-					retryAfterS: 1,
-				});
+				throw unchecked(cause);
 			}
 			if (share.used() < share.amount) return;
 			// Others use all of it: they have nothing to give.
 			if (pauseMs === undefined || share.used() >= share.limit) break;
 			await sleep(clock, pauseMs);
 		}
+		if (share.isLeftOut && share.used() < share.limit)
+			throw unchecked(new Error("somebody holds the row of its share"));
 		share.dryUntilMs = clock.monotonicMs() + DRY_MS;
 	}
 
@@ -222,6 +228,12 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 	};
 }
 
+const unchecked = (cause: unknown) =>
+	new Fault("service_unavailable", "The limits of this API key cannot be checked right now.", {
+		cause,
+		retryAfterS: 1,
+	});
+
 const idOf = ({ kind, key }: Pick<Share, "kind" | "key">) => `${kind} ${key}`;
 
 function createShare(key: string, kind: LimitKind, used: () => number, openings: number): Share {
@@ -233,6 +245,7 @@ function createShare(key: string, kind: LimitKind, used: () => number, openings:
 		limit: 0,
 		openings,
 		isStale: false,
+		isLeftOut: false,
 		used,
 		isReleased: false,
 		dryUntilMs: Number.NEGATIVE_INFINITY,

@@ -7,22 +7,19 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** A store that answers when the test lets it, and once gives `more` beyond what an instance has. */
+/** A store that answers when the test lets it, and once gives `more` beyond what an instance has; `leftOut` it gives nothing to. */
 function build() {
 	const asks: ShareAsk[] = [];
-	const state = { more: 0, openings: 1, beforeReply: async () => {} };
+	const state = { more: 0, openings: 1, leftOut: "", beforeReply: async () => {} };
 	const store = {
 		async hold(asked: readonly ShareAsk[]): Promise<ShareGrant[]> {
 			asks.push(...asked);
 			await state.beforeReply();
 			const { more } = state;
 			state.more = 0;
-			return asked.map(({ key, kind, have, need }) => ({
-				key,
-				kind,
-				share: need > have ? have + more : have,
-				free: 0,
-			}));
+			return asked
+				.filter(({ key }) => key !== state.leftOut)
+				.map(({ key, kind, have, need }) => ({ key, kind, share: need > have ? have + more : have, free: 0 }));
 		},
 	};
 	const clock = createManualClock();
@@ -132,6 +129,44 @@ test("what could not be given back is sent again", async () => {
 	shares.tick();
 	await shares.sent();
 	expect(asks.length).toBe(2);
+});
+
+test("a share that the store leaves out is told it again once a tick, released or not, and what is drawn of it is no refusal", async () => {
+	const { shares, asks, state, clock } = build();
+	state.leftOut = "held";
+	const released = shares.obtain("held", "rate", () => 0);
+	const kept = shares.obtain("held", "running", () => 1);
+	kept.limit = 10;
+	released.amount = kept.amount = 4;
+	shares.release(released);
+	shares.giveBack(kept);
+	await shares.sent();
+	expect(asks.map(({ kind, have }) => [kind, have])).toEqual([
+		["rate", 0],
+		["running", 1],
+	]);
+	expect(shares.obtain("held", "rate", () => 0)).toBe(released);
+	shares.release(released);
+	await shares.sent();
+	const drawn = shares.draw(kept).catch((error: unknown) => error);
+	for (let pause = 0; pause < 4; pause++) {
+		for (let step = 0; step < 20; step++) await turn();
+		clock.advance(200);
+	}
+	expect(await drawn).toMatchObject({ code: "service_unavailable" });
+	expect(kept.dryUntilMs).toBeLessThan(clock.monotonicMs());
+	state.leftOut = "";
+	asks.length = 0;
+	shares.tick();
+	await shares.sent();
+	expect(asks.map(({ kind, have }) => [kind, have]).sort()).toEqual([
+		["rate", 0],
+		["running", 1],
+	]);
+	shares.tick();
+	await shares.sent();
+	expect(asks).toHaveLength(2);
+	expect(shares.obtain("held", "rate", () => 0)).not.toBe(released);
 });
 
 test("an instance admits as many as its share holds, and draws for one more, whatever the key's limit is", async () => {

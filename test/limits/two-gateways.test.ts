@@ -4,6 +4,7 @@ import { waitEverywhere } from "../../src/cluster/wait-everywhere.ts";
 import { updateKey } from "../../src/keys/key-admin.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
+import { lockWaits } from "../support/lock-waits.ts";
 import { secondGateway } from "../support/second-gateway.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
@@ -11,6 +12,8 @@ import { startUpstream } from "../support/upstream-server.ts";
 const upstream = untilEnd(startUpstream());
 const service = await withService({ models: chatModel({ url: upstream.url }) });
 const second = await secondGateway(service);
+/** So few that each draw gets one. */
+const settings = { requestsPerMinute: 4 };
 
 function post(place: number, secret: string, url = place % 2 === 0 ? service.url : second.url): Promise<Response> {
 	const headers = { "content-type": "application/json", authorization: `Bearer ${secret}` };
@@ -51,6 +54,23 @@ test("what one that is stopped had drawn and not used serves the others at once"
 	for (let sent = 1; sent < 12; sent++)
 		expect({ sent, status: (await post(1, secret)).status }).toEqual({ sent, status: 200 });
 	expect((await post(1, secret)).status).toBe(429);
+});
+
+test("who holds the row of a key's share keeps that key waiting alone, which hears no refusal", async () => {
+	const [held, other] = [await service.customer({ settings }), await service.customer({ settings })];
+	expect((await post(0, held.secret)).status).toBe(200);
+	await service.db.sql.begin(async (holder) => {
+		await holder`select 1 from key_share where key_id = ${held.keyId} for update`;
+		const drawn = [1, 2, 3].map(() => post(0, held.secret));
+		for (const place of [0, 1]) expect((await post(place, other.secret)).status).toBe(200);
+		for (const answer of await Promise.all(drawn)) expect([200, 503]).toContain(answer.status);
+		const { status, headers } = await post(0, held.secret);
+		expect([status, headers.get("retry-after")]).toEqual([503, "1"]);
+		expect(await lockWaits(service.db.sql)).toBe(0);
+	});
+	const statuses: number[] = [];
+	for (let sent = 0; sent < 4; sent++) statuses.push((await post(0, held.secret)).status);
+	expect(statuses).toEqual([200, 200, 200, 429]);
 });
 
 test("when a lowered number of requests a minute is in force, both gateways together keep to it", async () => {

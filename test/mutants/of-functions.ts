@@ -452,6 +452,11 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			},
 			{ breaks: "an ask that arrives late counts", before: "    continue when v_seq > r.seq;\n", after: "" },
 			{
+				breaks: "whoever asks for a share waits for the row of another's",
+				before: "for update skip locked) nobodys",
+				after: ") nobodys",
+			},
+			{
 				breaks: "what an instance counted is free as soon as it dies",
 				before: "or s.kind = 'rate' and greatest",
 				after: "or s.kind = 'never' and greatest",

@@ -267,6 +267,16 @@ export const requestMutants: readonly MutantsOfFile[] = [
 				after: "if (share.answered !== undefined) dirty.add(share);\n\t\tshare.answered?.reject(error);",
 			},
 			{
+				breaks: "what the store left out is taken for refused",
+				before: "share.isLeftOut = grant === undefined;",
+				after: "share.isLeftOut = false;",
+			},
+			{
+				breaks: "a share that was left out is forgotten before the store has it back",
+				before: "share.amount === 0 && !share.isLeftOut && !dirty.has(share)",
+				after: "share.amount === 0 && !dirty.has(share)",
+			},
+			{
 				breaks: "what was granted by an answer that was lost is nobody's",
 				before: "dirty.add(share);\n\t\tshare.answered?.reject(error);",
 				after: "if (share.answered === undefined) dirty.add(share);\n\t\tshare.answered?.reject(error);",

@@ -5,6 +5,8 @@
 -- p_asks: [{key, kind, limit, have, need, seq}], `have` in memory, `need` the share that is wanted (not above `have` for
 -- none). p_first_epoch: the first epoch of this process, whose shares are still its own. Returns the share it has now
 -- and what nobody holds. If the need is not covered the others are told, and give back what they do not use.
+-- An ask is left out if a later one was heard, or while somebody holds its row: it is not waited for, since all that are asked
+-- beside it would wait too, and those of others behind the key's lock.
 -- An instance that is gone holds its share of a rate for two minutes, in which its requests count, and of requests at
 -- once no longer. Gone is who somebody has waited for by a clock of his own: the database's may be set forward, and back,
 -- where what ended lies in a future that no lease reaches.
@@ -15,6 +17,7 @@ declare
   r record;
   v_live integer;
   v_seq bigint;
+  v_rows bigint;
   v_others bigint;
   v_rest bigint;
 begin
@@ -25,9 +28,13 @@ begin
     order by hash, x.kind, x.seq
   loop
     perform pg_advisory_xact_lock(r.hash);
-    select max(s.seq) into v_seq from key_share s
+    select max(s.seq), count(*) into v_seq, v_rows from key_share s
       where s.key_id = r.key and s.kind = r.kind and s.instance_id = p_instance and s.epoch between p_first_epoch and p_epoch;
     continue when v_seq > r.seq;
+    continue when v_rows > (select count(*) from (
+      select 1 from key_share s
+        where s.key_id = r.key and s.kind = r.kind and s.instance_id = p_instance and s.epoch between p_first_epoch and p_epoch
+        for update skip locked) nobodys);
     select coalesce(sum(s.amount), 0) into v_others
       from key_share s left join instance_now i on i.id = s.instance_id and i.epoch = s.epoch
       where s.key_id = r.key and s.kind = r.kind

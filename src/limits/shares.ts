@@ -52,7 +52,7 @@ export interface Shares {
 	limitTo(share: Share, limit: number): void;
 	/** Gives back all but what is used. */
 	giveBack(share: Share): void;
-	/** Once a second: what could not be sent is sent again. */
+	/** Once a second: what could not be sent is sent again, and behind a closed gate what is used, which may stand under an epoch that is over. */
 	tick(): void;
 	/** Resolves when all that was given back is in the store, or could not be. */
 	sent(): Promise<void>;
@@ -77,6 +77,8 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 	const all = new Map<string, Share>();
 	let sending: Promise<void> | undefined;
 	let seq = 0;
+	/** As of when the store was told what is used here. */
+	let toldOpening = openings();
 
 	/** One statement at a time: so the store never knows of less than memory holds. */
 	async function send(): Promise<void> {
@@ -137,6 +139,18 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 	function fail(share: Share, error: unknown): void {
 		dirty.add(share);
 		share.answered?.reject(error);
+	}
+
+	/** Of what is not used here the next use decides, or who lacks it. */
+	function tellUsed(): void {
+		toldOpening = openings();
+		for (const share of all.values()) {
+			const used = share.used();
+			if (used === 0) continue;
+			share.isStale = true;
+			share.amount = Math.min(share.amount, used);
+			dirty.add(share);
+		}
 	}
 
 	function kick(): void {
@@ -220,6 +234,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		},
 		giveBack,
 		tick() {
+			if (openings() !== toldOpening) tellUsed();
 			if (dirty.size > 0) kick();
 		},
 		async sent() {

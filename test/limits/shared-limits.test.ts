@@ -282,6 +282,32 @@ test("a process that was fenced off and joined again keeps what it counted; anot
 	expect(await reborn.hold(ask(0, 1, 1))).toMatchObject([{ share: 0, free: 0 }]);
 });
 
+test("what runs and counts at a process that was fenced off and joined again, others find taken, though its key is not used there again", async () => {
+	const clock = createShiftedClock(20);
+	const here = { epoch: 1, openings: 1 };
+	const begin = () =>
+		db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', ${here.epoch}, 1, 'live', 30000, now() + interval '1 hour')`;
+	await begin();
+	const store = createPgShareStore({
+		statements: db.statements,
+		instanceLease: { instanceId: "again", present: () => here },
+	});
+	const shared = { store, log: silentLog, openings: () => here.openings };
+	const limits = createKeyLimits({ clock, shared });
+	for (let sent = 0; sent < 3; sent++) while (!limits.enter("key", null, 8)) await limits.draw("key", null, 8);
+	const other = await join("other", clock);
+	await db.sql`update instance_beat set state = 'dead', lease_until = now() where id = 'again'`;
+	here.epoch += 1;
+	await begin();
+	here.openings += 1;
+	const told = () => db.sql`select 1 from key_share where instance_id = 'again' and epoch = 2 and amount = 3`;
+	await waitFor(async () => (await told()).length === 1, "what runs to be told");
+	let passed = 0;
+	while (await other.enter("key", null, 8)) passed += 1;
+	expect(passed).toBe(5);
+	await limits.stop();
+});
+
 test("asks of one key that come at once from many are granted no more than there is", async () => {
 	await cluster(4);
 	for (let round = 0; round < 20; round++) {

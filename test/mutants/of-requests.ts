@@ -277,6 +277,11 @@ export const requestMutants: readonly MutantsOfFile[] = [
 				after: "share.amount === 0 && !dirty.has(share)",
 			},
 			{
+				breaks: "what runs behind a gate that was closed is told to nobody",
+				before: "if (openings() !== toldOpening) tellUsed();",
+				after: "",
+			},
+			{
 				breaks: "what was granted by an answer that was lost is nobody's",
 				before: "dirty.add(share);\n\t\tshare.answered?.reject(error);",
 				after: "if (share.answered === undefined) dirty.add(share);\n\t\tshare.answered?.reject(error);",

@@ -1,20 +1,29 @@
 /** The command line: `serve`, which runs until it is told to stop, and the commands of `cli/`. */
 import { relative } from "node:path";
+import { sleep, systemClock } from "./base/clock.ts";
 import type { Environment } from "./base/environment-reader.ts";
-import { createLineOutput } from "./base/line-output.ts";
+import { createLineOutput, type LineOutput, type WritePiece } from "./base/line-output.ts";
 import type { Log, LogLevel } from "./base/log.ts";
 import { createLog, createLogSwitch } from "./base/log.ts";
+import { terminalWriter } from "./base/terminal-writer.ts";
 import { COMMIT, VERSION } from "./base/version.ts";
 import { explain } from "./cli/explain.ts";
+import { createPrint } from "./cli/print.ts";
 import { runtimeEnvironment } from "./cli/runtime-environment.ts";
 import type { Config } from "./config.ts";
 import { loadConfig, processEnvironment } from "./config.ts";
 
 const IS_COMPILED = import.meta.dir.startsWith("/$bunfs");
 
+/** A service that is told to end has somebody who ends it otherwise. */
+const LAST_WORDS_MS = 1_000;
+
 const argv = process.argv.slice(2);
+const out = createPrint(process.stdout);
+const err = createPrint(process.stderr);
+let logLines: LineOutput | undefined;
 const serving = serveArguments(argv);
-await exitWith(serving === undefined ? await runOther() : await runServe(serving));
+process.exit(serving === undefined ? await runOther() : await runServe(serving));
 
 /** The environment that `serve [--role ROLE]` asks for; undefined for other commands. */
 function serveArguments(words: readonly string[]): Environment | undefined {
@@ -28,22 +37,28 @@ function serveArguments(words: readonly string[]): Environment | undefined {
 }
 
 async function runServe(env: Environment): Promise<number> {
+	const exitCode = await serveAsAsked(env);
+	const said = Promise.all([out.problem(), err.problem(), logLines?.flushed()]);
+	// Nobody may be reading.
+	await Promise.race([said, sleep(systemClock, LAST_WORDS_MS)]);
+	return exitCode;
+}
+
+async function serveAsAsked(env: Environment): Promise<number> {
 	let config: Config;
 	try {
 		config = loadConfig(env);
 	} catch (error) {
-		process.stderr.write(`error: ${explain(error).message}\n`);
+		err.text(`error: ${explain(error).message}\n`);
 		return 1;
 	}
 	if (config.role === "gateway") setUpRuntime();
-	// The first run's welcome may find nobody to read it, and is no reason to end either.
-	process.stdout.on("error", () => undefined);
 	const logSwitch = createLogSwitch(levelOf(config));
 	const deps = {
 		logSwitch,
 		log: logOf(logSwitch.level).with({ process: processName(config) }),
-		out: (text: string) => process.stdout.write(text),
-		err: (text: string) => process.stderr.write(text),
+		out: out.text,
+		err: err.text,
 		colour: takesColour(process.stdout),
 		program: programInShell(),
 	};
@@ -63,11 +78,6 @@ function processName({ role, workerIndex }: Config): string {
 }
 
 async function runOther(): Promise<number> {
-	let problem: NodeJS.ErrnoException | undefined;
-	const note = (error?: Error | null) => {
-		problem ??= error ?? undefined;
-	};
-	process.stdout.on("error", note);
 	const { COMMANDS } = await import("./cli/commands.ts");
 	const { runCommand } = await import("./cli/run-command.ts");
 	const deps = {
@@ -76,16 +86,19 @@ async function runOther(): Promise<number> {
 		env: processEnvironment(),
 		loadConfig,
 		log: logOf("warn"),
-		out: (text: string) => process.stdout.write(text, note),
-		err: (text: string) => process.stderr.write(text),
+		out: out.text,
+		err: err.text,
 		columns: process.stderr.isTTY === true ? process.stderr.columns : null,
 	};
 	const exitCode = await runCommand(deps, argv);
-	await written(process.stdout);
-	// Who stops reading has what he wanted. Else it may have been a secret that is shown once.
-	if (problem === undefined || problem.code === "EPIPE") return exitCode;
-	process.stderr.write(`error: the output could not be written (${problem.code})\n`);
-	return exitCode || 1;
+	const problem = await out.problem();
+	// It may have been a secret that is shown once.
+	if (problem !== undefined) {
+		const done = exitCode === 0 ? ": what the command does is done, so revoke a key whose secret is lost by it" : "";
+		err.text(`error: the output could not be written (${problem.code})${done}\n`);
+	}
+	await Promise.all([err.problem(), logLines?.flushed()]);
+	return problem === undefined ? exitCode : exitCode || 1;
 }
 
 /** The runtime reads its settings before any of our code runs, so the process replaces itself once. */
@@ -116,22 +129,17 @@ function levelOf(config: Config): LogLevel {
 
 /** Lines for people at a terminal, JSON for everything else. */
 function logOf(level: LogLevel | (() => LogLevel)): Log {
-	const { write } = createLineOutput(process.stderr, (lines) => log.warn("lines of the log were lost", { lines }));
+	const stream: WritePiece = (piece, written) => process.stderr.write(piece, written);
+	const output = createLineOutput(
+		(process.stderr.isTTY === true ? terminalWriter(process.stderr.fd) : undefined) ?? stream,
+		(lines) => log.warn("lines of the log were lost", { lines }),
+	);
+	logLines = output;
 	const terminal = process.stderr.isTTY === true ? { colour: takesColour(process.stderr) } : undefined;
-	const log = createLog({ level, write, ...(terminal === undefined ? {} : { terminal }) });
+	const log = createLog({ level, write: output.write, ...(terminal === undefined ? {} : { terminal }) });
 	return log;
 }
 
 function takesColour(stream: NodeJS.WriteStream): boolean {
 	return stream.isTTY === true && !processEnvironment().NO_COLOR;
-}
-
-/** Ends the process once a slow reader at the other end of a pipe has everything. */
-async function exitWith(code: number): Promise<never> {
-	await Promise.all([process.stdout, process.stderr].map(written));
-	process.exit(code);
-}
-
-function written(stream: NodeJS.WriteStream): Promise<unknown> {
-	return new Promise((resolve) => stream.write("", resolve));
 }

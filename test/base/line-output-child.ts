@@ -1,14 +1,19 @@
 /**
  * Writes so many numbered lines, as long as those of a log, to its standard error, says `written` on its standard output,
- * and one line more for each line that it hears: `bun line-output-child.ts LINES`.
+ * and one line more for each line that it hears: `bun line-output-child.ts LINES NAME`.
  */
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { createLineOutput } from "../../src/base/line-output.ts";
 
-const output = createLineOutput(process.stderr, (lines) => output.write(`lost ${lines}`));
-const count = Number(process.argv[2]);
-for (let at = 0; at < count; at++) output.write(`line ${at} ${"x".repeat(200)}`);
+const [count, name = "line"] = process.argv.slice(2);
+process.stderr.on("error", () => undefined);
+const output = createLineOutput(
+	(piece, written) => process.stderr.write(piece, written),
+	(lines) => output.write(`lost ${lines}`),
+);
+for (let at = 0; at < Number(count); at++) output.write(`${name} ${at} ${"x".repeat(200)}.`);
 writeSync(1, "written\n");
 for await (const line of createInterface({ input: process.stdin })) output.write(`heard ${line}`);
+await output.flushed();
 process.exit(0);

@@ -1,23 +1,26 @@
 import { expect, test } from "bun:test";
 import { closeSync, constants, openSync, readSync } from "node:fs";
 import { join } from "node:path";
+import { createLineOutput, type WritePiece } from "../../src/base/line-output.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
 
 const LINES = 100_000;
 
-/** A process whose standard error is a pipe that this one opens and reads when it likes, as a reader of logs that hangs. */
-function startOnPipe(lines: number) {
+/** Processes whose standard error is one pipe that this one opens and reads when it likes, as a reader of logs that hangs. */
+function startOnPipe(lines: number, names: readonly string[] = ["line"]) {
 	const path = join(temporaryFolder(), "pipe");
 	expect(Bun.spawnSync(["mkfifo", path]).success).toBe(true);
 	const pipe = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
-	const process_ = Bun.spawn([process.execPath, join(import.meta.dir, "line-output-child.ts"), String(lines)], {
-		stdio: ["pipe", "pipe", pipe],
-	});
+	const processes = names.map((name) =>
+		Bun.spawn([process.execPath, join(import.meta.dir, "line-output-child.ts"), String(lines), name], {
+			stdio: ["pipe", "pipe", pipe],
+		}),
+	);
 	const buffer = Buffer.alloc(64 * 1024);
 	let text = "";
 	return {
-		process: process_,
+		processes,
 		/** All that is there by now. */
 		read(): string {
 			try {
@@ -31,9 +34,10 @@ function startOnPipe(lines: number) {
 			return text;
 		},
 		async ended() {
+			for (const { stdin } of processes) stdin.end();
+			const exitCodes = await Promise.all(processes.map(({ exited }) => exited));
 			closeSync(pipe);
-			process_.stdin.end();
-			return process_.exited;
+			return exitCodes;
 		},
 	};
 }
@@ -47,7 +51,7 @@ async function firstWords(stream: ReadableStream<Uint8Array>): Promise<string> {
 
 test("lines that nobody reads fill no memory, and how many are missing is said once somebody reads again", async () => {
 	const child = startOnPipe(LINES);
-	expect(await firstWords(child.process.stdout)).toStartWith("written");
+	for (const { stdout } of child.processes) expect(await firstWords(stdout)).toStartWith("written");
 	await waitFor(() => /^lost \d+$/m.test(child.read()), "the line that says how many are lost");
 	const said = child.read();
 	const lost = Number(/^lost (\d+)$/m.exec(said)?.[1]);
@@ -55,8 +59,33 @@ test("lines that nobody reads fill no memory, and how many are missing is said o
 	// Those that came through are the first, whole and in their order.
 	expect(seen).toEqual(Array.from(seen, (_, at) => at));
 	expect([seen.length + lost, lost > LINES / 2]).toEqual([LINES, true]);
-	expect(await child.ended()).toBe(0);
+	expect(await child.ended()).toEqual([0]);
 }, 60_000);
+
+test("lines of several processes on a pipe that is full stay whole", async () => {
+	const names = ["first", "second", "third"];
+	const lines = 5_000;
+	const children = startOnPipe(lines, names);
+	for (const { stdout } of children.processes) expect(await firstWords(stdout)).toStartWith("written");
+	const whole = () => children.read().match(/^(first|second|third) \d+ x+\.$/gm) ?? [];
+	await waitFor(() => children.read().split("\n").length > names.length * lines, "all of them", 60_000);
+	expect(whole()).toHaveLength(names.length * lines);
+	expect(await children.ended()).toEqual([0, 0, 0]);
+}, 60_000);
+
+test("what comes after a disk was full begins a line of its own, and what the disk took the half of is lost", () => {
+	const taken: string[] = [];
+	const full = Object.assign(new Error("no space"), { code: "ENOSPC" });
+	const answers: (Error | undefined)[] = [undefined, full, full];
+	const onDisk: WritePiece = (piece, written) => {
+		const error = answers.shift();
+		taken.push(error === undefined ? piece : piece.slice(0, 3));
+		written(error ?? null);
+	};
+	const output = createLineOutput(onDisk, (lines) => output.write(`lost ${lines}`));
+	for (const line of ["first", "second", "third", "fourth", "fifth"]) output.write(line);
+	expect(taken.join("")).toBe("first\nsec\nth\nfourth\nlost 2\nfifth\n");
+});
 
 test("a process goes on whose reader is gone", async () => {
 	const child = Bun.spawn([process.execPath, join(import.meta.dir, "line-output-child.ts"), "20000"], {

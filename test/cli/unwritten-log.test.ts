@@ -99,7 +99,7 @@ test.skipIf(!existsSync(FULL))("a command whose output finds no room says so and
 		env: { PATH: process.env.PATH ?? "" },
 		stdio: ["ignore", "ignore", "pipe"],
 	});
-	expect(await new Response(child.stderr).text()).toBe("error: the output could not be written (ENOSPC)\n");
+	expect(await new Response(child.stderr).text()).toStartWith("error: the output could not be written (ENOSPC)");
 	expect(await child.exited).toBe(1);
 });
 
@@ -110,4 +110,27 @@ test("one whose reader has seen enough has not", async () => {
 	});
 	expect(await new Response(child.stderr).text()).toBe("");
 	expect(await child.exited).toBe(0);
+});
+
+test("one whose reader was gone before anything was read has failed: a secret may have been in it", async () => {
+	const child = Bun.spawn([...PROGRAM, "help"], {
+		env: { PATH: process.env.PATH ?? "" },
+		stdio: ["ignore", "pipe", "pipe"],
+	});
+	await child.stdout.cancel();
+	expect(await new Response(child.stderr).text()).toStartWith("error: the output could not be written (EPIPE)");
+	expect(await child.exited).toBe(1);
+});
+
+test("whoever reads slowly gets all of a long output", async () => {
+	await database.sql`
+		insert into account (id, email, name)
+		select 'acc_' || md5(n::text), n || '@example.com', repeat('x', 200) from generate_series(1, 1000) n`;
+	const list = [...PROGRAM, "account", "list", "--limit", "1000", "--json"];
+	const child = Bun.spawn(["sh", "-c", '{ "$@"; echo "exit code $?" >&2; } | cat', "sh", ...list], {
+		env: { PATH: process.env.PATH ?? "", DATABASE_URL: database.url, KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET },
+		stdio: ["ignore", "pipe", "pipe"],
+	});
+	const shown = JSON.parse(await new Response(child.stdout).text());
+	expect([shown.data.length, await new Response(child.stderr).text()]).toEqual([1000, "exit code 0\n"]);
 });

@@ -1,0 +1,39 @@
+/** What a command prints on one of its streams. */
+export interface Print {
+	text(text: string): void;
+	/** Resolves once a slow reader has everything, with what kept it from him. */
+	problem(): Promise<NodeJS.ErrnoException | undefined>;
+}
+
+/** What a pipe takes before anybody reads: of so little, a reader that is gone has seen nothing. */
+const UNREAD_CHARACTERS_MAX = 64 * 1024;
+
+/**
+ * The end of each text is waited for by itself: the runtime calls an empty one written while those before it wait, and
+ * what is left of them is lost with the process.
+ */
+export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on">): Print {
+	let problem: NodeJS.ErrnoException | undefined;
+	let characters = 0;
+	let last: Promise<void> = Promise.resolve();
+	const note = (error?: Error | null) => {
+		problem ??= error ?? undefined;
+	};
+	stream.on("error", note);
+	return {
+		text(text) {
+			characters += text.length;
+			const { promise, resolve } = Promise.withResolvers<void>();
+			stream.write(text, (error) => {
+				note(error);
+				resolve();
+			});
+			last = promise;
+		},
+		async problem() {
+			await last;
+			// Who stops reading has what he wanted.
+			return problem?.code === "EPIPE" && characters > UNREAD_CHARACTERS_MAX ? undefined : problem;
+		},
+	};
+}

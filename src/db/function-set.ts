@@ -123,7 +123,14 @@ export async function leaveFunctions(client: postgres.Sql): Promise<void> {
 
 /** A Fault unless the connection, made with `urlWithFunctions`, looks into the set first. */
 export async function checkFunctions(client: postgres.Sql): Promise<void> {
-	const [row] = await client<{ first: string }[]>`select current_schema() as first`;
+	const [row] = await client<{ first: string; may: boolean | null; role: string }[]>`
+		select current_schema() as first, current_user as role,
+			(select has_schema_privilege(oid, 'USAGE') from pg_namespace where nspname = ${FUNCTION_SET}) as may`;
+	if (row?.may === false)
+		throw new Fault(
+			"service_unavailable",
+			`This version's functions are another role's: \`grant usage on schema ${FUNCTION_SET} to "${row.role}"\`.`,
+		);
 	if (row?.first !== FUNCTION_SET) throw pathLost();
 }
 

@@ -2,17 +2,11 @@ import postgres from "postgres";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
-import {
-	checkFunctions,
-	dropFunctions,
-	hasFunctions,
-	layFunctions,
-	leaveFunctions,
-	urlWithFunctions,
-} from "./function-set.ts";
+import { checkFunctions, dropFunctions, hasFunctions, layFunctions, leaveFunctions } from "./function-set.ts";
 import type { Migration } from "./migrations/list.ts";
 import { migrations } from "./migrations/list.ts";
-import { checkOwnSession, lostSettings } from "./way.ts";
+import { checkMayMakeTables, checkMayWrite, untimed } from "./own-schema.ts";
+import { checkOwnSession, lostSettings, urlForClients } from "./way.ts";
 
 /** Any number will do, as long as all versions of the service use the same one. */
 const ADVISORY_LOCK = 7_305_441_902;
@@ -41,11 +35,14 @@ export async function migrate(
 				settings: prepared.lost,
 			});
 		await leaveFunctions(client);
+		await checkMayWrite(client);
+		await untimed(client);
 		await client`select pg_advisory_lock(${ADVISORY_LOCK})`;
-		await makeOwnTables(client);
+		if (!(await hasOwnTables(client))) await makeOwnTables(client);
 		const known = await readList(client);
 		refuseNewer(known, list);
 		const missing = list.filter(({ name }) => !known.has(name));
+		if (missing.length > 0) await checkMayMakeTables(client);
 		if (missing.some(({ breaking }) => breaking)) await makeRoomForBreaking(client, missing);
 		for (const { name, sql, breaking } of missing) {
 			await client.begin(async (transaction) => {
@@ -70,10 +67,7 @@ export async function migratedUrl(url: string): Promise<string | undefined> {
 	return withClient(url, async (client) => {
 		const prepared = await lookAtWay(client, url);
 		await leaveFunctions(client);
-		const [row] = await client`
-			select 1 from information_schema.columns
-			where table_name = 'schema_migration' and column_name = 'breaking' and table_schema = any (current_schemas(false))`;
-		if (row === undefined || !(await hasFunctions(client))) return undefined;
+		if (!(await hasOwnTables(client)) || !(await hasFunctions(client))) return undefined;
 		const known = await readList(client);
 		refuseNewer(known, migrations);
 		return migrations.every(({ name }) => known.has(name)) ? prepared.url : undefined;
@@ -86,7 +80,7 @@ async function lookAtWay(
 	given: string,
 ): Promise<{ readonly url: string; readonly lost: readonly string[] }> {
 	await checkOwnSession(client, given);
-	const url = await urlWithFunctions(client, given);
+	const url = await urlForClients(client, given);
 	return { url, lost: await lostSettings(url) };
 }
 
@@ -100,8 +94,16 @@ async function withClient<Result>(url: string, work: (client: postgres.Sql) => P
 	}
 }
 
+async function hasOwnTables(client: postgres.Sql): Promise<boolean> {
+	const [row] = await client`
+		select 1 from information_schema.columns
+		where table_name = 'schema_migration' and column_name = 'breaking' and table_schema = any (current_schemas(false))`;
+	return row !== undefined;
+}
+
 /** What is known of the schema's state. They are no migration's, since migrations are known by them. */
 async function makeOwnTables(client: postgres.Sql): Promise<void> {
+	await checkMayMakeTables(client);
 	await client`create table if not exists schema_migration (name text primary key, applied_at timestamptz not null default now())`;
 	// Version 0.1 made it without, and reads and writes the two columns that it knows.
 	await client`alter table schema_migration add column if not exists breaking boolean not null default false`;

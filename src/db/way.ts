@@ -1,7 +1,8 @@
 import postgres from "postgres";
 import { systemClock, withDeadline } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
-import { FUNCTION_SET, pathLost } from "./function-set.ts";
+import { FUNCTION_SET, pathLost, urlWithFunctions } from "./function-set.ts";
+import { checkGranted, withGranted } from "./granted-settings.ts";
 import { isPooledByTransaction } from "./pooler.ts";
 
 /**
@@ -37,8 +38,13 @@ export async function checkOwnSession(client: postgres.Sql, url: string): Promis
 	);
 }
 
+/** The address for clients: they find the functions of this version, and have what is taken for granted. `client` is of `url`. */
+export async function urlForClients(client: postgres.Sql, url: string): Promise<string> {
+	return withGranted(client, await urlWithFunctions(client, url));
+}
+
 /**
- * A Fault if connections, made with `urlWithFunctions`, do not arrive with their search_path. Gives the names of the other
+ * A Fault if connections, made with `urlForClients`, do not arrive with their search_path, or with what is taken for granted. Gives the names of the other
  * settings that are lost on the way: poolers are told to overlook what they do not know.
  */
 export async function lostSettings(prepared: string): Promise<readonly string[]> {
@@ -55,6 +61,7 @@ export async function lostSettings(prepared: string): Promise<readonly string[]>
 		const [row] = await inTime(client.unsafe<Record<string, string | null>[]>(`select ${columns.join(", ")}`));
 		// Not as `checkFunctions`: before the first start the path leads to a schema that is not there yet.
 		if (row?.search_path?.split(",")[0]?.trim() !== FUNCTION_SET) throw pathLost();
+		await inTime(checkGranted(client));
 		return names.filter((name) => row[name] !== SETTINGS[name]);
 	} catch (error) {
 		const message = (error as { message?: unknown }).message;

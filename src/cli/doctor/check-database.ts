@@ -3,10 +3,9 @@ import { type Clock, systemClock, withDeadline } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Config } from "../../config.ts";
 import { readDurability } from "../../db/durability.ts";
-import { urlWithFunctions } from "../../db/function-set.ts";
 import { migratedUrl } from "../../db/migrate.ts";
 import { isPooledByTransaction } from "../../db/pooler.ts";
-import { isRefusedSetting, lostSettings, SETTING_NAMES, silent } from "../../db/way.ts";
+import { isRefusedSetting, lostSettings, SETTING_NAMES, silent, urlForClients } from "../../db/way.ts";
 import type { DatabaseServer, DatabaseSettings } from "./database-verdicts.ts";
 import { judgeLost, judgeRoundTrip, judgeServer, judgeSessions, judgeSettings } from "./database-verdicts.ts";
 import { type Finding, findingsOf, reasonOf } from "./finding.ts";
@@ -133,7 +132,7 @@ async function checkSessions(client: postgres.Sql, other: postgres.Sql, found: F
 /** As the next start would find it; nothing is changed. */
 async function checkSchema(url: string, client: postgres.Sql, found: Found): Promise<void> {
 	try {
-		judgeLost(await lostSettings(await urlWithFunctions(client, url)), found);
+		judgeLost(await lostSettings(await urlForClients(client, url)), found);
 	} catch (error) {
 		if (!(error instanceof Fault)) throw error;
 		return found.broken(error.message, PASS_ON);

@@ -168,7 +168,7 @@ CREATE TABLE "usage_event" (
 	CONSTRAINT "usage_charged_within_reserved" CHECK ("usage_event"."charged_nano_usd" >= 0 and "usage_event"."reserved_nano_usd" >= "usage_event"."charged_nano_usd")
 );
 --> statement-breakpoint
-ALTER TABLE "api_key" ADD CONSTRAINT "api_key_account_id_account_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."account"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "api_key" ADD CONSTRAINT "api_key_account_id_account_id_fk" FOREIGN KEY ("account_id") REFERENCES "account"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "top_up_account" ON "top_up" USING btree ("account_id","created_at");--> statement-breakpoint
 CREATE INDEX "instance_state" ON "instance" USING btree ("state");--> statement-breakpoint
 CREATE INDEX "api_key_account" ON "api_key" USING btree ("account_id");--> statement-breakpoint

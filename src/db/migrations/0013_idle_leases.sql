@@ -1,4 +1,4 @@
-CREATE SEQUENCE "public"."recall_ticket" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1;--> statement-breakpoint
+CREATE SEQUENCE "recall_ticket" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1;--> statement-breakpoint
 CREATE TABLE "recall" (
 	"budget_id" text NOT NULL,
 	"ticket" bigint NOT NULL,

@@ -24,7 +24,7 @@ CREATE TABLE "batch_notice_setting" (
 	"webhook_salt" text
 );
 --> statement-breakpoint
-ALTER TABLE "batch_notice_setting" ADD CONSTRAINT "batch_notice_setting_account_id_account_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."account"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "batch_notice_setting" ADD CONSTRAINT "batch_notice_setting_account_id_account_id_fk" FOREIGN KEY ("account_id") REFERENCES "account"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "batch_notice_due" ON "batch_notice" USING btree ("channel","next_at") WHERE "batch_notice"."state" = 'waiting';--> statement-breakpoint
 CREATE INDEX "batch_notice_account" ON "batch_notice" USING btree ("account_id","batch_id");--> statement-breakpoint
 CREATE INDEX "batch_notice_created" ON "batch_notice" USING btree ("created_at");

@@ -6,4 +6,4 @@ CREATE TABLE "terms_acceptance" (
 );
 --> statement-breakpoint
 ALTER TABLE "sign_up" ADD COLUMN "terms_version" text;--> statement-breakpoint
-ALTER TABLE "terms_acceptance" ADD CONSTRAINT "terms_acceptance_user_id_console_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."console_user"("id") ON DELETE cascade ON UPDATE no action;
+ALTER TABLE "terms_acceptance" ADD CONSTRAINT "terms_acceptance_user_id_console_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "console_user"("id") ON DELETE cascade ON UPDATE no action;

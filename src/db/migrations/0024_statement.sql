@@ -16,5 +16,5 @@ CREATE TABLE "closed_month" (
 	CONSTRAINT "closed_month_account_id_month_pk" PRIMARY KEY("account_id","month")
 );
 --> statement-breakpoint
-ALTER TABLE "billing_details" ADD CONSTRAINT "billing_details_account_id_account_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."account"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "closed_month" ADD CONSTRAINT "closed_month_account_id_account_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."account"("id") ON DELETE no action ON UPDATE no action;
+ALTER TABLE "billing_details" ADD CONSTRAINT "billing_details_account_id_account_id_fk" FOREIGN KEY ("account_id") REFERENCES "account"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "closed_month" ADD CONSTRAINT "closed_month_account_id_account_id_fk" FOREIGN KEY ("account_id") REFERENCES "account"("id") ON DELETE no action ON UPDATE no action;

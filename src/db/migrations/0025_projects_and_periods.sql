@@ -30,12 +30,12 @@ ALTER TABLE "budget" ADD COLUMN "period" text;--> statement-breakpoint
 ALTER TABLE "budget" ADD COLUMN "period_start" date;--> statement-breakpoint
 ALTER TABLE "usage_event" ADD COLUMN "budgets" text[];--> statement-breakpoint
 ALTER TABLE "usage_event" ADD COLUMN "project_id" text;--> statement-breakpoint
-ALTER TABLE "project_member" ADD CONSTRAINT "project_member_project_id_project_id_fk" FOREIGN KEY ("project_id") REFERENCES "public"."project"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "project_member" ADD CONSTRAINT "project_member_user_id_account_id_member_user_id_account_id_fk" FOREIGN KEY ("user_id","account_id") REFERENCES "public"."member"("user_id","account_id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "project" ADD CONSTRAINT "project_account_id_account_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."account"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "project_member" ADD CONSTRAINT "project_member_project_id_project_id_fk" FOREIGN KEY ("project_id") REFERENCES "project"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "project_member" ADD CONSTRAINT "project_member_user_id_account_id_member_user_id_account_id_fk" FOREIGN KEY ("user_id","account_id") REFERENCES "member"("user_id","account_id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "project" ADD CONSTRAINT "project_account_id_account_id_fk" FOREIGN KEY ("account_id") REFERENCES "account"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "project_member_user" ON "project_member" USING btree ("user_id","account_id");--> statement-breakpoint
 CREATE INDEX "project_account" ON "project" USING btree ("account_id");--> statement-breakpoint
-ALTER TABLE "api_key" ADD CONSTRAINT "api_key_project_id_project_id_fk" FOREIGN KEY ("project_id") REFERENCES "public"."project"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "api_key" ADD CONSTRAINT "api_key_project_id_project_id_fk" FOREIGN KEY ("project_id") REFERENCES "project"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "api_key_project" ON "api_key" USING btree ("project_id") WHERE "api_key"."project_id" is not null;--> statement-breakpoint
 CREATE INDEX "budget_period" ON "budget" USING btree ("owner_id","period_start") WHERE "budget"."owner_id" is not null;--> statement-breakpoint
 ALTER TABLE "budget" ADD CONSTRAINT "budget_account_has_limit" CHECK ("budget"."kind" <> 'account' or "budget"."limit_nano_usd" is not null);

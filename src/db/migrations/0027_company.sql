@@ -16,7 +16,7 @@ CREATE TABLE "company_sign_in" (
 );
 --> statement-breakpoint
 ALTER TABLE "session" ADD COLUMN "company_revision" text;--> statement-breakpoint
-ALTER TABLE "company_sign_in" ADD CONSTRAINT "company_sign_in_account_id_account_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."account"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "company_sign_in" ADD CONSTRAINT "company_sign_in_account_id_account_id_fk" FOREIGN KEY ("account_id") REFERENCES "account"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE UNIQUE INDEX "company_sign_in_domain" ON "company_sign_in" USING btree ("domain") WHERE "company_sign_in"."domain_verified_at" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "auth_account_company" ON "auth_account" USING btree ("provider_id","account_id") WHERE "auth_account"."provider_id" like 'company:%';--> statement-breakpoint
 CREATE UNIQUE INDEX "auth_account_company_user" ON "auth_account" USING btree ("provider_id","user_id") WHERE "auth_account"."provider_id" like 'company:%';

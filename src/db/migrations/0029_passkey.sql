@@ -8,5 +8,5 @@ CREATE TABLE "passkey" (
 	"last_used_at" timestamp with time zone
 );
 --> statement-breakpoint
-ALTER TABLE "passkey" ADD CONSTRAINT "passkey_user_id_console_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."console_user"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "passkey" ADD CONSTRAINT "passkey_user_id_console_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "console_user"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "passkey_user" ON "passkey" USING btree ("user_id");

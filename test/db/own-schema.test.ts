@@ -1,0 +1,79 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import postgres from "postgres";
+import { silentLog } from "../../src/base/log.ts";
+import { FUNCTION_SET } from "../../src/db/function-set.ts";
+import { migrate } from "../../src/db/migrate.ts";
+import { migrations } from "../../src/db/migrations/list.ts";
+import { createEmptyDatabase } from "../support/database.ts";
+
+const deps = { log: silentLog };
+let database: Awaited<ReturnType<typeof createEmptyDatabase>>;
+const ended: (() => unknown)[] = [];
+
+beforeEach(async () => {
+	database = await createEmptyDatabase();
+});
+afterEach(async () => {
+	for (const end of ended.splice(0)) await end();
+	await database.drop();
+});
+
+function open(url: string): postgres.Sql {
+	const client = postgres(url, { max: 1, onnotice: () => {}, fetch_types: false });
+	ended.push(() => client.end());
+	return client;
+}
+
+/** As its owner may have set the database for others. */
+async function set(...settings: readonly string[]): Promise<void> {
+	const name = new URL(database.url).pathname.slice(1);
+	for (const setting of settings) await open(database.url).unsafe(`alter database ${name} set ${setting}`);
+}
+
+describe("a start says what to do where it may not write", () => {
+	test("since transactions are read-only", async () => {
+		await set("default_transaction_read_only = on");
+		await expect(migrate(deps, database.url)).rejects.toThrow("set default_transaction_read_only = off`");
+	});
+
+	test("since no schema of the path is there", async () => {
+		await set("search_path = nowhere");
+		await expect(migrate(deps, database.url)).rejects.toThrow("No schema of the search_path is there");
+	});
+});
+
+test("the deadlines of a role are not those of a migration", async () => {
+	await set("statement_timeout = '1s'", "idle_in_transaction_session_timeout = '1ms'");
+	await migrate(deps, database.url, [
+		...migrations,
+		{ name: "9999_slow", sql: "create table slow (); select pg_sleep(1.2)" },
+	]);
+	expect(await open(database.url)`select from slow`).toHaveLength(0);
+});
+
+test("tables lie in the first schema of the path, and what another service has in public is none of theirs", async () => {
+	await migrate(deps, database.url);
+	await open(database.url)`create schema second`;
+	await set("search_path = second");
+	const { url } = await migrate(deps, database.url);
+	const foreign = await open(url)`
+		select conname from pg_constraint c join pg_class t on t.oid = c.confrelid
+		where c.contype = 'f' and c.connamespace = 'second'::regnamespace and t.relnamespace <> 'second'::regnamespace`;
+	expect(foreign).toHaveLength(0);
+	expect(await open(url)`select from second.account`).toHaveLength(0);
+});
+
+test("who may make nothing starts once somebody has brought the schema up to date for him", async () => {
+	await migrate(deps, database.url);
+	const client = open(database.url);
+	const role = `r${crypto.randomUUID().replaceAll("-", "")}`;
+	await client.unsafe(`create role ${role} login password 'p'`);
+	ended.unshift(() => client.unsafe(`drop owned by ${role}; drop role ${role}`));
+	const url = Object.assign(new URL(database.url), { username: role, password: "p" }).href;
+	await client.unsafe(`grant all on all tables in schema public to ${role}`);
+	await expect(migrate(deps, url)).rejects.toThrow(`grant usage on schema ${FUNCTION_SET} to "${role}"`);
+	await client.unsafe(`grant usage on schema ${FUNCTION_SET} to ${role}`);
+	await migrate(deps, url);
+	await client.unsafe("delete from schema_migration where name = (select max(name) from schema_migration)");
+	await expect(migrate(deps, url)).rejects.toThrow(`grant create on schema "public" to "${role}"`);
+});

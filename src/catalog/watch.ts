@@ -41,6 +41,8 @@ export function watchCatalog(
 	let loaded: string | undefined;
 	/** Identity at the last look; two equal looks `settleMs` apart mean that nobody is writing. */
 	let seen: string | undefined;
+	/** What kept the last look from the file, whether it is there or not. */
+	let hindered: string | undefined;
 	let looking = false;
 	let next: { dueMs: number; cancel: () => void } | undefined;
 	let watcher: FSWatcher | undefined;
@@ -63,11 +65,17 @@ export function watchCatalog(
 		looking = true;
 		let nextMs = pollMs;
 		try {
-			const identity = await identityOf(options.path);
-			if (identity === undefined && seen !== undefined)
+			const { identity, hindrance } = await lookAt(options.path);
+			if (hindrance !== undefined && hindrance !== hindered)
+				log.warn("the catalogue's file cannot be looked at; it is tried again", {
+					path: options.path,
+					reason: hindrance,
+				});
+			hindered = hindrance;
+			if (identity === undefined && hindrance === undefined && seen !== undefined)
 				log.warn("the catalogue's file is gone", { path: options.path });
 			const settled = identity === seen;
-			seen = identity;
+			if (hindrance === undefined) seen = identity;
 			if (identity !== undefined && identity !== loaded) {
 				if (!settled) nextMs = settleMs;
 				else if (await reload()) loaded = identity;
@@ -115,13 +123,17 @@ export function watchCatalog(
 	};
 }
 
-/** Differs after any write, rename or switched link; undefined if there is no file. */
-async function identityOf(path: string): Promise<string | undefined> {
+/**
+ * The identity differs after any write, rename or switched link, and is undefined if there is no file. The hindrance is what the
+ * system says where it cannot be known: there is no right, or no descriptor left.
+ */
+async function lookAt(path: string): Promise<{ readonly identity?: string; readonly hindrance?: string }> {
 	try {
 		const target = await realpath(path);
 		const { ino, mtimeMs, ctimeMs, size } = await stat(target);
-		return [target, ino, mtimeMs, ctimeMs, size].join("|");
-	} catch {
-		return undefined;
+		return { identity: [target, ino, mtimeMs, ctimeMs, size].join("|") };
+	} catch (error) {
+		const code = String((error as NodeJS.ErrnoException).code);
+		return code === "ENOENT" || code === "ENOTDIR" ? {} : { hindrance: code };
 	}
 }

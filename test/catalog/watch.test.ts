@@ -4,9 +4,10 @@ import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
-import { silentLog } from "../../src/base/log.ts";
+import { createLog } from "../../src/base/log.ts";
 import type { ReloadResult } from "../../src/catalog/catalog.ts";
 import { type CatalogWatch, watchCatalog } from "../../src/catalog/watch.ts";
+import { waitFor } from "../support/wait.ts";
 
 let directory: string;
 let path: string;
@@ -29,6 +30,15 @@ const NEVER_MS = 3_600_000;
 function watchIt(options: { pollMs: number; settleMs?: number; answer?: () => ReloadResult }) {
 	const texts: string[] = [];
 	const waiters: ((text: string) => void)[] = [];
+	/** Warnings, and what for. */
+	const said: (readonly unknown[])[] = [];
+	const log = createLog({
+		level: "warn",
+		write: (line) => {
+			const { message, reason } = JSON.parse(line);
+			said.push([message, reason]);
+		},
+	});
 	let reloads = 0;
 	const reload = async () => {
 		reloads++;
@@ -39,11 +49,11 @@ function watchIt(options: { pollMs: number; settleMs?: number; answer?: () => Re
 		return options.answer?.() ?? OK;
 	};
 	watching = watchCatalog(
-		{ clock: systemClock, log: silentLog, reload },
+		{ clock: systemClock, log, reload },
 		{ path, pollMs: options.pollMs, settleMs: options.settleMs ?? 10, events: options.pollMs === NEVER_MS },
 	);
 	const next = async () => texts.shift() ?? (await new Promise<string>((resolve) => waiters.push(resolve)));
-	return { next, reloads: () => reloads };
+	return { next, said, reloads: () => reloads };
 }
 
 describe.each([
@@ -120,6 +130,28 @@ test("a file that is still being written is not read", async () => {
 		await Bun.sleep(5);
 	}
 	expect(await next()).toBe(text);
+});
+
+test("a file that cannot be looked at is not said to be gone, and is read once it can be", async () => {
+	writeFileSync(path, "one");
+	const { next, said } = watchIt({ pollMs: 5 });
+	await next();
+	rmSync(path);
+	await waitFor(() => said.length === 1, "a word of a file that is gone");
+	writeFileSync(path, "two");
+	expect(await next()).toBe("two");
+	// As what root may not look at either.
+	const other = join(directory, "other");
+	symlinkSync(path, other);
+	renameSync(other, path);
+	await waitFor(() => said.length === 2, "a word of one that cannot be looked at");
+	writeFileSync(other, "three");
+	renameSync(other, path);
+	expect(await next()).toBe("three");
+	expect(said).toEqual([
+		["the catalogue's file is gone", undefined],
+		["the catalogue's file cannot be looked at; it is tried again", "ELOOP"],
+	]);
 });
 
 test("nothing is read after stop", async () => {

@@ -21,6 +21,8 @@ export type UpstreamFailureKind =
 	| "misconfigured"
 	/** A line of a batch gave its place up to somebody who waited: it is sent again when there is one. */
 	| "yielded"
+	/** This process had no descriptor left to ask anybody with. */
+	| "shortage"
 	/** The client left or the gateway is stopping; nobody is to blame. */
 	| "aborted";
 

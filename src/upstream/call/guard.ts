@@ -3,7 +3,7 @@ import { createMoments, type Moments } from "../../base/moments.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { CallOutcome } from "../replicas/call-outcomes.ts";
 import { UpstreamFailure } from "./failure.ts";
-import { connectionCode, isRefused } from "./upstream-error.ts";
+import { connectionCode, isOurShortage, isRefused } from "./upstream-error.ts";
 
 /**
  * The one abort switch of an upstream call, with its deadlines. Deadlines abort the fetch; `failureOf` then says what
@@ -196,6 +196,7 @@ class Guard implements CallGuard {
 		if (this.#unreachable) return new UpstreamFailure("unreachable", { private: "connect deadline", cause: error });
 		const text = error instanceof Error ? error.message : String(error);
 		const detail = { private: `${connectionCode(error)} ${text}`, cause: error };
+		if (!this.#headersSeen && isOurShortage(error)) return new UpstreamFailure("shortage", detail);
 		return new UpstreamFailure(this.#headersSeen ? "died" : "unreachable", detail);
 	}
 
@@ -205,6 +206,7 @@ class Guard implements CallGuard {
 			case "yielded":
 			case "rejected":
 			case "context_length":
+			case "shortage":
 				return "neutral";
 			case "busy":
 				// 429 is load, which other calls may not meet; 503 is a server that is not ready.

@@ -8,6 +8,7 @@ import type { Replica } from "../replicas/replica.ts";
 import { unreadable } from "./failure.ts";
 import type { YoungCalls } from "./guard.ts";
 import { readText } from "./read-answer.ts";
+import { isOurShortage } from "./upstream-error.ts";
 
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
 
@@ -119,7 +120,7 @@ function commonHeaders(spec: UpstreamSpec, accept: Accepted): Headers {
 	return known[accept];
 }
 
-/** Whether the replica's address takes a TCP connection within the connect deadline. */
+/** Whether the replica's address takes a TCP connection within the connect deadline, as far as one can be begun. */
 export async function reachable(
 	deps: { clock: Clock },
 	replica: Replica,
@@ -136,10 +137,10 @@ export async function reachable(
 				socket.end();
 				answer.resolve(true);
 			},
-			connectError: () => answer.resolve(false),
+			connectError: (_, error) => answer.resolve(isOurShortage(error)),
 			data() {},
 		},
-	}).catch(() => answer.resolve(false));
+	}).catch((error) => answer.resolve(isOurShortage(error)));
 	const verdict = await answer.promise;
 	cancel();
 	return verdict;

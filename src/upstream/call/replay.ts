@@ -128,7 +128,7 @@ function unanswerable(failed: readonly Failed[]): UpstreamFailure {
 }
 
 /** Kinds whose detail is in our own words. */
-const OURS: ReadonlySet<string> = new Set(["timeout", "unreachable", "unreadable", "died", "aborted"]);
+const OURS: ReadonlySet<string> = new Set(["timeout", "unreachable", "unreadable", "died", "aborted", "shortage"]);
 
 /**
  * The detail of a status or of an error event is the upstream's own text, which may repeat the prompt: it stays out of
@@ -146,6 +146,8 @@ function note(log: Log, context: CallContext, replica: Replica, failure: Upstrea
 		...(ours ? { detail: failure.private } : {}),
 	};
 	if (kind === "misconfigured") log.warn("an upstream refuses us", fields);
+	else if (kind === "shortage")
+		log.warn("no connection to a model server can be begun: this process may open no more files (ulimit -n)", fields);
 	else if (kind === "aborted" || kind === "rejected" || kind === "context_length")
 		log.debug("an upstream call ended", fields);
 	else log.info("an upstream call failed", fields);

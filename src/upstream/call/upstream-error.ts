@@ -1,4 +1,5 @@
 /** What an upstream's refusals and errors mean, whichever of the many shapes they come in. */
+import { closeSync, openSync } from "node:fs";
 import { asArray, asObject, asText, type JsonObject, parseJson } from "../wire-value.ts";
 import { UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
 
@@ -130,6 +131,28 @@ const REFUSED: ReadonlySet<string> = new Set(["ECONNREFUSED", "ConnectionRefused
 /** Whether nobody listens there, whatever is asked. */
 export function isRefused(error: unknown): boolean {
 	return REFUSED.has(connectionCode(error));
+}
+
+/**
+ * Whether this process may open no further file, which says nothing of the server. For an address by number the runtime says so;
+ * where there is a name to look up it says that nobody listens, and so whether there is a descriptor is looked at.
+ */
+export function isOurShortage(error: unknown): boolean {
+	return isOutOfDescriptors(error) || (isRefused(error) && isOutOfDescriptors(failureToOpen()));
+}
+
+function isOutOfDescriptors(error: unknown): boolean {
+	const code = connectionCode(error);
+	return code === "EMFILE" || code === "ENFILE";
+}
+
+function failureToOpen(): unknown {
+	try {
+		closeSync(openSync("/dev/null", "r"));
+		return undefined;
+	} catch (error) {
+		return error;
+	}
 }
 
 /** The code of a broken connection, where the runtime gives one (`ECONNRESET`, `ECONNREFUSED` …). */

@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Fetch } from "../call/post.ts";
-import { isRefused } from "../call/upstream-error.ts";
+import { isOurShortage, isRefused } from "../call/upstream-error.ts";
 import type { Replica } from "./replica.ts";
 
 /**
@@ -42,7 +42,7 @@ export function createHealthMonitor(
 	async function probe(watch: Watch, signal: AbortSignal): Promise<void> {
 		const { replica } = watch;
 		const verdict = answers(replica) ? "up" : await ask(deps.fetch, replica, signal);
-		if (watch.stopped) return;
+		if (watch.stopped || verdict === "unasked") return;
 		watch.failuresInRow = verdict === "up" ? 0 : watch.failuresInRow + 1;
 		const down = verdict === "refused" || watch.failuresInRow >= FAILURES_TO_BE_DOWN;
 		const next = verdict === "up" ? "up" : down ? "down" : replica.health();
@@ -109,7 +109,11 @@ export function createHealthMonitor(
  * Any answer below 500 proves a live server: not every one has the address or the method (501 says so too), and some
  * want a key for it.
  */
-async function ask(fetch: Fetch, replica: Replica, signal: AbortSignal): Promise<"up" | "refused" | "failing"> {
+async function ask(
+	fetch: Fetch,
+	replica: Replica,
+	signal: AbortSignal,
+): Promise<"up" | "refused" | "failing" | "unasked"> {
 	const spec = replica.spec();
 	const headers: Record<string, string> = { accept: "*/*", "user-agent": "tollgate" };
 	if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
@@ -126,6 +130,7 @@ async function ask(fetch: Fetch, replica: Replica, signal: AbortSignal): Promise
 		await response.body?.cancel();
 		return response.status < 500 || response.status === 501 ? "up" : "failing";
 	} catch (error) {
+		if (isOurShortage(error)) return "unasked";
 		return isRefused(error) ? "refused" : "failing";
 	}
 }

@@ -47,6 +47,7 @@ import type { ProcessMetrics } from "./process-metrics.ts";
 import { metricsOfAll, workerLabel } from "./process-metrics.ts";
 import { gatewaySocket } from "./run-dir.ts";
 import { settledFields } from "./settled-fields.ts";
+import { keepDescriptorsSpare } from "./spare-descriptors.ts";
 
 /** What answers inference: it knows keys and holds credit. It runs no job and knows no secret of people's. */
 export interface GatewayPlane {
@@ -213,6 +214,8 @@ async function build(
 	});
 	cleanup.add(() => server.stop(true));
 	returnMemory(server, { clock, cleanup });
+	const spare = keepDescriptorsSpare({ clock, log }, server);
+	cleanup.add(() => spare.stop());
 	const internalServer = openInternalServer(config, { internal, metrics, cleanup });
 
 	let stopping: Promise<void> | undefined;

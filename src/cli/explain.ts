@@ -3,6 +3,7 @@ import { Fault } from "../base/fault.ts";
 import { ConfigError } from "../config.ts";
 import { DatabaseTimeout } from "../db/statements.ts";
 import { UsageError } from "./command.ts";
+import { databaseRemedy } from "./database-remedies.ts";
 
 /** A failure as the terminal shows it. */
 export interface Explanation {
@@ -39,7 +40,9 @@ export function explain(error: unknown): Explanation {
 	if (known !== undefined) return failed("service_unavailable", message === "" ? known : `${known} (${message})`);
 	if ("path" in (error as object)) return failed("file", message);
 	// The driver's messages name hosts and users, never passwords.
-	return failed("service_unavailable", `the database: ${message === "" ? code : message}`);
+	const said = `the database: ${message === "" ? code : message}`;
+	const remedy = databaseRemedy(error);
+	return failed("service_unavailable", remedy === undefined ? said : `${said}. ${remedy}`);
 }
 
 function traceOf(error: unknown): string {

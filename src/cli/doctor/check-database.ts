@@ -6,6 +6,7 @@ import { readDurability } from "../../db/durability.ts";
 import { migratedUrl } from "../../db/migrate.ts";
 import { isPooledByTransaction } from "../../db/pooler.ts";
 import { isRefusedSetting, lostSettings, SETTING_NAMES, silent, urlForClients } from "../../db/way.ts";
+import { databaseRemedy } from "../database-remedies.ts";
 import type { DatabaseServer, DatabaseSettings } from "./database-verdicts.ts";
 import { judgeLost, judgeRoundTrip, judgeServer, judgeSessions, judgeSettings } from "./database-verdicts.ts";
 import { type Finding, findingsOf, reasonOf } from "./finding.ts";
@@ -23,17 +24,6 @@ const OFFSET_MS_WARNING = 2_000;
 /** Signatures of Stripe's events are good for five minutes. */
 const OFFSET_MS_BROKEN = 120_000;
 
-/** What to do, by SQLSTATE or the system's code. */
-const TODO: Readonly<Record<string, string>> = {
-	ECONNREFUSED: "Start PostgreSQL, or set host and port of DATABASE_URL right.",
-	ENOTFOUND: "Set the host of DATABASE_URL right.",
-	CONNECT_TIMEOUT: "Open the way to that host and port: nobody answered.",
-	"28P01": "Set user and password of DATABASE_URL right (percent-encoded).",
-	"28000": "Let this user in from this machine (pg_hba.conf), perhaps with ?sslmode=require.",
-	"3D000": "Make the database: `createdb`.",
-	"53300": "Raise max_connections, or stop who holds them.",
-	SILENT: "Look whether it hangs; a pooler needs 12 connections to PostgreSQL for each gateway and console.",
-};
 /** A pooler has one code for all that it refuses. */
 const PASS_ON = `Connect to PostgreSQL itself, or have the pooler pass on what connections begin with: ${SETTING_NAMES}.`;
 const TODO_ELSE = "Set DATABASE_URL right, as postgres://user:password@host:5432/database.";
@@ -175,7 +165,7 @@ async function checkRefused(client: postgres.Sql, found: Found): Promise<void> {
 function todoOf(error: unknown): string {
 	if (isRefusedSetting(error)) return PASS_ON;
 	if (/max_client_conn/.test(reasonOf(error))) return "Raise max_client_conn of the pooler, or stop who holds them.";
-	return TODO[String((error as { code?: unknown }).code)] ?? TODO_ELSE;
+	return databaseRemedy(error) ?? TODO_ELSE;
 }
 
 /** Without user and password. */

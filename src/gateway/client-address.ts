@@ -31,10 +31,10 @@ export function createClientAddress(
 			isTold = true;
 			onUnknownProxy(client);
 		}
-		const hops = forwardedFor.split(",").map((hop) => plain(hop.trim()));
+		const hops = forwardedFor.split(",");
 		while (isTrusted(client)) {
-			const hop = hops.pop();
-			if (hop === undefined || isIP(hop) === 0) break;
+			const hop = withoutPort(hops.pop()?.trim() ?? "");
+			if (isIP(hop) === 0) break;
 			client = hop;
 		}
 		return client;
@@ -66,6 +66,12 @@ export function isPassedOn(headers: Headers, address: string): boolean {
 	const forwardedFor = headers.get("x-forwarded-for");
 	if (forwardedFor !== null && forwardedFor.trim() !== address) return true;
 	return ["forwarded", "x-real-ip", "via", PASSED_ON_HEADER].some((name) => headers.has(name));
+}
+
+/** Some proxies (Azure's) write down the client's port too: without the address, all of their clients would be one. */
+function withoutPort(hop: string): string {
+	const [, bracketed, dotted] = /^(?:\[([^\]]+)\](?::\d+)?|([\d.]+):\d+)$/.exec(hop) ?? [];
+	return plain(bracketed ?? dotted ?? hop);
 }
 
 function plain(address: string): string {

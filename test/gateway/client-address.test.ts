@@ -32,9 +32,18 @@ describe("a client's address", () => {
 
 	test("stays at the last hop that is an address if the header holds anything else", () => {
 		const address = createClientAddress(["10.0.0.0/8"]);
-		for (const header of ["", "unknown", "1.2.3", "evil\u0000", "198.51.100.7:443", "[::1]:80", "a,b,c"])
+		for (const header of ["", "unknown", "1.2.3", "evil\u0000", "198.51.100.7:", "1.2.3:80", "[unknown]:80", "a,b,c"])
 			expect(address("10.0.0.1", header)).toBe("10.0.0.1");
 		expect(address("10.0.0.1", "198.51.100.7, unknown, 10.0.0.2")).toBe("10.0.0.2");
+	});
+
+	test("is the same with a port, as some proxies write it", () => {
+		const address = createClientAddress(["10.0.0.0/8", "fd00::/8"]);
+		expect(address("10.0.0.1", "198.51.100.7:443")).toBe("198.51.100.7");
+		expect(address("10.0.0.1", "198.51.100.7:443, [fd00::2]:80, 10.0.0.2:5000")).toBe("198.51.100.7");
+		expect(address("10.0.0.1", "[2001:db8::7]:443")).toBe("2001:db8::7");
+		expect(address("10.0.0.1", "[2001:db8::7]")).toBe("2001:db8::7");
+		expect(address("10.0.0.1", "[::ffff:198.51.100.7]:1")).toBe("198.51.100.7");
 	});
 
 	test("IPv4 in the form of IPv6 is the same address; IPv6 networks are matched", () => {

@@ -20,7 +20,8 @@ export function createUrlCheck(probes: Probes): (request: Request) => Answer | u
 	return ({ url, headers }) => {
 		if (known !== "" && url.startsWith(known)) return undefined;
 		if (!URL.canParse(url)) {
-			if (!headers.get("host") && (url === "/livez" || url === "/readyz")) return probes[url]();
+			const [path] = url.split("?", 1);
+			if (!headers.get("host") && (path === "/livez" || path === "/readyz")) return probes[path]();
 			const fault = new Fault("invalid_request", "The Host header of the request is not valid.");
 			return errorResponse(fault, newRequestId().requestId);
 		}

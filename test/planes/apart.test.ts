@@ -104,7 +104,8 @@ test("a balancer that probes by HTTP/1.0, without a Host, hears what others hear
 	const ask = async (at: string, path: string, more = "") =>
 		parseRaw(await (await openRaw(at, `GET ${path} HTTP/1.0\r\n${more}\r\n`)).ended());
 	for (const at of [gateway.url, url]) {
-		expect(await ask(at, "/livez")).toMatchObject({ status: 200, body: "ok\n" });
+		for (const path of ["/livez", "/livez?from=balancer"])
+			expect(await ask(at, path)).toMatchObject({ status: 200, body: "ok\n" });
 		const ready = await ask(at, "/readyz");
 		expect([ready.status, JSON.parse(ready.body).status]).toEqual([200, "ready"]);
 		expect((await ask(at, "/readyz", "Host: a b\r\n")).status).toBe(400);

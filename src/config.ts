@@ -3,7 +3,7 @@
  * comes out is frozen. `NODE_ENV` is read from an object and not as `process.env.NODE_ENV`: the bundler replaces that
  * expression when the binary is built.
  */
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import { isIP } from "node:net";
 import { resolve } from "node:path";
 import type { Environment, EnvironmentReader } from "./base/environment-reader.ts";
@@ -274,8 +274,13 @@ function isFirstRun(read: EnvironmentReader, configPath: string | null): boolean
 function findConfigFile(read: EnvironmentReader, cwd: string, problems: string[]): string | null {
 	const given = read.text("CONFIG");
 	const path = resolve(cwd, given ?? DEFAULT_CONFIG_FILE);
-	if (existsSync(path)) return path;
-	if (given !== null) problems.push(`CONFIG: there is no file ${path}`);
+	try {
+		if (statSync(path, { throwIfNoEntry: false }) !== undefined) return path;
+		if (given !== null) problems.push(`CONFIG: there is no file ${path}`);
+	} catch (error) {
+		// One that is there and closed to us must not lead to the demo.
+		problems.push(`CONFIG: ${path} cannot be looked at (${(error as NodeJS.ErrnoException).code})`);
+	}
 	return null;
 }
 

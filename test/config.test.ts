@@ -7,6 +7,7 @@ import fs, {
 	readFileSync,
 	rmSync,
 	statSync,
+	symlinkSync,
 	writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -495,4 +496,10 @@ describe("loadOrCreateSecrets", () => {
 		writeFileSync(join(cwd, "file"), "");
 		expect(() => loadOrCreateSecrets(loadConfig({ DATA_DIR: "file" }, cwd))).toThrow("DATA_DIR must be a directory");
 	});
+});
+
+test("a catalogue that is there and cannot be looked at is said to be that, and leads to no demo", () => {
+	symlinkSync("tollgate.yaml", join(cwd, "tollgate.yaml"));
+	for (const env of [{}, { CONFIG: "tollgate.yaml" }])
+		expect(() => loadConfig(env, cwd)).toThrow(`CONFIG: ${join(cwd, "tollgate.yaml")} cannot be looked at (ELOOP)`);
 });

@@ -1,6 +1,7 @@
 /** What must hold before a real model server; each says what it saw, or throws. */
 import OpenAI from "openai";
 import { priceOf } from "../support/chat.ts";
+import { createRandom } from "../support/random.ts";
 import type { TestService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import type { RealServer } from "./servers.ts";
@@ -365,6 +366,78 @@ export const REAL_CHECKS: Readonly<Record<string, (world: RealWorld) => Promise<
 		const next = await client.chat.completions.create({ ...GREEDY, max_tokens: 5 });
 		must(next.usage?.completion_tokens === 5, "the next request was not served");
 		return `${events} events seen, ${rows[0]?.completion_tokens} tokens charged (${rows[0]?.basis}), ${spent} nano-dollars`;
+	},
+
+	async "many at once, some of whom leave, while it is killed twice: a whole answer costs what it says, a failed one nothing"(
+		world,
+	) {
+		const customers = await Promise.all(Array.from({ length: 8 }, () => world.customer()));
+		const random = createRandom(20261127);
+		const whole = new Map<string, OpenAI.CompletionUsage | undefined>();
+		let failed = 0;
+		let left = 0;
+		const requestOf = (response: Response) => response.headers.get("x-request-id")?.replace("req_", "") ?? "";
+		const send = async ({ client }: Customer, tokens: number, way: "whole" | "streamed" | "left") => {
+			const body = { ...GREEDY, max_tokens: tokens };
+			if (way === "whole") {
+				const { data, response } = await client.chat.completions.create(body).withResponse();
+				whole.set(requestOf(response), data.usage);
+				return;
+			}
+			const stream = { ...body, stream: true as const, stream_options: { include_usage: true } };
+			const { data, response } = await client.chat.completions.create(stream).withResponse();
+			let usage: OpenAI.CompletionUsage | undefined;
+			let events = 0;
+			for await (const event of data) {
+				usage = event.usage ?? usage;
+				events += 1;
+				if (way === "left" && events === 5) {
+					left += 1;
+					return;
+				}
+			}
+			whole.set(requestOf(response), usage);
+		};
+		const all = customers.map(async (customer) => {
+			for (let served = 0; served < 25; ) {
+				const way = random.pick(["whole", "streamed", "streamed", "left"] as const);
+				const error = await send(customer, 20 + random.int(0, 179), way).catch((thrown) => thrown);
+				must(error === undefined || error instanceof OpenAI.APIError, String(error));
+				if (error === undefined) {
+					served += 1;
+					continue;
+				}
+				failed += 1;
+				await Bun.sleep(200);
+			}
+		});
+		const killing = (async () => {
+			for (let nth = 0; nth < 2; nth += 1) {
+				const served = whole.size;
+				await waitFor(() => whole.size >= served + 20, "twenty answers more", 60_000);
+				await world.kill();
+				await world.restart();
+			}
+		})();
+		await Promise.all([...all, killing]);
+		await world.service.settled();
+		for (const { accountId } of customers) {
+			await waitFor(
+				async () => Number((await world.service.balance(accountId)).held) === 0,
+				"nothing to be held",
+				20_000,
+			);
+			const { rows } = await booked(world, accountId);
+			for (const row of rows) {
+				const id = String(row.request_id).replaceAll("-", "");
+				const [charged, usage] = [Number(row.charged_nano_usd), whole.get(id)];
+				if (usage !== undefined) must(charged === costOf(usage), `${id}: charged ${charged}, not ${costOf(usage)}`);
+				else if (row.first_token_ms === null) must(charged === 0, `${id}: charged ${charged} for no answer`);
+				whole.delete(id);
+			}
+		}
+		must(whole.size === 0, `${whole.size} whole answers are on no row`);
+		return `${8 * 25 - left} whole answers, ${left} left, ${failed} failed`;
 	},
 
 	async "the books hold"(world) {

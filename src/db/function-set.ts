@@ -145,7 +145,8 @@ export function pathLost(): Fault {
 /** The connection's own path, without functions. */
 async function searchPath(client: postgres.Sql | postgres.TransactionSql): Promise<string> {
 	const [row] = await client<{ path: string }[]>`select current_setting('search_path') as path`;
-	const names = (row?.path ?? "").split(",").map((name) => name.trim());
+	// A name between quotation marks may have a comma in it.
+	const names = (row?.path ?? "").match(/"(?:[^"]|"")*"|[^\s,]+/g) ?? [];
 	return names.filter((name) => !ANY_SET.test(name)).join(", ");
 }
 

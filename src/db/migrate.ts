@@ -5,11 +5,12 @@ import { VERSION } from "../base/version.ts";
 import { checkFunctions, dropFunctions, hasFunctions, layFunctions, leaveFunctions } from "./function-set.ts";
 import type { Migration } from "./migrations/list.ts";
 import { migrations } from "./migrations/list.ts";
-import { checkMayMakeTables, checkMayWrite, untimed } from "./own-schema.ts";
+import { checkMayMakeTables, checkMayWrite, findOwnSchema, findUnusable, makeTablesIn, untimed } from "./own-schema.ts";
 import { checkOwnSession, lostSettings, urlForClients } from "./way.ts";
 
 /** Any number will do, as long as all versions of the service use the same one. */
 const ADVISORY_LOCK = 7_305_441_902;
+const UNUSABLE_NAMED_MAX = 20;
 
 export interface Migrated {
 	/** Names of the migrations that were carried out now. */
@@ -38,6 +39,8 @@ export async function migrate(
 		await checkMayWrite(client);
 		await untimed(client);
 		await client`select pg_advisory_lock(${ADVISORY_LOCK})`;
+		const schema = await findOwnSchema(client);
+		if (schema !== undefined) await makeTablesIn(client, schema);
 		if (!(await hasOwnTables(client))) await makeOwnTables(client);
 		const known = await readList(client);
 		refuseNewer(known, list);
@@ -58,6 +61,13 @@ export async function migrate(
 		// After the tables that they name.
 		await layFunctions(client, VERSION);
 		await withClient(prepared.url, checkFunctions);
+		const unusable = await findUnusable(client);
+		// They may be another service's, so it is no reason to end.
+		if (unusable.length > 0)
+			deps.log.warn(
+				"this role may not use all that lies beside its tables: `grant all on all tables in schema` and `grant usage on all sequences in schema`",
+				{ count: unusable.length, names: unusable.slice(0, UNUSABLE_NAMED_MAX) },
+			);
 		return { applied: missing.map(({ name }) => name), url: prepared.url };
 	});
 }
@@ -67,6 +77,7 @@ export async function migratedUrl(url: string): Promise<string | undefined> {
 	return withClient(url, async (client) => {
 		const prepared = await lookAtWay(client, url);
 		await leaveFunctions(client);
+		await findOwnSchema(client);
 		if (!(await hasOwnTables(client)) || !(await hasFunctions(client))) return undefined;
 		const known = await readList(client);
 		refuseNewer(known, migrations);

@@ -37,6 +37,46 @@ export async function checkMayMakeTables(client: postgres.Sql): Promise<void> {
 		);
 }
 
+/**
+ * The schema of the path in which tables of ours lie, whoever may read them; undefined where there are none. A Fault if this role
+ * may not: a schema of its own before theirs (`"$user"`) would get a second set, which is empty.
+ */
+export async function findOwnSchema(client: postgres.Sql): Promise<string | undefined> {
+	const [found] = await client<{ schema: string; mayRead: boolean; role: string }[]>`
+		select nspname as schema, has_table_privilege(c.oid, 'SELECT') as "mayRead", current_user as role
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		where relname = 'schema_migration' and nspname = any (current_schemas(false)) and (
+			exists (select from pg_attribute where attrelid = c.oid and attname = 'breaking')
+			-- Version 0.1 made it without, and others have tables of that name.
+			or exists (select from pg_class other where other.relnamespace = n.oid and other.relname = 'usage_event'))
+		order by array_position(current_schemas(false), nspname) limit 1`;
+	if (found?.mayRead === false)
+		throw refused(
+			`The tables in the schema "${found.schema}" are another role's: \`grant all on all tables in schema "${found.schema}" to "${found.role}"\` and the same on all sequences; or, for other tables than those, set a search_path without that schema.`,
+		);
+	return found?.schema;
+}
+
+/** Tables, views and sequences beside those of ours, of the same owner, that this role may not use in full. */
+export async function findUnusable(client: postgres.Sql): Promise<readonly string[]> {
+	const unusable = await client<{ name: string }[]>`
+		select c.relname as name from pg_class ours join pg_class c on c.relnamespace = ours.relnamespace and c.relowner = ours.relowner
+		where ours.oid = to_regclass('schema_migration') and case c.relkind
+			when 'S' then not has_sequence_privilege(c.oid, 'USAGE')
+			when 'r' then not (has_table_privilege(c.oid, 'SELECT') and has_table_privilege(c.oid, 'INSERT')
+				and has_table_privilege(c.oid, 'UPDATE') and has_table_privilege(c.oid, 'DELETE'))
+			when 'v' then not (has_table_privilege(c.oid, 'SELECT') and has_table_privilege(c.oid, 'UPDATE'))
+			else false end
+		order by c.relname`;
+	return unusable.map(({ name }) => name);
+}
+
+/** Tables are made beside those that are there, though a schema that came later is before them on the path. */
+export async function makeTablesIn(client: postgres.Sql, schema: string): Promise<void> {
+	await client`
+		select set_config('search_path', concat_ws(', ', quote_ident(${schema}), nullif(current_setting('search_path'), '')), false)`;
+}
+
 async function look(client: postgres.Sql): Promise<Place> {
 	const [place] = await client<Place[]>`
 		select current_database() as database, current_user as role, current_schema() as schema,

@@ -1,6 +1,6 @@
 /** The command line: `serve`, which runs until it is told to stop, and the commands of `cli/`. */
 import { relative } from "node:path";
-import { sleep, systemClock } from "./base/clock.ts";
+import { systemClock } from "./base/clock.ts";
 import type { Environment } from "./base/environment-reader.ts";
 import { createLineOutput, type LineOutput, type WritePiece } from "./base/line-output.ts";
 import type { Log, LogLevel } from "./base/log.ts";
@@ -8,15 +8,13 @@ import { createLog, createLogSwitch } from "./base/log.ts";
 import { terminalWriter } from "./base/terminal-writer.ts";
 import { COMMIT, VERSION } from "./base/version.ts";
 import { explain } from "./cli/explain.ts";
+import { lastWords } from "./cli/last-words.ts";
 import { createPrint } from "./cli/print.ts";
 import { runtimeEnvironment } from "./cli/runtime-environment.ts";
 import type { Config } from "./config.ts";
 import { loadConfig, processEnvironment } from "./config.ts";
 
 const IS_COMPILED = import.meta.dir.startsWith("/$bunfs");
-
-/** A service that is told to end has somebody who ends it otherwise. */
-const LAST_WORDS_MS = 1_000;
 
 const argv = process.argv.slice(2);
 const out = createPrint(process.stdout);
@@ -39,8 +37,7 @@ function serveArguments(words: readonly string[]): Environment | undefined {
 async function runServe(env: Environment): Promise<number> {
 	const exitCode = await serveAsAsked(env);
 	const said = Promise.all([out.problem(), err.problem(), logLines?.flushed()]);
-	// Nobody may be reading.
-	await Promise.race([said, sleep(systemClock, LAST_WORDS_MS)]);
+	await lastWords(systemClock, said, () => logLines?.unread() ?? 0);
 	return exitCode;
 }
 

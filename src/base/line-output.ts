@@ -3,6 +3,8 @@ export interface LineOutput {
 	write(line: string): void;
 	/** Resolves once nothing waits any more: never, where nobody reads. */
 	flushed(): Promise<void>;
+	/** Bytes that wait, or are on their way. */
+	unread(): number;
 }
 
 /** Takes a piece; `written` hears once all of it has gone out, perhaps at once, or that it has not. */
@@ -90,5 +92,6 @@ export function createLineOutput(writePiece: WritePiece, onLost: (lines: number)
 			send();
 		},
 		flushed: () => (isOut ? new Promise((resolve) => awaiting.push(resolve)) : Promise.resolve()),
+		unread: () => unread,
 	};
 }

@@ -1,0 +1,34 @@
+import { expect, test } from "bun:test";
+import { lastWords } from "../../src/cli/last-words.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+
+const never = new Promise(() => undefined);
+
+/** How many seconds it waits while each second leaves the next of these unread. */
+async function waits(unread: readonly number[], said: (seconds: number) => boolean = () => false): Promise<number> {
+	const clock = createManualClock();
+	const end = Promise.withResolvers<void>();
+	let seconds = 0;
+	let isOver = false;
+	const over = lastWords(clock, Promise.race([never, end.promise]), () => unread[seconds] ?? 0).then(() => {
+		isOver = true;
+	});
+	while (!isOver && seconds < 100) {
+		seconds += 1;
+		if (said(seconds)) end.resolve();
+		else clock.advance(1_000);
+		for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+	}
+	await over;
+	return seconds;
+}
+
+test("who reads a log slowly gets its last lines, and who does not read is waited for a second", async () => {
+	expect(await waits([9, 9, 9])).toBe(1);
+	expect(await waits([9, 8, 7, 7])).toBe(3);
+	expect(await waits([9, 8, 7, 6], (seconds) => seconds === 3)).toBe(3);
+});
+
+test("nobody is waited for beyond five seconds, however he reads", async () => {
+	expect(await waits(Array.from({ length: 100 }, (_, at) => 1_000 - at))).toBe(5);
+});

@@ -8,6 +8,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
 	"28P01": "Set user and password of DATABASE_URL right (percent-encoded).",
 	"28000": "Let this user in from this machine (pg_hba.conf), perhaps with ?sslmode=require.",
 	"3D000": "Make the database: `createdb`.",
+	"57P03": "Wait until it has started, or start it: its log says what it is about.",
 	"53300": "Raise max_connections, or stop who holds them.",
 	SILENT: "Look whether it hangs; a pooler needs 12 connections to PostgreSQL for each gateway and console.",
 };

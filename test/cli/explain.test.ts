@@ -27,3 +27,8 @@ test.each([
 	expect(message).toContain(remedy);
 	expect(message).not.toContain("\n");
 });
+
+test("of a server that is on its way up nobody is told that DATABASE_URL is wrong", () => {
+	const error = Object.assign(new Error("the database system is starting up"), { code: "57P03" });
+	expect(explain(error).message).toContain("Wait until it has started");
+});

@@ -77,15 +77,14 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 	const all = new Map<string, Share>();
 	let sending: Promise<void> | undefined;
 	let seq = 0;
-	/** As of when the store was told what is used here. */
+	/** As of when the store was told what is used here, and those of which it is to be. */
 	let toldOpening = openings();
+	let telling: Iterator<Share> | undefined;
 
 	/** One statement at a time: so the store never knows of less than memory holds. */
 	async function send(): Promise<void> {
 		const leftOut = new Set<Share>();
-		while (dirty.size > 0) {
-			const batch = [...dirty].slice(0, ASKS_A_STATEMENT);
-			for (const share of batch) dirty.delete(share);
+		for (let batch = nextBatch(); batch.length > 0; batch = nextBatch()) {
 			const asks = batch.map(askOf);
 			const opening = openings();
 			try {
@@ -99,6 +98,27 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		}
 		// Sent again by the tick, and not at once.
 		for (const share of leftOut) if (share.isLeftOut) dirty.add(share);
+	}
+
+	/** What somebody waits for, or lacks, comes before what is only told: of that there may be hundreds of statements. */
+	function nextBatch(): readonly Share[] {
+		const batch = [...dirty].slice(0, ASKS_A_STATEMENT);
+		for (const share of batch) dirty.delete(share);
+		while (telling !== undefined && batch.length < ASKS_A_STATEMENT) {
+			const { done, value } = telling.next();
+			if (done) telling = undefined;
+			else if (isUntold(value) && !batch.includes(value)) batch.push(value);
+		}
+		return batch;
+	}
+
+	/** What was granted behind the gate's opening the store knows. Of what is not used the next use decides, or who lacks it. */
+	function isUntold(share: Share): boolean {
+		const used = share.used();
+		if (used === 0 || (share.openings === toldOpening && !share.isStale)) return false;
+		share.isStale = true;
+		share.amount = Math.min(share.amount, used);
+		return true;
 	}
 
 	function askOf({ key, kind, limit, amount, need }: Share): ShareAsk {
@@ -139,18 +159,6 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 	function fail(share: Share, error: unknown): void {
 		dirty.add(share);
 		share.answered?.reject(error);
-	}
-
-	/** Of what is not used here the next use decides, or who lacks it. */
-	function tellUsed(): void {
-		toldOpening = openings();
-		for (const share of all.values()) {
-			const used = share.used();
-			if (used === 0) continue;
-			share.isStale = true;
-			share.amount = Math.min(share.amount, used);
-			dirty.add(share);
-		}
 	}
 
 	function kick(): void {
@@ -234,8 +242,11 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		},
 		giveBack,
 		tick() {
-			if (openings() !== toldOpening) tellUsed();
-			if (dirty.size > 0) kick();
+			if (openings() !== toldOpening) {
+				toldOpening = openings();
+				telling = all.values();
+			}
+			if (dirty.size > 0 || telling !== undefined) kick();
 		},
 		async sent() {
 			while (sending !== undefined) await sending;

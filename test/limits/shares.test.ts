@@ -169,6 +169,34 @@ test("a share that the store leaves out is told it again once a tick, released o
 	expect(shares.obtain("held", "rate", () => 0)).not.toBe(released);
 });
 
+test("what a request waits for comes before what is told behind a gate's opening, of which there may be much", async () => {
+	const { shares, asks, state } = build();
+	let [answer, count] = [() => {}, 3_000];
+	for (let at = 0; at < count; at++) shares.obtain(`key ${at}`, "running", () => 1).amount = 4;
+	state.openings += 1;
+	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+	shares.tick();
+	for (let step = 0; step < 20; step++) await turn();
+	const wanted = shares.obtain("wanted", "rate", () => 0);
+	shares.limitTo(wanted, 10);
+	const drawn = shares.draw(wanted);
+	state.beforeReply = async () => {
+		state.more = 6;
+	};
+	answer();
+	await drawn;
+	expect(asks.length).toBeLessThan(count);
+	await shares.sent();
+	const told = asks.filter(({ kind }) => kind === "running");
+	expect([told.length, new Set(told.map(({ key }) => key)).size, told[0]?.have]).toEqual([count, count, 1]);
+	// What was granted behind the opening is not taken away again.
+	expect([wanted.amount, asks.filter(({ key }) => key === "wanted").length]).toEqual([6, 1]);
+	count = asks.length;
+	shares.tick();
+	await shares.sent();
+	expect(asks.length).toBe(count);
+});
+
 test("an instance admits as many as its share holds, and draws for one more, whatever the key's limit is", async () => {
 	const { store, state, clock } = build();
 	const limits = createKeyLimits({ clock, shared: { store, log: silentLog } });

@@ -278,7 +278,7 @@ export const requestMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "what runs behind a gate that was closed is told to nobody",
-				before: "if (openings() !== toldOpening) tellUsed();",
+				before: "telling = all.values();",
 				after: "",
 			},
 			{

@@ -41,7 +41,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 /** One request that is settled there, one that runs. */
 async function serveThere(ttlMs: number): Promise<void> {
-	child = await startLeaseChild({ url: db.url, dataDir: original, instanceId: "one", ttlMs });
+	child = await startLeaseChild({ db, dataDir: original, instanceId: "one", ttlMs });
 	await child.ask("open done 100", "opened done");
 	await child.ask("settle done 60", "settled done");
 	await child.ask("open streaming 1000", "opened streaming");
@@ -155,8 +155,7 @@ test.each([
 
 test("a journal whose folder was renamed is handed in as that of whoever wrote it", async () => {
 	await serveThere(1_000);
-	child.process.kill("SIGKILL");
-	await child.process.exited;
+	await child.end();
 	const journals = join(original, "journal");
 	expect(Bun.spawnSync(["mv", join(journals, "one"), join(journals, "renamed")]).success).toBe(true);
 	await startOn(original, "another");
@@ -169,13 +168,10 @@ test("a journal whose folder was renamed is handed in as that of whoever wrote i
 
 test("workers of one folder hand in what each left before a restart of the machine, and call nothing a copy", async () => {
 	await serveThere(1_000);
-	const second = await startLeaseChild({ url: db.url, dataDir: original, instanceId: "two", ttlMs: 1_000 });
+	const second = await startLeaseChild({ db, dataDir: original, instanceId: "two", ttlMs: 1_000 });
 	await second.ask("open streaming 1000", "opened streaming");
 	await second.ask("progress streaming 300 420", "progressed streaming");
-	for (const { process } of [child, second]) {
-		process.kill("SIGKILL");
-		await process.exited;
-	}
+	for (const one of [child, second]) await one.end();
 	for (const id of ["one", "two"]) {
 		const lock = join(original, "journal", id, "1", "lock");
 		const [, ...rest] = (await Bun.file(lock).text()).split(" ");
@@ -195,8 +191,7 @@ test("workers of one folder hand in what each left before a restart of the machi
 
 test("a copy hands the journal in when its instance has been silent for as long as its lease", async () => {
 	await serveThere(1_000);
-	child.process.kill("SIGKILL");
-	await child.process.exited;
+	await child.end();
 	copyAll();
 	const beganAt = performance.now();
 	await startOn(copy, "another");

@@ -51,7 +51,7 @@ afterEach(async () => {
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 async function startChild(instance: string, ttlMs = 30_000): Promise<LeaseChild> {
-	const child = await startLeaseChild({ url: db.url, dataDir, instanceId: instance, ttlMs });
+	const child = await startLeaseChild({ db, dataDir, instanceId: instance, ttlMs });
 	children.push(child);
 	return child;
 }
@@ -193,8 +193,7 @@ test("after kill -9 the next start of the same identity charges what was deliver
 	await child.ask("open streaming 1000", "opened streaming");
 	await child.ask("progress streaming 200 320", "progressed streaming");
 	await child.ask("open silent 500", "opened silent");
-	child.process.kill("SIGKILL");
-	await child.process.exited;
+	await child.end();
 	expect(await available()).toBeLessThan(CREDIT - 60 - 320);
 
 	const next = await startHere("one");
@@ -219,8 +218,7 @@ async function leftBehind(): Promise<{ free: () => Promise<void> }> {
 	const child = await startChild("one");
 	await child.ask("open streaming 1000", "opened streaming");
 	await child.ask("progress streaming 200 320", "progressed streaming");
-	child.process.kill("SIGKILL");
-	await child.process.exited;
+	await child.end();
 	const [held, freed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
 	const holding = db.sql.begin(async (transaction) => {
 		await transaction`select 1 from lease for update`;
@@ -270,8 +268,7 @@ test("a database that was restored to an older state and gives an epoch's number
 	await child.ask("settle done 60", "settled done");
 	await child.ask("open streaming 1000", "opened streaming");
 	await child.ask("progress streaming 200 320", "progressed streaming");
-	child.process.kill("SIGKILL");
-	await child.process.exited;
+	await child.end();
 	// As it was before this instance came.
 	await db.sql`truncate instance_beat, lease, lease_op, usage_event, reservation`;
 	await db.sql`update budget set drawn_nano_usd = 0`;
@@ -310,8 +307,7 @@ test("what a process leaves that ends beside another one is handed in by the one
 	await child.ask("open done 100", "opened done");
 	await child.ask("settle done 60", "settled done");
 	await child.ask("open streaming 1000", "opened streaming");
-	child.process.kill("SIGKILL");
-	await child.process.exited;
+	await child.end();
 	expect(journals("beside")).toHaveLength(1);
 	clock.advance(10_000);
 	await instanceLease.recovered();
@@ -361,8 +357,7 @@ test("another instance on the same machine replays for one that does not come ba
 	const child = await startChild("gone");
 	await child.ask("open a 1000", "opened a");
 	await child.ask("progress a 30 50", "progressed a");
-	child.process.kill("SIGKILL");
-	await child.process.exited;
+	await child.end();
 	const other = await startHere("beside");
 	await other.recovered();
 	expect(await available()).toBe(CREDIT - 30);
@@ -544,8 +539,7 @@ test("an operator's attestation closes what Postgres knows, and is refused while
 			graceMs: 200,
 		});
 	await expect(attest()).rejects.toMatchObject({ code: "conflict" });
-	child.process.kill("SIGKILL");
-	await child.process.exited;
+	await child.end();
 	rmSync(join(dataDir, "journal"), { recursive: true });
 	const killedMs = performance.now();
 	expect(await attest()).toEqual({ epochs: 1, leases: 2 });
@@ -559,8 +553,7 @@ test("an operator's attestation closes what Postgres knows, and is refused while
 
 test("an attestation is refused if the instance joins while it waits, whether or not that one ever lives", async () => {
 	const child = await startChild("again");
-	child.process.kill("SIGKILL");
-	await child.process.exited;
+	await child.end();
 	const deps = { statements: db.statements, fence: createPgFenceStore(db.liveness), clock: systemClock };
 	let answer: unknown;
 	const attested = recoverLost(deps, "again", { graceMs: 200 }).catch((error: unknown) => (answer = error));
@@ -604,8 +597,7 @@ test("an attestation is refused though the instance was silent when it began, if
 	expect(await broken()).toEqual([]);
 	// One that does not come back is not waited for again.
 	const child = await startChild("gone");
-	child.process.kill("SIGKILL");
-	await child.process.exited;
+	await child.end();
 	const [gone] = await db.sql`select epoch, beat from instance_now where id = 'gone'`;
 	await fence.silent("gone", gone?.epoch, gone?.beat);
 	const deps = { statements: db.statements, fence, clock: systemClock };

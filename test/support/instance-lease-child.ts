@@ -23,7 +23,10 @@ const [url, dataDir, instanceId, ttlMs] = process.argv.slice(2);
 if (url === undefined || dataDir === undefined || instanceId === undefined) throw new Error("too few arguments");
 
 const say = (line: string) => writeSync(1, `${line}\n`);
-const db = createDatabase({ clock: systemClock, log: silentLog }, { url, applicationName: "instance lease child" });
+const db = createDatabase(
+	{ clock: systemClock, log: silentLog },
+	{ url, applicationName: `lease child ${instanceId}` },
+);
 const instanceLease = await startInstanceLease(
 	{
 		db,

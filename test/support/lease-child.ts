@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { TestDatabase } from "./database.ts";
 import { waitFor } from "./wait.ts";
 
 /** `instance-lease-child.ts` as a process. */
@@ -7,20 +8,23 @@ export interface LeaseChild {
 	/** Sends a command and waits for the line that answers it. */
 	ask(command: string, answer: string): Promise<string>;
 	heard(line: string): Promise<string>;
-	/** `kill -9`, if it still runs. */
+	/**
+	 * `kill -9`, if it still runs. What it had sent, as the heartbeat of an instance that is just live, is carried out all the
+	 * same, and is over when this resolves: where it came late, the lease began anew that a test had seen end.
+	 */
 	end(): Promise<void>;
 }
 
 /** Resolves once it is live. */
 export async function startLeaseChild(options: {
-	url: string;
+	db: TestDatabase;
 	dataDir: string;
 	instanceId: string;
 	ttlMs: number;
 }): Promise<LeaseChild> {
-	const { url, dataDir, instanceId, ttlMs } = options;
+	const { db, dataDir, instanceId, ttlMs } = options;
 	const script = join(import.meta.dir, "instance-lease-child.ts");
-	const child = Bun.spawn([process.execPath, script, url, dataDir, instanceId, String(ttlMs)], {
+	const child = Bun.spawn([process.execPath, script, db.url, dataDir, instanceId, String(ttlMs)], {
 		stdin: "pipe",
 		stdout: "pipe",
 		stderr: "inherit",
@@ -34,6 +38,15 @@ export async function startLeaseChild(options: {
 		await waitFor(() => output.split("\n").some((text) => text.startsWith(line)), `the child to say ${line}`);
 		return output.split("\n").find((text) => text.startsWith(line)) as string;
 	};
+	let ended: Promise<void> | undefined;
+	async function kill(): Promise<void> {
+		child.kill("SIGKILL");
+		await child.exited;
+		const connected = () => db.sql`
+			select 1 from pg_stat_activity
+			where datname = current_database() and starts_with(application_name, ${`lease child ${instanceId} `})`;
+		await waitFor(async () => (await connected()).length === 0, "its last statements to be over");
+	}
 	const started: LeaseChild = {
 		process: child,
 		heard,
@@ -42,10 +55,7 @@ export async function startLeaseChild(options: {
 			child.stdin.flush();
 			return heard(answer);
 		},
-		async end() {
-			child.kill("SIGKILL");
-			await child.exited;
-		},
+		end: () => (ended ??= kill()),
 	};
 	try {
 		await heard("live");

@@ -91,10 +91,11 @@ async function recoverOne(deps: RecoveryDeps, { id, epoch }: JournalOwner, defer
 		const { owner } = claim;
 		const named = { instance: owner.id, epoch: owner.epoch };
 		if (claim.isCopy) {
-			// Behind a restart of the machine each worker hands in its own: to others its instance runs, as that of a copy.
+			// Behind a restart of the machine each worker hands in its own: to others its instance runs, as that of a copy. So it
+			// does to one that took the place of another, which still settles what runs there: it looks again.
 			const isAtHome = owner.id === id && owner.epoch === epoch;
-			const isOfNeighbour = () => isAtHome && id !== deps.instanceId && journals.isHeldByAnother(id);
-			if (isOfNeighbour()) return true;
+			const isOfOneHere = () => isAtHome && journals.isHeldByAnother(id);
+			if (id !== deps.instanceId && isOfOneHere()) return true;
 			if (defer) {
 				defer();
 				return true;
@@ -102,7 +103,7 @@ async function recoverOne(deps: RecoveryDeps, { id, epoch }: JournalOwner, defer
 			log.info("a journal was not made here: it is handed in once its instance is known to be gone", named);
 			// Its owner would go on spending what is closed here, and what it settles would be on record already, as of a crash.
 			if (!(await deps.ownerIsGone(owner))) {
-				if (isOfNeighbour()) return true;
+				if (isOfOneHere()) return true;
 				log.error("a journal is a copy of one whose instance runs; it is left alone", named);
 				refusedJournals.refused(id, epoch);
 				return false;

@@ -1,6 +1,6 @@
 /** A folder of journals that was copied, as a snapshot of a volume that is started beside its original. */
 import { afterAll, afterEach, beforeEach, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
@@ -166,17 +166,19 @@ test("a journal whose folder was renamed is handed in as that of whoever wrote i
 	expect((await db.sql`select 1 from lease where state = 'open'`).length).toBe(0);
 });
 
+function writeLockOfAnotherStart(id: string): void {
+	const lock = join(original, "journal", id, "1", "lock");
+	const [, ...rest] = readFileSync(lock, "utf8").split(" ");
+	writeFileSync(lock, ["another-start", ...rest].join(" "));
+}
+
 test("workers of one folder hand in what each left before a restart of the machine, and call nothing a copy", async () => {
 	await serveThere(1_000);
 	const second = await startLeaseChild({ db, dataDir: original, instanceId: "two", ttlMs: 1_000 });
 	await second.ask("open streaming 1000", "opened streaming");
 	await second.ask("progress streaming 300 420", "progressed streaming");
 	for (const one of [child, second]) await one.end();
-	for (const id of ["one", "two"]) {
-		const lock = join(original, "journal", id, "1", "lock");
-		const [, ...rest] = (await Bun.file(lock).text()).split(" ");
-		writeFileSync(lock, ["another-start", ...rest].join(" "));
-	}
+	for (const id of ["one", "two"]) writeLockOfAnotherStart(id);
 	// Both live, so that each sees the other's instance run.
 	await startOn(original, "one", 1_000);
 	await startOn(original, "two", 1_000);
@@ -186,6 +188,21 @@ test("workers of one folder hand in what each left before a restart of the machi
 		[200, "recovered"],
 		[300, "recovered"],
 	]);
+	expect(lines.filter(({ level }) => level === "error")).toEqual([]);
+});
+
+test("what was left before a restart of the machine is no copy to a process whose forerunner still settles", async () => {
+	await serveThere(1_000);
+	await child.end();
+	writeLockOfAnotherStart("one");
+	const forerunner = await startLeaseChild({ db, dataDir: original, instanceId: "one", ttlMs: 1_000 });
+	const opened = forerunner.ask("open running 1000", "opened running");
+	const stopped = forerunner.ask("stop", "stopped");
+	await opened;
+	await startOn(original, "one", 1_000);
+	await stopped;
+	await waitFor(async () => (await charges()).some(([charged]) => charged === 200), "the journal to be handed in");
+	await forerunner.end();
 	expect(lines.filter(({ level }) => level === "error")).toEqual([]);
 });
 

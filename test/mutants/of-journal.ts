@@ -214,7 +214,7 @@ export const journalMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a worker takes what another one left before a restart of the machine for a copy",
-				before: "if (isOfNeighbour()) return true;\n\t\t\t\tlog.error",
+				before: "if (isOfOneHere()) return true;\n\t\t\t\tlog.error",
 				after: "log.error",
 			},
 			{

@@ -1,33 +1,12 @@
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import postgres from "postgres";
+import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { migrate, migratedUrl } from "../../src/db/migrate.ts";
-import { createEmptyDatabase } from "../support/database.ts";
 import { startFakePooler } from "../support/fake-pooler.ts";
+import { withOwnedDatabase } from "./owned-database.ts";
 
 const deps = { log: silentLog };
-let database: Awaited<ReturnType<typeof createEmptyDatabase>>;
-const ended: (() => unknown)[] = [];
-
-beforeEach(async () => {
-	database = await createEmptyDatabase();
-});
-afterEach(async () => {
-	for (const end of ended.splice(0)) await end();
-	await database.drop();
-});
-
-function open(url: string): postgres.Sql {
-	const client = postgres(url, { max: 1, onnotice: () => {}, fetch_types: false });
-	ended.push(() => client.end());
-	return client;
-}
-
-/** As its owner may have set the database for others. */
-async function set(...settings: readonly string[]): Promise<void> {
-	const name = new URL(database.url).pathname.slice(1);
-	for (const setting of settings) await open(database.url).unsafe(`alter database ${name} set ${setting}`);
-}
+const database = withOwnedDatabase();
+const { open, set } = database;
 
 describe("a database that is set otherwise than what is taken for granted", () => {
 	const OTHERWISE = [
@@ -56,7 +35,7 @@ describe("a database that is set otherwise than what is taken for granted", () =
 
 	test("is refused behind a pooler that overlooks what is asked for, and only where it matters", async () => {
 		const pooler = startFakePooler(database.url, { overlooks: ["bytea_output"] });
-		ended.push(() => pooler.stop());
+		database.atTestEnd(() => pooler.stop());
 		await migrate(deps, pooler.url);
 		await set("bytea_output = 'escape'");
 		for (const start of [() => migrate(deps, pooler.url), () => migratedUrl(pooler.url)])

@@ -1,34 +1,13 @@
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import postgres from "postgres";
+import { describe, expect, test } from "bun:test";
 import { createLog, silentLog } from "../../src/base/log.ts";
 import { FUNCTION_SET } from "../../src/db/function-set.ts";
 import { migrate, migratedUrl } from "../../src/db/migrate.ts";
 import { migrations } from "../../src/db/migrations/list.ts";
-import { createEmptyDatabase } from "../support/database.ts";
+import { withOwnedDatabase } from "./owned-database.ts";
 
 const deps = { log: silentLog };
-let database: Awaited<ReturnType<typeof createEmptyDatabase>>;
-const ended: (() => unknown)[] = [];
-
-beforeEach(async () => {
-	database = await createEmptyDatabase();
-});
-afterEach(async () => {
-	for (const end of ended.splice(0)) await end();
-	await database.drop();
-});
-
-function open(url: string): postgres.Sql {
-	const client = postgres(url, { max: 1, onnotice: () => {}, fetch_types: false });
-	ended.push(() => client.end());
-	return client;
-}
-
-/** As its owner may have set the database for others. */
-async function set(...settings: readonly string[]): Promise<void> {
-	const name = new URL(database.url).pathname.slice(1);
-	for (const setting of settings) await open(database.url).unsafe(`alter database ${name} set ${setting}`);
-}
+const database = withOwnedDatabase();
+const { open, set } = database;
 
 describe("a start says what to do where it may not write", () => {
 	test("since transactions are read-only", async () => {
@@ -68,7 +47,7 @@ test("who may make nothing starts once somebody has brought the schema up to dat
 	const client = open(database.url);
 	const role = `r${crypto.randomUUID().replaceAll("-", "")}`;
 	await client.unsafe(`create role ${role} login password 'p'`);
-	ended.unshift(() => client.unsafe(`drop owned by ${role}; drop role ${role}`));
+	database.atTestEnd(() => client.unsafe(`drop owned by ${role}; drop role ${role}`));
 	const url = Object.assign(new URL(database.url), { username: role, password: "p" }).href;
 	await client.unsafe(`create schema authorization ${role}`);
 	// Its own schema is before public, and would have a second set of tables.

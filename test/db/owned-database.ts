@@ -1,0 +1,43 @@
+import { afterEach, beforeEach } from "bun:test";
+import postgres from "postgres";
+import { createEmptyDatabase } from "../support/database.ts";
+
+/** An empty database for each test, which its owner may have set for others as it pleases him. */
+export interface OwnedDatabase {
+	readonly url: string;
+	/** A client that ends with the test. */
+	open(url: string): postgres.Sql;
+	/** `name = value`, for connections that are made from then on. */
+	set(...settings: readonly string[]): Promise<void>;
+	/** Called behind the test, the newest first. */
+	atTestEnd(end: () => unknown): void;
+}
+
+/** For all tests of a file. */
+export function withOwnedDatabase(): OwnedDatabase {
+	let database: Awaited<ReturnType<typeof createEmptyDatabase>>;
+	const ended: (() => unknown)[] = [];
+	beforeEach(async () => {
+		database = await createEmptyDatabase();
+	});
+	afterEach(async () => {
+		for (const end of ended.splice(0).reverse()) await end();
+		await database.drop();
+	});
+	const owned: OwnedDatabase = {
+		get url() {
+			return database.url;
+		},
+		open(url) {
+			const client = postgres(url, { max: 1, onnotice: () => {}, fetch_types: false });
+			ended.push(() => client.end());
+			return client;
+		},
+		async set(...settings) {
+			const name = new URL(database.url).pathname.slice(1);
+			for (const setting of settings) await owned.open(database.url).unsafe(`alter database ${name} set ${setting}`);
+		},
+		atTestEnd: (end) => void ended.push(end),
+	};
+	return owned;
+}

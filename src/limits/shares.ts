@@ -102,14 +102,18 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 
 	/** What somebody waits for, or lacks, comes before what is only told: of that there may be hundreds of statements. */
 	function nextBatch(): readonly Share[] {
-		const batch = [...dirty].slice(0, ASKS_A_STATEMENT);
-		for (const share of batch) dirty.delete(share);
-		while (telling !== undefined && batch.length < ASKS_A_STATEMENT) {
+		const batch = new Set<Share>();
+		for (const share of dirty) {
+			if (batch.size >= ASKS_A_STATEMENT) break;
+			dirty.delete(share);
+			batch.add(share);
+		}
+		while (telling !== undefined && batch.size < ASKS_A_STATEMENT) {
 			const { done, value } = telling.next();
 			if (done) telling = undefined;
-			else if (isUntold(value) && !batch.includes(value)) batch.push(value);
+			else if (isUntold(value)) batch.add(value);
 		}
-		return batch;
+		return [...batch];
 	}
 
 	/** What was granted behind the gate's opening the store knows. Of what is not used the next use decides, or who lacks it. */

@@ -95,7 +95,8 @@ async function recoverOne(deps: RecoveryDeps, { id, epoch }: JournalOwner, defer
 			// does to one that took the place of another, which still settles what runs there: it looks again.
 			const isAtHome = owner.id === id && owner.epoch === epoch;
 			const isOfOneHere = () => isAtHome && journals.isHeldByAnother(id);
-			if (id !== deps.instanceId && isOfOneHere()) return true;
+			const wasOfOneHere = isOfOneHere();
+			if (id !== deps.instanceId && wasOfOneHere) return true;
 			if (defer) {
 				defer();
 				return true;
@@ -103,7 +104,8 @@ async function recoverOne(deps: RecoveryDeps, { id, epoch }: JournalOwner, defer
 			log.info("a journal was not made here: it is handed in once its instance is known to be gone", named);
 			// Its owner would go on spending what is closed here, and what it settles would be on record already, as of a crash.
 			if (!(await deps.ownerIsGone(owner))) {
-				if (isOfOneHere()) return true;
+				// What was seen to run may have ended since, and what is seen to be held may have begun.
+				if (wasOfOneHere || isOfOneHere()) return true;
 				log.error("a journal is a copy of one whose instance runs; it is left alone", named);
 				refusedJournals.refused(id, epoch);
 				return false;

@@ -197,7 +197,7 @@ test("what was left before a restart of the machine is no copy to a process whos
 	writeLockOfAnotherStart("one");
 	const forerunner = await startLeaseChild({ db, dataDir: original, instanceId: "one", ttlMs: 1_000 });
 	const opened = forerunner.ask("open running 1000", "opened running");
-	const stopped = forerunner.ask("stop", "stopped");
+	const stopped = forerunner.ask("stop 3000", "stopped");
 	await opened;
 	await startOn(original, "one", 1_000);
 	await stopped;

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
@@ -54,7 +54,7 @@ function left(flush: (accounts: readonly string[]) => Partial<Flushed>, write: (
 	} as unknown as LedgerStore;
 	const clock = createManualClock();
 	const state = { stopping: false };
-	const waiting = { begun: 0, over: Promise.resolve() };
+	const waiting = { begun: 0, over: Promise.resolve(), isGone: true };
 	const deps = {
 		journals,
 		storeFor: () => store,
@@ -66,7 +66,7 @@ function left(flush: (accounts: readonly string[]) => Partial<Flushed>, write: (
 		ownerIsGone: async () => {
 			waiting.begun += 1;
 			await waiting.over;
-			return true;
+			return waiting.isGone;
 		},
 	};
 	return {
@@ -77,9 +77,9 @@ function left(flush: (accounts: readonly string[]) => Partial<Flushed>, write: (
 		isThere: () => journals.list(() => {}).length > 0,
 		pass: (ms: number) => clock.advance(ms),
 		/** Time passes where it waits. */
-		async recover() {
+		async recover(instanceId = deps.instanceId) {
 			let failed: number | undefined;
-			const recovering = recoverJournals(deps).then((count) => (failed = count));
+			const recovering = recoverJournals({ ...deps, instanceId }).then((count) => (failed = count));
 			await waitFor(() => {
 				if (clock.pending() > 0) clock.advance(200);
 				return failed !== undefined;
@@ -129,6 +129,28 @@ test("journals that wait until their instances are gone keep no other one waitin
 	resolve();
 	expect(await recovering).toBe(0);
 	expect(done.length).toBe(2 * (1 + copies.length));
+});
+
+test("an own journal of before a restart of the machine is no copy to one whose forerunner ends as it is looked at", async () => {
+	const { recover, done, home, waiting } = left(
+		() => ({}),
+		(line) => done.push(JSON.parse(line).message),
+	);
+	const lock = join(home, "gone", "1", "lock");
+	writeFileSync(lock, readFileSync(lock, "utf8").replace(/^\S+/, "another-start"));
+	// Its lock is held as by another process.
+	const forerunner = openJournalHome(home).claim("gone", 2, { create: true });
+	const { promise, resolve } = Promise.withResolvers<void>();
+	Object.assign(waiting, { isGone: false, over: promise });
+	const recovering = recover("gone");
+	await waitFor(() => waiting.begun === 1, "it to be looked at");
+	forerunner?.release();
+	resolve();
+	expect(await recovering).toBe(0);
+	waiting.isGone = true;
+	expect(await recover("gone")).toBe(0);
+	expect(waiting.begun).toBe(2);
+	expect(done).toEqual(["settled abc", "closed"]);
 });
 
 test("an epoch whose leases are closed gets its settlements one by one, as late", async () => {

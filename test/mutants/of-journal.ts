@@ -214,8 +214,13 @@ export const journalMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a worker takes what another one left before a restart of the machine for a copy",
-				before: "if (isOfOneHere()) return true;\n\t\t\t\tlog.error",
-				after: "log.error",
+				before: "if (wasOfOneHere || isOfOneHere()) return true;",
+				after: "if (wasOfOneHere) return true;",
+			},
+			{
+				breaks: "what a forerunner left is called a copy where that ends as it is looked at",
+				before: "if (wasOfOneHere || isOfOneHere()) return true;",
+				after: "if (isOfOneHere()) return true;",
 			},
 			{
 				breaks: "a replay closes the epoch without those whose rows are held",

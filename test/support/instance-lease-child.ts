@@ -4,7 +4,7 @@
  *   open ID AMOUNT            reserves and prints `opened ID`, or `refused ID`
  *   progress ID DELIVERED BOUND
  *   settle ID COST            prints `settled ID`
- *   stop                      stops in good order, prints `stopped true|false`, ends
+ *   stop [DRAIN_MS]           stops in good order within 5 s or so many ms, prints `stopped true|false`, ends
  *
  * Usage: instance-lease-child DATABASE_URL DATA_DIR INSTANCE LEASE_TTL_MS
  */
@@ -72,7 +72,7 @@ for await (const line of createInterface({ input: process.stdin })) {
 		hold.ledger.settle(hold, outcome(Number(first)));
 		say(`settled ${id}`);
 	} else if (command === "stop") {
-		say(`stopped ${await instanceLease.stop(5_000)}`);
+		say(`stopped ${await instanceLease.stop(Number(id || 5_000))}`);
 		break;
 	}
 }

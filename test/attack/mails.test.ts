@@ -156,4 +156,4 @@ test("the subject of a mail is ours alone, whoever invites and whatever an accou
 	await waitFor(() => alerts().length === 1, "the alert", 45_000);
 	expect(alerts()[0]?.subject).toBe("Credit is low (service)");
 	expect(alerts()[0]?.text).not.toContain("Cheap");
-});
+}, 60_000);

@@ -103,6 +103,7 @@ test.each(["one", "another"])(
 		await untilLeftAlone(join(copy, "journal", "one", "1"));
 		await endThere();
 	},
+	30_000,
 );
 
 test("a copy is left alone while its instance is being stopped and settles what runs", async () => {
@@ -204,7 +205,7 @@ test("what was left before a restart of the machine is no copy to a process whos
 	await waitFor(async () => (await charges()).some(([charged]) => charged === 200), "the journal to be handed in");
 	await forerunner.end();
 	expect(lines.filter(({ level }) => level === "error")).toEqual([]);
-});
+}, 30_000);
 
 test("a copy hands the journal in when its instance has been silent for as long as its lease", async () => {
 	await serveThere(1_000);

@@ -137,8 +137,10 @@ export const REAL_CHECKS: Readonly<Record<string, (world: RealWorld) => Promise<
 	async "tokens that the server had at hand cost what they should, whole and streamed"(world) {
 		if (!world.server.tellsCached) return undefined;
 		const { client, accountId } = await world.customer();
-		const first = await client.chat.completions.create({ ...GREEDY, max_tokens: 5 });
-		const second = await assembled(client, { max_tokens: 5 });
+		// vLLM keeps whole blocks of 128 tokens.
+		const messages = [{ role: "user" as const, content: "the quick fox and the lazy dog, again. ".repeat(12) }];
+		const first = await client.chat.completions.create({ ...GREEDY, messages, max_tokens: 5 });
+		const second = await assembled(client, { messages, max_tokens: 5 });
 		const cached = second.usage?.prompt_tokens_details?.cached_tokens ?? 0;
 		must(cached > 0, "nothing was at hand");
 		const { spent } = await booked(world, accountId);
@@ -158,7 +160,8 @@ export const REAL_CHECKS: Readonly<Record<string, (world: RealWorld) => Promise<
 
 	async "several choices are all of them paid for, and where the server makes one alone, that is said"(world) {
 		const { client, accountId } = await world.customer();
-		const body = { ...GREEDY, max_tokens: 20, n: 2 };
+		// vLLM makes one alone of what is greedy.
+		const body = { ...GREEDY, temperature: 1, max_tokens: 20, n: 2 };
 		if (!world.server.parameters.includes("n")) {
 			const { data, response } = await client.chat.completions.create(body).withResponse();
 			must(response.headers.get("x-ignored-parameters") === "n", "nothing says that n was ignored");
@@ -169,7 +172,7 @@ export const REAL_CHECKS: Readonly<Record<string, (world: RealWorld) => Promise<
 		const whole = await client.chat.completions.create(body);
 		must(whole.choices.length === 2, `${whole.choices.length} choices`);
 		must(whole.usage?.completion_tokens === 40, `${whole.usage?.completion_tokens} tokens`);
-		const { usage } = await assembled(client, { max_tokens: 20, n: 2 });
+		const { usage } = await assembled(client, { temperature: 1, max_tokens: 20, n: 2 });
 		must(usage?.completion_tokens === 40, `${usage?.completion_tokens} tokens, streamed`);
 		const { spent } = await booked(world, accountId);
 		const cost = costOf(whole.usage) + costOf(usage);
@@ -214,6 +217,47 @@ export const REAL_CHECKS: Readonly<Record<string, (world: RealWorld) => Promise<
 		const { spent } = await booked(world, accountId);
 		must(spent === costOf(whole.usage) + costOf(streamed.usage), `charged ${spent}`);
 		return `${JSON.stringify(text.slice(0, 20))}, twice`;
+	},
+
+	async "a tool that must be called is called alike, whole and streamed, and its arguments are paid for"(world) {
+		if (!world.server.callsTools) return undefined;
+		const { client, accountId } = await world.customer();
+		const parameters = {
+			type: "object",
+			properties: { fox: { type: "boolean" } },
+			required: ["fox"],
+			additionalProperties: false,
+		};
+		let cost = 0;
+		let called = "";
+		for (const tool_choice of ["required" as const, { type: "function" as const, function: { name: "pick" } }]) {
+			const tools = [{ type: "function" as const, function: { name: "pick", description: "Picks one.", parameters } }];
+			const body = { ...GREEDY, max_tokens: 120, tools, tool_choice };
+			const told = (answer: OpenAI.ChatCompletion) => {
+				const { message, finish_reason } = answer.choices[0] as OpenAI.ChatCompletion.Choice;
+				const calls = (message.tool_calls ?? []).map((call) => call.type === "function" && call.function);
+				return JSON.stringify([
+					finish_reason,
+					message.content || null,
+					calls.map((it) => it && [it.name, it.arguments]),
+				]);
+			};
+			const direct = await world.direct.chat.completions.create(body);
+			const whole = await client.chat.completions.create(body);
+			const streaming = (sdk: OpenAI) =>
+				sdk.chat.completions
+					.stream({ ...body, stream: true, stream_options: { include_usage: true } })
+					.finalChatCompletion();
+			const [directStream, streamed] = [await streaming(world.direct), await streaming(client)];
+			must(told(whole).includes('"pick"'), told(whole));
+			must(told(whole) === told(direct), `${told(whole)}, not ${told(direct)}`);
+			must(told(streamed) === told(directStream), `${told(streamed)}, not ${told(directStream)}, streamed`);
+			cost += costOf(whole.usage) + costOf(streamed.usage);
+			called = told(streamed);
+		}
+		const { spent } = await booked(world, accountId);
+		must(spent === cost, `charged ${spent}, not ${cost}`);
+		return `${called}, four times`;
 	},
 
 	async "embeddings are the server's, as numbers and packed, and cost what it counted"(world) {

@@ -6,8 +6,9 @@
  *     bun test/real/run.ts --python real/bin/python
  *     bun test/real/run.ts --python real/bin/python --server llama-server --program /usr/bin/llama-server
  *     bun test/real/run.ts --python real/bin/python --server ollama --program /usr/bin/ollama
+ *     bun test/real/run.ts --python vllm/bin/python --server vllm --program vllm/bin/vllm
  *
- * The Python needs the package `gguf` for all of them: it makes the model. Prints a table and writes it to
+ * The Python makes the model: it needs the package `gguf`, for vLLM what comes with that. Prints a table and writes it to
  * `test/real/results/`. Exit code 1 if something does not hold. `--quiet` leaves the file alone.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -20,7 +21,8 @@ import { REAL_CHECKS, type RealWorld } from "./checks.ts";
 import { type Place, REAL_SERVERS, type RealServer } from "./servers.ts";
 
 const CONTEXT_LENGTH = 4_096;
-const START_MS_MAX = 60_000;
+/** Some load a gigabyte of modules first. */
+const START_MS_MAX = 240_000;
 
 const { values: flags } = parseArgs({
 	options: {
@@ -36,7 +38,7 @@ const { python } = flags;
 const program = flags.program ?? (name === "llama-cpp-python" ? python : undefined);
 if (python === undefined || server === undefined || program === undefined) {
 	process.stderr.write(
-		`say which Python has gguf (--python PATH), which server is meant (--server ${Object.keys(REAL_SERVERS).join(" | ")}) and where it is (--program PATH)\n`,
+		`say which Python makes the model (--python PATH), which server is meant (--server ${Object.keys(REAL_SERVERS).join(" | ")}) and where it is (--program PATH)\n`,
 	);
 	process.exit(2);
 }
@@ -82,8 +84,9 @@ async function build(
 	server: RealServer,
 	{ program, folder, python }: { program: string; folder: string; python: string },
 ): Promise<RealWorld> {
-	const file = join(folder, "tiny.gguf");
-	succeed([python, join(import.meta.dir, "tiny_gguf.py"), file, String(CONTEXT_LENGTH)]);
+	const [maker, made] = server.format === "gguf" ? ["tiny_gguf.py", "tiny.gguf"] : ["tiny_hf.py", "tiny"];
+	const file = join(folder, made);
+	succeed([python, join(import.meta.dir, maker), file, String(CONTEXT_LENGTH)]);
 	await Bun.write(join(folder, "Modelfile"), `FROM ${file}\n`);
 	const place: Place = { program, folder, file, port: await freePort(), contextLength: CONTEXT_LENGTH };
 	const env = { ...process.env, ...server.env?.(place) };

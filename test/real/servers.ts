@@ -6,13 +6,14 @@ export interface Place {
 	readonly program: string;
 	/** Its own, empty. */
 	readonly folder: string;
-	/** The model, a GGUF file. */
+	/** The model: a GGUF file, or a folder for `hugging-face`. */
 	readonly file: string;
 	readonly port: number;
 	readonly contextLength: number;
 }
 
 export interface RealServer {
+	readonly format: "gguf" | "hugging-face";
 	readonly dialect: string;
 	/** The model's name there. */
 	readonly model: string;
@@ -27,6 +28,8 @@ export interface RealServer {
 	readonly tellsCached: boolean;
 	/** The same model makes embeddings. */
 	readonly embeds: boolean;
+	/** It can make a model of noise call a tool. */
+	readonly callsTools: boolean;
 	command(place: Place): readonly string[];
 	env?(place: Place): Record<string, string>;
 	/** When it answers: what it needs to know the model. */
@@ -44,6 +47,7 @@ const USUAL = ["temperature", "top_p", "max_tokens", "stop", "seed"];
 
 export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 	"llama-cpp-python": {
+		format: "gguf",
 		dialect: "openai",
 		model: "tiny",
 		// It takes one request at a time and gives a running stream up for the next.
@@ -53,6 +57,7 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 		refusesLongPrompts: true,
 		tellsCached: false,
 		embeds: false,
+		callsTools: false,
 		command: ({ program, file, port, contextLength }) => [
 			...[program, "-m", "llama_cpp.server", "--model", file, "--n_ctx", String(contextLength)],
 			...["--host", "127.0.0.1", "--port", String(port), "--n_threads", "1", "--model_alias", "tiny"],
@@ -60,6 +65,7 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 		version: (program) => numbered(said(program, "-c", "import llama_cpp; print(llama_cpp.__version__)")),
 	},
 	"llama-server": {
+		format: "gguf",
 		dialect: "llama.cpp",
 		model: "tiny",
 		places: 2,
@@ -68,6 +74,7 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 		refusesLongPrompts: true,
 		tellsCached: true,
 		embeds: true,
+		callsTools: false,
 		command: ({ program, file, port, contextLength }) => [
 			...[program, "-m", file, "-c", String(2 * contextLength), "-np", "2", "-t", "1", "--alias", "tiny"],
 			...["--host", "127.0.0.1", "--port", String(port), "--embeddings", "--pooling", "mean"],
@@ -75,6 +82,7 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 		version: (program) => numbered(said(program, "--version")),
 	},
 	ollama: {
+		format: "gguf",
 		dialect: "ollama",
 		model: "tiny",
 		places: 2,
@@ -83,6 +91,7 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 		refusesLongPrompts: false,
 		tellsCached: false,
 		embeds: true,
+		callsTools: false,
 		command: ({ program }) => [program, "serve"],
 		env: ({ folder, port, contextLength }) => ({
 			HOME: folder,
@@ -92,6 +101,26 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 			OLLAMA_NUM_PARALLEL: "2",
 		}),
 		prepare: ({ program, folder }) => [program, "create", "tiny", "-f", join(folder, "Modelfile")],
+		version: (program) => numbered(said(program, "--version")),
+	},
+	vllm: {
+		format: "hugging-face",
+		dialect: "vllm",
+		model: "tiny",
+		places: 4,
+		parameters: [...USUAL, "n", "logprobs", "top_logprobs", "response_format", "tools", "tool_choice"],
+		countsStreams: true,
+		refusesLongPrompts: true,
+		tellsCached: true,
+		embeds: false,
+		callsTools: true,
+		command: ({ program, file, port, contextLength }) => [
+			...[program, "serve", file, "--served-model-name", "tiny", "--max-model-len", String(contextLength)],
+			...["--host", "127.0.0.1", "--port", String(port), "--dtype", "float32", "--enforce-eager"],
+			...["--max-num-seqs", "4", "--enable-prompt-tokens-details"],
+			...["--enable-auto-tool-choice", "--tool-call-parser", "hermes"],
+		],
+		env: () => ({ OMP_NUM_THREADS: "1", VLLM_CPU_KVCACHE_SPACE: "1", HF_HUB_OFFLINE: "1", VLLM_NO_USAGE_STATS: "1" }),
 		version: (program) => numbered(said(program, "--version")),
 	},
 };

@@ -161,7 +161,7 @@ test("minutes of two instances count once, and a model that is down for some of 
 	// 3 of today's 6 minutes, and one of each past day.
 	expect(modelOf(answer, "org/chat").uptime_percent).toBe(62.5);
 	expect(answer.history.service.uptime_percent).toBe(100);
-});
+}, 30_000);
 
 test("the JSON has what it had, 90 days of what is deployed, and is as described", async () => {
 	const answer = await status(other);
@@ -237,7 +237,7 @@ test("without Postgres the last history is shown with its age, and the missed mi
 	await minutes(1);
 	// The minute that was seen in vain, and this one.
 	expect(today(modelOf(await status(other), "vectors")).operational_minutes).toBe(operational_minutes + 2);
-});
+}, 30_000);
 
 describe("the age of the history", () => {
 	const answer = (asOf: string | null): Any => ({

@@ -6,7 +6,7 @@
  *     bun test/real/run.ts --python real/bin/python
  *     bun test/real/run.ts --python real/bin/python --server llama-server --program /usr/bin/llama-server
  *     bun test/real/run.ts --python real/bin/python --server ollama --program /usr/bin/ollama
- *     bun test/real/run.ts --python vllm/bin/python --server vllm --program vllm/bin/vllm
+ *     bun test/real/run.ts --python vllm/bin/python --server vllm --program vllm/bin/vllm       or vllm-thinking, vllm-pooling
  *
  * The Python makes the model: it needs the package `gguf`, for vLLM what comes with that. Prints a table and writes it to
  * `test/real/results/`. Exit code 1 if something does not hold. `--quiet` leaves the file alone.
@@ -17,12 +17,24 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import OpenAI from "openai";
 import { startService, type TestService } from "../support/service.ts";
-import { REAL_CHECKS, type RealWorld } from "./checks.ts";
+import { ANSWER_CHECKS } from "./answers.ts";
+import { ENDING_CHECKS } from "./endings.ts";
 import { type Place, REAL_SERVERS, type RealServer } from "./servers.ts";
+import { VECTOR_CHECKS } from "./vectors.ts";
+import { type Checks, must, type RealWorld } from "./world.ts";
 
 const CONTEXT_LENGTH = 4_096;
 /** Some load a gigabyte of modules first. */
 const START_MS_MAX = 240_000;
+
+const BOOKS: Checks = {
+	async "the books hold"({ service }) {
+		await service.settled();
+		const broken = (await service.reconciled()).filter(({ ok }) => !ok);
+		must(broken.length === 0, JSON.stringify(broken));
+		return "no broken invariant";
+	},
+};
 
 const { values: flags } = parseArgs({
 	options: {
@@ -48,7 +60,8 @@ let failed = 0;
 try {
 	const rows: string[] = [];
 	const world = await build(server, { program, folder, python });
-	for (const [name, check] of Object.entries(REAL_CHECKS)) {
+	const ofChats = server.serves.includes("chat") ? { ...ANSWER_CHECKS, ...ENDING_CHECKS } : {};
+	for (const [name, check] of Object.entries({ ...VECTOR_CHECKS, ...ofChats, ...BOOKS })) {
 		const startedMs = performance.now();
 		let seen: string | undefined;
 		let ok = true;
@@ -152,23 +165,29 @@ function succeed(command: readonly string[], env: NodeJS.ProcessEnv = process.en
 	if (exitCode !== 0) throw new Error(`${command.join(" ")}: ${stderr.toString()}`);
 }
 
-function catalogOf({ dialect, model, parameters, places, embeds }: RealServer, url: string): string {
-	const upstreams = `    upstreams:
+function catalogOf({ dialect, model, parameters, places, serves }: RealServer, url: string): string {
+	const upstreams = `    context_length: ${CONTEXT_LENGTH}
+    upstreams:
       - { url: "${url}", model: ${model}, dialect: ${dialect}, max_concurrency: ${places} }
 `;
-	const vectors = `  - id: tiny-vectors
-    kind: embedding
-    context_length: ${CONTEXT_LENGTH}
-    rates: { input: "1" }
-`;
-	return `  - id: tiny
+	const kinds = {
+		chat: `  - id: tiny
     kind: chat
     modes: [chat, completions]
-    context_length: ${CONTEXT_LENGTH}
     max_output_tokens: ${CONTEXT_LENGTH - 512}
     parameters: [${parameters.join(", ")}]
     rates: { input: "1", cached_input: "0.5", output: "2" }
-${upstreams}${embeds ? vectors + upstreams : ""}`;
+`,
+		embeddings: `  - id: tiny-vectors
+    kind: embedding
+    rates: { input: "1" }
+`,
+		rankings: `  - id: tiny-rankings
+    kind: rerank
+    rates: { input: "1" }
+`,
+	};
+	return serves.map((kind) => kinds[kind] + upstreams).join("");
 }
 
 async function isAnswered(url: string): Promise<boolean> {

@@ -26,8 +26,8 @@ export interface RealServer {
 	readonly refusesLongPrompts: boolean;
 	/** It says which tokens of a prompt it had at hand. */
 	readonly tellsCached: boolean;
-	/** The same model makes embeddings. */
-	readonly embeds: boolean;
+	/** What is asked of the model. */
+	readonly serves: readonly ("chat" | "embeddings" | "rankings")[];
 	/** It can make a model of noise call a tool. */
 	readonly callsTools: boolean;
 	command(place: Place): readonly string[];
@@ -45,6 +45,26 @@ const numbered = (text: string) => /\d+(?:\.\d+)+/.exec(text)?.[0] ?? "of an unk
 
 const USUAL = ["temperature", "top_p", "max_tokens", "stop", "seed"];
 
+const VLLM_CHATS = ["--max-num-seqs", "4", "--enable-prompt-tokens-details"];
+const vllm = ({ program, file, port, contextLength }: Place) => [
+	...[program, "serve", file, "--served-model-name", "tiny", "--max-model-len", String(contextLength)],
+	...["--host", "127.0.0.1", "--port", String(port), "--dtype", "float32", "--enforce-eager"],
+];
+const VLLM: Omit<RealServer, "command"> = {
+	format: "hugging-face",
+	dialect: "vllm",
+	model: "tiny",
+	places: 4,
+	parameters: [...USUAL, "n", "logprobs", "top_logprobs", "response_format", "tools", "tool_choice"],
+	countsStreams: true,
+	refusesLongPrompts: true,
+	tellsCached: true,
+	serves: ["chat"],
+	callsTools: true,
+	env: () => ({ OMP_NUM_THREADS: "1", VLLM_CPU_KVCACHE_SPACE: "1", HF_HUB_OFFLINE: "1", VLLM_NO_USAGE_STATS: "1" }),
+	version: (program) => numbered(said(program, "--version")),
+};
+
 export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 	"llama-cpp-python": {
 		format: "gguf",
@@ -56,7 +76,7 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 		countsStreams: false,
 		refusesLongPrompts: true,
 		tellsCached: false,
-		embeds: false,
+		serves: ["chat"],
 		callsTools: false,
 		command: ({ program, file, port, contextLength }) => [
 			...[program, "-m", "llama_cpp.server", "--model", file, "--n_ctx", String(contextLength)],
@@ -73,7 +93,7 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 		countsStreams: true,
 		refusesLongPrompts: true,
 		tellsCached: true,
-		embeds: true,
+		serves: ["chat", "embeddings"],
 		callsTools: false,
 		command: ({ program, file, port, contextLength }) => [
 			...[program, "-m", file, "-c", String(2 * contextLength), "-np", "2", "-t", "1", "--alias", "tiny"],
@@ -90,7 +110,7 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 		countsStreams: true,
 		refusesLongPrompts: false,
 		tellsCached: false,
-		embeds: true,
+		serves: ["chat", "embeddings"],
 		callsTools: false,
 		command: ({ program }) => [program, "serve"],
 		env: ({ folder, port, contextLength }) => ({
@@ -104,23 +124,20 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 		version: (program) => numbered(said(program, "--version")),
 	},
 	vllm: {
-		format: "hugging-face",
-		dialect: "vllm",
-		model: "tiny",
-		places: 4,
-		parameters: [...USUAL, "n", "logprobs", "top_logprobs", "response_format", "tools", "tool_choice"],
-		countsStreams: true,
-		refusesLongPrompts: true,
-		tellsCached: true,
-		embeds: false,
-		callsTools: true,
-		command: ({ program, file, port, contextLength }) => [
-			...[program, "serve", file, "--served-model-name", "tiny", "--max-model-len", String(contextLength)],
-			...["--host", "127.0.0.1", "--port", String(port), "--dtype", "float32", "--enforce-eager"],
-			...["--max-num-seqs", "4", "--enable-prompt-tokens-details"],
-			...["--enable-auto-tool-choice", "--tool-call-parser", "hermes"],
-		],
-		env: () => ({ OMP_NUM_THREADS: "1", VLLM_CPU_KVCACHE_SPACE: "1", HF_HUB_OFFLINE: "1", VLLM_NO_USAGE_STATS: "1" }),
-		version: (program) => numbered(said(program, "--version")),
+		...VLLM,
+		command: (place) => [...vllm(place), ...VLLM_CHATS, "--enable-auto-tool-choice", "--tool-call-parser", "hermes"],
+	},
+	"vllm-thinking": {
+		...VLLM,
+		parameters: [...USUAL, "n", "logprobs", "top_logprobs"],
+		callsTools: false,
+		command: (place) => [...vllm(place), ...VLLM_CHATS, "--reasoning-parser", "deepseek_r1"],
+	},
+	"vllm-pooling": {
+		...VLLM,
+		parameters: [],
+		serves: ["embeddings", "rankings"],
+		callsTools: false,
+		command: (place) => [...vllm(place), "--runner", "pooling", "--convert", "embed"],
 	},
 };

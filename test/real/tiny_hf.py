@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 WIDTH, LAYERS, HEADS, FEED_FORWARD = 128, 2, 4, 256
 SEED = 20261127
-SPECIAL = ["<unk>", "<s>", "</s>", "<tool_call>", "</tool_call>"]
+SPECIAL = ["<unk>", "<s>", "</s>", "<tool_call>", "</tool_call>", "<think>", "</think>"]
 # Some words, so that tokens are not bytes.
 MERGES = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("Ġ", "a"), ("i", "n"), ("q", "u")]
 LETTERS = "Ġabcdefghijklmnopqrstuvwxyz.,"

@@ -1,0 +1,194 @@
+/** Of answers: that they are the server's, and cost what it counted. */
+import type OpenAI from "openai";
+import { assembled, booked, type Checks, costOf, GREEDY, must, textOf } from "./world.ts";
+
+export const ANSWER_CHECKS: Checks = {
+	async "a whole answer is the server's, and costs what it counted"(world) {
+		const { client, accountId } = await world.customer();
+		const body = { ...GREEDY, max_tokens: 40 };
+		const direct = await world.direct.chat.completions.create(body);
+		const ours = await client.chat.completions.create(body);
+		must(textOf(ours.choices[0]?.message) === textOf(direct.choices[0]?.message), "another text");
+		must(ours.usage?.prompt_tokens === direct.usage?.prompt_tokens, "another count of the prompt");
+		must(ours.usage?.completion_tokens === direct.usage?.completion_tokens, "another count of the answer");
+		const { spent } = await booked(world, accountId);
+		const cost = costOf(ours.usage);
+		must(spent === cost, `charged ${spent}, not ${cost}`);
+		return `${direct.usage?.prompt_tokens} + ${direct.usage?.completion_tokens} tokens, ${spent} nano-dollars`;
+	},
+
+	async "a stream assembles to the same text, ends with its usage, and says by whose count"(world) {
+		const { client, accountId } = await world.customer();
+		const direct = await assembled(world.direct, { max_tokens: 60 });
+		const ours = await assembled(client, { max_tokens: 60 });
+		must(ours.text === direct.text, "another text");
+		must(ours.finish === direct.finish, `finish ${ours.finish}, not ${direct.finish}`);
+		must(ours.usage !== undefined, "no usage");
+		const { rows, spent } = await booked(world, accountId);
+		const cost = costOf(ours.usage);
+		must(spent === cost, `charged ${spent}, shown ${cost}`);
+		if (world.server.countsStreams) {
+			must(rows[0]?.basis === "exact", `charged by ${rows[0]?.basis}`);
+			must(direct.usage?.prompt_tokens === ours.usage.prompt_tokens, "another count of the prompt");
+			must(direct.usage?.completion_tokens === ours.usage.completion_tokens, "another count of the answer");
+		}
+		return `${ours.usage.prompt_tokens} + ${ours.usage.completion_tokens} tokens, ${rows[0]?.basis}`;
+	},
+
+	async "text completions, whole and streamed"(world) {
+		const { client, accountId } = await world.customer();
+		const body = { model: "tiny", prompt: "the quick fox", max_tokens: 30, temperature: 0, seed: 7 };
+		const direct = await world.direct.completions.create(body);
+		const ours = await client.completions.create(body);
+		must(ours.choices[0]?.text === direct.choices[0]?.text, "another text");
+		must(ours.usage?.completion_tokens === direct.usage?.completion_tokens, "another count");
+		let text = "";
+		for await (const event of await client.completions.create({ ...body, stream: true }))
+			text += event.choices[0]?.text ?? "";
+		must(text === direct.choices[0]?.text, "the stream has another text");
+		const { rows } = await booked(world, accountId);
+		must(rows.length === 2, `${rows.length} rows`);
+		return `${direct.usage?.completion_tokens} tokens, twice`;
+	},
+
+	async "an answer ends at max_tokens and at a stop"(world) {
+		const { client } = await world.customer();
+		const cut = await client.chat.completions.create({ ...GREEDY, max_tokens: 5 });
+		must(cut.usage?.completion_tokens === 5, `${cut.usage?.completion_tokens} tokens`);
+		must(cut.choices[0]?.finish_reason === "length", `finish ${cut.choices[0]?.finish_reason}`);
+		const long = await client.chat.completions.create({ ...GREEDY, max_tokens: 200 });
+		const text = textOf(long.choices[0]?.message) ?? "";
+		const stop = [...text].find((letter) => /[a-z0-9]/.test(letter));
+		must(stop !== undefined, "no letter in 200 tokens of noise");
+		const stopped = await client.chat.completions.create({ ...GREEDY, max_tokens: 200, stop: [stop] });
+		must(!(textOf(stopped.choices[0]?.message) ?? "").includes(stop), "the stop stands in the answer");
+		must(stopped.choices[0]?.finish_reason === "stop", `finish ${stopped.choices[0]?.finish_reason}`);
+		return `5 tokens; stopped before ${JSON.stringify(stop)}`;
+	},
+
+	async "tokens that the server had at hand cost what they should, whole and streamed"(world) {
+		if (!world.server.tellsCached) return undefined;
+		const { client, accountId } = await world.customer();
+		// vLLM keeps whole blocks of 128 tokens.
+		const messages = [{ role: "user" as const, content: "the quick fox and the lazy dog, again. ".repeat(12) }];
+		const first = await client.chat.completions.create({ ...GREEDY, messages, max_tokens: 5 });
+		const second = await assembled(client, { messages, max_tokens: 5 });
+		const cached = second.usage?.prompt_tokens_details?.cached_tokens ?? 0;
+		must(cached > 0, "nothing was at hand");
+		const { spent } = await booked(world, accountId);
+		const cost = costOf(first.usage) + costOf(second.usage);
+		must(spent === cost, `charged ${spent}, not ${cost}`);
+		return `${cached} of ${second.usage?.prompt_tokens} tokens of the prompt`;
+	},
+
+	async "max_completion_tokens is kept to, by whatever name the server knows it"(world) {
+		const { client } = await world.customer();
+		const answer = await client.chat.completions.create({ ...GREEDY, max_completion_tokens: 7 });
+		must(answer.usage?.completion_tokens === 7, `${answer.usage?.completion_tokens} tokens`);
+		const streamed = await assembled(client, { max_completion_tokens: 7 });
+		must(streamed.usage?.completion_tokens === 7, `${streamed.usage?.completion_tokens} tokens, streamed`);
+		return "7 tokens, twice";
+	},
+
+	async "several choices are all of them paid for, and where the server makes one alone, that is said"(world) {
+		const { client, accountId } = await world.customer();
+		// vLLM makes one alone of what is greedy.
+		const body = { ...GREEDY, temperature: 1, max_tokens: 20, n: 2 };
+		if (!world.server.parameters.includes("n")) {
+			const { data, response } = await client.chat.completions.create(body).withResponse();
+			must(response.headers.get("x-ignored-parameters") === "n", "nothing says that n was ignored");
+			must(data.choices.length === 1 && data.usage?.completion_tokens === 20, JSON.stringify(data.usage));
+			must((await booked(world, accountId)).spent === costOf(data.usage), "charged otherwise");
+			return "ignored, and said so";
+		}
+		const whole = await client.chat.completions.create(body);
+		must(whole.choices.length === 2, `${whole.choices.length} choices`);
+		must(whole.usage?.completion_tokens === 40, `${whole.usage?.completion_tokens} tokens`);
+		const { usage } = await assembled(client, { temperature: 1, max_tokens: 20, n: 2 });
+		must(usage?.completion_tokens === 40, `${usage?.completion_tokens} tokens, streamed`);
+		const { spent } = await booked(world, accountId);
+		const cost = costOf(whole.usage) + costOf(usage);
+		must(spent === cost, `charged ${spent}, not ${cost}`);
+		return "2 choices of 20 tokens, twice";
+	},
+
+	async "logprobs are the server's, whole and streamed"(world) {
+		if (!world.server.parameters.includes("logprobs")) return undefined;
+		const { client } = await world.customer();
+		const body = { ...GREEDY, max_tokens: 6, logprobs: true, top_logprobs: 2 };
+		const direct = await world.direct.chat.completions.create(body);
+		const ours = await client.chat.completions.create(body);
+		const told = (answer: OpenAI.ChatCompletion) =>
+			answer.choices[0]?.logprobs?.content?.map(({ token, top_logprobs }) => [token, top_logprobs.length]);
+		must(JSON.stringify(told(ours)) === JSON.stringify(told(direct)), JSON.stringify([told(ours), told(direct)]));
+		must(told(ours)?.length === 6, `of ${told(ours)?.length} tokens`);
+		let streamed = 0;
+		for await (const event of await client.chat.completions.create({ ...body, stream: true }))
+			streamed += event.choices[0]?.logprobs?.content?.length ?? 0;
+		must(streamed === 6, `of ${streamed} tokens, streamed`);
+		return "of 6 tokens, two each";
+	},
+
+	async "a schema is kept to"(world) {
+		if (!world.server.parameters.includes("response_format")) return undefined;
+		const { client, accountId } = await world.customer();
+		const schema = {
+			type: "object",
+			properties: { fox: { type: "boolean" } },
+			required: ["fox"],
+			additionalProperties: false,
+		};
+		const format = { type: "json_schema" as const, json_schema: { name: "fox", strict: true, schema } };
+		const body = { ...GREEDY, max_tokens: 400, response_format: format };
+		const whole = await client.chat.completions.create(body);
+		const text = whole.choices[0]?.message.content ?? "";
+		const { fox } = whole.choices[0]?.finish_reason === "stop" ? JSON.parse(text) : { fox: /^\s*\{/.test(text) };
+		must(typeof fox === "boolean", text);
+		const streamed = await assembled(client, { max_tokens: 400, response_format: format });
+		must(streamed.text === text, `${streamed.text}, streamed`);
+		const { spent } = await booked(world, accountId);
+		must(spent === costOf(whole.usage) + costOf(streamed.usage), `charged ${spent}`);
+		return `${JSON.stringify(text.slice(0, 20))}, twice`;
+	},
+
+	async "a tool that must be called is called alike, whole and streamed, and its arguments are paid for"(world) {
+		if (!world.server.callsTools) return undefined;
+		const { client, accountId } = await world.customer();
+		const parameters = {
+			type: "object",
+			properties: { fox: { type: "boolean" } },
+			required: ["fox"],
+			additionalProperties: false,
+		};
+		let cost = 0;
+		let called = "";
+		for (const tool_choice of ["required" as const, { type: "function" as const, function: { name: "pick" } }]) {
+			const tools = [{ type: "function" as const, function: { name: "pick", description: "Picks one.", parameters } }];
+			const body = { ...GREEDY, max_tokens: 120, tools, tool_choice };
+			const told = (answer: OpenAI.ChatCompletion) => {
+				const { message, finish_reason } = answer.choices[0] as OpenAI.ChatCompletion.Choice;
+				const calls = (message.tool_calls ?? []).map((call) => call.type === "function" && call.function);
+				return JSON.stringify([
+					finish_reason,
+					message.content || null,
+					calls.map((it) => it && [it.name, it.arguments]),
+				]);
+			};
+			const direct = await world.direct.chat.completions.create(body);
+			const whole = await client.chat.completions.create(body);
+			const streaming = (sdk: OpenAI) =>
+				sdk.chat.completions
+					.stream({ ...body, stream: true, stream_options: { include_usage: true } })
+					.finalChatCompletion();
+			const [directStream, streamed] = [await streaming(world.direct), await streaming(client)];
+			must(told(whole).includes('"pick"'), told(whole));
+			must(told(whole) === told(direct), `${told(whole)}, not ${told(direct)}`);
+			must(told(streamed) === told(directStream), `${told(streamed)}, not ${told(directStream)}, streamed`);
+			cost += costOf(whole.usage) + costOf(streamed.usage);
+			called = told(streamed);
+		}
+		const { spent } = await booked(world, accountId);
+		must(spent === cost, `charged ${spent}, not ${cost}`);
+		return `${called}, four times`;
+	},
+};

@@ -1,0 +1,77 @@
+/** What the checks before a real model server are given, and how they count. */
+import type OpenAI from "openai";
+import { priceOf } from "../support/chat.ts";
+import type { TestService } from "../support/service.ts";
+import type { RealServer } from "./servers.ts";
+
+export interface RealWorld {
+	readonly service: TestService;
+	readonly server: RealServer;
+	readonly contextLength: number;
+	/** The same SDK, straight to the model server. */
+	readonly direct: OpenAI;
+	/** A new account with USD 100. */
+	customer(): Promise<Customer>;
+	/** The model server, at once. */
+	kill(): Promise<void>;
+	/** Until it answers. */
+	restart(): Promise<void>;
+}
+
+export interface Customer {
+	readonly accountId: string;
+	readonly secret: string;
+	readonly client: OpenAI;
+}
+
+const MESSAGES = [{ role: "user" as const, content: "the quick fox and the lazy dog, again and again." }];
+/** Greedy, so that the same prompt has the same answer. */
+export const GREEDY = { model: "tiny", messages: MESSAGES, temperature: 0, seed: 7 };
+
+export function must(condition: unknown, what: string): asserts condition {
+	if (!condition) throw new Error(what);
+}
+
+/** The rows of an account whose requests are over; what it spent is their sum. */
+export async function booked({ service }: RealWorld, accountId: string) {
+	await service.settled();
+	const rows = await service.usage(accountId);
+	const spent = Number((await service.balance(accountId)).spent);
+	const sum = rows.reduce((total, row) => total + Number(row.charged_nano_usd), 0);
+	must(spent === sum, `spent ${spent} is not the sum of the rows, ${sum}`);
+	return { rows, spent };
+}
+
+/** What it says, or thinks: a model of noise does not leave off thinking. */
+export function textOf(said: { content?: string | null } | undefined): string | undefined {
+	const { content, reasoning_content, reasoning } = (said ?? {}) as Record<string, string | null | undefined>;
+	return content || reasoning_content || reasoning || undefined;
+}
+
+export async function assembled(client: OpenAI, body: Record<string, unknown>) {
+	const stream = await client.chat.completions.create({
+		...GREEDY,
+		...body,
+		stream: true,
+		stream_options: { include_usage: true },
+	} as OpenAI.ChatCompletionCreateParamsStreaming);
+	let text = "";
+	let finish: string | null = null;
+	let usage: OpenAI.CompletionUsage | undefined;
+	for await (const event of stream) {
+		text += textOf(event.choices[0]?.delta) ?? "";
+		finish = event.choices[0]?.finish_reason ?? finish;
+		usage = event.usage ?? usage;
+	}
+	return { text, finish, usage };
+}
+
+/** What an answer costs by what it says of itself; tokens that were at hand at half the price. */
+export function costOf(usage: OpenAI.CompletionUsage | undefined): number {
+	if (usage === undefined) return 0;
+	const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
+	return priceOf(usage.prompt_tokens - cached / 2, usage.completion_tokens);
+}
+
+/** Says what it saw, or throws; undefined where the server has no such thing. */
+export type Checks = Readonly<Record<string, (world: RealWorld) => Promise<string | undefined>>>;

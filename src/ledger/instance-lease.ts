@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { sleep, withDeadline } from "../base/clock.ts";
-import { Fault } from "../base/fault.ts";
 import { newUuid } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { ControlEntry } from "../cluster/control-log.ts";
@@ -23,9 +22,11 @@ import type { JournalMode } from "./journal-mode.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LedgerCounts } from "./ledger-counts.ts";
 import { countedStore, createLedgerCounts } from "./ledger-counts.ts";
+import { createLeftJournals } from "./left-journals.ts";
 import { untilSilent } from "./lost-journal.ts";
+import type { OwnerStanding } from "./owner-standing.ts";
+import { standingOf } from "./owner-standing.ts";
 import { createPgLedgerStore } from "./pg-store.ts";
-import { recoverJournals } from "./recovery.ts";
 import { createRefusedJournals } from "./refused-journals.ts";
 
 /** This process's right to admit requests: its present epoch, with the ledger that goes with it. */
@@ -70,7 +71,7 @@ export interface InstanceLeaseDeps {
 /** What an instance lease is made of. */
 export interface InstanceLeaseParts extends EpochParts {
 	witness: WitnessStore;
-	/** As `untilSilent` of `lost-journal.ts`, of all epochs but this process's own; rejects with Fault conflict if one runs. */
+	/** As `untilSilent` of `lost-journal.ts`, of all epochs but this process's own; rejects with `InstanceRuns` if one runs. */
 	untilSilent(
 		instanceId: string,
 		options: { isOwn: (epoch: number) => boolean; isStopping: () => boolean },
@@ -132,13 +133,21 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 	const parts = { ...given, heartbeats: withNumbersOnce(given.heartbeats, joined) };
 	const { clock, log, gate } = parts;
 	const retiring = new Map<Epoch, Promise<boolean>>();
-	const refusedJournals = createRefusedJournals({ clock });
 	let present: Epoch | undefined;
 	let replacing: Promise<void> | undefined;
 	let recovering: Promise<void> | undefined;
 	let stopping = false;
+	const told = Promise.withResolvers<void>();
 	/** The drain time is over: what is not handed in is the next start's. */
 	let givenUp = false;
+
+	const left = createLeftJournals({
+		...parts,
+		refusedJournals: createRefusedJournals({ clock }),
+		instanceId: options.instanceId,
+		standingOf: standing,
+		isStopping: () => givenUp,
+	});
 
 	async function begin(): Promise<void> {
 		const onEnded = (why: EndOfEpoch) => {
@@ -163,30 +172,27 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 
 	async function recoverAll(): Promise<void> {
 		for (;;) {
-			const { instanceId } = options;
-			const deps = { ...parts, refusedJournals, instanceId, ownerIsGone, isStopping: () => givenUp };
-			const failed = await recoverJournals(deps).catch((error: unknown) => {
+			const failed = await left.look().catch((error: unknown) => {
 				log.warn("the journals could not be listed", { error });
 				return 1;
 			});
-			if (failed === 0) return;
-			if (stopping)
-				return log.warn("journals of a crash are left: the next start on this DATA_DIR hands them in", { failed });
-			await sleep(clock, RECOVER_AGAIN_MS);
+			if (stopping) {
+				const rest = failed + (await left.ended());
+				if (rest > 0)
+					log.warn("journals of a crash are left: the next start on this DATA_DIR hands them in", { failed: rest });
+				return;
+			}
+			if (failed + left.waiting() === 0) return;
+			await Promise.race([sleep(clock, RECOVER_AGAIN_MS), told.promise]);
 		}
 	}
 
-	async function ownerIsGone({ id, epoch }: JournalOwner): Promise<boolean> {
+	async function standing({ id, epoch }: JournalOwner): Promise<OwnerStanding> {
 		const isOwn = (number: number) => id === options.instanceId && joined.includes(number);
 		// Of one that ended here and could not hand in all there is nobody else.
-		if (isOwn(epoch) && [present, ...retiring.keys()].some((one) => one?.number === epoch)) return false;
-		try {
-			await parts.untilSilent(id, { isOwn, isStopping: () => stopping });
-			return true;
-		} catch (error) {
-			if (error instanceof Fault && error.code === "conflict") return false;
-			throw error;
-		}
+		if (isOwn(epoch) && [present, ...retiring.keys()].some((one) => one?.number === epoch)) return "runs here";
+		const silent = () => parts.untilSilent(id, { isOwn, isStopping: () => stopping });
+		return standingOf({ untilSilent: silent, journals: parts.journals }, id);
 	}
 
 	/** What a crash would be replayed from is gone: all that is known here goes to Postgres, and a new epoch writes a new one. */
@@ -239,6 +245,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 
 	async function stop(drainMs: number): Promise<boolean> {
 		stopping = true;
+		told.resolve();
 		cancelLook();
 		witness.stop();
 		gate.close("stopping", true);

@@ -17,6 +17,8 @@ export interface JournalHome {
 	list(onUnreadable: (folder: string, error: unknown) => void): readonly JournalOwner[];
 	/** Whether another process holds a journal of this instance here: it hands in itself what that instance left before. */
 	isHeldByAnother(id: string): boolean;
+	/** Whether the journal of this epoch was made here since this machine started: then it is the journal of the process that runs it. */
+	isHere(owner: JournalOwner): boolean;
 	/**
 	 * Takes an epoch's journal for this process alone; undefined if it is held, here too, or gone. A process that
 	 * was stopped (SIGSTOP) still holds its own, a dead one does not, however it died.
@@ -80,6 +82,14 @@ export function openJournalHome(root: string): JournalHome {
 		isHeldByAnother(id) {
 			const folders = epochsIn(join(root, encodeURIComponent(id))).map((epoch) => folderOf({ id, epoch }));
 			return folders.some((folder) => !held.has(folder) && isLocked(folder));
+		},
+		isHere(owner) {
+			const folder = folderOf(owner);
+			const path = join(folder, LOCK_NAME);
+			if (!existsSync(path)) return false;
+			const mark = readFileSync(path, "utf8");
+			// A former version's says nothing while it is held; what this process holds may be the copy that is asked about.
+			return mark === "" ? !held.has(folder) && isLocked(folder) : mark === markOf(path, owner);
 		},
 		claim(id, epoch, { create }) {
 			const owner = { id, epoch };

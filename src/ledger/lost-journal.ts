@@ -15,6 +15,18 @@ interface EpochRow {
 	ttl_ms: number;
 }
 
+/** Of an instance that is said to be gone. Not `renews`: it has joined again, and may be gone as soon. */
+export class InstanceRuns extends Fault {
+	readonly epoch: number;
+	readonly renews: boolean;
+
+	constructor(instanceId: string, epoch: number, renews: boolean) {
+		super("conflict", `Instance ${instanceId} is running: ${renews ? "it renews its lease" : "it has joined again"}.`);
+		this.epoch = epoch;
+		this.renews = renews;
+	}
+}
+
 interface SilenceDeps {
 	statements: Statements;
 	fence: Pick<FenceStore, "fenceOff">;
@@ -37,7 +49,7 @@ export async function recoverLost(
 
 /**
  * Waits until no epoch of this identity may still be admitting, by our own clock, as a fence does it, and fences them off;
- * gives those that have not ended. If one renews its lease or joins meanwhile, it is running: Fault conflict. The caller's own do
+ * gives those that have not ended. If one renews its lease or joins meanwhile, it is running: `InstanceRuns`. The caller's own do
  * not count. `settled`: nor may one still settle what it admitted before it was fenced off or stopped.
  */
 export async function untilSilent(
@@ -65,15 +77,14 @@ export async function untilSilent(
 		// One that joins again and again, without room for its journal or crashing, would be waited for without end.
 		for (const { epoch } of rows.filter((row) => !known?.has(row.epoch))) {
 			// Of an epoch of its own the caller knows once the answer is there.
-			if (newcomers.has(epoch)) throw new Fault("conflict", `Instance ${instanceId} is running: it has joined again.`);
+			if (newcomers.has(epoch)) throw new InstanceRuns(instanceId, epoch, false);
 			newcomers.add(epoch);
 		}
 		const unsure = rows.filter(mayRun);
 		if (unsure.length === 0) return rows;
 		for (const { epoch, beat, state, ttl_ms } of unsure) {
 			const [number, was] = [Number(beat), first.get(`${epoch} ${state}`)];
-			if (state !== "silent" && was !== undefined && was !== beat)
-				throw new Fault("conflict", `Instance ${instanceId} is running: it renews its lease.`);
+			if (state !== "silent" && was !== undefined && was !== beat) throw new InstanceRuns(instanceId, epoch, true);
 			first.set(`${epoch} ${state}`, beat);
 			// For one that is called silent another instance has waited, and its word is a beat of its own.
 			if (state !== "silent" && silences.ofMs(String(epoch), number) <= ttl_ms + options.graceMs) continue;

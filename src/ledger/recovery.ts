@@ -4,14 +4,11 @@ import type { Log } from "../base/log.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import type { SettledEvent } from "./event.ts";
 import type { JournalDisk } from "./journal-disk.ts";
-import type { JournalClaim, JournalHome, JournalOwner } from "./journal-home.ts";
 import { readJournal } from "./journal-reader.ts";
-import type { RefusedJournals } from "./refused-journals.ts";
 import { isHeld, settleLate } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
 import { LeaseExceeded } from "./store.ts";
 
-const JOURNALS_AT_ONCE = 4;
 const BATCH_REQUESTS = 500;
 const RETRY_MS = 200;
 const RETRIES_MAX = 300;
@@ -25,109 +22,17 @@ const REFUSED_ALONE_MAX = 3;
 /** Beyond it the database refuses whatever it is asked: the journal is tried again as a whole, later. */
 const REFUSED_MAX = 100;
 
-export interface RecoveryDeps {
-	journals: JournalHome;
-	storeFor: (instanceId: string, epoch: number) => LedgerStore;
+/** The database took all of it but some records, which are on no other record: it stays, and is tried again. */
+export class RecordsRefused extends Error {}
+
+export interface HandInDeps {
 	clock: Clock;
 	log: Log;
 	/** The process is about to end: what is not done is left to the next start. */
 	isStopping: () => boolean;
-	/** Of this process: those that rest. */
-	refusedJournals: RefusedJournals;
-	/** Of this process. */
-	instanceId: string;
-	/** Waits until it knows of a journal that is a copy; false if the instance whose it is runs. */
-	ownerIsGone: (owner: JournalOwner) => Promise<boolean>;
-}
-
-/** The database took all of it but some records, which are on no other record: it stays, and is tried again. */
-class RecordsRefused extends Error {}
-
-/**
- * Replays every journal on this machine whose owner is gone, its own earlier ones and those of others, some at a time: one
- * that cannot be handed in, or waits for a row that somebody holds, does not hold up the others. Gives how many are left
- * that should be tried again.
- */
-export async function recoverJournals(deps: RecoveryDeps): Promise<number> {
-	const found = deps.journals.list((folder, error) => noteUnreadable(deps, folder, error));
-	const copies: JournalOwner[] = [];
-	const failed = await someAtOnce(found, (one) => recoverOne(deps, one, () => copies.push(one)));
-	// Each waits for its instance's lease: the others come before them, and of them this instance's own.
-	copies.sort((a, b) => Number(b.id === deps.instanceId) - Number(a.id === deps.instanceId));
-	return failed + (await someAtOnce(copies, (one) => recoverOne(deps, one)));
-}
-
-/** Gives how many failed. */
-async function someAtOnce(
-	all: readonly JournalOwner[],
-	recover: (one: JournalOwner) => Promise<boolean>,
-): Promise<number> {
-	const rest = all.values();
-	const failed = await Promise.all(
-		Array.from({ length: JOURNALS_AT_ONCE }, async () => {
-			let count = 0;
-			for (const one of rest) if (!(await recover(one))) count += 1;
-			return count;
-		}),
-	);
-	return failed.reduce((sum, count) => sum + count, 0);
-}
-
-/** Said as seldom as a refused journal is tried again: what lies there may be no journal, and stay. */
-function noteUnreadable({ log, refusedJournals }: RecoveryDeps, folder: string, error: unknown): void {
-	if (!refusedJournals.mayTry(folder, 0)) return;
-	log.warn("a folder of journals cannot be read", { folder, error });
-	refusedJournals.refused(folder, 0);
-}
-
-/** False if it should be tried again. A copy is left to `defer`. */
-async function recoverOne(deps: RecoveryDeps, { id, epoch }: JournalOwner, defer?: () => void): Promise<boolean> {
-	const { journals, log, refusedJournals } = deps;
-	if (!refusedJournals.mayTry(id, epoch)) return false;
-	let claim: JournalClaim | undefined;
-	try {
-		claim = journals.claim(id, epoch, { create: false });
-		if (!claim) return true;
-		const { owner } = claim;
-		const named = { instance: owner.id, epoch: owner.epoch };
-		if (claim.isCopy) {
-			// Behind a restart of the machine each worker hands in its own: to others its instance runs, as that of a copy. So it
-			// does to one that took the place of another, which still settles what runs there: it looks again.
-			const isAtHome = owner.id === id && owner.epoch === epoch;
-			const isOfOneHere = () => isAtHome && journals.isHeldByAnother(id);
-			const wasOfOneHere = isOfOneHere();
-			if (id !== deps.instanceId && wasOfOneHere) return true;
-			if (defer) {
-				defer();
-				return true;
-			}
-			log.info("a journal was not made here: it is handed in once its instance is known to be gone", named);
-			// Its owner would go on spending what is closed here, and what it settles would be on record already, as of a crash.
-			if (!(await deps.ownerIsGone(owner))) {
-				// What was seen to run may have ended since, and what is seen to be held may have begun.
-				if (wasOfOneHere || isOfOneHere()) return true;
-				log.error("a journal is a copy of one whose instance runs; it is left alone", named);
-				refusedJournals.refused(id, epoch);
-				return false;
-			}
-		}
-		log.info("replaying a journal", named);
-		const counts = await handIn({ ...deps, store: deps.storeFor(owner.id, owner.epoch), refused: [] }, claim.disk);
-		log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was handed in", { ...named, ...counts });
-		claim.disk.destroy();
-		refusedJournals.handedIn(id, epoch);
-		return true;
-	} catch (error) {
-		if (error instanceof RecordsRefused) refusedJournals.refused(id, epoch);
-		log.warn("a journal could not be handed in", { instance: id, epoch, error });
-		return false;
-	} finally {
-		claim?.release();
-	}
-}
-
-interface HandInDeps extends Pick<RecoveryDeps, "clock" | "log" | "isStopping"> {
 	store: LedgerStore;
+	/** Does what waits for rows that somebody holds, however long. */
+	whileHeld<T>(work: () => Promise<T>): Promise<T>;
 	/** What is set aside. */
 	refused: SettledEvent[];
 }
@@ -136,7 +41,7 @@ interface HandInDeps extends Pick<RecoveryDeps, "clock" | "log" | "isStopping"> 
  * Brings a journal into Postgres as it is read, and closes the epoch. Every step may be repeated after a crash. What is in
  * memory meanwhile is one segment, one batch, and what the journal left open.
  */
-async function handIn(
+export async function handIn(
 	deps: HandInDeps,
 	disk: JournalDisk,
 ): Promise<{ settled: number; recovered: number; damagedBytes: number }> {
@@ -147,7 +52,16 @@ async function handIn(
 	const settle = async (): Promise<void> => {
 		held.push(...(await settleBatch(deps, batch)));
 		batch = [];
-		while (held.length > HELD_MAX) held = await settleHeld(deps, held, settleLate);
+		if (held.length <= HELD_MAX) return;
+		await deps.whileHeld(async () => {
+			while (held.length > HELD_MAX) held = await settleHeld(deps, held, settleLate);
+		});
+	};
+	const untilSettled = async (): Promise<void> => {
+		while (held.length > 0) {
+			await closeOthers(deps, held);
+			held = await settleHeld(deps, held);
+		}
 	};
 	for (;;) {
 		const next = reader.next();
@@ -158,15 +72,12 @@ async function handIn(
 				batch = recovered.slice(at, at + BATCH_REQUESTS);
 			}
 			await settle();
-			while (held.length > 0) {
-				await closeOthers(deps, held);
-				held = await settleHeld(deps, held);
-			}
+			if (held.length > 0) await deps.whileHeld(untilSettled);
 			if (deps.refused.length > 0) {
 				await closeOthers(deps, deps.refused);
 				throw new RecordsRefused(`${deps.refused.length} settlements of the journal are refused`);
 			}
-			await closeEpoch(deps);
+			if (!(await closeFree(deps))) await deps.whileHeld(() => closeEpoch(deps));
 			return { settled, recovered: recovered.length, damagedBytes };
 		}
 		settled += 1;
@@ -255,14 +166,18 @@ async function closeOthers(deps: HandInDeps, held: readonly SettledEvent[]): Pro
 	}
 }
 
+type CloseDeps = Pick<HandInDeps, "clock" | "log" | "isStopping"> & { store: Pick<LedgerStore, "close"> };
+
 /** Closes all leases, some at a time, and ends the epoch; what somebody holds is waited for. */
-export async function closeEpoch(
-	deps: Pick<HandInDeps, "clock" | "log" | "isStopping"> & { store: Pick<LedgerStore, "close"> },
-): Promise<void> {
+export async function closeEpoch(deps: CloseDeps): Promise<void> {
+	while (!(await closeFree(deps))) await sleep(deps.clock, RETRY_MS);
+}
+
+/** False if somebody holds what is left. */
+async function closeFree(deps: CloseDeps): Promise<boolean> {
 	for (;;) {
 		const { closed, done } = await untilDone(deps, () => deps.store.close());
-		if (done) return;
-		if (closed === 0) await sleep(deps.clock, RETRY_MS);
+		if (done || closed === 0) return done;
 	}
 }
 

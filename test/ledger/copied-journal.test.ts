@@ -207,6 +207,27 @@ test("what was left before a restart of the machine is no copy to a process whos
 	expect(lines.filter(({ level }) => level === "error")).toEqual([]);
 }, 30_000);
 
+test.each(["one", "two"])(
+	"what was left before a restart of the machine is no copy to one that waits while %p starts beside it and crashes",
+	async (name) => {
+		await serveThere(1_000);
+		const earlier = await startLeaseChild({ db, dataDir: original, instanceId: "two", ttlMs: 1_000 });
+		await earlier.ask("open running 1000", "opened running");
+		for (const one of [child, earlier]) await one.end();
+		for (const id of ["one", "two"]) writeLockOfAnotherStart(id);
+		await startOn(original, "one", 1_000);
+		await waitFor(
+			() => says("a journal was not made here: it is handed in once its instance is known to be gone"),
+			"it to wait",
+		);
+		// A worker that comes up after it, or a successor.
+		for (let start = 0; start < 2; start++)
+			await (await startLeaseChild({ db, dataDir: original, instanceId: name, ttlMs: 1_000 })).end();
+		await waitFor(async () => (await charges()).length === 3, "all journals to be handed in");
+		expect(lines.filter(({ level }) => level === "error")).toEqual([]);
+	},
+);
+
 test("a copy hands the journal in when its instance has been silent for as long as its lease", async () => {
 	await serveThere(1_000);
 	await child.end();

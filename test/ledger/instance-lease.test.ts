@@ -318,6 +318,27 @@ test("what a process leaves that ends beside another one is handed in by the one
 	expect(await openLeases()).toBe(0);
 });
 
+test("while a journal waits for rows that somebody holds, what another process leaves then is handed in", async () => {
+	const second = await startChild("two");
+	const { free } = await leftBehind();
+	const lines: string[] = [];
+	const log = createLog({ level: "info", write: (line) => void lines.push(line) });
+	// It looks for journals every ten seconds, and every five for those that wait.
+	const after: Clock["after"] = (ms, then) => systemClock.after(ms === 10_000 || ms === 5_000 ? 200 : ms, then);
+	const instanceLease = await startHere("here", 30_000, { ...systemClock, after }, log);
+	await waitFor(() => lines.join("").includes("replaying a journal"), "the first to be replayed");
+	await second.ask("open done 1000", "opened done");
+	await second.ask("settle done 300", "settled done");
+	await second.ask("open running 1000", "opened running");
+	await second.end();
+	await waitFor(() => journals("two").length === 0, "the later journal to be handed in");
+	expect(journals("one")).toEqual(["1"]);
+	await free();
+	await waitFor(() => journals("one").length === 0, "the first to be handed in");
+	expect(await instanceLease.stop(5_000)).toBe(true);
+	expect([await openLeases(), await available(), await broken()]).toEqual([0, CREDIT - 500, []]);
+});
+
 test("a stop in good order settles, returns everything and leaves no journal", async () => {
 	const child = await startChild("tidy");
 	await child.ask("open a 100", "opened a");

@@ -7,7 +7,10 @@ import { createLog } from "../../src/base/log.ts";
 import { DatabaseBusy } from "../../src/db/statements.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { openJournalHome } from "../../src/ledger/journal-home.ts";
-import { recoverJournals } from "../../src/ledger/recovery.ts";
+import { createLeftJournals } from "../../src/ledger/left-journals.ts";
+import { InstanceRuns } from "../../src/ledger/lost-journal.ts";
+import type { OwnerStanding } from "../../src/ledger/owner-standing.ts";
+import { standingOf } from "../../src/ledger/owner-standing.ts";
 import { createRefusedJournals } from "../../src/ledger/refused-journals.ts";
 import { settleLate } from "../../src/ledger/settling.ts";
 import type { Flushed, LedgerStore } from "../../src/ledger/store.ts";
@@ -20,7 +23,10 @@ const root = mkdtempSync(join(tmpdir(), "tollgate-recovery-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 /** A journal of three settled requests, of accounts a, b and c, whose process is gone; and what Postgres says to it. */
-function left(flush: (accounts: readonly string[]) => Partial<Flushed>, write: (line: string) => void = () => {}) {
+function left(
+	flush: (accounts: readonly string[], instance: string) => Partial<Flushed>,
+	write: (line: string) => void = () => {},
+) {
 	const home = mkdtempSync(join(root, "home-"));
 	const journals = openJournalHome(home);
 	const claim = journals.claim("gone", 1, { create: true });
@@ -35,10 +41,10 @@ function left(flush: (accounts: readonly string[]) => Partial<Flushed>, write: (
 	journal.close();
 	claim.release();
 	const done: string[] = [];
-	const store = {
+	const storeFor = (instance: string) => ({
 		async flush(settled: readonly SettledEvent[]) {
 			const accounts = settled.map(({ account }) => account);
-			const flushed = { late: false, fresh: 0, busy: new Set<string>(), ...flush(accounts) };
+			const flushed = { late: false, fresh: 0, busy: new Set<string>(), ...flush(accounts, instance) };
 			const taken = accounts.filter((account) => !flushed.busy.has(account));
 			if (!flushed.late) done.push(`settled ${taken.join("")}`);
 			return flushed;
@@ -51,22 +57,22 @@ function left(flush: (accounts: readonly string[]) => Partial<Flushed>, write: (
 			if (keep.length === 0 || closed > 0) done.push(keep.length === 0 ? "closed" : `closed all but ${keep}`);
 			return { closed, done: keep.length === 0 };
 		},
-	} as unknown as LedgerStore;
+	});
 	const clock = createManualClock();
 	const state = { stopping: false };
-	const waiting = { begun: 0, over: Promise.resolve(), isGone: true };
+	const waiting = { begun: 0, over: Promise.resolve(), standing: "gone" as OwnerStanding };
 	const deps = {
 		journals,
-		storeFor: () => store,
+		storeFor: (instance: string) => storeFor(instance) as unknown as LedgerStore,
 		clock,
 		log: createLog({ level: "error", write }),
 		isStopping: () => state.stopping,
 		refusedJournals: createRefusedJournals({ clock }),
 		instanceId: "here",
-		ownerIsGone: async () => {
+		standingOf: async () => {
 			waiting.begun += 1;
 			await waiting.over;
-			return waiting.isGone;
+			return waiting.standing;
 		},
 	};
 	return {
@@ -74,12 +80,21 @@ function left(flush: (accounts: readonly string[]) => Partial<Flushed>, write: (
 		home,
 		waiting,
 		state,
+		/** As the process does, whose looks go on beside those that wait. */
+		leftJournals: () => createLeftJournals(deps),
+		passing: (over: () => boolean) =>
+			waitFor(() => {
+				if (clock.pending() > 0) clock.advance(200);
+				return over();
+			}, "time to pass"),
+		names: () => journals.list(() => {}).map(({ id }) => id),
 		isThere: () => journals.list(() => {}).length > 0,
 		pass: (ms: number) => clock.advance(ms),
 		/** Time passes where it waits. */
 		async recover(instanceId = deps.instanceId) {
 			let failed: number | undefined;
-			const recovering = recoverJournals({ ...deps, instanceId }).then((count) => (failed = count));
+			const left = createLeftJournals({ ...deps, instanceId });
+			const recovering = left.look().then(async (tried) => (failed = tried + (await left.ended())));
 			await waitFor(() => {
 				if (clock.pending() > 0) clock.advance(200);
 				return failed !== undefined;
@@ -100,6 +115,37 @@ test("what waits for a held row holds up neither the rest nor others' leases, an
 		"closed",
 	]);
 	expect(isThere()).toBe(false);
+});
+
+test("journals that wait for a held row keep no other one waiting, of the same look or found later", async () => {
+	let isHeld = true;
+	const isFree = (instance: string) => instance === "gone" || instance === "late";
+	const { leftJournals, passing, names, home } = left((_, instance) =>
+		isHeld && !isFree(instance) ? { busy: new Set(["b"]) } : {},
+	);
+	const addOf = (name: string) => {
+		cpSync(join(home, "gone"), join(home, name), { recursive: true });
+		writeFileSync(join(home, name, "1", "lock"), "");
+	};
+	// More than are handed in at once.
+	const waiting = ["a", "b", "c", "d", "e"];
+	for (const name of [...waiting, "late"]) addOf(name);
+	expect(Bun.spawnSync(["mv", join(home, "late"), `${home}-late`]).success).toBe(true);
+	const journals = leftJournals();
+	let looks = 0;
+	const look = () => journals.look().then((failed) => (looks += failed === 0 ? 1 : Number.NaN));
+	void look();
+	await passing(() => looks === 1 && !names().includes("gone"));
+	expect([names(), journals.waiting()]).toEqual([waiting, waiting.length]);
+	expect(Bun.spawnSync(["mv", `${home}-late`, join(home, "late")]).success).toBe(true);
+	void look();
+	await passing(() => looks === 2 && !names().includes("late"));
+	expect([names(), journals.waiting()]).toEqual([waiting, waiting.length]);
+	isHeld = false;
+	let failed: number | undefined;
+	void journals.ended().then((count) => (failed = count));
+	await passing(() => failed !== undefined);
+	expect([failed, names(), journals.waiting()]).toEqual([0, [], 0]);
 });
 
 test("what is no journal, and what cannot be read, keeps no journal from being handed in", async () => {
@@ -131,26 +177,51 @@ test("journals that wait until their instances are gone keep no other one waitin
 	expect(done.length).toBe(2 * (1 + copies.length));
 });
 
-test("an own journal of before a restart of the machine is no copy to one whose forerunner ends as it is looked at", async () => {
-	const { recover, done, home, waiting } = left(
-		() => ({}),
-		(line) => done.push(JSON.parse(line).message),
-	);
-	const lock = join(home, "gone", "1", "lock");
-	writeFileSync(lock, readFileSync(lock, "utf8").replace(/^\S+/, "another-start"));
-	// Its lock is held as by another process.
-	const forerunner = openJournalHome(home).claim("gone", 2, { create: true });
-	const { promise, resolve } = Promise.withResolvers<void>();
-	Object.assign(waiting, { isGone: false, over: promise });
-	const recovering = recover("gone");
-	await waitFor(() => waiting.begun === 1, "it to be looked at");
-	forerunner?.release();
-	resolve();
-	expect(await recovering).toBe(0);
-	waiting.isGone = true;
-	expect(await recover("gone")).toBe(0);
-	expect(waiting.begun).toBe(2);
-	expect(done).toEqual(["settled abc", "closed"]);
+test.each([
+	["unsure", []],
+	["runs here", []],
+	["runs elsewhere", ["a journal is a copy of one whose instance runs; it is left alone"]],
+] as const)(
+	"an own journal of before a restart of the machine whose instance %s is left alone, and the log says %p",
+	async (standing, said) => {
+		const { recover, done, home, waiting, isThere } = left(
+			() => ({}),
+			(line) => done.push(JSON.parse(line).message),
+		);
+		const lock = join(home, "gone", "1", "lock");
+		writeFileSync(lock, readFileSync(lock, "utf8").replace(/^\S+/, "another-start"));
+		waiting.standing = standing;
+		expect(await recover("gone")).toBe(said.length);
+		expect([done, isThere()]).toEqual([[...said], true]);
+	},
+);
+
+test("an instance runs elsewhere if it renews its lease after it was seen to have no journal here, and in no other case", async () => {
+	const home = mkdtempSync(join(root, "home-"));
+	// As another process sees it.
+	const journals = openJournalHome(home);
+	const renews = (epoch: number) => new InstanceRuns("one", epoch, true);
+	async function standing(...seen: (InstanceRuns | undefined)[]) {
+		const untilSilent = async () => {
+			const runs = seen.shift();
+			if (runs) throw runs;
+		};
+		return [await standingOf({ untilSilent, journals }, "one"), seen.length];
+	}
+	expect(await standing(renews(1), renews(1))).toEqual(["runs elsewhere", 0]);
+	// What was seen to renew has ended in order, with its journal.
+	expect(await standing(renews(1), undefined)).toEqual(["gone", 0]);
+	expect(await standing(renews(1), renews(2), renews(2))).toEqual(["runs elsewhere", 0]);
+	// Its journal may be about to be made.
+	expect(await standing(renews(1), new InstanceRuns("one", 2, false))).toEqual(["unsure", 0]);
+	const claim = openJournalHome(home).claim("one", 1, { create: true });
+	expect(await standing(renews(1), undefined)).toEqual(["runs here", 1]);
+	// A former version's lock says nothing.
+	const lock = join(home, "one", "1", "lock");
+	writeFileSync(lock, "");
+	expect(await standing(renews(1), undefined)).toEqual(["runs here", 1]);
+	claim?.release();
+	expect(await standing(renews(1), renews(1))).toEqual(["runs elsewhere", 0]);
 });
 
 test("an epoch whose leases are closed gets its settlements one by one, as late", async () => {

@@ -203,29 +203,9 @@ export const journalMutants: readonly MutantsOfFile[] = [
 		killers: ["ledger/recovery", "ledger/instance-lease", 60, "ledger/copied-journal"],
 		mutants: [
 			{
-				breaks: "journals that wait for their instances keep others waiting",
-				before: "recoverOne(deps, one, () => copies.push(one))",
-				after: "recoverOne(deps, one)",
-			},
-			{
-				breaks: "a copied journal is handed in whether or not its instance runs",
-				before: "if (!(await deps.ownerIsGone(owner))) {",
-				after: "if ((await deps.ownerIsGone(owner)) === undefined) {",
-			},
-			{
-				breaks: "a worker takes what another one left before a restart of the machine for a copy",
-				before: "if (wasOfOneHere || isOfOneHere()) return true;",
-				after: "if (wasOfOneHere) return true;",
-			},
-			{
-				breaks: "what a forerunner left is called a copy where that ends as it is looked at",
-				before: "if (wasOfOneHere || isOfOneHere()) return true;",
-				after: "if (isOfOneHere()) return true;",
-			},
-			{
 				breaks: "a replay closes the epoch without those whose rows are held",
-				before: "while (held.length > 0) {\n\t\t\t\tawait closeOthers",
-				after: "while (held.length > 1e9) {\n\t\t\t\tawait closeOthers",
+				before: "if (held.length > 0) await deps.whileHeld(untilSettled);",
+				after: "",
 			},
 			{
 				breaks: "a row that somebody holds keeps all leases of a replayed epoch open",
@@ -253,14 +233,66 @@ export const journalMutants: readonly MutantsOfFile[] = [
 				after: "return settleLate(store, batch);",
 			},
 			{
+				breaks: "a replay leaves its epoch open",
+				before: "if (!(await closeFree(deps))) await deps.whileHeld(() => closeEpoch(deps));",
+				after: "",
+			},
+		],
+	},
+	{
+		file: "ledger/left-journals.ts",
+		killers: ["ledger/recovery", "ledger/instance-lease", 60, "ledger/copied-journal"],
+		mutants: [
+			{
+				breaks: "journals that wait keep others waiting",
+				before: "places.give();\n\t\tonWait();",
+				after: "onWait();",
+			},
+			{
+				breaks: "journals that are found later wait for those that wait",
+				before: "waiting.add(over);\n\t\t\tresolve(true);",
+				after: "waiting.add(over);",
+			},
+			{
+				breaks: "a copied journal is handed in whether or not its instance runs",
+				before: 'if (standing !== "gone") {',
+				after: 'if (standing === "unsure") {',
+			},
+			{
+				breaks: "a worker takes what it left before a restart of the machine for a copy while its forerunner runs",
+				before: '|| (standing === "runs here" && isAtHome)',
+				after: "",
+			},
+			{
+				breaks: "a journal is called a copy of an instance that joins again and again",
+				before: 'if (standing === "unsure" || ',
+				after: "if (",
+			},
+			{
 				breaks: "a journal that could not be handed in is removed",
 				before: 'log.warn("a journal could not be handed in", { instance: id, epoch, error });',
 				after: "claim.disk.destroy();",
 			},
+		],
+	},
+	{
+		file: "ledger/owner-standing.ts",
+		killers: ["ledger/recovery", "ledger/copied-journal"],
+		mutants: [
 			{
-				breaks: "a replay leaves its epoch open",
-				before: "await closeEpoch(deps);\n\t\t\treturn { settled",
-				after: "return { settled",
+				breaks: "who has only joined again is said to run elsewhere",
+				before: 'if (!running.renews) return "unsure";',
+				after: "",
+			},
+			{
+				breaks: "what has its journal here is said to run elsewhere",
+				before: "if (journals.isHere(owner))",
+				after: "if (journals.isHere(owner) && false)",
+			},
+			{
+				breaks: "what ended in order as it was looked at is said to run elsewhere",
+				before: "if (running.epoch === seen)",
+				after: "if (running.epoch > 0)",
 			},
 		],
 	},

@@ -62,6 +62,7 @@ export function createSimDisk(): SimDisk {
 					.map(({ id, epoch }) => ({ id, epoch }))
 					.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : a.epoch - b.epoch)),
 			isHeldByAnother: () => false,
+			isHere: () => false,
 			claim(id, epoch, { create }) {
 				const key = keyOf(id, epoch);
 				let folder = folders.get(key);

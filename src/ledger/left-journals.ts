@@ -1,0 +1,138 @@
+import type { JournalClaim, JournalHome, JournalOwner } from "./journal-home.ts";
+import type { OwnerStanding } from "./owner-standing.ts";
+import type { Places } from "./places.ts";
+import { createPlaces } from "./places.ts";
+import type { HandInDeps } from "./recovery.ts";
+import { handIn, RecordsRefused } from "./recovery.ts";
+import type { RefusedJournals } from "./refused-journals.ts";
+import type { LedgerStore } from "./store.ts";
+
+/** Of each a segment is in memory. */
+const JOURNALS_AT_ONCE = 4;
+/** Each asks for its instance five times a second. */
+const COPIES_AT_ONCE = 4;
+/** Of each what waits is in memory. More keep their places among those that are handed in. */
+const WAITING_FOR_ROWS_MAX = 16;
+
+export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "isStopping"> {
+	journals: JournalHome;
+	storeFor: (instanceId: string, epoch: number) => LedgerStore;
+	/** Of this process: those that rest. */
+	refusedJournals: RefusedJournals;
+	/** Of this process. */
+	instanceId: string;
+	/** Waits until it knows whether a journal that was not made here is a copy. */
+	standingOf: (owner: JournalOwner) => Promise<OwnerStanding>;
+}
+
+/** Journals on this machine whose owners are gone: this process's own earlier ones, and those of others. */
+export interface LeftJournals {
+	/**
+	 * Replays all that are not being replayed yet, some at a time. Resolves when each is handed in, could not be, or waits: until a
+	 * row is free that somebody holds, or its instance is known to be gone. Gives how many should be tried again.
+	 */
+	look(): Promise<number>;
+	/** Those that wait keep no other one waiting. */
+	waiting(): number;
+	/** Resolves when none waits any more. Gives how many of them should be tried again. */
+	ended(): Promise<number>;
+}
+
+export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
+	const { journals, log, refusedJournals } = deps;
+	const places = createPlaces(JOURNALS_AT_ONCE);
+	const ofCopies = createPlaces(COPIES_AT_ONCE);
+	const ofRows = createPlaces(WAITING_FOR_ROWS_MAX);
+	const waiting = new Set<Promise<boolean>>();
+
+	/** Said as seldom as a refused journal is tried again: what lies there may be no journal, and stay. */
+	function noteUnreadable(folder: string, error: unknown): void {
+		if (!refusedJournals.mayTry(folder, 0)) return;
+		log.warn("a folder of journals cannot be read", { folder, error });
+		refusedJournals.refused(folder, 0);
+	}
+
+	/** True once it waits. */
+	function begin(one: JournalOwner): Promise<boolean> {
+		const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+		const over = recoverOne(one, () => {
+			waiting.add(over);
+			resolve(true);
+		});
+		const end = () => waiting.delete(over);
+		over.then(resolve, reject).finally(end);
+		return promise;
+	}
+
+	/** False if it should be tried again. `onWait`: nobody need wait for it. */
+	async function recoverOne({ id, epoch }: JournalOwner, onWait: () => void): Promise<boolean> {
+		if (!refusedJournals.mayTry(id, epoch)) return false;
+		await places.take();
+		let claim: JournalClaim | undefined;
+		try {
+			claim = journals.claim(id, epoch, { create: false });
+			if (!claim) return true;
+			const { owner } = claim;
+			const named = { instance: owner.id, epoch: owner.epoch };
+			if (claim.isCopy) {
+				// Behind a restart of the machine each worker hands in its own: to others its instance runs, as that of a copy.
+				const isAtHome = owner.id === id && owner.epoch === epoch;
+				if (isAtHome && id !== deps.instanceId && journals.isHeldByAnother(id)) return true;
+				log.info("a journal was not made here: it is handed in once its instance is known to be gone", named);
+				// Its owner would go on spending what is closed here, and what it settles would be on record already, as of a crash.
+				const standing = await aside(ofCopies, onWait, () => deps.standingOf(owner));
+				// So it is with what a process settles whose place this one took: it looks again.
+				if (standing === "unsure" || (standing === "runs here" && isAtHome)) return true;
+				if (standing !== "gone") {
+					log.error("a journal is a copy of one whose instance runs; it is left alone", named);
+					refusedJournals.refused(id, epoch);
+					return false;
+				}
+			}
+			log.info("replaying a journal", named);
+			const whileHeld = async <T>(work: () => Promise<T>): Promise<T> => {
+				await ofRows.take();
+				return aside(ofRows, onWait, work, true);
+			};
+			const store = deps.storeFor(owner.id, owner.epoch);
+			const counts = await handIn({ ...deps, store, whileHeld, refused: [] }, claim.disk);
+			log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was handed in", { ...named, ...counts });
+			claim.disk.destroy();
+			refusedJournals.handedIn(id, epoch);
+			return true;
+		} catch (error) {
+			if (error instanceof RecordsRefused) refusedJournals.refused(id, epoch);
+			log.warn("a journal could not be handed in", { instance: id, epoch, error });
+			return false;
+		} finally {
+			claim?.release();
+			places.give();
+		}
+	}
+
+	/** Does what takes long at a place among such, and leaves that among those that are handed in to another one. */
+	async function aside<T>(at: Places, onWait: () => void, work: () => Promise<T>, isTaken = false): Promise<T> {
+		places.give();
+		onWait();
+		if (!isTaken) await at.take();
+		try {
+			return await work();
+		} finally {
+			at.give();
+			await places.take();
+		}
+	}
+
+	return {
+		async look() {
+			const found = [...journals.list(noteUnreadable)];
+			// Of copies, which wait for each other, this instance's own come first.
+			found.sort((a, b) => Number(b.id === deps.instanceId) - Number(a.id === deps.instanceId));
+			return countOf(await Promise.all(found.map(begin)));
+		},
+		waiting: () => waiting.size,
+		ended: async () => countOf(await Promise.all(waiting)),
+	};
+}
+
+const countOf = (outcomes: readonly boolean[]) => outcomes.filter((isOver) => !isOver).length;

@@ -35,7 +35,10 @@ export function createPgShareStore(deps: {
 	};
 }
 
-/** Removes shares that count no more. A console's job. */
+/**
+ * Removes shares that count no more. A console's job. Those of a live instance count though its lease seems to be over: the
+ * database's clock may have been set forward since its last heartbeat, and it tells of its shares again only as it needs more.
+ */
 export async function forgetOldShares(statements: Statements): Promise<void> {
 	await removeInBites(async () => {
 		const rows = await statements`
@@ -43,7 +46,7 @@ export async function forgetOldShares(statements: Statements): Promise<void> {
 				select s.key_id, s.kind, s.instance_id, s.epoch from key_share s left join instance_now i on i.id = s.instance_id and i.epoch = s.epoch
 				where s.at < clock_timestamp() - interval '10 minutes'
 					and (i.id is null or s.amount = 0
-						or (i.state <> 'live' or i.lease_until < clock_timestamp()) and greatest(i.lease_until, i.ended_at) < clock_timestamp() - interval '10 minutes')
+						or i.state <> 'live' and greatest(i.lease_until, i.ended_at) < clock_timestamp() - interval '10 minutes')
 				limit ${BITE_ROWS})
 			returning 1`;
 		return rows.length;

@@ -223,6 +223,17 @@ export const requestMutants: readonly MutantsOfFile[] = [
 		],
 	},
 	{
+		file: "keys/limit-shares.ts",
+		killers: ["limits/shared-limits"],
+		mutants: [
+			{
+				breaks: "a database's clock that leaps takes its shares from an instance that lives",
+				before: "or i.state <> 'live' and greatest(",
+				after: "or (i.state <> 'live' or i.lease_until < clock_timestamp()) and greatest(",
+			},
+		],
+	},
+	{
 		file: "limits/shares.ts",
 		killers: ["limits/shares", "limits/shared-limits"],
 		mutants: [

@@ -48,8 +48,11 @@ interface Usage extends RateWindow {
 	runningShare: Share | undefined;
 }
 
-/** Keys without a running request are forgotten when this many are known. */
-const KEYS_MAX = 100_000;
+/** Beyond it keys that run nothing are forgotten though something counts: such a one may come anew, up to its limit. */
+const KEYS_MAX = 250_000;
+/** From so many on each new key has some others looked at: the tick alone could not keep up with them. */
+const KEYS_SWEPT_AT = 100_000;
+const KEYS_A_KEY = 8;
 const TICK_MS = 1_000;
 /** Keys that one tick looks at: those that were not used for two minutes are forgotten, and their shares given back. */
 const KEYS_A_TICK = 2_000;
@@ -70,7 +73,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 	function usageOf(keyId: string, nowMs: number): Usage {
 		let usage = usages.get(keyId);
 		if (!usage) {
-			if (usages.size >= KEYS_MAX) forgetIdle();
+			if (usages.size >= KEYS_SWEPT_AT) forgetSome(KEYS_A_KEY, nowMs, usages.size >= KEYS_MAX);
 			const sinceMs = windowStart(nowMs, clock.wallMs());
 			usage = { running: 0, sinceMs, count: 0, countBefore: 0, rateShare: undefined, runningShare: undefined };
 			usages.set(keyId, usage);
@@ -79,8 +82,19 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 		return usage;
 	}
 
-	function forgetIdle(): void {
-		for (const [keyId, usage] of usages) if (usage.running === 0 && !isDrawn(usage)) forget(keyId, usage);
+	/** Looks at so many, in turn. */
+	function forgetSome(looks: number, nowMs: number, evenCounted: boolean): void {
+		for (let looked = 0; looked < looks; looked++) {
+			const { done, value } = sweep.next();
+			if (done) {
+				sweep = usages.entries();
+				return;
+			}
+			const [keyId, usage] = value;
+			advance(usage, nowMs);
+			const isIdle = usage.running === 0 && !isDrawn(usage);
+			if (isIdle && (evenCounted || counted(usage, nowMs) === 0)) forget(keyId, usage);
+		}
 	}
 
 	function forget(keyId: string, usage: Usage): void {
@@ -90,17 +104,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 
 	function tick(): void {
 		cancelTick = clock.after(TICK_MS, tick);
-		const nowMs = clock.monotonicMs();
-		for (let looked = 0; looked < KEYS_A_TICK; looked++) {
-			const { done, value } = sweep.next();
-			if (done) {
-				sweep = usages.entries();
-				break;
-			}
-			const [keyId, usage] = value;
-			advance(usage, nowMs);
-			if (usage.running === 0 && counted(usage, nowMs) === 0 && !isDrawn(usage)) forget(keyId, usage);
-		}
+		forgetSome(KEYS_A_TICK, clock.monotonicMs(), false);
 		shares?.tick();
 	}
 

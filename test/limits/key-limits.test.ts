@@ -29,6 +29,26 @@ describe("requests a minute", () => {
 		expect(enter(5)).toBeGreaterThanOrEqual(1);
 	});
 
+	test("what counts of a key is not forgotten for others that come, until a quarter of a million are known", () => {
+		const { enter, limits } = setUp();
+		for (let sent = 0; sent < 5; sent++) {
+			enter(5);
+			limits.leave("key");
+		}
+		let others = 0;
+		const come = (upTo: number) => {
+			for (; others < upTo; others++) {
+				limits.enter(`other ${others}`, 5, null);
+				limits.leave(`other ${others}`);
+			}
+		};
+		come(240_000);
+		expect(enter(5)).toBeGreaterThanOrEqual(1);
+		// Each is looked at in its turn.
+		come(550_000);
+		expect(enter(5)).toBeUndefined();
+	});
+
 	test("coming back after the time named always works, and a second before it does not", () => {
 		for (const perMinute of [1, 2, 5, 60]) {
 			for (const usedAfterMs of [0, 20_000, 59_000, 61_000, 90_000]) {

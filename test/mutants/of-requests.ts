@@ -304,6 +304,16 @@ export const requestMutants: readonly MutantsOfFile[] = [
 		killers: ["limits/key-limits", "limits/shares", "limits/shared-limits"],
 		mutants: [
 			{
+				breaks: "keys that count are forgotten for others that come",
+				before: "forgetSome(KEYS_A_KEY, nowMs, usages.size >= KEYS_MAX)",
+				after: "forgetSome(KEYS_A_KEY, nowMs, true)",
+			},
+			{
+				breaks: "keys are never forgotten, however many come",
+				before: "forgetSome(KEYS_A_KEY, nowMs, usages.size >= KEYS_MAX)",
+				after: "forgetSome(KEYS_A_KEY, nowMs, false)",
+			},
+			{
 				breaks: "the minutes of instances begin apart",
 				before: "windowStart(nowMs, clock.wallMs())",
 				after: "windowStart(nowMs, 0)",

@@ -20,6 +20,7 @@ import peopleFunctions from "./functions/people.sql" with { type: "text" };
 import projectFunctions from "./functions/projects.sql" with { type: "text" };
 import removalFunctions from "./functions/removal.sql" with { type: "text" };
 import usageFunctions from "./functions/usage.sql" with { type: "text" };
+import { pathNames, pathText, quoted, setPath } from "./search-path.ts";
 
 /** In the order in which they are laid down: later ones may name earlier ones. */
 const FILES: readonly string[] = [
@@ -61,9 +62,8 @@ const SETS_KEPT = 16;
 export async function layFunctions(client: postgres.Sql, version: string, setsKept = SETS_KEPT): Promise<void> {
 	await client.begin(async (transaction) => {
 		if (!(await hasFunctions(transaction))) {
-			await checkMayMakeSchema(transaction);
 			await transaction.unsafe(`create schema ${FUNCTION_SET}`);
-			await transaction`select set_config('search_path', ${withFunctions(await searchPath(transaction))}, true)`;
+			await setPath(transaction, withFunctions(await searchPath(transaction)), true);
 			for (const file of FILES) await transaction.unsafe(file);
 		}
 		await transaction`
@@ -73,21 +73,23 @@ export async function layFunctions(client: postgres.Sql, version: string, setsKe
 	await dropFunctions(client, setsKept);
 }
 
-async function checkMayMakeSchema(client: postgres.TransactionSql): Promise<void> {
+/** A Fault unless this role may lay functions down. */
+export async function checkMayMakeSchema(client: postgres.Sql): Promise<void> {
 	const [row] = await client<{ may: boolean; database: string; role: string }[]>`
 		select has_database_privilege(current_database(), 'CREATE') as may, current_database() as database, current_user as role`;
 	if (row === undefined || row.may) return;
 	throw new Fault(
 		"service_unavailable",
-		`This version's functions need a schema of their own: \`grant create on database "${row.database}" to "${row.role}"\`.`,
+		`This version's functions need a schema of their own: \`grant create on database ${quoted(row.database)} to ${quoted(row.role)}\`.`,
 	);
 }
 
-/** Drops all sets but this version's and those that were booted with last, `kept` in all. */
+/** Drops all sets but this version's and those that were booted with last, `kept` in all; those of another role are left to it. */
 export async function dropFunctions(client: postgres.Sql, kept: number): Promise<void> {
 	const sets = await client<{ name: string }[]>`
 		select nspname as name from pg_namespace left join function_set on name = nspname
-		where nspname ~ ${ANY_SET.source} and nspname <> ${FUNCTION_SET} order by used_at desc nulls last, nspname offset ${kept - 1}`;
+		where nspname ~ ${ANY_SET.source} and nspname <> ${FUNCTION_SET} and pg_has_role(nspowner, 'USAGE')
+		order by used_at desc nulls last, nspname offset ${kept - 1}`;
 	for (const { name } of sets) {
 		await client.begin(async (transaction) => {
 			await transaction.unsafe(`drop schema if exists ${name} cascade`);
@@ -118,20 +120,32 @@ export function isPrepared(url: string): boolean {
 
 /** Functions off the connection's path: who was given a prepared address would make tables among them. */
 export async function leaveFunctions(client: postgres.Sql): Promise<void> {
-	await client`select set_config('search_path', ${await searchPath(client)}, false)`;
+	await setPath(client, await searchPath(client));
 }
 
 /** A Fault unless the connection, made with `urlWithFunctions`, looks into the set first. */
 export async function checkFunctions(client: postgres.Sql): Promise<void> {
-	const [row] = await client<{ first: string; may: boolean | null; role: string }[]>`
-		select current_schema() as first, current_user as role,
-			(select has_schema_privilege(oid, 'USAGE') from pg_namespace where nspname = ${FUNCTION_SET}) as may`;
-	if (row?.may === false)
-		throw new Fault(
-			"service_unavailable",
-			`This version's functions are another role's: \`grant usage on schema ${FUNCTION_SET} to "${row.role}"\`.`,
-		);
+	await checkMayCall(client);
+	const [row] = await client<{ first: string }[]>`select current_schema() as first`;
 	if (row?.first !== FUNCTION_SET) throw pathLost();
+}
+
+/** A Fault unless this role may use the set and call all that is in it. */
+export async function checkMayCall(client: postgres.Sql): Promise<void> {
+	const [row] = await client<{ mayUse: boolean; mayCall: boolean; role: string }[]>`
+		select has_schema_privilege(oid, 'USAGE') as "mayUse", current_user as role, not exists (
+			select from pg_proc p where pronamespace = n.oid and not has_function_privilege(p.oid, 'EXECUTE')) as "mayCall"
+		from pg_namespace n where nspname = ${FUNCTION_SET}`;
+	if (row === undefined || (row.mayUse && row.mayCall)) return;
+	// To call them is everybody's right, unless their owner's default privileges say otherwise.
+	const lacking = [
+		row.mayUse ? [] : ["usage on schema"],
+		row.mayCall ? [] : ["execute on all functions in schema"],
+	].flat();
+	throw new Fault(
+		"service_unavailable",
+		`This version's functions are another role's: ${lacking.map((what) => `\`grant ${what} ${FUNCTION_SET} to ${quoted(row.role)}\``).join(", ")}.`,
+	);
 }
 
 /** What a connection hears that was made with `urlWithFunctions` and has not that path. */
@@ -144,10 +158,7 @@ export function pathLost(): Fault {
 
 /** The connection's own path, without functions. */
 async function searchPath(client: postgres.Sql | postgres.TransactionSql): Promise<string> {
-	const [row] = await client<{ path: string }[]>`select current_setting('search_path') as path`;
-	// A name between quotation marks may have a comma in it.
-	const names = (row?.path ?? "").match(/"(?:[^"]|"")*"|[^\s,]+/g) ?? [];
-	return names.filter((name) => !ANY_SET.test(name)).join(", ");
+	return pathText((await pathNames(client)).filter((name) => !ANY_SET.test(name)));
 }
 
 function withFunctions(path: string): string {

@@ -2,10 +2,19 @@ import postgres from "postgres";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
-import { checkFunctions, dropFunctions, hasFunctions, layFunctions, leaveFunctions } from "./function-set.ts";
+import {
+	checkFunctions,
+	checkMayCall,
+	checkMayMakeSchema,
+	dropFunctions,
+	hasFunctions,
+	layFunctions,
+	leaveFunctions,
+} from "./function-set.ts";
 import type { Migration } from "./migrations/list.ts";
 import { migrations } from "./migrations/list.ts";
-import { checkMayMakeTables, checkMayWrite, findOwnSchema, findUnusable, makeTablesIn, untimed } from "./own-schema.ts";
+import { checkMayMakeTables, checkNoneAreOthers, findUnusable, namesMadeBy } from "./own-rights.ts";
+import { checkMayWrite, findOwnSchema, lookFirstInto, schemaForTables, untimed } from "./own-schema.ts";
 import { checkOwnSession, lostSettings, urlForClients } from "./way.ts";
 
 /** Any number will do, as long as all versions of the service use the same one. */
@@ -30,23 +39,18 @@ export async function migrate(
 	list: readonly Migration[] = migrations,
 ): Promise<Migrated> {
 	return withClient(url, async (client) => {
-		const prepared = await lookAtWay(client, url);
-		if (prepared.lost.length > 0)
+		const lost = await settingsLost(client, url);
+		if (lost.length > 0)
 			deps.log.warn("connections to the database lose settings on their way: a pooler overlooks them", {
-				settings: prepared.lost,
+				settings: lost,
 			});
 		await leaveFunctions(client);
 		await checkMayWrite(client);
 		await untimed(client);
 		await client`select pg_advisory_lock(${ADVISORY_LOCK})`;
-		const schema = await findOwnSchema(client);
-		if (schema !== undefined) await makeTablesIn(client, schema);
-		if (!(await hasOwnTables(client))) await makeOwnTables(client);
-		const known = await readList(client);
-		refuseNewer(known, list);
-		const missing = list.filter(({ name }) => !known.has(name));
-		if (missing.length > 0) await checkMayMakeTables(client);
+		const { schema, missing } = await findMissing(client, list);
 		if (missing.some(({ breaking }) => breaking)) await makeRoomForBreaking(client, missing);
+		if (!(await hasOwnTables(client, schema))) await makeOwnTables(client);
 		for (const { name, sql, breaking } of missing) {
 			await client.begin(async (transaction) => {
 				await transaction.unsafe(sql);
@@ -60,39 +64,66 @@ export async function migrate(
 			deps.log.info("the schema is up to date", { migrations: missing.length, last: missing.at(-1)?.name });
 		// After the tables that they name.
 		await layFunctions(client, VERSION);
-		await withClient(prepared.url, checkFunctions);
-		const unusable = await findUnusable(client);
-		// They may be another service's, so it is no reason to end.
+		const prepared = await urlForClients(client, url);
+		await withClient(prepared, checkFunctions);
+		const unusable = await findUnusable(client, { schema, names: namesMadeBy(list) });
 		if (unusable.length > 0)
 			deps.log.warn(
-				"this role may not use all that lies beside its tables: `grant all on all tables in schema` and `grant usage on all sequences in schema`",
-				{ count: unusable.length, names: unusable.slice(0, UNUSABLE_NAMED_MAX) },
+				"this role may not use all tables of ours: `grant all on all tables in schema` and `grant usage on all sequences in schema`; where row security has no policy for it, `alter role … bypassrls`",
+				{ schema, count: unusable.length, names: unusable.slice(0, UNUSABLE_NAMED_MAX) },
 			);
-		return { applied: missing.map(({ name }) => name), url: prepared.url };
+		return { applied: missing.map(({ name }) => name), url: prepared };
 	});
+}
+/** A Fault that says what to do, unless a start could bring the schema up to date. Nothing is changed. */
+export async function checkMigratable(url: string): Promise<void> {
+	await withClient(url, async (client) => {
+		await leaveFunctions(client);
+		await findMissing(client, migrations);
+	});
+}
+
+/** Where the tables are, or will be, which the client then looks into first; a Fault before anything is done, unless all that is missing can be. */
+async function findMissing(
+	client: postgres.Sql,
+	list: readonly Migration[],
+): Promise<{ readonly schema: string; readonly missing: readonly Migration[] }> {
+	const found = await findOwnSchema(client);
+	const schema = found ?? (await schemaForTables(client));
+	await lookFirstInto(client, schema);
+	const known = found === undefined ? new Map<string, boolean>() : await readList(client);
+	refuseNewer(known, list);
+	const missing = list.filter(({ name }) => !known.has(name));
+	if (missing.length > 0) {
+		const there = found === undefined ? [] : namesMadeBy(list.filter(({ name }) => known.has(name)));
+		await checkMayMakeTables(client, { schema, names: there });
+		await checkNoneAreOthers(client, { schema, names: namesMadeBy(missing).filter((name) => !there.includes(name)) });
+	}
+	if (!(await hasFunctions(client))) await checkMayMakeSchema(client);
+	return { schema, missing };
 }
 
 /** The address for clients if all migrations and functions of this version are there, perhaps newer ones too; else undefined. */
 export async function migratedUrl(url: string): Promise<string | undefined> {
 	return withClient(url, async (client) => {
-		const prepared = await lookAtWay(client, url);
+		await settingsLost(client, url);
 		await leaveFunctions(client);
-		await findOwnSchema(client);
-		if (!(await hasOwnTables(client)) || !(await hasFunctions(client))) return undefined;
+		const schema = await findOwnSchema(client);
+		if (schema === undefined || !(await hasOwnTables(client, schema)) || !(await hasFunctions(client)))
+			return undefined;
+		await lookFirstInto(client, schema);
 		const known = await readList(client);
 		refuseNewer(known, migrations);
-		return migrations.every(({ name }) => known.has(name)) ? prepared.url : undefined;
+		if (!migrations.every(({ name }) => known.has(name))) return undefined;
+		await checkMayCall(client);
+		return urlForClients(client, url);
 	});
 }
 
-/** The address for clients, before anything is done there, and which settings do not arrive by it. Faults as in `way.ts`. */
-async function lookAtWay(
-	client: postgres.Sql,
-	given: string,
-): Promise<{ readonly url: string; readonly lost: readonly string[] }> {
-	await checkOwnSession(client, given);
-	const url = await urlForClients(client, given);
-	return { url, lost: await lostSettings(url) };
+/** Which settings do not arrive by this way, before anything is done there. Faults as in `way.ts`. */
+async function settingsLost(client: postgres.Sql, url: string): Promise<readonly string[]> {
+	await checkOwnSession(client, url);
+	return lostSettings(await urlForClients(client, url));
 }
 
 async function withClient<Result>(url: string, work: (client: postgres.Sql) => Promise<Result>): Promise<Result> {
@@ -105,26 +136,29 @@ async function withClient<Result>(url: string, work: (client: postgres.Sql) => P
 	}
 }
 
-async function hasOwnTables(client: postgres.Sql): Promise<boolean> {
+async function hasOwnTables(client: postgres.Sql, schema: string): Promise<boolean> {
 	const [row] = await client`
-		select 1 from information_schema.columns
-		where table_name = 'schema_migration' and column_name = 'breaking' and table_schema = any (current_schemas(false))`;
+		select from pg_class c join pg_namespace n on n.oid = relnamespace join pg_attribute on attrelid = c.oid
+		where nspname = ${schema} and relname = 'schema_migration' and attname = 'breaking'`;
 	return row !== undefined;
 }
 
 /** What is known of the schema's state. They are no migration's, since migrations are known by them. */
 async function makeOwnTables(client: postgres.Sql): Promise<void> {
-	await checkMayMakeTables(client);
-	await client`create table if not exists schema_migration (name text primary key, applied_at timestamptz not null default now())`;
-	// Version 0.1 made it without, and reads and writes the two columns that it knows.
-	await client`alter table schema_migration add column if not exists breaking boolean not null default false`;
-	await client`
-		create table if not exists function_set (
-			name text primary key, version text not null, laid_at timestamptz not null default now(), used_at timestamptz not null default now())`;
+	await client.begin(async (transaction) => {
+		await transaction`create table if not exists schema_migration (name text primary key, applied_at timestamptz not null default now())`;
+		// Version 0.1 made it without, and reads and writes the two columns that it knows.
+		await transaction`alter table schema_migration add column if not exists breaking boolean not null default false`;
+		await transaction`
+			create table if not exists function_set (
+				name text primary key, version text not null, laid_at timestamptz not null default now(), used_at timestamptz not null default now())`;
+	});
 }
 
+/** Version 0.1 knows of no breaking ones. */
 async function readList(client: postgres.Sql): Promise<ReadonlyMap<string, boolean>> {
-	const rows = await client<{ name: string; breaking: boolean }[]>`select name, breaking from schema_migration`;
+	const rows = await client<{ name: string; breaking: boolean }[]>`
+		select name, coalesce((to_jsonb(one) ->> 'breaking')::boolean, false) as breaking from schema_migration one`;
 	return new Map(rows.map(({ name, breaking }) => [name, breaking]));
 }
 

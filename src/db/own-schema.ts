@@ -1,13 +1,12 @@
 import type postgres from "postgres";
 import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
+import { pathNames, pathText, quoted, setPath } from "./search-path.ts";
 
 interface Place {
 	readonly database: string;
+	/** Who signed in: what is set for a role is set for that one, whichever it has become since. */
 	readonly role: string;
-	/** Where tables are made; null where no schema of the search_path is there. */
-	readonly schema: string | null;
-	readonly mayMake: boolean | null;
 	readonly readOnly: string;
 	readonly standby: boolean;
 	readonly encoding: string;
@@ -19,68 +18,82 @@ export async function checkMayWrite(client: postgres.Sql): Promise<void> {
 	if (standby) throw refused("The database is a standby, which takes no writes: point DATABASE_URL at the primary.");
 	if (readOnly === "on")
 		throw refused(
-			`Transactions are read-only: \`alter role "${role}" in database "${database}" set default_transaction_read_only = off\`.`,
+			`Transactions are read-only: \`alter role ${quoted(role)} in database ${quoted(database)} set default_transaction_read_only = off\`.`,
 		);
 	if (encoding !== "UTF8") throw refused(`The database's encoding is ${encoding}: make it anew with encoding UTF8.`);
 }
 
-/** The same, unless it may make tables. */
-export async function checkMayMakeTables(client: postgres.Sql): Promise<void> {
-	const { database, role, schema, mayMake } = await look(client);
-	if (schema === null)
+/**
+ * The schema of the path in which tables of ours lie, whoever may read them, or look into it; undefined where there are none. A
+ * Fault if this role may not: another schema of its path (`"$user"`) would get a second set, which is empty.
+ */
+export async function findOwnSchema(client: postgres.Sql): Promise<string | undefined> {
+	const [found] = await client<
+		{ schema: string; mayUse: boolean; mayRead: boolean; isHidden: boolean; role: string }[]
+	>`
+		select nspname as schema, has_schema_privilege(n.oid, 'USAGE') as "mayUse", has_table_privilege(c.oid, 'SELECT') as "mayRead",
+			row_security_active(c.oid) and not exists (select from pg_policy where polrelid = c.oid) as "isHidden", current_user as role
+		from json_array_elements_text(${JSON.stringify(await pathNames(client))}::text::json) with ordinality path(name, at)
+			join pg_namespace n on nspname = case name when '$user' then current_user else name end
+			join pg_class c on relnamespace = n.oid and relname = 'schema_migration'
+		where ${isOurs(client)}
+		order by at limit 1`;
+	if (found === undefined) return undefined;
+	const [schema, role] = [quoted(found.schema), quoted(found.role)];
+	const lacking = [
+		found.mayUse ? [] : [`\`grant usage on schema ${schema} to ${role}\``],
+		found.mayRead ? [] : [`\`grant all on all tables in schema ${schema} to ${role}\` and the same on all sequences`],
+		found.isHidden ? [`\`alter role ${role} bypassrls\`, since row security hides all rows`] : [],
+	].flat();
+	if (lacking.length > 0)
 		throw refused(
-			`No schema of the search_path is there, or may be used: make one, or \`alter role "${role}" in database "${database}" set search_path = public\`.`,
+			`The tables in the schema ${schema} are another role's: ${lacking.join(", ")}; or, for other tables than those, set a search_path without that schema.`,
 		);
-	if (mayMake !== true)
-		throw refused(
-			`The schema must be brought up to date, and this role may not: \`grant create on schema "${schema}" to "${role}"\`, or have its owner run \`tollgate migrate\`.`,
-		);
+	return found.schema;
 }
 
 /**
- * The schema of the path in which tables of ours lie, whoever may read them; undefined where there are none. A Fault if this role
- * may not: a schema of its own before theirs (`"$user"`) would get a second set, which is empty.
+ * Where tables are made that are not there yet: the first schema of the path that is neither the server's own nor that of what
+ * ends with the session. A Fault where nobody has set a path and there are tables of ours elsewhere: they came with a backup,
+ * perhaps, to which what was set for a role does not belong.
  */
-export async function findOwnSchema(client: postgres.Sql): Promise<string | undefined> {
-	const [found] = await client<{ schema: string; mayRead: boolean; role: string }[]>`
-		select nspname as schema, has_table_privilege(c.oid, 'SELECT') as "mayRead", current_user as role
-		from pg_class c join pg_namespace n on n.oid = c.relnamespace
-		where relname = 'schema_migration' and nspname = any (current_schemas(false)) and (
-			exists (select from pg_attribute where attrelid = c.oid and attname = 'breaking')
-			-- Version 0.1 made it without, and others have tables of that name.
-			or exists (select from pg_class other where other.relnamespace = n.oid and other.relname = 'usage_event'))
-		order by array_position(current_schemas(false), nspname) limit 1`;
-	if (found?.mayRead === false)
+export async function schemaForTables(client: postgres.Sql): Promise<string> {
+	const [first] = await client<{ schema: string; elsewhere: string | null }[]>`
+		select schema, (
+			select min(nspname) from pg_class c join pg_namespace n on n.oid = relnamespace
+			where relname = 'schema_migration' and ${isOurs(client)}
+				and (select reset_val = boot_val from pg_settings where name = 'search_path')) as elsewhere
+		from unnest(current_schemas(false)) with ordinality path(schema, at)
+		where schema !~ '^pg_' and schema <> 'information_schema' order by at limit 1`;
+	const { database, role } = await look(client);
+	const setPathTo = (to: string) =>
+		`\`alter role ${quoted(role)} in database ${quoted(database)} set search_path = ${to}\``;
+	if (first === undefined)
+		throw refused(`No schema of the search_path is there, or may be used: make one, or ${setPathTo("public")}.`);
+	if (first.elsewhere !== null)
 		throw refused(
-			`The tables in the schema "${found.schema}" are another role's: \`grant all on all tables in schema "${found.schema}" to "${found.role}"\` and the same on all sequences; or, for other tables than those, set a search_path without that schema.`,
+			`There are tables in the schema ${quoted(first.elsewhere)}, which is not on the search_path: ${setPathTo(quoted(first.elsewhere))}; or, for other tables than those, ${setPathTo(quoted(first.schema))}.`,
 		);
-	return found?.schema;
+	return first.schema;
 }
 
-/** Tables, views and sequences beside those of ours, of the same owner, that this role may not use in full. */
-export async function findUnusable(client: postgres.Sql): Promise<readonly string[]> {
-	const unusable = await client<{ name: string }[]>`
-		select c.relname as name from pg_class ours join pg_class c on c.relnamespace = ours.relnamespace and c.relowner = ours.relowner
-		where ours.oid = to_regclass('schema_migration') and case c.relkind
-			when 'S' then not has_sequence_privilege(c.oid, 'USAGE')
-			when 'r' then not (has_table_privilege(c.oid, 'SELECT') and has_table_privilege(c.oid, 'INSERT')
-				and has_table_privilege(c.oid, 'UPDATE') and has_table_privilege(c.oid, 'DELETE'))
-			when 'v' then not (has_table_privilege(c.oid, 'SELECT') and has_table_privilege(c.oid, 'UPDATE'))
-			else false end
-		order by c.relname`;
-	return unusable.map(({ name }) => name);
+/** Others have tables of that name, too. */
+function isOurs(client: postgres.Sql) {
+	return client`(select count(*) from pg_attribute where attrelid = c.oid and attname in ('name', 'applied_at')) = 2 and (
+		exists (select from pg_attribute where attrelid = c.oid and attname = 'breaking')
+		-- Version 0.1 made it without.
+		or exists (select from pg_class other where other.relnamespace = n.oid and other.relname = 'usage_event'))`;
 }
 
-/** Tables are made beside those that are there, though a schema that came later is before them on the path. */
-export async function makeTablesIn(client: postgres.Sql, schema: string): Promise<void> {
-	await client`
-		select set_config('search_path', concat_ws(', ', quote_ident(${schema}), nullif(current_setting('search_path'), '')), false)`;
+/** Whatever lies in another schema of the path, with a name of ours perhaps, hides none of the tables in this one. */
+export async function lookFirstInto(client: postgres.Sql, schema: string): Promise<void> {
+	const others = (await pathNames(client)).filter((name) => name !== schema);
+	await setPath(client, pathText([schema, ...others]));
 }
 
 async function look(client: postgres.Sql): Promise<Place> {
 	const [place] = await client<Place[]>`
-		select current_database() as database, current_user as role, current_schema() as schema,
-			has_schema_privilege(current_schema(), 'CREATE') as "mayMake", pg_is_in_recovery() as standby,
+		select current_database() as database, session_user as role, pg_is_in_recovery() as standby,
 			current_setting('transaction_read_only') as "readOnly", current_setting('server_encoding') as encoding`;
 	assert(place !== undefined, "a session says what it is");
 	return place;

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { createLog, silentLog } from "../../src/base/log.ts";
-import { FUNCTION_SET } from "../../src/db/function-set.ts";
-import { migrate, migratedUrl } from "../../src/db/migrate.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { checkMigratable, migrate, migratedUrl } from "../../src/db/migrate.ts";
 import { migrations } from "../../src/db/migrations/list.ts";
 import { withOwnedDatabase } from "./owned-database.ts";
 
@@ -42,33 +41,6 @@ test("tables lie in the first schema of the path, and what another service has i
 	expect(await open(url)`select from second.account`).toHaveLength(0);
 });
 
-test("who may make nothing starts once somebody has brought the schema up to date for him", async () => {
-	await migrate(deps, database.url);
-	const client = open(database.url);
-	const role = `r${crypto.randomUUID().replaceAll("-", "")}`;
-	await client.unsafe(`create role ${role} login password 'p'`);
-	database.atTestEnd(() => client.unsafe(`drop owned by ${role}; drop role ${role}`));
-	const url = Object.assign(new URL(database.url), { username: role, password: "p" }).href;
-	await client.unsafe(`create schema authorization ${role}`);
-	// Its own schema is before public, and would have a second set of tables.
-	await expect(migrate(deps, url)).rejects.toThrow(`grant all on all tables in schema "public" to "${role}"`);
-	await expect(migratedUrl(url)).rejects.toThrow("another role's");
-	await client.unsafe(`grant all on all tables in schema public to ${role}`);
-	await expect(migrate(deps, url)).rejects.toThrow(`grant usage on schema ${FUNCTION_SET} to "${role}"`);
-	await client.unsafe(`grant usage on schema ${FUNCTION_SET} to ${role}`);
-	const warnings: { names: readonly string[] }[] = [];
-	const log = createLog({ level: "warn", write: (line) => warnings.push(JSON.parse(line)) });
-	await migrate({ log }, url);
-	expect(warnings.flatMap(({ names }) => names)).toContain("recall_ticket");
-	await client.unsafe(`grant usage on all sequences in schema public to ${role}`);
-	warnings.length = 0;
-	await migrate({ log }, url);
-	expect(warnings).toEqual([]);
-	await client.unsafe("delete from schema_migration where name = (select max(name) from schema_migration)");
-	await expect(migrate(deps, url)).rejects.toThrow(`grant create on schema "public" to "${role}"`);
-	expect(await client`select from pg_tables where schemaname = ${role}`).toHaveLength(0);
-});
-
 test("new tables lie beside those that are there, though a schema that came later is before them on the path", async () => {
 	await migrate(deps, database.url);
 	const client = open(database.url);
@@ -94,4 +66,67 @@ test.each(["a,b", "a, b", 'A "b"', "it's"])("tables lie in a schema named %s", a
 		url,
 	)`select relnamespace::regnamespace::text as schema from pg_class where oid = 'account'::regclass`;
 	expect(row?.schema).toBe(quoted);
+});
+
+test("what lies before our tables on the path, with their names, hides none of them, now or later", async () => {
+	await migrate(deps, database.url);
+	const client = open(database.url);
+	await client`create schema app`;
+	await set("search_path = app, public");
+	const { url } = await migrate(deps, database.url);
+	await client`create table app.account (id int)`;
+	await client`create table app.schema_migration (version int)`;
+	for (const address of [url, (await migratedUrl(database.url)) as string]) {
+		const [row] = await open(address)`select 'account'::regclass = 'public.account'::regclass as "isOurs"`;
+		expect(row?.isOurs).toBe(true);
+	}
+});
+
+test.each(["api_key", "schema_migration"])("beside another program's table %s nothing is made", async (name) => {
+	const client = open(database.url);
+	await client.unsafe(`create table ${name} (version int)`);
+	for (const start of [() => migrate(deps, database.url), () => checkMigratable(database.url)])
+		await expect(start()).rejects.toThrow(`another program with names of ours (${name}): \`create schema tollgate\``);
+	const there = await client`
+		select attname::text as name from pg_attribute join pg_class c on c.oid = attrelid
+		where relnamespace = 'public'::regnamespace and attnum > 0`;
+	expect(there).toEqual([{ name: "version" }] as never);
+	await client`create schema tollgate`;
+	await set("search_path = tollgate");
+	await migrate(deps, database.url);
+});
+
+test.each(["pg_temp, public", "pg_catalog, public", "information_schema, public"])(
+	"tables lie where they stay under the path %s",
+	async (path) => {
+		await set(`search_path = ${path}`);
+		const { url } = await migrate(deps, database.url);
+		const [row] = await open(
+			url,
+		)`select relnamespace::regnamespace::text as schema from pg_class where relname = 'account'`;
+		expect(row?.schema).toBe("public");
+	},
+);
+
+test("a path that was lost with what was set for a role makes no second set", async () => {
+	await open(database.url)`create schema books`;
+	await set("search_path = books");
+	await migrate(deps, database.url);
+	await open(database.url).unsafe(`alter database ${new URL(database.url).pathname.slice(1)} reset search_path`);
+	await expect(migrate(deps, database.url)).rejects.toThrow('set search_path = "books"`');
+	// Who wants one says so.
+	await set("search_path = public");
+	expect((await migrate(deps, database.url)).applied).toHaveLength(migrations.length);
+});
+
+test("who may not look into the schema of the tables is told so, and gets no second set", async () => {
+	await open(database.url)`create schema books`;
+	await set('search_path = "$user", books');
+	await migrate(deps, database.url);
+	const { url, quoted } = await database.role('we"ird');
+	const client = open(database.url);
+	await client.unsafe(`create schema ${quoted} authorization ${quoted}`);
+	for (const start of [() => migrate(deps, url), () => migratedUrl(url)])
+		await expect(start()).rejects.toThrow(`grant usage on schema "books" to "we""ird"\`, \`grant all on all tables`);
+	expect(await client`select from pg_tables where schemaname = 'we"ird'`).toHaveLength(0);
 });

@@ -9,6 +9,8 @@ export interface OwnedDatabase {
 	open(url: string): postgres.Sql;
 	/** `name = value`, for connections that are made from then on. */
 	set(...settings: readonly string[]): Promise<void>;
+	/** The address of a role that may sign in and nothing else; gone with the test. Its name as statements have it, too. */
+	role(name?: string): Promise<{ readonly url: string; readonly quoted: string }>;
 	/** Called behind the test, the newest first. */
 	atTestEnd(end: () => unknown): void;
 }
@@ -36,6 +38,13 @@ export function withOwnedDatabase(): OwnedDatabase {
 		async set(...settings) {
 			const name = new URL(database.url).pathname.slice(1);
 			for (const setting of settings) await owned.open(database.url).unsafe(`alter database ${name} set ${setting}`);
+		},
+		async role(name = `r${crypto.randomUUID().replaceAll("-", "")}`) {
+			const quoted = `"${name.replaceAll('"', '""')}"`;
+			const client = owned.open(database.url);
+			await client.unsafe(`create role ${quoted} login password 'p'`);
+			owned.atTestEnd(() => client.unsafe(`drop owned by ${quoted} cascade; drop role ${quoted}`));
+			return { url: Object.assign(new URL(database.url), { username: name, password: "p" }).href, quoted };
 		},
 		atTestEnd: (end) => void ended.push(end),
 	};

@@ -3,7 +3,7 @@ import { type Clock, systemClock, withDeadline } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Config } from "../../config.ts";
 import { readDurability } from "../../db/durability.ts";
-import { migratedUrl } from "../../db/migrate.ts";
+import { checkMigratable, migratedUrl } from "../../db/migrate.ts";
 import { isPooledByTransaction } from "../../db/pooler.ts";
 import { isRefusedSetting, lostSettings, SETTING_NAMES, silent, urlForClients } from "../../db/way.ts";
 import { databaseRemedy } from "../database-remedies.ts";
@@ -26,6 +26,7 @@ const OFFSET_MS_BROKEN = 120_000;
 
 /** A pooler has one code for all that it refuses. */
 const PASS_ON = `Connect to PostgreSQL itself, or have the pooler pass on what connections begin with: ${SETTING_NAMES}.`;
+const TODO_AS_SAID = "Have the owner of the database, or of the tables, do what is said there.";
 const TODO_ELSE = "Set DATABASE_URL right, as postgres://user:password@host:5432/database.";
 
 /** Everything that the service wants of its database, and the clock of this machine beside the database's. */
@@ -133,22 +134,15 @@ async function checkSchema(url: string, client: postgres.Sql, found: Found): Pro
 			await checkRefused(client, found);
 			return;
 		}
+		await checkMigratable(url);
 	} catch (error) {
 		if (!(error instanceof Fault)) throw error;
-		found.broken(error.message, "Run the version that the database belongs to.");
-		return;
+		const isNewer = error.code === "conflict";
+		return found.broken(error.message, isNewer ? "Run the version that the database belongs to." : TODO_AS_SAID);
 	}
-	const [row] = await client<{ tables: boolean; schemas: boolean }[]>`
-		select has_schema_privilege(current_schema(), 'create') as tables, has_database_privilege(current_database(), 'create') as schemas`;
-	if (row?.tables && row.schemas)
-		found.note(
-			"the schema is not there yet, or an older version's: the next start, or `tollgate migrate`, brings it up to date",
-		);
-	else
-		found.broken(
-			"the schema must be brought up to date, and this role may not",
-			"`grant create on database … to …` and `grant create on schema public to …`, or have its owner run `tollgate migrate`.",
-		);
+	found.note(
+		"the schema is not there yet, or an older version's: the next start, or `tollgate migrate`, brings it up to date",
+	);
 }
 
 /** Settlements that nobody was charged for, since requests of their time were removed before their journal came. */

@@ -23,7 +23,7 @@ const files = (pattern: string) => [...new Bun.Glob(pattern).scanSync({ cwd: SOU
 
 /** Read by programs and operators' terminals alone: what is thrown there has no reader whose language were known. */
 const FOR_PROGRAMS =
-	/^(console\/management|console\/brand|billing\/stripe-events|keys\/bearer|keys\/failed-attempts|db\/(embedded|function-set|granted-|migrate|own-schema|postgres-|reachable-|server-|way)|ledger|cluster)/;
+	/^(console\/management|console\/brand|billing\/stripe-events|keys\/bearer|keys\/failed-attempts|db\/(embedded|function-set|granted-|migrate|own-|postgres-|reachable-|server-|way)|ledger|cluster)/;
 
 describe("what the console refuses with", () => {
 	test("has German wherever it is thrown: in the rooms below, by the database's functions and by the library of sign-in", () => {

@@ -1,0 +1,78 @@
+import type postgres from "postgres";
+import { Fault } from "../base/fault.ts";
+import type { Migration } from "./migrations/list.ts";
+import { quoted } from "./search-path.ts";
+
+/** What is ours by its name, since a schema may be shared with others, and what is ours may be several roles'. */
+export interface OwnNames {
+	readonly schema: string;
+	readonly names: readonly string[];
+}
+
+/** Tables, views and sequences that these migrations make, and what they are known by. */
+export function namesMadeBy(list: readonly Migration[]): readonly string[] {
+	const made = list.flatMap(({ sql }) => [...sql.matchAll(/\bcreate (?:table|view|sequence) "?(\w+)/gi)]);
+	return ["schema_migration", "function_set", ...made.map(([, name = ""]) => name)];
+}
+
+/**
+ * A Fault unless this role may carry migrations out in that schema. Who owns the tables alone may change them, and what another
+ * one makes beside them is not theirs: it would be known when half of the migrations are done.
+ */
+export async function checkMayMakeTables(client: postgres.Sql, { schema, names }: OwnNames): Promise<void> {
+	const rows = await client<{ mayMake: boolean; role: string; owner: string | null; isOurs: boolean | null }[]>`
+		select distinct has_schema_privilege(n.oid, 'CREATE') as "mayMake", current_user as role,
+			pg_get_userbyid(relowner) as owner, pg_has_role(relowner, 'USAGE') as "isOurs"
+		from pg_namespace n left join pg_class c on relnamespace = n.oid and relname in (select json_array_elements_text(${JSON.stringify(names)}::text::json))
+		where nspname = ${schema} order by owner`;
+	const owners = rows.flatMap(({ owner }) => (owner === null ? [] : [quoted(owner)]));
+	const [first] = rows;
+	if (rows.some(({ isOurs }) => isOurs === false))
+		throw refused(
+			owners.length === 1
+				? `The schema must be brought up to date, and its tables are another role's: have ${owners[0]} run \`tollgate migrate\`.`
+				: `The schema must be brought up to date, and its tables are several roles' (${owners.join(", ")}): make all of them one's (\`alter table … owner to\`), and have that one run \`tollgate migrate\`.`,
+		);
+	if (first?.mayMake !== true)
+		throw refused(
+			`The schema must be brought up to date, and this role may not: \`grant create on schema ${quoted(schema)} to ${quoted(first?.role ?? "")}\`, or have its owner run \`tollgate migrate\`.`,
+		);
+}
+
+/** A Fault where another program has tables, views or sequences of these names: it would be known when some of ours lie beside them. */
+export async function checkNoneAreOthers(client: postgres.Sql, { schema, names }: OwnNames): Promise<void> {
+	const others = await client<{ name: string; role: string; database: string }[]>`
+		select relname as name, session_user as role, current_database() as database
+		from pg_class c join pg_namespace n on n.oid = relnamespace
+		where nspname = ${schema} and relname in (select json_array_elements_text(${JSON.stringify(names)}::text::json)) order by 1`;
+	const [first] = others;
+	if (first === undefined) return;
+	throw refused(
+		`The schema ${quoted(schema)} has tables of another program with names of ours (${others.map(({ name }) => name).join(", ")}): \`create schema tollgate\` and \`alter role ${quoted(first.role)} in database ${quoted(first.database)} set search_path = tollgate\`.`,
+	);
+}
+
+/** Those of them that this role may not use in full, whoever owns them. */
+export async function findUnusable(client: postgres.Sql, { schema, names }: OwnNames): Promise<readonly string[]> {
+	const unusable = await client<{ name: string }[]>`
+		with named as (
+			select c.oid, relname, relkind from pg_class c join pg_namespace n on n.oid = relnamespace
+			where nspname = ${schema} and relname in (select json_array_elements_text(${JSON.stringify(names)}::text::json))),
+		ours as (
+			select * from named
+			-- Numbers of a column that is "generated as identity" are given without a right to them.
+			union select c.oid, c.relname, c.relkind from named join pg_depend d on refobjid = named.oid and deptype = 'a'
+				join pg_class c on c.oid = objid and c.relkind = 'S')
+		select relname as name from ours
+		where case relkind
+			when 'S' then not has_sequence_privilege(oid, 'USAGE, UPDATE')
+			when 'v' then not (has_table_privilege(oid, 'SELECT') and has_table_privilege(oid, 'UPDATE'))
+			else not (has_table_privilege(oid, 'SELECT') and has_table_privilege(oid, 'INSERT')
+					and has_table_privilege(oid, 'UPDATE') and has_table_privilege(oid, 'DELETE'))
+				-- It shows no row then, and takes none.
+				or row_security_active(oid) and not exists (select from pg_policy where polrelid = ours.oid) end
+		order by 1`;
+	return unusable.map(({ name }) => name);
+}
+
+const refused = (message: string) => new Fault("service_unavailable", message);

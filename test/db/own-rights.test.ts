@@ -1,0 +1,108 @@
+import { expect, test } from "bun:test";
+import { createLog, silentLog } from "../../src/base/log.ts";
+import { FUNCTION_SET } from "../../src/db/function-set.ts";
+import { migrate, migratedUrl } from "../../src/db/migrate.ts";
+import { migrations } from "../../src/db/migrations/list.ts";
+import { withOwnedDatabase } from "./owned-database.ts";
+
+const deps = { log: silentLog };
+const database = withOwnedDatabase();
+const { open } = database;
+
+const more = [...migrations, { name: "9999_more", sql: "create table more ()" }];
+
+/** What a start of this role, with these migrations, says that it may not use. */
+async function unusable(url: string, list = migrations): Promise<readonly string[]> {
+	const warnings: { names: readonly string[] }[] = [];
+	await migrate({ log: createLog({ level: "warn", write: (line) => warnings.push(JSON.parse(line)) }) }, url, list);
+	return warnings.flatMap(({ names }) => names);
+}
+
+/** A role that may use all that is there, and own nothing of it. */
+async function user() {
+	await migrate(deps, database.url);
+	const role = await database.role();
+	await open(database.url).unsafe(`grant all on all tables in schema public to ${role.quoted};
+		grant all on all sequences in schema public to ${role.quoted}; grant usage on schema ${FUNCTION_SET} to ${role.quoted}`);
+	return role;
+}
+
+test("who may make nothing starts once somebody has brought the schema up to date for him", async () => {
+	await migrate(deps, database.url);
+	const client = open(database.url);
+	const { url, quoted } = await database.role();
+	await client.unsafe(`create schema authorization ${quoted}`);
+	// Its own schema is before public, and would have a second set of tables.
+	await expect(migrate(deps, url)).rejects.toThrow(`grant all on all tables in schema "public" to ${quoted}`);
+	await expect(migratedUrl(url)).rejects.toThrow("another role's");
+	await client.unsafe(`grant all on all tables in schema public to ${quoted}`);
+	await expect(migrate(deps, url)).rejects.toThrow(`grant usage on schema ${FUNCTION_SET} to ${quoted}`);
+	await expect(migratedUrl(url)).rejects.toThrow(`grant usage on schema ${FUNCTION_SET} to ${quoted}`);
+	await client.unsafe(`grant usage on schema ${FUNCTION_SET} to ${quoted}`);
+	// The one that numbers a column "as identity" is not among them.
+	expect(await unusable(url)).toEqual(["alert_touched_id_seq", "auto_top_up_touched_id_seq", "recall_ticket"]);
+	await client.unsafe(`grant update on all sequences in schema public to ${quoted}`);
+	expect(await unusable(url)).toEqual([]);
+	const own = quoted.slice(1, -1);
+	expect(await client`select from pg_tables where schemaname = ${own}`).toHaveLength(0);
+});
+
+test("who does not own the tables carries out no migration, whatever he may make", async () => {
+	const { url, quoted } = await user();
+	const client = open(database.url);
+	await client.unsafe(`grant create on schema public to ${quoted}`);
+	await expect(migrate(deps, url, more)).rejects.toThrow(`have "tollgate" run \`tollgate migrate\``);
+	await client.unsafe(`alter table account owner to ${quoted}`);
+	await expect(migrate(deps, url, more)).rejects.toThrow(
+		`are several roles' (${[quoted, '"tollgate"'].sort().join(", ")})`,
+	);
+});
+
+test("who owns the tables and may make none any more is told so, before any is made", async () => {
+	const { url, quoted } = await database.role();
+	const client = open(database.url);
+	const name = new URL(database.url).pathname.slice(1);
+	await client.unsafe(`grant create on schema public to ${quoted}; grant create on database ${name} to ${quoted}`);
+	await migrate(deps, url);
+	await client.unsafe(`revoke create on schema public from ${quoted}`);
+	await expect(migrate(deps, url, more)).rejects.toThrow(`grant create on schema "public" to ${quoted}`);
+	await client.unsafe(`grant create on schema public to ${quoted}`);
+	expect((await migrate(deps, url, more)).applied).toEqual(["9999_more"]);
+});
+
+test("a table that another role made later is named to who may not use it", async () => {
+	const { url } = await user();
+	// As one does that became a member of what owns the others.
+	await migrate(deps, database.url, more);
+	await open(database.url)`alter table more owner to pg_database_owner`;
+	expect(await unusable(url, more)).toEqual(["more"]);
+});
+
+test("functions that not everybody may call are named to who may not", async () => {
+	const { url, quoted } = await user();
+	const client = open(database.url);
+	await client.unsafe(`revoke execute on all functions in schema ${FUNCTION_SET} from public`);
+	for (const start of [() => migrate(deps, url), () => migratedUrl(url)])
+		await expect(start()).rejects.toThrow(`grant execute on all functions in schema ${FUNCTION_SET} to ${quoted}`);
+});
+
+test("tables whose rows are hidden by row security are named", async () => {
+	const { url, quoted } = await user();
+	const client = open(database.url);
+	await client`alter table account enable row level security`;
+	expect(await unusable(url)).toEqual(["account"]);
+	await client`create policy everybody on account using (true)`;
+	expect(await unusable(url)).toEqual([]);
+	await client`alter table schema_migration enable row level security`;
+	await expect(migrate(deps, url)).rejects.toThrow(`alter role ${quoted} bypassrls`);
+	await client.unsafe(`alter role ${quoted} bypassrls`);
+	expect(await unusable(url)).toEqual([]);
+});
+
+test("functions of another role are left to it, however many there are", async () => {
+	const { url } = await user();
+	const client = open(database.url);
+	for (let at = 0; at < 16; at += 1) await client.unsafe(`create schema tollgate_${String(at).padStart(12, "0")}`);
+	await migrate(deps, url);
+	expect(await client`select from pg_namespace where nspname ~ '^tollgate_'`).toHaveLength(17);
+});

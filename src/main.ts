@@ -85,17 +85,12 @@ async function runOther(): Promise<number> {
 		log: logOf("warn"),
 		out: out.text,
 		err: err.text,
+		outProblem: out.problem,
 		columns: process.stderr.isTTY === true ? process.stderr.columns : null,
 	};
 	const exitCode = await runCommand(deps, argv);
-	const problem = await out.problem();
-	// It may have been a secret that is shown once.
-	if (problem !== undefined) {
-		const done = exitCode === 0 ? ": what the command does is done, so revoke a key whose secret is lost by it" : "";
-		err.text(`error: the output could not be written (${problem.code})${done}\n`);
-	}
 	await Promise.all([err.problem(), logLines?.flushed()]);
-	return problem === undefined ? exitCode : exitCode || 1;
+	return exitCode;
 }
 
 /** The runtime reads its settings before any of our code runs, so the process replaces itself once. */

@@ -11,6 +11,8 @@ export interface Output {
 	readonly text: string;
 	/** Default 0. */
 	readonly exitCode?: number;
+	/** What to do where it cannot be written, of what is shown this once. */
+	readonly ifLost?: string;
 }
 
 /** What a command may use. Nothing is opened before it is asked for. */

@@ -12,7 +12,7 @@ export interface Explanation {
 	readonly exitCode: number;
 }
 
-const EXIT_FAILED = 1;
+export const EXIT_FAILED = 1;
 export const EXIT_USAGE = 2;
 
 /** Codes of the operating system that are not about the database. */

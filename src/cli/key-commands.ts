@@ -41,6 +41,7 @@ function madeKey({ id, secret }: { id: string; secret: string }) {
 	return {
 		json: { id, secret },
 		text: `made key ${id}\n\n  ${secret}\n\nThis is the only time that the secret is shown.`,
+		ifLost: `revoke ${id}, whose secret is lost by it`,
 	};
 }
 
@@ -111,7 +112,12 @@ const rotate: Command = {
 			});
 			const inForce = await inForceOutput({ liveness }, { id }, made, input);
 			const shown = madeKey(made);
-			return { ...inForce, json: { ...inForce.json, ...shown.json }, text: `${shown.text}\n\n${inForce.text}` };
+			return {
+				...inForce,
+				...shown,
+				json: { ...inForce.json, ...shown.json },
+				text: `${shown.text}\n\n${inForce.text}`,
+			};
 		});
 	},
 };

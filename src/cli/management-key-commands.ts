@@ -41,6 +41,7 @@ const create: Command = {
 		return {
 			json: { id, secret },
 			text: `made management key ${id}\n\n  ${secret}\n\nThis is the only time that the secret is shown.`,
+			ifLost: `revoke ${id}, whose secret is lost by it`,
 		};
 	},
 };

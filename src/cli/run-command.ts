@@ -4,7 +4,7 @@ import type { Config } from "../config.ts";
 import type { Command, CommandContext, Output } from "./command.ts";
 import { readCommandLine } from "./command-line.ts";
 import { withDatabase, withDatabaseUrl } from "./database-session.ts";
-import { EXIT_USAGE, explain } from "./explain.ts";
+import { EXIT_FAILED, EXIT_USAGE, explain } from "./explain.ts";
 import { shown, shownJson, shownLines } from "./shown.ts";
 
 export interface RunDeps {
@@ -16,6 +16,8 @@ export interface RunDeps {
 	/** Each gets whole lines. */
 	out(text: string): void;
 	err(text: string): void;
+	/** Resolves once all of `out` is written, with what kept it from that. */
+	outProblem(): Promise<NodeJS.ErrnoException | undefined>;
 	/** Whether `err` is seen by a person, in lines of so many columns; null if it is not. */
 	readonly columns: number | null;
 }
@@ -25,13 +27,19 @@ const COLUMNS_DEFAULT = 80;
 /** Runs one command line (`argv` without the program) other than `serve`. Gives the exit code; never throws. */
 export async function runCommand(deps: RunDeps, argv: readonly string[]): Promise<number> {
 	const json = argv.includes("--json");
+	const say = (code: string, message: string) =>
+		deps.err(`${json ? shownJson({ error: { code, message } }) : shownLines(`error: ${message}`)}\n`);
 	try {
-		const output = await dispatch(deps, argv);
+		const { exitCode = 0, ...output } = await dispatch(deps, argv);
 		deps.out(`${json ? shownJson(output.json) : shownLines(output.text)}\n`);
-		return output.exitCode ?? 0;
+		const problem = await deps.outProblem();
+		if (problem === undefined) return exitCode;
+		const done = exitCode === 0 ? [": what the command does is done", ...(output.ifLost ? [output.ifLost] : [])] : [];
+		say("file", `the output could not be written (${problem.code})${done.join("; ")}`);
+		return exitCode || EXIT_FAILED;
 	} catch (error) {
 		const { code, message, exitCode } = explain(error);
-		deps.err(`${json ? shownJson({ error: { code, message } }) : shownLines(`error: ${message}`)}\n`);
+		say(code, message);
 		if (exitCode === EXIT_USAGE && !json) deps.err("`tollgate help` lists the commands and their options.\n");
 		return exitCode;
 	}

@@ -27,6 +27,7 @@ export async function runHere(args: readonly string[], env: Record<string, strin
 				stdout += text;
 			},
 			err,
+			outProblem: async () => undefined,
 			columns: null,
 		},
 		args,

@@ -99,9 +99,29 @@ test.skipIf(!existsSync(FULL))("a command whose output finds no room says so and
 		env: { PATH: process.env.PATH ?? "" },
 		stdio: ["ignore", "ignore", "pipe"],
 	});
-	expect(await new Response(child.stderr).text()).toStartWith("error: the output could not be written (ENOSPC)");
+	expect(await new Response(child.stderr).text()).toBe(
+		"error: the output could not be written (ENOSPC): what the command does is done\n",
+	);
 	expect(await child.exited).toBe(1);
 });
+
+test.skipIf(!existsSync(FULL))(
+	"one whose output had a secret names the key, as JSON where that is asked for",
+	async () => {
+		const make = [...PROGRAM, "management-key", "create", "--name", "lost", "--scopes", "all", "--json"];
+		const child = Bun.spawn(["sh", "-c", 'exec "$@" >/dev/full', "sh", ...make], {
+			env: { PATH: process.env.PATH ?? "", DATABASE_URL: database.url, KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET },
+			stdio: ["ignore", "ignore", "pipe"],
+		});
+		const { error } = JSON.parse(await new Response(child.stderr).text());
+		const [made] = await database.sql`select id from management_key where name = 'lost'`;
+		expect(error).toEqual({
+			code: "file",
+			message: `the output could not be written (ENOSPC): what the command does is done; revoke ${made?.id}, whose secret is lost by it`,
+		});
+		expect(await child.exited).toBe(1);
+	},
+);
 
 test("one whose reader has seen enough has not", async () => {
 	const child = Bun.spawn(["sh", "-c", '"$@" | head -1; exit "$?"', "sh", ...PROGRAM, "help"], {

@@ -34,11 +34,22 @@ export function explain(error: unknown): Explanation {
 	if (error instanceof DatabaseTimeout) {
 		return failed("service_unavailable", "the database did not answer in time: it may or may not have done it");
 	}
-	const { code, message = "", name } = error as { code?: unknown; message?: string; name?: string };
+	const {
+		code,
+		message = "",
+		name,
+		path,
+	} = error as {
+		code?: unknown;
+		message?: string;
+		name?: string;
+		path?: unknown;
+	};
 	if (typeof code !== "string" || name === "TypeError") return failed("internal_error", traceOf(error));
 	const known = SYSTEM_CODES[code];
 	if (known !== undefined) return failed("service_unavailable", message === "" ? known : `${known} (${message})`);
-	if ("path" in (error as object)) return failed("file", message);
+	// A connection that breaks off in its greeting has one, too, of no value.
+	if (typeof path === "string") return failed("file", message);
 	// The driver's messages name hosts and users, never passwords.
 	const said = `the database: ${message === "" ? code : message}`;
 	const remedy = databaseRemedy(error);

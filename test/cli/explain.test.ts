@@ -4,25 +4,47 @@ import { explain } from "../../src/cli/explain.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { createEmptyDatabase } from "../support/database.ts";
+import { testPostgres, uniqueName } from "../support/postgres.ts";
 
 const database = await createEmptyDatabase();
 untilEnd({ stop: () => database.drop() });
+const name = new URL(database.url).pathname.slice(1);
 
 function changed(part: Partial<URL>): string {
 	return Object.assign(new URL(database.url), part).href;
 }
+
+/** The address of a role of its own, made with `attributes`. */
+async function roleUrl(attributes: string): Promise<string> {
+	const { asAdmin } = await testPostgres();
+	const username = uniqueName("role");
+	await asAdmin(`create role ${username} password 'p' ${attributes}`);
+	untilEnd({ stop: () => asAdmin(`drop role ${username}`) });
+	return changed({ username, password: "p" });
+}
+
+const limited = await roleUrl("login connection limit 0");
+const shut = await roleUrl("nologin");
+const stranger = await roleUrl("login");
+await (await testPostgres()).asAdmin(`revoke connect on database ${name} from public`);
 
 test.each([
 	["a port at which nobody listens", changed({ port: "1" }), "Start PostgreSQL, or set host and port"],
 	["a database that is not there", changed({ pathname: "/nowhere" }), "Make the database"],
 	["a host that has no name", changed({ hostname: "nowhere.invalid" }), "Set the host of DATABASE_URL right"],
 	["a user that is not let in", changed({ username: "nobody", password: "x" }), "DATABASE_URL right"],
+	["a role that may have no connection", limited, "alter role … connection limit"],
+	["a role that may not sign in", shut, "alter role … login"],
+	["a role that may not use the database", stranger, "grant connect on database"],
+	["a server without TLS", changed({ search: "?sslmode=require" }), "It speaks no TLS"],
+	["a parameter of another driver", changed({ search: "?channel_binding=require" }), "Take it out of DATABASE_URL"],
 ])("a start says in one line what to do about %s", async (_, url, remedy) => {
 	const error = await migrate({ log: silentLog }, url).then(
 		() => undefined,
 		(thrown) => thrown,
 	);
-	const { message } = explain(error);
+	const { code, message } = explain(error);
+	expect(code).toBe("service_unavailable");
 	expect(message).toStartWith("the database: ");
 	expect(message).toContain(remedy);
 	expect(message).not.toContain("\n");
@@ -31,4 +53,21 @@ test.each([
 test("of a server that is on its way up nobody is told that DATABASE_URL is wrong", () => {
 	const error = Object.assign(new Error("the database system is starting up"), { code: "57P03" });
 	expect(explain(error).message).toContain("Wait until it has started");
+});
+
+test.each([
+	["28000", 'no pg_hba.conf entry for host "::1", user "u", database "d", no encryption', "?sslmode=require"],
+	["28000", 'pg_hba.conf rejects connection for host "::1", user "u", database "d", SSL encryption', "(pg_hba.conf)."],
+	["28000", 'role "u" does not exist', "Make the role"],
+	["53300", "sorry, too many clients already", "Raise max_connections"],
+	["53300", 'too many connections for database "d"', "alter database … connection limit"],
+	["55000", 'database "d" is not currently accepting connections', "allow_connections true"],
+	["25006", "cannot execute INSERT in a read-only transaction", "Point DATABASE_URL at the primary"],
+	["42501", "permission denied for sequence recall_ticket", "grant usage on all sequences"],
+	["DEPTH_ZERO_SELF_SIGNED_CERT", "self signed certificate", "NODE_EXTRA_CA_CERTS"],
+	["EAI_AGAIN", "getaddrinfo EAI_AGAIN db", "name servers"],
+])("what %s stands for is told by its words: %s", (code, message, remedy) => {
+	const said = explain(Object.assign(new Error(message), { code })).message;
+	expect(said).toStartWith(`the database: ${message}. `);
+	expect(said).toContain(remedy);
 });

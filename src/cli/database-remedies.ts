@@ -48,6 +48,10 @@ const BY_MESSAGE: readonly (readonly [code: string, message: RegExp, remedy: str
 	],
 	["55000", /not currently accepting connections/, "Open it: `alter database … allow_connections true`."],
 	["42704", /^unrecognized configuration parameter/, "Take it out of DATABASE_URL."],
+	// A pooler has one code for all that it refuses.
+	["08P01", /max_client_conn/, "Raise max_client_conn of the pooler, or stop who holds them."],
+	["08P01", /authentication failed|no such user/, "Set user and password right, in DATABASE_URL and in the pooler."],
+	["08P01", /^database .* does not exist|no such database/, "Name the database to the pooler, or make it."],
 	["ECONNRESET", /before secure TLS/, "It speaks no TLS: set ssl = on there, or take sslmode out of DATABASE_URL."],
 ];
 

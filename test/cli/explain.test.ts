@@ -65,6 +65,9 @@ test.each([
 	["25006", "cannot execute INSERT in a read-only transaction", "Point DATABASE_URL at the primary"],
 	["42501", "permission denied for sequence recall_ticket", "grant usage on all sequences"],
 	["DEPTH_ZERO_SELF_SIGNED_CERT", "self signed certificate", "NODE_EXTRA_CA_CERTS"],
+	["08P01", "no more connections allowed (max_client_conn)", "Raise max_client_conn"],
+	["08P01", "password authentication failed", "in the pooler"],
+	["08P01", 'database "d" does not exist', "to the pooler"],
 	["EAI_AGAIN", "getaddrinfo EAI_AGAIN db", "name servers"],
 ])("what %s stands for is told by its words: %s", (code, message, remedy) => {
 	const said = explain(Object.assign(new Error(message), { code })).message;

@@ -158,7 +158,6 @@ async function checkRefused(client: postgres.Sql, found: Found): Promise<void> {
 
 function todoOf(error: unknown): string {
 	if (isRefusedSetting(error)) return PASS_ON;
-	if (/max_client_conn/.test(reasonOf(error))) return "Raise max_client_conn of the pooler, or stop who holds them.";
 	return databaseRemedy(error) ?? TODO_ELSE;
 }
 

@@ -20,7 +20,7 @@ import peopleFunctions from "./functions/people.sql" with { type: "text" };
 import projectFunctions from "./functions/projects.sql" with { type: "text" };
 import removalFunctions from "./functions/removal.sql" with { type: "text" };
 import usageFunctions from "./functions/usage.sql" with { type: "text" };
-import { pathNames, pathText, quoted, setPath } from "./search-path.ts";
+import { pathNames, pathText, quoted, setPath, withSetting } from "./search-path.ts";
 
 /** In the order in which they are laid down: later ones may name earlier ones. */
 const FILES: readonly string[] = [
@@ -108,9 +108,7 @@ export async function hasFunctions(client: postgres.Sql | postgres.TransactionSq
  * 0.1 lie beside the tables. `client` is of `url`.
  */
 export async function urlWithFunctions(client: postgres.Sql, url: string): Promise<string> {
-	const path = withFunctions(await searchPath(client));
-	// Of a setting that is there twice the last one counts.
-	return `${url}${url.includes("?") ? "&" : "?"}search_path=${encodeURIComponent(path)}`;
+	return withSetting(url, "search_path", withFunctions(await searchPath(client)));
 }
 
 /** True of an address that a process of this version has made. */

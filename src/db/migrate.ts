@@ -10,12 +10,14 @@ import {
 	hasFunctions,
 	layFunctions,
 	leaveFunctions,
+	urlWithFunctions,
 } from "./function-set.ts";
+import { withGranted } from "./granted-settings.ts";
 import type { Migration } from "./migrations/list.ts";
 import { migrations } from "./migrations/list.ts";
 import { checkMayMakeTables, checkNoneAreOthers, findUnusable, namesMadeBy } from "./own-rights.ts";
 import { checkMayWrite, findOwnSchema, lookFirstInto, schemaForTables, untimed } from "./own-schema.ts";
-import { checkOwnSession, lostSettings, urlForClients } from "./way.ts";
+import { checkOwnSession, lostSettings } from "./way.ts";
 
 /** Any number will do, as long as all versions of the service use the same one. */
 const ADVISORY_LOCK = 7_305_441_902;
@@ -39,7 +41,7 @@ export async function migrate(
 	list: readonly Migration[] = migrations,
 ): Promise<Migrated> {
 	return withClient(url, async (client) => {
-		const lost = await settingsLost(client, url);
+		const { granted, lost } = await lookAtWay(client, url);
 		if (lost.length > 0)
 			deps.log.warn("connections to the database lose settings on their way: a pooler overlooks them", {
 				settings: lost,
@@ -64,7 +66,7 @@ export async function migrate(
 			deps.log.info("the schema is up to date", { migrations: missing.length, last: missing.at(-1)?.name });
 		// After the tables that they name.
 		await layFunctions(client, VERSION);
-		const prepared = await urlForClients(client, url);
+		const prepared = await urlWithFunctions(client, granted);
 		await withClient(prepared, checkFunctions);
 		const unusable = await findUnusable(client, { schema, names: namesMadeBy(list) });
 		if (unusable.length > 0)
@@ -106,7 +108,7 @@ async function findMissing(
 /** The address for clients if all migrations and functions of this version are there, perhaps newer ones too; else undefined. */
 export async function migratedUrl(url: string): Promise<string | undefined> {
 	return withClient(url, async (client) => {
-		await settingsLost(client, url);
+		const { granted } = await lookAtWay(client, url);
 		await leaveFunctions(client);
 		const schema = await findOwnSchema(client);
 		if (schema === undefined || !(await hasOwnTables(client, schema)) || !(await hasFunctions(client)))
@@ -116,14 +118,21 @@ export async function migratedUrl(url: string): Promise<string | undefined> {
 		refuseNewer(known, migrations);
 		if (!migrations.every(({ name }) => known.has(name))) return undefined;
 		await checkMayCall(client);
-		return urlForClients(client, url);
+		return urlWithFunctions(client, granted);
 	});
 }
 
-/** Which settings do not arrive by this way, before anything is done there. Faults as in `way.ts`. */
-async function settingsLost(client: postgres.Sql, url: string): Promise<readonly string[]> {
+/**
+ * The address with what is taken for granted, of a session to which nothing is set yet, and which settings do not arrive by that way.
+ * Faults as in `way.ts`, before anything is done there.
+ */
+async function lookAtWay(
+	client: postgres.Sql,
+	url: string,
+): Promise<{ readonly granted: string; readonly lost: readonly string[] }> {
 	await checkOwnSession(client, url);
-	return lostSettings(await urlForClients(client, url));
+	const granted = await withGranted(client, url);
+	return { granted, lost: await lostSettings(await urlWithFunctions(client, granted)) };
 }
 
 async function withClient<Result>(url: string, work: (client: postgres.Sql) => Promise<Result>): Promise<Result> {

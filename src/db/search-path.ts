@@ -23,3 +23,9 @@ export function quoted(name: string): string {
 export async function setPath(client: postgres.Sql | postgres.TransactionSql, path: string, isLocal = false) {
 	await client`select set_config('search_path', ${path}, ${isLocal})`;
 }
+
+/** The address of connections that begin with it. */
+export function withSetting(url: string, name: string, value: string): string {
+	// Of one that is there twice the last counts.
+	return `${url}${url.includes("?") ? "&" : "?"}${name}=${encodeURIComponent(value)}`;
+}

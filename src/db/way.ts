@@ -40,7 +40,7 @@ export async function checkOwnSession(client: postgres.Sql, url: string): Promis
 
 /** The address for clients: they find the functions of this version, and have what is taken for granted. `client` is of `url`. */
 export async function urlForClients(client: postgres.Sql, url: string): Promise<string> {
-	return withGranted(client, await urlWithFunctions(client, url));
+	return urlWithFunctions(client, await withGranted(client, url));
 }
 
 /**

@@ -33,6 +33,17 @@ describe("a database that is set otherwise than what is taken for granted", () =
 		});
 	});
 
+	test("ends no connection that waits for its next statement, and no long one", async () => {
+		await set("idle_session_timeout = '1s'", "transaction_timeout = '1s'");
+		const { url } = await migrate(deps, database.url);
+		for (const address of [url, (await migratedUrl(database.url)) as string, (await migratedUrl(url)) as string])
+			expect(
+				await open(
+					address,
+				)`select current_setting('idle_session_timeout') as idle, current_setting('transaction_timeout') as whole`,
+			).toEqual([{ idle: "0", whole: "0" }] as never);
+	});
+
 	test("is refused behind a pooler that overlooks what is asked for, and only where it matters", async () => {
 		const pooler = startFakePooler(database.url, { overlooks: ["bytea_output"] });
 		database.atTestEnd(() => pooler.stop());

@@ -1,5 +1,6 @@
 import type { Cleanup } from "../base/cleanup.ts";
 import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
 import { nextTurn } from "../base/next-turn.ts";
 import type { OpenStreams } from "../gateway/serve/open-streams.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
@@ -15,6 +16,7 @@ interface Stops {
 export async function drainGateway(
 	plane: {
 		clock: Clock;
+		log: Log;
 		cleanup: Cleanup;
 		batches: Stops;
 		server: Stops;
@@ -24,7 +26,7 @@ export async function drainGateway(
 	},
 	{ drainMs }: { drainMs: number },
 ): Promise<void> {
-	const { clock, server, instanceLease } = plane;
+	const { clock, log, server, instanceLease } = plane;
 	const drainEndMs = clock.monotonicMs() + drainMs;
 	void plane.batches.stop();
 	// Credit is given back after the last request and not before: one whose body was still on its way when the
@@ -38,6 +40,8 @@ export async function drainGateway(
 	// What they wrote last leaves with the next turn.
 	await nextTurn();
 	await server.stop(true);
-	await drained;
+	// It has stopped as it was told to, and nothing is lost while that journal is there: who takes the volume away has to know.
+	if (!(await drained))
+		log.warn("the database has not heard of all that ended: the journal keeps it for the next start on this DATA_DIR");
 	await plane.cleanup.run();
 }

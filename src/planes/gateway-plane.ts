@@ -235,7 +235,7 @@ async function build(
 		},
 		stop() {
 			stopping ??= drainGateway(
-				{ clock, cleanup, batches, server, internalServer, instanceLease, openStreams },
+				{ clock, log, cleanup, batches, server, internalServer, instanceLease, openStreams },
 				config,
 			);
 			return stopping;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { runtimeEnvironment } from "../../src/cli/runtime-environment.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { PROGRAM, runCli } from "./run-cli.ts";
 
 const CATALOGUE = `models:
@@ -99,6 +100,24 @@ describe("serve", () => {
 		expect(await server.exited).toBe(0);
 		expect((await runCli(["instance", "list", "--json"], env)).json<{ data: object[] }>().data).toEqual([]);
 	});
+
+	test("stops with 0 while the database is away, and says that its journal is to be kept", async () => {
+		const { hostname, port } = new URL(database.url);
+		const way = startTcpProxy({ hostname, port: Number(port) });
+		try {
+			const away = Object.assign(new URL(database.url), { port: String(way.port) }).href;
+			const server = await start({ DATABASE_URL: away, DATA_DIR: join(temporaryFolder(), "data") });
+			await server.logged("all processes are ready");
+			way.cut();
+			server.kill("SIGTERM");
+			await server.logged(
+				"the database has not heard of all that ended: the journal keeps it for the next start on this DATA_DIR",
+			);
+			expect(await server.exited).toBe(0);
+		} finally {
+			way.stop();
+		}
+	}, 60_000);
 
 	test("has told the runtime what it is to know without becoming another process", async () => {
 		const server = await start({ ROLE: "gateway" });

@@ -65,7 +65,11 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 	variable("NODE_ENV", "", "production makes secrets required and switches the demo off"),
 	variable("LOG_LEVEL", "info", "debug, info, warn or error"),
 	variable("PUBLIC_URL", "", "address under which people reach the console, for links in mails and sign-in"),
-	variable("DRAIN_S", "25", "how long open requests may go on after SIGTERM; 0 to 3600"),
+	variable(
+		"DRAIN_S",
+		"25",
+		"how long open requests may go on after SIGTERM, and for its first quarter, 6 s at most, new ones too; 0 to 3600",
+	),
 	ofConsole("TOPUP_SECOND_LOOK_USD", "", "transfers from this amount on are confirmed by two operators"),
 	ofConsole(
 		"BOOKS_VERIFY_ROWS_S",

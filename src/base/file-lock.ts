@@ -1,5 +1,5 @@
-import { dlopen, FFIType } from "bun:ffi";
 import { closeSync, openSync } from "node:fs";
+import { libc } from "./libc.ts";
 
 export interface FileLock {
 	release(): void;
@@ -9,10 +9,6 @@ export interface FileLock {
 export interface SharedFileLock extends FileLock {
 	/** True if nobody else held it: then nobody can, until it is released. After false it is not held any more. */
 	tryExclusive(): boolean;
-}
-
-interface Libc {
-	readonly flock: (fd: number, operation: number) => number;
 }
 
 /** Nobody is told when a lock is free. */
@@ -62,28 +58,4 @@ function releaseOnce(fd: number): () => void {
 		held = false;
 		closeSync(fd);
 	};
-}
-
-/** Opened once: each `dlopen` compiles its call anew and keeps 2.6 KB for ever, and locks are tried every few seconds. */
-let opened: Libc | undefined;
-
-function libc(): Libc {
-	opened ??= openLibc();
-	return opened;
-}
-
-function openLibc(): Libc {
-	const names =
-		process.platform === "darwin"
-			? ["libSystem.B.dylib"]
-			: ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"];
-	let last: unknown;
-	for (const name of names) {
-		try {
-			return dlopen(name, { flock: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 } }).symbols;
-		} catch (error) {
-			last = error;
-		}
-	}
-	throw new Error("this system's C library was not found", { cause: last });
 }

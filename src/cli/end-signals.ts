@@ -1,8 +1,10 @@
 /** One Ctrl-C can arrive twice: from the terminal, and passed on by a script runner or a parent. */
 const SAME_MS = 1000;
 
+export type EndSignal = "SIGTERM" | "SIGINT";
+
 /** Calls `end` at the first SIGTERM or SIGINT; a later one ends the process at once. */
-export function onEndSignal(end: (signal: "SIGTERM" | "SIGINT") => void): void {
+export function onEndSignal(end: (signal: EndSignal) => void): void {
 	let firstAtMs: number | undefined;
 	for (const signal of ["SIGTERM", "SIGINT"] as const) {
 		process.on(signal, () => {

@@ -1,4 +1,5 @@
 import type { Log } from "../base/log.ts";
+import type { EndSignal } from "./end-signals.ts";
 import { type Holder, type HolderOptions, type ReadyMessage, startHolder } from "./post-holder.ts";
 
 /** A place that one process fills: it is started, and started again whenever it ends. */
@@ -14,8 +15,8 @@ export interface Post {
 	 * `stopMsMax`. Rejects if the successor does not come: one that is not ready after `readyMsMax` is killed.
 	 */
 	replace(): Promise<void>;
-	/** Has everybody leave; resolves when they have, or were killed for taking too long. */
-	stop(): Promise<void>;
+	/** Has everybody leave by this signal; resolves when they have, or were killed for taking too long. */
+	stop(signal: EndSignal): Promise<void>;
 }
 
 export interface PostOptions extends HolderOptions {
@@ -81,10 +82,10 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 		}, waitMs);
 	}
 
-	async function leave(): Promise<void> {
+	async function leave(signal: EndSignal): Promise<void> {
 		const all = [...(present === undefined ? [] : [present]), ...beside];
 		if (all.length === 0) return;
-		for (const { process } of all) process.kill("SIGTERM");
+		for (const { process } of all) process.kill(signal);
 		const timer = setTimeout(() => {
 			for (const { process } of all) process.kill("SIGKILL");
 		}, options.stopMsMax);
@@ -126,8 +127,8 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 			old.process.send(options.retire);
 			await within(options.stopMsMax, old, old.process.exited, "a process that was replaced does not leave");
 		},
-		stop() {
-			stopping ??= leave();
+		stop(signal) {
+			stopping ??= leave(signal);
 			return stopping;
 		},
 	};

@@ -24,8 +24,8 @@ interface Served {
 	/** For the parent: what the demo serves. */
 	readonly demo?: unknown;
 	reload(): Promise<void>;
-	/** Makes clients go elsewhere. True if they need time for it. */
-	sendAway(): boolean;
+	/** Makes clients go elsewhere, to a successor that listens here too or to another machine. True if they need time for it. */
+	sendAway(to: { successor: boolean }): boolean;
 	stop(): Promise<void>;
 }
 
@@ -35,14 +35,15 @@ export const RETIRE = "retire";
 export const levelWord = (level: LogLevel): string => `log ${level}`;
 /** Common clients give up a connection that was idle for this long (4 s in Node, 5 s in Python's httpx). */
 const SEND_AWAY_MS = 6_000;
-/** A turn of the event loop as short as this found no connection waiting. */
-const QUIET_TURN_MS = 0.2;
-/** With the time above it stays within the margin after which a supervisor kills. A full core has a quiet turn only now and then. */
-const QUIET_TURN_WAIT_MS_MAX = 1_500;
+/** At a terminal somebody waits for the end: enough for connections that are in use. */
+const SEND_AWAY_AT_TERMINAL_MS = 250;
+/** Without a successor it is part of the drain, so that nobody has to allow for more, and no more of it than this. */
+const SEND_AWAY_PART = 1 / 4;
 
 /**
- * Runs one plane, gateway or console, until SIGTERM or SIGINT; gives the exit code. The first signal drains, a second
- * one ends the process at once. SIGHUP reads the catalogue's file again, SIGUSR1 turns the log's `debug` on or off.
+ * Runs one plane, gateway or console, until SIGTERM or SIGINT; gives the exit code. The first signal sends clients away,
+ * then drains; a second one ends the process at once. SIGHUP reads the catalogue's file again, SIGUSR1 turns the log's
+ * `debug` on or off.
  */
 export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	const { log } = deps;
@@ -67,9 +68,16 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 		}
 	}
 
+	function leave(plane: Served, { successor, ms }: { successor: boolean; ms: number }): void {
+		if (plane.sendAway({ successor })) setTimeout(() => stop(0), ms);
+		else stop(0);
+	}
+
 	onEndSignal((signal) => {
 		log.info("stopping", { signal });
-		stop(0);
+		if (served === undefined) return stop(0);
+		const msMax = signal === "SIGINT" ? SEND_AWAY_AT_TERMINAL_MS : SEND_AWAY_MS;
+		leave(served, { successor: false, ms: Math.min(msMax, config.drainMs * SEND_AWAY_PART) });
 	});
 	for (const event of ["unhandledRejection", "uncaughtException"] as const) {
 		process.on(event, (error: unknown) => {
@@ -101,8 +109,7 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 			}
 			if (message !== RETIRE) return;
 			log.info("leaving to a successor");
-			if (!plane.sendAway()) return stop(0);
-			setTimeout(() => void quietTurn().then(() => stop(0)), SEND_AWAY_MS);
+			leave(plane, { successor: true, ms: SEND_AWAY_MS });
 		});
 	} catch (error) {
 		deps.err(`error: ${explain(error).message}\n`);
@@ -124,18 +131,4 @@ async function startPlane(deps: ServeDeps, config: Config): Promise<Served> {
 	}
 	const { serveGateway } = await import("../planes/serve-gateway.ts");
 	return serveGateway(config, deps);
-}
-
-/**
- * Resolves right after a turn of the event loop that had next to nothing to do, or after the longest wait. The kernel
- * resets the connections that wait at a listener when it closes: at that moment there are fewest of them.
- */
-async function quietTurn(): Promise<void> {
-	const deadline = performance.now() + QUIET_TURN_WAIT_MS_MAX;
-	for (let began = performance.now(); began < deadline; ) {
-		await new Promise((resolve) => setImmediate(resolve));
-		const ended = performance.now();
-		if (ended - began < QUIET_TURN_MS) return;
-		began = ended;
-	}
 }

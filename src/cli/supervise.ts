@@ -11,7 +11,7 @@ import { consoleSocket, makeRunDir, removeRunDir } from "../planes/run-dir.ts";
 import { loadOrCreateSecrets } from "../secrets.ts";
 import type { ChildFacts } from "./child-environment.ts";
 import { consoleEnvironment, gatewayEnvironment } from "./child-environment.ts";
-import { onEndSignal } from "./end-signals.ts";
+import { type EndSignal, onEndSignal } from "./end-signals.ts";
 import { explain } from "./explain.ts";
 import type { Post, PostOptions } from "./post.ts";
 import { startPost } from "./post.ts";
@@ -45,8 +45,8 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	for (const signal of ["SIGHUP", "SIGUSR1", "SIGUSR2"] as const) process.on(signal, () => undefined);
 	// Told to end while it prepares it takes the database along that it has started.
 	const leaving = new AbortController();
-	let endNow = () => leaving.abort();
-	onEndSignal(() => endNow());
+	let endNow = (_: EndSignal) => leaving.abort();
+	onEndSignal((signal) => endNow(signal));
 	let found: Prepared;
 	try {
 		found = await prepare(deps, config, leaving.signal);
@@ -69,7 +69,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	/** What no gateway can start with is wrong for all of them. */
 	function failsAtStart(): boolean {
 		if (everReady) return false;
-		stop(1);
+		stop(1, "SIGINT");
 		return true;
 	}
 
@@ -82,14 +82,14 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	);
 	const posts = [...gateways, people];
 
-	function stop(exitCode: number): void {
+	function stop(exitCode: number, signal: EndSignal): void {
 		if (stopping) return;
 		stopping = true;
-		Promise.all(posts.map((one) => one.stop())).then(() => end.resolve(exitCode), end.reject);
+		Promise.all(posts.map((one) => one.stop(signal))).then(() => end.resolve(exitCode), end.reject);
 	}
 
 	const roll = createRoll(log, posts, () => stopping);
-	endNow = () => stop(0);
+	endNow = (signal) => stop(0, signal);
 	process.on("SIGHUP", () => {
 		for (const gateway of gateways) gateway.signal("SIGHUP");
 	});

@@ -7,6 +7,9 @@ export interface HealthReport {
 	readonly warnings: readonly string[];
 }
 
+/** Why who serves on for a while, so that nobody is cut off, is to get no new traffic. */
+export const STOPPING = "it was told to stop";
+
 /** Undefined while all is well. */
 export type HealthCheck = () => string | undefined;
 

@@ -9,6 +9,7 @@ import { escapedError } from "../gateway/routes.ts";
 import { healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { ConsolePlane } from "./console-plane.ts";
+import { lastAnswer } from "./last-answer.ts";
 import { mayReadMetrics } from "./may-read-metrics.ts";
 import { asksForMetrics, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
@@ -28,6 +29,8 @@ export function startConsoleServer(
 		socket: string | undefined;
 		/** Told to gateways; to others where the console is started apart. */
 		metrics: Metrics;
+		/** True once every answer is to be the last one of its connection. */
+		endsConnections(): boolean;
 	},
 ): Server<undefined> {
 	const { plane, socket } = deps;
@@ -48,18 +51,19 @@ export function startConsoleServer(
 		"/readyz": async () => healthResponse(await plane.health()),
 	};
 	const checkUrl = createUrlCheck(probes);
+	async function answer(request: Request): Promise<Response> {
+		const unclear = checkUrl(request);
+		if (unclear !== undefined) return unclear;
+		const { pathname } = new URL(request.url);
+		if (pathname === "/livez" || pathname === "/readyz") return probes[pathname]();
+		if (socket !== undefined && asksForMetrics(request)) return metricsResponse(deps.metrics);
+		if (socket === undefined && pathname === "/metrics" && mayReadMetrics(config, connectionOf(request)))
+			return metricsResponse(deps.metrics);
+		return plane.handle(connectionOf(request));
+	}
 	const options = {
 		maxRequestBodySize: BODY_BYTES_MAX,
-		async fetch(request: Request) {
-			const unclear = checkUrl(request);
-			if (unclear !== undefined) return unclear;
-			const { pathname } = new URL(request.url);
-			if (pathname === "/livez" || pathname === "/readyz") return probes[pathname]();
-			if (socket !== undefined && asksForMetrics(request)) return metricsResponse(deps.metrics);
-			if (socket === undefined && pathname === "/metrics" && mayReadMetrics(config, connectionOf(request)))
-				return metricsResponse(deps.metrics);
-			return plane.handle(connectionOf(request));
-		},
+		fetch: (request: Request) => (deps.endsConnections() ? lastAnswer(answer(request)) : answer(request)),
 		error: (error: Error) => escapedError(error, "UNKNOWN"),
 	};
 	const server: Server<undefined> =

@@ -4,6 +4,7 @@ import type { Log } from "../base/log.ts";
 import { nextTurn } from "../base/next-turn.ts";
 import type { OpenStreams } from "../gateway/serve/open-streams.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
+import { shutDoor } from "./shut-door.ts";
 
 /** After the drain: for settlements to reach Postgres. */
 export const FORCED_STOP_MS = 2_000;
@@ -19,22 +20,23 @@ export async function drainGateway(
 		log: Log;
 		cleanup: Cleanup;
 		batches: Stops;
-		server: Stops;
+		server: Stops & { readonly port?: number | undefined };
 		internalServer: Stops | undefined;
 		instanceLease: InstanceLease;
 		openStreams: OpenStreams;
 	},
-	{ drainMs }: { drainMs: number },
+	{ drainEndMs }: { drainEndMs: number },
 ): Promise<void> {
 	const { clock, log, server, instanceLease } = plane;
-	const drainEndMs = clock.monotonicMs() + drainMs;
+	const leftMs = () => Math.max(0, drainEndMs - clock.monotonicMs());
 	void plane.batches.stop();
+	await shutDoor(server);
 	// Credit is given back after the last request and not before: one whose body was still on its way when the
 	// door closed is served like the others.
 	const closed = Promise.all([server.stop(), plane.internalServer?.stop()]);
-	await Promise.race([closed, Bun.sleep(drainMs)]);
-	const drained = instanceLease.stop(Math.max(0, drainEndMs - clock.monotonicMs()) + FORCED_STOP_MS);
-	await Promise.race([drained, Bun.sleep(Math.max(0, drainEndMs - clock.monotonicMs()))]);
+	await Promise.race([closed, Bun.sleep(leftMs())]);
+	const drained = instanceLease.stop(leftMs() + FORCED_STOP_MS);
+	await Promise.race([drained, Bun.sleep(leftMs())]);
 	// Who is still here gets an error event and the usage so far.
 	plane.openStreams.shutDown();
 	// What they wrote last leaves with the next turn.

@@ -3,7 +3,7 @@ import type { Catalog } from "../catalog/catalog.ts";
 import type { DurabilityWatch } from "../ledger/durability-watch.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import type { HealthReport } from "../ops/health.ts";
-import { createHealth } from "../ops/health.ts";
+import { createHealth, STOPPING } from "../ops/health.ts";
 import { PAYMENTS_DIFFER } from "../ops/payment-findings.ts";
 import type { ConsoleDoor } from "./console-door.ts";
 import type { BooksSeen } from "./gateway-watches.ts";
@@ -18,6 +18,7 @@ const BOOKS_OLD_MS = 60 * 60_000;
  * inference does not need it.
  */
 export function createGatewayHealth(deps: {
+	stopping(): boolean;
 	instanceLease: InstanceLease;
 	catalog: Catalog;
 	books: Pick<Watch<BooksSeen | undefined>, "last">;
@@ -29,6 +30,7 @@ export function createGatewayHealth(deps: {
 	const booksAreOld = () => (books.last()?.ageMs() ?? 0) > BOOKS_OLD_MS;
 	return createHealth({
 		ready: [
+			() => (deps.stopping() ? STOPPING : undefined),
 			() => instanceLease.problem(),
 			() => (catalog.current().revision === 0 ? "the catalogue is not loaded" : undefined),
 		],

@@ -64,9 +64,10 @@ export interface GatewayPlane {
 	reload(): Promise<void>;
 	/**
 	 * Serves on, but makes every answer the last one of its connection, so that clients take their next request
-	 * elsewhere: a connection that is closed while it is idle can meet the next request half-way.
+	 * elsewhere: a connection that is closed while it is idle can meet the next request half-way. Without a successor
+	 * `/readyz` tells balancers to go elsewhere, too, and the time of the drain runs.
 	 */
-	sendAway(): void;
+	sendAway(to: { successor: boolean }): void;
 	/** Stops admitting, drains for `config.drainMs`, hands everything back, stops what it started. Harmless when repeated. */
 	stop(): Promise<void>;
 }
@@ -195,6 +196,7 @@ async function build(
 		workerLabel(config),
 	);
 	let sendsAway = false;
+	let drainEndMs: number | undefined;
 	const claims = createPgClaims({ statements, clock, instanceLease });
 	const running = createRunning({ claims, clock, log });
 	cleanup.add(() => running.stop());
@@ -203,7 +205,10 @@ async function build(
 		...gateway,
 		statements,
 		status,
-		health: createGatewayHealth({ instanceLease, catalog, books, payments, durability, console: deps.console }),
+		health: createGatewayHealth({
+			stopping: () => drainEndMs !== undefined,
+			...{ instanceLease, catalog, books, payments, durability, console: deps.console },
+		}),
 		files,
 		batches,
 		metrics: metricsOfAll(metrics, deps.otherMetrics, workerLabel(config)),
@@ -218,6 +223,12 @@ async function build(
 	cleanup.add(() => spare.stop());
 	const internalServer = openInternalServer(config, { internal, metrics, cleanup });
 
+	function beginDrain(): number {
+		sendsAway = true;
+		drainEndMs ??= clock.monotonicMs() + config.drainMs;
+		return drainEndMs;
+	}
+
 	let stopping: Promise<void> | undefined;
 	return {
 		url: addressOf(config.host, server.port),
@@ -230,13 +241,14 @@ async function build(
 			await catalog.reload();
 			await reports.write();
 		},
-		sendAway() {
-			sendsAway = true;
+		sendAway({ successor }) {
+			if (successor) sendsAway = true;
+			else beginDrain();
 		},
 		stop() {
 			stopping ??= drainGateway(
 				{ clock, log, cleanup, batches, server, internalServer, instanceLease, openStreams },
-				config,
+				{ drainEndMs: beginDrain() },
 			);
 			return stopping;
 		},

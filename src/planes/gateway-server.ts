@@ -13,6 +13,7 @@ import type { HealthReport } from "../ops/health.ts";
 import { healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { ConsoleDoor } from "./console-door.ts";
+import { lastAnswer } from "./last-answer.ts";
 import { mayReadMetrics } from "./may-read-metrics.ts";
 import { asksForMetrics, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
@@ -111,10 +112,4 @@ export function startInternalServer(
 			asksForMetrics(request) ? metricsResponse(deps.metrics) : deps.internal(connectionOf(request)),
 		error: (error) => escapedError(error, "UNKNOWN"),
 	});
-}
-
-async function lastAnswer(answer: Response | Promise<Response>): Promise<Response> {
-	const response = await answer;
-	response.headers.set("connection", "close");
-	return response;
 }

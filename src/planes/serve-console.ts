@@ -5,6 +5,7 @@ import type { Config } from "../config.ts";
 import { readOwnBrand } from "../console/brand/shown-brand.ts";
 import type { GatewayPlace } from "../console/gateway-client.ts";
 import { createGatewayClient } from "../console/gateway-client.ts";
+import { STOPPING } from "../ops/health.ts";
 import { loadOrCreateSecrets } from "../secrets.ts";
 import { createConsoleMetrics } from "./console-metrics.ts";
 import { createConsolePlane } from "./console-plane.ts";
@@ -14,6 +15,7 @@ import { addressOf } from "./listening-address.ts";
 import { openDatabase } from "./open-database.ts";
 import { workerLabel } from "./process-metrics.ts";
 import { consoleSocket, gatewaySockets } from "./run-dir.ts";
+import { shutDoor } from "./shut-door.ts";
 
 /** The console plane as a process of its own. */
 export async function serveConsole(config: Config, { log }: { log: Log }) {
@@ -33,21 +35,40 @@ export async function serveConsole(config: Config, { log }: { log: Log }) {
 		});
 		cleanup.add(() => plane.stop());
 		const metrics = createConsoleMetrics({ figures: plane.figures, cleanup }, workerLabel(config));
+		let drainEndMs: number | undefined;
+		const beginDrain = () => {
+			drainEndMs ??= systemClock.monotonicMs() + config.drainMs;
+			return drainEndMs;
+		};
 		const server = startConsoleServer(config, {
-			plane,
+			plane: {
+				...plane,
+				async health() {
+					const report = await plane.health();
+					return drainEndMs === undefined
+						? report
+						: { ...report, ready: false, reasons: [STOPPING, ...report.reasons] };
+				},
+			},
 			log,
 			socket: runDir === null ? undefined : consoleSocket(runDir),
 			metrics,
+			endsConnections: () => drainEndMs !== undefined,
 		});
 		return {
 			url: runDir === null ? addressOf(config.host, server.port) : undefined,
 			// It has no catalogue of its own.
 			reload: async () => {},
-			// Whoever asks finds the successor already.
-			sendAway: () => false,
+			sendAway({ successor }: { successor: boolean }) {
+				// Whoever asks finds the successor already. Without one gateways pass people on for as long as they are let in themselves.
+				if (!successor) beginDrain();
+				return !successor;
+			},
 			async stop() {
+				const leftMs = beginDrain() - systemClock.monotonicMs();
 				plane.shutDown();
-				await Promise.race([server.stop(), Bun.sleep(config.drainMs)]);
+				await shutDoor(server);
+				await Promise.race([server.stop(), Bun.sleep(Math.max(0, leftMs))]);
 				await server.stop(true);
 				await cleanup.run();
 			},

@@ -36,8 +36,8 @@ export async function serveGateway(config: Config, { log }: { log: Log }) {
 			url: plane.url,
 			demo: demo?.description,
 			reload: () => plane.reload(),
-			sendAway() {
-				plane.sendAway();
+			sendAway(to: { successor: boolean }) {
+				plane.sendAway(to);
 				return true;
 			},
 			async stop() {

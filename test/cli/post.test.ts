@@ -38,7 +38,7 @@ function post(name: string, second: "well" | "deaf") {
 			readyMsMax: LIMIT_MS,
 		},
 	);
-	atEnd(() => made.stop());
+	atEnd(() => made.stop("SIGTERM"));
 	return { made, said };
 }
 

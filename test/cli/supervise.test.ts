@@ -246,9 +246,9 @@ describe("three workers on one port", () => {
 		const { "200": served = 0, "reset, new connection": inQueue = 0, ...others } = answers;
 		expect(served).toBeGreaterThan(500);
 		expect(others).toEqual({});
-		// Connections that waited at a listener in the moment when it closed: the kernel resets those. Two closed, and
-		// each client waits with one at most.
-		expect(inQueue).toBeLessThanOrEqual(2 * CLIENTS);
+		// Connections that waited at a listener in the moment when it closed, where the system cannot close it to new ones
+		// first. Two closed, and each client waits with one at most.
+		expect(inQueue).toBeLessThanOrEqual(process.platform === "linux" ? 0 : 2 * CLIENTS);
 	}, 120_000);
 
 	test("SIGTERM lets streams run to their end, then all is handed back", async () => {

@@ -19,6 +19,7 @@ function healthOf(books: Pick<Watch<BooksSeen | undefined>, "last">, problem?: s
 		payments: { last: () => 0 },
 		durability: { problem: () => undefined },
 		console: { problem: () => undefined },
+		stopping: () => false,
 	};
 	return createGatewayHealth({ ...rest, books } as never);
 }

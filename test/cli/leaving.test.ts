@@ -1,0 +1,50 @@
+import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createKeepAliveClient } from "../chaos/keep-alive-client.ts";
+import { startServe } from "../chaos/serve-process.ts";
+import { temporaryFolder } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+import { chatModel } from "../support/service.ts";
+import { waitFor } from "../support/wait.ts";
+
+const database = await withDatabase();
+const folder = temporaryFolder();
+writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: "http://127.0.0.1:1/v1" })}\n`);
+const env = {
+	PORT: "0",
+	DATABASE_URL: database.url,
+	CONFIG: join(folder, "tollgate.yaml"),
+	KEY_PEPPER: "p".repeat(40),
+	CONSOLE_SECRET: "p".repeat(40),
+	LEASE_TTL_S: "15",
+	// A quarter of it is for clients to go elsewhere.
+	DRAIN_S: "16",
+};
+const LIVE = { method: "GET", path: "/livez", secret: "none" };
+const PAGE = { ...LIVE, path: "/api/console/public/config" };
+const ready = async (url: string) => {
+	const answer = await fetch(`${url}/readyz`, { headers: { connection: "close" } });
+	return { status: answer.status, reasons: ((await answer.json()) as { reasons: string[] }).reasons };
+};
+
+for (const [role, started, asked] of [
+	["all", "all processes are ready", [LIVE, PAGE]],
+	["gateway", "listening", [LIVE]],
+	["console", "listening", [LIVE, PAGE]],
+] as const)
+	test(`told to stop, ${role} tells balancers so, and ends a connection that lies idle by an answer`, async () => {
+		const server = await startServe(
+			{ ...env, ROLE: role, INSTANCE_ID: role, DATA_DIR: join(folder, role) },
+			{ ready: started },
+		);
+		const kept = asked.map((request) => ({ request, client: createKeepAliveClient(server.url) }));
+		for (const { request, client } of kept)
+			expect(await client.ask(request)).toEqual({ status: 200, fresh: true, last: false });
+		server.kill("SIGTERM");
+		await waitFor(async () => (await ready(server.url)).status === 503, "it to say that it stops");
+		expect((await ready(server.url)).reasons).toEqual(["it was told to stop"]);
+		for (const { request, client } of kept)
+			expect(await client.ask(request)).toEqual({ status: 200, fresh: false, last: true });
+		expect(await server.exited).toBe(0);
+	}, 60_000);

@@ -215,7 +215,7 @@ async function build(
 		console: deps.console,
 		internal,
 		internalOnPort: config.runDir === null && config.internalSecret !== null,
-		endsConnections: () => sendsAway,
+		endsConnections: () => sendsAway || spare.areShort(),
 	});
 	cleanup.add(() => server.stop(true));
 	returnMemory(server, { clock, cleanup });

@@ -5,6 +5,7 @@ import type { Log } from "../base/log.ts";
 import { createEndOfTurn } from "../base/next-turn.ts";
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
+import { createCallNotes } from "./call/call-notes.ts";
 import { createYoungCalls } from "./call/guard.ts";
 import type { Fetch } from "./call/post.ts";
 import { withReplays } from "./call/replay.ts";
@@ -53,6 +54,7 @@ export function createUpstreams(
 		youngCalls: createYoungCalls(clock),
 		endOfTurn: createEndOfTurn(),
 	};
+	const notes = createCallNotes({ clock, log });
 	const pools = new Map<string, Pool>();
 	/** Of models that are gone while calls of theirs go on. */
 	const former = new Map<string, Pool>();
@@ -105,9 +107,9 @@ export function createUpstreams(
 
 	return {
 		sync,
-		open: (model, call) => createAnswerStream(callDeps, { pool: poolOf(model), log, limits: limits(), call }),
+		open: (model, call) => createAnswerStream(callDeps, { pool: poolOf(model), notes, limits: limits(), call }),
 		call(model, call) {
-			return withReplays(poolOf(model), log, call.context, createUnaryTries(callDeps, limits, call));
+			return withReplays(poolOf(model), notes, call.context, createUnaryTries(callDeps, limits, call));
 		},
 		connected(modelId, accountId) {
 			const replicas = pools.get(modelId)?.replicas() ?? [];
@@ -126,6 +128,7 @@ export function createUpstreams(
 		replicas: () => [...pools.values()].flatMap((pool) => pool.replicas().map((replica) => replica.view())),
 		async stop() {
 			await health.stop();
+			notes.stop();
 			for (const pool of pools.values()) pool.close();
 		},
 	};

@@ -3,6 +3,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createEndOfTurn } from "../../src/base/next-turn.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
+import { createCallNotes } from "../../src/upstream/call/call-notes.ts";
 import { createYoungCalls } from "../../src/upstream/call/guard.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
 import { withReplays } from "../../src/upstream/call/replay.ts";
@@ -162,7 +163,7 @@ test("a line whose place is asked for in the turn in which it got it gives it up
 	const leaving = new AbortController();
 	const call = chatCall({ accountId: "batch", patient: true, signal: leaving.signal });
 	const tries = createUnaryTries(deps, () => limitsWith({}), chatWhole(modelOver([]), call, call));
-	const line = withReplays(pool, silentLog, call, tries);
+	const line = withReplays(pool, createCallNotes({ clock: systemClock, log: silentLog }), call, tries);
 	line.catch(() => {});
 	expect(pool.replicas()[0]?.inFlight()).toBe(1);
 	// As of a request that failed and is sent again.

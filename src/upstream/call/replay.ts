@@ -1,9 +1,9 @@
 import { Fault } from "../../base/fault.ts";
-import type { Log } from "../../base/log.ts";
 import type { Pool } from "../replicas/pool.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
 import type { CallContext } from "./attempt.ts";
+import type { CallNotes } from "./call-notes.ts";
 import { UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
 import { connectionCode } from "./upstream-error.ts";
 
@@ -36,7 +36,7 @@ export interface Tries<Came, Result = Came> {
  */
 export async function withReplays<Came, Result>(
 	pool: Pool,
-	log: Log,
+	notes: CallNotes,
 	context: CallContext,
 	tries: Tries<Came, Result>,
 ): Promise<Result> {
@@ -73,7 +73,7 @@ export async function withReplays<Came, Result>(
 				continue;
 			}
 			const { replica } = ticket;
-			note(log, context, replica, error);
+			notes.failed(context, replica, error);
 			failed = [...failed, { ticket, failure: error }];
 			if (isRequestsFault(failed)) throw unanswerable(failed);
 			if (!replayable(error) || signal.aborted) throw error;
@@ -125,32 +125,6 @@ function unanswerable(failed: readonly Failed[]): UpstreamFailure {
 	for (const { ticket } of failed) ticket.judge("neutral");
 	const cause = failed.at(-1)?.failure;
 	return new UpstreamFailure("unanswerable", { private: "two replicas failed on it alike", cause });
-}
-
-/** Kinds whose detail is in our own words. */
-const OURS: ReadonlySet<string> = new Set(["timeout", "unreachable", "unreadable", "died", "aborted", "shortage"]);
-
-/**
- * The detail of a status or of an error event is the upstream's own text, which may repeat the prompt: it stays out of
- * the log. The upstream's log has it under the same request id.
- */
-function note(log: Log, context: CallContext, replica: Replica, failure: UpstreamFailure): void {
-	const { kind, status } = failure;
-	const ours = status === undefined && OURS.has(kind);
-	const fields = {
-		request: context.requestId,
-		account: context.accountId,
-		replica: replica.alias,
-		kind,
-		status,
-		...(ours ? { detail: failure.private } : {}),
-	};
-	if (kind === "misconfigured") log.warn("an upstream refuses us", fields);
-	else if (kind === "shortage")
-		log.warn("no connection to a model server can be begun: this process may open no more files (ulimit -n)", fields);
-	else if (kind === "aborted" || kind === "rejected" || kind === "context_length")
-		log.debug("an upstream call ended", fields);
-	else log.info("an upstream call failed", fields);
 }
 
 function replayable(failure: UpstreamFailure): boolean {

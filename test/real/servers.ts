@@ -22,7 +22,7 @@ export interface RealServer {
 	readonly parameters: readonly string[];
 	/** Its stream ends with its own count. */
 	readonly countsStreams: boolean;
-	/** A prompt that is too long is refused; else it is cut in silence. */
+	/** A prompt that is too long is refused; else it is cut in silence, or answered beyond the context. */
 	readonly refusesLongPrompts: boolean;
 	/** It says which tokens of a prompt it had at hand. */
 	readonly tellsCached: boolean;
@@ -122,6 +122,25 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 		}),
 		prepare: ({ program, folder }) => [program, "create", "tiny", "-f", join(folder, "Modelfile")],
 		version: (program) => numbered(said(program, "--version")),
+	},
+	transformers: {
+		format: "hugging-face",
+		dialect: "openai",
+		model: "tiny",
+		places: 2,
+		parameters: USUAL,
+		countsStreams: true,
+		refusesLongPrompts: false,
+		tellsCached: false,
+		serves: ["chat"],
+		callsTools: false,
+		// It takes requests for the name alone that it was started with, here that of the folder.
+		command: ({ program, port }) => [
+			...[program, "serve", "--device", "cpu", "--host", "127.0.0.1", "--port", String(port), "tiny"],
+		],
+		// It looks through what was fetched before it says which models it has.
+		env: ({ folder }) => ({ OMP_NUM_THREADS: "1", HF_HUB_OFFLINE: "1", HF_HUB_CACHE: folder }),
+		version: (program) => numbered(said(program, "version")),
 	},
 	vllm: {
 		...VLLM,

@@ -64,7 +64,11 @@ export function startHolder(
 		startedAtMs: performance.now(),
 		say: (lastWord) =>
 			whenReady(() => {
-				if (process.exitCode === null) process.send(lastWord());
+				try {
+					process.send(lastWord());
+				} catch {
+					// It is ending, or has ended.
+				}
 			}),
 		signal: (signal) => whenReady(() => process.kill(signal)),
 	};

@@ -26,6 +26,8 @@ interface Served {
 	reload(): Promise<void>;
 	/** Makes clients go elsewhere, to a successor that listens here too or to another machine. True if they need time for it. */
 	sendAway(to: { successor: boolean }): boolean;
+	/** Of a console behind gateways' doors: what becomes of those. Where they are leaving, it goes behind them. */
+	hearOfGateways?(are: "leaving" | "gone"): void;
 	stop(): Promise<void>;
 }
 
@@ -33,6 +35,9 @@ interface Served {
 export const RETIRE = "retire";
 /** What it says to all of them when its own level changes. */
 export const levelWord = (level: LogLevel): string => `log ${level}`;
+/** What it says to a console when all are to leave, and when the gateways have left. */
+export const GATEWAYS_LEAVING = "gateways leaving";
+export const GATEWAYS_GONE = "gateways gone";
 /** Common clients give up a connection that was idle for this long (4 s in Node, 5 s in Python's httpx). */
 const SEND_AWAY_MS = 6_000;
 /** At a terminal somebody waits for the end: enough for connections that are in use. */
@@ -100,13 +105,19 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 		else log.info("listening", { url: plane.url });
 		// A child tells its supervisor, and does not outlive it.
 		process.send?.({ ready: true, demo: plane.demo } satisfies ReadyMessage);
-		process.on("disconnect", () => stop(0));
+		process.on("disconnect", () => {
+			// Nobody would say so any more.
+			plane.hearOfGateways?.("gone");
+			stop(0);
+		});
 		process.on("message", (message) => {
 			const level = LOG_LEVELS.find((one) => message === levelWord(one));
 			if (level !== undefined) {
 				deps.logSwitch.set(level);
 				noteLevel(deps, level);
 			}
+			if (message === GATEWAYS_LEAVING) plane.hearOfGateways?.("leaving");
+			if (message === GATEWAYS_GONE) plane.hearOfGateways?.("gone");
 			if (message !== RETIRE) return;
 			log.info("leaving to a successor");
 			leave(plane, { successor: true, ms: SEND_AWAY_MS });

@@ -16,7 +16,7 @@ import { explain } from "./explain.ts";
 import type { Post, PostOptions } from "./post.ts";
 import { startPost } from "./post.ts";
 import type { ServeDeps } from "./serve.ts";
-import { levelWord, noteLevel, RETIRE } from "./serve.ts";
+import { GATEWAYS_GONE, GATEWAYS_LEAVING, levelWord, noteLevel, RETIRE } from "./serve.ts";
 
 /** How to start this program again as `serve`. */
 export interface ChildCommand {
@@ -85,7 +85,9 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	function stop(exitCode: number, signal: EndSignal): void {
 		if (stopping) return;
 		stopping = true;
-		Promise.all(posts.map((one) => one.stop(signal))).then(() => end.resolve(exitCode), end.reject);
+		people.tell(GATEWAYS_LEAVING);
+		const left = Promise.all(gateways.map((one) => one.stop(signal))).then(() => people.tell(GATEWAYS_GONE));
+		Promise.all([left, people.stop(signal)]).then(() => end.resolve(exitCode), end.reject);
 	}
 
 	const roll = createRoll(log, posts, () => stopping);

@@ -36,6 +36,8 @@ export async function serveConsole(config: Config, { log }: { log: Log }) {
 		cleanup.add(() => plane.stop());
 		const metrics = createConsoleMetrics({ figures: plane.figures, cleanup }, workerLabel(config));
 		let drainEndMs: number | undefined;
+		let gatewaysAre: "staying" | "leaving" | "gone" = "staying";
+		const gatewaysGone = Promise.withResolvers<void>();
 		const beginDrain = () => {
 			drainEndMs ??= systemClock.monotonicMs() + config.drainMs;
 			return drainEndMs;
@@ -64,11 +66,17 @@ export async function serveConsole(config: Config, { log }: { log: Log }) {
 				if (!successor) beginDrain();
 				return !successor;
 			},
+			hearOfGateways(are: "leaving" | "gone") {
+				gatewaysAre = are;
+				if (are === "gone") gatewaysGone.resolve();
+			},
 			async stop() {
-				const leftMs = beginDrain() - systemClock.monotonicMs();
+				const drainOver = Bun.sleep(Math.max(0, beginDrain() - systemClock.monotonicMs()));
 				plane.shutDown();
+				// Whom they let in last is passed on still, and nobody else is there to answer him.
+				if (gatewaysAre === "leaving") await Promise.race([gatewaysGone.promise, drainOver]);
 				await shutDoor(server);
-				await Promise.race([server.stop(), Bun.sleep(Math.max(0, leftMs))]);
+				await Promise.race([server.stop(), drainOver]);
 				await server.stop(true);
 				await cleanup.run();
 			},

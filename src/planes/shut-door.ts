@@ -34,10 +34,12 @@ const DROP_OPENINGS = new Uint32Array([
  * knocks again a second later, and is refused or finds a successor.
  */
 export async function shutDoor({ port }: { readonly port?: number | undefined }): Promise<void> {
-	if (port === undefined) return;
-	if (!letNobodyIn(port)) return quietTurn();
-	await Bun.sleep(HALF_WAY_MS);
-	// Where that was over late, who waits is taken only now.
+	if (port !== undefined) {
+		if (!letNobodyIn(port)) return quietTurn();
+		await Bun.sleep(HALF_WAY_MS);
+	}
+	// Where that was over late, who waits is taken only now. At a socket of the file system a successor has the name by then, or
+	// those who knew it are gone.
 	await nextTurn();
 	await nextTurn();
 }

@@ -251,13 +251,15 @@ describe("three workers on one port", () => {
 		expect(inQueue).toBeLessThanOrEqual(process.platform === "linux" ? 0 : 2 * CLIENTS);
 	}, 120_000);
 
-	test("SIGTERM lets streams run to their end, then all is handed back", async () => {
+	test("SIGTERM lets streams run to their end, with the console behind the gateways, then all is handed back", async () => {
 		const service = await workersOf("rolled", 2);
+		// For longer than the quarter of the drain after which no door is open.
 		upstream.next(
 			reply()
 				.text(Array.from({ length: 60 }, (_, at) => ` w${at}`))
-				.trickle(25),
+				.trickle(55),
 		);
+		const [consolePid = 0] = childrenWithRole(service.supervisor.pid, "console");
 		const response = await fetch(`${service.url}/v1/chat/completions`, {
 			method: "POST",
 			headers: { "content-type": "application/json", authorization: `Bearer ${secret}` },
@@ -265,9 +267,15 @@ describe("three workers on one port", () => {
 		});
 		expect(response.status).toBe(200);
 		service.supervisor.kill("SIGTERM");
-		const text = await response.text();
+		let text = "";
+		let consoleStayed = false;
+		for await (const piece of response.body as unknown as AsyncIterable<Uint8Array>) {
+			text += Buffer.from(piece).toString();
+			if (text.includes("w58") && !text.includes("w59")) consoleStayed = isRunning(consolePid);
+		}
 		expect(text).toEndWith("data: [DONE]\n\n");
 		expect(text).toContain("w59");
+		expect(consoleStayed).toBe(true);
 		expect(await service.supervisor.exited).toBe(0);
 		expect(service.journals()).toEqual([]);
 		expect(await liveInstances("rolled")).toBe(0);

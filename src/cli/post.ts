@@ -17,6 +17,8 @@ export interface Post {
 	replace(): Promise<void>;
 	/** Has everybody leave by this signal; resolves when they have, or were killed for taking too long. */
 	stop(signal: EndSignal): Promise<void>;
+	/** Ends everybody now. */
+	kill(): void;
 }
 
 export interface PostOptions extends HolderOptions {
@@ -82,13 +84,17 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 		}, waitMs);
 	}
 
+	const everybody = () => [...(present === undefined ? [] : [present]), ...beside];
+
+	function kill(): void {
+		for (const { process } of everybody()) process.kill("SIGKILL");
+	}
+
 	async function leave(signal: EndSignal): Promise<void> {
-		const all = [...(present === undefined ? [] : [present]), ...beside];
+		const all = everybody();
 		if (all.length === 0) return;
 		for (const { process } of all) process.kill(signal);
-		const timer = setTimeout(() => {
-			for (const { process } of all) process.kill("SIGKILL");
-		}, options.stopMsMax);
+		const timer = setTimeout(kill, options.stopMsMax);
 		await empty.promise;
 		clearTimeout(timer);
 	}
@@ -131,5 +137,6 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 			stopping ??= leave(signal);
 			return stopping;
 		},
+		kill,
 	};
 }

@@ -46,7 +46,12 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	// Told to end while it prepares it takes the database along that it has started.
 	const leaving = new AbortController();
 	let endNow = (_: EndSignal) => leaving.abort();
-	onEndSignal((signal) => endNow(signal));
+	const posts: Post[] = [];
+	// Those would let running requests finish, whether their parent is there or not.
+	const endAll = () => {
+		for (const one of posts) one.kill();
+	};
+	onEndSignal((signal) => endNow(signal), endAll);
 	let found: Prepared;
 	try {
 		found = await prepare(deps, config, leaving.signal);
@@ -80,7 +85,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	const gateways = Array.from({ length: config.demo ? 1 : config.workers }, (_, at) =>
 		post(`gateway-${at + 1}`, gatewayEnvironment(command.env, facts, at + 1), { givesUp: failsAtStart }),
 	);
-	const posts = [...gateways, people];
+	posts.push(...gateways, people);
 
 	function stop(exitCode: number, signal: EndSignal): void {
 		if (stopping) return;

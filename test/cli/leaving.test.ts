@@ -3,8 +3,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createKeepAliveClient } from "../chaos/keep-alive-client.ts";
 import { startServe } from "../chaos/serve-process.ts";
-import { temporaryFolder } from "../support/at-end.ts";
+import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
+import { childrenWithRole, isRunning } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -48,3 +49,20 @@ for (const [role, started, asked] of [
 			expect(await client.ask(request)).toEqual({ status: 200, fresh: false, last: true });
 		expect(await server.exited).toBe(0);
 	}, 60_000);
+
+test("a second signal to the parent ends all at once, also who would not leave by himself", async () => {
+	const server = await startServe(
+		{ ...env, ROLE: "all", INSTANCE_ID: "twice", DATA_DIR: join(folder, "twice") },
+		{ ready: "all processes are ready" },
+	);
+	const [gateway = 0] = childrenWithRole(server.pid, "gateway");
+	process.kill(gateway, "SIGSTOP");
+	atEnd(() => isRunning(gateway) && process.kill(gateway, "SIGKILL"));
+	// Within a second of the first it is the same signal.
+	await waitFor(() => {
+		server.kill("SIGTERM");
+		return !isRunning(server.pid);
+	}, "the parent's end");
+	await waitFor(() => !isRunning(gateway), "the gateway's end");
+	expect(await server.exited).toBe(1);
+}, 60_000);

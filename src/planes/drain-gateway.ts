@@ -20,7 +20,7 @@ export async function drainGateway(
 		log: Log;
 		cleanup: Cleanup;
 		batches: Stops;
-		server: Stops & { readonly port?: number | undefined };
+		server: Stops;
 		internalServer: Stops | undefined;
 		instanceLease: InstanceLease;
 		openStreams: OpenStreams;

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { serveAt } from "../../src/planes/run-dir.ts";
 import { shutDoor } from "../../src/planes/shut-door.ts";
@@ -50,3 +51,54 @@ test("who waits at the socket of a console whose successor has its name already 
 	await old.stop();
 	expect(await answer).toBe("HTTP/1.1 200 OK\n");
 }, 30_000);
+
+test("who waits at the listener of a process that has hardly a descriptor left is taken as others go", async () => {
+	const allWait = join(folder, "all-wait");
+	const child = join(import.meta.dir, "short-door-child.ts");
+	const command = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", process.execPath, child, allWait];
+	const stopping = Bun.spawn(command, { stdio: ["ignore", "pipe", "inherit"] });
+	let port = 0;
+	for await (const piece of stopping.stdout) {
+		port = Number(new TextDecoder().decode(piece));
+		break;
+	}
+	let waiting = 0;
+	const asked = Array.from({ length: 40 }, async () => {
+		const { promise, resolve } = Promise.withResolvers<string>();
+		const socket = connect(port, "127.0.0.1", () => {
+			socket.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n", () => {
+				waiting += 1;
+				if (waiting === 40) writeFileSync(allWait, "");
+			});
+		});
+		socket.once("data", (bytes) => resolve(bytes.toString().split("\r\n")[0] ?? ""));
+		socket.once("error", (error) => resolve((error as NodeJS.ErrnoException).code ?? ""));
+		return promise;
+	});
+	expect(new Set(await Promise.all(asked))).toEqual(new Set(["HTTP/1.1 200 OK"]));
+	expect(await stopping.exited).toBe(0);
+}, 30_000);
+
+test.if(process.platform === "linux").each([
+	["127.0.0.1", "127.0.0.2"],
+	["::1", "127.0.0.1"],
+])(
+	"who is let in at %s no more is no client of another service at that port of %s",
+	async (hostname, elsewhere) => {
+		const server = Bun.serve({ hostname, port: 0, fetch: () => new Response() });
+		const port = server.port ?? 0;
+		const other = untilEnd(Bun.listen({ hostname: elsewhere, port, socket: { data() {} } }));
+		await shutDoor(server);
+		const knock = (host: string) => {
+			const { promise, resolve } = Promise.withResolvers<boolean>();
+			const socket = connect({ host, port, timeout: 250 }, () => resolve(true));
+			socket.once("timeout", () => resolve(false));
+			return promise.finally(() => socket.destroy());
+		};
+		expect(await knock(hostname)).toBe(false);
+		expect(await knock(elsewhere)).toBe(true);
+		other.stop(true);
+		await server.stop(true);
+	},
+	30_000,
+);

@@ -139,12 +139,14 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 
 		await Promise.all([load.stop(), repeats.stop()]);
 		await watching.stop();
-		const exits = await Promise.all(fleet.members.map((member) => inTime(member.stop(), `instance ${member.index}`)));
+		const exits = await Promise.all(
+			fleet.members.map((member) => inTime(member.stop("SIGINT"), `instance ${member.index}`)),
+		);
 		// A death in the last moment leaves a journal: the next start of the same identity hands it in.
 		const again = fleet.members.filter((member) => member.journals().length > 0);
 		await Promise.all(again.map((member) => member.start()));
 		await waitFor(() => handedIn(again), "journals of deaths to be handed in", 30_000);
-		await Promise.all(again.map((member) => inTime(member.stop(), `instance ${member.index} again`)));
+		await Promise.all(again.map((member) => inTime(member.stop("SIGINT"), `instance ${member.index} again`)));
 		const arrivals = await upstream.report();
 		const renewal = midnight && renewalAt(midnight);
 		const warm = judgeWarm(

@@ -51,8 +51,8 @@ export interface FleetMember {
 	start(): Promise<ServeProcess>;
 	/** `kill -9`. */
 	crash(): Promise<void>;
-	/** SIGTERM; gives the exit code. */
-	stop(): Promise<number>;
+	/** By SIGTERM it serves on for a quarter of `DRAIN_S` first, by SIGINT hardly; gives the exit code. */
+	stop(signal?: "SIGTERM" | "SIGINT"): Promise<number>;
 	/** Folders of epochs whose journal was not handed in. */
 	journals(): string[];
 }
@@ -220,8 +220,8 @@ function createMember(
 			await process?.exited;
 			process = undefined;
 		},
-		async stop() {
-			process?.kill("SIGTERM");
+		async stop(signal = "SIGTERM") {
+			process?.kill(signal);
 			const code = (await process?.exited) ?? 0;
 			process = undefined;
 			return code;

@@ -50,7 +50,7 @@ await Promise.all(MODES.map(async (mode) => places.set(mode, await startPlace(mo
 atEnd(() =>
 	Promise.all(
 		[...places.values()].map(async ({ fleet, member }) => {
-			if (member.process()) await member.stop();
+			if (member.process()) await member.stop("SIGINT");
 			await fleet.stop();
 		}),
 	),

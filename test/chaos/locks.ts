@@ -72,7 +72,7 @@ export async function runLocks(options: LockOptions = {}): Promise<{ reports: Lo
 		}
 
 		await traffic.stop();
-		await Promise.all(fleet.members.map((one) => one.stop()));
+		await Promise.all(fleet.members.map((one) => one.stop("SIGINT")));
 		const broken = (await reconcile(fleet.statements)).checks.filter(({ ok }) => !ok).map(({ name }) => name);
 		if (!handedIn(fleet.members)) broken.push("an instance left a journal behind");
 		return { reports, broken };

@@ -137,7 +137,7 @@ describe("credit scattered over three instances", () => {
 		const leaver = fleet.members[1] as FleetMember;
 		const key = await allAt(leaver);
 		const release = leaver.proxy.hold("to server", / ledger$/);
-		const stopped = leaver.stop();
+		const stopped = leaver.stop("SIGINT");
 		const isServing = () => fetch(`${leaver.url}/healthz`).then(Boolean, () => false);
 		await waitFor(async () => !(await isServing()), "its door to be closed");
 		expect(await askOf(key, 0)).toMatchObject({ status: 503, code: "service_unavailable" });

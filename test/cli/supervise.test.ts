@@ -61,7 +61,7 @@ interface Supervised {
 const started = new Map<string, Promise<Supervised>>();
 atEnd(async () => {
 	for (const { supervisor } of await Promise.all(started.values())) {
-		supervisor.kill("SIGTERM");
+		supervisor.kill("SIGINT");
 		await supervisor.exited;
 	}
 });

@@ -36,6 +36,7 @@ function start(name: string, stderr: number | "pipe") {
 			INSTANCE_ID: name,
 			KEY_PEPPER: SECRET,
 			CONSOLE_SECRET: SECRET,
+			DRAIN_S: "1",
 		},
 		stdio: ["ignore", "ignore", stderr],
 	});

@@ -109,7 +109,7 @@ await waitFor(settled, "all usage to be in Postgres");
 await backup.keepLog(postgres);
 
 // An epoch that the restored database will not know, and whose number it will give again.
-await second.stop();
+await second.stop("SIGINT");
 await second.start();
 const stranger = await fleet.account(RICH);
 const strangersKey = await fleet.key(stranger);
@@ -169,7 +169,7 @@ describe("the journals are lost with it", () => {
 		for (const key of [strangersKey, newKey]) expect((await send(key, SHORT, second)).code).toBe("invalid_api_key");
 		await spendDry();
 		await waitFor(async () => (await missing(whole(sent))).length === 0, "all usage to be in Postgres");
-		expect(await Promise.all(fleet.members.map((member) => member.stop()))).toEqual([0, 0]);
+		expect(await Promise.all(fleet.members.map((member) => member.stop("SIGINT")))).toEqual([0, 0]);
 		await expectWithinCredit();
 	}, 60_000);
 });
@@ -205,7 +205,7 @@ describe("the journals survive", () => {
 
 	test("and no account spends more than its credit from there on", async () => {
 		await spendDry();
-		expect(await Promise.all(fleet.members.map((member) => member.stop()))).toEqual([0, 0]);
+		expect(await Promise.all(fleet.members.map((member) => member.stop("SIGINT")))).toEqual([0, 0]);
 		await expectWithinCredit();
 	}, 60_000);
 });

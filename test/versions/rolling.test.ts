@@ -113,7 +113,7 @@ test.skipIf(former === undefined)(
 			await balanced.stop();
 			const failed = balanced.sent.filter(({ complete }) => !complete);
 			expect(failed.map(({ member, status, code }) => ({ member, status, code }))).toEqual([]);
-			expect(await Promise.all(fleet.members.map((member) => member.stop()))).toEqual([0, 0, 0]);
+			expect(await Promise.all(fleet.members.map((member) => member.stop("SIGINT")))).toEqual([0, 0, 0]);
 			const load = { ...balanced, keys, accounts: new Map([[account, RICH]]), closed: [] };
 			const broken = (await judge(fleet, load, await upstream.report())).filter((finding) => finding.broken.length > 0);
 			expect(broken.map(({ claim, broken: examples }) => `${claim}: ${examples.slice(0, 3).join(" | ")}`)).toEqual([]);

@@ -128,7 +128,7 @@ async function withFleet(
 		// One that was fenced off while it started learns of it with its next heartbeat, and hands in what it has done since.
 		const dead = () => fleet.sql`select 1 from instance_now where state = 'dead'`;
 		await waitFor(async () => (await dead()).length === 0, "nobody to be fenced off", 60_000);
-		expect(await Promise.all(fleet.members.map((member) => member.stop()))).toEqual([0, 0]);
+		expect(await Promise.all(fleet.members.map((member) => member.stop("SIGINT")))).toEqual([0, 0]);
 		const findings = await judge(fleet, load, await upstream.report());
 		const broken = findings.filter((finding) => finding.broken.length > 0);
 		expect(broken.map(({ claim, broken: examples }) => `${claim}: ${examples.slice(0, 3).join(" | ")}`)).toEqual([]);

@@ -29,7 +29,8 @@ export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "is
 export interface LeftJournals {
 	/**
 	 * Replays all that are not being replayed yet, some at a time. Resolves when each is handed in, could not be, or waits: until a
-	 * row is free that somebody holds, or its instance is known to be gone. Gives how many should be tried again.
+	 * row is free that somebody holds, or its instance is known to be gone. Gives how many should be tried again, also of those that
+	 * waited and ended meanwhile.
 	 */
 	look(): Promise<number>;
 	/** Those that wait keep no other one waiting. */
@@ -44,12 +45,20 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 	const ofCopies = createPlaces(COPIES_AT_ONCE);
 	const ofRows = createPlaces(WAITING_FOR_ROWS_MAX);
 	const waiting = new Set<Promise<boolean>>();
+	/** Of those that waited, ended since the last look began, and should be tried again: nobody has heard of them. */
+	let untold = 0;
 
 	/** Said as seldom as a refused journal is tried again: what lies there may be no journal, and stay. */
 	function noteUnreadable(folder: string, error: unknown): void {
 		if (!refusedJournals.mayTry(folder, 0)) return;
 		log.warn("a folder of journals cannot be read", { folder, error });
 		refusedJournals.refused(folder, 0);
+	}
+
+	function told(): number {
+		const count = untold;
+		untold = 0;
+		return count;
 	}
 
 	/** True once it waits. */
@@ -60,7 +69,12 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 			resolve(true);
 		});
 		const end = () => waiting.delete(over);
-		over.then(resolve, reject).finally(end);
+		over
+			.then((isOver) => {
+				if (waiting.has(over) && !isOver) untold += 1;
+				resolve(isOver);
+			}, reject)
+			.finally(end);
 		return promise;
 	}
 
@@ -125,13 +139,19 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 
 	return {
 		async look() {
+			// Those are listed again.
+			untold = 0;
 			const found = [...journals.list(noteUnreadable)];
 			// Of copies, which wait for each other, this instance's own come first.
 			found.sort((a, b) => Number(b.id === deps.instanceId) - Number(a.id === deps.instanceId));
-			return countOf(await Promise.all(found.map(begin)));
+			const failed = countOf(await Promise.all(found.map(begin)));
+			return failed + told();
 		},
 		waiting: () => waiting.size,
-		ended: async () => countOf(await Promise.all(waiting)),
+		async ended() {
+			await Promise.all(waiting);
+			return told();
+		},
 	};
 }
 

@@ -24,7 +24,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 /** A journal of three settled requests, of accounts a, b and c, whose process is gone; and what Postgres says to it. */
 function left(
-	flush: (accounts: readonly string[], instance: string) => Partial<Flushed>,
+	flush: (accounts: readonly string[], instance: string) => Partial<Flushed> | Promise<Partial<Flushed>>,
 	write: (line: string) => void = () => {},
 ) {
 	const home = mkdtempSync(join(root, "home-"));
@@ -44,7 +44,7 @@ function left(
 	const storeFor = (instance: string) => ({
 		async flush(settled: readonly SettledEvent[]) {
 			const accounts = settled.map(({ account }) => account);
-			const flushed = { late: false, fresh: 0, busy: new Set<string>(), ...flush(accounts, instance) };
+			const flushed = { late: false, fresh: 0, busy: new Set<string>(), ...(await flush(accounts, instance)) };
 			const taken = accounts.filter((account) => !flushed.busy.has(account));
 			if (!flushed.late) done.push(`settled ${taken.join("")}`);
 			return flushed;
@@ -175,6 +175,23 @@ test("journals that wait until their instances are gone keep no other one waitin
 	resolve();
 	expect(await recovering).toBe(0);
 	expect(done.length).toBe(2 * (1 + copies.length));
+});
+
+test("of a journal that waits and is given up while another one is handed in, who looks hears that it is left", async () => {
+	const { promise: held, resolve: free } = Promise.withResolvers<void>();
+	const { leftJournals, done, home, waiting, names } = left(() => held.then(() => ({})));
+	cpSync(join(home, "gone"), join(home, "copy"), { recursive: true });
+	const { promise, reject } = Promise.withResolvers<void>();
+	waiting.over = promise;
+	const journals = leftJournals();
+	const looked = journals.look();
+	await waitFor(() => journals.waiting() === 1 && waiting.begun === 1, "the copy to wait");
+	// As at a stop: what a replay is in the middle of goes on.
+	reject(new Error("stopping"));
+	await waitFor(() => journals.waiting() === 0, "the copy to be given up");
+	free();
+	expect([await looked, await journals.ended()]).toEqual([1, 0]);
+	expect([done, names()]).toEqual([["settled abc", "closed"], ["copy"]]);
 });
 
 test.each([

@@ -39,16 +39,21 @@ export async function checkMayMakeTables(client: postgres.Sql, { schema, names }
 		);
 }
 
-/** A Fault where another program has tables, views or sequences of these names: it would be known when some of ours lie beside them. */
+/**
+ * A Fault where another program has tables, views, sequences or types of these names: it would be known when some of ours lie beside
+ * them. Each table is a type, too.
+ */
 export async function checkNoneAreOthers(client: postgres.Sql, { schema, names }: OwnNames): Promise<void> {
 	const others = await client<{ name: string; role: string; database: string }[]>`
-		select relname as name, session_user as role, current_database() as database
-		from pg_class c join pg_namespace n on n.oid = relnamespace
-		where nspname = ${schema} and relname in (select json_array_elements_text(${JSON.stringify(names)}::text::json)) order by 1`;
+		select distinct name, session_user as role, current_database() as database
+		from (
+			select relnamespace as oid, relname as name from pg_class
+			union all select typnamespace, typname from pg_type) named join pg_namespace n using (oid)
+		where nspname = ${schema} and name in (select json_array_elements_text(${JSON.stringify(names)}::text::json)) order by 1`;
 	const [first] = others;
 	if (first === undefined) return;
 	throw refused(
-		`The schema ${quoted(schema)} has tables of another program with names of ours (${others.map(({ name }) => name).join(", ")}): \`create schema tollgate\` and \`alter role ${quoted(first.role)} in database ${quoted(first.database)} set search_path = tollgate\`.`,
+		`The schema ${quoted(schema)} has tables or types of another program with names of ours (${others.map(({ name }) => name).join(", ")}): \`create schema tollgate\` and \`alter role ${quoted(first.role)} in database ${quoted(first.database)} set search_path = tollgate\`.`,
 	);
 }
 

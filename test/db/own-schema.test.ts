@@ -82,15 +82,24 @@ test("what lies before our tables on the path, with their names, hides none of t
 	}
 });
 
-test.each(["api_key", "schema_migration"])("beside another program's table %s nothing is made", async (name) => {
+test.each([
+	["table api_key (version int)", "api_key"],
+	["table schema_migration (version int)", "schema_migration"],
+	["type batch as enum ('version')", "batch"],
+	["domain member as int", "member"],
+	["type project as (version int)", "project"],
+])("beside another program's %s nothing is made", async (what, name) => {
 	const client = open(database.url);
-	await client.unsafe(`create table ${name} (version int)`);
+	await client.unsafe(`create ${what}`);
+	const made = () => client`select oid from pg_class where relnamespace = 'public'::regnamespace`;
+	const before = await made();
 	for (const start of [() => migrate(deps, database.url), () => checkMigratable(database.url)])
 		await expect(start()).rejects.toThrow(`another program with names of ours (${name}): \`create schema tollgate\``);
-	const there = await client`
-		select attname::text as name from pg_attribute join pg_class c on c.oid = attrelid
+	expect(await made()).toEqual(before);
+	const columns = await client`
+		select from pg_attribute join pg_class c on c.oid = attrelid
 		where relnamespace = 'public'::regnamespace and attnum > 0`;
-	expect(there).toEqual([{ name: "version" }] as never);
+	expect(columns).toHaveLength(before.length);
 	await client`create schema tollgate`;
 	await set("search_path = tollgate");
 	await migrate(deps, database.url);

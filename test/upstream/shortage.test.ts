@@ -10,23 +10,30 @@ import { SPEC } from "../support/upstream-set.ts";
 
 const server = untilEnd(startUpstream({ dialect: "vllm" }));
 
+/** What it prints. */
+async function whileShort(host: string, ...more: string[]): Promise<unknown> {
+	const script = [process.execPath, join(import.meta.dir, "shortage-child.ts"), `http://${host}:${server.port}/v1`];
+	const child = Bun.spawn(["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", ...script, ...more], {
+		stdio: ["ignore", "pipe", "inherit"],
+	});
+	const printed = JSON.parse(await new Response(child.stdout).text());
+	expect(await child.exited).toBe(0);
+	return printed;
+}
+
 test.each(["127.0.0.1", "localhost"])(
 	"descriptors that this process lacks are not the fault of a server at %s",
 	async (host) => {
-		const url = `http://${host}:${server.port}/v1`;
-		const child = Bun.spawn(
-			["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", process.execPath, join(import.meta.dir, "shortage-child.ts"), url],
-			{
-				stdio: ["ignore", "pipe", "inherit"],
-			},
-		);
-		expect(JSON.parse(await new Response(child.stdout).text())).toEqual([
+		expect(await whileShort(host)).toEqual([
 			{ kinds: { shortage: 30 }, health: "up", breaker: "closed" },
 			{ kinds: { answered: 30 }, health: "up", breaker: "closed" },
 		]);
-		expect(await child.exited).toBe(0);
 	},
 );
+
+test("nor are they where there are some again when a check of its health has failed", async () => {
+	expect(await whileShort("localhost", "late")).toEqual(["up"]);
+});
 
 test("of calls that no descriptor is left for, the log says how many, and not each", async () => {
 	const clock = createManualClock();

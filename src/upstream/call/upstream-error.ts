@@ -138,7 +138,12 @@ export function isRefused(error: unknown): boolean {
  * where there is a name to look up it says that nobody listens, and so whether there is a descriptor is looked at.
  */
 export function isOurShortage(error: unknown): boolean {
-	return isOutOfDescriptors(error) || (isRefused(error) && isOutOfDescriptors(failureToOpen()));
+	return isOutOfDescriptors(error) || (isRefused(error) && areDescriptorsShort());
+}
+
+/** Whether this process may open no further file. */
+export function areDescriptorsShort(): boolean {
+	return isOutOfDescriptors(failureToOpen());
 }
 
 function isOutOfDescriptors(error: unknown): boolean {

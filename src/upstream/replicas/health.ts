@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Fetch } from "../call/post.ts";
-import { isOurShortage, isRefused } from "../call/upstream-error.ts";
+import { areDescriptorsShort, isOurShortage, isRefused } from "../call/upstream-error.ts";
 import type { Replica } from "./replica.ts";
 
 /**
@@ -117,6 +117,8 @@ async function ask(
 	const spec = replica.spec();
 	const headers: Record<string, string> = { accept: "*/*", "user-agent": "tollgate" };
 	if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
+	// There may be some again when it has failed for want of one.
+	const wereShort = areDescriptorsShort();
 	try {
 		const { method, url } = replica.dialect.healthProbe(spec.url);
 		const response = await fetch(url, {
@@ -131,6 +133,7 @@ async function ask(
 		return response.status < 500 || response.status === 501 ? "up" : "failing";
 	} catch (error) {
 		if (isOurShortage(error)) return "unasked";
-		return isRefused(error) ? "refused" : "failing";
+		if (!isRefused(error)) return "failing";
+		return wereShort ? "unasked" : "refused";
 	}
 }

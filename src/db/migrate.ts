@@ -77,6 +77,7 @@ export async function migrate(
 		return { applied: missing.map(({ name }) => name), url: prepared };
 	});
 }
+
 /** A Fault that says what to do, unless a start could bring the schema up to date. Nothing is changed. */
 export async function checkMigratable(url: string): Promise<void> {
 	await withClient(url, async (client) => {

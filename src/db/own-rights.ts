@@ -23,7 +23,7 @@ export async function checkMayMakeTables(client: postgres.Sql, { schema, names }
 	const rows = await client<{ mayMake: boolean; role: string; owner: string | null; isOurs: boolean | null }[]>`
 		select distinct has_schema_privilege(n.oid, 'CREATE') as "mayMake", current_user as role,
 			pg_get_userbyid(relowner) as owner, pg_has_role(relowner, 'USAGE') as "isOurs"
-		from pg_namespace n left join pg_class c on relnamespace = n.oid and relname in (select json_array_elements_text(${JSON.stringify(names)}::text::json))
+		from pg_namespace n left join pg_class c on relnamespace = n.oid and relname in ${all(client, names)}
 		where nspname = ${schema} order by owner`;
 	const owners = rows.flatMap(({ owner }) => (owner === null ? [] : [quoted(owner)]));
 	const [first] = rows;
@@ -49,7 +49,7 @@ export async function checkNoneAreOthers(client: postgres.Sql, { schema, names }
 		from (
 			select relnamespace as oid, relname as name from pg_class
 			union all select typnamespace, typname from pg_type) named join pg_namespace n using (oid)
-		where nspname = ${schema} and name in (select json_array_elements_text(${JSON.stringify(names)}::text::json)) order by 1`;
+		where nspname = ${schema} and name in ${all(client, names)} order by 1`;
 	const [first] = others;
 	if (first === undefined) return;
 	throw refused(
@@ -62,7 +62,7 @@ export async function findUnusable(client: postgres.Sql, { schema, names }: OwnN
 	const unusable = await client<{ name: string }[]>`
 		with named as (
 			select c.oid, relname, relkind from pg_class c join pg_namespace n on n.oid = relnamespace
-			where nspname = ${schema} and relname in (select json_array_elements_text(${JSON.stringify(names)}::text::json))),
+			where nspname = ${schema} and relname in ${all(client, names)}),
 		ours as (
 			select * from named
 			-- Numbers of a column that is "generated as identity" are given without a right to them.
@@ -79,5 +79,9 @@ export async function findUnusable(client: postgres.Sql, { schema, names }: OwnN
 		order by 1`;
 	return unusable.map(({ name }) => name);
 }
+
+/** As JSON, since such a client knows no arrays. */
+const all = (client: postgres.Sql, names: readonly string[]) =>
+	client`(select json_array_elements_text(${JSON.stringify(names)}::text::json))`;
 
 const refused = (message: string) => new Fault("service_unavailable", message);

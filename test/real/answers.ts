@@ -2,6 +2,14 @@
 import type OpenAI from "openai";
 import { assembled, booked, type Checks, costOf, GREEDY, must, textOf } from "./world.ts";
 
+/** A model of noise comes to its end. */
+const FOX = {
+	type: "object",
+	properties: { fox: { type: "boolean" } },
+	required: ["fox"],
+	additionalProperties: false,
+};
+
 export const ANSWER_CHECKS: Checks = {
 	async "a whole answer is the server's, and costs what it counted"(world) {
 		const { client, accountId } = await world.customer();
@@ -134,13 +142,7 @@ export const ANSWER_CHECKS: Checks = {
 	async "a schema is kept to"(world) {
 		if (!world.server.parameters.includes("response_format")) return undefined;
 		const { client, accountId } = await world.customer();
-		const schema = {
-			type: "object",
-			properties: { fox: { type: "boolean" } },
-			required: ["fox"],
-			additionalProperties: false,
-		};
-		const format = { type: "json_schema" as const, json_schema: { name: "fox", strict: true, schema } };
+		const format = { type: "json_schema" as const, json_schema: { name: "fox", strict: true, schema: FOX } };
 		const body = { ...GREEDY, max_tokens: 400, response_format: format };
 		const whole = await client.chat.completions.create(body);
 		const text = whole.choices[0]?.message.content ?? "";
@@ -156,16 +158,12 @@ export const ANSWER_CHECKS: Checks = {
 	async "a tool that must be called is called alike, whole and streamed, and its arguments are paid for"(world) {
 		if (!world.server.callsTools) return undefined;
 		const { client, accountId } = await world.customer();
-		const parameters = {
-			type: "object",
-			properties: { fox: { type: "boolean" } },
-			required: ["fox"],
-			additionalProperties: false,
-		};
 		let cost = 0;
 		let called = "";
 		for (const tool_choice of ["required" as const, { type: "function" as const, function: { name: "pick" } }]) {
-			const tools = [{ type: "function" as const, function: { name: "pick", description: "Picks one.", parameters } }];
+			const tools = [
+				{ type: "function" as const, function: { name: "pick", description: "Picks one.", parameters: FOX } },
+			];
 			const body = { ...GREEDY, max_tokens: 120, tools, tool_choice };
 			const told = (answer: OpenAI.ChatCompletion) => {
 				const { message, finish_reason } = answer.choices[0] as OpenAI.ChatCompletion.Choice;

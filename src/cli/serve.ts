@@ -54,16 +54,19 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	const { log } = deps;
 	const end = Promise.withResolvers<number>();
 	let stopping = false;
+	let exitCode = 0;
 	let served: Served | undefined;
 
-	function stop(exitCode: number): void {
+	function stop(code: number): void {
+		// A bug is one also where it was to stop anyway, and while it starts or ends.
+		exitCode ||= code;
 		if (stopping) return;
 		stopping = true;
 		// Before the start is over there is nothing to stop yet: the start's own end looks at `stopping`.
-		if (served !== undefined) void finish(served, exitCode);
+		if (served !== undefined) void finish(served);
 	}
 
-	async function finish(plane: Served, exitCode: number): Promise<void> {
+	async function finish(plane: Served): Promise<void> {
 		try {
 			await plane.stop();
 			end.resolve(exitCode);
@@ -126,7 +129,7 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 		deps.err(`error: ${explain(error).message}\n`);
 		return 1;
 	}
-	if (stopping) void finish(served, 0);
+	if (stopping) void finish(served);
 	return end.promise;
 }
 

@@ -1,0 +1,66 @@
+import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { startServe } from "../chaos/serve-process.ts";
+import { temporaryFolder } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+import { chatModel } from "../support/service.ts";
+
+/** A stop ends with 0 if it was one in order, whatever began it; all else does not, and says so. */
+
+const database = await withDatabase();
+const folder = temporaryFolder();
+writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: "http://127.0.0.1:1/v1" })}\n`);
+const environment = (name: string, more: Record<string, string>) => ({
+	PORT: "0",
+	DATABASE_URL: database.url,
+	CONFIG: join(folder, "tollgate.yaml"),
+	KEY_PEPPER: "p".repeat(40),
+	CONSOLE_SECRET: "p".repeat(40),
+	LEASE_TTL_S: "15",
+	DRAIN_S: "4",
+	INSTANCE_ID: name,
+	DATA_DIR: join(folder, name),
+	...more,
+});
+const A_BUG = "a bug: the service stops";
+
+/** Loaded before the program: nobody looks after a promise, from when the program listens for `event`. */
+function bugAfter(event: "unhandledRejection" | "SIGTERM"): string {
+	const path = join(folder, `bug-after-${event}.ts`);
+	const fail = 'Promise.reject(new Error("nobody looks after it"))';
+	writeFileSync(
+		path,
+		event === "SIGTERM"
+			? `process.once("SIGTERM", () => setTimeout(() => void ${fail}, 600));`
+			: `const look = setInterval(() => {
+				if (process.listenerCount(${JSON.stringify(event)}) === 0) return;
+				clearInterval(look);
+				${fail};
+			}, 1);`,
+	);
+	return path;
+}
+
+for (const role of ["gateway", "console"]) {
+	test(`a bug while a ${role} starts is no success`, async () => {
+		const server = await startServe(environment(`starting-${role}`, { ROLE: role }), {
+			preload: bugAfter("unhandledRejection"),
+			ready: A_BUG,
+		});
+		expect(await server.exited).toBe(1);
+	}, 60_000);
+
+	test(`a bug while a ${role} stops is none either`, async () => {
+		const server = await startServe(environment(`stopping-${role}`, { ROLE: role, DRAIN_S: "1" }), {
+			preload: bugAfter("SIGTERM"),
+		});
+		const { hostname, port } = new URL(server.url);
+		// Half a request: it is waited for as long as the drain is, from a quarter of a second on with closed doors.
+		const slow = await Bun.connect({ hostname, port: Number(port), socket: { data() {} } });
+		slow.write("GET /livez HTTP/1.1\r\n");
+		server.kill("SIGTERM");
+		await server.logged(({ message }) => message === A_BUG, A_BUG);
+		expect(await server.exited).toBe(1);
+	}, 60_000);
+}

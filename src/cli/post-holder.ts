@@ -7,6 +7,7 @@ export interface Holder {
 	readonly process: Subprocess;
 	/** Rejects if it ends before. */
 	readonly ready: Promise<ReadyMessage>;
+	wasReady(): boolean;
 	readonly startedAtMs: number;
 	/** Once it is ready, since before it would not understand; what the last word is by then. */
 	say(lastWord: () => unknown): void;
@@ -39,12 +40,15 @@ export function startHolder(
 ): Holder {
 	const { name, ask } = options;
 	const ready = Promise.withResolvers<ReadyMessage>();
+	let wasReady = false;
 	ready.promise.catch(() => {});
 	const process = Bun.spawn([...options.argv], {
 		env: { ...options.env },
 		stdio: ["ignore", "inherit", "inherit"],
 		ipc(message) {
-			if ((message as Partial<ReadyMessage>)?.ready === true) ready.resolve(message as ReadyMessage);
+			if ((message as Partial<ReadyMessage>)?.ready !== true) return;
+			wasReady = true;
+			ready.resolve(message as ReadyMessage);
 		},
 		onExit: (_, exitCode, signal) => {
 			ready.reject(new Error(`${name} ended before it was ready`));
@@ -61,6 +65,7 @@ export function startHolder(
 	return {
 		process,
 		ready: ready.promise,
+		wasReady: () => wasReady,
 		startedAtMs: performance.now(),
 		say: (lastWord) =>
 			whenReady(() => {

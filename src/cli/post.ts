@@ -15,8 +15,11 @@ export interface Post {
 	 * `stopMsMax`. Rejects if the successor does not come: one that is not ready after `readyMsMax` is killed.
 	 */
 	replace(): Promise<void>;
-	/** Has everybody leave by this signal; resolves when they have, or were killed for taking too long. */
-	stop(signal: EndSignal): Promise<void>;
+	/**
+	 * Has everybody leave by this signal; resolves when they have, or were killed for taking too long. False if one that had been
+	 * ready did not leave in order.
+	 */
+	stop(signal: EndSignal): Promise<boolean>;
 	/** Ends everybody now. */
 	kill(): void;
 }
@@ -45,7 +48,8 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 	/** Running beside it: on their way out, or not in office yet. */
 	const beside = new Set<Holder>();
 	let failuresInRow = 0;
-	let stopping: Promise<void> | undefined;
+	let stopping: Promise<boolean> | undefined;
+	let inOrder = true;
 	let lastWord: unknown;
 	const empty = Promise.withResolvers<void>();
 
@@ -63,9 +67,14 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 	}
 
 	function ended(holder: Holder, exitCode: number | null, signal: string | number | null): void {
-		beside.delete(holder);
 		const wasPresent = present === holder;
 		if (wasPresent) present = undefined;
+		const wasToLeave = beside.delete(holder) || stopping !== undefined;
+		// Of a successor that was not ready its replacement speaks.
+		if (wasToLeave && holder.wasReady() && exitCode !== 0) {
+			inOrder = false;
+			log.error("a process that was to leave did not end in order", { child: name, exitCode, signal });
+		}
 		if (stopping !== undefined) {
 			if (present === undefined && beside.size === 0) empty.resolve();
 			return;
@@ -90,13 +99,21 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 		for (const { process } of everybody()) process.kill("SIGKILL");
 	}
 
-	async function leave(signal: EndSignal): Promise<void> {
+	async function leave(signal: EndSignal): Promise<boolean> {
 		const all = everybody();
-		if (all.length === 0) return;
+		if (all.length === 0) return true;
+		inOrder = true;
 		for (const { process } of all) process.kill(signal);
-		const timer = setTimeout(kill, options.stopMsMax);
+		const timer = setTimeout(() => {
+			log.warn("a process that was told to stop does not leave; killing it", {
+				child: name,
+				afterMs: options.stopMsMax,
+			});
+			kill();
+		}, options.stopMsMax);
 		await empty.promise;
 		clearTimeout(timer);
+		return inOrder;
 	}
 
 	/** A process that hangs is killed: a gateway that is gone has left its journal to its successor. */

@@ -91,8 +91,12 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 		if (stopping) return;
 		stopping = true;
 		people.tell(GATEWAYS_LEAVING);
-		const left = Promise.all(gateways.map((one) => one.stop(signal))).then(() => people.tell(GATEWAYS_GONE));
-		Promise.all([left, people.stop(signal)]).then(() => end.resolve(exitCode), end.reject);
+		const left = gateways.map((one) => one.stop(signal));
+		void Promise.all(left).then(() => people.tell(GATEWAYS_GONE));
+		Promise.all([...left, people.stop(signal)]).then(
+			(inOrder) => end.resolve(inOrder.every(Boolean) ? exitCode : 1),
+			end.reject,
+		);
 	}
 
 	const roll = createRoll(log, posts, () => stopping);
@@ -226,9 +230,10 @@ function createRoll(log: Log, posts: readonly Post[], isStopping: () => boolean)
 		rolling = true;
 		try {
 			for (const one of posts) if (!isStopping()) await one.replace();
-			log.info("all processes were replaced");
+			if (!isStopping()) log.info("all processes were replaced");
 		} catch (error) {
-			log.error("the replacement of the processes was given up", { error });
+			// Told to stop it ends successors that were not ready, too.
+			if (!isStopping()) log.error("the replacement of the processes was given up", { error });
 		} finally {
 			rolling = false;
 		}

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { startServe } from "../chaos/serve-process.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
+import { childrenWithRole } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 
 /** A stop ends with 0 if it was one in order, whatever began it; all else does not, and says so. */
@@ -64,3 +65,31 @@ for (const role of ["gateway", "console"]) {
 		expect(await server.exited).toBe(1);
 	}, 60_000);
 }
+
+test("a gateway that is killed while all leave makes it no stop in order, and its parent says so", async () => {
+	const server = await startServe(environment("killed", { ROLE: "all" }), { ready: "all processes are ready" });
+	const [gateway = 0] = childrenWithRole(server.pid, "gateway");
+	server.kill("SIGTERM");
+	await server.logged(({ message, process }) => message === "stopping" && process === "gateway-1", "that it stops");
+	process.kill(gateway, "SIGKILL");
+	expect(await server.exited).toBe(1);
+	expect(server.lines.filter(({ level }) => level === "error")).toMatchObject([
+		{
+			process: "parent",
+			message: "a process that was to leave did not end in order",
+			child: "gateway-1",
+			signal: "SIGKILL",
+		},
+	]);
+}, 60_000);
+
+test("a stop while processes are replaced does not say that all were", async () => {
+	const server = await startServe(environment("replaced", { ROLE: "all" }), { ready: "all processes are ready" });
+	const from = server.lines.length;
+	server.kill("SIGUSR2");
+	await server.logged(({ message }) => message === "leaving to a successor", "that the first one leaves", from);
+	server.kill("SIGTERM");
+	expect(await server.exited).toBe(0);
+	const said = server.lines.slice(from);
+	expect(said.filter(({ process, level }) => process === "parent" || level === "error")).toEqual([]);
+}, 60_000);

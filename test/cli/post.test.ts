@@ -10,7 +10,7 @@ const LIMIT_MS = 1_500;
 const folder = temporaryFolder();
 const marker = join(folder, "first-is-there");
 const path = join(folder, "child.ts");
-/** The first hears nothing of leaving; the second, if `second` is `deaf`, never becomes ready. */
+/** The first hears nothing of leaving, and if `second` is `stays`, of a stop; if that is `deaf`, the second never becomes ready. */
 writeFileSync(
 	path,
 	`import { existsSync, writeFileSync } from "node:fs";
@@ -18,13 +18,13 @@ writeFileSync(
 	writeFileSync(process.argv[2], "");
 	setInterval(() => {}, 1_000);
 	process.on("message", () => {});
-	process.on("SIGTERM", () => process.exit(0));
+	process.on("SIGTERM", () => process.argv[3] === "stays" || process.exit(0));
 	process.on("SIGHUP", () => writeFileSync(process.argv[2] + "-heard", ""));
 	if (isFirst || process.argv[3] !== "deaf") process.send({ ready: true });
 	`,
 );
 
-function post(name: string, second: "well" | "deaf") {
+function post(name: string, second: "well" | "deaf" | "stays") {
 	const said: string[] = [];
 	const log = createLog({ level: "warn", write: (line) => void said.push(JSON.parse(line).message) });
 	const made = startPost(
@@ -46,7 +46,11 @@ test("a process that does not leave when it is replaced is killed after its time
 	const { made, said } = post("stays", "well");
 	await made.ready;
 	await made.replace();
-	expect(said).toEqual(["a process that was replaced does not leave; killing it"]);
+	await waitFor(() => said.length > 1, "its end to be noted");
+	expect(said).toEqual([
+		"a process that was replaced does not leave; killing it",
+		"a process that was to leave did not end in order",
+	]);
 }, 60_000);
 
 test("a successor that does not become ready is killed after its time, and the present process stays", async () => {
@@ -62,4 +66,14 @@ test("a signal that comes while a process starts does not end it, and is heard o
 	await made.ready;
 	await waitFor(() => existsSync(`${marker}-starts-heard`), "the signal");
 	expect(said).toEqual([]);
+}, 60_000);
+
+test("a process that does not leave when it is told to stop is killed after its time, which is no stop in order", async () => {
+	const { made, said } = post("stops", "stays");
+	await made.ready;
+	expect(await made.stop("SIGTERM")).toBe(false);
+	expect(said).toEqual([
+		"a process that was told to stop does not leave; killing it",
+		"a process that was to leave did not end in order",
+	]);
 }, 60_000);

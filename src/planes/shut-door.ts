@@ -1,9 +1,12 @@
 import { ptr } from "bun:ffi";
 import { libc } from "../base/libc.ts";
 import { nextTurn } from "../base/next-turn.ts";
+import { halfWayIn } from "./half-way.ts";
 
 /** Who was half-way in when the door was shut is in after this: a way to and fro within a data centre, and some. */
 const HALF_WAY_MS = 20;
+/** To and fro between continents, and some. Who takes longer has lost a segment, or never meant to come in. */
+const HALF_WAY_MS_MAX = 500;
 /** A turn of the event loop as short as this found no connection waiting. */
 const QUIET_TURN_MS = 0.2;
 /**
@@ -54,7 +57,7 @@ export async function shutDoor(server: object): Promise<void> {
 	if (typeof place === "object" && place !== null) {
 		const listener = listenerAt(place);
 		if (listener === undefined || !letNobodyIn(listener)) return quietTurn();
-		await Bun.sleep(HALF_WAY_MS);
+		await untilIn(place.port);
 		for (const deadline = performance.now() + WAIT_MS_MAX; wait(listener) && performance.now() < deadline; )
 			await Bun.sleep(LOOK_MS);
 	}
@@ -102,6 +105,17 @@ function letNobodyIn(listener: number): boolean {
 	const steps = DROP_OPENINGS.length / 2;
 	const filter = new BigUint64Array([BigInt(steps), BigInt(ptr(DROP_OPENINGS))]);
 	return libc().setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, ptr(filter), filter.byteLength) === 0;
+}
+
+/** Who was half-way in when nobody new was let in any more; not who knocks at another listener of this port meanwhile. */
+async function untilIn(port: number): Promise<void> {
+	const deadline = performance.now() + HALF_WAY_MS_MAX;
+	const coming = await halfWayIn(port);
+	for (let still = coming; ; still = still.intersection(await halfWayIn(port))) {
+		// Once at least: the kernel may have been at somebody's opening when the door was shut.
+		await Bun.sleep(HALF_WAY_MS);
+		if (still.size === 0 || performance.now() >= deadline) return;
+	}
 }
 
 /** Whether connections wait at it that were not taken yet. */

@@ -1,7 +1,9 @@
+import { ptr } from "bun:ffi";
 import { expect, test } from "bun:test";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
+import { libc } from "../../src/base/libc.ts";
 import { serveAt } from "../../src/planes/run-dir.ts";
 import { shutDoor } from "../../src/planes/shut-door.ts";
 import { temporaryFolder, untilEnd } from "../support/at-end.ts";
@@ -78,6 +80,58 @@ test("who waits at the listener of a process that has hardly a descriptor left i
 	expect(new Set(await Promise.all(asked))).toEqual(new Set(["HTTP/1.1 200 OK"]));
 	expect(await stopping.exited).toBe(0);
 }, 30_000);
+
+const IPPROTO_TCP = 6;
+const TCP_DEFER_ACCEPT = 9;
+
+/** A server whose clients are half-way in for the kernel until they have sent a request, as they are on a long way until they have heard. */
+function serveBehindLongWays(hostname: string) {
+	const server = Bun.serve({ hostname, port: 0, fetch: () => new Response() });
+	const seconds = new Int32Array([10]);
+	// Its listener is one of them; to others it says nothing.
+	for (const fd of readdirSync("/proc/self/fd"))
+		libc().setsockopt(Number(fd), IPPROTO_TCP, TCP_DEFER_ACCEPT, ptr(seconds), seconds.byteLength);
+	return server;
+}
+
+test.if(process.platform === "linux").each([
+	["127.0.0.1", "127.0.0.1"],
+	["::", "127.0.0.1"],
+	["::1", "::1"],
+])(
+	"who is half-way in at %s when the door is shut, from %s, is served, though his way is longer than to and fro in a data centre",
+	async (hostname, host) => {
+		const server = serveBehindLongWays(hostname);
+		const { promise: first, resolve } = Promise.withResolvers<string>();
+		const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+		const socket = connect({ host, port: server.port ?? 0 }, begin);
+		socket.once("data", (bytes) => resolve(bytes.toString().split("\r\n")[0] ?? ""));
+		socket.once("error", (error) => resolve((error as NodeJS.ErrnoException).code ?? ""));
+		socket.once("close", () => resolve("closed"));
+		await begun;
+		setTimeout(() => socket.write("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"), 150);
+		await shutDoor(server);
+		await server.stop();
+		expect(await first).toBe("HTTP/1.1 200 OK");
+	},
+	30_000,
+);
+
+test.if(process.platform === "linux")(
+	"who stays half-way in keeps no door open for longer than a long way takes",
+	async () => {
+		const server = serveBehindLongWays("127.0.0.1");
+		const silent = connect({ host: "127.0.0.1", port: server.port ?? 0 });
+		silent.once("error", () => {});
+		await new Promise((resolve) => silent.once("connect", resolve));
+		const began = performance.now();
+		await shutDoor(server);
+		expect(performance.now() - began).toBeWithin(400, 2_000);
+		await server.stop(true);
+		silent.destroy();
+	},
+	30_000,
+);
 
 test.if(process.platform === "linux").each([
 	["127.0.0.1", "127.0.0.2"],

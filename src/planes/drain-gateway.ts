@@ -33,7 +33,8 @@ export async function drainGateway(
 	await shutDoor(server);
 	// Credit is given back after the last request and not before: one whose body was still on its way when the
 	// door closed is served like the others.
-	const closed = Promise.all([server.stop(), plane.internalServer?.stop()]);
+	// A console asks at the inner door for those who wait at the outer one: that is shut behind them.
+	const closed = server.stop().then(() => plane.internalServer?.stop());
 	await Promise.race([closed, Bun.sleep(leftMs())]);
 	const drained = instanceLease.stop(leftMs() + FORCED_STOP_MS);
 	await Promise.race([drained, Bun.sleep(leftMs())]);

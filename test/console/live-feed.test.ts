@@ -62,7 +62,7 @@ test("one person opens a bounded number of pages", async () => {
 	await stop();
 });
 
-test("stopping ends every page cleanly", async () => {
+test("stopping ends every page cleanly, and one that comes then still is to come again, not refused", async () => {
 	const { feed, url, stop } = serve();
 	const page = await fetch(`${url}?user=a`);
 	const text = page.text();
@@ -70,7 +70,10 @@ test("stopping ends every page cleanly", async () => {
 	feed.stop();
 	expect(await text).toContain("event: n");
 	expect(feed.size()).toBe(0);
-	expect((await fetch(`${url}?user=b`)).status).toBe(429);
+	const late = await fetch(`${url}?user=b`);
+	expect([late.status, late.headers.get("content-type")]).toEqual([200, "text/event-stream"]);
+	expect(await late.text()).toBe("retry: 2000\n\n");
+	expect(feed.size()).toBe(0);
 	await stop();
 });
 

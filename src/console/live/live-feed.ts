@@ -20,7 +20,7 @@ export interface LiveFeed {
 	/** Fault overloaded if too many pages are open. */
 	open(topics: readonly LiveTopic[], right: LiveRight): Response;
 	size(): number;
-	/** Ends all streams and takes no more. */
+	/** Ends all streams, and those that are opened still. */
 	stop(): void;
 }
 
@@ -30,6 +30,8 @@ const COMMENT_MS = 10_000;
 const LIFE_MS = 5 * 60_000;
 const STREAMS_MAX = 2_000;
 const STREAMS_OF_USER_MAX = 12;
+/** When its stream has ended. */
+const COME_AGAIN = "retry: 2000\n\n";
 
 interface Stream {
 	readonly right: LiveRight;
@@ -90,8 +92,10 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 
 	return {
 		open(topics, right) {
+			// No refusal, which browsers take for the last word: the page comes again, to who is here by then.
+			if (stopped) return eventStream(COME_AGAIN);
 			const ofUser = [...streams].filter((stream) => stream.right.userId === right.userId).length;
-			if (stopped || streams.size >= STREAMS_MAX || ofUser >= STREAMS_OF_USER_MAX) throw tooManyPages();
+			if (streams.size >= STREAMS_MAX || ofUser >= STREAMS_OF_USER_MAX) throw tooManyPages();
 			const encoder = new TextEncoder();
 			let stream: Stream;
 			const body = new ReadableStream<Uint8Array>(
@@ -114,7 +118,7 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 						};
 						streams.add(stream);
 						// Headers leave with the first bytes.
-						controller.enqueue(encoder.encode("retry: 2000\n\n"));
+						controller.enqueue(encoder.encode(COME_AGAIN));
 						void greet(stream, topics);
 						wake();
 					},
@@ -122,7 +126,7 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 				},
 				{ highWaterMark: 64 },
 			);
-			return new Response(body, { headers: { "content-type": "text/event-stream", "x-accel-buffering": "no" } });
+			return eventStream(body);
 		},
 		size: () => streams.size,
 		stop() {
@@ -131,6 +135,10 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 			for (const stream of [...streams]) stream.end();
 		},
 	};
+}
+
+function eventStream(body: string | ReadableStream<Uint8Array>): Response {
+	return new Response(body, { headers: { "content-type": "text/event-stream", "x-accel-buffering": "no" } });
 }
 
 function tell(stream: Stream, news: ReadonlyMap<string, string>): void {

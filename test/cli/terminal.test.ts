@@ -5,6 +5,7 @@ import type { Subprocess } from "bun";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 import { quietPort } from "../chaos/serve-process.ts";
 import { quickFolder } from "../support/memory-folder.ts";
+import { childrenWithRole, isRunning } from "../support/processes.ts";
 import { waitFor } from "../support/wait.ts";
 import { FROM_SOURCE } from "./run-cli.ts";
 
@@ -15,7 +16,11 @@ let shown = "";
 
 beforeAll(() => {
 	folder = mkdtempSync(join(quickFolder(), "tollgate-terminal-"));
+});
+
+function startAtTerminal(): void {
 	const decoder = new TextDecoder();
+	shown = "";
 	server = Bun.spawn([...FROM_SOURCE], {
 		cwd: folder,
 		env: { PATH: process.env.PATH ?? "", HOME: folder, PORT: String(quietPort()), TERM: "xterm" },
@@ -27,7 +32,7 @@ beforeAll(() => {
 			},
 		},
 	});
-});
+}
 afterAll(async () => {
 	server.kill("SIGKILL");
 	await server.exited;
@@ -40,6 +45,7 @@ afterAll(async () => {
 const postmaster = () => findPostmaster(join(folder, ".data", "demo", "postgres", "cluster"));
 
 test("it shows the banner and nothing besides; what goes wrong later is one line for people; Ctrl-C ends it", async () => {
+	startAtTerminal();
 	await waitFor(() => shown.includes("Ctrl-C stops."), "the banner", 60_000);
 	expect(shown.trimStart()).toMatch(/^\S*Tollgate is running:/);
 	expect(shown).not.toContain('{"time"');
@@ -53,4 +59,17 @@ test("it shows the banner and nothing besides; what goes wrong later is one line
 	server.terminal?.write("\x03");
 	expect(await server.exited).toBe(0);
 	expect(postmaster()).toBeUndefined();
+}, 120_000);
+
+test("who closes the terminal ends it too, and all that it has started", async () => {
+	startAtTerminal();
+	await waitFor(() => shown.includes("Ctrl-C stops."), "the banner", 60_000);
+	const children = [...childrenWithRole(server.pid, "gateway"), ...childrenWithRole(server.pid, "console")];
+	expect(children).toHaveLength(2);
+	// While it is there the same signal asks for something else.
+	server.kill("SIGHUP");
+	server.terminal?.close();
+	expect(await server.exited).toBe(0);
+	expect(postmaster()).toBeUndefined();
+	expect(children.filter(isRunning)).toEqual([]);
 }, 120_000);

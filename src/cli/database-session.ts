@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-import { constants } from "node:os";
 import postgres from "postgres";
 import { systemClock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
@@ -9,6 +7,7 @@ import type { Database } from "../db/database.ts";
 import { createDatabase } from "../db/database.ts";
 import { runningEmbeddedUrl, startEmbeddedPostgres } from "../db/embedded.ts";
 import { migrate, migratedUrl } from "../db/migrate.ts";
+import { isIgnored } from "./ignored-signal.ts";
 
 export type DatabaseSession = Pick<Database, "statements" | "liveness" | "url">;
 
@@ -71,19 +70,6 @@ function catchEnding(): { readonly told: Promise<never>; isTold(): boolean; rele
 			else for (const signal of signals) process.off(signal, hear);
 		},
 	};
-}
-
-/**
- * Whether who started the process had it not hear the signal (`nohup`, `&` in a script): a listener would take that back.
- * Told by Linux alone.
- */
-function isIgnored(signal: (typeof ENDING_SIGNALS)[number]): boolean {
-	try {
-		const [, ignored = "0"] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];
-		return ((BigInt(`0x${ignored}`) >> BigInt(constants.signals[signal] - 1)) & 1n) === 1n;
-	} catch {
-		return false;
-	}
 }
 
 /** As `withDatabaseUrl`, with clients of a database whose schema is there. */

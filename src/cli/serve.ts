@@ -81,12 +81,15 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 		else stop(0);
 	}
 
-	onEndSignal((signal) => {
-		log.info("stopping", { signal });
-		if (served === undefined) return stop(0);
-		const msMax = signal === "SIGINT" ? SEND_AWAY_AT_TERMINAL_MS : SEND_AWAY_MS;
-		leave(served, { successor: false, ms: Math.min(msMax, config.drainMs * SEND_AWAY_PART) });
-	});
+	onEndSignal(
+		(signal) => {
+			log.info("stopping", { signal });
+			if (served === undefined) return stop(0);
+			const msMax = signal === "SIGINT" ? SEND_AWAY_AT_TERMINAL_MS : SEND_AWAY_MS;
+			leave(served, { successor: false, ms: Math.min(msMax, config.drainMs * SEND_AWAY_PART) });
+		},
+		{ isChild: config.runDir !== null },
+	);
 	for (const event of ["unhandledRejection", "uncaughtException"] as const) {
 		process.on(event, (error: unknown) => {
 			log.error("a bug: the service stops", { event, error });

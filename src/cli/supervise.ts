@@ -41,8 +41,6 @@ const STOP_MARGIN_MS = 10_000;
 export async function supervise(deps: ServeDeps, config: Config, command: ChildCommand): Promise<number> {
 	const { log } = deps;
 	for (const warning of config.warnings) log.warn(warning);
-	// Until there are processes these ask for nothing, and one that nobody listens for ends this process.
-	for (const signal of ["SIGHUP", "SIGUSR1", "SIGUSR2"] as const) process.on(signal, () => undefined);
 	// Told to end while it prepares it takes the database along that it has started.
 	const leaving = new AbortController();
 	let endNow = (_: EndSignal) => leaving.abort();
@@ -51,7 +49,9 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	const endAll = () => {
 		for (const one of posts) one.kill();
 	};
-	onEndSignal((signal) => endNow(signal), endAll);
+	onEndSignal((signal) => endNow(signal), { atOnce: endAll });
+	// Until there are processes these ask for nothing, and one that nobody listens for ends this process.
+	for (const signal of ["SIGHUP", "SIGUSR1", "SIGUSR2"] as const) process.on(signal, () => undefined);
 	let found: Prepared;
 	try {
 		found = await prepare(deps, config, leaving.signal);

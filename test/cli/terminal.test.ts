@@ -18,10 +18,10 @@ beforeAll(() => {
 	folder = mkdtempSync(join(quickFolder(), "tollgate-terminal-"));
 });
 
-function startAtTerminal(): void {
+function startAtTerminal(command: readonly string[] = FROM_SOURCE): void {
 	const decoder = new TextDecoder();
 	shown = "";
-	server = Bun.spawn([...FROM_SOURCE], {
+	server = Bun.spawn([...command], {
 		cwd: folder,
 		env: { PATH: process.env.PATH ?? "", HOME: folder, PORT: String(quietPort()), TERM: "xterm" },
 		terminal: {
@@ -72,4 +72,18 @@ test("who closes the terminal ends it too, and all that it has started", async (
 	expect(await server.exited).toBe(0);
 	expect(postmaster()).toBeUndefined();
 	expect(children.filter(isRunning)).toEqual([]);
+}, 120_000);
+
+test("a service that was started not to hear of a closed terminal, as by nohup, goes on behind one", async () => {
+	startAtTerminal(["sh", "-c", 'trap "" HUP; exec "$@"', "sh", ...FROM_SOURCE]);
+	await waitFor(() => shown.includes("Ctrl-C stops."), "the banner", 60_000);
+	const gateways = () => childrenWithRole(server.pid, "gateway");
+	const [gateway] = gateways();
+	server.terminal?.close();
+	// One that stops replaces nobody.
+	server.kill("SIGUSR2");
+	await waitFor(() => gateways().length === 2, "a successor");
+	expect(gateways()).toContain(gateway as number);
+	server.kill("SIGINT");
+	expect(await server.exited).toBe(0);
 }, 120_000);

@@ -45,9 +45,11 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	const leaving = new AbortController();
 	let endNow = (_: EndSignal) => leaving.abort();
 	const posts: Post[] = [];
-	// Those would let running requests finish, whether their parent is there or not.
+	let abandonDatabase = () => {};
 	const endAll = () => {
+		// Those would let running requests finish, whether their parent is there or not.
 		for (const one of posts) one.kill();
+		abandonDatabase();
 	};
 	onEndSignal((signal) => endNow(signal), { atOnce: endAll });
 	// Until there are processes these ask for nothing, and one that nobody listens for ends this process.
@@ -61,6 +63,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 		return 1;
 	}
 	const { facts } = found;
+	abandonDatabase = found.abandon;
 	const end = Promise.withResolvers<number>();
 	let everReady = false;
 	let stopping = false;
@@ -149,6 +152,8 @@ interface Prepared {
 	/** The secret of key digests was made just now. */
 	readonly newPepper: boolean;
 	release(): Promise<void>;
+	/** What of that needs no time. */
+	abandon(): void;
 }
 
 /** What has to be there once before the children start. Rejects once `leaving` aborts, with nothing left running. */
@@ -172,6 +177,10 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 			async release() {
 				removeRunDir(runDir);
 				await release();
+			},
+			abandon() {
+				removeRunDir(runDir);
+				embedded?.abandon();
 			},
 		};
 	} catch (error) {

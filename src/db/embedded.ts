@@ -4,7 +4,13 @@ import postgres from "postgres";
 import { assert } from "../base/assert.ts";
 import { systemClock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
-import { type FileLock, tryFileLock, trySharedFileLock, waitForFileLock } from "../base/file-lock.ts";
+import {
+	type FileLock,
+	type SharedFileLock,
+	tryFileLock,
+	trySharedFileLock,
+	waitForFileLock,
+} from "../base/file-lock.ts";
 import type { Log } from "../base/log.ts";
 import type { PostgresBinaries } from "./postgres-binaries.ts";
 import { findPostgresBinaries } from "./postgres-binaries.ts";
@@ -27,6 +33,8 @@ export interface EmbeddedPostgres {
 	readonly adopted: boolean;
 	/** Gives it up. Who is the last to do so stops the server (fast shutdown) and waits until it is gone. */
 	stop(): Promise<void>;
+	/** As `stop`, for a process that ends now and cannot wait: a server that nobody else uses is told to stop. */
+	abandon(): void;
 }
 
 export interface EmbeddedOptions {
@@ -92,6 +100,10 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 					stopping ??= (watch?.stop() ?? Promise.resolve()).then(() => leave(deps.log, home, user));
 					return stopping;
 				},
+				abandon() {
+					// Somebody who starts or stops it just now looks after it.
+					if (tryFileLock(startLockPath(dataDir)) !== undefined) askToEnd(home, user);
+				},
 			};
 		} catch (error) {
 			user.release();
@@ -121,12 +133,11 @@ async function waitForStartLock(dataDir: string): Promise<FileLock> {
 	throw new Fault("service_unavailable", "Another process keeps starting the embedded PostgreSQL.");
 }
 
-async function leave(log: Log, home: PostgresHome, user: FileLock & { tryExclusive(): boolean }): Promise<void> {
+async function leave(log: Log, home: PostgresHome, user: SharedFileLock): Promise<void> {
 	const starting = await waitForStartLock(home.dataDir);
 	try {
-		const postmaster = findPostmaster(home.cluster);
-		if (!user.tryExclusive() || postmaster === undefined) return;
-		process.kill(postmaster.pid, "SIGINT");
+		const postmaster = askToEnd(home, user);
+		if (postmaster === undefined) return;
 		const giveUpAt = performance.now() + STOP_DEADLINE_MS;
 		while (isRunning(postmaster, home.cluster)) {
 			if (performance.now() > giveUpAt) {
@@ -139,6 +150,14 @@ async function leave(log: Log, home: PostgresHome, user: FileLock & { tryExclusi
 		user.release();
 		starting.release();
 	}
+}
+
+/** For who holds the start lock. Undefined if somebody else uses the server, or none runs. */
+function askToEnd(home: PostgresHome, user: SharedFileLock): Postmaster | undefined {
+	const postmaster = findPostmaster(home.cluster);
+	if (!user.tryExclusive() || postmaster === undefined) return undefined;
+	process.kill(postmaster.pid, "SIGINT");
+	return postmaster;
 }
 
 async function createDatabaseOnce(url: string): Promise<void> {

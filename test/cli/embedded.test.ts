@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
 import { runningEmbeddedUrl, startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { findPostmaster } from "../../src/db/postmaster.ts";
+import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { quickFolder } from "../support/memory-folder.ts";
+import { childrenWithRole, environmentOf } from "../support/processes.ts";
 import { waitFor } from "../support/wait.ts";
 import { FROM_SOURCE, runCli } from "./run-cli.ts";
 
@@ -85,5 +87,27 @@ describe("without DATABASE_URL", () => {
 		child.kill("SIGTERM");
 		expect([await child.exited, child.signalCode]).toEqual([0, null]);
 		expect(findPostmaster(cluster)).toBeUndefined();
+	}, 60_000);
+
+	test("a service that is ended at once, by a second signal, leaves no database and no folder of sockets behind", async () => {
+		const dataDir = join(folder, "twice");
+		writeFileSync(join(folder, "none.yaml"), "models: []\n");
+		const server = await startServe(
+			{ ROLE: "all", DATA_DIR: dataDir, CONFIG: join(folder, "none.yaml"), PORT: String(quietPort()), DRAIN_S: "60" },
+			{ ready: "all processes are ready", program: FROM_SOURCE },
+		);
+		const cluster = join(dataDir, "postgres", "cluster");
+		expect(findPostmaster(cluster)).toBeDefined();
+		const [gateway = 0] = childrenWithRole(server.pid, "gateway");
+		const { RUN_DIR: runDir = "" } = environmentOf(gateway);
+		expect(existsSync(runDir)).toBe(true);
+		// Within a second of the first it is the same signal.
+		await waitFor(() => {
+			server.kill("SIGTERM");
+			return server.hasExited();
+		}, "the parent's end");
+		expect(await server.exited).toBe(1);
+		await waitFor(() => findPostmaster(cluster) === undefined, "the server's end", 30_000);
+		expect(existsSync(runDir)).toBe(false);
 	}, 60_000);
 });

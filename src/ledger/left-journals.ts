@@ -11,8 +11,10 @@ import type { LedgerStore } from "./store.ts";
 const JOURNALS_AT_ONCE = 4;
 /** Each asks for its instance five times a second. */
 const COPIES_AT_ONCE = 4;
-/** Of each what waits is in memory. More keep their places among those that are handed in. */
+/** Of each what waits is in memory. More let go of it, and are read again once they have a place among these. */
 const WAITING_FOR_ROWS_MAX = 16;
+
+class TooManyWait extends Error {}
 
 export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "isStopping"> {
 	journals: JournalHome;
@@ -104,12 +106,7 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 				}
 			}
 			log.info("replaying a journal", named);
-			const whileHeld = async <T>(work: () => Promise<T>): Promise<T> => {
-				await ofRows.take();
-				return aside(ofRows, onWait, work, true);
-			};
-			const store = deps.storeFor(owner.id, owner.epoch);
-			const counts = await handIn({ ...deps, store, whileHeld, refused: [] }, claim.disk);
+			const counts = await handInBesideOthers(claim, onWait);
 			log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was handed in", { ...named, ...counts });
 			claim.disk.destroy();
 			refusedJournals.handedIn(id, epoch);
@@ -124,17 +121,48 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 		}
 	}
 
-	/** Does what takes long at a place among such, and leaves that among those that are handed in to another one. */
-	async function aside<T>(at: Places, onWait: () => void, work: () => Promise<T>, isTaken = false): Promise<T> {
+	/** What waits for rows keeps its place among those that do until all is handed in. */
+	async function handInBesideOthers({ disk, owner }: JournalClaim, onWait: () => void) {
+		let mayWait = false;
+		const whileHeld = <T>(work: () => Promise<T>): Promise<T> => {
+			mayWait ||= ofRows.tryTake();
+			if (!mayWait) throw new TooManyWait();
+			return leavingPlace(onWait, work);
+		};
+		const once = () => handIn({ ...deps, store: deps.storeFor(owner.id, owner.epoch), whileHeld, refused: [] }, disk);
+		try {
+			return await once();
+		} catch (error) {
+			if (!(error instanceof TooManyWait)) throw error;
+			await leavingPlace(onWait, () => ofRows.take());
+			mayWait = true;
+			return await once();
+		} finally {
+			if (mayWait) ofRows.give();
+		}
+	}
+
+	/** Leaves its place among those that are handed in to another one while it does what takes long. */
+	async function leavingPlace<T>(onWait: () => void, work: () => Promise<T>): Promise<T> {
 		places.give();
 		onWait();
-		if (!isTaken) await at.take();
 		try {
 			return await work();
 		} finally {
-			at.give();
 			await places.take();
 		}
+	}
+
+	/** Does what takes long at a place among such. */
+	function aside<T>(at: Places, onWait: () => void, work: () => Promise<T>): Promise<T> {
+		return leavingPlace(onWait, async () => {
+			await at.take();
+			try {
+				return await work();
+			} finally {
+				at.give();
+			}
+		});
 	}
 
 	return {

@@ -31,7 +31,7 @@ export interface HandInDeps {
 	/** The process is about to end: what is not done is left to the next start. */
 	isStopping: () => boolean;
 	store: LedgerStore;
-	/** Does what waits for rows that somebody holds, however long. */
+	/** Does what waits for rows that somebody holds, however long; may throw, so that all begins anew once there is room for it. */
 	whileHeld<T>(work: () => Promise<T>): Promise<T>;
 	/** What is set aside. */
 	refused: SettledEvent[];
@@ -58,9 +58,10 @@ export async function handIn(
 		});
 	};
 	const untilSettled = async (): Promise<void> => {
-		while (held.length > 0) {
-			await closeOthers(deps, held);
+		for (;;) {
 			held = await settleHeld(deps, held);
+			if (held.length === 0) return;
+			await closeOthers(deps, held);
 		}
 	};
 	for (;;) {
@@ -72,7 +73,10 @@ export async function handIn(
 				batch = recovered.slice(at, at + BATCH_REQUESTS);
 			}
 			await settle();
-			if (held.length > 0) await deps.whileHeld(untilSettled);
+			if (held.length > 0) {
+				await closeOthers(deps, held);
+				await deps.whileHeld(untilSettled);
+			}
 			if (deps.refused.length > 0) {
 				await closeOthers(deps, deps.refused);
 				throw new RecordsRefused(`${deps.refused.length} settlements of the journal are refused`);

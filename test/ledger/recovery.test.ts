@@ -41,6 +41,8 @@ function left(
 	journal.close();
 	claim.release();
 	const done: string[] = [];
+	/** Of whom what nothing is to be settled on was closed. */
+	const closedInPart = new Set<string>();
 	const storeFor = (instance: string) => ({
 		async flush(settled: readonly SettledEvent[]) {
 			const accounts = settled.map(({ account }) => account);
@@ -53,6 +55,7 @@ function left(
 			done.push(`late ${(JSON.parse(eventJson) as SettledEvent).account}`);
 		},
 		async close(keep: readonly string[] = []) {
+			if (keep.length > 0) closedInPart.add(instance);
 			const closed = keep.length > 0 && !done.includes(`closed all but ${keep}`) ? 1 : 0;
 			if (keep.length === 0 || closed > 0) done.push(keep.length === 0 ? "closed" : `closed all but ${keep}`);
 			return { closed, done: keep.length === 0 };
@@ -77,6 +80,7 @@ function left(
 	};
 	return {
 		done,
+		closedInPart,
 		home,
 		waiting,
 		state,
@@ -120,15 +124,15 @@ test("what waits for a held row holds up neither the rest nor others' leases, an
 test("journals that wait for a held row keep no other one waiting, of the same look or found later", async () => {
 	let isHeld = true;
 	const isFree = (instance: string) => instance === "gone" || instance === "late";
-	const { leftJournals, passing, names, home } = left((_, instance) =>
+	const { leftJournals, passing, names, home, closedInPart } = left((_, instance) =>
 		isHeld && !isFree(instance) ? { busy: new Set(["b"]) } : {},
 	);
 	const addOf = (name: string) => {
 		cpSync(join(home, "gone"), join(home, name), { recursive: true });
 		writeFileSync(join(home, name, "1", "lock"), "");
 	};
-	// More than are handed in at once.
-	const waiting = ["a", "b", "c", "d", "e"];
+	// More than may wait with what they have read, and as many again as are handed in at once.
+	const waiting = Array.from({ length: 25 }, (_, place) => `a${String(place).padStart(2, "0")}`);
 	for (const name of [...waiting, "late"]) addOf(name);
 	expect(Bun.spawnSync(["mv", join(home, "late"), `${home}-late`]).success).toBe(true);
 	const journals = leftJournals();
@@ -137,6 +141,8 @@ test("journals that wait for a held row keep no other one waiting, of the same l
 	void look();
 	await passing(() => looks === 1 && !names().includes("gone"));
 	expect([names(), journals.waiting()]).toEqual([waiting, waiting.length]);
+	// Nor others' credit.
+	expect([...closedInPart].sort()).toEqual(waiting);
 	expect(Bun.spawnSync(["mv", `${home}-late`, join(home, "late")]).success).toBe(true);
 	void look();
 	await passing(() => looks === 2 && !names().includes("late"));

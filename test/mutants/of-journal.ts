@@ -204,13 +204,13 @@ export const journalMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "a replay closes the epoch without those whose rows are held",
-				before: "if (held.length > 0) await deps.whileHeld(untilSettled);",
+				before: "await deps.whileHeld(untilSettled);",
 				after: "",
 			},
 			{
 				breaks: "a row that somebody holds keeps all leases of a replayed epoch open",
-				before: "await closeOthers(deps, held);",
-				after: "",
+				before: "await closeOthers(deps, held);\n\t\t\t\tawait deps.whileHeld",
+				after: "await deps.whileHeld",
 			},
 			{
 				breaks: "a replay closes the leases that a held settlement goes to",

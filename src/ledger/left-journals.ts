@@ -1,3 +1,4 @@
+import { sleep } from "../base/clock.ts";
 import type { JournalClaim, JournalHome, JournalOwner } from "./journal-home.ts";
 import type { OwnerStanding } from "./owner-standing.ts";
 import type { Places } from "./places.ts";
@@ -11,8 +12,10 @@ import type { LedgerStore } from "./store.ts";
 const JOURNALS_AT_ONCE = 4;
 /** Each asks for its instance five times a second. */
 const COPIES_AT_ONCE = 4;
-/** Of each what waits is in memory. More let go of it, and are read again once they have a place among these. */
+/** Of each what is to be settled is in memory. More let go of it and are read again, each at most a quarter of the time. */
 const WAITING_FOR_ROWS_MAX = 16;
+const REST_SHARE = 3;
+const REST_MS_MIN = 1_000;
 
 class TooManyWait extends Error {}
 
@@ -42,7 +45,7 @@ export interface LeftJournals {
 }
 
 export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
-	const { journals, log, refusedJournals } = deps;
+	const { journals, clock, log, refusedJournals } = deps;
 	const places = createPlaces(JOURNALS_AT_ONCE);
 	const ofCopies = createPlaces(COPIES_AT_ONCE);
 	const ofRows = createPlaces(WAITING_FOR_ROWS_MAX);
@@ -121,24 +124,31 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 		}
 	}
 
-	/** What waits for rows keeps its place among those that do until all is handed in. */
 	async function handInBesideOthers({ disk, owner }: JournalClaim, onWait: () => void) {
-		let mayWait = false;
-		const whileHeld = <T>(work: () => Promise<T>): Promise<T> => {
-			mayWait ||= ofRows.tryTake();
-			if (!mayWait) throw new TooManyWait();
+		let hasPlace = false;
+		const givePlace = () => {
+			if (hasPlace) ofRows.give();
+			hasPlace = false;
+		};
+		const whileHeld = <T>(work: () => Promise<T>, isInMemory: boolean): Promise<T> => {
+			if (!isInMemory) givePlace();
+			else hasPlace ||= ofRows.tryTake();
+			if (isInMemory && !hasPlace) throw new TooManyWait();
 			return leavingPlace(onWait, work);
 		};
-		const once = () => handIn({ ...deps, store: deps.storeFor(owner.id, owner.epoch), whileHeld, refused: [] }, disk);
 		try {
-			return await once();
-		} catch (error) {
-			if (!(error instanceof TooManyWait)) throw error;
-			await leavingPlace(onWait, () => ofRows.take());
-			mayWait = true;
-			return await once();
+			for (;;) {
+				const beganMs = clock.monotonicMs();
+				try {
+					return await handIn({ ...deps, store: deps.storeFor(owner.id, owner.epoch), whileHeld, refused: [] }, disk);
+				} catch (error) {
+					if (!(error instanceof TooManyWait)) throw error;
+				}
+				const restMs = Math.max(REST_MS_MIN, REST_SHARE * (clock.monotonicMs() - beganMs));
+				await leavingPlace(onWait, () => sleep(clock, restMs));
+			}
 		} finally {
-			if (mayWait) ofRows.give();
+			givePlace();
 		}
 	}
 

@@ -31,8 +31,11 @@ export interface HandInDeps {
 	/** The process is about to end: what is not done is left to the next start. */
 	isStopping: () => boolean;
 	store: LedgerStore;
-	/** Does what waits for rows that somebody holds, however long; may throw, so that all begins anew once there is room for it. */
-	whileHeld<T>(work: () => Promise<T>): Promise<T>;
+	/**
+	 * Does what waits for rows that somebody holds, however long. `isInMemory`: what is to be settled is, for which there may be
+	 * no room: then it throws, and all of it is to begin anew.
+	 */
+	whileHeld<T>(work: () => Promise<T>, isInMemory: boolean): Promise<T>;
 	/** What is set aside. */
 	refused: SettledEvent[];
 }
@@ -55,7 +58,7 @@ export async function handIn(
 		if (held.length <= HELD_MAX) return;
 		await deps.whileHeld(async () => {
 			while (held.length > HELD_MAX) held = await settleHeld(deps, held, settleLate);
-		});
+		}, true);
 	};
 	const untilSettled = async (): Promise<void> => {
 		for (;;) {
@@ -75,13 +78,13 @@ export async function handIn(
 			await settle();
 			if (held.length > 0) {
 				await closeOthers(deps, held);
-				await deps.whileHeld(untilSettled);
+				await deps.whileHeld(untilSettled, true);
 			}
 			if (deps.refused.length > 0) {
 				await closeOthers(deps, deps.refused);
 				throw new RecordsRefused(`${deps.refused.length} settlements of the journal are refused`);
 			}
-			if (!(await closeFree(deps))) await deps.whileHeld(() => closeEpoch(deps));
+			if (!(await closeFree(deps))) await deps.whileHeld(() => closeEpoch(deps), false);
 			return { settled, recovered: recovered.length, damagedBytes };
 		}
 		settled += 1;

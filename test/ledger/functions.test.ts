@@ -245,6 +245,18 @@ async function beside(
 	return { waited, outcome: await sent };
 }
 
+/** The code of the error that it ends with; "57014" if it waits. */
+const promptly = (statement: string): Promise<unknown> =>
+	db.sql
+		.begin(async (sql) => {
+			await sql.unsafe("set local statement_timeout = 2000");
+			await sql.unsafe(statement);
+		})
+		.then(
+			() => undefined,
+			(error) => error.code,
+		);
+
 test("a reference that is being booked for one account is not booked for another: it waits, and adds nothing", async () => {
 	await makeAccount(db, "b3", 0, {});
 	await makeAccount(db, "b4", 0, {});
@@ -303,15 +315,49 @@ test("two late settlements at once share what is available, and no more", async 
 	await goLive(db, "t");
 	await storeOf("t").close();
 	const [first, second] = [1, 2].map(() => JSON.stringify(settledEvent("t", "t-key", 80)));
-	const late = createPgLedgerStore({ statements: db.statements }, "t", 1);
-	const { waited } = await beside(`select ledger_settle_late('t', 1, '${first}')`, () => late.settleLate(second ?? ""));
-	expect(waited).toBe(true);
+	await db.sql.begin(async (holder) => {
+		await holder.unsafe(`select ledger_settle_late('t', 1, '${first}')`);
+		expect(await promptly(`select ledger_settle_late('t', 1, '${second}')`)).toBe("55P03");
+	});
+	await createPgLedgerStore({ statements: db.statements }, "t", 1).settleLate(second ?? "");
 	const rows =
 		await db.sql`select charged_nano_usd as charged, written_off_nano_usd as off from usage_event where account_id = 't' order by 1`;
 	expect(rows.map((row) => [Number(row.charged), Number(row.off)])).toEqual([
 		[20, 60],
 		[80, 0],
 	]);
+});
+
+test("a late settlement waits for no row that somebody holds, whichever: its connection is others' meanwhile", async () => {
+	await makeAccount(db, "u", 1_000, { "u-key": null });
+	await goLive(db, "u");
+	const store = storeOf("u");
+	await store.grant([wish("u", 100), wish("u-key", 100)]);
+	const event = settledEvent("u", "u-key", 20);
+	await store.flush([], JSON.stringify([event]));
+	// What an operator gave up for lost is on record, and is taken back.
+	await db.sql`
+		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+			reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
+			completion_tokens, reasoning_tokens, units, admitted_at, duration_ms)
+		values (${event.id}, 'u', 'u-key', 'u', 1, 'm', '', 'chat', true, 20, 0, 0, 'recovered', 'crashed', 500, 0, 0, 0, 0, 0, now(), 0)`;
+	for (const held of [
+		"budget where id = 'u'",
+		"budget where id = 'u-key'",
+		"lease where budget_id = 'u'",
+		"lease where budget_id = 'u-key'",
+		"usage_event where account_id = 'u'",
+		"reservation where account_id = 'u'",
+	]) {
+		await db.sql.begin(async (holder) => {
+			expect([held, (await holder.unsafe(`select 1 from ${held} for update`)).length]).toEqual([held, 1]);
+			const code = await promptly(`select ledger_settle_late('u', 1, '${JSON.stringify(event)}')`);
+			expect([held, code]).toEqual([held, "55P03"]);
+		});
+	}
+	await store.close();
+	await store.settleLate(JSON.stringify(event));
+	expect((await db.sql`select charged_nano_usd from usage_event where account_id = 'u'`).length).toBe(1);
 });
 
 test("a recall is announced when it is committed", async () => {

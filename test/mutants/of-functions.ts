@@ -304,7 +304,7 @@ export const functionMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "late settlements of one budget do not exclude each other",
-				before: "perform 1 from budget g where g.id = any (v_budgets) order by g.id for update;",
+				before: "perform 1 from budget g where g.id = any (v_budgets) for update nowait;",
 				after: "",
 			},
 			{

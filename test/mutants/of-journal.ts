@@ -204,7 +204,7 @@ export const journalMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "a replay closes the epoch without those whose rows are held",
-				before: "await deps.whileHeld(untilSettled);",
+				before: "await deps.whileHeld(untilSettled, true);",
 				after: "",
 			},
 			{
@@ -234,7 +234,7 @@ export const journalMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a replay leaves its epoch open",
-				before: "if (!(await closeFree(deps))) await deps.whileHeld(() => closeEpoch(deps));",
+				before: "if (!(await closeFree(deps))) await deps.whileHeld(() => closeEpoch(deps), false);",
 				after: "",
 			},
 		],

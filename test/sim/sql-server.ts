@@ -2,6 +2,7 @@ import { drainMicrotasks } from "bun:jsc";
 import type postgres from "postgres";
 import type { StatementValue } from "../../src/db/lane.ts";
 import { DatabaseBusy } from "../../src/db/statements.ts";
+import { sqlState } from "../../src/ledger/pg-store.ts";
 import type { Statement } from "./server.ts";
 import type { SqlMirror } from "./sql-mirror.ts";
 import type { SqlSchema } from "./sql-schema.ts";
@@ -60,6 +61,10 @@ interface Work {
 
 /** As `lock_timeout` of all clients of single statements. */
 const LOCK_TIMEOUT_MS = 500;
+
+/** As the clients say it of a row that a function does not wait for. */
+const clientsError = (error: unknown) =>
+	sqlState(error) === "55P03" ? new DatabaseBusy("a row that the statement needs is held") : error;
 
 export function createSqlServer(
 	world: Omit<World, "database">,
@@ -174,7 +179,7 @@ export function createSqlServer(
 					own.inTransaction = false;
 					return () => {
 						over(own);
-						fail(own.ended ?? error);
+						fail(own.ended ?? clientsError(error));
 					};
 				}
 			});

@@ -1,7 +1,7 @@
 -- What was spent and what was paid in. Each function is called as one autocommit statement and may be repeated.
 -- enable_seqscan = off: plans are kept from the first calls, when the tables are empty and a scan looks cheap.
--- A batch of settlements waits for no row, see lease.sql; what concerns one account alone waits for its rows, budgets by
--- id and then leases, as long as the client lets it (lock_timeout).
+-- Settlements wait for no row, see lease.sql: of a batch what somebody holds is left out, a late one is refused as a whole. What is
+-- booked for one account waits for its row, as long as the client lets it (lock_timeout).
 
 -- The one value of a column that stands for all settlements; null where each has its own, or all have none.
 create or replace function of_all(p_column anyarray) returns anyelement
@@ -186,6 +186,7 @@ end $$;
 -- have, which would come back otherwise, and then draws on what is available now; what does not fit is the operator's write-off, so no budget passes its limit and no usage is rejected. What an account or a key
 -- used that a restored database does not know is a write-off too. What was admitted so long ago that requests of its time
 -- are removed is counted and not charged, as in lease_settle.
+-- An error lock_not_available while somebody holds a row of it: the client asks again, and its connection is for others meanwhile.
 create or replace function ledger_settle_late(p_instance text, p_epoch integer, p_event json) returns void
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -211,7 +212,10 @@ begin
     delete from reservation r where r.request_id = x.id;
     return;
   end if;
-  perform 1 from budget g where g.id = any (v_budgets) order by g.id for update;
+  perform 1 from budget g where g.id = any (v_budgets) for update nowait;
+  perform 1 from lease l where l.budget_id = any (v_budgets) and l.instance_id = p_instance and l.epoch = p_epoch for update nowait;
+  perform 1 from usage_event e where e.request_id = x.id for update nowait;
+  perform 1 from reservation r where r.request_id = x.id for update nowait;
   -- An operator attested that nothing would be heard of this request any more (ledger_close). That was wrong.
   delete from usage_event e where e.request_id = x.id and e.rate_card_id = '' and e.charged_nano_usd = 0;
   if exists (select 1 from usage_event e where e.request_id = x.id) then

@@ -20,17 +20,18 @@ export function createPgShareStore(deps: {
 	instanceLease: { readonly instanceId: string; present(): { readonly epoch: number } | undefined };
 }): ShareStore {
 	const { statements, instanceLease } = deps;
-	let firstEpoch: number | undefined;
 	let epoch: number | undefined;
+	const former: number[] = [];
 	return {
 		async hold(asks) {
 			// One that is being stopped has none any more, and gives back what it does not use.
-			epoch = instanceLease.present()?.epoch ?? epoch;
-			assert(epoch !== undefined, "shares are held by an instance that was live");
-			firstEpoch ??= epoch;
+			const present = instanceLease.present()?.epoch ?? epoch;
+			assert(present !== undefined, "shares are held by an instance that was live");
+			if (epoch !== undefined && epoch !== present) former.push(epoch);
+			epoch = present;
 			return statements<GrantRow>`
 				select key, kind, share, free
-				from limit_hold(${instanceLease.instanceId}, ${epoch}, ${firstEpoch}, ${JSON.stringify(asks)}::text::json)`;
+				from limit_hold(${instanceLease.instanceId}, ${epoch}, ${`{${former}}`}::text::integer[], ${JSON.stringify(asks)}::text::json)`;
 		},
 	};
 }

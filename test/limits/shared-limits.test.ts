@@ -343,6 +343,75 @@ test("an ask that arrives late changes nothing", async () => {
 	expect(row?.amount).toBe(8);
 });
 
+/** Shares as of these epochs, for asks by hand; `say` sets where an epoch stands. */
+async function epochsOf(id: string) {
+	const say = (epoch: number, state: string) =>
+		db.sql`
+			insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
+			values (${id}, ${epoch}, (select count(*) + 1 from instance_beat where id = ${id} and epoch = ${epoch}), ${state}, 30000, now() + interval '30 seconds')`;
+	let seq = 0;
+	return {
+		say,
+		/** A process whose epochs these are, the last of them its present one. */
+		process() {
+			const here = { epoch: 0 };
+			const store = createPgShareStore({
+				statements: db.statements,
+				instanceLease: { instanceId: id, present: () => here },
+			});
+			return async (epoch: number, kind: "rate" | "running", have: number, need: number) => {
+				here.epoch = epoch;
+				seq += 1;
+				const [grant] = await store.hold([{ key: "key", kind, limit: 10, have, need, seq }]);
+				return grant?.share;
+			};
+		},
+		held: async (kind: string) => {
+			const rows =
+				await db.sql`select epoch, amount from key_share where kind = ${kind} and instance_id = ${id} order by epoch`;
+			return rows.map((row) => [row.epoch, row.amount]);
+		},
+	};
+}
+
+test.each(["rate", "running"] as const)(
+	"an ask of %p that arrives when its epoch is over takes nothing, and what that gives back is heard",
+	async (kind) => {
+		const { say, process, held } = await epochsOf("again");
+		const [before, ask] = [process(), process()];
+		await say(1, "live");
+		expect(await before(1, kind, 0, 4)).toBe(10);
+		expect(await ask(1, kind, 6, 6)).toBe(6);
+		await say(1, "dead");
+		await say(2, "live");
+		expect(await ask(2, kind, 6, 6)).toBe(6);
+		// Sent before it was fenced off: what is asked for, and what was held at that time.
+		expect(await before(1, kind, 6, 7)).toBe(undefined);
+		expect(await before(1, kind, 7, 7)).toBe(undefined);
+		expect(await held(kind)).toEqual([[2, 6]]);
+		await say(2, "dead");
+		expect(await ask(2, kind, 2, 2)).toBe(2);
+		expect(await held(kind)).toEqual([[2, 2]]);
+	},
+);
+
+test("what another process by the same name counts is its own, though an epoch of this one came before it and one behind it", async () => {
+	const { say, process, held } = await epochsOf("twice");
+	const [one, other] = [process(), process()];
+	await say(1, "live");
+	expect(await one(1, "rate", 0, 4)).toBe(10);
+	expect(await one(1, "rate", 4, 4)).toBe(4);
+	await say(2, "live");
+	expect(await other(2, "rate", 0, 6)).toBe(6);
+	await say(1, "dead");
+	await say(3, "live");
+	expect(await one(3, "rate", 4, 5)).toBe(4);
+	expect(await held("rate")).toEqual([
+		[2, 6],
+		[3, 4],
+	]);
+});
+
 test("an ask whose row somebody holds is left out and not waited for, and those beside it are answered", async () => {
 	await cluster(2);
 	const store = createPgShareStore({

@@ -3,42 +3,49 @@
 
 -- Takes in what an instance holds of its keys' limits, and grants what it needs if that is free.
 -- p_asks: [{key, kind, limit, have, need, seq}], `have` in memory, `need` the share that is wanted (not above `have` for
--- none). p_first_epoch: the first epoch of this process, whose shares are still its own. Returns the share it has now
+-- none). p_former: the epochs that this process had before, whose shares are still its own. Returns the share it has now
 -- and what nobody holds. If the need is not covered the others are told, and give back what they do not use.
--- An ask is left out if a later one was heard, or while somebody holds its row: it is not waited for, since all that are asked
+-- An epoch that is over is granted nothing: what it asks for, or says to have beyond what is known of it, was sent before, and its process
+-- may have told the same by its next one.
+-- An ask is left out if it is of that kind, if a later one was heard, or while somebody holds its row: it is not waited for, since all that are asked
 -- beside it would wait too, and those of others behind the key's lock.
 -- An instance that is gone holds its share of a rate for two minutes, in which its requests count, and of requests at
 -- once no longer. Gone is who somebody has waited for by a clock of his own: the database's may be set forward, and back,
 -- where what ended lies in a future that no lease reaches.
-create or replace function limit_hold(p_instance text, p_epoch integer, p_first_epoch integer, p_asks json)
+create or replace function limit_hold(p_instance text, p_epoch integer, p_former integer[], p_asks json)
 returns table (key text, kind text, share integer, free integer)
 language plpgsql set enable_seqscan = off as $$
 declare
   r record;
   v_live integer;
+  v_own integer[] := p_former || p_epoch;
+  v_lives boolean;
   v_seq bigint;
+  v_amount bigint;
   v_rows bigint;
   v_others bigint;
   v_rest bigint;
 begin
-  select greatest(1, count(*))::integer into v_live from instance_now i where i.state = 'live';
+  select greatest(1, count(*) filter (where i.state = 'live'))::integer, coalesce(bool_or(i.id = p_instance and i.epoch = p_epoch), false)
+    into v_live, v_lives from instance_now i where i.state in ('joining', 'live', 'silent');
   for r in
     select x.*, hashtextextended(x.key, 2) as hash
     from json_to_recordset(p_asks) as x(key text, kind text, "limit" integer, have integer, need integer, seq bigint)
     order by hash, x.kind, x.seq
   loop
     perform pg_advisory_xact_lock(r.hash);
-    select max(s.seq), count(*) into v_seq, v_rows from key_share s
-      where s.key_id = r.key and s.kind = r.kind and s.instance_id = p_instance and s.epoch between p_first_epoch and p_epoch;
+    select max(s.seq), count(*), coalesce(max(s.amount), 0) into v_seq, v_rows, v_amount from key_share s
+      where s.key_id = r.key and s.kind = r.kind and s.instance_id = p_instance and s.epoch = any (v_own);
     continue when v_seq > r.seq;
+    continue when not v_lives and (r.need > r.have or r.have > v_amount);
     continue when v_rows > (select count(*) from (
       select 1 from key_share s
-        where s.key_id = r.key and s.kind = r.kind and s.instance_id = p_instance and s.epoch between p_first_epoch and p_epoch
+        where s.key_id = r.key and s.kind = r.kind and s.instance_id = p_instance and s.epoch = any (v_own)
         for update skip locked) nobodys);
     select coalesce(sum(s.amount), 0) into v_others
       from key_share s left join instance_now i on i.id = s.instance_id and i.epoch = s.epoch
       where s.key_id = r.key and s.kind = r.kind
-        and not (s.instance_id = p_instance and s.epoch between p_first_epoch and p_epoch)
+        and not (s.instance_id = p_instance and s.epoch = any (v_own))
         and (i.state = 'live'
           or s.kind = 'rate' and greatest(i.lease_until, i.ended_at) between clock_timestamp() - interval '2 minutes'
             and clock_timestamp() + make_interval(secs => i.ttl_ms / 1000.0));
@@ -54,7 +61,7 @@ begin
       end if;
     end if;
     delete from key_share s where s.key_id = r.key and s.kind = r.kind and s.instance_id = p_instance
-      and s.epoch between p_first_epoch and p_epoch - 1;
+      and s.epoch = any (p_former);
     -- A row of nothing stays: it says up to which ask this instance was heard.
     insert into key_share as s (key_id, kind, instance_id, epoch, amount, seq) values (r.key, r.kind, p_instance, p_epoch, share, r.seq)
       on conflict on constraint key_share_key_id_kind_instance_id_epoch_pk do update set amount = excluded.amount, seq = excluded.seq, at = clock_timestamp();

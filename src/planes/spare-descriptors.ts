@@ -1,5 +1,5 @@
-import { closeSync, openSync } from "node:fs";
 import type { Clock } from "../base/clock.ts";
+import { canOpen } from "../base/descriptors.ts";
 import type { Log } from "../base/log.ts";
 
 /** So many are left for new clients, model servers and files, or clients that ask for nothing are let go. */
@@ -31,7 +31,7 @@ export function keepDescriptorsSpare(
 	function look(): void {
 		cancel = clock.after(LOOK_MS, look);
 		const wasShort = isShort;
-		isShort = !areSpare();
+		isShort = !canOpen(SPARE_MIN);
 		if (isShort && wasShort) closed += server.closeIdleConnections();
 		if (isShort && clock.monotonicMs() - saidAtMs >= LINE_MS) say();
 	}
@@ -45,17 +45,4 @@ export function keepDescriptorsSpare(
 	}
 
 	return { areShort: () => isShort, stop: () => cancel() };
-}
-
-/** The system does not tell how many are left; opening them does, in a few microseconds. */
-function areSpare(): boolean {
-	const opened: number[] = [];
-	try {
-		while (opened.length < SPARE_MIN) opened.push(openSync("/dev/null", "r"));
-		return true;
-	} catch {
-		return false;
-	} finally {
-		for (const file of opened) closeSync(file);
-	}
 }

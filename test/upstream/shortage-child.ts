@@ -1,7 +1,8 @@
 /**
  * Asks a model server while this process may open no more files, and once it may again: `bun shortage-child.ts URL`, under a low
  * `ulimit -n`. Prints what came of the calls and how the server is seen, each time. With `late` behind the URL, how it is seen once
- * a check of its health that found no descriptor has failed when there are some again.
+ * a check of its health that found no descriptor has failed when there are some again. With `few`, what came of calls that found none,
+ * when there are a few again as they fail.
  */
 import { closeSync, openSync } from "node:fs";
 import { systemClock } from "../../src/base/clock.ts";
@@ -13,7 +14,8 @@ import { askChat, chatCall, limitsWith, modelOver, snapshotOf } from "../support
 import { SPEC, until } from "../support/upstream-set.ts";
 
 const CALLS = 30;
-const [, , url, late] = process.argv;
+const FREED = 4;
+const [, , url, mode] = process.argv;
 const refused = Promise.withResolvers<never>();
 refused.promise.catch(() => {});
 let waiting = 0;
@@ -23,7 +25,8 @@ const upstreams = createUpstreams(
 		clock: systemClock,
 		log: silentLog,
 		fetch(address, init) {
-			if (late === undefined || init.method === "POST" || !areDescriptorsShort()) return fetch(address, init);
+			if (mode === "few" && init.method === "POST" && held.length > 0) return Promise.reject(refusalBesideFreed());
+			if (mode !== "late" || init.method === "POST" || !areDescriptorsShort()) return fetch(address, init);
 			waiting += 1;
 			return refused.promise;
 		},
@@ -48,6 +51,9 @@ async function calls(): Promise<void> {
 	said.push({ kinds, health: replica?.health, breaker: replica?.breaker });
 }
 
+/** As the runtime says it where it had no descriptor to look a name up. */
+const refusal = () => Object.assign(new Error("nobody listens"), { code: "ConnectionRefused" });
+
 const said: unknown[] = [];
 await until(() => upstreams.replicas()[0]?.health === "up");
 const held: number[] = [];
@@ -62,15 +68,22 @@ function fill(): number {
 	}
 }
 
+function refusalBesideFreed(): Error {
+	fill();
+	for (const file of held.splice(0, FREED)) closeSync(file);
+	return refusal();
+}
+
 // A check of the server's health that is under way gives its descriptor back when it ends.
-for (let quiet = 0, tries = 0; quiet < 10 && tries < 1_000; tries += 1)
+for (let quiet = mode === "few" ? 10 : 0, tries = 0; quiet < 10 && tries < 1_000; tries += 1)
 	quiet = fill() === 0 && (await kindOf()) === "shortage" ? quiet + 1 : 0;
-if (late === undefined) await calls();
-else await until(() => waiting > 0);
-for (const file of held) closeSync(file);
-if (late === undefined) await calls();
+if (mode === "few") fill();
+if (mode === "late") await until(() => waiting > 0);
+else await calls();
+for (const file of held.splice(0)) closeSync(file);
+if (mode !== "late") await calls();
 else {
-	refused.reject(Object.assign(new Error("nobody listens"), { code: "ConnectionRefused" }));
+	refused.reject(refusal());
 	await nextTurn();
 	said.push(upstreams.replicas()[0]?.health);
 }

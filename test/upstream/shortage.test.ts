@@ -31,6 +31,13 @@ test.each(["127.0.0.1", "localhost"])(
 	},
 );
 
+test("nor are they where a few are there again when calls have failed", async () => {
+	expect(await whileShort("localhost", "few")).toEqual([
+		{ kinds: { shortage: 30 }, health: "up", breaker: "closed" },
+		{ kinds: { answered: 30 }, health: "up", breaker: "closed" },
+	]);
+});
+
 test("nor are they where there are some again when a check of its health has failed", async () => {
 	expect(await whileShort("localhost", "late")).toEqual(["up"]);
 });

@@ -1,5 +1,5 @@
 /** What an upstream's refusals and errors mean, whichever of the many shapes they come in. */
-import { closeSync, openSync } from "node:fs";
+import { canOpen } from "../../base/descriptors.ts";
 import { asArray, asObject, asText, type JsonObject, parseJson } from "../wire-value.ts";
 import { UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
 
@@ -133,31 +133,23 @@ export function isRefused(error: unknown): boolean {
 	return REFUSED.has(connectionCode(error));
 }
 
+/** Between a failure for want of a descriptor and the look for one some are free again. */
+const DESCRIPTORS_SPARE = 16;
+
 /**
  * Whether this process may open no further file, which says nothing of the server. For an address by number the runtime says so;
- * where there is a name to look up it says that nobody listens, and so whether there is a descriptor is looked at.
+ * where there is a name to look up it says that nobody listens, and so whether there are descriptors to spare is looked at.
  */
 export function isOurShortage(error: unknown): boolean {
 	return isOutOfDescriptors(error) || (isRefused(error) && areDescriptorsShort());
 }
 
-/** Whether this process may open no further file. */
-export function areDescriptorsShort(): boolean {
-	return isOutOfDescriptors(failureToOpen());
-}
+/** Whether this process may open hardly any further file. */
+export const areDescriptorsShort = () => !canOpen(DESCRIPTORS_SPARE);
 
 function isOutOfDescriptors(error: unknown): boolean {
 	const code = connectionCode(error);
 	return code === "EMFILE" || code === "ENFILE";
-}
-
-function failureToOpen(): unknown {
-	try {
-		closeSync(openSync("/dev/null", "r"));
-		return undefined;
-	} catch (error) {
-		return error;
-	}
 }
 
 /** The code of a broken connection, where the runtime gives one (`ECONNRESET`, `ECONNREFUSED` …). */

@@ -6,7 +6,7 @@ import type { EndOfEpoch, HeartbeatDeps, HeartbeatStore } from "../cluster/heart
 import { startHeartbeat } from "../cluster/heartbeat.ts";
 import { createJournal } from "./journal.ts";
 import type { JournalDisk } from "./journal-disk.ts";
-import type { JournalHome } from "./journal-home.ts";
+import type { JournalHome, JournalOwner } from "./journal-home.ts";
 import type { JournalMode } from "./journal-mode.ts";
 import type { Ledger } from "./ledger.ts";
 import { createLedger } from "./ledger.ts";
@@ -25,6 +25,8 @@ export interface EpochParts {
 	heartbeats: HeartbeatStore;
 	storeFor(instanceId: string, epoch: number): LedgerStore;
 	journals: JournalHome;
+	/** When an epoch began, by the database's clock: with its number it names it. Undefined if it is not known. */
+	beganOf(epoch: JournalOwner): Promise<string | undefined>;
 	/** Keys and accounts: applied before the ledger's own part. */
 	apply(entry: ControlEntry): void;
 	/** A new epoch begins at this sequence number: what was cached before may be stale. */
@@ -99,6 +101,7 @@ export async function beginEpoch(
 			if (entry.kind === "budget") ledger?.limitChanged(entry.subject, entry.payload.lowered === true);
 		},
 		onEnded: (why) => events.onEnded(why),
+		isStopping: events.isStopping,
 	});
 	const number = heartbeat.epoch;
 	parts.reset(heartbeat.appliedSeq());
@@ -177,11 +180,16 @@ export async function beginEpoch(
  * Joins as an epoch that left nothing on this machine. A database that was restored to an older state gives numbers again
  * whose journals are here: they are handed in as what they are, beside the traffic, and never written to.
  */
-async function joinUnused(parts: EpochParts, options: EpochOptions, events: Pick<HeartbeatDeps, "apply" | "onEnded">) {
+async function joinUnused(
+	parts: EpochParts,
+	options: EpochOptions,
+	{ isStopping, ...events }: Pick<HeartbeatDeps, "apply" | "onEnded"> & { isStopping(): boolean },
+) {
 	const { heartbeats: store, clock, log, gate, journals } = parts;
 	for (;;) {
 		const heartbeat = await startHeartbeat({ store, clock, log, gate, ...events }, heartbeatOptions(options));
-		const claim = journals.claim(options.instanceId, heartbeat.epoch, { create: true });
+		const began = await parts.beganOf({ id: options.instanceId, epoch: heartbeat.epoch });
+		const claim = journals.claim(options.instanceId, heartbeat.epoch, { create: true, began });
 		if (claim?.disk.list().length === 0) return { heartbeat, claim };
 		claim?.release();
 		heartbeat.stop();
@@ -189,6 +197,8 @@ async function joinUnused(parts: EpochParts, options: EpochOptions, events: Pick
 			instance: options.instanceId,
 			epoch: heartbeat.epoch,
 		});
+		// No journal is handed in that ends it.
+		await closeEpoch({ store: parts.storeFor(options.instanceId, heartbeat.epoch), clock, log, isStopping });
 	}
 }
 

@@ -120,6 +120,11 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
 		storeFor: (instanceId, epoch) =>
 			countedStore({ clock, counts }, createPgLedgerStore({ statements: db.ledger }, instanceId, epoch)),
 		journals: openJournalHome(join(options.dataDir, "journal")),
+		async beganOf({ id, epoch }) {
+			const [row] = await db.liveness<{ began: string }>`
+				select control_at(started_at)::text as began from instance_now where id = ${id} and epoch = ${epoch}`;
+			return row?.began;
+		},
 		listen: (onChange) => db.listen(CONTROL_CHANNEL, onChange, onChange),
 		listenRecalls: (onRecall) => db.listen(RECALL_CHANNEL, onRecall, onRecall),
 	};

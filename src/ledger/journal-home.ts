@@ -23,13 +23,21 @@ export interface JournalHome {
 	 * Takes an epoch's journal for this process alone; undefined if it is held, here too, or gone. A process that
 	 * was stopped (SIGSTOP) still holds its own, a dead one does not, however it died.
 	 */
-	claim(id: string, epoch: number, options: { create: boolean }): JournalClaim | undefined;
+	claim(id: string, epoch: number, options: ClaimOptions): JournalClaim | undefined;
+}
+
+interface ClaimOptions {
+	create: boolean;
+	/** Of a new one, as `JournalClaim` says. */
+	began?: string | undefined;
 }
 
 export interface JournalClaim {
 	readonly disk: JournalDisk;
 	/** Who made it, whatever the folder is called now. */
 	readonly owner: JournalOwner;
+	/** When its epoch began, as the database said: one of an older state gives the number again. Undefined where it does not say. */
+	readonly began: string | undefined;
 	/**
 	 * True if the folder was not made here since this machine started: it was copied, or its disk was cloned or moved. Then
 	 * its lock tells nothing of the process that it belongs to, which may run beside this one, with the original.
@@ -89,13 +97,13 @@ export function openJournalHome(root: string): JournalHome {
 			if (!existsSync(path)) return false;
 			const mark = readFileSync(path, "utf8");
 			// A former version's says nothing while it is held; what this process holds may be the copy that is asked about.
-			return mark === "" ? !held.has(folder) && isLocked(folder) : mark === markOf(path, owner);
+			return mark === "" ? !held.has(folder) && isLocked(folder) : mark === markOf(path, owner, beganIn(mark));
 		},
-		claim(id, epoch, { create }) {
+		claim(id, epoch, { create, began }) {
 			const owner = { id, epoch };
 			const folder = folderOf(owner);
 			if (held.has(folder)) return undefined;
-			if (create) return hold(folder, makeOf(folder, owner));
+			if (create) return hold(folder, makeOf(folder, owner, began));
 			// A folder without a segment belongs to a process that is just starting, or to none that ever admitted.
 			return isEmpty(folder) ? undefined : hold(folder, take(folder, owner, false));
 		},
@@ -103,10 +111,10 @@ export function openJournalHome(root: string): JournalHome {
 }
 
 /** Fault service_unavailable, for whoever starts the service, if there is no room or no right to write there. */
-function makeOf(folder: string, owner: JournalOwner): JournalClaim | undefined {
+function makeOf(folder: string, owner: JournalOwner, began: string | undefined): JournalClaim | undefined {
 	try {
 		mkdirSync(folder, { recursive: true, mode: 0o700 });
-		return take(folder, owner, true);
+		return take(folder, owner, true, began);
 	} catch (error) {
 		if (!isOfTheSystem(error)) throw error;
 		removeIfEmpty(folder);
@@ -122,21 +130,22 @@ function hintFor(error: unknown): string {
 	return isFull ? "make room on the disk of DATA_DIR, 16 MB at least" : "DATA_DIR must be a folder of this user";
 }
 
-function take(folder: string, named: JournalOwner, create: boolean): JournalClaim | undefined {
+function take(folder: string, named: JournalOwner, create: boolean, now?: string): JournalClaim | undefined {
 	const path = join(folder, LOCK_NAME);
 	const lock = lockAt(path);
 	if (!lock) return undefined;
 	try {
 		// One that is there already, since the database is of an older state, may be a copy.
-		if (create && isEmpty(folder)) writeFileSync(path, markOf(path, named));
+		if (create && isEmpty(folder)) writeFileSync(path, markOf(path, named, now));
 		const mark = readFileSync(path, "utf8");
 		const owner = ownerIn(mark) ?? named;
+		const began = beganIn(mark);
 		// One that says nothing is new, since the journal's own was lost, or left out of a copy; or it is a former version's.
-		const isCopy = mark !== markOf(path, named);
+		const isCopy = mark !== markOf(path, named, began);
 		const disk = openJournalDisk(folder, { create });
 		const file = fileAt(path);
 		const isThere = () => isSeen(() => fileAt(path) === file && disk.isWhole());
-		return { disk, owner, isCopy, isThere, release: lock.release };
+		return { disk, owner, began, isCopy, isThere, release: lock.release };
 	} catch (error) {
 		lock.release();
 		if (!create && (error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
@@ -168,15 +177,18 @@ function isSeen(look: () => boolean): boolean {
 }
 
 /** A copy is another file, a clone of the disk is there under another start of a machine, and a folder can be renamed. */
-function markOf(path: string, { id, epoch }: JournalOwner): string {
+function markOf(path: string, { id, epoch }: JournalOwner, began: string | undefined): string {
 	const boot = existsSync(BOOT_ID) ? readFileSync(BOOT_ID, "utf8").trim() : "-";
-	return `${boot} ${fileAt(path)} ${encodeURIComponent(id)}/${epoch}\n`;
+	const since = began === undefined ? "" : `@${began} `;
+	return `${boot} ${fileAt(path)} ${since}${encodeURIComponent(id)}/${epoch}\n`;
 }
 
 function ownerIn(mark: string): JournalOwner | undefined {
 	const [, id, epoch] = / (\S+)\/(\d+)\n$/.exec(mark) ?? [];
 	return id === undefined ? undefined : { id: decodeURIComponent(id), epoch: Number(epoch) };
 }
+
+const beganIn = (mark: string): string | undefined => / @(\d+) \S+\n$/.exec(mark)?.[1];
 
 function isLocked(folder: string): boolean {
 	const path = join(folder, LOCK_NAME);

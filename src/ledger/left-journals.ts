@@ -28,6 +28,8 @@ export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "is
 	instanceId: string;
 	/** Waits until it knows whether a journal that was not made here is a copy. */
 	standingOf: (owner: JournalOwner) => Promise<OwnerStanding>;
+	/** When the epoch began that the database knows by this number. */
+	beganOf: (owner: JournalOwner) => Promise<string | undefined>;
 }
 
 /** Journals on this machine whose owners are gone: this process's own earlier ones, and those of others. */
@@ -124,7 +126,15 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 		}
 	}
 
-	async function handInBesideOthers({ disk, owner }: JournalClaim, onWait: () => void) {
+	/** A database of an older state gives numbers again, and what it granted to one that has this number now is not this journal's to spend. */
+	async function nameInBooks({ owner, began }: JournalClaim): Promise<JournalOwner> {
+		if (began === undefined || (await deps.beganOf(owner)) === began) return owner;
+		return { id: `${owner.id}~${began}`, epoch: owner.epoch };
+	}
+
+	async function handInBesideOthers(claim: JournalClaim, onWait: () => void) {
+		const { id, epoch } = await nameInBooks(claim);
+		const store = deps.storeFor(id, epoch);
 		let hasPlace = false;
 		const givePlace = () => {
 			if (hasPlace) ofRows.give();
@@ -140,7 +150,7 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 			for (;;) {
 				const beganMs = clock.monotonicMs();
 				try {
-					return await handIn({ ...deps, store: deps.storeFor(owner.id, owner.epoch), whileHeld, refused: [] }, disk);
+					return await handIn({ ...deps, store, whileHeld, refused: [] }, claim.disk);
 				} catch (error) {
 					if (!(error instanceof TooManyWait)) throw error;
 				}

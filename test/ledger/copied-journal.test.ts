@@ -228,6 +228,38 @@ test.each(["one", "two"])(
 	},
 );
 
+test("a journal from before a restore takes nothing from the epoch that has its number now", async () => {
+	await serveThere(30_000);
+	await child.end();
+	const restored = await createTestDatabase();
+	await makeAccount(restored, "acc", 1_000, { key: null });
+	// The same instance, with another DATA_DIR.
+	child = await startLeaseChild({ db: restored, dataDir: copy, instanceId: "one", ttlMs: 30_000 });
+	expect(child.heard("live 1")).resolves.toBe("live 1");
+	await child.ask("open running 900", "opened running");
+	const before = db;
+	db = restored;
+	await startOn(original, "another");
+	await waitFor(() => says("a journal was handed in"), "the journal to be handed in");
+	expect((await db.sql`select 1 from instance_now where id = 'one' and epoch = 1 and state = 'live'`).length).toBe(1);
+	// What it could still spend is not available again.
+	const [row] = await db.sql`select limit_nano_usd - drawn_nano_usd as available from budget where id = 'acc'`;
+	expect(Number(row?.available)).toBeLessThanOrEqual(100);
+	await child.ask("settle running 900", "settled running");
+	await child.ask("stop", "stopped true");
+	const rows = await db.sql`
+		select instance_id, sum(charged_nano_usd)::int as charged, sum(charged_nano_usd + written_off_nano_usd)::int as cost
+		from usage_event group by 1 order by 1`;
+	expect(rows.map(({ instance_id, cost }) => [String(instance_id).replace(/~.*/, "~"), cost])).toEqual([
+		["one", 900],
+		["one~", 260],
+	]);
+	expect(rows[0]?.charged).toBe(900);
+	expect(rows[1]?.charged).toBeLessThanOrEqual(100);
+	expect((await reconcile(db.statements)).checks.filter(({ ok }) => !ok)).toEqual([]);
+	await before.drop();
+}, 30_000);
+
 test("a copy hands the journal in when its instance has been silent for as long as its lease", async () => {
 	await serveThere(1_000);
 	await child.end();

@@ -72,6 +72,7 @@ function left(
 		isStopping: () => state.stopping,
 		refusedJournals: createRefusedJournals({ clock }),
 		instanceId: "here",
+		beganOf: async () => undefined,
 		standingOf: async () => {
 			waiting.begun += 1;
 			await waiting.over;

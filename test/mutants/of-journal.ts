@@ -153,12 +153,12 @@ export const journalMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "the lock of a copied journal is believed",
-				before: "const isCopy = mark !== markOf(path, named);",
+				before: "const isCopy = mark !== markOf(path, named, began);",
 				after: "const isCopy = mark === undefined;",
 			},
 			{
 				breaks: "a lock that says nothing is believed",
-				before: "const isCopy = mark !== markOf(path, named);",
+				before: "const isCopy = mark !== markOf(path, named, began);",
 				after: 'const isCopy = mark !== "" && mark !== markOf(path, named);',
 			},
 			{

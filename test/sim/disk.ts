@@ -81,6 +81,7 @@ export function createSimDisk(): SimDisk {
 				return {
 					disk: folderDisk(claimed, process, onAppend, delay),
 					owner: { id, epoch },
+					began: undefined,
 					isCopy: false,
 					isThere,
 					release,

@@ -224,6 +224,7 @@ export function createSimProcess(
 					witness: database.fence(call),
 					untilSilent: async () => {},
 					storeFor: (id, epoch) => world.mutant?.store?.(storeFor(id, epoch), process) ?? storeFor(id, epoch),
+					beganOf: async () => undefined,
 					journals: mutantHome(world, process, (record) => noteAppended(world, record, dieAt)),
 					listen: async (onChange) => {
 						process.hear = heard("notify", onChange);

@@ -279,6 +279,8 @@ test("a database that was restored to an older state and gives an epoch's number
 	expect(rows.map((row) => Number(row.charged))).toEqual([60, 200]);
 	expect(await available()).toBe(CREDIT - 60 - 200);
 	expect(journals("one")).toEqual([String(next.present()?.epoch)]);
+	const open = await db.sql`select epoch from instance_now where id = 'one' and state <> 'left'`;
+	expect(open.map(({ epoch }) => epoch)).toEqual([next.present()?.epoch]);
 	expect(await broken()).toEqual([]);
 	expect(await next.stop(5_000)).toBe(true);
 });

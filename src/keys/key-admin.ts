@@ -168,10 +168,11 @@ export async function rotateKey(
 	const secret = derivedSecret(deps.serviceName, derivedHex(deps.digest, "rotation", key.id, token));
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
 	try {
+		// A left join: of a key that is not there an inner one asks for its row first, and the function that would say so is never called.
 		const [row] = await deps.statements<{ id: string } & AppendedRow>`
 			select r.id, r.seq, control_at() as at_micros, audit_note(${notedJson(act)}::text::jsonb, ${key.id}, o.account_id, jsonb_build_object('replacement', r.id))
 			from key_rotate(${key.id}, ${key.accountId ?? null}, ${newId("key")}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs}, ${activeMost}::integer) r
-				join api_key o on o.id = ${key.id}`;
+				left join api_key o on o.id = ${key.id}`;
 		assert(row !== undefined, "a rotation says which key it made");
 		return { id: row.id, secret, ...appendedOf(row) };
 	} catch (error) {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
+import { COMMANDS } from "../../src/cli/commands.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
@@ -506,6 +507,26 @@ describe("errors", () => {
 			"",
 			"error: There is no account acc_none.\n",
 		]);
+	});
+
+	test("of an id that nobody has every command says that it is not there, in one line", async () => {
+		const more: Record<string, string[]> = {
+			"account update": ["--name", "n"],
+			"key update": ["--name", "n"],
+			"project update": ["--name", "n"],
+			"instance recover": ["--journal-lost"],
+		};
+		const named = COMMANDS.filter((command) => command.arguments[0] === "ID");
+		expect(named.length).toBeGreaterThan(15);
+		const results = await Promise.all(
+			named.map(async ({ name, arguments: [, ...others] }) => {
+				const given = [...name.split(" "), "nobody's", ...others.map(() => "a@example.com"), ...(more[name] ?? [])];
+				const { exitCode, stdout, stderr } = await run(...given);
+				return { name, exitCode, stdout, code: JSON.parse(stderr).error.code };
+			}),
+		);
+		const missing = { exitCode: 1, stdout: "", code: "not_found" };
+		expect(results).toEqual(named.map(({ name }) => ({ name, ...missing })));
 	});
 
 	test("a wrong configuration or a database that is away is exit code 1, without a stack or a password", async () => {

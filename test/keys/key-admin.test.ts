@@ -215,6 +215,7 @@ describe("keys", () => {
 		expect((await entriesOf(id)).map((entry) => entry.payload.state)).toEqual(["active", "revoked", "revoked"]);
 		expect(await codeOf(updateKey(database.statements, { id }, { name: "x" }))).toBe("conflict");
 		expect(await codeOf(rotateKey(maker, { id }, 0))).toBe("conflict");
+		expect(await codeOf(rotateKey(maker, { id: "key_none" }, 0))).toBe("not_found");
 	});
 
 	test("an update changes what it names, and a changed cap is told to the ledger with its direction", async () => {

@@ -110,11 +110,15 @@ const rotate: Command = {
 					context.note(`whether ${id} was replaced is not known: run this again with --token ${token}`);
 				throw error;
 			});
+			const again = `\`tollgate key rotate ${id} --token ${token}\` shows the same secret for an hour`;
+			// The old key may be dead by now, and whoever ends the wait ends with it what would have shown the new one.
+			context.note(`${id} is replaced by ${made.id}; should this be interrupted, ${again}`);
 			const inForce = await inForceOutput({ liveness }, { id }, made, input);
 			const shown = madeKey(made);
 			return {
 				...inForce,
 				...shown,
+				ifLost: again,
 				json: { ...inForce.json, ...shown.json },
 				text: `${shown.text}\n\n${inForce.text}`,
 			};

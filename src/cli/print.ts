@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+
 /** What a command prints on one of its streams. */
 export interface Print {
 	text(text: string): void;
@@ -8,12 +10,30 @@ export interface Print {
 /** What a pipe takes before anybody reads: of so little, a reader that is gone has seen nothing. */
 const UNREAD_CHARACTERS_MAX = 64 * 1024;
 
+/** Linux's, which `node:fs` does not name. */
+const O_CLOEXEC = 0o2000000;
+
+/**
+ * In place of a descriptor that was closed when the process began (`>&-`) the runtime opens the null device, which takes all. It is one
+ * that ends with this program, as none can that was handed to it. Told by Linux alone.
+ */
+function wasClosed(fd: number): boolean {
+	try {
+		const [, flags = "0"] = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "utf8")) ?? [];
+		return (Number.parseInt(flags, 8) & O_CLOEXEC) !== 0;
+	} catch {
+		return false;
+	}
+}
+
 /**
  * The end of each text is waited for by itself: the runtime calls an empty one written while those before it wait, and
  * what is left of them is lost with the process.
  */
-export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on">): Print {
-	let problem: NodeJS.ErrnoException | undefined;
+export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on"> & { readonly fd: number }): Print {
+	let problem: NodeJS.ErrnoException | undefined = wasClosed(stream.fd)
+		? Object.assign(new Error("closed"), { code: "EBADF" })
+		: undefined;
 	let characters = 0;
 	let last: Promise<void> = Promise.resolve();
 	const note = (error?: Error | null) => {

@@ -34,8 +34,10 @@ export async function runCommand(deps: RunDeps, argv: readonly string[]): Promis
 		deps.out(`${json ? shownJson(output.json) : shownLines(output.text)}\n`);
 		const problem = await deps.outProblem();
 		if (problem === undefined) return exitCode;
-		const done = exitCode === 0 ? [": what the command does is done", ...(output.ifLost ? [output.ifLost] : [])] : [];
-		say("file", `the output could not be written (${problem.code})${done.join("; ")}`);
+		const done = exitCode === 0 ? ": what the command does is done" : "";
+		// That an instance does not know of it yet makes no secret less lost.
+		const lost = output.ifLost === undefined ? "" : `; ${output.ifLost}`;
+		say("file", `the output could not be written (${problem.code})${done}${lost}`);
 		return exitCode || EXIT_FAILED;
 	} catch (error) {
 		const { code, message, exitCode } = explain(error);

@@ -12,7 +12,7 @@ import { parseSecret } from "../../src/keys/secret.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
-import { FROM_SOURCE, runCli } from "./run-cli.ts";
+import { FROM_SOURCE, PROGRAM, runCli } from "./run-cli.ts";
 import { runHere } from "./run-here.ts";
 
 const PEPPER = "p".repeat(32);
@@ -262,6 +262,26 @@ describe("waiting until a change is in force", () => {
 		expect(rotated.json<object>()).toMatchObject({ effective: false, secret: expect.any(String) });
 		await removeAll();
 	});
+
+	test("a rotation that is interrupted while it waits has said how to see its secret", async () => {
+		const { id } = await newKey(await newAccount());
+		await addInstance("away", 600);
+		const child = Bun.spawn([...PROGRAM, "key", "rotate", id, "--grace", "0", "--json"], {
+			env: { PATH: process.env.PATH ?? "", ...env },
+			stdio: ["ignore", "pipe", "pipe"],
+		});
+		const replacement = async () =>
+			(await database.sql`select replaced_by from api_key where id = ${id}`)[0]?.replaced_by;
+		const reader = child.stderr.getReader();
+		const { value } = await reader.read();
+		child.kill("SIGINT");
+		await child.exited;
+		const [, token = ""] = /--token (\S+)`/.exec(new TextDecoder().decode(value)) ?? [];
+		const again = await run("key", "rotate", id, "--token", token, "--no-wait");
+		expect(again.json<object>()).toMatchObject({ id: await replacement(), secret: expect.any(String) });
+		expect(await new Response(child.stdout).text()).toBe("");
+		await removeAll();
+	}, 20_000);
 
 	test("with no instance a revocation is in force at once", async () => {
 		const { id } = await newKey(await newAccount());

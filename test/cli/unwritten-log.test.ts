@@ -2,6 +2,9 @@
 import { expect, test } from "bun:test";
 import { closeSync, existsSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { createKey } from "../../src/keys/key-admin.ts";
 import { quietPort } from "../chaos/serve-process.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
@@ -10,6 +13,7 @@ import { chatModel } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { PROGRAM } from "./run-cli.ts";
+import { runHere } from "./run-here.ts";
 
 const FULL = "/dev/full";
 const SECRET = "s".repeat(40);
@@ -122,6 +126,64 @@ test.skipIf(!existsSync(FULL))(
 		});
 		expect(await child.exited).toBe(1);
 	},
+);
+
+test.skipIf(!existsSync("/proc/self/fdinfo"))(
+	"one whose output was closed before it began says so and has failed, and one whose output nobody wanted has not",
+	async () => {
+		const make = [...PROGRAM, "management-key", "create", "--name", "closed", "--scopes", "all"];
+		const run = async (shell: string) => {
+			const child = Bun.spawn(["sh", "-c", `exec "$@" ${shell}`, "sh", ...make], {
+				env: { PATH: process.env.PATH ?? "", DATABASE_URL: database.url, KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET },
+				stdio: ["ignore", "ignore", "pipe"],
+			});
+			return { stderr: await new Response(child.stderr).text(), exitCode: await child.exited };
+		};
+		const closed = await run(">&-");
+		const [made] = await database.sql`select id from management_key where name = 'closed'`;
+		expect(closed).toEqual({
+			stderr: `error: the output could not be written (EBADF): what the command does is done; revoke ${made?.id}, whose secret is lost by it\n`,
+			exitCode: 1,
+		});
+		expect(await run("")).toEqual({ stderr: "", exitCode: 0 });
+		expect(await run(">/dev/null")).toEqual({ stderr: "", exitCode: 0 });
+	},
+	20_000,
+);
+
+test.skipIf(!existsSync(FULL))(
+	"a rotation whose output finds no room says how its secret is shown again",
+	async () => {
+		const { id: account } = await createAccount(database.statements, { email: "r@example.com", vouched: true });
+		const maker = { statements: database.statements, digest: createDigest(SECRET), serviceName: "service" };
+		const { id } = await createKey(maker, account, { name: "k" });
+		const env = {
+			PATH: process.env.PATH ?? "",
+			DATABASE_URL: database.url,
+			KEY_PEPPER: SECRET,
+			CONSOLE_SECRET: SECRET,
+		};
+		// An instance that is waited for in vain: then the command fails besides.
+		await database.sql`
+			insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
+			values ('away', 1, 1, 'live', 600000, now() + interval '600 s')`;
+		const rotate = [...PROGRAM, "key", "rotate", id, "--grace", "0", "--timeout", "0"];
+		const child = Bun.spawn(["sh", "-c", 'exec "$@" >/dev/full', "sh", ...rotate], {
+			env,
+			stdio: ["ignore", "ignore", "pipe"],
+		});
+		const stderr = await new Response(child.stderr).text();
+		expect(await child.exited).toBe(1);
+		const [, token = ""] = /could not be written.*`tollgate key rotate \S+ --token (\S+)`/.exec(stderr) ?? [];
+		const again = await runHere(["key", "rotate", id, "--token", token, "--no-wait", "--json"], env);
+		const [kept] = await database.sql`select replaced_by from api_key where id = ${id}`;
+		expect(again.json<object>()).toMatchObject({
+			id: kept?.replaced_by,
+			secret: expect.stringMatching(/^sk_service_/),
+		});
+		await database.sql`delete from instance_beat`;
+	},
+	20_000,
 );
 
 test("one whose reader has seen enough has not", async () => {

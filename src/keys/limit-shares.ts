@@ -6,6 +6,9 @@ import type { LimitKind, ShareStore } from "../limits/share-store.ts";
 /** The channel on which a key is named of whose limits somebody lacks a share. */
 export const LIMITS_CHANNEL = "tollgate_limits";
 
+/** What an epoch held counts for two minutes behind its end, and each begins seconds after the one before it. */
+const FORMER_MAX = 64;
+
 interface GrantRow {
 	key: string;
 	kind: LimitKind;
@@ -28,6 +31,7 @@ export function createPgShareStore(deps: {
 			const present = instanceLease.present()?.epoch ?? epoch;
 			assert(present !== undefined, "shares are held by an instance that was live");
 			if (epoch !== undefined && epoch !== present) former.push(epoch);
+			if (former.length > FORMER_MAX) former.shift();
 			epoch = present;
 			return statements<GrantRow>`
 				select key, kind, share, free

@@ -176,7 +176,10 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 	}
 
 	function asked(share: Share): Promise<void> {
-		share.need = share.used() + 1;
+		const used = share.used();
+		share.need = used + 1;
+		// What was admitted while there was no limit has no share yet, and others shall find it taken.
+		share.amount = Math.max(share.amount, used);
 		share.answered = Promise.withResolvers();
 		dirty.add(share);
 		const answer = share.answered.promise;

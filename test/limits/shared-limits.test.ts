@@ -439,6 +439,19 @@ test("a lowered limit holds at once where it is known, and a raised one can be d
 	expect(passed).toBe(8);
 });
 
+test.each(["rate", "running"])(
+	"what ran and counted before there was a limit of %p counts at each instance from its first request on",
+	async (kind) => {
+		const { all, at } = await cluster(2, PATIENT);
+		const [perMinute, atOnce] = kind === "rate" ? [10, null] : [null, 10];
+		for (const member of all) for (let sent = 0; sent < 6; sent++) expect(await member.enter("key", null)).toBe(true);
+		// Who is asked first does not know of the others yet.
+		expect(await at(0).enter("key", perMinute, atOnce)).toBe(true);
+		expect(await at(1).enter("key", perMinute, atOnce)).toBe(false);
+		for (let sent = 0; sent < 6; sent++) expect(await at(sent).enter("key", perMinute, atOnce)).toBe(false);
+	},
+);
+
 test("a lowered limit is that of all instances together once they know it, whatever each had of the former one", async () => {
 	const { clock, all } = await cluster(3, PATIENT);
 	const everywhere = async (perMinute: number | null, atOnce: number | null) => {

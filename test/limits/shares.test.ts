@@ -73,13 +73,13 @@ test.each(["the limit was lowered", "the gate was closed"])(
 		state.beforeReply = () => new Promise((resolve) => (answer = resolve));
 		const drawn = shares.draw(share);
 		await turn();
-		expect(asks.at(-1)).toMatchObject({ have: 0, need: 2, limit: 100 });
+		expect(asks.at(-1)).toMatchObject({ have: 1, need: 2, limit: 100 });
 		if (why === "the gate was closed") state.openings += 1;
 		else shares.limitTo(share, 1);
 		state.beforeReply = async () => {};
 		answer();
 		await turn();
-		expect([share.amount, asks.at(-1)?.have]).toEqual([0, 0]);
+		expect([share.amount, asks.at(-1)?.have]).toEqual([1, 1]);
 		expect(asks.length).toBeGreaterThan(1);
 		shares.limitTo(share, 1);
 		clock.advance(1_000);

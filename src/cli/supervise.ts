@@ -5,7 +5,7 @@ import { startEmbeddedPostgres } from "../db/embedded.ts";
 import { migrate } from "../db/migrate.ts";
 import type { DemoDescription } from "../demo/demo-models.ts";
 import { newInternalSecret } from "../planes/internal-secret.ts";
-import { addressOf } from "../planes/listening-address.ts";
+import { addressOf, listenAt } from "../planes/listening-address.ts";
 import { checkConfiguredFile } from "../planes/open-catalog.ts";
 import { consoleSocket, makeRunDir, removeRunDir } from "../planes/run-dir.ts";
 import { loadOrCreateSecrets } from "../secrets.ts";
@@ -225,7 +225,7 @@ async function greet(deps: ServeDeps, config: Config, { facts, newPepper }: Prep
  * start. 0 takes one that is free now.
  */
 function claimPort(hostname: string, port: number): number {
-	const probe = Bun.listen({ hostname, port, socket: { data() {} } });
+	const probe = listenAt(hostname, () => Bun.listen({ hostname, port, socket: { data() {} } }));
 	const claimed = probe.port;
 	probe.stop(true);
 	return claimed;

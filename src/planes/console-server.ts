@@ -10,6 +10,7 @@ import { healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { ConsolePlane } from "./console-plane.ts";
 import { lastAnswer } from "./last-answer.ts";
+import { listenAt } from "./listening-address.ts";
 import { mayReadMetrics } from "./may-read-metrics.ts";
 import { asksForMetrics, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
@@ -68,13 +69,15 @@ export function startConsoleServer(
 	};
 	const server: Server<undefined> =
 		socket === undefined
-			? Bun.serve({
-					...options,
-					hostname: config.host,
-					port: config.port,
-					idleTimeout: IDLE_TIMEOUT_S,
-					development: false,
-				})
+			? listenAt(config.host, () =>
+					Bun.serve({
+						...options,
+						hostname: config.host,
+						port: config.port,
+						idleTimeout: IDLE_TIMEOUT_S,
+						development: false,
+					}),
+				)
 			: serveAt(socket, options);
 	return server;
 }

@@ -130,6 +130,26 @@ describe("serve", () => {
 		expect(await server.exited).toBe(0);
 	});
 
+	test("a host that is no address of this machine is exit code 1 and called by its name, in each role", async () => {
+		const roles = ["all", "gateway", "console"];
+		const hosts = ["256.1.1.1", "127.0.0.1:80", "name.invalid"];
+		const apart = { ...env, GATEWAY_URL: "http://127.0.0.1:1", INTERNAL_SECRET: "s".repeat(32) };
+		const ended = await Promise.all(
+			roles.flatMap((role) =>
+				hosts.map(async (host) => {
+					const own = { HOST: host, PORT: "0", DATA_DIR: join(folder, `host-${role}-${hosts.indexOf(host)}`) };
+					const { exitCode, stderr } = await runCli(["serve", "--role", role], { ...apart, ...own });
+					return { exitCode, said: stderr.slice(stderr.indexOf("error: ")), host };
+				}),
+			),
+		);
+		for (const { exitCode, said, host } of ended)
+			expect([exitCode, said]).toEqual([
+				1,
+				`error: the configuration has a problem:\n  HOST must be an address of this machine, or a name of one, without a port; got "${host}"\n`,
+			]);
+	}, 60_000);
+
 	test("a port in use, a wrong catalogue and a wrong configuration are exit code 1 with the reason", async () => {
 		const taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
 		const inUse = await runCli(["serve"], { ...env, PORT: String(taken.port) });

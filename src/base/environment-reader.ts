@@ -41,6 +41,12 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 			const value = text(name);
 			if (value === null) return null;
 			const url = URL.parse(value);
+			if (url === null && protocols.some((protocol) => value.startsWith(`${protocol}//`))) {
+				note(
+					`${name} is no address: it has one host and a port up to 65535, and other signs of user and password as %3A, %2F, %40`,
+				);
+				return null;
+			}
 			if (url === null || !protocols.includes(url.protocol)) {
 				note(
 					`${name} must be an address that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,

@@ -6,6 +6,7 @@ const TRUST = "Name a file with the certificate of who signed its own in NODE_EX
 /** What to do about a database that cannot be used, by SQLSTATE or the system's code. */
 const REMEDIES: Readonly<Record<string, string>> = {
 	ECONNREFUSED: "Start PostgreSQL, or set host and port of DATABASE_URL right.",
+	ENOENT: "Start PostgreSQL, or name the folder of its socket and the port in DATABASE_URL.",
 	ENOTFOUND: "Set the host of DATABASE_URL right.",
 	EAI_AGAIN: "Look to this machine's name servers: they do not answer.",
 	CONNECT_TIMEOUT: "Open the way to that host and port: nobody answered.",

@@ -1,5 +1,6 @@
-import postgres from "postgres";
+import type postgres from "postgres";
 import type { Log } from "../base/log.ts";
+import { newClient } from "./new-client.ts";
 
 /** Bytes are a `bytea`. */
 export type StatementValue = string | number | boolean | null | Uint8Array;
@@ -63,7 +64,7 @@ export function createLane(deps: { log: Log }, options: LaneOptions): Lane {
 }
 
 function connect(options: LaneOptions): postgres.Sql {
-	return postgres(options.url, {
+	return newClient(options.url, {
 		max: 1,
 		connect_timeout: 5,
 		backoff: reconnectDelayS,

@@ -1,8 +1,9 @@
-import postgres from "postgres";
+import type postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { reconnectDelayS } from "./lane.ts";
+import { newClient } from "./new-client.ts";
 
 /** Hears NOTIFY on a connection of its own. */
 export interface Listener {
@@ -130,7 +131,7 @@ function openClient(
 	options: ListenerOptions,
 	on: { closed: () => void; notified: (channel: string, payload: string) => void },
 ): postgres.Sql {
-	return postgres(options.url, {
+	return newClient(options.url, {
 		max: 1,
 		connect_timeout: CONNECT_MS_MAX / 1_000,
 		idle_timeout: 0,

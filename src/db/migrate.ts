@@ -1,4 +1,4 @@
-import postgres from "postgres";
+import type postgres from "postgres";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
@@ -15,6 +15,7 @@ import {
 import { withGranted } from "./granted-settings.ts";
 import type { Migration } from "./migrations/list.ts";
 import { migrations } from "./migrations/list.ts";
+import { newClient } from "./new-client.ts";
 import { checkMayMakeTables, checkNoneAreOthers, findUnusable, namesMadeBy } from "./own-rights.ts";
 import { checkMayWrite, findOwnSchema, lookFirstInto, schemaForTables, untimed } from "./own-schema.ts";
 import { checkOwnSession, lostSettings } from "./way.ts";
@@ -138,7 +139,7 @@ async function lookAtWay(
 
 async function withClient<Result>(url: string, work: (client: postgres.Sql) => Promise<Result>): Promise<Result> {
 	// Types of arrays are not fetched: see `lane.ts`.
-	const client = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10, fetch_types: false });
+	const client = newClient(url, { max: 1, onnotice: () => {}, connect_timeout: 10, fetch_types: false });
 	try {
 		return await work(client);
 	} finally {

@@ -1,10 +1,11 @@
 import type { PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import { drizzle } from "drizzle-orm/postgres-js";
-import postgres from "postgres";
+import type postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { reconnectDelayS } from "./lane.ts";
+import { newClient } from "./new-client.ts";
 import { isConnectionLost } from "./outage.ts";
 import { DatabaseTimeout } from "./statements.ts";
 
@@ -85,7 +86,7 @@ export function createTransactional(
 }
 
 function connect(options: TransactionalOptions): postgres.Sql {
-	const client = postgres(options.url, {
+	const client = newClient(options.url, {
 		max: CONNECTIONS_MAX,
 		connect_timeout: 5,
 		backoff: reconnectDelayS,

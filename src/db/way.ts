@@ -1,8 +1,9 @@
-import postgres from "postgres";
+import type postgres from "postgres";
 import { systemClock, withDeadline } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { FUNCTION_SET, pathLost, urlWithFunctions } from "./function-set.ts";
 import { checkGranted, withGranted } from "./granted-settings.ts";
+import { newClient } from "./new-client.ts";
 import { isPooledByTransaction } from "./pooler.ts";
 
 /**
@@ -25,7 +26,7 @@ const ANSWER_MS_MAX = 10_000;
  * around keeps the lock of a start for good, and loses the path on which tables are made.
  */
 export async function checkOwnSession(client: postgres.Sql, url: string): Promise<void> {
-	const other = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10, fetch_types: false });
+	const other = newClient(url, { max: 1, onnotice: () => {}, connect_timeout: 10, fetch_types: false });
 	const session = (of: postgres.Sql) => async (statement: string) => [...(await of.unsafe(statement))];
 	try {
 		if (!(await inTime(isPooledByTransaction(session(client), session(other))))) return;
@@ -48,7 +49,7 @@ export async function urlForClients(client: postgres.Sql, url: string): Promise<
  * settings that are lost on the way: poolers are told to overlook what they do not know.
  */
 export async function lostSettings(prepared: string): Promise<readonly string[]> {
-	const client = postgres(prepared, {
+	const client = newClient(prepared, {
 		max: 1,
 		onnotice: () => {},
 		connect_timeout: 10,

@@ -1,9 +1,10 @@
-import postgres from "postgres";
+import type postgres from "postgres";
 import { type Clock, systemClock, withDeadline } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Config } from "../../config.ts";
 import { readDurability } from "../../db/durability.ts";
 import { checkMigratable, migratedUrl } from "../../db/migrate.ts";
+import { newClient } from "../../db/new-client.ts";
 import { isPooledByTransaction } from "../../db/pooler.ts";
 import { isRefusedSetting, lostSettings, SETTING_NAMES, silent, urlForClients } from "../../db/way.ts";
 import { databaseRemedy } from "../database-remedies.ts";
@@ -38,7 +39,7 @@ export async function checkDatabase(
 	const found = findingsOf("database");
 	const clock = findingsOf("clock");
 	const connect = () =>
-		postgres(url, {
+		newClient(url, {
 			max: 1,
 			connect_timeout: CONNECT_S,
 			fetch_types: false,

@@ -1,0 +1,86 @@
+import { expect, test } from "bun:test";
+import { connect, createServer, type ListenOptions } from "node:net";
+import { networkInterfaces } from "node:os";
+import { join } from "node:path";
+import { newClient } from "../../src/db/new-client.ts";
+import { withSetting } from "../../src/db/search-path.ts";
+import { runHere } from "../cli/run-here.ts";
+import { atEnd, temporaryFolder } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+
+const database = await withDatabase();
+const server = new URL(database.url);
+const folder = temporaryFolder();
+const HAS_IPV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1"));
+
+/** The database's server at another place, too. Gives the port, if that has one. */
+async function alsoAt(place: ListenOptions): Promise<number> {
+	const relay = createServer((from) => {
+		const to = connect(Number(server.port), server.hostname);
+		for (const [one, other] of [
+			[from, to],
+			[to, from],
+		] as const)
+			one.pipe(other).on("error", () => one.destroy());
+	});
+	await new Promise<void>((resolve) => relay.listen(place, resolve));
+	atEnd(() => void relay.close());
+	const address = relay.address();
+	return typeof address === "object" && address !== null ? address.port : 0;
+}
+
+/** The address with what stands between the password and the database's name, and more in its query. */
+const addressAt = (host: string, query: Record<string, string> = {}) =>
+	Object.entries(query).reduce(
+		(to, [name, value]) => withSetting(to, name, value),
+		database.url.replace(server.host, host),
+	);
+
+async function answersAt(url: string): Promise<void> {
+	const options = { max: 1, onnotice: () => {}, connection: { application_name: "somebody" } };
+	const client = newClient(withSetting(url, "search_path", "one, two"), options);
+	try {
+		const [row] = await client`
+			select current_database() as name, current_setting('search_path') as path, current_setting('application_name') as who`;
+		expect({ ...row }).toEqual({ name: server.pathname.slice(1), path: "one, two", who: "somebody" });
+	} finally {
+		await client.end({ timeout: 1 });
+	}
+	const env = { DATABASE_URL: url, DATA_DIR: folder };
+	expect(await runHere(["account", "list"], env)).toMatchObject({ exitCode: 0, stderr: "" });
+}
+
+test("an address as everybody writes it leads there: a name, an IPv4 address", async () => {
+	await answersAt(database.url);
+	await answersAt(addressAt(`localhost:${server.port}`));
+});
+
+test("the place may stand in the query, before which host and port do not count", async () => {
+	await answersAt(addressAt("nowhere.invalid:1", { host: server.hostname, port: server.port }));
+	await answersAt(addressAt("127.0.0.1:1", { port: server.port }));
+});
+
+test.skipIf(!HAS_IPV6)("an IPv6 address leads there", async () => {
+	const port = await alsoAt({ host: "::1", port: 0 });
+	await answersAt(addressAt(`[::1]:${port}`));
+	await answersAt(addressAt("localhost:1", { host: "::1", port: String(port) }));
+});
+
+test("the folder of a socket leads there, in the query or as the host", async () => {
+	await alsoAt({ path: join(folder, ".s.PGSQL.7777") });
+	await answersAt(addressAt("localhost:7777", { host: folder }));
+	await answersAt(addressAt("localhost", { host: folder, port: "7777" }));
+	await answersAt(addressAt(`${encodeURIComponent(folder)}:7777`));
+	const env = { DATABASE_URL: addressAt("localhost:7778", { host: folder }), DATA_DIR: folder };
+	const { exitCode, stderr } = await runHere(["account", "list"], env);
+	expect([exitCode, stderr]).toEqual([1, expect.stringContaining("name the folder of its socket")]);
+});
+
+test("an address that is none is a wrong configuration that says so, without the password", async () => {
+	for (const host of ["a:1,b:2", "a:99999", "a:x", "[::1", ""]) {
+		const env = { DATABASE_URL: `postgres://user:hunter2@${host}/name`, DATA_DIR: folder };
+		const { exitCode, stderr } = await runHere(["account", "list"], env);
+		expect([host, exitCode, stderr]).toEqual([host, 1, expect.stringContaining("DATABASE_URL is no address: ")]);
+		expect(stderr).not.toContain("hunter2");
+	}
+});

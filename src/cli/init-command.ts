@@ -53,13 +53,26 @@ function portsOf(text: string | undefined): readonly number[] {
 function write(path: string, text: string, force: boolean): void {
 	const unfinished = `${path}.${process.pid}`;
 	try {
-		fs.writeFileSync(force ? unfinished : path, text, { flag: "wx", flush: true });
+		writeNew(force ? unfinished : path, text);
 		if (force) fs.renameSync(unfinished, path);
 	} catch (error) {
 		if (!force && (error as NodeJS.ErrnoException).code === "EEXIST") throw alreadyThere(path);
 		throw error;
 	} finally {
 		if (force) fs.rmSync(unfinished, { force: true });
+	}
+}
+
+/** The beginning of a file would be in the way of the next try, and of a server as its catalogue. */
+function writeNew(path: string, text: string): void {
+	const file = fs.openSync(path, "wx");
+	try {
+		fs.writeFileSync(file, text, { flush: true });
+	} catch (error) {
+		fs.rmSync(path, { force: true });
+		throw error;
+	} finally {
+		fs.closeSync(file);
 	}
 }
 

@@ -7,7 +7,7 @@ import { parseCatalogFile } from "../../src/catalog/file.ts";
 import { formatCatalogFile } from "../../src/cli/catalog-template.ts";
 import { demoModelSpec } from "../../src/demo/found-model.ts";
 import { quickFolder } from "../support/memory-folder.ts";
-import { runCli } from "./run-cli.ts";
+import { PROGRAM, runCli } from "./run-cli.ts";
 
 /** Model servers of this machine, each on a port of its own. */
 const servers: { port: number | undefined; stop(force: boolean): Promise<void> }[] = [];
@@ -76,6 +76,22 @@ describe("init", () => {
 		expect(checkCatalog(read("mine.yaml"), {})).toMatchObject({ ok: true, models: [] });
 		expect(readdirSync(folder).sort()).toEqual(["link.yaml", "mine.yaml", "tollgate.yaml"]);
 	});
+
+	test("where the file finds no room nothing of it is left, and one that is there stays", async () => {
+		writeFileSync(join(folder, "kept.yaml"), "models: []\n");
+		for (const words of [["cut.yaml"], ["kept.yaml", "--force"]]) {
+			const child = Bun.spawn(
+				["sh", "-c", `trap '' XFSZ; ulimit -f 0; exec "$@"`, "sh", ...PROGRAM, "init", ...words, "--ports", "1"],
+				{ cwd: folder, env: { PATH: process.env.PATH ?? "" }, stdio: ["ignore", "pipe", "pipe"] },
+			);
+			expect(await new Response(child.stderr).text()).toContain("EFBIG");
+			expect(await child.exited).toBe(1);
+		}
+		expect(readdirSync(folder).filter((name) => name.startsWith("cut") || name.startsWith("kept"))).toEqual([
+			"kept.yaml",
+		]);
+		expect(read("kept.yaml")).toBe("models: []\n");
+	}, 20_000);
 
 	test("where nothing answers it says so, and its example works once the marks before it are gone", async () => {
 		const written = await init("empty.yaml", "--ports", "1");

@@ -196,7 +196,7 @@ test("what was left before a restart of the machine is no copy to a process whos
 	await serveThere(1_000);
 	await child.end();
 	writeLockOfAnotherStart("one");
-	const forerunner = await startLeaseChild({ db, dataDir: original, instanceId: "one", ttlMs: 1_000 });
+	const forerunner = await startLeaseChild({ db, dataDir: original, instanceId: "one", ttlMs: 2_500 });
 	const opened = forerunner.ask("open running 1000", "opened running");
 	const stopped = forerunner.ask("stop 3000", "stopped");
 	await opened;

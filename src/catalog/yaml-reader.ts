@@ -162,7 +162,9 @@ function noteSyntax(
 		lines.add(line);
 		const unquoted = /[{[,].*\$\{/.test(text.split("\n", line)[line - 1] ?? "");
 		const advice = unquoted ? `; inside {} and [] a variable needs quotes: "\${NAME}"` : "";
-		note(line, `not valid YAML: ${error.message}${advice}`);
+		// The library's own advice is for who programs with it.
+		const problem = error.code === "MULTIPLE_DOCS" ? "a line of --- begins another file" : error.message;
+		note(line, `not valid YAML: ${problem}${advice}`);
 	}
 }
 

@@ -1,6 +1,10 @@
 /** What people who come from another interface look for, and what to use here instead. The first that fits counts. */
 const INSTEAD: readonly [RegExp, string][] = [
 	[
+		/^\/(?!v1\/)|^\/v1\/v1\//,
+		"There is no such endpoint. The base address of a client ends with /v1, once: then it asks for /v1/chat/completions and the like.",
+	],
+	[
 		/^\/v1\/responses\b/,
 		"The responses interface is not offered. Use POST /v1/chat/completions: `input` becomes `messages`.",
 	],

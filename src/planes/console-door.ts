@@ -7,6 +7,7 @@ import { isPassedOn, PASSED_ON_HEADER } from "../gateway/client-address.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { errorResponse } from "../gateway/error-body.ts";
+import { notOfferedText } from "../gateway/not-offered.ts";
 import { MANAGEMENT_PREFIX } from "../gateway/openapi/management-routes.ts";
 import { consoleAwayPage } from "./console-away.ts";
 
@@ -127,8 +128,9 @@ export function createConsoleDoor(deps: { clock: Clock; log: Log }, options: { s
 /** For a gateway without a console beside it: people's pages are elsewhere. */
 export const noConsole: ConsoleDoor = {
 	handle: async ({ request }) => {
-		const isManagement = new URL(request.url).pathname.startsWith(MANAGEMENT_PREFIX);
-		const text = isManagement ? "The management interface is served by the console." : "There is no such endpoint.";
+		const { pathname } = new URL(request.url);
+		const isManagement = pathname.startsWith(MANAGEMENT_PREFIX);
+		const text = isManagement ? "The management interface is served by the console." : notOfferedText(pathname);
 		return errorResponse(new Fault("not_found", text), newRequestId().requestId);
 	},
 	problem: () => undefined,

@@ -246,7 +246,7 @@ extra: 1
 		["models:\n  -\n", "2: models[0]: is empty"],
 		["models: *nobody\n", '1: models: the anchor of the alias "*nobody" is missing'],
 		["models: []\nmodels: []\n", "2: not valid YAML: Map keys must be unique"],
-		["models: []\n---\nmodels: []\n", "2: not valid YAML: Source contains multiple documents"],
+		["models: []\n---\nmodels: []\n", "2: not valid YAML: a line of --- begins another file"],
 		["models: []\nx: !!thing 1\n", "2: not valid YAML: Unresolved tag"],
 		["models: [\n  {id: a\n", "not valid YAML"],
 		[

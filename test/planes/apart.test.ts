@@ -67,6 +67,11 @@ test("the management interface is the console's, and a gateway alone says so", a
 	expect((await at(gateway.url))[1].message).toContain("console");
 });
 
+test("a gateway alone tells whose base address lacks /v1 how it ends", async () => {
+	const answer = await fetch(`${gateway.url}/chat/completions`, { method: "POST", body: "{}" });
+	expect([answer.status, (await answer.json()).error.message]).toEqual([404, expect.stringContaining("ends with /v1")]);
+});
+
 test("each answers for itself alone", async () => {
 	const chat = (at: string) =>
 		fetch(`${at}/v1/chat/completions`, {

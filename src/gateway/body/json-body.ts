@@ -128,9 +128,14 @@ function parseJson(text: string): unknown {
 	try {
 		return JSON.parse(text);
 	} catch (cause) {
+		if (PACKED.some((beginning) => text.startsWith(beginning)))
+			throw new Fault("unsupported_media_type", "The body must not be packed: send it without `content-encoding`.");
 		throw new Fault("invalid_request", "The body is not valid JSON.", { cause });
 	}
 }
+
+/** How gzip and zstd begin, read as text. */
+const PACKED = ["\u001f\ufffd", "(\ufffd/\ufffd"] as const;
 
 /** In slices: text beyond ASCII takes up to half a millisecond a megabyte. */
 async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>): Promise<string> {

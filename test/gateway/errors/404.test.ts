@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { INFERENCE } from "../../../src/gateway/inference.ts";
 import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
 import { chatModel, withService } from "../../support/service.ts";
@@ -70,6 +71,15 @@ describe("404 not_found", () => {
 			const { status, error } = await errorOf(await service.post(path, customer.secret, {}));
 			expect(status).toBe(404);
 			expect(error.message).toContain("/v1/chat/completions");
+		}
+	});
+
+	test("tells whose base address lacks /v1, or has it twice, how it ends", async () => {
+		const offered = Object.keys(INFERENCE);
+		for (const path of offered.flatMap((one) => [one.slice("/v1".length), `/v1${one}`])) {
+			const { status, error } = await errorOf(await service.post(path, customer.secret, ask("hi")));
+			expect([path, status, error.code]).toEqual([path, 404, "not_found"]);
+			expect(error.message).toContain("ends with /v1, once");
 		}
 	});
 

@@ -90,6 +90,23 @@ test("415 unsupported_media_type: a body that says it is not JSON", async () => 
 	}
 });
 
+test("415 unsupported_media_type: a body that was packed says so, and is not called a bad text", async () => {
+	const text = JSON.stringify(ask());
+	for (const body of [Bun.gzipSync(text), new Uint8Array(Bun.zstdCompressSync(text))]) {
+		const response = await fetch(`${service.url}/v1/chat/completions`, {
+			method: "POST",
+			headers: { authorization: `Bearer ${customer.secret}`, "content-type": "application/json" },
+			body,
+		});
+		const { status, error } = await errorOf(response);
+		expect([status, error.code, error.message]).toEqual([
+			415,
+			"unsupported_media_type",
+			expect.stringContaining("must not be packed"),
+		]);
+	}
+});
+
 test("none of these reached a model server or was charged", async () => {
 	await expectUncharged(service, customer.accountId);
 	expect(upstream.requests).toHaveLength(0);

@@ -24,6 +24,7 @@ const ADDRESS_BYTES_MAX = 128;
 const SOL_SOCKET = 1;
 const SO_ATTACH_FILTER = 26;
 const SO_ACCEPTCONN = 30;
+const SO_BINDTOIFINDEX = 62;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
 /** In what the kernel tells of a TCP socket: of a listener, how many wait at it. */
@@ -100,11 +101,18 @@ function inOneForm(address: string): string {
 	return new URL(`http://[${withoutZone}]`).hostname;
 }
 
-/** False where no filter is to be had. */
+/** No system counts that far: there is no such network interface. */
+const NOWHERE = new Int32Array([2_147_483_647]);
+
+/** False where neither is to be had. */
 function letNobodyIn(listener: number): boolean {
 	const steps = DROP_OPENINGS.length / 2;
 	const filter = new BigUint64Array([BigInt(steps), BigInt(ptr(DROP_OPENINGS))]);
-	return libc().setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, ptr(filter), filter.byteLength) === 0;
+	const set = (option: number, value: NodeJS.TypedArray) =>
+		libc().setsockopt(listener, SOL_SOCKET, option, ptr(value), value.byteLength) === 0;
+	// Some kernels want rights for a filter (CAP_NET_ADMIN), which a service in production has not. Who listens at one interface alone
+	// hears of nobody who comes by another, and those who were half-way in have found their way: this one needs no rights.
+	return set(SO_ATTACH_FILTER, filter) || set(SO_BINDTOIFINDEX, NOWHERE);
 }
 
 /** Who was half-way in when nobody new was let in any more; not who knocks at another listener of this port meanwhile. */

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { libc } from "../../src/base/libc.ts";
 import { serveAt } from "../../src/planes/run-dir.ts";
 import { shutDoor } from "../../src/planes/shut-door.ts";
-import { temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { startService } from "../support/service.ts";
 
 const folder = temporaryFolder();
@@ -133,6 +133,36 @@ test.if(process.platform === "linux")(
 	30_000,
 );
 
+function isLetIn(host: string, port: number): Promise<boolean> {
+	const { promise, resolve } = Promise.withResolvers<boolean>();
+	const socket = connect({ host, port, timeout: 250 }, () => resolve(true));
+	socket.once("timeout", () => resolve(false));
+	socket.once("error", () => resolve(false));
+	return promise.finally(() => socket.destroy());
+}
+
+const SETPRIV = ["setpriv", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"];
+const WITHOUT_RIGHTS = process.getuid?.() === 0 && Bun.which("setpriv") !== null ? SETPRIV : [];
+
+test.if(process.platform === "linux").each(["127.0.0.1", "::1", "0.0.0.0", "::"])(
+	"a process without any rights shuts its door at %s, too",
+	async (hostname) => {
+		const child = join(import.meta.dir, "shut-door-child.ts");
+		const shut = Bun.spawn([...WITHOUT_RIGHTS, process.execPath, child, hostname], {
+			stdio: ["ignore", "pipe", "inherit"],
+		});
+		atEnd(() => shut.kill("SIGKILL"));
+		let port = 0;
+		for await (const piece of shut.stdout) {
+			port = Number(new TextDecoder().decode(piece));
+			break;
+		}
+		expect(port).toBeGreaterThan(0);
+		expect(await isLetIn(hostname.includes(":") ? "::1" : "127.0.0.1", port)).toBe(false);
+	},
+	30_000,
+);
+
 test.if(process.platform === "linux").each([
 	["127.0.0.1", "127.0.0.2"],
 	["::1", "127.0.0.1"],
@@ -143,14 +173,8 @@ test.if(process.platform === "linux").each([
 		const port = server.port ?? 0;
 		const other = untilEnd(Bun.listen({ hostname: elsewhere, port, socket: { data() {} } }));
 		await shutDoor(server);
-		const knock = (host: string) => {
-			const { promise, resolve } = Promise.withResolvers<boolean>();
-			const socket = connect({ host, port, timeout: 250 }, () => resolve(true));
-			socket.once("timeout", () => resolve(false));
-			return promise.finally(() => socket.destroy());
-		};
-		expect(await knock(hostname)).toBe(false);
-		expect(await knock(elsewhere)).toBe(true);
+		expect(await isLetIn(hostname, port)).toBe(false);
+		expect(await isLetIn(elsewhere, port)).toBe(true);
 		other.stop(true);
 		await server.stop(true);
 	},

@@ -1,5 +1,5 @@
 /**
- * Runs the tests in four processes, a part of them in six, on one test database: `bun test/run.ts [path…]`, by default all
+ * Runs the tests in five processes, a part of them in six, on one test database: `bun test/run.ts [path…]`, by default all
  * of them. What failed is told once more at the end, whole. Ends with 1 if anything failed, be it a test, a file or the
  * runner itself. With `--cpu` it tells how many seconds of processor each file used, which unlike the time it took is the
  * same on a busy machine, or nearly.
@@ -15,10 +15,10 @@ import { writeDurations } from "./support/file-order.ts";
 import { serverFolder, testHome, testPostgres } from "./support/postgres.ts";
 
 /**
- * Twice the processors that it is meant for: tests wait for deadlines and other processes for almost half of their time. A
+ * More than twice the processors that it is meant for: tests wait for deadlines and other processes for more than half of their time. A
  * part has nobody else's work beside its longest waits, and takes a fifth less with six.
  */
-const PROCESSES_WHOLE = 4;
+const PROCESSES_WHOLE = 5;
 const PROCESSES_PART = 6;
 /** A test beside others on a busy machine; only one that hangs takes so long. */
 const TEST_MS_MAX = 60_000;

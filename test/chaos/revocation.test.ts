@@ -25,7 +25,13 @@ const database = await withDatabase();
 const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 2, failures: 0 }));
 const fleet = untilEnd(await startFleet({ databaseUrl: database.url, upstreamUrl: upstream.url }));
 
-/** Asks all instances with the key, as fast as they answer, until it is told to stop; who is refused comes again so soon. */
+/**
+ * Who was served asks again after so long: hundreds of requests a second are under way at any moment of a revocation, and the
+ * machine is not theirs alone.
+ */
+const SERVED_REST_MS = 15;
+
+/** Asks all instances with the key until it is told to stop; who is refused comes again so soon. */
 function keepAsking(key: { id: string; secret: string }, againMs = 1) {
 	const sent: Sent[] = [];
 	let stopping = false;
@@ -38,7 +44,7 @@ function keepAsking(key: { id: string; secret: string }, againMs = 1) {
 				maxTokens: 20,
 			});
 			sent.push(answer);
-			if (answer.status !== 200) await Bun.sleep(againMs);
+			await Bun.sleep(answer.status === 200 ? SERVED_REST_MS : againMs);
 		}
 	});
 	return {

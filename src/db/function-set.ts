@@ -84,12 +84,15 @@ export async function checkMayMakeSchema(client: postgres.Sql): Promise<void> {
 	);
 }
 
-/** Drops all sets but this version's and those that were booted with last, `kept` in all; those of another role are left to it. */
+/**
+ * Drops all sets that were laid down for these tables but this version's and those that were booted with last, `kept` in all. What
+ * another service in this database may live on is not on their list; sets of another role are left to it.
+ */
 export async function dropFunctions(client: postgres.Sql, kept: number): Promise<void> {
 	const sets = await client<{ name: string }[]>`
-		select nspname as name from pg_namespace left join function_set on name = nspname
+		select nspname as name from pg_namespace join function_set on name = nspname
 		where nspname ~ ${ANY_SET.source} and nspname <> ${FUNCTION_SET} and pg_has_role(nspowner, 'USAGE')
-		order by used_at desc nulls last, nspname offset ${kept - 1}`;
+		order by used_at desc, nspname offset ${kept - 1}`;
 	for (const { name } of sets) {
 		await client.begin(async (transaction) => {
 			await transaction.unsafe(`drop schema if exists ${name} cascade`);

@@ -165,12 +165,20 @@ test("of many versions' functions those that were booted with last are kept", as
 		await client`insert into function_set (name, version, used_at) values (${`tollgate_${String(at).padStart(12, "0")}`}, '0', now() - ${at} * interval '1 day')`;
 	}
 	await client`create schema tollgate_of_somebody`;
+	// Laid down by another service, whose tables lie in another schema and list it.
+	await client`create schema tollgate_00000000000a`;
 	await layFunctions(client, "0.0.0", 3);
 	const left = await client<
 		{ nspname: string }[]
 	>`select nspname from pg_namespace where nspname like 'tollgate%' order by 1`;
 	expect(left.map((row) => row.nspname)).toEqual(
-		["tollgate_000000000001", "tollgate_000000000002", FUNCTION_SET, "tollgate_of_somebody"].sort(),
+		[
+			"tollgate_000000000001",
+			"tollgate_000000000002",
+			"tollgate_00000000000a",
+			FUNCTION_SET,
+			"tollgate_of_somebody",
+		].sort(),
 	);
 	expect(await client`select count(*)::int as sets from function_set`).toEqual([{ sets: 3 }] as never);
 });

@@ -3,12 +3,13 @@ import {
 	constants,
 	existsSync,
 	fdatasync,
+	fstatSync,
 	fsyncSync,
 	ftruncateSync,
 	mkdirSync,
 	openSync,
 	readdirSync,
-	readFileSync,
+	readSync,
 	rmSync,
 	statfsSync,
 	statSync,
@@ -22,6 +23,7 @@ import { canMap, createMappedFile, PIECE_BYTES } from "./mapped-file.ts";
 export interface JournalDisk {
 	/** Names of the segments, sorted. */
 	list(): readonly string[];
+	/** As much of its beginning as a segment may have: what lies behind was put there by somebody else, gigabytes of zeros perhaps. */
 	read(name: string): Uint8Array;
 	/** Throws DiskFull or the system's error; then there is no such file. */
 	create(name: string): JournalFile;
@@ -56,6 +58,10 @@ export function isOfTheSystem(error: unknown): boolean {
 	return error instanceof DiskFull || typeof (error as NodeJS.ErrnoException).syscall === "string";
 }
 
+/** A segment that has so many gets a successor. */
+export const SEGMENT_BYTES_MAX = 16 * 1024 * 1024;
+/** Its last record may reach beyond that, and so may the piece that it is mapped in. */
+const READ_BYTES_MAX = SEGMENT_BYTES_MAX + 2 * PIECE_BYTES;
 /** Room for the settlements of some ten thousand requests. */
 const RESERVE_BYTES = 8 * 1024 * 1024;
 /** What a piece of a mapped file begins with. */
@@ -83,7 +89,7 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 						.filter((name) => SEGMENT.test(name))
 						.sort()
 				: [],
-		read: (name) => readFileSync(join(path, name)),
+		read: (name) => beginningOf(join(path, name), READ_BYTES_MAX),
 		create(name) {
 			const file = createFile(join(path, name), path, maps);
 			segments.set(name, fileAt(join(path, name)));
@@ -112,6 +118,20 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 			}
 		},
 	};
+}
+
+function beginningOf(path: string, bytesMax: number): Uint8Array {
+	const fd = openSync(path, "r");
+	try {
+		const bytes = Buffer.alloc(Math.min(fstatSync(fd).size, bytesMax));
+		let length = 0;
+		for (let more = -1; more !== 0 && length < bytes.length; length += more) {
+			more = readSync(fd, bytes, length, bytes.length - length, length);
+		}
+		return bytes.subarray(0, length);
+	} finally {
+		closeSync(fd);
+	}
 }
 
 /** Which file is there, as no other one is called while somebody has it open; undefined if there is none. */

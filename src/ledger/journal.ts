@@ -2,7 +2,7 @@ import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { JournalDisk, JournalFile } from "./journal-disk.ts";
-import { DiskFull, isOfTheSystem } from "./journal-disk.ts";
+import { DiskFull, isOfTheSystem, SEGMENT_BYTES_MAX } from "./journal-disk.ts";
 import { encodeRecord, RECORD_BYTES_MAX, RecordKind } from "./journal-record.ts";
 
 /** An append-only record of what this epoch admitted, promised to deliver, and settled. */
@@ -62,7 +62,6 @@ interface Segment {
 	dirty: boolean;
 }
 
-const SEGMENT_BYTES_MAX = 16 * 1024 * 1024;
 /** Segments that running requests may keep; what is in older ones is carried forward. */
 const SEGMENTS_KEPT = 4;
 /** How often a disk that took no record is tried again. */

@@ -104,6 +104,19 @@ test("any flipped bit ends the replay there and nothing before it is lost", () =
 	expect(replayed(openJournalDisk(path, { create: false }), 0).settled).toEqual([]);
 });
 
+test("of a segment that somebody made longer, by gigabytes of zeros even, what it may hold is read and no more", () => {
+	const path = folder();
+	const { name, bytes } = writeThree(path);
+	const whole = replayed(openJournalDisk(path, { create: false }), 0);
+	expect([whole.settled.length, whole.recovered.length]).toEqual([1, 1]);
+	for (const length of [bytes.length + 1, 64 * 1024 ** 2, 64 * 1024 ** 3]) {
+		truncateSync(join(path, name), length);
+		const disk = openJournalDisk(path, { create: false });
+		expect(replayed(disk, 0)).toEqual(whole);
+		expect(disk.read(name).length).toBeLessThan(32 * 1024 ** 2);
+	}
+});
+
 test("a record longer than the buffer is refused, not cut off", () => {
 	const target = Buffer.alloc(1024);
 	expect(() => encodeRecord(target, RecordKind.admit, "é".repeat(400))).toThrow("fits the buffer");

@@ -11,10 +11,18 @@ export interface JournalOwner {
 	readonly epoch: number;
 }
 
+/** A journal that was found. Somebody may have renamed its folder, or put it there: then its lock alone says whose it is. */
+export interface FoundJournal extends JournalOwner {
+	readonly folder: string;
+}
+
+/** Neither its lock nor its folder's name says of which epoch a journal is. */
+export class OwnerUnknown extends Error {}
+
 /** Where the journals of all epochs live that this machine has seen. The simulation has one in memory. */
 export interface JournalHome {
 	/** Epochs that left a journal, in their order. What is no journal there keeps none from being seen. */
-	list(onUnreadable: (folder: string, error: unknown) => void): readonly JournalOwner[];
+	list(onUnreadable: (folder: string, error: unknown) => void): readonly FoundJournal[];
 	/** Whether another process holds a journal of this instance here: it hands in itself what that instance left before. */
 	isHeldByAnother(id: string): boolean;
 	/** Whether the journal of this epoch was made here since this machine started: then it is the journal of the process that runs it. */
@@ -30,12 +38,16 @@ interface ClaimOptions {
 	create: boolean;
 	/** Of a new one, as `JournalClaim` says. */
 	began?: string | undefined;
+	/** Where it was found. */
+	folder?: string | undefined;
 }
 
 export interface JournalClaim {
 	readonly disk: JournalDisk;
 	/** Who made it, whatever the folder is called now. */
 	readonly owner: JournalOwner;
+	/** Where who made it has put it. */
+	readonly isAtHome: boolean;
 	/** When its epoch began, as the database said: one of an older state gives the number again. Undefined where it does not say. */
 	readonly began: string | undefined;
 	/**
@@ -80,7 +92,7 @@ export function openJournalHome(root: string): JournalHome {
 				.sort()
 				.flatMap((name) => {
 					try {
-						return epochsIn(join(root, name)).map((epoch) => ({ id: decodeURIComponent(name), epoch }));
+						return journalsIn(join(root, name)).map((found) => ({ ...found, id: name }));
 					} catch (error) {
 						onUnreadable(join(root, name), error);
 						return [];
@@ -88,8 +100,8 @@ export function openJournalHome(root: string): JournalHome {
 				});
 		},
 		isHeldByAnother(id) {
-			const folders = epochsIn(join(root, encodeURIComponent(id))).map((epoch) => folderOf({ id, epoch }));
-			return folders.some((folder) => !held.has(folder) && isLocked(folder));
+			const found = journalsIn(join(root, encodeURIComponent(id)));
+			return found.some(({ folder }) => !held.has(folder) && isLocked(folder));
 		},
 		isHere(owner) {
 			const folder = folderOf(owner);
@@ -99,19 +111,21 @@ export function openJournalHome(root: string): JournalHome {
 			// A former version's says nothing while it is held; what this process holds may be the copy that is asked about.
 			return mark === "" ? !held.has(folder) && isLocked(folder) : mark === markOf(path, owner, beganIn(mark));
 		},
-		claim(id, epoch, { create, began }) {
-			const owner = { id, epoch };
-			const folder = folderOf(owner);
+		claim(id, epoch, { create, began, folder = folderOf({ id, epoch }) }) {
+			const named = { id, epoch };
 			if (held.has(folder)) return undefined;
-			if (create) return hold(folder, makeOf(folder, owner, began));
 			// A folder without a segment belongs to a process that is just starting, or to none that ever admitted.
-			return isEmpty(folder) ? undefined : hold(folder, take(folder, owner, false));
+			if (!create && isEmpty(folder)) return undefined;
+			const taken = create ? makeOf(folder, named, began) : take(folder, named, false);
+			return hold(folder, taken && { ...taken, isAtHome: folder === folderOf(taken.owner) });
 		},
 	};
 }
 
+type TakenJournal = Omit<JournalClaim, "isAtHome">;
+
 /** Fault service_unavailable, for whoever starts the service, if there is no room or no right to write there. */
-function makeOf(folder: string, owner: JournalOwner, began: string | undefined): JournalClaim | undefined {
+function makeOf(folder: string, owner: JournalOwner, began: string | undefined): TakenJournal | undefined {
 	try {
 		mkdirSync(folder, { recursive: true, mode: 0o700 });
 		return take(folder, owner, true, began);
@@ -130,7 +144,7 @@ function hintFor(error: unknown): string {
 	return isFull ? "make room on the disk of DATA_DIR, 16 MB at least" : "DATA_DIR must be a folder of this user";
 }
 
-function take(folder: string, named: JournalOwner, create: boolean, now?: string): JournalClaim | undefined {
+function take(folder: string, named: JournalOwner, create: boolean, now?: string): TakenJournal | undefined {
 	const path = join(folder, LOCK_NAME);
 	const lock = lockAt(path);
 	if (!lock) return undefined;
@@ -139,6 +153,7 @@ function take(folder: string, named: JournalOwner, create: boolean, now?: string
 		if (create && isEmpty(folder)) writeFileSync(path, markOf(path, named, now));
 		const mark = readFileSync(path, "utf8");
 		const owner = ownerIn(mark) ?? named;
+		if (!Number.isSafeInteger(owner.epoch)) throw new OwnerUnknown(`nothing says whose journal is in ${folder}`);
 		const began = beganIn(mark);
 		// One that says nothing is new, since the journal's own was lost, or left out of a copy; or it is a former version's.
 		const isCopy = mark !== markOf(path, named, began);
@@ -208,13 +223,14 @@ function lockAt(path: string) {
 	}
 }
 
-/** None where there is no folder. */
-function epochsIn(folder: string): number[] {
+/** In the order of their epochs; none where there is no folder. Of one whose name is no number of an epoch that is not a number. */
+function journalsIn(folder: string): Omit<FoundJournal, "id">[] {
 	if (!isFolder(folder)) return [];
 	return readdirSync(folder)
-		.filter((name) => /^\d+$/.test(name) && isFolder(join(folder, name)))
-		.map(Number)
-		.sort((a, b) => a - b);
+		.map((name) => ({ name, folder: join(folder, name), epoch: /^\d+$/.test(name) ? Number(name) : Number.NaN }))
+		.filter((one) => isFolder(one.folder) && (!Number.isNaN(one.epoch) || !isEmpty(one.folder)))
+		.sort((a, b) => a.epoch - b.epoch)
+		.map(({ folder: at, epoch }) => ({ folder: at, epoch }));
 }
 
 function isFolder(path: string): boolean {

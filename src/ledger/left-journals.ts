@@ -1,5 +1,6 @@
 import { sleep } from "../base/clock.ts";
-import type { JournalClaim, JournalHome, JournalOwner } from "./journal-home.ts";
+import type { FoundJournal, JournalClaim, JournalHome, JournalOwner } from "./journal-home.ts";
+import { OwnerUnknown } from "./journal-home.ts";
 import type { OwnerStanding } from "./owner-standing.ts";
 import type { Places } from "./places.ts";
 import { createPlaces } from "./places.ts";
@@ -69,7 +70,7 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 	}
 
 	/** True once it waits. */
-	function begin(one: JournalOwner): Promise<boolean> {
+	function begin(one: FoundJournal): Promise<boolean> {
 		const { promise, resolve, reject } = Promise.withResolvers<boolean>();
 		const over = recoverOne(one, () => {
 			waiting.add(over);
@@ -86,18 +87,17 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 	}
 
 	/** False if it should be tried again. `onWait`: nobody need wait for it. */
-	async function recoverOne({ id, epoch }: JournalOwner, onWait: () => void): Promise<boolean> {
-		if (!refusedJournals.mayTry(id, epoch)) return false;
+	async function recoverOne({ id, epoch, folder }: FoundJournal, onWait: () => void): Promise<boolean> {
+		if (!refusedJournals.mayTry(folder, epoch)) return false;
 		await places.take();
 		let claim: JournalClaim | undefined;
 		try {
-			claim = journals.claim(id, epoch, { create: false });
+			claim = journals.claim(id, epoch, { create: false, folder });
 			if (!claim) return true;
-			const { owner } = claim;
+			const { owner, isAtHome } = claim;
 			const named = { instance: owner.id, epoch: owner.epoch };
 			if (claim.isCopy) {
 				// Behind a restart of the machine each worker hands in its own: to others its instance runs, as that of a copy.
-				const isAtHome = owner.id === id && owner.epoch === epoch;
 				if (isAtHome && id !== deps.instanceId && journals.isHeldByAnother(id)) return true;
 				log.info("a journal was not made here: it is handed in once its instance is known to be gone", named);
 				// Its owner would go on spending what is closed here, and what it settles would be on record already, as of a crash.
@@ -106,7 +106,7 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 				if (standing === "unsure" || (standing === "runs here" && isAtHome)) return true;
 				if (standing !== "gone") {
 					log.error("a journal is a copy of one whose instance runs; it is left alone", named);
-					refusedJournals.refused(id, epoch);
+					refusedJournals.refused(folder, epoch);
 					return false;
 				}
 			}
@@ -114,11 +114,11 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 			const counts = await handInBesideOthers(claim, onWait);
 			log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was handed in", { ...named, ...counts });
 			claim.disk.destroy();
-			refusedJournals.handedIn(id, epoch);
+			refusedJournals.handedIn(folder, epoch);
 			return true;
 		} catch (error) {
-			if (error instanceof RecordsRefused) refusedJournals.refused(id, epoch);
-			log.warn("a journal could not be handed in", { instance: id, epoch, error });
+			if (error instanceof RecordsRefused || error instanceof OwnerUnknown) refusedJournals.refused(folder, epoch);
+			log.warn("a journal could not be handed in", { instance: id, epoch, folder, error });
 			return false;
 		} finally {
 			claim?.release();

@@ -154,17 +154,39 @@ test.each([
 	},
 );
 
-test("a journal whose folder was renamed is handed in as that of whoever wrote it", async () => {
+/** As somebody who tidies up, or a tool that unpacks a backup, may leave them. */
+test.each([
+	["one", "renamed"],
+	["one", "one (old) %2F %zz é"],
+	["one", "%6Fne"],
+	["one/1", "one/01"],
+	["one/1", "one/1.bak"],
+	["one/1", "one/20261127104500000000000"],
+])("a journal at %p that was renamed to %p is handed in as that of whoever wrote it", async (from, to) => {
 	await serveThere(1_000);
 	await child.end();
 	const journals = join(original, "journal");
-	expect(Bun.spawnSync(["mv", join(journals, "one"), join(journals, "renamed")]).success).toBe(true);
+	expect(Bun.spawnSync(["mv", join(journals, from), join(journals, to)]).success).toBe(true);
 	await startOn(original, "another");
 	await waitFor(() => says("a journal was handed in"), "the journal to be handed in");
 	expect((await db.sql`select distinct instance_id, epoch from usage_event`).map((row) => ({ ...row }))).toEqual([
 		{ instance_id: "one", epoch: 1 },
 	]);
 	expect((await db.sql`select 1 from lease where state = 'open'`).length).toBe(0);
+});
+
+test("a journal of which neither lock nor folder says the epoch is named, and keeps no other one waiting", async () => {
+	await serveThere(1_000);
+	await child.end();
+	const journals = join(original, "journal");
+	expect(Bun.spawnSync(["cp", "-a", join(journals, "one"), join(journals, "a")]).success).toBe(true);
+	expect(Bun.spawnSync(["mv", join(journals, "a", "1"), join(journals, "a", "lost+found")]).success).toBe(true);
+	rmSync(join(journals, "a", "lost+found", "lock"));
+	await startOn(original, "another");
+	await waitFor(() => says("a journal was handed in"), "the journal to be handed in");
+	expect(lines.filter(({ level }) => level === "warn")).toMatchObject([
+		{ message: "a journal could not be handed in", folder: join(journals, "a", "lost+found") },
+	]);
 });
 
 function writeLockOfAnotherStart(id: string): void {

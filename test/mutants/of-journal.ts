@@ -162,6 +162,16 @@ export const journalMutants: readonly MutantsOfFile[] = [
 				after: 'const isCopy = mark !== "" && mark !== markOf(path, named);',
 			},
 			{
+				breaks: "a journal is looked for where its owner would have put it",
+				before: "folder = folderOf({ id, epoch }) }) {",
+				after: "folder: _ }) {\n\t\t\tconst folder = folderOf({ id, epoch });",
+			},
+			{
+				breaks: "a journal whose folder is not named by a number is not seen",
+				before: "(!Number.isNaN(one.epoch) || !isEmpty(one.folder))",
+				after: "!Number.isNaN(one.epoch)",
+			},
+			{
 				breaks: "a journal is that of whoever its folder is named after",
 				before: "const owner = ownerIn(mark) ?? named;",
 				after: "const owner = named;",
@@ -270,7 +280,7 @@ export const journalMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a journal that could not be handed in is removed",
-				before: 'log.warn("a journal could not be handed in", { instance: id, epoch, error });',
+				before: 'log.warn("a journal could not be handed in", { instance: id, epoch, folder, error });',
 				after: "claim.disk.destroy();",
 			},
 		],

@@ -59,7 +59,7 @@ export function createSimDisk(): SimDisk {
 		homeOf: (process, onAppend, delay): JournalHome => ({
 			list: () =>
 				[...folders.values()]
-					.map(({ id, epoch }) => ({ id, epoch }))
+					.map(({ id, epoch }) => ({ id, epoch, folder: keyOf(id, epoch) }))
 					.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : a.epoch - b.epoch)),
 			isHeldByAnother: () => false,
 			isHere: () => false,
@@ -81,6 +81,7 @@ export function createSimDisk(): SimDisk {
 				return {
 					disk: folderDisk(claimed, process, onAppend, delay),
 					owner: { id, epoch },
+					isAtHome: true,
 					began: undefined,
 					isCopy: false,
 					isThere,

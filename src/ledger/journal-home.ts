@@ -52,7 +52,8 @@ export interface JournalClaim {
 	readonly began: string | undefined;
 	/**
 	 * True if the folder was not made here since this machine started: it was copied, or its disk was cloned or moved. Then
-	 * its lock tells nothing of the process that it belongs to, which may run beside this one, with the original.
+	 * its lock tells nothing of the process that it belongs to, which may run beside this one, with the original. So it is
+	 * where a file system keeps no locks.
 	 */
 	readonly isCopy: boolean;
 	/**
@@ -156,7 +157,7 @@ function take(folder: string, named: JournalOwner, create: boolean, now?: string
 		if (!Number.isSafeInteger(owner.epoch)) throw new OwnerUnknown(`nothing says whose journal is in ${folder}`);
 		const began = beganIn(mark);
 		// One that says nothing is new, since the journal's own was lost, or left out of a copy; or it is a former version's.
-		const isCopy = mark !== markOf(path, named, began);
+		const isCopy = mark !== markOf(path, named, began) || !isLocked(folder);
 		const disk = openJournalDisk(folder, { create });
 		const file = fileAt(path);
 		const isThere = () => isSeen(() => fileAt(path) === file && disk.isWhole());

@@ -1,9 +1,10 @@
 /** A folder of journals that was copied, as a snapshot of a volume that is started beside its original. */
-import { afterAll, afterEach, beforeEach, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
+import { libc } from "../../src/base/libc.ts";
 import { createLog } from "../../src/base/log.ts";
 import type { InstanceLease } from "../../src/ledger/instance-lease.ts";
 import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
@@ -249,6 +250,20 @@ test.each(["one", "two"])(
 		expect(lines.filter(({ level }) => level === "error")).toEqual([]);
 	},
 );
+
+test("where locks keep nobody out, as in some mounts, the journal of a process that runs is left alone", async () => {
+	await serveThere(30_000);
+	const flock = spyOn(libc(), "flock").mockReturnValue(0);
+	try {
+		await startOn(original, "another");
+		const waits = "a journal was not made here: it is handed in once its instance is known to be gone";
+		await waitFor(() => lines.filter(({ message }) => message === waits).length > 1, "it to be looked at again");
+		await endThere();
+		expect(lines.filter(({ level }) => level === "error")).toEqual([]);
+	} finally {
+		flock.mockRestore();
+	}
+}, 30_000);
 
 test("a journal from before a restore takes nothing from the epoch that has its number now", async () => {
 	await serveThere(30_000);

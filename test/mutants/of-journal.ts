@@ -153,13 +153,18 @@ export const journalMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "the lock of a copied journal is believed",
-				before: "const isCopy = mark !== markOf(path, named, began);",
-				after: "const isCopy = mark === undefined;",
+				before: "const isCopy = mark !== markOf(path, named, began) ||",
+				after: "const isCopy =",
 			},
 			{
 				breaks: "a lock that says nothing is believed",
-				before: "const isCopy = mark !== markOf(path, named, began);",
-				after: 'const isCopy = mark !== "" && mark !== markOf(path, named);',
+				before: "const isCopy = mark !== markOf(path, named, began) ||",
+				after: 'const isCopy = (mark !== "" && mark !== markOf(path, named, began)) ||',
+			},
+			{
+				breaks: "a lock is believed where a file system keeps none",
+				before: " || !isLocked(folder);",
+				after: ";",
 			},
 			{
 				breaks: "a journal is looked for where its owner would have put it",

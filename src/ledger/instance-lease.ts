@@ -16,9 +16,10 @@ import { startWitness } from "../cluster/witness.ts";
 import type { Database } from "../db/database.ts";
 import type { Epoch, EpochOptions, EpochParts } from "./epoch.ts";
 import { beginEpoch } from "./epoch.ts";
-import type { JournalOwner } from "./journal-home.ts";
+import type { JournalClaim } from "./journal-home.ts";
 import { openJournalHome } from "./journal-home.ts";
 import type { JournalMode } from "./journal-mode.ts";
+import type { JournalNote } from "./kept-silences.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LedgerCounts } from "./ledger-counts.ts";
 import { countedStore, createLedgerCounts } from "./ledger-counts.ts";
@@ -74,7 +75,7 @@ export interface InstanceLeaseParts extends EpochParts {
 	/** As `untilSilent` of `lost-journal.ts`, of all epochs but this process's own; rejects with `InstanceRuns` if one runs. */
 	untilSilent(
 		instanceId: string,
-		options: { isOwn: (epoch: number) => boolean; isStopping: () => boolean },
+		options: { isOwn: (epoch: number) => boolean; isStopping: () => boolean; note: JournalNote },
 	): Promise<unknown>;
 	counts?: LedgerCounts;
 	/** Calls `onChange` whenever the control log may have grown, also after a gap in which it could not hear. */
@@ -192,11 +193,11 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		}
 	}
 
-	async function standing({ id, epoch }: JournalOwner): Promise<OwnerStanding> {
+	async function standing({ owner: { id, epoch }, note }: JournalClaim): Promise<OwnerStanding> {
 		const isOwn = (number: number) => id === options.instanceId && joined.includes(number);
 		// Of one that ended here and could not hand in all there is nobody else.
 		if (isOwn(epoch) && [present, ...retiring.keys()].some((one) => one?.number === epoch)) return "runs here";
-		const silent = () => parts.untilSilent(id, { isOwn, isStopping: () => stopping });
+		const silent = () => parts.untilSilent(id, { isOwn, isStopping: () => stopping, note });
 		return standingOf({ untilSilent: silent, journals: parts.journals }, id);
 	}
 

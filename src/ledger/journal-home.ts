@@ -4,6 +4,7 @@ import { Fault } from "../base/fault.ts";
 import { tryFileLock } from "../base/file-lock.ts";
 import type { JournalDisk } from "./journal-disk.ts";
 import { DiskFull, fileAt, isOfTheSystem, openJournalDisk } from "./journal-disk.ts";
+import type { JournalNote } from "./kept-silences.ts";
 
 /** Whose a journal is. */
 export interface JournalOwner {
@@ -44,6 +45,8 @@ interface ClaimOptions {
 
 export interface JournalClaim {
 	readonly disk: JournalDisk;
+	/** What is known of its instance. */
+	readonly note: JournalNote;
 	/** Who made it, whatever the folder is called now. */
 	readonly owner: JournalOwner;
 	/** Where who made it has put it. */
@@ -65,6 +68,7 @@ export interface JournalClaim {
 }
 
 const LOCK_NAME = "lock";
+const NOTE_NAME = "seen";
 /** Linux' own name for the time since a machine was started; elsewhere a copy is known by its file alone. */
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
@@ -161,12 +165,19 @@ function take(folder: string, named: JournalOwner, create: boolean, now?: string
 		const disk = openJournalDisk(folder, { create });
 		const file = fileAt(path);
 		const isThere = () => isSeen(() => fileAt(path) === file && disk.isWhole());
-		return { disk, owner, began, isCopy, isThere, release: lock.release };
+		return { disk, note: noteAt(join(folder, NOTE_NAME)), owner, began, isCopy, isThere, release: lock.release };
 	} catch (error) {
 		lock.release();
 		if (!create && (error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
 		throw error;
 	}
+}
+
+function noteAt(path: string): JournalNote {
+	return {
+		read: () => tryIt(() => readFileSync(path, "utf8")),
+		write: (text) => tryIt(() => writeFileSync(path, text, { mode: 0o600 })),
+	};
 }
 
 /** The next attempt has a number and a folder of its own. */
@@ -183,11 +194,14 @@ function isEmpty(folder: string): boolean {
 }
 
 /** Only what was looked at can be missed. */
-function isSeen(look: () => boolean): boolean {
+const isSeen = (look: () => boolean): boolean => tryIt(look) ?? true;
+
+/** Undefined if the system refuses it. */
+function tryIt<T>(what: () => T): T | undefined {
 	try {
-		return look();
+		return what();
 	} catch (error) {
-		if (isOfTheSystem(error)) return true;
+		if (isOfTheSystem(error)) return undefined;
 		throw error;
 	}
 }

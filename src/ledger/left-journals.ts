@@ -28,7 +28,7 @@ export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "is
 	/** Of this process. */
 	instanceId: string;
 	/** Waits until it knows whether a journal that was not made here is a copy. */
-	standingOf: (owner: JournalOwner) => Promise<OwnerStanding>;
+	standingOf: (journal: JournalClaim) => Promise<OwnerStanding>;
 	/** When the epoch began that the database knows by this number. */
 	beganOf: (owner: JournalOwner) => Promise<string | undefined>;
 }
@@ -94,14 +94,15 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 		try {
 			claim = journals.claim(id, epoch, { create: false, folder });
 			if (!claim) return true;
-			const { owner, isAtHome } = claim;
+			const taken = claim;
+			const { owner, isAtHome } = taken;
 			const named = { instance: owner.id, epoch: owner.epoch };
 			if (claim.isCopy) {
 				// Behind a restart of the machine each worker hands in its own: to others its instance runs, as that of a copy.
 				if (isAtHome && id !== deps.instanceId && journals.isHeldByAnother(id)) return true;
 				log.info("a journal was not made here: it is handed in once its instance is known to be gone", named);
 				// Its owner would go on spending what is closed here, and what it settles would be on record already, as of a crash.
-				const standing = await aside(ofCopies, onWait, () => deps.standingOf(owner));
+				const standing = await aside(ofCopies, onWait, () => deps.standingOf(taken));
 				// So it is with what a process settles whose place this one took: it looks again.
 				if (standing === "unsure" || (standing === "runs here" && isAtHome)) return true;
 				if (standing !== "gone") {

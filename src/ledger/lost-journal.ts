@@ -2,8 +2,9 @@ import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { FenceStore } from "../cluster/fence.ts";
-import { createSilences } from "../cluster/fence.ts";
 import type { Statements } from "../db/statements.ts";
+import type { JournalNote } from "./kept-silences.ts";
+import { createKeptSilences } from "./kept-silences.ts";
 
 const LOOK_MS = 200;
 const CLOSE_BATCH = 500;
@@ -13,6 +14,8 @@ interface EpochRow {
 	beat: string;
 	state: "joining" | "live" | "silent" | "dead" | "closing";
 	ttl_ms: number;
+	/** Where the database is, and when the epoch began there: elsewhere a beat may have been another one. */
+	place: string;
 }
 
 /** Of an instance that is said to be gone. Not `renews`: it has joined again, and may be gone as soon. */
@@ -50,14 +53,22 @@ export async function recoverLost(
 /**
  * Waits until no epoch of this identity may still be admitting, by our own clock, as a fence does it, and fences them off;
  * gives those that have not ended. If one renews its lease or joins meanwhile, it is running: `InstanceRuns`. The caller's own do
- * not count. `settled`: nor may one still settle what it admitted before it was fenced off or stopped.
+ * not count. `settled`: nor may one still settle what it admitted before it was fenced off or stopped. `note`: what processes
+ * before this one had waited counts.
  */
 export async function untilSilent(
 	{ statements, fence, clock }: SilenceDeps,
 	instanceId: string,
-	options: { graceMs: number; settled?: boolean; isOwn?: (epoch: number) => boolean; isStopping?: () => boolean },
+	options: {
+		graceMs: number;
+		settled?: boolean;
+		isOwn?: (epoch: number) => boolean;
+		isStopping?: () => boolean;
+		note?: JournalNote;
+	},
 ): Promise<readonly EpochRow[]> {
-	const silences = createSilences(clock);
+	const silences = createKeptSilences(clock, options.note);
+	const nameOf = ({ epoch, place }: EpochRow, state: EpochRow["state"]) => `${epoch} ${state} ${place}`;
 	const first = new Map<string, string>();
 	let known: ReadonlySet<number> | undefined;
 	const newcomers = new Set<number>();
@@ -71,7 +82,7 @@ export async function untilSilent(
 	for (;;) {
 		if (options.isStopping?.()) throw new Error("stopping");
 		const all = await statements<EpochRow>`
-			select epoch, beat, state, ttl_ms from instance_now where id = ${instanceId} and state <> 'left' order by epoch`;
+			select epoch, beat, state, ttl_ms, concat(server_mark(), ' ', control_at(started_at)) as place from instance_now where id = ${instanceId} and state <> 'left' order by epoch`;
 		const rows = all.filter(({ epoch }) => !options.isOwn?.(epoch));
 		known ??= new Set(rows.map(({ epoch }) => epoch));
 		// One that joins again and again, without room for its journal or crashing, would be waited for without end.
@@ -82,14 +93,18 @@ export async function untilSilent(
 		}
 		const unsure = rows.filter(mayRun);
 		if (unsure.length === 0) return rows;
-		for (const { epoch, beat, state, ttl_ms } of unsure) {
+		for (const row of unsure) {
+			const { epoch, beat, state, ttl_ms } = row;
 			const [number, was] = [Number(beat), first.get(`${epoch} ${state}`)];
 			if (state !== "silent" && was !== undefined && was !== beat) throw new InstanceRuns(instanceId, epoch, true);
 			first.set(`${epoch} ${state}`, beat);
 			// For one that is called silent another instance has waited, and its word is a beat of its own.
-			if (state !== "silent" && silences.ofMs(String(epoch), number) <= ttl_ms + options.graceMs) continue;
+			const waitMs = ttl_ms + options.graceMs;
+			if (state !== "silent" && silences.ofMs(nameOf(row, state), number) <= waitMs) continue;
 			over.set(epoch, state === "dead" ? number : number + 1);
-			if (state !== "dead") await fence.fenceOff(instanceId, epoch, number);
+			if (state === "dead") continue;
+			await fence.fenceOff(instanceId, epoch, number);
+			silences.endedWith(nameOf(row, "dead"), number + 1, waitMs + 1);
 		}
 		await sleep(clock, LOOK_MS);
 	}

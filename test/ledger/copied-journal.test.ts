@@ -251,6 +251,23 @@ test.each(["one", "two"])(
 	},
 );
 
+test("what was left before a restart of the machine is handed in by processes that each crash before its lease is over", async () => {
+	await serveThere(5_000);
+	await child.end();
+	writeLockOfAnotherStart("one");
+	// A lease and a second are to be waited for, and each lives for less than half of that.
+	const isOver = async () => (await charges()).length === 2;
+	for (let life = 0; life < 8 && !(await isOver()); life++) {
+		const one = await startLeaseChild({ db, dataDir: original, instanceId: "one", ttlMs: 5_000 });
+		await waitFor(isOver, "it to be handed in", 2_000).catch(() => {});
+		await one.end();
+	}
+	expect(await charges()).toEqual([
+		[60, "exact"],
+		[200, "recovered"],
+	]);
+}, 60_000);
+
 test("where locks keep nobody out, as in some mounts, the journal of a process that runs is left alone", async () => {
 	await serveThere(30_000);
 	const flock = spyOn(libc(), "flock").mockReturnValue(0);

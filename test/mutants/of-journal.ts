@@ -291,6 +291,27 @@ export const journalMutants: readonly MutantsOfFile[] = [
 		],
 	},
 	{
+		file: "ledger/kept-silences.ts",
+		killers: ["ledger/kept-silences"],
+		mutants: [
+			{
+				breaks: "what a process before this one has waited does not count",
+				before: "new Map() : readSeen(note.read(), boot);",
+				after: "new Map() : readSeen(undefined, boot);",
+			},
+			{
+				breaks: "what was seen before the machine was started counts",
+				before: "new Map(kept.boot === boot ? kept.seen : []);",
+				after: "new Map(kept.seen);",
+			},
+			{
+				breaks: "who has renewed its lease counts as silent since before",
+				before: "if (known?.beat !== beat ||",
+				after: "if (known === undefined ||",
+			},
+		],
+	},
+	{
 		file: "ledger/owner-standing.ts",
 		killers: ["ledger/recovery", "ledger/copied-journal"],
 		mutants: [
@@ -327,7 +348,7 @@ export const journalMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "an attestation does not wait until the lease is over",
-				before: "<= ttl_ms + options.graceMs) continue;",
+				before: "<= waitMs) continue;",
 				after: "< 0) continue;",
 			},
 			{

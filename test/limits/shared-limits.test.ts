@@ -4,6 +4,7 @@ import type { Clock } from "../../src/base/clock.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { Fault } from "../../src/base/fault.ts";
 import { silentLog } from "../../src/base/log.ts";
+import type { Statements } from "../../src/db/statements.ts";
 import { createPgShareStore, forgetOldShares, LIMITS_CHANNEL } from "../../src/keys/limit-shares.ts";
 import { createKeyLimits, type KeyLimits } from "../../src/limits/key-limits.ts";
 import type { ShareAsk, ShareStore } from "../../src/limits/share-store.ts";
@@ -410,6 +411,38 @@ test("what another process by the same name counts is its own, though an epoch o
 		[2, 6],
 		[3, 4],
 	]);
+});
+
+test("of a process that joins again and again what one of its last 64 epochs held is its own, and no statement names more", async () => {
+	const named: number[] = [];
+	const statements = ((strings, ...values) => {
+		named.push(...values.flatMap((value) => /^\{(.*)\}$/.exec(String(value))?.[1]?.split(",").length ?? []));
+		return db.statements(strings, ...values);
+	}) as Statements;
+	const here = { epoch: 0 };
+	const store = createPgShareStore({ statements, instanceLease: { instanceId: "again", present: () => here } });
+	let seq = 0;
+	const ask = async (key: string, have: number, need: number) => {
+		seq += 1;
+		return (await store.hold([{ key, kind: "rate", limit: 10, have, need, seq }]))[0]?.share;
+	};
+	for (let epoch = 1; epoch <= 70; epoch++) {
+		if (epoch > 1) await db.sql`update instance_beat set state = 'left', ended_at = now() where id = 'again'`;
+		await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', ${epoch}, 1, 'live', 30000, now() + interval '30 seconds')`;
+		here.epoch = epoch;
+		// Of the fourth one and of the seventh, which counts for two minutes.
+		for (const [at, key] of [
+			[4, "beyond"],
+			[7, "within"],
+		] as const)
+			if (epoch === at) expect(await ask(key, 0, 10)).toBe(10);
+		await ask("used", 0, 1);
+	}
+	expect(Math.max(...named)).toBe(64);
+	expect(await ask("within", 10, 10)).toBe(10);
+	expect(await ask("within", 3, 9)).toBe(10);
+	// As of another process by this name.
+	expect(await ask("beyond", 0, 10)).toBe(0);
 });
 
 test("an ask whose row somebody holds is left out and not waited for, and those beside it are answered", async () => {

@@ -231,6 +231,16 @@ export const requestMutants: readonly MutantsOfFile[] = [
 				before: "or i.state <> 'live' and greatest(",
 				after: "or (i.state <> 'live' or i.lease_until < clock_timestamp()) and greatest(",
 			},
+			{
+				breaks: "of a process that joins again and again the statements grow for good",
+				before: "if (former.length > FORMER_MAX) former.shift();",
+				after: "",
+			},
+			{
+				breaks: "what a process held by its last epochs is another's",
+				before: "if (epoch !== undefined && epoch !== present) former.push(epoch);",
+				after: "",
+			},
 		],
 	},
 	{

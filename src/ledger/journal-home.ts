@@ -97,7 +97,7 @@ export function openJournalHome(root: string): JournalHome {
 				.sort()
 				.flatMap((name) => {
 					try {
-						return journalsIn(join(root, name)).map((found) => ({ ...found, id: name }));
+						return journalsIn(join(root, name), onUnreadable).map((found) => ({ ...found, id: name }));
 					} catch (error) {
 						onUnreadable(join(root, name), error);
 						return [];
@@ -105,7 +105,7 @@ export function openJournalHome(root: string): JournalHome {
 				});
 		},
 		isHeldByAnother(id) {
-			const found = journalsIn(join(root, encodeURIComponent(id)));
+			const found = journalsIn(join(root, encodeURIComponent(id)), () => {});
 			return found.some(({ folder }) => !held.has(folder) && isLocked(folder));
 		},
 		isHere(owner) {
@@ -239,13 +239,23 @@ function lockAt(path: string) {
 }
 
 /** In the order of their epochs; none where there is no folder. Of one whose name is no number of an epoch that is not a number. */
-function journalsIn(folder: string): Omit<FoundJournal, "id">[] {
+function journalsIn(
+	folder: string,
+	onUnreadable: (folder: string, error: unknown) => void,
+): readonly Omit<FoundJournal, "id">[] {
 	if (!isFolder(folder)) return [];
-	return readdirSync(folder)
-		.map((name) => ({ name, folder: join(folder, name), epoch: /^\d+$/.test(name) ? Number(name) : Number.NaN }))
-		.filter((one) => isFolder(one.folder) && (!Number.isNaN(one.epoch) || !isEmpty(one.folder)))
-		.sort((a, b) => a.epoch - b.epoch)
-		.map(({ folder: at, epoch }) => ({ folder: at, epoch }));
+	const found = readdirSync(folder).flatMap((name) => {
+		const at = join(folder, name);
+		const epoch = /^\d+$/.test(name) ? Number(name) : Number.NaN;
+		try {
+			return isFolder(at) && (!Number.isNaN(epoch) || !isEmpty(at)) ? { folder: at, epoch } : [];
+		} catch (error) {
+			onUnreadable(at, error);
+			return [];
+		}
+	});
+	const placeOf = ({ epoch }: { epoch: number }) => (Number.isNaN(epoch) ? Number.MAX_VALUE : epoch);
+	return found.sort((a, b) => placeOf(a) - placeOf(b));
 }
 
 function isFolder(path: string): boolean {

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
@@ -159,6 +159,8 @@ test("what is no journal, and what cannot be read, keeps no journal from being h
 	const { recover, done, home } = left(() => ({}));
 	writeFileSync(join(home, "backup.tar"), "");
 	mkdirSync(join(home, "100%", "1"), { recursive: true });
+	// A link that leads to itself, beside a journal.
+	for (const name of ["0", "loop"]) symlinkSync(name, join(home, "gone", name));
 	// More than are handed in at once, and before the one that can be.
 	for (const name of ["a", "b", "c", "d", "e"]) {
 		mkdirSync(join(home, name, "1", "lock"), { recursive: true });

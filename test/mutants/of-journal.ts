@@ -173,8 +173,8 @@ export const journalMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a journal whose folder is not named by a number is not seen",
-				before: "(!Number.isNaN(one.epoch) || !isEmpty(one.folder))",
-				after: "!Number.isNaN(one.epoch)",
+				before: "(!Number.isNaN(epoch) || !isEmpty(at))",
+				after: "!Number.isNaN(epoch)",
 			},
 			{
 				breaks: "a journal is that of whoever its folder is named after",

@@ -108,6 +108,8 @@ const SECRET_BYTES_MIN = 32;
 const TRANSFER_DETAILS_LENGTH_MAX = 2_000;
 const METRICS_TOKEN_LENGTH_MIN = 16;
 const DEFAULT_CONFIG_FILE = "tollgate.yaml";
+/** Its journals lie in a folder of that name. */
+const INSTANCE_ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,63}$/;
 
 /** Throws ConfigError with all problems together. Messages never repeat the value of a secret. */
 export function loadConfig(given: Environment = process.env, cwd: string = process.cwd()): Config {
@@ -129,7 +131,7 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 		dataDir: resolve(cwd, read.text("DATA_DIR") ?? "./.data", ...(demo ? ["demo"] : [])),
 		configPath,
 		serviceName: read.pattern("SERVICE_NAME", /^[a-z0-9]{1,20}$/, "must be 1 to 20 of a-z 0-9") ?? "service",
-		instanceId: read.pattern("INSTANCE_ID", /^[A-Za-z0-9._-]{1,63}$/, "must be 1 to 63 of A-Z a-z 0-9 . _ -"),
+		instanceId: read.pattern("INSTANCE_ID", INSTANCE_ID, "must be 1 to 63 of A-Z a-z 0-9 . _ -, not . or .. alone"),
 		workers: read.integer("WORKERS", 1, 1, 64),
 		workerIndex: read.text("WORKER_INDEX") === null ? null : read.integer("WORKER_INDEX", 1, 1, 64),
 		runDir,

@@ -166,6 +166,11 @@ describe("loadConfig", () => {
 		}
 	});
 
+	test("no instance is called as a folder is from within, where nobody would look for its journals", () => {
+		for (const id of [".", ".."]) expect(problemsOf({ INSTANCE_ID: id })).toHaveLength(1);
+		for (const id of ["...", "one.", ".one"]) expect(loadConfig({ INSTANCE_ID: id }, cwd).instanceId).toBe(id);
+	});
+
 	test("every problem is reported together", () => {
 		const problems = problemsOf({
 			PORT: "80a",

@@ -10,9 +10,11 @@ const ROOT = join(import.meta.dir, "../..");
 export async function buildBinary(outfile: string): Promise<string> {
 	const given = process.env.TOLLGATE_BINARY ?? process.env.TEST_BINARY;
 	if (given !== undefined) return resolve(given);
-	const script = packageJson.scripts.build.replace("dist/tollgate", outfile);
-	const build = Bun.spawn(["sh", "-c", script.replaceAll("bun ", `${process.execPath} `)], {
+	// By variables: both paths may have signs that a shell reads.
+	const script = packageJson.scripts.build.replace("bun ", '"$BUN" ').replace("dist/tollgate", '"$OUTFILE"');
+	const build = Bun.spawn(["sh", "-c", script], {
 		cwd: ROOT,
+		env: { ...process.env, BUN: process.execPath, OUTFILE: outfile },
 		stdio: ["ignore", "ignore", "pipe"],
 	});
 	const problem = await new Response(build.stderr).text();

@@ -165,6 +165,15 @@ async function runTest(place: Place): Promise<void> {
 	).toBe(true);
 }
 
+async function buildThere(place: Place): Promise<void> {
+	const child = spawnThere(place, ["run", "build"], { COMMIT: "here" });
+	running.push(child);
+	const errors = await new Response(child.stderr).text();
+	expect({ code: await child.exited, errors }).toEqual({ code: 0, errors: expect.stringContaining("src/build.ts") });
+	const built = Bun.spawnSync([join(tree, "dist", "tollgate"), "--version"]);
+	expect(built.stdout.toString()).toEndWith("+here\n");
+}
+
 const ROOTS_HOME: Place = { path: "root/tollgate", mode: 0o700, as: "root" };
 
 test.if(IS_ROOT)(
@@ -177,13 +186,16 @@ test.if(IS_ROOT)(
 );
 
 test(
-	"both commands work for an ordinary user whose home folder nobody else may enter, where the path has 200 characters, spaces among them",
+	"both commands and the build work for an ordinary user whose home folder nobody else may enter, where the path has 200 characters, spaces and signs that programs read among them",
 	async () => {
-		const name = "a long name ".repeat(20).slice(0, 200 - base.length - "//toll gate".length - 1);
+		const name = `-O'Brien's %20 #(ü) 😀\n${"a long name ".repeat(20)}`.slice(
+			0,
+			200 - base.length - "//toll gate".length - 1,
+		);
 		const home: Place = { path: `${name}-/toll gate`, mode: 0o700, as: "user" };
 		expect(join(base, home.path)).toHaveLength(200);
 		moveTo(home);
-		await Promise.all([startAndAsk(home), runTest(home)]);
+		await Promise.all([startAndAsk(home), runTest(home), buildThere(home)]);
 	},
 	TEST_DEADLINE_MS,
 );

@@ -15,7 +15,7 @@ export const LAYERS: readonly (readonly string[])[] = [
 	["main"],
 	["app", "cli"],
 	["planes"],
-	["demo"],
+	["build", "demo"],
 	["console"],
 	["gateway", "secrets"],
 	["admission", "batch", "billing", "config", "deployments", "status"],

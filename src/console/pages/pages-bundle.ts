@@ -14,9 +14,9 @@ export function bundlePages(): Promise<Record<string, string>> {
 }
 
 /**
- * Bundles the pages with the bundler that the runtime brings, in a process of its own: the service goes on meanwhile,
- * and a macro (see pages-embedded.ts) may not call the bundler that it runs in. File names carry a hash of their
- * content; assets are asked for under /assets/. Gives file names and texts, `index.html` without a hash.
+ * Bundles the pages with the bundler that the runtime brings, in a process of its own: the service goes on meanwhile.
+ * File names carry a hash of their content; assets are asked for under /assets/. Gives file names and texts, `index.html`
+ * without a hash.
  */
 async function bundle(): Promise<Record<string, string>> {
 	const directory = await mkdtemp(join(tmpdir(), "tollgate-pages-"));

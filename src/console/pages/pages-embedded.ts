@@ -1,7 +1,5 @@
-import { bundlePages } from "./pages-bundle.ts" with { type: "macro" };
-
 /**
- * The pages as they were when the binary was built: the macro runs then, and its result stands here. Loaded in the
- * binary alone; from source the pages are bundled when they are first asked for.
+ * The pages as they were when the binary was built, which writes them here (build.ts). Loaded in the binary alone; from
+ * source the pages are bundled when they are first asked for.
  */
-export const embeddedPages: Promise<Record<string, string>> | Record<string, string> = bundlePages();
+export const embeddedPages: Readonly<Record<string, string>> = {};

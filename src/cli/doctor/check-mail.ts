@@ -1,5 +1,5 @@
-import nodemailer from "nodemailer";
 import type { Config } from "../../config.ts";
+import { createSmtpTransport } from "../../console/mail/smtp-transport.ts";
 import { type Finding, findingsOf, reasonOf } from "./finding.ts";
 
 const TIMEOUT_MS = 8_000;
@@ -27,8 +27,7 @@ export async function checkMail({ smtpUrl, production }: Config): Promise<readon
 	}
 	const { hostname, port, protocol } = new URL(smtpUrl);
 	const server = `${hostname}${port === "" ? "" : `:${port}`}`;
-	const timeouts = { connectionTimeout: TIMEOUT_MS, greetingTimeout: TIMEOUT_MS, socketTimeout: TIMEOUT_MS };
-	const transport = nodemailer.createTransport({ url: smtpUrl, ...timeouts });
+	const transport = createSmtpTransport(smtpUrl, TIMEOUT_MS);
 	try {
 		await transport.verify();
 		found.ok(`the mail server ${server} answers (${protocol.slice(0, -1)})`);

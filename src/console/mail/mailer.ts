@@ -1,4 +1,3 @@
-import nodemailer from "nodemailer";
 import type { Clock } from "../../base/clock.ts";
 import { isLanguage, type Language } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
@@ -6,6 +5,7 @@ import type { Statements } from "../../db/statements.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
 import { countWithin } from "../rate-counter.ts";
 import { isMailAddress, mailboxOf } from "./mail-address.ts";
+import { createSmtpTransport } from "./smtp-transport.ts";
 
 interface MailText {
 	readonly subject: string;
@@ -90,12 +90,7 @@ function createSmtpMailer(
 	from: string,
 ): Mailer {
 	const { log, statements, figures } = deps;
-	const transport = nodemailer.createTransport({
-		url,
-		connectionTimeout: TIMEOUT_MS,
-		greetingTimeout: TIMEOUT_MS,
-		socketTimeout: TIMEOUT_MS,
-	});
+	const transport = createSmtpTransport(url, TIMEOUT_MS);
 	const domain = /@([^\s>]+)/.exec(from)?.[1] ?? "localhost";
 	let sending = 0;
 
@@ -113,7 +108,7 @@ function createSmtpMailer(
 	async function deliverNow(mail: Mail): Promise<boolean> {
 		if (!(await mayGet(statements, mail))) return false;
 		const { to, subject, text, id } = await inLanguage(statements, mail);
-		await transport.sendMail({
+		await transport.send({
 			from,
 			// As an object, so that nothing in the address is taken for a list.
 			to: { name: "", address: to },

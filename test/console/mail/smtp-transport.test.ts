@@ -1,0 +1,55 @@
+import { expect, test } from "bun:test";
+import { checkMail } from "../../../src/cli/doctor/check-mail.ts";
+import { loadConfig } from "../../../src/config.ts";
+import { createSmtpTransport } from "../../../src/console/mail/smtp-transport.ts";
+import { atEnd } from "../../support/at-end.ts";
+
+const PASSWORD = "canary/7f:3 ü";
+
+/** A mail server that repeats whatever it does not know, as some do; it knows only that there are ways to sign in. Gives its address. */
+function startParrot(ways: string): string {
+	const server = Bun.listen({
+		hostname: "127.0.0.1",
+		port: 0,
+		socket: {
+			open: (socket) => void socket.write("220 mail.example ESMTP\r\n"),
+			data(socket, bytes) {
+				const line = bytes.toString().trim();
+				if (line.startsWith("EHLO")) return void socket.write(`250-mail.example\r\n250 AUTH ${ways}\r\n`);
+				if (line === "AUTH LOGIN") return void socket.write("334 VXNlcm5hbWU6\r\n");
+				if (line === Buffer.from("me").toString("base64")) return void socket.write("334 UGFzc3dvcmQ6\r\n");
+				const words = Buffer.from(line.split(" ").at(-1) ?? "", "base64")
+					.toString()
+					.replaceAll("\0", " ");
+				socket.write(`500 5.5.1 Command unrecognized: "${line}" (${words})\r\n`);
+			},
+		},
+	});
+	atEnd(() => server.stop(true));
+	return `smtp://me:${encodeURIComponent(PASSWORD)}@127.0.0.1:${server.port}`;
+}
+
+test("what a mail server repeats of a sign-in shows no password, in whichever form it was sent", async () => {
+	for (const way of ["PLAIN", "LOGIN"]) {
+		const url = startParrot(way);
+		const transport = createSmtpTransport(url, 5_000);
+		const send = () => transport.send({ from: "a@b.example", to: "c@d.example", subject: "s", text: "t" });
+		const config = loadConfig({ SMTP_URL: url, MAIL_FROM: "a@b.example" }, "/");
+		const said = [
+			...(await Promise.all([transport.verify, send].map((work) => work().then(() => [], whole)))).flat(),
+			JSON.stringify(await checkMail(config)),
+		];
+		transport.close();
+		expect([way, said.length]).toEqual([way, 9]);
+		expect(said.filter((text) => text.includes("Command unrecognized")).length).toBeGreaterThan(2);
+		const forms = [PASSWORD, encodeURIComponent(PASSWORD)].flatMap((form) => [form, form.slice(0, 8)]);
+		const packed = [`\0me\0${PASSWORD}`, PASSWORD].map((text) => Buffer.from(text).toString("base64").slice(6, -4));
+		for (const form of [...forms, ...packed]) expect(said.filter((text) => text.includes(form))).toEqual([]);
+	}
+});
+
+/** All that an error says. */
+function whole(error: Error & { response?: string; command?: string }): string[] {
+	const { message, stack = "", response = "" } = error;
+	return [message, stack, response, JSON.stringify(error, Object.getOwnPropertyNames(error))];
+}

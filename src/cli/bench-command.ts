@@ -1,5 +1,5 @@
 import { addUsd, formatUsd, type NanoUsd, nanoUsd, parseUsd, ZERO_USD } from "../money/nano-usd.ts";
-import { type BenchStep, type BenchTarget, runStep } from "./bench-load.ts";
+import { type BenchStep, type BenchTarget, checkTarget, runStep } from "./bench-load.ts";
 import { type Command, type CommandContext, type CommandInput, UsageError } from "./command.ts";
 import { SERVICE_KEY_VARIABLE, serviceTarget, serviceUrlOption } from "./service-target.ts";
 import { formatTable } from "./table.ts";
@@ -39,10 +39,12 @@ servers are really asked. METRICS_TOKEN, or a service on this machine, lets it s
 		const seconds = wholeOf(input, "seconds", 5, SECONDS_MAX);
 		const most = input.option("max-usd") === undefined ? MAX_USD_DEFAULT : parseUsd(input.option("max-usd") ?? "");
 		if (most === undefined) throw new UsageError("--max-usd is an amount in dollars, as 0.50");
+		await checkTarget(target);
 		const measured: Measured[] = [];
 		let spent: NanoUsd = ZERO_USD;
 		for (const clients of steps) {
-			if (spent >= most) break;
+			// Nothing is answered to more clients either.
+			if (spent >= most || measured.at(-1)?.answered === 0) break;
 			context.progress(`${clients} clients for ${seconds} s`);
 			const before = await cpuSeconds(context, target.url);
 			const spentBefore = spent;

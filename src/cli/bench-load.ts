@@ -1,3 +1,4 @@
+import { Fault } from "../base/fault.ts";
 import { nanoUsdOfJson } from "../money/json-usd.ts";
 import { addUsd, type NanoUsd, ZERO_USD } from "../money/nano-usd.ts";
 
@@ -84,6 +85,24 @@ export async function runStep(
 		endMs: ordered(endMs),
 		firstMs: ordered(firstMs),
 	};
+}
+
+/** One question that costs nothing: a service that is not there, a wrong key, an unknown model are no load to measure. */
+export async function checkTarget({ url, apiKey, model }: BenchTarget): Promise<void> {
+	const headers = { authorization: `Bearer ${apiKey}` };
+	const response = await fetch(`${url}/v1/models/${encodeURIComponent(model)}`, { headers, redirect: "manual" }).catch(
+		(cause: { code?: unknown }) => {
+			const reason = typeof cause.code === "string" ? ` (${cause.code})` : "";
+			throw new Fault(
+				"service_unavailable",
+				`Nobody answers at ${url}${reason}: start the service, or set TOLLGATE_URL or --url to its address.`,
+				{ cause },
+			);
+		},
+	);
+	if (response.status !== 200)
+		throw new Fault("service_unavailable", `The service at ${url} refuses ${model}: ${await codeOf(response)}.`);
+	await response.body?.cancel();
 }
 
 class Refused extends Error {

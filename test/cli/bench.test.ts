@@ -23,7 +23,7 @@ const ANSWER_MS = 20;
 upstream.always(() => reply().text("one two three").delay(ANSWER_MS));
 const service = await withService({
 	models: `${chatModel({ url: upstream.url, dialect: "vllm" })}\n${chatModel({ id: "narrow", url: upstream.url, dialect: "vllm" })}
-        max_concurrency: 1`,
+        max_concurrency: 1\n${chatModel({ id: "dead", url: "http://127.0.0.1:9/v1", dialect: "vllm" })}`,
 	limits: "  queue_length: 0",
 });
 const { secret, accountId } = await service.customer();
@@ -68,11 +68,20 @@ describe("tollgate bench", () => {
 		expect(told.stdout).toMatch(/It cost USD 0\.\d+/);
 	}, 30_000);
 
+	test("where nobody is, that is said before anything is asked; what answers nothing is not asked by more clients", async () => {
+		const nobody = "http://127.0.0.1:9";
+		const away = await runCli(["bench", "m"], { TOLLGATE_API_KEY: secret, TOLLGATE_URL: nobody });
+		expect([away.exitCode, away.stdout]).toEqual([1, ""]);
+		expect(away.stderr).toContain(`Nobody answers at ${nobody} (`);
+		const dead = await bench(["dead", "--clients", "1,2,4", "--seconds", "1", "--json"]);
+		expect([dead.exitCode, dead.json<Told>().steps.length]).toEqual([1, 1]);
+	}, 30_000);
+
 	test("a key that is none, a model that is none and a wrong option are told as that", async () => {
 		const refused = await bench(["test-model", "--seconds", "1", "--clients", "1"], "sk_service_no");
-		expect([refused.exitCode, refused.stdout.includes("invalid_api_key")]).toEqual([1, true]);
+		expect([refused.exitCode, refused.stderr.includes("invalid_api_key")]).toEqual([1, true]);
 		const unknown = await bench(["nothing", "--seconds", "1", "--clients", "1"]);
-		expect([unknown.exitCode, unknown.stdout.includes("model_not_found")]).toEqual([1, true]);
+		expect([unknown.exitCode, unknown.stderr.includes("model_not_found")]).toEqual([1, true]);
 		for (const wrong of [
 			["--clients", "0"],
 			["--clients", "a"],

@@ -1,21 +1,14 @@
-import { Fault } from "../base/fault.ts";
 import { isoOrNull } from "../base/iso-date.ts";
 import { readAutoTopUp } from "../billing/auto-top-ups.ts";
 import { STOP_REASONS } from "../billing/stop-reasons.ts";
-import {
-	createAccount,
-	findAccount,
-	listAccounts,
-	suspendAccount,
-	unsuspendAccount,
-	updateAccount,
-} from "../keys/account-admin.ts";
+import { createAccount, listAccounts, suspendAccount, unsuspendAccount, updateAccount } from "../keys/account-admin.ts";
 import { accountJson } from "../keys/account-json.ts";
 import { accountBalance } from "../ledger/balance.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { Command } from "./command.ts";
 import { UsageError } from "./command.ts";
 import { FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
+import { namedAccount } from "./named-account.ts";
 import { PAGE_OPTIONS, pageOf } from "./option-values.ts";
 import { listOutput } from "./table.ts";
 
@@ -23,6 +16,7 @@ const create: Command = {
 	name: "account create",
 	summary: "make an account",
 	arguments: [],
+	makesDatabase: true,
 	options: {
 		email: { type: "string", value: "E", required: true, help: "the owner's e-mail address" },
 		name: { type: "string", value: "N", help: "a name; default: the address before the @" },
@@ -45,8 +39,7 @@ const show: Command = {
 		"ID may be the e-mail address. Held is what running requests have reserved, and what instances that are not live hold until their journals are replayed.",
 	async run({ withDatabase }, input) {
 		const [account, balance, automatic] = await withDatabase(async ({ statements }) => {
-			const found = await findAccount(statements, input.argument(0));
-			if (found === null) throw new Fault("not_found", `There is no account ${input.argument(0)}.`);
+			const found = await namedAccount(statements, input.argument(0));
 			return [found, await accountBalance(statements, found.id), await readAutoTopUp(statements, found.id)] as const;
 		});
 		const json = {

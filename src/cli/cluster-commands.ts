@@ -74,6 +74,7 @@ export const migrateCommand: Command = {
 	name: "migrate",
 	summary: "bring the database's schema up to date",
 	arguments: [],
+	makesDatabase: true,
 	options: {},
 	async run({ withDatabaseUrl, log }) {
 		const { applied } = await withDatabaseUrl((url) => migrate({ log }, url));

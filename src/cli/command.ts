@@ -20,7 +20,7 @@ export interface CommandContext {
 	/** Throws ConfigError with all problems of the environment. */
 	config(): Config;
 	readonly env: Environment;
-	/** Runs `work` on the database, beside a running server too; an embedded one is started if none runs. */
+	/** Runs `work` on the database, beside a running server too; an embedded one is started if none runs. Fault not_found if there is none. */
 	withDatabase<Result>(work: (session: DatabaseSession) => Promise<Result>): Promise<Result>;
 	/** As `withDatabase`, but leaves the schema as it is. */
 	withDatabaseUrl<Result>(work: (url: string) => Promise<Result>): Promise<Result>;
@@ -59,6 +59,8 @@ export interface Command {
 	/** Names of positional arguments; one in brackets (`[MODEL]`) may be missing. */
 	readonly arguments: readonly string[];
 	readonly options: Readonly<Record<string, OptionSpec>>;
+	/** It makes the embedded database where there is none: the others have nothing to look for in an empty one. */
+	readonly makesDatabase?: boolean;
 	/** Further sentences for its help. */
 	readonly details?: string;
 	run(context: CommandContext, input: CommandInput): Promise<Output>;

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import postgres from "postgres";
 import { systemClock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
@@ -5,11 +6,19 @@ import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import type { Database } from "../db/database.ts";
 import { createDatabase } from "../db/database.ts";
-import { runningEmbeddedUrl, startEmbeddedPostgres } from "../db/embedded.ts";
+import { isEmbeddedMade, runningEmbeddedUrl, startEmbeddedPostgres } from "../db/embedded.ts";
 import { migrate, migratedUrl } from "../db/migrate.ts";
 import { isIgnored } from "./ignored-signal.ts";
 
 export type DatabaseSession = Pick<Database, "statements" | "liveness" | "url">;
+
+interface SessionDeps {
+	readonly log: Log;
+	/** A line on stderr that is no error. */
+	note(text: string): void;
+	/** Whether an embedded database is made where there is none. */
+	readonly makesDatabase: boolean;
+}
 
 /** Longer than a server's deadline: a reconciliation reads everything. */
 const STATEMENT_DEADLINE_MS = 120_000;
@@ -21,12 +30,13 @@ const ENDING_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
  * server, or one that is started here and stopped afterwards, unless a server has come to use it meanwhile.
  */
 export async function withDatabaseUrl<Result>(
-	deps: { log: Log },
+	deps: SessionDeps,
 	config: Config,
 	work: (url: string) => Promise<Result>,
 ): Promise<Result> {
 	const url = config.databaseUrl ?? runningEmbeddedUrl(config.dataDir);
 	if (url !== undefined) return work(url);
+	if (!isEmbeddedMade(config.dataDir)) deps.note(noteOfNone(deps, config.dataDir));
 	const ending = catchEnding();
 	try {
 		const embedded = await startEmbeddedPostgres(deps, { dataDir: config.dataDir, watched: false });
@@ -40,6 +50,16 @@ export async function withDatabaseUrl<Result>(
 	} finally {
 		ending.release();
 	}
+}
+
+/** A command in another folder than the service's would look for everything in an empty database. */
+function noteOfNone({ makesDatabase }: SessionDeps, dataDir: string): string {
+	const folder = join(dataDir, "postgres");
+	if (makesDatabase) return `there is no database yet: an embedded one is made in ${folder}`;
+	throw new Fault(
+		"not_found",
+		`There is no database in ${folder}: set DATABASE_URL, or DATA_DIR, as the service has it, or run this where it was started.`,
+	);
 }
 
 /**
@@ -74,7 +94,7 @@ function catchEnding(): { readonly told: Promise<never>; isTold(): boolean; rele
 
 /** As `withDatabaseUrl`, with clients of a database whose schema is there. */
 export function withDatabase<Result>(
-	deps: { log: Log },
+	deps: SessionDeps,
 	config: Config,
 	work: (session: DatabaseSession) => Promise<Result>,
 ): Promise<Result> {
@@ -82,7 +102,7 @@ export function withDatabase<Result>(
 }
 
 async function onDatabase<Result>(
-	deps: { log: Log },
+	deps: SessionDeps,
 	url: string,
 	work: (session: DatabaseSession) => Promise<Result>,
 ): Promise<Result> {

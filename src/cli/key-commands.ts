@@ -9,6 +9,7 @@ import { loadOrCreateSecrets } from "../secrets.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { UsageError } from "./command.ts";
 import { FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
+import { namedAccount } from "./named-account.ts";
 import { durationMsOf, PAGE_OPTIONS, pageOf } from "./option-values.ts";
 import { capText, KEY_OPTIONS, keySettingsOf } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
@@ -51,7 +52,10 @@ const list: Command = {
 	arguments: [],
 	options: { account: { type: "string", value: "ID", required: true, help: "whose" }, ...PAGE_OPTIONS },
 	async run({ withDatabase }, input) {
-		const page = await withDatabase(({ statements }) => listKeys(statements, input.required("account"), pageOf(input)));
+		const page = await withDatabase(async ({ statements }) => {
+			const { id } = await namedAccount(statements, input.required("account"));
+			return listKeys(statements, id, pageOf(input));
+		});
 		const head = ["ID", "NAME", "SECRET", "STATE", "SPENT", "CAP", "PROJECT", "MODELS", "EXPIRES"];
 		return listOutput(page, head, keyJson, (row) => [
 			row.id,

@@ -19,6 +19,7 @@ const create: Command = {
 	name: "management-key create",
 	summary: "make a key of the management interface; its secret is shown this once",
 	arguments: [],
+	makesDatabase: true,
 	options: {
 		name: { type: "string", value: "N", required: true, help: "what it is for, as terraform" },
 		scopes: { type: "string", value: "A,B", required: true, help: `of ${MANAGEMENT_SCOPES.join(", ")}, or all` },

@@ -7,6 +7,7 @@ const create: Command = {
 	name: "operator create",
 	summary: "let somebody manage the whole service in the console",
 	arguments: [],
+	makesDatabase: true,
 	options: { email: { type: "string", value: "E", required: true, help: "the operator's e-mail address" } },
 	details: "Prints a link, good for a day and for one use, at which the operator sets a password.",
 	async run({ withDatabase, config }, input) {

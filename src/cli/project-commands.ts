@@ -15,6 +15,7 @@ import { formatUsd } from "../money/nano-usd.ts";
 import type { Command } from "./command.ts";
 import { UsageError } from "./command.ts";
 import { FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
+import { namedAccount } from "./named-account.ts";
 import { PAGE_OPTIONS, pageOf } from "./option-values.ts";
 import { capText, LIMIT_OPTIONS, limitsOf } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
@@ -44,9 +45,10 @@ const list: Command = {
 	arguments: [],
 	options: { account: { type: "string", value: "ID", required: true, help: "whose" }, ...PAGE_OPTIONS },
 	async run({ withDatabase }, input) {
-		const page = await withDatabase(({ statements }) =>
-			listProjects(statements, input.required("account"), pageOf(input)),
-		);
+		const page = await withDatabase(async ({ statements }) => {
+			const { id } = await namedAccount(statements, input.required("account"));
+			return listProjects(statements, id, pageOf(input));
+		});
 		const head = ["ID", "NAME", "STATE", "KEYS", "SPENT", "CAP", "MODELS"];
 		return listOutput(page, head, projectJson, (row) => [
 			row.id,

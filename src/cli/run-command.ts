@@ -55,23 +55,25 @@ async function dispatch(deps: RunDeps, argv: readonly string[]): Promise<Output>
 		case "version":
 			return { json: deps.version, text: deps.version.version };
 		case "command":
-			return asked.command.run(contextOf(deps), asked.input);
+			return asked.command.run(contextOf(deps, asked.command), asked.input);
 	}
 }
 
-function contextOf(deps: RunDeps): CommandContext {
+function contextOf(deps: RunDeps, { makesDatabase = false }: Command): CommandContext {
 	let config: Config | undefined;
 	const loaded = () => {
 		config ??= deps.loadConfig();
 		return config;
 	};
+	const note = (text: string) => deps.err(`${shownLines(text)}\n`);
+	const session = { log: deps.log, note, makesDatabase };
 	return {
 		config: loaded,
 		env: deps.env,
 		log: deps.log,
-		withDatabase: (work) => withDatabase(deps, loaded(), work),
-		withDatabaseUrl: (work) => withDatabaseUrl(deps, loaded(), work),
-		note: (text) => deps.err(`${shownLines(text)}\n`),
+		withDatabase: (work) => withDatabase(session, loaded(), work),
+		withDatabaseUrl: (work) => withDatabaseUrl(session, loaded(), work),
+		note,
 		progress(text) {
 			// Some terminals do not know how wide they are.
 			if (deps.columns !== null) deps.err(`\r\u001b[2K${shown(text).slice(0, (deps.columns || COLUMNS_DEFAULT) - 1)}`);

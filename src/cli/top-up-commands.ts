@@ -4,6 +4,7 @@ import { confirmTopUp, createTopUp, listTopUps, rejectTopUp } from "../billing/t
 import { formatUsd } from "../money/nano-usd.ts";
 import type { Command } from "./command.ts";
 import { UsageError } from "./command.ts";
+import { namedAccount } from "./named-account.ts";
 import { PAGE_OPTIONS, pageOf, usdOf } from "./option-values.ts";
 import { listOutput } from "./table.ts";
 
@@ -72,12 +73,14 @@ const list: Command = {
 		...PAGE_OPTIONS,
 	},
 	async run({ withDatabase }, input) {
-		const accountId = input.option("account");
+		const account = input.option("account");
 		const status = input.option("status");
 		const state = STATES.find((one) => one === status);
 		if (status !== undefined && state === undefined) throw new UsageError(`--status takes one of ${STATES.join(", ")}`);
-		const filter = { ...(state === undefined ? {} : { state }), ...(accountId === undefined ? {} : { accountId }) };
-		const page = await withDatabase(({ statements }) => listTopUps(statements, filter, pageOf(input)));
+		const page = await withDatabase(async ({ statements }) => {
+			const whose = account === undefined ? {} : { accountId: (await namedAccount(statements, account)).id };
+			return listTopUps(statements, { ...whose, ...(state === undefined ? {} : { state }) }, pageOf(input));
+		});
 		const head = ["ID", "ACCOUNT", "USD", "STATUS", "METHOD", "REFERENCE", "CREATED"];
 		return listOutput(page, head, topUpJson, (row) => [
 			row.id,

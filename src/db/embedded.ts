@@ -80,7 +80,7 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 		assert(user !== undefined, "the server is stopped only by who holds the start lock");
 		try {
 			const password = keptPassword(home);
-			if (!fs.existsSync(join(cluster, "PG_VERSION"))) await initialiseCluster(home, password);
+			if (!isEmbeddedMade(dataDir)) await initialiseCluster(home, password);
 			const adopted = findPostmaster(cluster) !== undefined;
 			const postmaster = await startUnlessRunning(deps.log, home, { port });
 			keepPort(dataDir, postmaster.port);
@@ -112,6 +112,11 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 	} finally {
 		starting.release();
 	}
+}
+
+/** Whether there is a database in this directory, running or not. */
+export function isEmbeddedMade(dataDir: string): boolean {
+	return fs.existsSync(join(dataDir, "postgres", "cluster", "PG_VERSION"));
 }
 
 /** The address of an embedded server that runs now on this directory; undefined if none does. */

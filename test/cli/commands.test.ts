@@ -549,6 +549,31 @@ describe("errors", () => {
 		expect(results).toEqual(named.map(({ name }) => ({ name, ...missing })));
 	});
 
+	test("of an account that nobody has every command says that it is not there, lists too", async () => {
+		const values: Record<string, string> = { account: "nobody's", name: "n", usd: "100", reference: "R9" };
+		const named = COMMANDS.filter(({ options }) => options.account !== undefined);
+		expect(named.map(({ name }) => name)).toContain("topup list");
+		for (const { name, options } of named) {
+			const asked = Object.entries(options).filter(([option, { required }]) => required || option === "account");
+			const given = asked.flatMap(([option]) => [`--${option}`, values[option] ?? ""]);
+			const { exitCode, stdout, stderr } = await run(...name.split(" "), ...given);
+			expect({ name, exitCode, stdout, error: JSON.parse(stderr).error }).toEqual({
+				name,
+				exitCode: 1,
+				stdout: "",
+				error: { code: "not_found", message: "There is no account nobody's." },
+			});
+		}
+	});
+
+	test("lists take an account's e-mail address as `account show` does", async () => {
+		const email = `${crypto.randomUUID()}@example.com`;
+		const { id } = await createAccount(database.statements, { email, vouched: true });
+		await newKey(id);
+		const keys = await run("key", "list", "--account", email.toUpperCase());
+		expect(keys.stdout.match(/"id":"key_/g)).toHaveLength(1);
+	});
+
 	test("a wrong configuration or a database that is away is exit code 1, without a stack or a password", async () => {
 		const [configuration, away] = await Promise.all([
 			runCli(["account", "list"], { ...env, PORT: "x" }),

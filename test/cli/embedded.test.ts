@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
@@ -22,7 +22,7 @@ describe("without DATABASE_URL", () => {
 		const env = { DATA_DIR: join(folder, "data") };
 		const { dataDir } = loadConfig(env, folder);
 		const created = await runCli(["account", "create", "--email", "a@example.com", "--json"], env, folder, FROM_SOURCE);
-		expect(created.stderr).toBe("");
+		expect(created.stderr).toBe(`there is no database yet: an embedded one is made in ${join(dataDir, "postgres")}\n`);
 		const { id } = created.json<{ id: string }>();
 		expect(runningEmbeddedUrl(dataDir)).toBeUndefined();
 
@@ -38,6 +38,23 @@ describe("without DATABASE_URL", () => {
 			await server.stop();
 		}
 	}, 60_000);
+
+	test("a command in a folder that has no database says so and makes none", async () => {
+		const elsewhere = join(folder, "elsewhere");
+		mkdirSync(elsewhere);
+		for (const args of [
+			["account", "list"],
+			["key", "create", "--account", "a", "--name", "n"],
+			["ledger", "reconcile"],
+		]) {
+			const { exitCode, stdout, stderr } = await runCli(args, {}, elsewhere, FROM_SOURCE);
+			expect([args, exitCode, stdout]).toEqual([args, 1, ""]);
+			expect(stderr).toContain(
+				`There is no database in ${join(elsewhere, ".data", "demo", "postgres")}: set DATABASE_URL`,
+			);
+		}
+		expect(readdirSync(elsewhere)).toEqual([]);
+	}, 30_000);
 
 	test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
 		"a command that is ended by %s takes the database along that it has started",

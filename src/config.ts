@@ -4,11 +4,12 @@
  * expression when the binary is built.
  */
 import { statSync } from "node:fs";
-import { isIP } from "node:net";
 import { resolve } from "node:path";
 import type { Environment, EnvironmentReader } from "./base/environment-reader.ts";
 import { createEnvironmentReader } from "./base/environment-reader.ts";
+import { environmentWarnings } from "./base/environment-warnings.ts";
 import type { LogLevel } from "./base/log.ts";
+import { isNetwork } from "./base/network.ts";
 import { CONFIG_TABLE } from "./config-table.ts";
 import { addressProblem } from "./db/address-problem.ts";
 import type { S3Bucket } from "./files/s3-blobs.ts";
@@ -155,7 +156,7 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 		stripeWebhookSecrets: Object.freeze(read.list("STRIPE_WEBHOOK_SECRET")),
 		stripeApiBase: withoutSlash(read.url("STRIPE_API_BASE", ["http:", "https:"])),
 		smtpUrl: read.url("SMTP_URL", ["smtp:", "smtps:"]),
-		mailFrom: read.pattern("MAIL_FROM", /^[^\r\n]{1,320}$/, "must be one line"),
+		mailFrom: read.pattern("MAIL_FROM", /^(?=.{3,320}$)[^@]*[^@\s]@[^@\s]+$/, "must be one line with an address"),
 		githubClientId: read.text("GITHUB_CLIENT_ID"),
 		githubClientSecret: read.text("GITHUB_CLIENT_SECRET"),
 		googleClientId: read.text("GOOGLE_CLIENT_ID"),
@@ -213,12 +214,15 @@ function findContradictions(config: Config): string[] {
 	return problems;
 }
 
+/** A gateway has no sessions. */
+function secretsOf({ role, keyPepper, consoleSecret }: Config): [name: string, secret: string | null][] {
+	const pepper: [string, string | null] = ["KEY_PEPPER", keyPepper];
+	return role === "gateway" ? [pepper] : [pepper, ["CONSOLE_SECRET", consoleSecret]];
+}
+
 function findProductionProblems(config: Config): string[] {
 	const problems: string[] = [];
-	const secrets: [string, string | null][] = [["KEY_PEPPER", config.keyPepper]];
-	// A gateway has no sessions.
-	if (config.role !== "gateway") secrets.push(["CONSOLE_SECRET", config.consoleSecret]);
-	for (const [name, secret] of secrets) {
+	for (const [name, secret] of secretsOf(config)) {
 		if (secret === null) problems.push(`${name} is required in production; \`openssl rand -hex 32\` makes one`);
 		else if (Buffer.byteLength(secret) < SECRET_BYTES_MIN)
 			problems.push(`${name} must have ${SECRET_BYTES_MIN} bytes or more`);
@@ -240,6 +244,12 @@ function findWarnings(config: Config, given: Environment): string[] {
 	const warnings: string[] = [];
 	if (config.runDir !== null) return warnings;
 	const { production, databaseUrl, role } = config;
+	warnings.push(...environmentWarnings(given, variables));
+	for (const [name, secret] of production ? [] : secretsOf(config))
+		if (secret !== null && Buffer.byteLength(secret) < SECRET_BYTES_MIN)
+			warnings.push(
+				`${name} has less than ${SECRET_BYTES_MIN} bytes, which production refuses: \`openssl rand -hex 32\` makes one`,
+			);
 	if (role === "gateway") {
 		const useless = consoleVariables.filter((name) => given[name]);
 		if (useless.length > 0) warnings.push(`a gateway has no use for ${useless.join(", ")}: leave them to the console`);
@@ -264,6 +274,7 @@ function findWarnings(config: Config, given: Environment): string[] {
 	return warnings;
 }
 
+const variables = CONFIG_TABLE.map(({ name }) => name);
 const consoleVariables = CONFIG_TABLE.filter(({ plane }) => plane === "console").map(({ name }) => name);
 
 /** A secret that is not there cannot be lost: a gateway's configuration has none of the console's. */
@@ -293,13 +304,6 @@ function findConfigFile(read: EnvironmentReader, cwd: string, problems: string[]
 function isSafeOrigin(url: string): boolean {
 	const { protocol, hostname } = new URL(url);
 	return protocol === "https:" || hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
-}
-
-function isNetwork(text: string): boolean {
-	const [address = "", prefix, ...rest] = text.split("/");
-	const version = isIP(address);
-	if (version === 0 || rest.length > 0) return false;
-	return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128));
 }
 
 function amountOf(text: string | null, problems: string[]): NanoUsd | null {

@@ -12,6 +12,7 @@ import fs, {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { environmentWarnings } from "../src/base/environment-warnings.ts";
 import { ConfigError, loadConfig } from "../src/config.ts";
 import { CONFIG_TABLE } from "../src/config-table.ts";
 import { loadOrCreateSecrets, systemSecretsDeps } from "../src/secrets.ts";
@@ -323,6 +324,65 @@ describe("production", () => {
 		const run = (env: Record<string, string>) => Bun.spawnSync([outfile], { cwd, env }).stdout.toString();
 		expect(run(PRODUCTION)).toBe("true");
 		expect(run({})).toBe("false");
+	});
+});
+
+describe("what is set and does nothing, or something else than is meant, is warned of", () => {
+	const warningsOf = (env: Record<string, string>) =>
+		loadConfig({ DATABASE_URL: "postgres://h/d", KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET, ...env }, cwd).warnings;
+
+	test("a NODE_ENV that is not production and looks as if it were", () => {
+		for (const mode of ["prod", "Production", "PRODUCTION", "production ", "staging"])
+			expect([mode, warningsOf({ NODE_ENV: mode })]).toEqual([mode, [expect.stringContaining("NODE_ENV is ")]]);
+		for (const mode of ["", "development", "test"]) expect(warningsOf({ NODE_ENV: mode })).toEqual([]);
+	});
+
+	test("secrets that production would refuse, by their names alone", () => {
+		const warnings = warningsOf({ KEY_PEPPER: "hunter2", CONSOLE_SECRET: "hunter3" });
+		expect(warnings.map((text) => text.split(" ")[0])).toEqual(["KEY_PEPPER", "CONSOLE_SECRET"]);
+		expect(warnings.join()).not.toContain("hunter");
+	});
+
+	test("a name that differs from a setting's by one sign, by case or by what stands between its words", () => {
+		const wrong: Record<string, string> = {
+			STRIPE_SECRET_KYE: "STRIPE_SECRET_KEY",
+			STRIPESECRETKEY: "STRIPE_SECRET_KEY",
+			public_url: "PUBLIC_URL",
+			"PUBLIC-URL": "PUBLIC_URL",
+			PUBLIC_URI: "PUBLIC_URL",
+			TRUSTED_PROXY: "",
+			METRIC_TOKEN: "METRICS_TOKEN",
+			WORKER: "WORKERS",
+		};
+		for (const [name, meant] of Object.entries(wrong))
+			expect(warningsOf({ [name]: "x" })).toEqual(meant === "" ? [] : [`${name} is not read: is ${meant} meant?`]);
+		expect(warningsOf({ WORKER: "2", WORKERS: "2" })).toEqual([]);
+	});
+
+	test("no setting is taken for another, nor is what systems, shells, clusters and drivers set", () => {
+		const names = CONFIG_TABLE.map(({ name }) => name);
+		const others = ["HOME", "PATH", "HOSTNAME", "SHELL", "USER", "TERM", "LANG", "EDITOR", "COLUMNS", "JOURNAL_STREAM"];
+		const clusters = ["TOLLGATE_PORT", "TOLLGATE_SERVICE_HOST", "KUBERNETES_PORT", "PGHOST", "PGUSER", "NODE_OPTIONS"];
+		const traces = ["OTEL_BLRP_SCHEDULE_DELAY", "OTEL_TRACES_EXPORTER", "OTEL_LOGS_EXPORTER"];
+		for (const name of [...names, ...others, ...clusters, ...traces, "TMPDIR", "XDG_CONFIG_HOME", "CONFIG_SITE"])
+			expect([name, environmentWarnings({ [name]: "development" }, names)]).toEqual([name, []]);
+	});
+
+	test("a path that only a shell would read", () => {
+		expect(warningsOf({ DATA_DIR: "~/data" })).toEqual([expect.stringContaining("DATA_DIR begins with ~")]);
+		expect(warningsOf({ DATA_DIR: "$HOME/data" })).toEqual([expect.stringContaining("DATA_DIR begins with $")]);
+		expect(warningsOf({ DATA_DIR: "/srv/~data" })).toEqual([]);
+	});
+
+	test("a sender of mails that is no address is a problem", () => {
+		const mail = { SMTP_URL: "smtp://h" };
+		for (const MAIL_FROM of ["noreply", "a@b\nBcc: c@d", "@b", "a@", "Name <a b>"])
+			expect([MAIL_FROM, problemsOf({ ...mail, MAIL_FROM })[0]]).toEqual([
+				MAIL_FROM,
+				expect.stringContaining("MAIL_FROM"),
+			]);
+		for (const MAIL_FROM of ["a@b", "Service <no-reply@service.example>", '"Müller, AG" <a@b.example>'])
+			expect(problemsOf({ ...mail, MAIL_FROM })).toEqual([]);
 	});
 });
 

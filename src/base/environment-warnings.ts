@@ -1,0 +1,47 @@
+import type { Environment } from "./environment-reader.ts";
+
+const KNOWN_MODES = ["production", "development", "test"];
+/** Shorter names are near many words. */
+const NEAR_CHARS_MIN = 6;
+
+/** What is set and yet does nothing, or something else than is meant. `names` are those that are read. */
+export function environmentWarnings(env: Environment, names: readonly string[]): string[] {
+	const warnings: string[] = [];
+	const { NODE_ENV: mode } = env;
+	if (mode && !KNOWN_MODES.includes(mode))
+		warnings.push(
+			`NODE_ENV is ${JSON.stringify(mode)}, which is not production: secrets need not be set, and without a catalogue and a database the demo runs`,
+		);
+	for (const name of ["DATA_DIR", "ARCHIVE"]) {
+		const [sign] = /^~|^\$(?=\{?[A-Za-z])/.exec(env[name] ?? "") ?? [];
+		if (sign !== undefined)
+			warnings.push(`${name} begins with ${sign}, which only a shell reads: write the whole path`);
+	}
+	for (const name of Object.keys(env)) {
+		const meant = meantBy(name, env, names);
+		if (meant !== undefined) warnings.push(`${name} is not read: is ${meant} meant?`);
+	}
+	return warnings;
+}
+
+/** The one of `names` that is not set and that `name` differs from by one sign, or by case and signs between words alone. */
+function meantBy(name: string, env: Environment, names: readonly string[]): string | undefined {
+	// OpenTelemetry has many more than are read here.
+	if (name.length < NEAR_CHARS_MIN || names.includes(name) || name.startsWith("OTEL_")) return undefined;
+	const bare = bareOf(name);
+	return names.find((one) => one.length >= NEAR_CHARS_MIN && !env[one] && isNear(bare, bareOf(one)));
+}
+
+function bareOf(name: string): string {
+	return name.toUpperCase().replace(/[^A-Z0-9]/g, "");
+}
+
+/** Whether one sign was left out, added, exchanged for another, or changed places with its neighbour. */
+function isNear(a: string, b: string): boolean {
+	if (Math.abs(a.length - b.length) > 1) return false;
+	let at = 0;
+	while (at < a.length && a[at] === b[at]) at += 1;
+	const [restA, restB] = [a.slice(at), b.slice(at)];
+	if (restA.slice(1) === restB.slice(1) || restA.slice(1) === restB || restA === restB.slice(1)) return true;
+	return restA[0] === restB[1] && restA[1] === restB[0] && restA.slice(2) === restB.slice(2);
+}

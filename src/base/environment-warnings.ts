@@ -1,4 +1,5 @@
 import type { Environment } from "./environment-reader.ts";
+import { isOneEditAway, plainWord } from "./near-word.ts";
 
 const KNOWN_MODES = ["production", "development", "test"];
 /** Shorter names are near many words. */
@@ -28,20 +29,6 @@ export function environmentWarnings(env: Environment, names: readonly string[]):
 function meantBy(name: string, env: Environment, names: readonly string[]): string | undefined {
 	// OpenTelemetry has many more than are read here.
 	if (name.length < NEAR_CHARS_MIN || names.includes(name) || name.startsWith("OTEL_")) return undefined;
-	const bare = bareOf(name);
-	return names.find((one) => one.length >= NEAR_CHARS_MIN && !env[one] && isNear(bare, bareOf(one)));
-}
-
-function bareOf(name: string): string {
-	return name.toUpperCase().replace(/[^A-Z0-9]/g, "");
-}
-
-/** Whether one sign was left out, added, exchanged for another, or changed places with its neighbour. */
-function isNear(a: string, b: string): boolean {
-	if (Math.abs(a.length - b.length) > 1) return false;
-	let at = 0;
-	while (at < a.length && a[at] === b[at]) at += 1;
-	const [restA, restB] = [a.slice(at), b.slice(at)];
-	if (restA.slice(1) === restB.slice(1) || restA.slice(1) === restB || restA === restB.slice(1)) return true;
-	return restA[0] === restB[1] && restA[1] === restB[0] && restA.slice(2) === restB.slice(2);
+	const plain = plainWord(name);
+	return names.find((one) => one.length >= NEAR_CHARS_MIN && !env[one] && isOneEditAway(plain, plainWord(one)));
 }

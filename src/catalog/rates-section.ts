@@ -7,6 +7,13 @@ import type { YamlField } from "./yaml-scalars.ts";
 import { show } from "./yaml-scalars.ts";
 
 const PER_MILLION: ReadonlySet<RateName> = new Set(["input", "cached_input", "output"]);
+const TOKENS_PER_RATE = 1_000_000;
+/** Nobody sells a million tokens for less. */
+const RATE_USD_MIN = 0.001;
+/** As many as any rate may have. */
+const DECIMALS_MAX = 12;
+/** Fewer than a float has: a product may be off in its last. */
+const DIGITS_KEPT = 12;
 const ZERO_RATE = 0 as PicoUsdPerUnit;
 
 /** What each kind can be billed for. A rate for anything else would never be charged, so it is a mistake. */
@@ -62,16 +69,40 @@ export function readRates(reader: YamlReader, field: YamlField, kind: ModelKind 
 function readRate(reader: YamlReader, field: YamlField, perMillion: boolean): PicoUsdPerUnit | undefined {
 	const read = reader.scalar(field);
 	if (read === undefined) return undefined;
-	if (typeof read.value === "number") {
-		reader.report(field, `write rates as quoted decimal strings: "${read.written}" instead of ${read.written}`);
+	const parse = perMillion ? parseRatePerMillion : parseRatePerUnit;
+	const meant = plainDecimal(read.value);
+	const ofToken = perMillion && meant !== undefined ? hintOfToken(Number(meant)) : "";
+	const rate = typeof read.value === "string" ? parse(read.value) : undefined;
+	if (rate !== undefined) {
+		if (ofToken !== "") reader.warn(field, `USD ${read.written} per million tokens is next to nothing${ofToken}`);
+		return rate;
+	}
+	if (meant !== undefined && parse(meant) !== undefined) {
+		const written = typeof read.value === "string" ? show(read.written) : read.written;
+		reader.report(field, `write rates as quoted decimal strings: "${meant}" instead of ${written}${ofToken}`);
 		return undefined;
 	}
-	const text = typeof read.value === "string" ? read.value : "";
-	const rate = perMillion ? parseRatePerMillion(text) : parseRatePerUnit(text);
-	if (rate !== undefined) return rate;
 	const form = perMillion
 		? '"0" to "1000000" with at most 6 decimals (USD per million tokens)'
 		: '"0" to "9000" with at most 12 decimals (USD each)';
-	reader.report(field, `must be a decimal string from ${form}, got ${show(read.written)}`);
+	reader.report(field, `must be a decimal string from ${form}, got ${show(read.written)}${ofToken}`);
 	return undefined;
+}
+
+/** Of what is next to nothing as a rate for a million: other lists of prices go by the token. */
+function hintOfToken(usd: number): string {
+	const million = plainDecimal(Number((usd * TOKENS_PER_RATE).toPrecision(DIGITS_KEPT)));
+	return usd === 0 || usd >= RATE_USD_MIN || million === undefined
+		? ""
+		: `; if that is for one token, write "${million}"`;
+}
+
+/** `1e-7` and the like without an exponent; undefined for what is no amount, or has more decimals. */
+function plainDecimal(value: unknown): string | undefined {
+	const isNumber =
+		typeof value === "number" || (typeof value === "string" && /^\d*\.?\d+(e[+-]?\d{1,2})?$/i.test(value));
+	const number = isNumber ? Number(value) : Number.NaN;
+	if (!(number >= 0 && number < 1e15)) return undefined;
+	const plain = number.toFixed(DECIMALS_MAX).replace(/\.?0+$/, "");
+	return Number(plain) === number ? plain : undefined;
 }

@@ -5,6 +5,7 @@
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import type { Environment } from "../base/environment-reader.ts";
+import { isOneEditAway, plainWord } from "../base/near-word.ts";
 import type { ScalarReader, YamlField } from "./yaml-scalars.ts";
 import { createScalarReader, show } from "./yaml-scalars.ts";
 
@@ -169,20 +170,7 @@ function noteSyntax(
 }
 
 function hint(name: string, known: readonly string[]): string {
-	const plain = (word: string) => word.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
-	const near = known.find((other) => plain(other) === plain(name)) ?? known.find((other) => isOneEditAway(other, name));
+	const plain = plainWord(name);
+	const near = known.find((other) => plainWord(other) === plain) ?? known.find((other) => isOneEditAway(other, name));
 	return near === undefined ? `; known are ${known.join(", ")}` : `; did you mean ${show(near)}?`;
-}
-
-/** True if one inserted, removed, replaced or swapped letter makes `a` out of `b`. */
-function isOneEditAway(a: string, b: string): boolean {
-	if (Math.abs(a.length - b.length) > 1) return false;
-	let start = 0;
-	while (start < a.length && a[start] === b[start]) start++;
-	let end = 0;
-	while (end < Math.min(a.length, b.length) - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
-	const middleA = a.slice(start, a.length - end);
-	const middleB = b.slice(start, b.length - end);
-	if (middleA.length <= 1 && middleB.length <= 1) return true;
-	return middleA.length === 2 && middleB.length === 2 && middleA[0] === middleB[1] && middleA[1] === middleB[0];
 }

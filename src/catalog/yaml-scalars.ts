@@ -81,7 +81,7 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 			value <= bounds.max &&
 			(!bounds.integer || Number.isSafeInteger(value));
 		if (fits) return value;
-		report(field, `must be ${what} from ${bounds.min} to ${bounds.max}, got ${show(read.written)}`);
+		report(field, `must be ${what} from ${bounds.min} to ${bounds.max}, got ${gotOf(read)}`);
 		return undefined;
 	}
 
@@ -90,7 +90,7 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 		if (read === undefined) return undefined;
 		if (typeof read.value === "boolean") return read.value;
 		if (read.substituted && (read.value === "true" || read.value === "false")) return read.value === "true";
-		report(field, `must be true or false, got ${show(read.written)}`);
+		report(field, `must be true or false, got ${gotOf(read)}`);
 		return undefined;
 	}
 
@@ -103,6 +103,12 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 	}
 
 	return { scalar, text: readText, number, flag, choice };
+}
+
+/** Digits, true and false in quotes are text, and look right. */
+function gotOf({ written, value, substituted }: Scalar): string {
+	const isQuoted = typeof value === "string" && !substituted && /^(-?\d+(\.\d+)?|true|false)$/.test(value.trim());
+	return isQuoted ? `text: write ${value.trim()} without quotes` : show(written);
 }
 
 /** Text of the file in a message: quoted, cut, without line ends. */

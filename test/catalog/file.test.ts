@@ -206,7 +206,7 @@ extra: 1
 			'5: models[0].max_output_tokens: must be a whole number from 1 to 100000000, got "ten"',
 			'6: models[0].modes[1]: must be one of chat, completions, batch; got "responses"',
 			'8: models[0].rates.input: write rates as quoted decimal strings: "0.23" instead of 0.23',
-			'9: models[0].rates.output: must be a decimal string from "0" to "1000000" with at most 6 decimals (USD per million tokens), got "0.0000001"',
+			'9: models[0].rates.output: must be a decimal string from "0" to "1000000" with at most 6 decimals (USD per million tokens), got "0.0000001"; if that is for one token, write "0.1"',
 			"10: models[0].rates.search: a model of kind chat is never billed by this unit",
 			"12: models[0].upstreams[0].url: must begin with http:// or https://",
 			'13: models[0].upstreams[0].api_key: the environment variable "NOPE" is not set',
@@ -224,7 +224,7 @@ extra: 1
 			"27: models[2].upstreams[0].url: must not have a query (?…)",
 			"27: models[2].upstreams[0].dialect: a tgi server cannot serve a model of kind rerank",
 			'27: models[2].upstreams[0].max_concurrency: must be a whole number from 1 to 65536, got "0"',
-			'29: limits.connect_s: must be a number from 0.1 to 120, got "5"',
+			"29: limits.connect_s: must be a number from 0.1 to 120, got text: write 5 without quotes",
 			'30: limits: unknown field "conect_s"; did you mean "connect_s"?',
 			'31: file: unknown field "extra"; known are models, routes, limits, brand',
 		]);
@@ -364,12 +364,35 @@ describe("rates", () => {
 	test.each(["0", "0.000001", "1000000", "12.5", "3.100000000"])("%j USD per million is taken", (input) => {
 		expect(problemsOf(oneModel({ input }))).toEqual([]);
 	});
-	test.each(["", "-1", "1e3", "0.0000001", "1000000.000001", "1,5", " 1", "$1", "NaN", ".5"])(
-		"%j is refused",
-		(input) => {
-			expect(linesOf(oneModel({ input }))[0]).toContain("6: models[0].rates.input: must be a decimal string");
-		},
-	);
+	test("what is wrong with a number says what to write", () => {
+		const rate = (input: string) =>
+			(linesOf(oneModel({}).replace(/input: "[^"]*"/, `input: ${input}`))[0] ?? "").split("rates.input: ")[1];
+		const asPlain = (plain: string, written: string) =>
+			`write rates as quoted decimal strings: "${plain}" instead of ${written}`;
+		const token = (usd: string) => `; if that is for one token, write "${usd}"`;
+		expect(rate("1e3")).toBe(asPlain("1000", "1e3"));
+		expect(rate('"1e3"')).toBe(asPlain("1000", '"1e3"'));
+		expect(rate('".5"')).toBe(asPlain("0.5", '".5"'));
+		expect(rate("3e-6")).toBe(asPlain("0.000003", "3e-6") + token("3"));
+		for (const written of ["1e-7", '"1e-7"', "1.0E-7", '"0.0000001"'])
+			expect(rate(written)).toEndWith(`got ${JSON.stringify(written.replaceAll('"', ""))}${token("0.1")}`);
+		expect(rate("1e-13")).toEndWith('got "1e-13"');
+		expect(rate("0.1234567890123")).toEndWith('got "0.1234567890123"');
+		const { warnings } = parseCatalogFile(oneModel({ input: "0.000003" }), {});
+		expect(warnings.map(({ message }) => message)).toEqual([
+			`models[0].rates.input: USD 0.000003 per million tokens is next to nothing${token("3")}`,
+		]);
+		for (const input of ["0", "0.001", "3"]) expect(parseCatalogFile(oneModel({ input }), {}).warnings).toEqual([]);
+		for (const [given, said] of [
+			['"8192"', "got text: write 8192 without quotes"],
+			["8k", 'got "8k"'],
+		])
+			expect(linesOf(`${oneModel({})}\nlimits: { body_mb: ${given} }`)[0]).toEndWith(said as string);
+	});
+
+	test.each(["", "-1", "0.0000001", "1000000.000001", "1,5", " 1", "$1", "NaN"])("%j is refused", (input) => {
+		expect(linesOf(oneModel({ input }))[0]).toContain("6: models[0].rates.input: must be a decimal string");
+	});
 	test("cached_input may be dearer than input", () => {
 		const text = oneModel().replace('output: "0.40"', 'output: "0.40", cached_input: "9"');
 		expect(parseCatalogFile(text, {}).models[0]?.rates.cachedInput as number).toBe(9_000_000);

@@ -22,10 +22,17 @@ export function createUrlCheck(probes: Probes): (request: Request) => Answer | u
 		if (!URL.canParse(url)) {
 			const [path] = url.split("?", 1);
 			if (!headers.get("host") && (path === "/livez" || path === "/readyz")) return probes[path]();
-			const fault = new Fault("invalid_request", "The Host header of the request is not valid.");
+			const fault = new Fault("invalid_request", `The Host header of the request is not valid${zoneHint(headers)}.`);
 			return errorResponse(fault, newRequestId().requestId);
 		}
 		known = `${url.slice(0, url.indexOf("/", url.indexOf("://") + 3))}/`;
 		return undefined;
 	};
+}
+
+/** A zone means something to its own machine alone, and is to be taken out of what is sent (RFC 6874); some clients leave it in. */
+function zoneHint(headers: Headers): string {
+	return /^\[[^\]]*%/.test(headers.get("host") ?? "")
+		? ": an IPv6 address has no zone (%…) there. Use an address without one, or a name"
+		: "";
 }

@@ -64,6 +64,19 @@ test("a host that is none is the client's mistake, on every path", async () => {
 	expect(await statusOf("GET", "/livez", "any.name.example:8080")).toBe(200);
 });
 
+test("a host with a zone, which clients should have taken out, is told what is wrong with it", async () => {
+	for (const host of ["[fe80::1%25eth0]:8080", "[fe80::1%eth0]"]) {
+		const client = await openRaw(service.url, `GET /v1/models HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+		const { status, body } = parseRaw(await client.ended());
+		expect([host, status, JSON.parse(body).error.message]).toEqual([
+			host,
+			400,
+			expect.stringContaining("no zone (%…)"),
+		]);
+	}
+	expect(await statusOf("GET", "/v1/models", "[fe80::1]:8080")).toBe(200);
+});
+
 test("addresses with signs that no text may have, that are cut, doubled or climb", async () => {
 	const signs = ["%00", "a%00b", "%ff%fe", "%", "%zz", "%e2%82", "%ed%a0%80", "..%2f..%2fx", "//", "a;b", "%2500", "*"];
 	const broken: unknown[] = [];

@@ -1,7 +1,7 @@
 import { errorRecord, errorText } from "../base/error-record.ts";
 import { Fault } from "../base/fault.ts";
 import { ConfigError } from "../config.ts";
-import { DatabaseTimeout } from "../db/statements.ts";
+import { DatabaseTimeout } from "../db/outage.ts";
 import { UsageError } from "./command.ts";
 import { databaseRemedy } from "./database-remedies.ts";
 

@@ -1,6 +1,7 @@
 import type postgres from "postgres";
 import type { Log } from "../base/log.ts";
 import { newClient } from "./new-client.ts";
+import { isConnectionLost } from "./outage.ts";
 
 /** Bytes are a `bytea`. */
 export type StatementValue = string | number | boolean | null | Uint8Array;
@@ -37,6 +38,8 @@ const SERVER_STATEMENT_TIMEOUT_MS_MIN = 30_000;
 
 export function createLane(deps: { log: Log }, options: LaneOptions): Lane {
 	let client: postgres.Sql | undefined;
+	/** Until it has, the driver's pauses between its attempts to connect are what spares the server. */
+	let hasAnswered = false;
 	let ended = false;
 
 	function drop(broken: postgres.Sql): void {
@@ -45,17 +48,32 @@ export function createLane(deps: { log: Log }, options: LaneOptions): Lane {
 			.catch((error) => deps.log.debug("closing a stuck database connection failed", { error }));
 	}
 
+	function renew(): void {
+		if (!client) return;
+		drop(client);
+		client = undefined;
+		hasAnswered = false;
+	}
+
 	return {
 		async run<Row>(strings: TemplateStringsArray, values: readonly StatementValue[]) {
 			if (ended) throw Object.assign(new Error("the database client has ended"), { code: "CONNECTION_ENDED" });
 			client ??= connect(options);
-			return (await client(strings, ...values)) as unknown as Row[];
+			const used = client;
+			try {
+				const rows = await used(strings, ...values);
+				hasAnswered ||= client === used;
+				return rows as unknown as Row[];
+			} catch (error) {
+				if (client === used) {
+					if (!isConnectionLost(error)) hasAnswered = true;
+					// The driver keeps what the server said last, and fails the next statement with it, on a connection that is well.
+					else if (hasAnswered && !ended) renew();
+				}
+				throw error;
+			}
 		},
-		renew() {
-			if (!client) return;
-			drop(client);
-			client = undefined;
-		},
+		renew,
 		async end() {
 			ended = true;
 			await client?.end({ timeout: 1 });

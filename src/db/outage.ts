@@ -1,4 +1,12 @@
-import { DatabaseBusy, DatabaseTimeout } from "./statements.ts";
+/** The answer did not come in time: the statement may or may not have been carried out. */
+export class DatabaseTimeout extends Error {
+	override readonly name = "DatabaseTimeout" as const;
+}
+
+/** Nothing was carried out: too many statements wait for a connection, or somebody held a row until the deadline. */
+export class DatabaseBusy extends Error {
+	override readonly name = "DatabaseBusy" as const;
+}
 
 /** How far down the chain of causes it is looked for: the query builder wraps what the driver threw. */
 const CAUSES_MAX = 5;

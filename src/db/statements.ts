@@ -3,6 +3,7 @@ import { sleep, withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Lane, StatementValue } from "./lane.ts";
 import { createLane } from "./lane.ts";
+import { DatabaseBusy, DatabaseTimeout } from "./outage.ts";
 
 /**
  * A client of single statements that may be repeated, each with a deadline.
@@ -14,16 +15,6 @@ export interface Statements {
 	<Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]): Promise<Row[]>;
 	/** Ends all connections; statements under way are rejected. */
 	end(): Promise<void>;
-}
-
-/** The answer did not come in time: the statement may or may not have been carried out. */
-export class DatabaseTimeout extends Error {
-	override readonly name = "DatabaseTimeout" as const;
-}
-
-/** Nothing was carried out: too many statements wait for a connection, or somebody held a row until the deadline. */
-export class DatabaseBusy extends Error {
-	override readonly name = "DatabaseBusy" as const;
 }
 
 export interface StatementsOptions {

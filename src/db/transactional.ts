@@ -6,8 +6,7 @@ import { withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { reconnectDelayS } from "./lane.ts";
 import { newClient } from "./new-client.ts";
-import { isConnectionLost } from "./outage.ts";
-import { DatabaseTimeout } from "./statements.ts";
+import { DatabaseTimeout, isConnectionLost } from "./outage.ts";
 
 /** Drizzle's client, whose statements and transactions have deadlines: error `DatabaseTimeout`. */
 export type Transactional = PostgresJsDatabase<Record<string, never>>;

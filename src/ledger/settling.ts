@@ -1,4 +1,4 @@
-import { DatabaseBusy } from "../db/statements.ts";
+import { DatabaseBusy } from "../db/outage.ts";
 import type { AdmittedEvent, SettledEvent } from "./event.ts";
 import type { Settlements } from "./settled-columns.ts";
 import type { LedgerStore } from "./store.ts";

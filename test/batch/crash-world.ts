@@ -6,7 +6,7 @@ import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import type { Carrier } from "../../src/batch/line-work.ts";
 import { runBatch } from "../../src/batch/run-batch.ts";
 import type { RunSpool } from "../../src/batch/run-spool.ts";
-import { DatabaseTimeout } from "../../src/db/statements.ts";
+import { DatabaseTimeout } from "../../src/db/outage.ts";
 import { createDiskBlobs } from "../../src/files/disk-blobs.ts";
 import type { FileOwner } from "../../src/files/file-record.ts";
 import type { Files } from "../../src/files/files.ts";

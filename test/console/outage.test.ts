@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
 import { consoleErrorResponse } from "../../src/console/console-error.ts";
-import { DatabaseTimeout } from "../../src/db/statements.ts";
+import { DatabaseTimeout } from "../../src/db/outage.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { testPostgres } from "../support/postgres.ts";
 import { chatModel, withService } from "../support/service.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createDatabase } from "../../src/db/database.ts";
-import { DatabaseTimeout } from "../../src/db/statements.ts";
+import { DatabaseTimeout, isConnectionLost } from "../../src/db/outage.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
@@ -50,6 +50,24 @@ test("a statement after the connections were cut works", async () => {
 		"a new connection",
 	);
 	expect(await db.statements`select 1 as one`).toEqual([{ one: 1 }]);
+});
+
+test("of a connection that the server ends in the middle of a statement the next one hears nothing", async () => {
+	await db.statements`select 1`;
+	for (let round = 0; round < 3; round++) {
+		const running = Promise.resolve(db.statements`select pg_sleep(30)`).catch((error) => error);
+		await waitFor(
+			async () =>
+				(
+					await server.sql`
+						select pg_terminate_backend(pid) from pg_stat_activity
+						where datname = current_database() and state = 'active' and query like 'select pg_sleep(30)%'`
+				).length === 1,
+			"the statement to be ended",
+		);
+		expect(isConnectionLost(await running)).toBe(true);
+		expect(await db.statements`select 1 as one`).toEqual([{ one: 1 }]);
+	}
 });
 
 test("the client of statements has no transactions", () => {

@@ -1,7 +1,7 @@
 import type { Clock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { createLog } from "../../src/base/log.ts";
-import { DatabaseTimeout } from "../../src/db/statements.ts";
+import { DatabaseTimeout } from "../../src/db/outage.ts";
 import type { AdmittedEvent, SettledEvent } from "../../src/ledger/event.ts";
 import { createJournal } from "../../src/ledger/journal.ts";
 import type { JournalDisk } from "../../src/ledger/journal-disk.ts";

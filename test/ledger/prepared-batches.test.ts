@@ -1,7 +1,7 @@
 /** The next batch's text is made while Postgres works: what is sent is what the batch holds then, whatever happened to it since. */
 import { expect, spyOn, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import { DatabaseTimeout } from "../../src/db/statements.ts";
+import { DatabaseTimeout } from "../../src/db/outage.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { SettledColumns, type SettledLiterals } from "../../src/ledger/settled-columns.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";

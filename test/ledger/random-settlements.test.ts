@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import { DatabaseBusy, DatabaseTimeout } from "../../src/db/statements.ts";
+import { DatabaseBusy, DatabaseTimeout } from "../../src/db/outage.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { SettledColumns } from "../../src/ledger/settled-columns.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";

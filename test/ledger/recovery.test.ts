@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
-import { DatabaseBusy } from "../../src/db/statements.ts";
+import { DatabaseBusy } from "../../src/db/outage.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { openJournalHome } from "../../src/ledger/journal-home.ts";
 import { createLeftJournals } from "../../src/ledger/left-journals.ts";

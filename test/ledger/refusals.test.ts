@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { DatabaseTimeout } from "../../src/db/statements.ts";
+import { DatabaseTimeout } from "../../src/db/outage.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { usd } from "./fixture.ts";
 import { OPTIONS, outcome, pass, scripted, settleMicrotasks } from "./scripted-store.ts";

@@ -3,7 +3,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { Fault } from "../../src/base/fault.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { DatabaseTimeout } from "../../src/db/statements.ts";
+import { DatabaseTimeout } from "../../src/db/outage.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { createRecallAnswers } from "../../src/ledger/recall-answers.ts";
 import type { Slices } from "../../src/ledger/slices.ts";

@@ -5,7 +5,7 @@ import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import type { WitnessStore } from "../../src/cluster/witness.ts";
-import { DatabaseTimeout } from "../../src/db/statements.ts";
+import { DatabaseTimeout } from "../../src/db/outage.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { createPgLedgerStore, sqlState } from "../../src/ledger/pg-store.ts";
 import type { GrantReply, GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";

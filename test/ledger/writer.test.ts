@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
-import { DatabaseBusy, DatabaseTimeout } from "../../src/db/statements.ts";
+import { DatabaseBusy, DatabaseTimeout } from "../../src/db/outage.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { LeaseExceeded } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";

@@ -1,5 +1,5 @@
 import { inspect } from "node:util";
-import { DatabaseBusy } from "../../src/db/statements.ts";
+import { DatabaseBusy } from "../../src/db/outage.ts";
 import type { LoadedKey } from "../../src/keys/keyring.ts";
 import type { ProjectFields } from "../../src/keys/project-entry.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";

@@ -1,7 +1,7 @@
 import type { Clock } from "../../src/base/clock.ts";
 import type { Log } from "../../src/base/log.ts";
 import { createGate } from "../../src/cluster/gate.ts";
-import { DatabaseTimeout } from "../../src/db/statements.ts";
+import { DatabaseTimeout } from "../../src/db/outage.ts";
 import type { KeyFields } from "../../src/keys/key-entry.ts";
 import type { Keyring } from "../../src/keys/keyring.ts";
 import { createKeyring } from "../../src/keys/keyring.ts";

@@ -112,11 +112,13 @@ async function settleBatch(
 	const { store, log } = deps;
 	if (batch.length === 0) return [];
 	let refusals = 0;
+	// Of a connection that fails again and again each finds less to do than the one before.
+	const left = new Set(batch);
 	const waiting = await untilDone(deps, async () => {
 		try {
-			const { late, busy } = await store.flush(batch, "[]");
-			if (!late) return batch.filter((one) => isHeld(one, busy));
-			return await settleLate(store, batch);
+			const { late, busy } = await store.flush([...left], "[]");
+			if (!late) return [...left].filter((one) => isHeld(one, busy));
+			return await settleLate(store, [...left], (one) => left.delete(one));
 		} catch (error) {
 			const isExceeded = error instanceof LeaseExceeded;
 			if (!isExceeded && (isDatabaseAway(error) || deps.isStopping())) throw error;
@@ -127,12 +129,12 @@ async function settleBatch(
 				return setAside(deps, batch, error);
 			}
 			log.error("a journal claims more than its lease holds; it is settled as late", { error });
-			return settleUncovered(store, batch);
+			return settleUncovered(store, [...left]);
 		}
 	});
 	if (waiting !== undefined) return waiting;
 	const each: SettledEvent[] = [];
-	for (const one of batch) each.push(...(await settleBatch(deps, [one], settleUncovered)));
+	for (const one of left) each.push(...(await settleBatch(deps, [one], settleUncovered)));
 	return each;
 }
 

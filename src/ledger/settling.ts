@@ -64,8 +64,15 @@ async function settleEach(store: LedgerStore, batch: Settlements, openJson: stri
 	return { held, fresh: fresh + forgotten, late, forgotten };
 }
 
-/** Of an epoch that is over, one by one; gives those that wait for a row that somebody holds. */
-export async function settleLate(store: LedgerStore, batch: readonly SettledEvent[]): Promise<SettledEvent[]> {
+/**
+ * Of an epoch that is over, one by one; gives those that wait for a row that somebody holds. Where it fails on the way, those
+ * that were `settled` before need not be asked for again.
+ */
+export async function settleLate(
+	store: LedgerStore,
+	batch: readonly SettledEvent[],
+	settled: (event: SettledEvent) => void = () => {},
+): Promise<SettledEvent[]> {
 	const held: SettledEvent[] = [];
 	const accounts = new Set<string>();
 	for (const event of batch) {
@@ -76,6 +83,7 @@ export async function settleLate(store: LedgerStore, batch: readonly SettledEven
 		}
 		try {
 			await store.settleLate(JSON.stringify(event));
+			settled(event);
 		} catch (error) {
 			if (!(error instanceof DatabaseBusy)) throw error;
 			held.push(event);

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
-import { DatabaseBusy } from "../../src/db/outage.ts";
+import { DatabaseBusy, DatabaseTimeout } from "../../src/db/outage.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { openJournalHome } from "../../src/ledger/journal-home.ts";
 import { createLeftJournals } from "../../src/ledger/left-journals.ts";
@@ -26,6 +26,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 function left(
 	flush: (accounts: readonly string[], instance: string) => Partial<Flushed> | Promise<Partial<Flushed>>,
 	write: (line: string) => void = () => {},
+	onLate: () => void = () => {},
 ) {
 	const home = mkdtempSync(join(root, "home-"));
 	const journals = openJournalHome(home);
@@ -52,6 +53,7 @@ function left(
 			return flushed;
 		},
 		async settleLate(eventJson: string) {
+			onLate();
 			done.push(`late ${(JSON.parse(eventJson) as SettledEvent).account}`);
 		},
 		async close(keep: readonly string[] = []) {
@@ -254,6 +256,21 @@ test("an epoch whose leases are closed gets its settlements one by one, as late"
 	const { recover, done } = left(() => ({ late: true }));
 	expect(await recover()).toBe(0);
 	expect(done).toEqual(["late a", "late b", "late c", "closed"]);
+});
+
+test("late settlements get on though the connection fails at every second one: none that was carried out is asked for again", async () => {
+	let asked = 0;
+	const { recover, done } = left(
+		() => ({ late: true }),
+		() => {},
+		() => {
+			asked += 1;
+			if (asked % 2 === 0) throw new DatabaseTimeout("no answer");
+		},
+	);
+	expect(await recover()).toBe(0);
+	expect(done).toEqual(["late a", "late b", "late c", "closed"]);
+	expect(asked).toBe(5);
 });
 
 test("of an account whose row somebody holds one late settlement is tried, and the others' are settled", async () => {

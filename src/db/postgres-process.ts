@@ -34,6 +34,20 @@ export function nameFromInside(folder: string): string {
 	return fs.existsSync(HERE) ? HERE : folder;
 }
 
+/** While `work` runs an end of this process by `process.exit` ends `child` too, which would go on without it. */
+export async function endingWithUs<Result>(
+	child: () => ChildProcess | undefined,
+	work: () => Promise<Result>,
+): Promise<Result> {
+	const end = () => void child()?.kill("SIGINT");
+	process.on("exit", end);
+	try {
+		return await work();
+	} finally {
+		process.off("exit", end);
+	}
+}
+
 /** Resolves when the process has ended. `output`: what it wrote to its pipes. Never rejects. */
 export function exitOf(child: ChildProcess): Promise<{ code: number | null; output: string }> {
 	return new Promise((resolve) => {

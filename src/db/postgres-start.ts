@@ -1,9 +1,10 @@
+import type { ChildProcess } from "node:child_process";
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { PostgresBinaries } from "./postgres-binaries.ts";
-import { exitOf, nameFromInside, spawnPostgres } from "./postgres-process.ts";
+import { endingWithUs, exitOf, nameFromInside, spawnPostgres } from "./postgres-process.ts";
 import { findPostmaster, type Postmaster, removeForeignPidFile } from "./postmaster.ts";
 import { giveTo, type ServerOwner } from "./server-owner.ts";
 import { startProblem } from "./start-problem.ts";
@@ -53,7 +54,10 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 		const child = spawnPostgres({ ...home, folder: unfinished }, "initdb", flags, {
 			stdio: ["ignore", "ignore", "pipe"],
 		});
-		const { code, output } = await exitOf(child);
+		const { code, output } = await endingWithUs(
+			() => child,
+			() => exitOf(child),
+		);
 		if (code !== 0) throw notStarted("The embedded PostgreSQL could not be initialised", output);
 		fs.renameSync(unfinished, home.cluster);
 	} finally {
@@ -70,12 +74,29 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 export async function startUnlessRunning(
 	log: Log,
 	home: PostgresHome,
-	{ port, isGivenUp = () => false }: { port: number | undefined; isGivenUp?: () => boolean },
+	options: { port: number | undefined; isGivenUp?: () => boolean },
+): Promise<Postmaster> {
+	let newest: ChildProcess | undefined;
+	const spawnAt = (port: number) => {
+		const attempt = spawnServer(log, home, port);
+		newest = attempt.child;
+		return attempt;
+	};
+	return endingWithUs(
+		() => newest,
+		() => untilReady(home, options, spawnAt),
+	);
+}
+
+async function untilReady(
+	home: PostgresHome,
+	{ port, isGivenUp = () => false }: Parameters<typeof startUnlessRunning>[2],
+	spawnAt: (port: number) => Attempt,
 ): Promise<Postmaster> {
 	const giveUpAt = performance.now() + START_DEADLINE_MS;
 	const logPath = join(home.dataDir, "postgres.log");
 	const saidBefore = fs.existsSync(logPath) ? fs.statSync(logPath).size : 0;
-	let attempt: { readonly over: boolean } | undefined;
+	let attempt: Attempt | undefined;
 	let starts = 0;
 	let startAgainAt = 0;
 	while (performance.now() < giveUpAt) {
@@ -86,7 +107,7 @@ export async function startUnlessRunning(
 		if (!isOnItsWay && postmaster === undefined && performance.now() >= startAgainAt) {
 			if (starts === STARTS_MAX) break;
 			removeForeignPidFile(home.cluster);
-			attempt = spawnServer(log, home, port ?? freePort());
+			attempt = spawnAt(port ?? freePort());
 			starts += 1;
 			startAgainAt = performance.now() + RESTART_WAIT_MS;
 		}
@@ -102,8 +123,13 @@ function notStarted(what: string, said: string): Fault {
 	return new Fault("service_unavailable", message, line === "" ? {} : { private: line });
 }
 
-/** `over` turns true when the process has ended or never came to be. */
-function spawnServer(log: Log, home: PostgresHome, port: number): { readonly over: boolean } {
+interface Attempt {
+	readonly child: ChildProcess;
+	/** True when the process has ended or never came to be. */
+	over: boolean;
+}
+
+function spawnServer(log: Log, home: PostgresHome, port: number): Attempt {
 	const settings = {
 		listen_addresses: "127.0.0.1",
 		unix_socket_directories: "",
@@ -127,7 +153,7 @@ function spawnServer(log: Log, home: PostgresHome, port: number): { readonly ove
 		{ detached: true, stdio: ["ignore", logFd, logFd] },
 	);
 	fs.closeSync(logFd);
-	const attempt = { over: false };
+	const attempt: Attempt = { child, over: false };
 	child.on("exit", () => {
 		attempt.over = true;
 	});

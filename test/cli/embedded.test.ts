@@ -76,6 +76,22 @@ describe("without DATABASE_URL", () => {
 		60_000,
 	);
 
+	test("a command that is told to end twice ends at once, and leaves no database behind either", async () => {
+		const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
+		const cluster = join(dataDir, "postgres", "cluster");
+		const child = Bun.spawn([...FROM_SOURCE, "ledger", "reconcile"], {
+			cwd: folder,
+			env: { PATH: Bun.env.PATH ?? "", HOME: Bun.env.HOME ?? "", DATA_DIR: join(folder, "data") },
+			stdout: "ignore",
+			stderr: "ignore",
+		});
+		await waitFor(() => findPostmaster(cluster) !== undefined, "the server to be started", 30_000);
+		child.kill("SIGINT");
+		child.kill("SIGTERM");
+		expect([130, 143]).toContain(await child.exited);
+		await waitFor(() => findPostmaster(cluster) === undefined, "the server's end", 30_000);
+	}, 60_000);
+
 	test("a command that was started not to hear of a closed terminal, as by nohup, goes on behind one", async () => {
 		const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
 		const child = Bun.spawn(["sh", "-c", 'trap "" HUP; exec "$@"', "sh", ...FROM_SOURCE, "ledger", "reconcile"], {

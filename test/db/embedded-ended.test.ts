@@ -1,0 +1,47 @@
+import { expect, test } from "bun:test";
+import { chmodSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { atEnd } from "../support/at-end.ts";
+import { quickFolder } from "../support/memory-folder.ts";
+import { isRunning } from "../support/processes.ts";
+import { waitFor } from "../support/wait.ts";
+
+const CHILD = join(import.meta.dir, "embedded-ended-child.ts");
+
+/** Processes that work in `folder`: all of PostgreSQL's do. */
+function workingIn(folder: string): number[] {
+	return readdirSync("/proc")
+		.filter((name) => /^\d+$/.test(name))
+		.map(Number)
+		.filter((pid) => {
+			try {
+				return readlinkSync(`/proc/${pid}/cwd`).startsWith(folder) && isRunning(pid);
+			} catch {
+				return false;
+			}
+		});
+}
+
+test
+	.if(process.platform === "linux")
+	.each([
+		"its files are made",
+		"it has been started and is nowhere on record",
+		"it is on record",
+		"it is ready",
+		"it is used",
+	])(
+	"who ends at once when %s leaves no server behind",
+	async (moment) => {
+		const folder = mkdtempSync(join(quickFolder(), "tollgate-ended-"));
+		chmodSync(folder, 0o755);
+		atEnd(() => {
+			for (const pid of workingIn(folder)) process.kill(pid, "SIGKILL");
+			rmSync(folder, { recursive: true, force: true });
+		});
+		const child = Bun.spawn([process.execPath, CHILD, folder, moment], { stdio: ["ignore", "inherit", "inherit"] });
+		expect(await child.exited).toBe(3);
+		await waitFor(() => workingIn(folder).length === 0, "all of its processes to end");
+	},
+	60_000,
+);

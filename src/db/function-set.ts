@@ -20,6 +20,7 @@ import peopleFunctions from "./functions/people.sql" with { type: "text" };
 import projectFunctions from "./functions/projects.sql" with { type: "text" };
 import removalFunctions from "./functions/removal.sql" with { type: "text" };
 import usageFunctions from "./functions/usage.sql" with { type: "text" };
+import { inTransaction } from "./in-transaction.ts";
 import { pathNames, pathText, quoted, setPath, withSetting } from "./search-path.ts";
 
 /** In the order in which they are laid down: later ones may name earlier ones. */
@@ -60,7 +61,7 @@ const SETS_KEPT = 16;
 
 /** Lays the functions down unless they are there, and notes that this version uses them. All of it or nothing. */
 export async function layFunctions(client: postgres.Sql, version: string, setsKept = SETS_KEPT): Promise<void> {
-	await client.begin(async (transaction) => {
+	await inTransaction(client, async (transaction) => {
 		if (!(await hasFunctions(transaction))) {
 			await transaction.unsafe(`create schema ${FUNCTION_SET}`);
 			await setPath(transaction, withFunctions(await searchPath(transaction)), true);
@@ -94,7 +95,7 @@ export async function dropFunctions(client: postgres.Sql, kept: number): Promise
 		where nspname ~ ${ANY_SET.source} and nspname <> ${FUNCTION_SET} and pg_has_role(nspowner, 'USAGE')
 		order by used_at desc, nspname offset ${kept - 1}`;
 	for (const { name } of sets) {
-		await client.begin(async (transaction) => {
+		await inTransaction(client, async (transaction) => {
 			await transaction.unsafe(`drop schema if exists ${name} cascade`);
 			await transaction`delete from function_set where name = ${name}`;
 		});

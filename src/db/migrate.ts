@@ -13,6 +13,7 @@ import {
 	urlWithFunctions,
 } from "./function-set.ts";
 import { withGranted } from "./granted-settings.ts";
+import { inTransaction } from "./in-transaction.ts";
 import type { Migration } from "./migrations/list.ts";
 import { migrations } from "./migrations/list.ts";
 import { newClient } from "./new-client.ts";
@@ -55,7 +56,7 @@ export async function migrate(
 		if (missing.some(({ breaking }) => breaking)) await makeRoomForBreaking(client, missing);
 		if (!(await hasOwnTables(client, schema))) await makeOwnTables(client);
 		for (const { name, sql, breaking } of missing) {
-			await client.begin(async (transaction) => {
+			await inTransaction(client, async (transaction) => {
 				await transaction.unsafe(sql);
 				if (breaking) await barFormerVersion(transaction);
 				await transaction`insert into schema_migration (name, breaking) values (${name}, ${breaking ?? false})`;
@@ -156,7 +157,7 @@ async function hasOwnTables(client: postgres.Sql, schema: string): Promise<boole
 
 /** What is known of the schema's state. They are no migration's, since migrations are known by them. */
 async function makeOwnTables(client: postgres.Sql): Promise<void> {
-	await client.begin(async (transaction) => {
+	await inTransaction(client, async (transaction) => {
 		await transaction`create table if not exists schema_migration (name text primary key, applied_at timestamptz not null default now())`;
 		// Version 0.1 made it without, and reads and writes the two columns that it knows.
 		await transaction`alter table schema_migration add column if not exists breaking boolean not null default false`;

@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import postgres from "postgres";
 import { createLog, silentLog } from "../../src/base/log.ts";
+import { nextTurn } from "../../src/base/next-turn.ts";
 import { checkFunctions, FUNCTION_SET, isPrepared, layFunctions } from "../../src/db/function-set.ts";
 import { migrate, migratedUrl } from "../../src/db/migrate.ts";
 import type { Migration } from "../../src/db/migrations/list.ts";
 import { migrations } from "../../src/db/migrations/list.ts";
+import { isConnectionLost } from "../../src/db/outage.ts";
+import { atEnd } from "../support/at-end.ts";
 import { createEmptyDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { waitFor } from "../support/wait.ts";
@@ -50,6 +53,22 @@ test("a migration that fails leaves nothing behind and keeps the lock from nobod
 	const broken = migrations.map((one, at) => (at === 0 ? { ...one, sql: `${one.sql}; select 1 / 0` } : one));
 	await expect(migrate(deps, url, broken)).rejects.toThrow("division by zero");
 	expect(await client`select to_regclass('budget') is null as nothing`).toEqual([{ nothing: true }] as never);
+	expect((await migrate(deps, url)).applied).toEqual(names);
+});
+
+test("a migration whose connection breaks fails with that, and with nothing that nobody can catch", async () => {
+	const escaped: unknown[] = [];
+	const note = (error: unknown) => void escaped.push(error);
+	process.on("uncaughtException", note);
+	atEnd(() => process.off("uncaughtException", note));
+	const cut = migrations.map((one, at) =>
+		at === 0 ? { ...one, sql: `${one.sql}; select pg_terminate_backend(pg_backend_pid())` } : one,
+	);
+	const failed = await migrate(deps, url, cut).catch((error: Error) => error);
+	expect(isConnectionLost(failed)).toBe(true);
+	await nextTurn();
+	await nextTurn();
+	expect(escaped).toEqual([]);
 	expect((await migrate(deps, url)).applied).toEqual(names);
 });
 

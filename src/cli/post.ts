@@ -17,7 +17,7 @@ export interface Post {
 	replace(): Promise<void>;
 	/**
 	 * Has everybody leave by this signal; resolves when they have, or were killed for taking too long. False if one that had been
-	 * ready did not leave in order.
+	 * ready did not leave in order, or had died and nobody was ready in its place.
 	 */
 	stop(signal: EndSignal): Promise<boolean>;
 	/** Ends everybody now. */
@@ -50,6 +50,8 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 	let failuresInRow = 0;
 	let stopping: Promise<boolean> | undefined;
 	let inOrder = true;
+	/** One that had been ready died, and none has been since who would look after what it left. */
+	let isBereft = false;
 	let lastWord: unknown;
 	const empty = Promise.withResolvers<void>();
 
@@ -62,6 +64,12 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 				holder.process.kill("SIGKILL");
 			},
 		});
+		holder.ready.then(
+			() => {
+				isBereft = false;
+			},
+			() => {},
+		);
 		if (lastWord !== undefined) holder.say(() => lastWord);
 		return holder;
 	}
@@ -71,7 +79,7 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 		if (wasPresent) present = undefined;
 		const wasToLeave = beside.delete(holder) || stopping !== undefined;
 		// Of a successor that was not ready its replacement speaks.
-		if (wasToLeave && holder.wasReady() && exitCode !== 0) {
+		if (wasToLeave && (holder.wasReady() || isBereft) && exitCode !== 0) {
 			inOrder = false;
 			log.error("a process that was to leave did not end in order", { child: name, exitCode, signal });
 		}
@@ -84,6 +92,7 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 			log.error("a process ended before it was ready", { child: name, exitCode, signal });
 			return;
 		}
+		isBereft ||= holder.wasReady();
 		const lived = performance.now() - holder.startedAtMs;
 		failuresInRow = lived > STABLE_MS ? 0 : failuresInRow + 1;
 		const waitMs = failuresInRow === 0 ? 0 : Math.min(RESTART_MS_MAX, RESTART_MS_MIN * 2 ** (failuresInRow - 1));
@@ -101,7 +110,10 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 
 	async function leave(signal: EndSignal): Promise<boolean> {
 		const all = everybody();
-		if (all.length === 0) return true;
+		if (all.length === 0) {
+			if (isBereft) log.error("a process that died before the stop was not started again yet", { child: name });
+			return !isBereft;
+		}
 		inOrder = true;
 		for (const { process } of all) process.kill(signal);
 		const timer = setTimeout(() => {

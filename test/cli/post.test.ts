@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createLog } from "../../src/base/log.ts";
 import { startPost } from "../../src/cli/post.ts";
@@ -15,7 +15,7 @@ writeFileSync(
 	path,
 	`import { existsSync, writeFileSync } from "node:fs";
 	const isFirst = !existsSync(process.argv[2]);
-	writeFileSync(process.argv[2], "");
+	writeFileSync(process.argv[2], String(process.pid));
 	setInterval(() => {}, 1_000);
 	process.on("message", () => {});
 	process.on("SIGTERM", () => process.argv[3] === "stays" || process.exit(0));
@@ -24,9 +24,13 @@ writeFileSync(
 	`,
 );
 
-function post(name: string, second: "well" | "deaf" | "stays") {
+function post(name: string, second: "well" | "deaf" | "stays", onLine = () => {}) {
 	const said: string[] = [];
-	const log = createLog({ level: "warn", write: (line) => void said.push(JSON.parse(line).message) });
+	const write = (line: string) => {
+		said.push(JSON.parse(line).message);
+		onLine();
+	};
+	const log = createLog({ level: "warn", write });
 	const made = startPost(
 		{ log, givesUp: () => false },
 		{
@@ -76,4 +80,43 @@ test("a process that does not leave when it is told to stop is killed after its 
 		"a process that was told to stop does not leave; killing it",
 		"a process that was to leave did not end in order",
 	]);
+}, 60_000);
+
+/** Of the process that was started last. */
+const pidOf = (name: string) => Number(readFileSync(`${marker}-${name}`, "utf8"));
+
+test("a process that was killed before the stop, and has no successor yet, makes it none in order", async () => {
+	const stopped = Promise.withResolvers<boolean>();
+	const { made, said } = post("is alone", "well", () => {
+		if (said.length === 1) stopped.resolve(made.stop("SIGTERM"));
+	});
+	await made.ready;
+	process.kill(pidOf("is alone"), "SIGKILL");
+	expect(await stopped.promise).toBe(false);
+	expect(said).toEqual([
+		"a process died; starting it again",
+		"a process that died before the stop was not started again yet",
+	]);
+}, 60_000);
+
+test("so does one whose successor is not ready yet, and ends by the signal", async () => {
+	const { made, said } = post("is bereft", "deaf");
+	await made.ready;
+	const first = pidOf("is bereft");
+	process.kill(first, "SIGKILL");
+	await waitFor(() => pidOf("is bereft") !== first, "a successor");
+	expect(await made.stop("SIGINT")).toBe(false);
+	expect(said).toEqual(["a process died; starting it again", "a process that was to leave did not end in order"]);
+}, 60_000);
+
+test("one that was killed before the stop and has a successor that is ready does not", async () => {
+	const { made, said } = post("is followed", "well");
+	await made.ready;
+	const first = pidOf("is followed");
+	process.kill(first, "SIGKILL");
+	await waitFor(() => pidOf("is followed") !== first, "a successor");
+	made.signal("SIGHUP");
+	await waitFor(() => existsSync(`${marker}-is followed-heard`), "it to be ready");
+	expect(await made.stop("SIGTERM")).toBe(true);
+	expect(said).toEqual(["a process died; starting it again"]);
 }, 60_000);

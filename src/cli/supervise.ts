@@ -1,4 +1,5 @@
 import type { Environment } from "../base/environment-reader.ts";
+import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { startEmbeddedPostgres } from "../db/embedded.ts";
@@ -58,7 +59,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	try {
 		found = await prepare(deps, config, leaving.signal);
 	} catch (error) {
-		if (leaving.signal.aborted) return 0;
+		if (leaving.signal.aborted && error === leaving.signal.reason) return 0;
 		deps.err(`error: ${explain(error).message}\n`);
 		return 1;
 	}
@@ -135,8 +136,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	}
 
 	const exitCode = await end.promise;
-	await found.release();
-	return exitCode;
+	return (await found.release()) ? exitCode : 1;
 }
 
 type Ask = NonNullable<PostOptions["ask"]>;
@@ -151,7 +151,8 @@ interface Prepared {
 	readonly facts: ChildFacts;
 	/** The secret of key digests was made just now. */
 	readonly newPepper: boolean;
-	release(): Promise<void>;
+	/** False if something is left running. */
+	release(): Promise<boolean>;
 	removeSockets(): void;
 }
 
@@ -162,7 +163,7 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 	const secrets = loadOrCreateSecrets(config);
 	const embedded =
 		config.databaseUrl === null ? await startEmbeddedPostgres({ log }, { dataDir: config.dataDir }) : undefined;
-	const release = async () => embedded?.stop();
+	const release = async () => (await embedded?.stop()) ?? true;
 	try {
 		const { url: databaseUrl } = await unlessAborted(
 			leaving,
@@ -176,13 +177,13 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 			newPepper: secrets.made.includes("KEY_PEPPER"),
 			async release() {
 				removeSockets();
-				await release();
+				return release();
 			},
 			removeSockets,
 		};
 	} catch (error) {
-		await release();
-		throw error;
+		if (await release()) throw error;
+		throw new Fault("service_unavailable", "The embedded PostgreSQL did not stop.");
 	}
 }
 

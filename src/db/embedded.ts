@@ -31,8 +31,8 @@ export interface EmbeddedPostgres {
 	readonly url: string;
 	/** True if it was already running: a crash of its parent left it behind, or another process uses it. */
 	readonly adopted: boolean;
-	/** Gives it up. Who is the last to do so stops the server (fast shutdown) and waits until it is gone. */
-	stop(): Promise<void>;
+	/** Gives it up. Who is the last to do so stops the server (fast shutdown) and waits until it is gone. False if it is not by then. */
+	stop(): Promise<boolean>;
 	/** For who will not stop it: it is not to end where this process does so at once. */
 	keepRunning(): void;
 }
@@ -104,7 +104,7 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 							{ log: deps.log, clock: systemClock },
 							{ home, port: postmaster.port, startLock: () => tryFileLock(startLockPath(dataDir)) },
 						);
-			let stopping: Promise<void> | undefined;
+			let stopping: Promise<boolean> | undefined;
 			return {
 				url: addressOf(postmaster, password, DATABASE),
 				adopted,
@@ -151,19 +151,20 @@ async function waitForStartLock(dataDir: string): Promise<FileLock> {
 	throw new Fault("service_unavailable", "Another process keeps starting the embedded PostgreSQL.");
 }
 
-async function leave(log: Log, home: PostgresHome, user: SharedFileLock): Promise<void> {
+async function leave(log: Log, home: PostgresHome, user: SharedFileLock): Promise<boolean> {
 	const starting = await waitForStartLock(home.dataDir);
 	try {
 		const postmaster = askToEnd(home, user);
-		if (postmaster === undefined) return;
+		if (postmaster === undefined) return true;
 		const giveUpAt = performance.now() + STOP_DEADLINE_MS;
 		while (isRunning(postmaster, home.cluster)) {
 			if (performance.now() > giveUpAt) {
 				log.warn("the embedded PostgreSQL takes long to stop: it is left to itself", { pid: postmaster.pid });
-				return;
+				return false;
 			}
 			await Bun.sleep(POLL_MS);
 		}
+		return true;
 	} finally {
 		user.release();
 		starting.release();

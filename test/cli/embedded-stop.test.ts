@@ -1,0 +1,33 @@
+import { expect, test } from "bun:test";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { findPostmaster } from "../../src/db/postmaster.ts";
+import { quietPort, startServe } from "../chaos/serve-process.ts";
+import { atEnd } from "../support/at-end.ts";
+import { quickFolder } from "../support/memory-folder.ts";
+import { waitFor } from "../support/wait.ts";
+import { FROM_SOURCE } from "./run-cli.ts";
+
+// It is waited for for half a minute, in a file of its own so that nobody else waits too.
+test("a stop that leaves the embedded database running is none in order", async () => {
+	const dataDir = mkdtempSync(join(quickFolder(), "tollgate-embedded-stop-"));
+	chmodSync(dataDir, 0o755);
+	const cluster = join(dataDir, "postgres", "cluster");
+	atEnd(async () => {
+		const left = findPostmaster(cluster);
+		// It has been told to end already.
+		if (left !== undefined) process.kill(left.pid, "SIGCONT");
+		await waitFor(() => findPostmaster(cluster) === undefined, "the server's end");
+		rmSync(dataDir, { recursive: true, force: true });
+	});
+	writeFileSync(join(dataDir, "none.yaml"), "models: []\n");
+	const server = await startServe(
+		{ ROLE: "all", DATA_DIR: dataDir, CONFIG: join(dataDir, "none.yaml"), PORT: String(quietPort()), DRAIN_S: "1" },
+		{ ready: "all processes are ready", program: FROM_SOURCE },
+	);
+	server.kill("SIGTERM");
+	await server.logged(({ message }) => message === "stopping", "that it stops");
+	process.kill(findPostmaster(cluster)?.pid as number, "SIGSTOP");
+	expect(await server.exited).toBe(1);
+	expect(server.lines.at(-1)?.message).toBe("the embedded PostgreSQL takes long to stop: it is left to itself");
+}, 120_000);

@@ -53,6 +53,7 @@ const SEND_AWAY_PART = 1 / 4;
 export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	const { log } = deps;
 	const end = Promise.withResolvers<number>();
+	const leaving = new AbortController();
 	let stopping = false;
 	let exitCode = 0;
 	let served: Served | undefined;
@@ -63,7 +64,8 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 		if (stopping) return;
 		stopping = true;
 		// Before the start is over there is nothing to stop yet: the start's own end looks at `stopping`.
-		if (served !== undefined) void finish(served);
+		if (served === undefined) leaving.abort();
+		else void finish(served);
 	}
 
 	async function finish(plane: Served): Promise<void> {
@@ -105,7 +107,7 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 
 	try {
 		for (const warning of config.warnings) log.warn(warning);
-		const plane = await startPlane(deps, config);
+		const plane = await startPlane(deps, config, leaving.signal);
 		served = plane;
 		if (plane.url === undefined) log.info("the console is ready");
 		else log.info("listening", { url: plane.url });
@@ -129,6 +131,7 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 			leave(plane, { successor: true, ms: SEND_AWAY_MS });
 		});
 	} catch (error) {
+		if (leaving.signal.aborted && error === leaving.signal.reason) return exitCode;
 		deps.err(`error: ${explain(error).message}\n`);
 		return 1;
 	}
@@ -141,11 +144,11 @@ export function noteLevel({ log }: ServeDeps, leastLevel: LogLevel): void {
 }
 
 /** Each role loads its own plane and nothing of the other's. */
-async function startPlane(deps: ServeDeps, config: Config): Promise<Served> {
+async function startPlane({ log }: ServeDeps, config: Config, leaving: AbortSignal): Promise<Served> {
 	if (config.role === "console") {
 		const { serveConsole } = await import("../planes/serve-console.ts");
-		return serveConsole(config, deps);
+		return serveConsole(config, { log, leaving });
 	}
 	const { serveGateway } = await import("../planes/serve-gateway.ts");
-	return serveGateway(config, deps);
+	return serveGateway(config, { log, leaving });
 }

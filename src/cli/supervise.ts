@@ -1,6 +1,7 @@
 import type { Environment } from "../base/environment-reader.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
+import { unlessAborted } from "../base/unless-aborted.ts";
 import type { Config } from "../config.ts";
 import { startEmbeddedPostgres } from "../db/embedded.ts";
 import { migrate } from "../db/migrate.ts";
@@ -185,15 +186,6 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 		if (await release()) throw error;
 		throw new Fault("service_unavailable", "The embedded PostgreSQL did not stop.");
 	}
-}
-
-/** Rejects once `signal` aborts, whatever becomes of the work: a database may take minutes to say no. */
-async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-	const aborted = Promise.withResolvers<never>();
-	const give = () => aborted.reject(signal.reason);
-	if (signal.aborted) give();
-	else signal.addEventListener("abort", give, { once: true });
-	return Promise.race([work, aborted.promise]);
 }
 
 /** The first run's welcome, once its gateway serves. */

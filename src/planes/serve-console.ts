@@ -17,15 +17,15 @@ import { workerLabel } from "./process-metrics.ts";
 import { consoleSocket, gatewaySockets } from "./run-dir.ts";
 import { shutDoor } from "./shut-door.ts";
 
-/** The console plane as a process of its own. */
-export async function serveConsole(config: Config, { log }: { log: Log }) {
+/** The console plane as a process of its own. Rejects once `leaving` aborts while it waits for others at its database. */
+export async function serveConsole(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
 	const { runDir } = config;
 	const cleanup = createCleanup({ clock: systemClock, log });
 	try {
 		const plane = createConsolePlane(config, {
 			log,
 			brand: await readOwnBrand(config),
-			databaseUrl: await openDatabase({ log, cleanup }, config),
+			databaseUrl: await openDatabase({ log, cleanup, leaving }, config),
 			secrets: loadOrCreateSecrets(config),
 			gateways: createGatewayClient(
 				{ clock: systemClock, log, places: () => placesOf(config) },

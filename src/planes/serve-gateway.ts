@@ -12,15 +12,15 @@ import { openDatabase } from "./open-database.ts";
 import { askOthers } from "./process-metrics.ts";
 import { consoleSocket } from "./run-dir.ts";
 
-/** The gateway plane as a process of its own. */
-export async function serveGateway(config: Config, { log }: { log: Log }) {
+/** The gateway plane as a process of its own. Rejects once `leaving` aborts while it waits for others at its database. */
+export async function serveGateway(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
 	const cleanup = createCleanup({ clock: systemClock, log });
 	try {
 		// Before a database is started; a parent has looked at it already.
 		if (config.runDir === null) await checkConfiguredFile(config);
 		const plane = await createGatewayPlane(config, {
 			log,
-			databaseUrl: await openDatabase({ log, cleanup }, config),
+			databaseUrl: await openDatabase({ log, cleanup, leaving }, config),
 			secrets: loadOrCreateSecrets(config),
 			console:
 				config.runDir === null

@@ -3,40 +3,57 @@ import { join } from "node:path";
 import { temporaryFolder } from "../support/at-end.ts";
 import { PROGRAM } from "./run-cli.ts";
 
-/** Signals that ask a running service for something: while it starts there is nothing to do, and nothing to end for. */
+/** Signals that ask a running service for something: while it starts there is nothing to do, and nothing to end for; and those that end it. */
 
 const SIGNALS = {
 	all: ["SIGHUP", "SIGUSR1", "SIGUSR2"],
 	gateway: ["SIGHUP", "SIGUSR1"],
 } as const;
 
+/** A start of `role` that waits for a database which takes a connection, and never says a word. */
+async function startBeforeMuteDatabase(role: string) {
+	const asked = Promise.withResolvers<void>();
+	const database = Bun.listen({
+		hostname: "127.0.0.1",
+		port: 0,
+		socket: { open: () => asked.resolve(), data() {} },
+	});
+	const child = Bun.spawn([...PROGRAM, "serve", "--role", role], {
+		cwd: temporaryFolder(),
+		env: {
+			PATH: process.env.PATH ?? "",
+			PORT: "0",
+			DATA_DIR: join(temporaryFolder(), "data"),
+			DATABASE_URL: `postgres://nobody@127.0.0.1:${database.port}/none`,
+		},
+		stdout: "ignore",
+		stderr: "pipe",
+	});
+	await Promise.race([asked.promise, child.exited]);
+	return { child, database };
+}
+
 test.each(Object.entries(SIGNALS))(
 	"a start of the role %s is not ended by %p",
 	async (role, signals) => {
-		const asked = Promise.withResolvers<void>();
-		/** A database that takes a connection, and never says a word. */
-		const database = Bun.listen({
-			hostname: "127.0.0.1",
-			port: 0,
-			socket: { open: () => asked.resolve(), data() {} },
-		});
-		const child = Bun.spawn([...PROGRAM, "serve", "--role", role], {
-			cwd: temporaryFolder(),
-			env: {
-				PATH: process.env.PATH ?? "",
-				PORT: "0",
-				DATA_DIR: join(temporaryFolder(), "data"),
-				DATABASE_URL: `postgres://nobody@127.0.0.1:${database.port}/none`,
-			},
-			stdout: "ignore",
-			stderr: "pipe",
-		});
-		await Promise.race([asked.promise, child.exited]);
+		const { child, database } = await startBeforeMuteDatabase(role);
 		for (const signal of signals) child.kill(signal);
 		database.stop(true);
 		const said = await new Response(child.stderr).text();
 		expect(said).toContain("error: the database");
 		expect([await child.exited, child.signalCode]).toEqual([1, null]);
+	},
+	60_000,
+);
+
+test.each(["all", "gateway", "console"])(
+	"a start of the role %s that waits at its database and is told to end does so, and in order",
+	async (role) => {
+		const { child, database } = await startBeforeMuteDatabase(role);
+		child.kill("SIGTERM");
+		expect([await child.exited, child.signalCode]).toEqual([0, null]);
+		expect(await new Response(child.stderr).text()).not.toContain("error");
+		database.stop(true);
 	},
 	60_000,
 );

@@ -9,6 +9,9 @@ import { WITH_PICTURES } from "./stage.ts";
 /** Nothing is in it, and it is the service's own: whoever leaves the site gets another process, which compiles every script anew. */
 const BLANK = "/livez";
 export type View = readonly [width: 360 | 1440, scheme: "light" | "dark"];
+type AnyView = readonly [width: number, scheme: "light" | "dark"];
+/** Of a tablet, or of half a screen: tables are cards there, beside the navigation. */
+const BETWEEN = [768, 1024] as const;
 const VIEWS: readonly View[] = [
 	[1440, "light"],
 	[360, "dark"],
@@ -74,6 +77,18 @@ export function createWindows(stage: Stage, browser: Browser | undefined): Windo
 	return { of, open, isBlank, inItsViews };
 }
 
+/** What is too wide in windows between the two widths; by turns in one of two in the short form. */
+export async function layoutBetween(page: Page, view: View): Promise<string[]> {
+	const found: string[] = [];
+	for (const width of WITH_PICTURES ? BETWEEN : [BETWEEN[view[0] === 360 ? 0 : 1]]) {
+		await seenAs(page, [width, view[1]]);
+		await settled(page);
+		for (const problem of await layoutOf(page)) found.push(`${width} px: ${problem}`);
+	}
+	if (WITH_PICTURES) await seenAs(page, view);
+	return found;
+}
+
 /** Shows the page in the other view, in which the next one is then loaded, and gives what is too wide there. */
 export async function layoutInTheOther(page: Page, view: View): Promise<string[]> {
 	if (WITH_PICTURES) return [];
@@ -111,7 +126,7 @@ export async function settled(page: Page): Promise<void> {
 	});
 }
 
-export async function seenAs(page: Page, [width, scheme]: View): Promise<void> {
+export async function seenAs(page: Page, [width, scheme]: AnyView): Promise<void> {
 	// Both for one frame: each by itself has the whole page styled, laid out and drawn.
 	await Promise.all([
 		page.setViewportSize({ width, height: width === 360 ? 740 : 900 }),

@@ -63,7 +63,7 @@ const ROLE = {
 	cell: { role: "cell" },
 } as const;
 
-/** A table; below 720 px each row becomes a card. */
+/** A table; up to 1100 px each row becomes a card. */
 export function DataTable<T>(props: DataTableProps<T>) {
 	const { columns, rows } = props;
 	if (props.error && !rows) return <Problem error={props.error} retry={props.retry} />;

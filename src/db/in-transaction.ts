@@ -1,20 +1,59 @@
 import type postgres from "postgres";
 import { isConnectionLost } from "./outage.ts";
 
+type Work<T> = (transaction: postgres.TransactionSql) => Promise<T>;
+
+/** The connection of one transaction. */
+interface Line {
+	/** What broke it; undefined while it holds. */
+	broken: Error | undefined;
+}
+
 /**
- * The driver's `begin` for steps that wait for each other. Where the connection breaks in one of them the driver would send its
- * `rollback` to a socket that is gone, an error that nobody can catch; it hears of the end itself, and fails with that.
+ * The driver's `begin`, with statements, `unsafe` and `savepoint` alone. A transaction whose connection breaks fails, and nothing
+ * more is sent on it: the driver would send its `rollback`, or whatever comes next, to a socket that is gone, and that ends the
+ * process.
  */
-export function inTransaction(
-	client: postgres.Sql,
-	work: (transaction: postgres.TransactionSql) => Promise<void>,
-): Promise<void> {
-	return client.begin(async (transaction) => {
-		try {
-			await work(transaction);
-		} catch (error) {
-			if (isConnectionLost(error)) await new Promise<never>(() => {});
-			throw error;
-		}
+export function inTransaction<T>(client: postgres.Sql, work: Work<T>): Promise<T> {
+	const line: Line = { broken: undefined };
+	const outcome = client.begin((scope) => onLine(line, scope, work)) as Promise<T>;
+	outcome.catch((error: Error) => {
+		line.broken ??= error;
 	});
+	return outcome;
+}
+
+/** The driver itself hears that the connection is gone, and ends the transaction with that: until then this waits. */
+async function onLine<T>(line: Line, scope: postgres.TransactionSql, work: Work<T>): Promise<T> {
+	let fails: { error: unknown } | undefined;
+	let result: T | undefined;
+	try {
+		result = await work(scopeOn(line, scope));
+	} catch (error) {
+		fails = { error };
+	}
+	if (line.broken !== undefined) await new Promise<never>(() => {});
+	if (fails !== undefined) throw fails.error;
+	return result as T;
+}
+
+/** All that Drizzle asks of the driver within a transaction, and what migrations do. */
+function scopeOn(line: Line, scope: postgres.TransactionSql): postgres.TransactionSql {
+	function watched<Query extends Promise<unknown>>(send: () => Query): Query {
+		if (line.broken !== undefined) throw line.broken;
+		const query = send();
+		query.catch((error: Error) => {
+			if (isConnectionLost(error)) line.broken ??= error;
+		});
+		return query;
+	}
+	const statement = (strings: TemplateStringsArray, ...values: postgres.ParameterOrFragment<never>[]) =>
+		watched(() => scope(strings, ...values));
+	const guard = Object.assign(statement, {
+		unsafe: (text: string, values?: never[], how?: postgres.UnsafeQueryOptions) =>
+			watched(() => scope.unsafe(text, values, how)),
+		savepoint: <Inner>(work: Work<Inner>) =>
+			scope.savepoint((inner) => onLine(line, inner as postgres.TransactionSql, work)),
+	});
+	return guard as unknown as postgres.TransactionSql;
 }

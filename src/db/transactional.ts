@@ -4,9 +4,10 @@ import type postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { inTransaction } from "./in-transaction.ts";
 import { reconnectDelayS } from "./lane.ts";
 import { newClient } from "./new-client.ts";
-import { DatabaseTimeout, isConnectionLost } from "./outage.ts";
+import { DatabaseTimeout } from "./outage.ts";
 
 /** Drizzle's client, whose statements and transactions have deadlines: error `DatabaseTimeout`. */
 export type Transactional = PostgresJsDatabase<Record<string, never>>;
@@ -71,7 +72,7 @@ export function createTransactional(
 		},
 		begin<T>(work: (transaction: postgres.TransactionSql) => Promise<T>) {
 			const used = client;
-			return guarded(used, beginOn(used, work), options.transactionDeadlineMs);
+			return guarded(used, inTransaction(used, work), options.transactionDeadlineMs);
 		},
 	};
 
@@ -104,58 +105,4 @@ function connect(options: TransactionalOptions): postgres.Sql {
 	// Drizzle sets how types are read on the client that it is given; one that comes later needs the same.
 	drizzle(client);
 	return client;
-}
-
-/** The connection of one transaction. */
-interface Line {
-	/** What broke it; undefined while it holds. */
-	broken: Error | undefined;
-}
-
-/**
- * A transaction whose connection breaks fails, and nothing more is sent on it: the driver would send its `rollback`, or
- * whatever comes next, to a socket that is gone, and that ends the process.
- */
-function beginOn<T>(client: postgres.Sql, work: (transaction: postgres.TransactionSql) => Promise<T>): Promise<T> {
-	const line: Line = { broken: undefined };
-	const outcome = client.begin((scope) => onLine(line, scope, work)) as Promise<T>;
-	outcome.catch((error: Error) => {
-		line.broken ??= error;
-	});
-	return outcome;
-}
-
-/** The driver itself hears that the connection is gone, and ends the transaction with that: until then this waits. */
-async function onLine<T>(
-	line: Line,
-	scope: postgres.TransactionSql,
-	work: (transaction: postgres.TransactionSql) => Promise<T>,
-): Promise<T> {
-	let fails: { error: unknown } | undefined;
-	let result: T | undefined;
-	try {
-		result = await work(scopeOn(line, scope));
-	} catch (error) {
-		fails = { error };
-	}
-	if (line.broken !== undefined) await new Promise<never>(() => {});
-	if (fails !== undefined) throw fails.error;
-	return result as T;
-}
-
-/** All that Drizzle asks of the driver within a transaction. */
-function scopeOn(line: Line, scope: postgres.TransactionSql): postgres.TransactionSql {
-	const guard = {
-		unsafe(text: string, values?: never[], how?: postgres.UnsafeQueryOptions) {
-			if (line.broken !== undefined) throw line.broken;
-			const query = scope.unsafe(text, values, how);
-			query.catch((error: Error) => {
-				if (isConnectionLost(error)) line.broken ??= error;
-			});
-			return query;
-		},
-		savepoint: <T>(work: (transaction: postgres.TransactionSql) => Promise<T>) =>
-			scope.savepoint((inner) => onLine(line, inner as postgres.TransactionSql, work)),
-	};
-	return guard as unknown as postgres.TransactionSql;
 }

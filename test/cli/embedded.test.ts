@@ -17,6 +17,16 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+/** A command that starts the database for its own time, run by `runner` if given. */
+function startCheck(runner: readonly string[] = []): Bun.Subprocess {
+	return Bun.spawn([...runner, ...FROM_SOURCE, "ledger", "reconcile"], {
+		cwd: folder,
+		env: { PATH: Bun.env.PATH ?? "", HOME: Bun.env.HOME ?? "", DATA_DIR: join(folder, "data") },
+		stdout: "ignore",
+		stderr: "ignore",
+	});
+}
+
 describe("without DATABASE_URL", () => {
 	test("a command starts the embedded database for its own time; beside a running one it leaves it running", async () => {
 		const env = { DATA_DIR: join(folder, "data") };
@@ -61,12 +71,7 @@ describe("without DATABASE_URL", () => {
 		async (signal) => {
 			const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
 			const cluster = join(dataDir, "postgres", "cluster");
-			const child = Bun.spawn([...FROM_SOURCE, "ledger", "reconcile"], {
-				cwd: folder,
-				env: { PATH: Bun.env.PATH ?? "", HOME: Bun.env.HOME ?? "", DATA_DIR: join(folder, "data") },
-				stdout: "ignore",
-				stderr: "ignore",
-			});
+			const child = startCheck();
 			await waitFor(() => findPostmaster(cluster) !== undefined, "the server to be started", 30_000);
 			child.kill(signal);
 			await child.exited;
@@ -79,12 +84,7 @@ describe("without DATABASE_URL", () => {
 	test("a command that is told to end twice ends at once, and leaves no database behind either", async () => {
 		const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
 		const cluster = join(dataDir, "postgres", "cluster");
-		const child = Bun.spawn([...FROM_SOURCE, "ledger", "reconcile"], {
-			cwd: folder,
-			env: { PATH: Bun.env.PATH ?? "", HOME: Bun.env.HOME ?? "", DATA_DIR: join(folder, "data") },
-			stdout: "ignore",
-			stderr: "ignore",
-		});
+		const child = startCheck();
 		await waitFor(() => findPostmaster(cluster) !== undefined, "the server to be started", 30_000);
 		child.kill("SIGINT");
 		child.kill("SIGTERM");
@@ -94,12 +94,7 @@ describe("without DATABASE_URL", () => {
 
 	test("a command that was started not to hear of a closed terminal, as by nohup, goes on behind one", async () => {
 		const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
-		const child = Bun.spawn(["sh", "-c", 'trap "" HUP; exec "$@"', "sh", ...FROM_SOURCE, "ledger", "reconcile"], {
-			cwd: folder,
-			env: { PATH: Bun.env.PATH ?? "", HOME: Bun.env.HOME ?? "", DATA_DIR: join(folder, "data") },
-			stdout: "ignore",
-			stderr: "ignore",
-		});
+		const child = startCheck(["sh", "-c", 'trap "" HUP; exec "$@"', "sh"]);
 		const cluster = join(dataDir, "postgres", "cluster");
 		await waitFor(() => findPostmaster(cluster) !== undefined, "the server to be started", 30_000);
 		child.kill("SIGHUP");

@@ -3,6 +3,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createDatabase } from "../../src/db/database.ts";
 import { DatabaseTimeout, isConnectionLost } from "../../src/db/outage.ts";
+import { createStatements } from "../../src/db/statements.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
@@ -68,6 +69,40 @@ test("of a connection that the server ends in the middle of a statement the next
 		expect(isConnectionLost(await running)).toBe(true);
 		expect(await db.statements`select 1 as one`).toEqual([{ one: 1 }]);
 	}
+});
+
+/** As PostgreSQL says it while it reads its log: an ErrorResponse of the protocol, in place of an answer to the first message. */
+const said = "SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0";
+const STARTING_UP = Buffer.from(`E\0\0\0${String.fromCharCode(4 + said.length)}${said}`, "latin1");
+
+test("a server that lets nobody in yet is spared: what asks again and again connects at a pace", async () => {
+	let accepted = 0;
+	const socket = {
+		data(one: { end(bytes: Uint8Array): void }) {
+			accepted += 1;
+			one.end(STARTING_UP);
+		},
+	};
+	const closing = Bun.listen({ hostname: "127.0.0.1", port: 0, socket });
+	atEnd(() => closing.stop(true));
+	const statements = createStatements(
+		{ clock: systemClock, log: silentLog },
+		{
+			url: `postgres://nobody@127.0.0.1:${closing.port}/none`,
+			applicationName: "spared",
+			connectionsMax: 1,
+			statementDeadlineMs: 2_000,
+		},
+	);
+	atEnd(() => statements.end());
+	const untilMs = performance.now() + 1_000;
+	while (performance.now() < untilMs) {
+		const error = await Promise.resolve(statements`select 1`).catch((thrown) => thrown);
+		expect(error).toBeInstanceOf(Error);
+	}
+	expect(accepted).toBeGreaterThan(0);
+	// A pause is 25 ms at least.
+	expect(accepted).toBeLessThan(1_000 / 25 + 2);
 });
 
 test("the client of statements has no transactions", () => {

@@ -39,15 +39,18 @@ export function explain(error: unknown): Explanation {
 		message = "",
 		name,
 		path,
+		syscall,
 	} = error as {
 		code?: unknown;
 		message?: string;
 		name?: string;
 		path?: unknown;
+		syscall?: unknown;
 	};
 	if (typeof code !== "string" || name === "TypeError") return failed("internal_error", traceOf(error));
 	const known = SYSTEM_CODES[code];
 	if (known !== undefined) return failed("service_unavailable", message === "" ? known : `${known} (${message})`);
+	if (syscall === "listen") return failed("service_unavailable", `HOST and PORT cannot be listened on: ${message}`);
 	// A connection that breaks off in its greeting has one, too, of no value.
 	if (typeof path === "string") return failed("file", message);
 	// The driver's messages name hosts and users, never passwords.

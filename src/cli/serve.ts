@@ -1,6 +1,8 @@
 import type { Log, LogLevel, LogSwitch } from "../base/log.ts";
 import { LOG_LEVELS } from "../base/log.ts";
+import { unlessAborted } from "../base/unless-aborted.ts";
 import type { Config } from "../config.ts";
+import { checkHost } from "../planes/listening-address.ts";
 import { onEndSignal } from "./end-signals.ts";
 import { explain } from "./explain.ts";
 import type { ReadyMessage } from "./post-holder.ts";
@@ -107,6 +109,8 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 
 	try {
 		for (const warning of config.warnings) log.warn(warning);
+		// A child's has been asked for.
+		if (config.runDir === null) await unlessAborted(leaving.signal, checkHost(config.host));
 		const plane = await startPlane(deps, config, leaving.signal);
 		served = plane;
 		if (plane.url === undefined) log.info("the console is ready");

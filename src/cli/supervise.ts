@@ -7,7 +7,7 @@ import { startEmbeddedPostgres } from "../db/embedded.ts";
 import { migrate } from "../db/migrate.ts";
 import type { DemoDescription } from "../demo/demo-models.ts";
 import { newInternalSecret } from "../planes/internal-secret.ts";
-import { addressOf, listenAt } from "../planes/listening-address.ts";
+import { addressOf, checkHost } from "../planes/listening-address.ts";
 import { checkConfiguredFile } from "../planes/open-catalog.ts";
 import { consoleSocket, makeRunDir, removeRunDir } from "../planes/run-dir.ts";
 import { loadOrCreateSecrets } from "../secrets.ts";
@@ -159,6 +159,7 @@ interface Prepared {
 
 /** What has to be there once before the children start. Rejects once `leaving` aborts, with nothing left running. */
 async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal): Promise<Prepared> {
+	await unlessAborted(leaving, checkHost(config.host));
 	const port = claimPort(config.host, config.port);
 	await checkConfiguredFile(config);
 	const secrets = loadOrCreateSecrets(config);
@@ -215,7 +216,7 @@ async function greet(deps: ServeDeps, config: Config, { facts, newPepper }: Prep
  * start. 0 takes one that is free now.
  */
 function claimPort(hostname: string, port: number): number {
-	const probe = listenAt(hostname, () => Bun.listen({ hostname, port, socket: { data() {} } }));
+	const probe = Bun.listen({ hostname, port, socket: { data() {} } });
 	const claimed = probe.port;
 	probe.stop(true);
 	return claimed;

@@ -10,7 +10,6 @@ import { healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { ConsolePlane } from "./console-plane.ts";
 import { lastAnswer } from "./last-answer.ts";
-import { listenAt } from "./listening-address.ts";
 import { mayReadMetrics } from "./may-read-metrics.ts";
 import { asksForMetrics, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
@@ -69,15 +68,13 @@ export function startConsoleServer(
 	};
 	const server: Server<undefined> =
 		socket === undefined
-			? listenAt(config.host, () =>
-					Bun.serve({
-						...options,
-						hostname: config.host,
-						port: config.port,
-						idleTimeout: IDLE_TIMEOUT_S,
-						development: false,
-					}),
-				)
+			? Bun.serve({
+					...options,
+					hostname: config.host,
+					port: config.port,
+					idleTimeout: IDLE_TIMEOUT_S,
+					development: false,
+				})
 			: serveAt(socket, options);
 	return server;
 }

@@ -14,7 +14,6 @@ import { healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { ConsoleDoor } from "./console-door.ts";
 import { lastAnswer } from "./last-answer.ts";
-import { listenAt } from "./listening-address.ts";
 import { mayReadMetrics } from "./may-read-metrics.ts";
 import { asksForMetrics, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
@@ -83,19 +82,17 @@ export function startGatewayServer(config: Config, deps: ServerDeps): Server<und
 	const answer = (request: Request) =>
 		checkUrl(request) ??
 		(deps.internalOnPort && isInternal(request) ? deps.internal(connectionOf(request)) : http.fetch(request));
-	const server: Server<undefined> = listenAt(config.host, () =>
-		Bun.serve({
-			hostname: config.host,
-			port: config.port,
-			reusePort: config.runDir !== null,
-			idleTimeout: IDLE_TIMEOUT_S,
-			// Else the runtime writes what broke a stream to the terminal, beside the log.
-			development: false,
-			maxRequestBodySize: BODY_BYTES_CEILING,
-			fetch: (request) => (deps.endsConnections() ? lastAnswer(answer(request)) : answer(request)),
-			error: (error) => escapedError(error, "UNKNOWN"),
-		}),
-	);
+	const server: Server<undefined> = Bun.serve({
+		hostname: config.host,
+		port: config.port,
+		reusePort: config.runDir !== null,
+		idleTimeout: IDLE_TIMEOUT_S,
+		// Else the runtime writes what broke a stream to the terminal, beside the log.
+		development: false,
+		maxRequestBodySize: BODY_BYTES_CEILING,
+		fetch: (request) => (deps.endsConnections() ? lastAnswer(answer(request)) : answer(request)),
+		error: (error) => escapedError(error, "UNKNOWN"),
+	});
 	return server;
 }
 

@@ -1,3 +1,5 @@
+import { isIP } from "node:net";
+import { dns } from "bun";
 import { ConfigError } from "../config.ts";
 
 /** An address to listen on, as people write it: `http://host:port`. */
@@ -5,15 +7,18 @@ export function addressOf(host: string, port: number | undefined): string {
 	return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** What the system says of a host that it cannot make an address of; of a name that it does not know the runtime gives no code. */
-const NO_ADDRESS: readonly unknown[] = [undefined, "EINVAL", "ENOTFOUND", "EAI_AGAIN"];
+/**
+ * Asks for a host before anything listens on it: `listen` says of a name that nobody knows whatever the last call of the system had
+ * failed with, be it of a connection elsewhere. As the system looks names up, and so as `listen` does.
+ */
+export async function checkHost(host: string): Promise<void> {
+	if (isIP(host) !== 0 || (await isKnown(host))) return;
+	throw new ConfigError([`HOST must be an address of this machine, or a name of one, without a port; got "${host}"`]);
+}
 
-/** As `listen`. What the system says of an address that is none does not name the setting, and reads as if another one were meant. */
-export function listenAt<Listener>(host: string, listen: () => Listener): Listener {
-	try {
-		return listen();
-	} catch (error) {
-		if (!NO_ADDRESS.includes((error as NodeJS.ErrnoException).code)) throw error;
-		throw new ConfigError([`HOST must be an address of this machine, or a name of one, without a port; got "${host}"`]);
-	}
+async function isKnown(name: string): Promise<boolean> {
+	return dns.lookup(name, { backend: "getaddrinfo" }).then(
+		(addresses) => addresses.length > 0,
+		() => false,
+	);
 }

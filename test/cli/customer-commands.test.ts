@@ -1,0 +1,211 @@
+import { expect, test } from "bun:test";
+import { createDigest } from "../../src/keys/digest.ts";
+import { keyLoader } from "../../src/keys/key-loader.ts";
+import { parseSecret } from "../../src/keys/secret.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { withCommands } from "./commands-world.ts";
+import { runHere } from "./run-here.ts";
+
+const { database, env, run, newAccount, newKey } = await withCommands();
+
+test("account create, topup create, topup confirm, account show, key create print what they are documented to", async () => {
+	const account = await run("account", "create", "--email", "ada@example.com", "--name", "Ada Lovelace");
+	expect(account.exitCode).toBe(0);
+	const { id } = account.json<{ id: string }>();
+	expect(account.json<object>()).toEqual({ id: expect.stringMatching(/^acc_[0-9a-f]{32}$/) });
+
+	const topUp = (await run("topup", "create", "--account", id, "--usd", "100", "--reference", "R1")).json<{
+		id: string;
+	}>();
+	expect(topUp).toEqual({ id: expect.stringMatching(/^top_/), status: "pending" } as never);
+	expect((await run("topup", "confirm", topUp.id)).json<object>()).toEqual({ status: "confirmed" });
+	expect((await run("topup", "confirm", topUp.id)).json<object>()).toEqual({ status: "confirmed" });
+	const credit = {
+		balance_usd: "100.00",
+		held_usd: "0.00",
+		available_usd: "100.00",
+		spent_usd: "0.00",
+		auto_top_up: null,
+	};
+	for (const shown of await Promise.all([run("account", "show", id), run("account", "show", "ADA@example.com")]))
+		expect(shown.json<object>()).toEqual({ id, ...credit });
+
+	const key = (
+		await run(
+			"key",
+			"create",
+			"--account",
+			id,
+			"--name",
+			"prod",
+			"--cap-usd",
+			"0.5",
+			"--models",
+			"a,b",
+			"--expires",
+			"2099-01-31",
+		)
+	).json<{ id: string; secret: string }>();
+	const secret = parseSecret(key.secret, "service");
+	if (secret === undefined) throw new Error("no secret");
+	const loaded = await keyLoader(database.statements)(createDigest(env.KEY_PEPPER)(secret));
+	expect(loaded.key).toMatchObject({
+		id: key.id,
+		name: "prod",
+		capNanoUsd: 500_000_000,
+		models: ["a", "b"],
+		expiresAtMs: Date.UTC(2099, 0, 31),
+	});
+	expect(loaded.account).toEqual({ state: "active", toppedUp: true, signedIn: true, timeZone: "UTC" });
+});
+
+test("lists come as data and next, and go on from there", async () => {
+	const account = await newAccount();
+	const ids: string[] = [];
+	for (let i = 0; i < 3; i++) ids.push((await newKey(account)).id);
+	const first = (await run("key", "list", "--account", account, "--limit", "2")).json<{
+		data: { id: string }[];
+		next: string;
+	}>();
+	expect(first.data.map((key) => key.id)).toEqual([ids[2] as string, ids[1] as string]);
+	const [second, accounts] = await Promise.all([
+		run("key", "list", "--account", account, "--limit", "2", "--after", first.next),
+		run("account", "list", "--limit", "1"),
+		run("topup", "create", "--account", account, "--usd", "250", "--reference", "list"),
+	]);
+	expect(second.json<object>()).toMatchObject({ data: [{ id: ids[0] as string }], next: null });
+	expect(accounts.json<{ data: object[] }>().data).toMatchObject([{ id: account, state: "active", topped_up: false }]);
+	const topUps = (await run("topup", "list", "--account", account, "--status", "pending")).json<{ data: object[] }>();
+	expect(topUps.data).toMatchObject([{ account, usd: "250.00", status: "pending", reference: "list" }]);
+});
+
+test("a key that only reads is made with no cap, and is listed as what it is", async () => {
+	const account = await newAccount();
+	const make = ["key", "create", "--account", account, "--name", "dashboard", "--reads-only"];
+	expect((await run(...make, "--cap-usd", "1")).exitCode).toBe(2);
+	const { secret } = (await run(...make)).json<{ secret: string }>();
+	await newKey(account);
+	const listed = (await run("key", "list", "--account", account)).json<{ data: object[] }>();
+	expect(listed.data).toMatchObject([{ reads_only: false }, { name: "dashboard", reads_only: true, cap_usd: "0.00" }]);
+	const parsed = parseSecret(secret, "service");
+	if (parsed === undefined) throw new Error("no secret");
+	const loaded = await keyLoader(database.statements)(createDigest(env.KEY_PEPPER)(parsed));
+	expect(loaded.key).toMatchObject({ readsOnly: true, capNanoUsd: 0 });
+});
+
+test("no secret is ever listed", async () => {
+	const account = await newAccount();
+	const { secret } = await newKey(account);
+	const listed = await run("key", "list", "--account", account);
+	expect(listed.stdout).not.toContain(secret.slice(16, -4));
+	expect(listed.stdout).toContain(secret.slice(-4));
+});
+
+test("a project is made, listed, changed and archived; keys are made in it and moved out of it", async () => {
+	const account = await newAccount();
+	const made = await run("project", "create", "--account", account, "--name", "search", "--cap-usd", "5");
+	const { id } = made.json<{ id: string }>();
+	const key = (await run("key", "create", "--account", account, "--name", "k", "--project", id)).json<{
+		id: string;
+	}>();
+	const listed = async (of: "project" | "key") =>
+		(await run(of, "list", "--account", account)).json<{ data: object[] }>().data;
+	expect(await listed("key")).toMatchObject([{ id: key.id, project: id }]);
+	const settings = ["--cap-usd", "none", "--cap-period", "day", "--models", "a,b", "--requests-per-minute", "9"];
+	expect((await run("project", "update", id, ...settings)).json<object>()).toMatchObject({ id, effective: true });
+	const now = { id, name: "search", cap_usd: null, cap_period: "day", models: ["a", "b"], requests_per_minute: 9 };
+	expect(await listed("project")).toMatchObject([{ ...now, keys: 1, state: "active", spent_usd: "0.00" }]);
+	const user = crypto.randomUUID();
+	await database.sql`insert into console_user (id, name, email, email_verified) values (${user}, 'Ann', 'ann@example.com', true)`;
+	const member = (act: string, ...more: string[]) => run("project", "member", act, id, ...more);
+	expect((await member("add", "ann@example.com")).exitCode).toBe(1);
+	await database.sql`insert into member (user_id, account_id, role) values (${user}, ${account}, 'member')`;
+	await database.sql`update api_key set made_by = ${user} where id = ${key.id}`;
+	for (const who of ["Ann@Example.com", user]) expect((await member("add", who)).json<object>()).toEqual({ id, user });
+	const members = async () => (await member("list")).json<{ data: object[] }>().data;
+	expect(await members()).toMatchObject([{ id: user, email: "ann@example.com", name: "Ann" }]);
+	expect([(await member("remove", user)).exitCode, (await member("remove", user, "--keys", "all")).exitCode]).toEqual([
+		1, 2,
+	]);
+	expect((await member("remove", user, "--keys", "keep")).json<object>()).toEqual({ id, user, revoked: [] });
+	expect(await listed("key")).toMatchObject([{ state: "active" }]);
+	expect([await members(), (await member("remove", "nobody", "--keys", "revoke")).exitCode]).toEqual([[], 1]);
+	await run("key", "update", key.id, "--project", "none");
+	expect(await listed("key")).toMatchObject([{ id: key.id, project: null }]);
+	expect((await run("project", "archive", id)).json<object>()).toMatchObject({ id, effective: true });
+	expect(await listed("project")).toMatchObject([{ keys: 0, state: "archived" }]);
+	expect((await run("project", "update", id)).exitCode).toBe(2);
+});
+
+test("update and rotate change and replace a key", async () => {
+	const account = await newAccount();
+	const { id } = await newKey(account, { capNanoUsd: nanoUsd(5_000_000_000) });
+	expect(
+		(
+			await run(
+				"key",
+				"update",
+				id,
+				"--cap-usd",
+				"7",
+				"--cap-period",
+				"month",
+				"--models",
+				"x",
+				"--concurrency",
+				"3",
+				"--name",
+				"new",
+			)
+		).json<object>(),
+	).toMatchObject({ id, effective: true });
+	const fresh = (await run("key", "rotate", id, "--grace", "0")).json<{ id: string; secret: string }>();
+	const { data } = (await run("key", "list", "--account", account)).json<{ data: object[] }>();
+	expect(data).toMatchObject([
+		{
+			id: fresh.id,
+			name: "new",
+			state: "active",
+			cap_usd: "7.00",
+			cap_period: "month",
+			models: ["x"],
+			concurrency: 3,
+		},
+		{ id, state: "revoked", replaced_by: fresh.id },
+	]);
+});
+
+test("without --json people read the same", async () => {
+	const account = await newAccount();
+	const [shown, created] = await Promise.all([
+		runHere(["account", "show", account], env),
+		runHere(["key", "create", "--account", account, "--name", "k"], env),
+	]);
+	expect(shown.stdout).toContain("available USD 0.00");
+	expect(created.stdout).toContain("sk_service_");
+	expect((await runHere(["key", "list", "--account", account], env)).stdout).toContain("SPENT");
+});
+
+test("a management key is made with scopes, listed without its secret, and revoked; what is no scope is refused", async () => {
+	const made = await run("management-key", "create", "--name", "terraform", "--scopes", "keys:write,keys:read");
+	const { id, secret } = made.json<{ id: string; secret: string }>();
+	expect([made.exitCode, id, secret]).toEqual([
+		0,
+		expect.stringMatching(/^mgk_[0-9a-f]{32}$/),
+		expect.stringMatching(/^tgm_service_[0-9A-Za-z]{46}$/),
+	]);
+	expect(parseSecret(secret, "service")).toBeUndefined();
+	const listed = async () => (await run("management-key", "list")).json<{ data: Record<string, unknown>[] }>().data;
+	const [row] = await listed();
+	const shown = { id, name: "terraform", state: "active", scopes: ["keys:read", "keys:write"], made_by: "cli" };
+	expect(row).toMatchObject({ ...shown, last_four: secret.slice(-4), expires_at: null });
+	expect(JSON.stringify(row)).not.toContain(secret.slice(16));
+	expect((await run("management-key", "create", "--name", "x", "--scopes", "keys:own")).exitCode).toBe(1);
+	expect(
+		(await run("management-key", "create", "--name", "x", "--scopes", "all", "--expires", "2020-01-01")).exitCode,
+	).toBe(2);
+	expect((await run("management-key", "revoke", id)).json<object>()).toEqual({ id, state: "revoked" });
+	expect((await run("management-key", "revoke", id)).exitCode).toBe(0);
+	expect((await listed())[0]).toMatchObject({ id, state: "revoked" });
+	expect((await run("management-key", "revoke", "mgk_none")).exitCode).toBe(1);
+});

@@ -1,0 +1,142 @@
+import { expect, test } from "bun:test";
+import { withCommands } from "./commands-world.ts";
+import { PROGRAM } from "./run-cli.ts";
+
+const { database, env, run, newAccount, newKey } = await withCommands();
+
+async function addInstance(id: string, leaseSeconds: number): Promise<void> {
+	await database.sql`
+		insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
+		values (${id}, 1, 1, 'live', ${leaseSeconds * 1_000}, now() + make_interval(secs => ${leaseSeconds}))`;
+}
+const stateOf = async (id: string) => (await database.sql`select state from instance_now where id = ${id}`)[0]?.state;
+const removeAll = () => database.sql`delete from instance_beat`;
+
+test("a rotation and new settings are waited for too, and a new secret is shown whatever comes of it", async () => {
+	const { id } = await newKey(await newAccount());
+	await addInstance("away", 600);
+	const later = await run("key", "update", id, "--cap-usd", "1", "--no-wait");
+	expect(later.json<object>()).toMatchObject({ id, effective: false, pending: [{ id: "away" }] });
+	expect((await run("key", "update", id, "--cap-usd", "2", "--timeout", "1s")).exitCode).toBe(1);
+	const rotated = await run("key", "rotate", id, "--grace", "0", "--timeout", "1s");
+	expect(rotated.exitCode).toBe(1);
+	expect(rotated.json<object>()).toMatchObject({ effective: false, secret: expect.any(String) });
+	await removeAll();
+});
+
+test("a rotation that is interrupted while it waits has said how to see its secret", async () => {
+	const { id } = await newKey(await newAccount());
+	await addInstance("away", 600);
+	const child = Bun.spawn([...PROGRAM, "key", "rotate", id, "--grace", "0", "--json"], {
+		env: { PATH: process.env.PATH ?? "", ...env },
+		stdio: ["ignore", "pipe", "pipe"],
+	});
+	const replacement = async () =>
+		(await database.sql`select replaced_by from api_key where id = ${id}`)[0]?.replaced_by;
+	const reader = child.stderr.getReader();
+	const { value } = await reader.read();
+	child.kill("SIGINT");
+	await child.exited;
+	const [, token = ""] = /--token (\S+)`/.exec(new TextDecoder().decode(value)) ?? [];
+	const again = await run("key", "rotate", id, "--token", token, "--no-wait");
+	expect(again.json<object>()).toMatchObject({ id: await replacement(), secret: expect.any(String) });
+	expect(await new Response(child.stdout).text()).toBe("");
+	await removeAll();
+}, 20_000);
+
+test("with no instance a revocation is in force at once", async () => {
+	const { id } = await newKey(await newAccount());
+	const revoked = await run("key", "revoke", id);
+	expect(revoked.exitCode).toBe(0);
+	expect(revoked.json<object>()).toEqual({ id, effective: true, elapsed_ms: expect.any(Number) });
+});
+
+test("an instance that is silent is waited for until its lease is over, and is fenced off then", async () => {
+	const { id } = await newKey(await newAccount());
+	await addInstance("silent", 1);
+	const startedMs = performance.now();
+	const revoked = await run("key", "revoke", id);
+	expect(revoked.json<object>()).toMatchObject({ effective: true });
+	expect(performance.now() - startedMs).toBeGreaterThan(1_500);
+	expect(await stateOf("silent")).toBe("dead");
+	await removeAll();
+});
+
+test("--no-wait names those that do not know of it; a deadline that passes is a failure", async () => {
+	const { id } = await newKey(await newAccount());
+	await addInstance("busy", 300);
+	const noWait = await run("key", "revoke", id, "--no-wait");
+	expect(noWait.exitCode).toBe(0);
+	expect(noWait.json<object>()).toMatchObject({ id, effective: false, pending: [{ id: "busy", epoch: 1 }] });
+	const timedOut = await run("key", "revoke", id, "--timeout", "0");
+	expect([timedOut.exitCode, timedOut.json<{ effective: boolean }>().effective]).toEqual([1, false]);
+	await removeAll();
+});
+
+test("an instance that applies it ends the wait", async () => {
+	const account = await newAccount();
+	await addInstance("quick", 300);
+	const suspended = run("account", "suspend", account);
+	const giveUpAt = performance.now() + 25_000;
+	while (performance.now() < giveUpAt) {
+		const [row] = await database.sql`select max(seq) as seq from control_log where subject = ${account}`;
+		if (row?.seq !== null) break;
+		await Bun.sleep(5);
+	}
+	await database.sql`update instance_beat set applied_seq = (select max(seq) from control_log) where id = 'quick'`;
+	expect((await suspended).json<object>()).toMatchObject({ id: account, state: "suspended", effective: true });
+	expect((await run("account", "unsuspend", account, "--no-wait")).json<object>()).toMatchObject({ state: "active" });
+	await removeAll();
+});
+
+test("all instances that there ever were are listed, a page after the other, each once", async () => {
+	await removeAll();
+	await database.sql`
+		insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, started_at)
+		select 'past-' || n % 7, n, 1, 'left', 1000, now(), now() - make_interval(mins => n / 3) from generate_series(1, 2500) n`;
+	const seen: string[] = [];
+	for (let after: string | null = ""; after !== null; ) {
+		const page = await run("instance", "list", "--all", ...(after === "" ? [] : ["--after", after]));
+		const { data, next } = page.json<{ data: { id: string; epoch: number }[]; next: string | null }>();
+		seen.push(...data.map(({ id, epoch }) => `${id} ${epoch}`));
+		after = next;
+	}
+	expect([seen.length, new Set(seen).size]).toEqual([2500, 2500]);
+	expect((await run("instance", "list", "--all", "--after", seen.at(-1)?.replace(" ", ":") ?? "")).exitCode).toBe(0);
+	// One that was removed between two pages is not the end of the list.
+	const { exitCode, stderr } = await run("instance", "list", "--all", "--after", "past-1:9999");
+	expect([exitCode, stderr]).toEqual([1, expect.stringContaining("past-1:9999")]);
+	await removeAll();
+});
+
+test("instances are listed, and a lost one is recovered only once its lease is over and its loss attested", async () => {
+	await addInstance("gone", 300);
+	const { data } = (await run("instance", "list")).json<{ data: object[] }>();
+	expect(data).toMatchObject([{ id: "gone", epoch: 1, state: "live", lease_over: false, leased_usd: "0.00" }]);
+	expect((await run("instance", "recover", "gone")).exitCode).toBe(2);
+	let renews = true;
+	const renewing = (async () => {
+		while (renews) {
+			// Its lease is longer than the test: what is noticed is that it renews, however seldom it comes to that.
+			await database.sql`select instance_renew('gone', 1, 0, 300000)`;
+			await Bun.sleep(20);
+		}
+	})();
+	const running = await run("instance", "recover", "gone", "--journal-lost");
+	expect([running.exitCode, JSON.parse(running.stderr).error.code]).toEqual([1, "conflict"]);
+	renews = false;
+	await renewing;
+	await database.sql`select instance_renew('gone', 1, 0, 500)`;
+	const startedMs = performance.now();
+	expect((await run("instance", "recover", "gone", "--journal-lost")).json<object>()).toEqual({
+		id: "gone",
+		epochs: 1,
+		leases: 0,
+	});
+	expect(performance.now() - startedMs).toBeGreaterThan(1_500);
+	expect((await run("instance", "list")).json<object>()).toEqual({ data: [], next: null });
+	expect((await run("instance", "list", "--all")).json<{ data: object[] }>().data).toMatchObject([
+		{ id: "gone", state: "left" },
+	]);
+	await removeAll();
+});

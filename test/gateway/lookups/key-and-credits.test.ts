@@ -1,0 +1,153 @@
+/** What a key may ask of itself, and of its account's credit. */
+import { describe, expect, test } from "bun:test";
+import { updateAccount } from "../../../src/keys/account-admin.ts";
+import { createProject } from "../../../src/keys/project-admin.ts";
+import type { NanoUsd } from "../../../src/money/nano-usd.ts";
+import { parseUsd } from "../../../src/money/nano-usd.ts";
+import { brokenSse } from "../../support/upstream-endpoints.ts";
+import { zoneByDay } from "../../support/zone-by-day.ts";
+import { COST, withLookups } from "./lookups-world.ts";
+
+const usd = (text: string) => parseUsd(text) as NanoUsd;
+const { upstream, service, complete } = await withLookups();
+
+describe("GET /v1/key", () => {
+	test("says what the key may spend and has spent", async () => {
+		const accountId = await service.account();
+		const settings = {
+			capNanoUsd: 5_000_000_000 as never,
+			models: ["text"],
+			requestsPerMinute: 600,
+			concurrencyMax: 7,
+		};
+		const { secret } = await service.key(accountId, settings as never);
+		await (await complete(secret)).text();
+		await service.settled();
+		const response = await service.get("/v1/key", secret);
+		expect(await response.json()).toEqual({
+			data: {
+				label: "test",
+				limit: 5,
+				limit_remaining: 4.999991,
+				limit_reset: null,
+				usage: 0.000009,
+				is_free_tier: false,
+				cap_usd: "5.00",
+				cap_period: "lifetime",
+				cap_spent_usd: COST,
+				cap_renews_at: null,
+				remaining_usd: "4.999991",
+				spent_usd: COST,
+				held_usd: "0.00",
+				models: ["text"],
+				expires_at: null,
+				limits: { requests_per_minute: 600, concurrency: 7 },
+				project: null,
+			},
+		});
+	});
+
+	test("of a key in a project it says what that may spend, by all its keys together", async () => {
+		const accountId = await service.account();
+		const cap = { name: "search", capNanoUsd: usd("2"), models: ["text", "gone"], requestsPerMinute: 60 };
+		const { id: projectId } = await createProject(service.db.statements, accountId, cap);
+		const [key, sister] = await Promise.all([1, 2].map(() => service.key(accountId, { projectId })));
+		await (await complete(sister?.secret as string)).text();
+		await service.settled();
+		const { data } = await (await service.get("/v1/key", key?.secret)).json();
+		expect(data).toMatchObject({ limit: null, spent_usd: "0.00" });
+		expect(data.project).toEqual({
+			id: projectId,
+			name: "search",
+			limit: 2,
+			limit_remaining: 1.999991,
+			limit_reset: null,
+			cap_usd: "2.00",
+			cap_period: "lifetime",
+			cap_spent_usd: COST,
+			cap_renews_at: null,
+			remaining_usd: "1.999991",
+			models: ["text", "gone"],
+			limits: { requests_per_minute: 60, concurrency: null },
+		});
+	});
+
+	test("of a cap that begins anew it says what is spent in the present period, and when the next one begins", async () => {
+		const accountId = await service.account();
+		const zone = zoneByDay();
+		await updateAccount(service.db.statements, accountId, { timeZone: zone });
+		const { id, secret } = await service.key(accountId, { capNanoUsd: usd("0.0005"), capPeriod: "day" });
+		await (await complete(secret)).text();
+		await service.settled();
+		const { data } = await (await service.get("/v1/key", secret)).json();
+		const fits = { limit: 0.0005, limit_reset: "daily", cap_usd: "0.0005", cap_period: "day" };
+		expect(data).toMatchObject({ ...fits, cap_spent_usd: COST, remaining_usd: "0.000491", spent_usd: COST });
+		const tomorrow = Temporal.Now.zonedDateTimeISO(zone).toPlainDate().add({ days: 1 });
+		const midnight = new Date(tomorrow.toZonedDateTime(zone).epochMilliseconds).toISOString();
+		expect(data.cap_renews_at).toBe(midnight);
+		const refused = await complete(secret, { max_tokens: 1_000 });
+		expect(refused.status).toBe(402);
+		const { error } = await refused.json();
+		expect(error).toMatchObject({ code: "key_cap_exceeded" });
+		expect(error.message).toContain(`The cap begins anew at ${midnight}`);
+		// Yesterday's spending stays in the sum of all, and out of today's.
+		await service.db.sql`update usage_event set budgets = array[${`${id}:day:2001-01-01`}] where key_id = ${id}`;
+		await service.db.sql`update lease set budget_id = ${`${id}:day:2001-01-01`} where budget_id like ${`${id}:day:%`}`;
+		const next = await (await service.get("/v1/key", secret)).json();
+		expect(next.data).toMatchObject({ cap_spent_usd: "0.00", remaining_usd: "0.0005", spent_usd: COST });
+	});
+
+	test("works without credit, but not without a key", async () => {
+		const accountId = await service.account({ credit: null });
+		const { secret } = await service.key(accountId);
+		const { data } = await (await service.get("/v1/key", secret)).json();
+		expect(data).toMatchObject({ limit: null, limit_remaining: null, cap_usd: null, spent_usd: "0.00", models: null });
+		expect((await service.get("/v1/key")).status).toBe(401);
+		expect((await service.post("/v1/key", secret, {})).status).toBe(405);
+	});
+});
+
+describe("GET /v1/credits", () => {
+	test("tells balance, held and spent apart, exactly", async () => {
+		const { secret } = await service.customer();
+		await (await complete(secret)).text();
+		await service.settled();
+		expect(await (await service.get("/v1/credits", secret)).json()).toEqual({
+			data: {
+				total_credits: 100,
+				total_usage: 0.000009,
+				balance_usd: "99.999991",
+				available_usd: "99.999991",
+				held_usd: "0.00",
+				spent_usd: COST,
+			},
+		});
+	});
+
+	test("what a running request reserved is held", async () => {
+		const { secret } = await service.customer();
+		const never = Promise.withResolvers<void>();
+		const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
+		upstream.next(() => brokenSse([event], { stall: never.promise }));
+		const response = await complete(secret, { stream: true });
+		const id = response.headers.get("x-request-id") as string;
+		await response.body?.getReader().read();
+		const running = await (await service.get(`/v1/usage/${id}`, secret)).json();
+		expect(running).toMatchObject({
+			id,
+			object: "usage",
+			status: "running",
+			model: "text",
+			usage: null,
+			cost_usd: null,
+		});
+		const { data } = await (await service.get("/v1/credits", secret)).json();
+		expect(data.held_usd).toBe(running.reserved_usd);
+		expect(data.balance_usd).toBe("100.00");
+		expect(Number(data.available_usd)).toBeCloseTo(100 - Number(data.held_usd), 9);
+		never.resolve();
+		await service.settled();
+		const settled = await (await service.get(`/v1/usage/${id}`, secret)).json();
+		expect(settled).toMatchObject({ status: "settled", ending: "upstream_died", basis: "estimated" });
+	});
+});

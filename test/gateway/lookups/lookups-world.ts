@@ -1,0 +1,25 @@
+import { untilEnd } from "../../support/at-end.ts";
+import { withService } from "../../support/service.ts";
+import { deployment, startEndpoints } from "../../support/upstream-endpoints.ts";
+
+/** What a completion of `withLookups` costs: 3 prompt tokens, 3 output tokens. */
+export const COST = "0.000009";
+
+/** A service with a model that can be used and one whose server is away. */
+export async function withLookups() {
+	const upstream = untilEnd(startEndpoints("vllm"));
+	const rates = 'input: "1", output: "2"';
+	const parameters = "max_tokens";
+	const service = await withService({
+		models: [
+			deployment({ id: "text", kind: "chat", url: upstream.url, dialect: "vllm", rates, parameters }),
+			deployment({ id: "gone", kind: "rerank", url: "http://127.0.0.1:9/v1", dialect: "vllm", rates: 'search: "1"' }),
+		].join("\n"),
+	});
+	return {
+		upstream,
+		service,
+		complete: (secret: string, more: object = {}) =>
+			service.post("/v1/completions", secret, { model: "text", prompt: "a b c", max_tokens: 10, ...more }),
+	};
+}

@@ -10,13 +10,16 @@ export interface Clock {
 	after(delayMs: number, run: () => void): () => void;
 }
 
-/** Delays from here on may end up to two ticks late: deadlines, which nobody waits for exactly. */
+/** Delays from here on may end up to two ticks late, behind a stall three: deadlines, which nobody waits for exactly. */
 const COARSE_DELAY_MS_MIN = 2_000;
 const COARSE_TICK_MS = 100;
+/** As long as a heavy request may hold the loop under load, and no longer than the shortest of these delays can do without. */
+const STALL_MS = 500;
 
 const wheel = createTimerWheel({
 	nowMs: () => performance.now(),
 	tickMs: COARSE_TICK_MS,
+	stallMs: STALL_MS,
 	every(tickMs, tick) {
 		const timer = setInterval(tick, tickMs);
 		return () => clearInterval(timer);

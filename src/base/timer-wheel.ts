@@ -2,13 +2,18 @@ import { Slots } from "./slots.ts";
 
 /** Long deadlines that nearly never fire: a timer of the runtime for each of them costs more than all else about it. */
 export interface TimerWheel {
-	/** Calls `run` once, `delayMs` from now or up to two ticks later; the returned function cancels it. */
+	/**
+	 * Calls `run` once, `delayMs` from now or up to two ticks later, and a tick more where the loop stood still; the returned
+	 * function cancels it.
+	 */
 	after(delayMs: number, run: () => void): () => void;
 }
 
 export interface TimerWheelOptions {
 	readonly nowMs: () => number;
 	readonly tickMs: number;
+	/** A tick that comes so much later than the one before it says that the loop stood still. */
+	readonly stallMs: number;
 	/** Calls `tick` every `tickMs` until the returned function is called. */
 	readonly every: (tickMs: number, tick: () => void) => () => void;
 }
@@ -20,18 +25,26 @@ interface Deadline {
 
 /**
  * One timer for all deadlines: they lie in buckets of one tick each. It runs while there are any, and a tick longer. A deadline that throws
- * does so as an uncaught exception, like a timer's, and holds up no other.
+ * does so as an uncaught exception, like a timer's, and holds up no other. Where a process or its machine stood still, what deadlines are
+ * about may have come meanwhile and only not been read: they wait for one tick more, so that it is.
  */
-export function createTimerWheel({ nowMs, tickMs, every }: TimerWheelOptions): TimerWheel {
+export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOptions): TimerWheel {
 	const buckets = new Map<number, Slots<Deadline>>();
 	/** In all buckets. An empty one stays until its tick, since the next deadline of its kind is mostly due with it. */
 	let waiting = 0;
 	/** The last tick whose bucket is done with. */
 	let done = 0;
+	let tickedMs = 0;
+	let isSparing = false;
 	let stop: (() => void) | undefined;
 
 	function tick(): void {
-		const now = Math.floor(nowMs() / tickMs);
+		const sinceMs = nowMs() - tickedMs;
+		tickedMs += sinceMs;
+		// Never twice in a row, or a loop that is always late would have no deadlines.
+		isSparing = sinceMs >= stallMs && !isSparing;
+		if (isSparing) return;
+		const now = Math.floor(tickedMs / tickMs);
 		while (done < now) {
 			done += 1;
 			const due = buckets.get(done);
@@ -58,7 +71,9 @@ export function createTimerWheel({ nowMs, tickMs, every }: TimerWheelOptions): T
 	return {
 		after(delayMs, run) {
 			if (stop === undefined) {
-				done = Math.floor(nowMs() / tickMs);
+				tickedMs = nowMs();
+				isSparing = false;
+				done = Math.floor(tickedMs / tickMs);
 				stop = every(tickMs, tick);
 			}
 			const at = Math.max(done + 1, Math.ceil((nowMs() + delayMs) / tickMs));

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { createTimerWheel } from "../../src/base/timer-wheel.ts";
 
 const TICK_MS = 100;
+const STALL_MS = 500;
 
 /** A wheel whose time is moved by hand. */
 function handWheel() {
@@ -11,6 +12,7 @@ function handWheel() {
 	const wheel = createTimerWheel({
 		nowMs: () => nowMs,
 		tickMs: TICK_MS,
+		stallMs: STALL_MS,
 		every(_, run) {
 			tick = run;
 			return () => (tick = undefined);
@@ -20,7 +22,16 @@ function handWheel() {
 		wheel,
 		now: () => nowMs,
 		runs: () => tick !== undefined,
+		/** Tick by tick, the last one after what is left. */
 		async pass(ms: number) {
+			for (let leftMs = ms; leftMs >= 0; leftMs -= TICK_MS) {
+				nowMs += Math.min(leftMs, TICK_MS);
+				tick?.();
+				await Promise.resolve();
+			}
+		},
+		/** Without a tick but at its end. */
+		async stall(ms: number) {
 			nowMs += ms;
 			tick?.();
 			await Promise.resolve();
@@ -88,4 +99,25 @@ test("nothing runs on a tick after the last deadline was cancelled", async () =>
 		await pass(TICK_MS);
 	}
 	expect(runs()).toBe(false);
+});
+
+test("behind a stall what deadlines are about is read before they fire, and a loop that stalls always has deadlines all the same", async () => {
+	const { wheel, pass, stall } = handWheel();
+	const fired: string[] = [];
+	const cancel = wheel.after(2_000, () => fired.push("came meanwhile"));
+	wheel.after(2_000, () => fired.push("did not come"));
+	await pass(TICK_MS);
+	await stall(60_000);
+	expect(fired).toEqual([]);
+	cancel();
+	await pass(TICK_MS);
+	expect(fired).toEqual(["did not come"]);
+	wheel.after(2_000, () => fired.push("late"));
+	for (let times = 0; times < 3; times++) await stall(STALL_MS + 1_000);
+	expect(fired).toEqual(["did not come", "late"]);
+	// A wheel that rests between two deadlines did not stand still.
+	await pass(10 * TICK_MS);
+	wheel.after(2_000, () => fired.push("again"));
+	await pass(2_000 + TICK_MS);
+	expect(fired.at(-1)).toBe("again");
 });

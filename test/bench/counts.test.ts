@@ -26,7 +26,7 @@ const DEADLINE_MS = 60_000;
 /** The compiler does away with a few objects late, on a busy machine later still: a window over the budget is followed by another. */
 const WINDOWS_MAX = 8;
 /** Of some thousands of requests: what is still on its way to its end when the collector comes by, on a busy machine a round's half. */
-const KEPT_MAX = 600;
+const KEPT_MAX = 1_200;
 const TABLES_MAX = 1_000;
 const OPEN_STREAMS = 200;
 const OPEN_STREAM_ROUNDS_MAX = 4;

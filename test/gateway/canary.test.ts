@@ -24,7 +24,7 @@ const model = (id: string, url: string) =>
 const service = await withService({
 	models: `${model("test-model", upstream.url)}\n${model("dead-model", "http://127.0.0.1:1/v1")}`,
 	limits:
-		"  silence_s: 1\n  first_event_s: 1\n  total_s: 3\n  body_mb: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
+		"  silence_s: 2\n  first_event_s: 2\n  total_s: 4\n  body_mb: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
 });
 
 async function keep(response: Promise<Response>): Promise<void> {

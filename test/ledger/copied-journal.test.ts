@@ -164,7 +164,7 @@ test.each([
 	["one/1", "one/1.bak"],
 	["one/1", "one/20261127104500000000000"],
 ])("a journal at %p that was renamed to %p is handed in as that of whoever wrote it", async (from, to) => {
-	await serveThere(1_000);
+	await serveThere(2_000);
 	await child.end();
 	const journals = join(original, "journal");
 	expect(Bun.spawnSync(["mv", join(journals, from), join(journals, to)]).success).toBe(true);
@@ -177,7 +177,7 @@ test.each([
 });
 
 test("a journal of which neither lock nor folder says the epoch is named, and keeps no other one waiting", async () => {
-	await serveThere(1_000);
+	await serveThere(2_000);
 	await child.end();
 	const journals = join(original, "journal");
 	expect(Bun.spawnSync(["cp", "-a", join(journals, "one"), join(journals, "a")]).success).toBe(true);
@@ -197,7 +197,7 @@ function writeLockOfAnotherStart(id: string): void {
 }
 
 test("workers of one folder hand in what each left before a restart of the machine, and call nothing a copy", async () => {
-	await serveThere(1_000);
+	await serveThere(2_000);
 	const second = await startLeaseChild({ db, dataDir: original, instanceId: "two", ttlMs: 1_000 });
 	await second.ask("open streaming 1000", "opened streaming");
 	await second.ask("progress streaming 300 420", "progressed streaming");
@@ -216,7 +216,7 @@ test("workers of one folder hand in what each left before a restart of the machi
 });
 
 test("what was left before a restart of the machine is no copy to a process whose forerunner still settles", async () => {
-	await serveThere(1_000);
+	await serveThere(2_000);
 	await child.end();
 	writeLockOfAnotherStart("one");
 	const forerunner = await startLeaseChild({ db, dataDir: original, instanceId: "one", ttlMs: 2_500 });
@@ -233,7 +233,7 @@ test("what was left before a restart of the machine is no copy to a process whos
 test.each(["one", "two"])(
 	"what was left before a restart of the machine is no copy to one that waits while %p starts beside it and crashes",
 	async (name) => {
-		await serveThere(1_000);
+		await serveThere(2_000);
 		const earlier = await startLeaseChild({ db, dataDir: original, instanceId: "two", ttlMs: 1_000 });
 		await earlier.ask("open running 1000", "opened running");
 		for (const one of [child, earlier]) await one.end();
@@ -315,7 +315,7 @@ test("a journal from before a restore takes nothing from the epoch that has its 
 }, 30_000);
 
 test("a copy hands the journal in when its instance has been silent for as long as its lease", async () => {
-	await serveThere(1_000);
+	await serveThere(2_000);
 	await child.end();
 	copyAll();
 	const beganAt = performance.now();

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { mailedLink, operator, signedUp, topUp } from "../../console/person.ts";
 import { temporaryFolder } from "../../support/at-end.ts";
 import { reply } from "../../support/upstream-server.ts";
+import { waitFor } from "../../support/wait.ts";
 import { hasChromium } from "../chromium.ts";
 import { picture, withScene } from "../stage.ts";
 import { walk } from "../windows.ts";
@@ -199,6 +200,9 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		for (const _ of [1, 2]) {
 			await page.getByRole("button", { name: "Start a batch" }).first().click();
 			await page.locator("input[type=file]").setInputFiles(file);
+			// The page may still know the keys that there were before, and by another key it is another batch.
+			const key = page.getByRole("dialog").getByLabel("Key", { exact: true });
+			await waitFor(async () => (await key.inputValue()).startsWith("nightly"), "the newest key to be chosen");
 			await page.getByRole("button", { name: "Start", exact: true }).click();
 			await page.getByText("The service could not be reached.").waitFor();
 			await page.getByRole("button", { name: "Cancel" }).click();

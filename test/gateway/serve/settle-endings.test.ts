@@ -12,7 +12,7 @@ const vllm = untilEnd(startUpstream({ dialect: "vllm" }));
 const openai = untilEnd(startUpstream({ dialect: "openai" }));
 const service = await withService({
 	models: `${chatModel({ url: vllm.url, dialect: "vllm" })}\n${chatModel({ id: "openai-model", url: openai.url, dialect: "openai" })}`,
-	limits: "  silence_s: 1\n  first_event_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
+	limits: "  silence_s: 2\n  first_event_s: 2\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
 });
 
 const QUESTION = "one two three";

@@ -26,9 +26,15 @@ interface Session {
 	isData: boolean;
 }
 
-/** Does not keep the process alive. */
-export function startMailServer(): MailServer {
+/** Does not keep the process alive. The first mails hear `refusals`, one each, and are not kept. */
+export function startMailServer(refusals: readonly string[] = []): MailServer {
 	const mails: ReceivedMail[] = [];
+	const waiting = [...refusals];
+	const end = (mail: ReceivedMail) => {
+		const refusal = waiting.shift();
+		if (refusal === undefined) mails.push(mail);
+		return refusal ?? "250 taken";
+	};
 	const server = Bun.listen<Session>({
 		hostname: "127.0.0.1",
 		port: 0,
@@ -37,7 +43,7 @@ export function startMailServer(): MailServer {
 				socket.data = { socket, rest: "", to: [], isData: false };
 				socket.write("220 mail.example ESMTP\r\n");
 			},
-			data: (socket, bytes) => take(socket.data, bytes.toString("latin1"), mails),
+			data: (socket, bytes) => take(socket.data, bytes.toString("latin1"), end),
 			error() {},
 		},
 	});
@@ -45,7 +51,7 @@ export function startMailServer(): MailServer {
 	return { url: `smtp://127.0.0.1:${server.port}`, mails, stop: () => server.stop(true) };
 }
 
-function take(session: Session, text: string, mails: ReceivedMail[]): void {
+function take(session: Session, text: string, ended: (mail: ReceivedMail) => string): void {
 	session.rest += text;
 	for (;;) {
 		const end = session.rest.indexOf(session.isData ? "\r\n.\r\n" : "\r\n");
@@ -53,10 +59,10 @@ function take(session: Session, text: string, mails: ReceivedMail[]): void {
 		const part = session.rest.slice(0, end);
 		session.rest = session.rest.slice(end + (session.isData ? 5 : 2));
 		if (session.isData) {
-			mails.push(mailOf(part, session.to));
+			const answer = ended(mailOf(part, session.to));
 			session.to = [];
 			session.isData = false;
-			session.socket.write("250 taken\r\n");
+			session.socket.write(`${answer}\r\n`);
 		} else obey(session, part);
 	}
 }

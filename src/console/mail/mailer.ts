@@ -1,4 +1,5 @@
-import type { Clock } from "../../base/clock.ts";
+import { type Clock, sleep } from "../../base/clock.ts";
+import { newId } from "../../base/id.ts";
 import { isLanguage, type Language } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
 import type { Statements } from "../../db/statements.ts";
@@ -42,7 +43,7 @@ export interface SentMail extends Omit<Mail, "german" | "asked"> {
 export interface Mailer {
 	/** Whether mails reach people, or who tries the demo. Without it nobody can verify an address. */
 	readonly works: boolean;
-	/** Sends in the background: how long it takes must not tell whether an address is known. Never throws. */
+	/** Sends in the background, some times if need be: how long it takes must not tell whether an address is known. Never throws. */
 	send(mail: Mail): void;
 	/** Sends now. False if the recipient got as many of its kind as anybody may; rejects if it could not be sent. */
 	deliver(mail: Mail): Promise<boolean>;
@@ -55,7 +56,9 @@ type Figures = Pick<ConsoleFigures, "mail">;
 
 const OUTBOX_MAX = 200;
 const TIMEOUT_MS = 15_000;
-/** Mails that may be on their way at once; further ones are dropped and logged. */
+/** Who was not refused for good is asked again: servers start anew, ask for patience, and want to see an unknown sender twice. */
+const AGAIN_MS = [3_000, 30_000];
+/** Mails that may be on their way at once, or waited for; further ones are dropped and logged. */
 const SENDING_MAX = 100;
 const TEXT_CHARS_MAX = 20_000;
 /** Mails of one kind to one mailbox, from all instances together; further ones are dropped and logged. */
@@ -85,18 +88,24 @@ export function createMailer(
 }
 
 function createSmtpMailer(
-	deps: { log: Log; statements: Statements; figures: Figures },
+	deps: { clock: Clock; log: Log; statements: Statements; figures: Figures },
 	url: string,
 	from: string,
 ): Mailer {
-	const { log, statements, figures } = deps;
+	const { clock, log, statements, figures } = deps;
 	const transport = createSmtpTransport(url, TIMEOUT_MS);
 	const domain = /@([^\s>]+)/.exec(from)?.[1] ?? "localhost";
+	let isStopped = false;
 	let sending = 0;
 
 	async function deliver(mail: Mail): Promise<boolean> {
+		return told(async () => (await mayGet(statements, mail)) && post(mail));
+	}
+
+	/** The figure of what came of it. */
+	async function told(work: () => Promise<boolean>): Promise<boolean> {
 		try {
-			const sent = await deliverNow(mail);
+			const sent = await work();
 			figures.mail(sent ? "sent" : "limited");
 			return sent;
 		} catch (error) {
@@ -105,8 +114,7 @@ function createSmtpMailer(
 		}
 	}
 
-	async function deliverNow(mail: Mail): Promise<boolean> {
-		if (!(await mayGet(statements, mail))) return false;
+	async function post(mail: Mail): Promise<true> {
 		const { to, subject, text, id } = await inLanguage(statements, mail);
 		await transport.send({
 			from,
@@ -117,6 +125,24 @@ function createSmtpMailer(
 			...(id === undefined ? {} : { messageId: `<${id}@${domain}>` }),
 		});
 		return true;
+	}
+
+	async function deliverAtLast(mail: Mail): Promise<boolean> {
+		// A mailbox that took it, of which nobody has heard, knows it again.
+		const named = { id: newId("mail"), ...mail };
+		let may: boolean | undefined;
+		for (const againMs of [...AGAIN_MS, undefined]) {
+			try {
+				// Counted once, however often it is tried.
+				may ??= await mayGet(statements, named);
+				return may && (await post(named));
+			} catch (error) {
+				if (againMs === undefined || isStopped || isFinal(error)) throw error;
+				log.warn("a mail was not taken: it is tried again", { subject: mail.subject, againMs, error });
+				await sleep(clock, againMs);
+			}
+		}
+		throw new Error("the last try ends");
 	}
 
 	return {
@@ -134,7 +160,7 @@ function createSmtpMailer(
 				return;
 			}
 			sending += 1;
-			deliver(mail)
+			told(() => deliverAtLast(mail))
 				.then((sent) => {
 					if (!sent) log.warn("a mail was dropped: its recipient got as many of its kind as anybody may", { subject });
 				})
@@ -144,9 +170,15 @@ function createSmtpMailer(
 				});
 		},
 		outbox: undefined,
-		stop: () => transport.close(),
+		stop() {
+			isStopped = true;
+			transport.close();
+		},
 	};
 }
+
+/** By the mail server's own word; RFC 5321, 4.2.1: 5yz is a permanent failure. */
+const isFinal = (error: unknown): boolean => Number((error as { responseCode?: unknown }).responseCode) >= 500;
 
 /** In the language of who gets it: by his setting, else by what his browser asked for, else in English. */
 async function inLanguage(statements: Statements, mail: Mail): Promise<Omit<SentMail, "atMs">> {

@@ -13,7 +13,7 @@ const lone = untilEnd(startUpstream({ dialect: "vllm" }));
 const pair = `${chatModel({ url: first.url, dialect: "vllm" })}\n      - { url: "${second.url}", model: served-name, dialect: vllm }`;
 const service = await withService({
 	models: `${pair}\n${chatModel({ id: "lone-model", url: lone.url, dialect: "vllm" })}`,
-	limits: "  status_hold_s: 0.3\n  keep_alive_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
+	limits: "  status_hold_s: 1\n  keep_alive_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
 });
 
 describe("while no event has come", () => {
@@ -53,7 +53,7 @@ describe("while no event has come", () => {
 	});
 
 	test("longer than the hold, the whole header goes out with a comment; a failure after that is an event, and costs nothing", async () => {
-		lone.next(reply().delay(600).errorStatus(500));
+		lone.next(reply().delay(1_500).errorStatus(500));
 		const { accountId, secret } = await service.customer();
 		const client = await openRaw(
 			service.url,

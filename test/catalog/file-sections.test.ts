@@ -1,0 +1,145 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the files under test hold ${NAME} themselves.
+import { describe, expect, test } from "bun:test";
+import { checkCatalog, formatCatalogCheck } from "../../src/catalog/check.ts";
+import { parseCatalogFile } from "../../src/catalog/file.ts";
+import { ENV, FULL, linesOf, oneModel, problemsOf } from "./catalog-text.ts";
+
+describe("rates", () => {
+	test.each(["0", "0.000001", "1000000", "12.5", "3.100000000"])("%j USD per million is taken", (input) => {
+		expect(problemsOf(oneModel({ input }))).toEqual([]);
+	});
+	test("what is wrong with a number says what to write", () => {
+		const rate = (input: string) =>
+			(linesOf(oneModel({}).replace(/input: "[^"]*"/, `input: ${input}`))[0] ?? "").split("rates.input: ")[1];
+		const asPlain = (plain: string, written: string) =>
+			`write rates as quoted decimal strings: "${plain}" instead of ${written}`;
+		const token = (usd: string) => `; if that is for one token, write "${usd}"`;
+		expect(rate("1e3")).toBe(asPlain("1000", "1e3"));
+		expect(rate('"1e3"')).toBe(asPlain("1000", '"1e3"'));
+		expect(rate('".5"')).toBe(asPlain("0.5", '".5"'));
+		expect(rate("3e-6")).toBe(asPlain("0.000003", "3e-6") + token("3"));
+		for (const written of ["1e-7", '"1e-7"', "1.0E-7", '"0.0000001"'])
+			expect(rate(written)).toEndWith(`got ${JSON.stringify(written.replaceAll('"', ""))}${token("0.1")}`);
+		expect(rate("1e-13")).toEndWith('got "1e-13"');
+		expect(rate("0.1234567890123")).toEndWith('got "0.1234567890123"');
+		const { warnings } = parseCatalogFile(oneModel({ input: "0.000003" }), {});
+		expect(warnings.map(({ message }) => message)).toEqual([
+			`models[0].rates.input: USD 0.000003 per million tokens is next to nothing${token("3")}`,
+		]);
+		for (const input of ["0", "0.001", "3"]) expect(parseCatalogFile(oneModel({ input }), {}).warnings).toEqual([]);
+		for (const [given, said] of [
+			['"8192"', "got text: write 8192 without quotes"],
+			["8k", 'got "8k"'],
+		])
+			expect(linesOf(`${oneModel({})}\nlimits: { body_mb: ${given} }`)[0]).toEndWith(said as string);
+	});
+
+	test.each(["", "-1", "0.0000001", "1000000.000001", "1,5", " 1", "$1", "NaN"])("%j is refused", (input) => {
+		expect(linesOf(oneModel({ input }))[0]).toContain("6: models[0].rates.input: must be a decimal string");
+	});
+	test("cached_input may be dearer than input", () => {
+		const text = oneModel().replace('output: "0.40"', 'output: "0.40", cached_input: "9"');
+		expect(parseCatalogFile(text, {}).models[0]?.rates.cachedInput as number).toBe(9_000_000);
+	});
+	test("a chat model without a rate for its output is refused", () => {
+		const text = oneModel().replace(', output: "0.40"', "");
+		expect(linesOf(text)).toEqual([
+			'6: models[0].rates: a model of kind chat needs a rate for input and output; "0" makes it free',
+		]);
+	});
+});
+
+describe("managed batches", () => {
+	const withBatch = (extra: string) => oneModel({ extra: `    modes: [chat, batch]\n${extra}` });
+
+	test("a mode beside the endpoints, with rates of its own or the usual ones", () => {
+		const [usual] = parseCatalogFile(withBatch(""), {}).models;
+		expect([...(usual?.modes ?? [])]).toEqual(["chat"]);
+		expect(usual?.batch).toEqual({ rates: null });
+		const [cheap] = parseCatalogFile(withBatch('    batch_rates: { input: "0.1", output: "0.2" }\n'), {}).models;
+		expect(cheap?.batch?.rates).toMatchObject({ input: 100_000, cachedInput: 100_000, output: 200_000 });
+		expect(parseCatalogFile(oneModel(), {}).models[0]?.batch).toBeUndefined();
+		const check = checkCatalog(withBatch('    batch_rates: { input: "0.1", output: "0.2" }\n'), {});
+		expect(formatCatalogCheck(check)).toContain("; in batches: input 0.1, cached_input 0.1, output 0.2");
+	});
+
+	test("no mode alone, none for kinds without an endpoint in batches, no rates without it or in part", () => {
+		const problem = (text: string) => linesOf(text).map((line) => line.replace(/^\d+: models\[0\]\./, ""));
+		expect(problem(oneModel({ extra: "    modes: [batch]\n" }))).toEqual([
+			"modes: needs an endpoint beside batch: chat, completions or both",
+		]);
+		expect(problem(oneModel({ extra: '    batch_rates: { input: "1", output: "1" }\n' }))).toEqual([
+			"batch_rates: belongs to a model whose modes have batch",
+		]);
+		expect(problem(withBatch('    batch_rates: { input: "1" }\n'))).toEqual([
+			'batch_rates: a model of kind chat needs a rate for input and output; "0" makes it free',
+		]);
+		const rerank = FULL.replace("kind: transcription", "kind: transcription\n    modes: [batch]");
+		expect(linesOf(rerank, ENV).join()).toContain("belongs to kind chat; a model of kind transcription has none");
+		const embedding = FULL.replace("kind: embedding", "kind: embedding\n    modes: [batch]");
+		expect(parseCatalogFile(embedding, ENV).models[1]).toMatchObject({ modes: new Set(), batch: { rates: null } });
+	});
+});
+
+describe("catalog check", () => {
+	test("sums up a good file, with rates as the file writes them", () => {
+		const check = checkCatalog(FULL, ENV);
+		expect(check).toMatchObject({
+			ok: true,
+			models: [
+				{ id: "llama-3.3-70b-instruct", replicas: 2, rates: { input: "0.23", cached_input: "0.06", output: "0.4" } },
+				{ id: "bge", replicas: 1 },
+				{ id: "whisper", rates: { audio_second: "0.0001" } },
+			],
+		});
+		expect(formatCatalogCheck(check)).toContain("\n  bge (embedding, 1 replica): input 0.01, cached_input 0.01\n");
+		expect(JSON.stringify(check)).not.toContain("key-1");
+	});
+
+	test("lists the problems of a bad one", () => {
+		expect(formatCatalogCheck(checkCatalog("models: 1\n", {}))).toBe(
+			"the catalogue has a problem:\n  line 1: models: must be a list",
+		);
+	});
+});
+
+describe("routes", () => {
+	const models = `models:
+  - { id: a, aliases: [nick], kind: embedding, rates: { input: "2" }, upstreams: [{ url: "http://127.0.0.1:1", model: a, dialect: tei }] }
+  - { id: b, kind: embedding, rates: { input: "1" }, upstreams: [{ url: "http://127.0.0.1:2", model: b, dialect: tei }] }
+  - { id: r, kind: rerank, rates: { search: "1" }, upstreams: [{ url: "http://127.0.0.1:3", model: r, dialect: tei }] }
+`;
+	const withRoutes = (...routes: string[]) => `${models}routes:\n${routes.map((route) => `  - ${route}`).join("\n")}`;
+
+	test("name models by id or alias, in the order of the file unless they say otherwise", () => {
+		const { routes } = parseCatalogFile(
+			withRoutes("{ id: auto, models: [b, nick] }", "{ id: x, name: X, models: [b], by: speed }"),
+			{},
+		);
+		expect(routes).toEqual([
+			{ id: "auto", name: "auto", modelIds: ["b", "a"], by: "listed" },
+			{ id: "x", name: "X", modelIds: ["b"], by: "speed" },
+		]);
+	});
+
+	test.each([
+		["{ id: auto, models: [c] }", /there is no model "c" in this file/],
+		["{ id: auto, models: [a, nick] }", /"nick" is listed twice/],
+		["{ id: auto, models: [a, r] }", /"r" is of kind rerank, the models before it of kind embedding/],
+		["{ id: auto, models: [] }", /at least one model/],
+		["{ id: auto, models: [a], by: luck }", /listed, price, speed/],
+		["{ id: nick, models: [a] }", /already taken in line 2/],
+		["{ id: auto }", /models/],
+		["{ id: auto, models: [a], fallback: true }", /fallback/],
+		[`{ id: auto, models: [${"a, ".repeat(9)}] }`, /8/],
+	])("%s is a mistake of its line", (route, message) => {
+		const problems = problemsOf(withRoutes(route));
+		expect(problems).toContainEqual({ line: 6, message: expect.stringMatching(message) });
+	});
+
+	test("are printed with their order by the check", () => {
+		expect(formatCatalogCheck(checkCatalog(withRoutes("{ id: auto, models: [a, b], by: price }"), {}))).toContain(
+			"auto (route, by price): a, b",
+		);
+	});
+});

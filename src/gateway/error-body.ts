@@ -112,6 +112,11 @@ export function faultOf(error: unknown): Fault {
 	});
 }
 
+/** For whoever still waits when the process stops. */
+export function restarting(detail: { private?: string; cause?: unknown } = {}): Fault {
+	return new Fault("service_unavailable", "The service is restarting.", { ...detail, retryAfterS: 1 });
+}
+
 function faultOfUpstream(failure: UpstreamFailure): Fault {
 	// Not the upstream's text, which may repeat the prompt: its own log has that, under the same request id.
 	const detail = { private: `upstream ${failure.kind} ${failure.status ?? ""}`.trimEnd(), cause: failure };
@@ -142,6 +147,8 @@ function faultOfUpstream(failure: UpstreamFailure): Fault {
 				...detail,
 				retryAfterS: 2,
 			});
+		case "stopping":
+			return restarting(detail);
 		case "aborted":
 			return new Fault("request_timeout", "The request was given up.", detail);
 		default:

@@ -4,10 +4,15 @@ import type { Log } from "../base/log.ts";
 import { nextTurn } from "../base/next-turn.ts";
 import type { OpenStreams } from "../gateway/serve/open-streams.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
+import type { Upstreams } from "../upstream/upstreams.ts";
 import { shutDoor } from "./shut-door.ts";
 
 /** After the drain: for settlements to reach Postgres. */
 export const FORCED_STOP_MS = 2_000;
+
+/** Who is told that the process stops hears so within this; who waits for something else, or reads slowly, is not waited for. */
+const LAST_ANSWERS_MS_MAX = 500;
+const LOOK_MS = 5;
 
 interface Stops {
 	stop(now?: boolean): Promise<unknown>;
@@ -20,10 +25,11 @@ export async function drainGateway(
 		log: Log;
 		cleanup: Cleanup;
 		batches: Stops;
-		server: Stops;
+		server: Stops & { readonly pendingRequests: number };
 		internalServer: Stops | undefined;
 		instanceLease: InstanceLease;
 		openStreams: OpenStreams;
+		upstreams: Pick<Upstreams, "letGo">;
 	},
 	{ drainEndMs }: { drainEndMs: number },
 ): Promise<void> {
@@ -38,10 +44,13 @@ export async function drainGateway(
 	await Promise.race([closed, Bun.sleep(leftMs())]);
 	const drained = instanceLease.stop(leftMs() + FORCED_STOP_MS);
 	await Promise.race([drained, Bun.sleep(leftMs())]);
-	// Who is still here gets an error event and the usage so far.
+	// Who is still here gets an error event and the usage so far, or an error in place of an answer.
 	plane.openStreams.shutDown();
+	plane.upstreams.letGo();
 	// What they wrote last leaves with the next turn.
 	await nextTurn();
+	for (const deadline = performance.now() + LAST_ANSWERS_MS_MAX; server.pendingRequests > 0; await Bun.sleep(LOOK_MS))
+		if (performance.now() >= deadline) break;
 	await server.stop(true);
 	// It has stopped as it was told to, and nothing is lost while that journal is there: who takes the volume away has to know.
 	if (!(await drained))

@@ -247,7 +247,7 @@ async function build(
 		},
 		stop() {
 			stopping ??= drainGateway(
-				{ clock, log, cleanup, batches, server, internalServer, instanceLease, openStreams },
+				{ clock, log, cleanup, batches, server, internalServer, instanceLease, openStreams, upstreams },
 				{ drainEndMs: beginDrain() },
 			);
 			return stopping;

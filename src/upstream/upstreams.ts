@@ -6,7 +6,8 @@ import { createEndOfTurn } from "../base/next-turn.ts";
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 import { createCallNotes } from "./call/call-notes.ts";
-import { createYoungCalls } from "./call/guard.ts";
+import { stopping } from "./call/failure.ts";
+import { createOpenCalls } from "./call/open-calls.ts";
 import type { Fetch } from "./call/post.ts";
 import { withReplays } from "./call/replay.ts";
 import { createAnswerStream, type StreamCall } from "./call/stream.ts";
@@ -37,6 +38,8 @@ export interface Upstreams {
 	/** Whether requests for the model wait because all its places are taken. */
 	contended(modelId: string): boolean;
 	replicas(): readonly ReplicaView[];
+	/** The process stops: who waits for a place or for a whole answer hears so. Streams that are being read are their callers' to end. */
+	letGo(): void;
 	/** Ends the health checks and sends away who waits; calls under way are their callers' to close. */
 	stop(): Promise<void>;
 }
@@ -51,7 +54,7 @@ export function createUpstreams(
 	const callDeps = {
 		clock,
 		fetch: deps.fetch ?? (fetch as Fetch),
-		youngCalls: createYoungCalls(clock),
+		openCalls: createOpenCalls(clock),
 		endOfTurn: createEndOfTurn(),
 	};
 	const notes = createCallNotes({ clock, log });
@@ -126,6 +129,10 @@ export function createUpstreams(
 		waiting: () => [...pools.values()].reduce((sum, pool) => sum + pool.waiting(), 0),
 		contended: (modelId) => pools.get(modelId)?.contended() ?? false,
 		replicas: () => [...pools.values()].flatMap((pool) => pool.replicas().map((replica) => replica.view())),
+		letGo() {
+			for (const pool of [...pools.values(), ...former.values()]) pool.close(stopping());
+			callDeps.openCalls.letGo();
+		},
 		async stop() {
 			await health.stop();
 			notes.stop();

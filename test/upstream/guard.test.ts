@@ -2,7 +2,8 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
-import { createCallGuard, createYoungCalls } from "../../src/upstream/call/guard.ts";
+import { createCallGuard } from "../../src/upstream/call/guard.ts";
+import { createOpenCalls } from "../../src/upstream/call/open-calls.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import { askChat, chatCall, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
@@ -78,7 +79,7 @@ test("comments of a server are no events: the first is waited for as long as wit
 test("what an end says of the server: its own fault, nobody's, or one that may be the request's", () => {
 	const clock = createManualClock();
 	const guard = createCallGuard(
-		{ clock, youngCalls: createYoungCalls(clock) },
+		{ clock, openCalls: createOpenCalls(clock) },
 		{ limits: limitsWith({}), startedMs: clock.monotonicMs(), clientSignal: undefined, reachable: async () => true },
 	);
 	const refusedBy = (code: string) => Object.assign(new Error("connect"), { code });

@@ -4,7 +4,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { createEndOfTurn } from "../../src/base/next-turn.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { createCallNotes } from "../../src/upstream/call/call-notes.ts";
-import { createYoungCalls } from "../../src/upstream/call/guard.ts";
+import { createOpenCalls } from "../../src/upstream/call/open-calls.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
 import { withReplays } from "../../src/upstream/call/replay.ts";
 import { createUnaryTries } from "../../src/upstream/call/unary.ts";
@@ -159,7 +159,7 @@ test("a line whose place is asked for in the turn in which it got it gives it up
 			else signal?.addEventListener("abort", abort);
 		});
 	const endOfTurn = createEndOfTurn();
-	const deps = { clock: systemClock, fetch, youngCalls: createYoungCalls(systemClock), endOfTurn };
+	const deps = { clock: systemClock, fetch, openCalls: createOpenCalls(systemClock), endOfTurn };
 	const leaving = new AbortController();
 	const call = chatCall({ accountId: "batch", patient: true, signal: leaving.signal });
 	const tries = createUnaryTries(deps, () => limitsWith({}), chatWhole(modelOver([]), call, call));

@@ -23,5 +23,6 @@ export function endingOf(error: unknown): Ending {
 	if (!(error instanceof UpstreamFailure)) return "upstream_failed";
 	if (error.kind === "died") return "upstream_died";
 	if (error.kind === "timeout") return "upstream_silent";
+	if (error.kind === "stopping") return "shutdown";
 	return error.kind === "aborted" ? "client_left" : "upstream_failed";
 }

@@ -7,7 +7,7 @@ import type { AnswerStream } from "../../upstream/call/stream-wire.ts";
 import type { Bill } from "../bill/bill.ts";
 import { FREE_BILL, outcomeOf, settledBill } from "../bill/bill.ts";
 import { IDLE_TIMEOUT_S } from "../connection.ts";
-import { CLIENT_LEFT_STATUS, statusOf } from "../error-body.ts";
+import { CLIENT_LEFT_STATUS, restarting, statusOf } from "../error-body.ts";
 import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
 import { type Exchange, logFields, type RequestContext, type ServeDeps } from "./context.ts";
 import { coverExcess } from "./cover-excess.ts";
@@ -204,7 +204,7 @@ export function leave<Chunk>(streaming: Streaming<Chunk>): void {
 function shutDown<Chunk>(streaming: Streaming<Chunk>): void {
 	if (streaming.state === "covering") streaming.pay?.();
 	if (isOver(streaming)) return;
-	const halted = new Fault("service_unavailable", "The service is restarting.", { retryAfterS: 1 });
+	const halted = restarting();
 	streaming.halted = halted;
 	hangUp(streaming);
 	if (streaming.state === "streaming") void fail(streaming, "shutdown", halted);

@@ -14,7 +14,15 @@ export interface CallNotes {
 const SHORTAGE_LINE_MS = 10_000;
 
 /** Kinds whose detail is in our own words. */
-const OURS: ReadonlySet<string> = new Set(["timeout", "unreachable", "unreadable", "died", "aborted", "shortage"]);
+const OURS: ReadonlySet<string> = new Set([
+	"timeout",
+	"unreachable",
+	"unreadable",
+	"died",
+	"aborted",
+	"stopping",
+	"shortage",
+]);
 
 export function createCallNotes({ clock, log }: { clock: Clock; log: Log }): CallNotes {
 	/** Set for the interval behind a line, with what it does not say yet: how many calls, and the last of them. */
@@ -57,7 +65,7 @@ export function createCallNotes({ clock, log }: { clock: Clock; log: Log }): Cal
 			};
 			if (kind === "misconfigured") log.warn("an upstream refuses us", fields);
 			else if (kind === "shortage") short(fields);
-			else if (kind === "aborted" || kind === "rejected" || kind === "context_length")
+			else if (kind === "aborted" || kind === "stopping" || kind === "rejected" || kind === "context_length")
 				log.debug("an upstream call ended", fields);
 			else log.info("an upstream call failed", fields);
 		},

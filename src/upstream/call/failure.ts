@@ -23,7 +23,9 @@ export type UpstreamFailureKind =
 	| "yielded"
 	/** This process had no descriptor left to ask anybody with. */
 	| "shortage"
-	/** The client left or the gateway is stopping; nobody is to blame. */
+	/** This process stops, and waits no longer. */
+	| "stopping"
+	/** The client left, or whoever else had called; nobody is to blame. */
 	| "aborted";
 
 /** What went wrong upstream. Never shown as it is: `gateway/error-body.ts` maps the kind. */
@@ -62,4 +64,9 @@ export function died(detail: string): UpstreamFailure {
 /** An answer that says that something went wrong, or that passes a limit. */
 export function failed(detail: string): UpstreamFailure {
 	return new UpstreamFailure("failed", { private: detail });
+}
+
+/** Nobody is left to wait for an answer. */
+export function stopping(cause?: unknown): UpstreamFailure {
+	return new UpstreamFailure("stopping", { private: "the process stops", cause });
 }

@@ -1,8 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
-import { createMoments, type Moments } from "../../base/moments.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { CallOutcome } from "../replicas/call-outcomes.ts";
-import { UpstreamFailure } from "./failure.ts";
+import { stopping, UpstreamFailure } from "./failure.ts";
+import type { OpenCall, OpenCalls } from "./open-calls.ts";
 import { connectionCode, isOurShortage, isRefused } from "./upstream-error.ts";
 
 /**
@@ -50,24 +50,17 @@ const ONCE = { once: true } as const;
 
 type Deadline = "first event" | "silence" | "total";
 
-/** Calls that have begun. One that is answered at once has no listener and no timer. */
-export type YoungCalls = Moments<Pick<CallGuard, "watch">>;
-
-export function createYoungCalls(clock: Clock): YoungCalls {
-	return createMoments(clock, (guard) => guard.watch());
-}
-
 /**
  * Watched from the moment on that it lasts: the client that left before is noticed then, and a deadline that passed.
  */
-export function createCallGuard(deps: { clock: Clock; youngCalls: YoungCalls }, options: GuardOptions): CallGuard {
+export function createCallGuard(deps: { clock: Clock; openCalls: OpenCalls }, options: GuardOptions): CallGuard {
 	return new Guard(deps, options);
 }
 
 /** A class, since there is one for each request: a closure for each of its functions would be ten objects more. */
-class Guard implements CallGuard {
+class Guard implements CallGuard, OpenCall {
 	readonly #clock: Clock;
-	readonly #youngCalls: YoungCalls;
+	readonly #openCalls: OpenCalls;
 	readonly #options: GuardOptions;
 	readonly #controller = new AbortController();
 	readonly #totalAtMs: number;
@@ -76,7 +69,8 @@ class Guard implements CallGuard {
 	#silenceMs: number;
 	#first = true;
 	#expired: Deadline | undefined;
-	#aborted = false;
+	/** Who ended it, if anybody did. */
+	#endedBy: "aborted" | "stopping" | undefined;
 	#over = false;
 	#watched = false;
 	#headersSeen = false;
@@ -86,17 +80,18 @@ class Guard implements CallGuard {
 	#cancelTimer: (() => void) | undefined;
 	/** Undefined if it never began: the client had left. */
 	#moment: number | undefined;
+	slot = -1;
 
-	constructor({ clock, youngCalls }: { clock: Clock; youngCalls: YoungCalls }, options: GuardOptions) {
+	constructor({ clock, openCalls }: { clock: Clock; openCalls: OpenCalls }, options: GuardOptions) {
 		const { limits, clientSignal, startedMs } = options;
 		this.#clock = clock;
-		this.#youngCalls = youngCalls;
+		this.#openCalls = openCalls;
 		this.#options = options;
 		this.#totalAtMs = startedMs + limits.totalMs;
 		this.#silenceMs = limits.firstEventMs;
 		this.#askAtMs = clock.monotonicMs() + limits.connectMs;
 		if (clientSignal?.aborted) this.abort();
-		else this.#moment = youngCalls.begin(this);
+		else this.#moment = openCalls.begin(this);
 	}
 
 	watch(): void {
@@ -107,6 +102,7 @@ class Guard implements CallGuard {
 		else {
 			clientSignal?.addEventListener("abort", this, ONCE);
 			this.#arm();
+			this.#openCalls.lasts(this);
 		}
 	}
 
@@ -134,6 +130,7 @@ class Guard implements CallGuard {
 	}
 
 	callerCloses(): void {
+		this.#openCalls.leaves(this);
 		this.#options.clientSignal?.removeEventListener("abort", this);
 	}
 
@@ -142,13 +139,18 @@ class Guard implements CallGuard {
 	}
 
 	abort(): void {
-		this.#aborted = true;
+		this.#endedBy ??= "aborted";
+		this.#controller.abort();
+	}
+
+	letGo(): void {
+		this.#endedBy ??= "stopping";
 		this.#controller.abort();
 	}
 
 	end(): void {
 		this.#over = true;
-		if (this.#moment !== undefined) this.#youngCalls.end(this.#moment);
+		if (this.#moment !== undefined) this.#openCalls.end(this.#moment);
 		if (!this.#watched) return;
 		this.#cancelTimer?.();
 		this.callerCloses();
@@ -192,7 +194,9 @@ class Guard implements CallGuard {
 		if (error instanceof UpstreamFailure) return error;
 		if (this.#expired !== undefined)
 			return new UpstreamFailure("timeout", { private: `${this.#expired} deadline`, cause: error });
-		if (this.#aborted) return new UpstreamFailure("aborted", { private: "the caller left", cause: error });
+		if (this.#endedBy === "stopping") return stopping(error);
+		if (this.#endedBy === "aborted")
+			return new UpstreamFailure("aborted", { private: "the caller left", cause: error });
 		if (this.#unreachable) return new UpstreamFailure("unreachable", { private: "connect deadline", cause: error });
 		const text = error instanceof Error ? error.message : String(error);
 		const detail = { private: `${connectionCode(error)} ${text}`, cause: error };
@@ -203,6 +207,7 @@ class Guard implements CallGuard {
 	outcomeOf(failure: UpstreamFailure): CallOutcome {
 		switch (failure.kind) {
 			case "aborted":
+			case "stopping":
 			case "yielded":
 			case "rejected":
 			case "context_length":

@@ -6,7 +6,7 @@ import type { TraceHeaders } from "../../traces/trace-context.ts";
 import { atServerRoot } from "../replicas/health-url.ts";
 import type { Replica } from "../replicas/replica.ts";
 import { unreadable } from "./failure.ts";
-import type { YoungCalls } from "./guard.ts";
+import type { OpenCalls } from "./open-calls.ts";
 import { readText } from "./read-answer.ts";
 import { isOurShortage } from "./upstream-error.ts";
 
@@ -15,7 +15,7 @@ export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response
 export interface CallDeps {
 	readonly clock: Clock;
 	readonly fetch: Fetch;
-	readonly youngCalls: YoungCalls;
+	readonly openCalls: OpenCalls;
 	readonly endOfTurn: EndOfTurn;
 }
 

@@ -50,8 +50,8 @@ export interface Pool {
 	 * rejects when `signal` aborts, or with Fault service_unavailable when the pool closes. `wake` has it look again.
 	 */
 	room(taken: () => number, signal: AbortSignal): Promise<number>;
-	/** Sends everybody away who waits. */
-	close(): void;
+	/** Sends everybody away who waits: by `why`, or since no replica is there. */
+	close(why?: Error): void;
 }
 
 /** How often it is looked whether who waits can go on, whatever happened. */
@@ -211,11 +211,11 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 			return whenRoom(patient.watching, signal, () => (lines.size() > 0 ? 0 : patient.places(replicas) - taken()));
 		},
 		contended: () => lines.size() > 0 && areAllTaken(replicas),
-		close() {
+		close(why = noneUsable([])) {
 			replicas = [];
-			for (const line of lines.inTurn()) for (const waiter of line) sendAway(waiter);
-			for (const waiter of patient.waiting) sendAway(waiter);
-			for (const watcher of patient.watching) watcher.refuse(noneUsable(replicas));
+			for (const line of lines.inTurn()) for (const waiter of line) waiter.refuse(why);
+			for (const waiter of patient.waiting) waiter.refuse(why);
+			for (const watcher of patient.watching) watcher.refuse(why);
 		},
 	};
 }

@@ -1,0 +1,68 @@
+/** A drain that is over before an answer has begun: its client hears so, in an error's shape, and pays nothing. */
+import { expect, test } from "bun:test";
+import { untilEnd } from "../../support/at-end.ts";
+import { ask } from "../../support/chat.ts";
+import { openRaw, parseRaw, rawPost } from "../../support/raw-http.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { waitFor } from "../../support/wait.ts";
+
+const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const model = (id: string) => `${chatModel({ id, url: upstream.url, dialect: "vllm" })}\n        max_concurrency: 1`;
+const service = await withService({
+	models: `${["held", "asked", "crowded", "first", "second", "repeated"].map(model).join("\n")}
+routes:
+  - { id: in-turn, models: [first, second] }`,
+	env: { DRAIN_S: "1" },
+});
+
+const PATH = "/v1/chat/completions";
+
+test("whatever an answer that has not begun waits for, a stop says so to its client, and nothing is charged", async () => {
+	const { accountId, secret } = await service.customer();
+	const open = async (body: object, headers?: Record<string, string>) =>
+		openRaw(service.url, rawPost(PATH, secret, { ...ask(), ...body }, headers));
+	const sent = async (...args: Parameters<typeof open>) => {
+		upstream.next(reply().hang());
+		const nth = upstream.requests.length + 1;
+		const client = await open(...args);
+		await upstream.waitForRequest(nth);
+		return client;
+	};
+	const repeated = { "idempotency-key": "one" };
+	const clients = {
+		"its model's answer": await sent({ model: "asked" }),
+		"the first event of a stream": await sent({ model: "held", stream: true }),
+		"the place of a request before it": [await sent({ model: "crowded" }), await open({ model: "crowded" })],
+		"the first model of a route": await sent({ model: "in-turn" }),
+		"what becomes of the request that it repeats": [
+			await sent({ model: "repeated" }, repeated),
+			await open({ model: "repeated" }, repeated),
+		],
+	};
+	await waitFor(
+		async () => /^tollgate_requests_open\S* 8$/m.test(await (await service.get("/metrics")).text()),
+		"all to wait",
+	);
+
+	await service.app.stop();
+
+	for (const [waitsFor, those] of Object.entries(clients))
+		for (const client of [those].flat()) {
+			const { status, headers, body } = parseRaw(await client.ended());
+			const { code, type } = JSON.parse(body).error;
+			expect([waitsFor, status, headers.get("retry-after"), code, type]).toEqual([
+				waitsFor,
+				503,
+				"1",
+				"service_unavailable",
+				"server_error",
+			]);
+		}
+	const rows = await service.usage(accountId);
+	expect(rows.map(({ ending, status, charged_nano_usd }) => `${ending} ${status} ${charged_nano_usd}`)).toEqual(
+		Array.from({ length: 6 }, () => "shutdown 503 0"),
+	);
+	expect(Number((await service.balance(accountId)).held)).toBe(0);
+	await waitFor(() => upstream.open() === 0, "the upstream to be let go");
+});

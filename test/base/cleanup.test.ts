@@ -42,6 +42,22 @@ describe("the end of the parts", () => {
 		await over;
 		expect(done).toEqual(["slow in order", "first"]);
 	});
+
+	test("comes for all of them within the time of one, however many wait for what says nothing", async () => {
+		const clock = createManualClock();
+		const cleanup = createCleanup({ clock, log: silentLog });
+		const done: string[] = [];
+		cleanup.add(() => done.push("first"));
+		for (let nth = 0; nth < 4; nth++) cleanup.add(() => new Promise(() => {}));
+		const over = cleanup.run();
+		for (const ms of [5_000, 200, 200, 200]) {
+			expect(done).toEqual([]);
+			clock.advance(ms);
+			await settle();
+		}
+		await over;
+		expect(done).toEqual(["first"]);
+	});
 });
 
 /** Lets everything run that is due. */

@@ -91,6 +91,8 @@ export function createReconciler(deps: {
 		look(by, freshMs).then(
 			() => schedule(INTERVAL_MS * (1 + random() * INTERVAL_SPREAD)),
 			(error) => {
+				// A check may take minutes, and no stop waits for it: what ends then says nothing of the books.
+				if (stopped) return;
 				log.warn("the books could not be checked", { error });
 				schedule(RETRY_MS);
 			},

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { silentLog } from "../../src/base/log.ts";
+import { createLog } from "../../src/base/log.ts";
 import { createBooksHistory } from "../../src/ledger/books-history.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import type { BooksHistory, BooksRun } from "../../src/ledger/reconciler.ts";
@@ -23,6 +23,8 @@ function world() {
 		},
 		newest: async (withinMs) => rows.findLast((run) => run.atMs > clock.wallMs() - withinMs),
 	};
+	const said: string[] = [];
+	const log = createLog({ level: "warn", write: (line) => void said.push(JSON.parse(line).message) });
 	let hold: Promise<void> | undefined;
 	const instance = (random = 0) =>
 		createReconciler({
@@ -35,7 +37,7 @@ function world() {
 			},
 			history,
 			clock,
-			log: silentLog,
+			log,
 		});
 	const pass = async (ms: number) => {
 		for (let left = ms; left > 0; left -= MINUTE_MS / 2) {
@@ -51,7 +53,7 @@ function world() {
 			gate.resolve();
 		};
 	};
-	return { books, rows, instance, pass, holdChecks, history, clock };
+	return { books, rows, instance, pass, holdChecks, history, clock, said };
 }
 
 test("one run feeds readiness and the history, at the start and every quarter of an hour", async () => {
@@ -129,6 +131,23 @@ test("a result that cannot be written down is known to readiness all the same, a
 	await pass(2 * MINUTE_MS);
 	expect(one.last()?.ok).toBe(true);
 	one.stop();
+});
+
+test("a run that a stop cuts off is no check that failed", async () => {
+	for (const isStopped of [false, true]) {
+		const { instance, pass, holdChecks, history, said } = world();
+		const goOn = holdChecks();
+		const one = instance();
+		await pass(MINUTE_MS);
+		if (isStopped) one.stop();
+		history.add = async () => {
+			throw new Error("the database client has ended");
+		};
+		goOn();
+		await pass(1_000);
+		expect(said).toEqual(isStopped ? [] : ["the books could not be checked"]);
+		one.stop();
+	}
 });
 
 test("the history in the database gives back the newest run that is young enough", async () => {

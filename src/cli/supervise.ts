@@ -173,7 +173,7 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 		);
 		const runDir = makeRunDir(config.dataDir);
 		const internalSecret = newInternalSecret();
-		const removeSockets = () => removeRunDir(runDir);
+		const removeSockets = () => removeRunDir(config.dataDir, runDir);
 		return {
 			facts: { config, secrets, databaseUrl, internalSecret, runDir, port },
 			newPepper: secrets.made.includes("KEY_PEPPER"),

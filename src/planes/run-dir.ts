@@ -1,7 +1,7 @@
 /** Where the processes of one `serve` find each other: Unix sockets in a folder that only their user may enter. */
 import fs from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { Server } from "bun";
 import { isAlive } from "../base/process-alive.ts";
 
@@ -29,7 +29,7 @@ export function gatewaySockets(runDir: string): string[] {
 
 /** Makes the folder: under DATA_DIR if that path is short enough for a socket, else where temporary files go. */
 export function makeRunDir(dataDir: string): string {
-	const own = join(dataDir, "run");
+	const own = placeIn(dataDir);
 	const places = [own, tmpdir(), "/tmp"].filter((path) => Buffer.byteLength(path) <= PLACE_BYTES_MAX);
 	let problem: unknown;
 	for (const place of places) {
@@ -37,7 +37,9 @@ export function makeRunDir(dataDir: string): string {
 			fs.mkdirSync(place, { recursive: true });
 			// Elsewhere a folder may be another machine's, or another container's.
 			if (place === own) removeAbandoned(place);
-			return fs.mkdtempSync(join(place, `tollgate-${process.pid}-`));
+			const runDir = fs.mkdtempSync(join(place, `tollgate-${process.pid}-`));
+			if (place !== own) noteElsewhere(own, runDir);
+			return runDir;
 		} catch (error) {
 			problem = error;
 		}
@@ -45,8 +47,24 @@ export function makeRunDir(dataDir: string): string {
 	throw problem;
 }
 
-export function removeRunDir(runDir: string): void {
-	fs.rmSync(runDir, { recursive: true, force: true });
+/** Says to later starts on this DATA_DIR which of the folders that lie elsewhere are its own, and takes those away that were left. */
+function noteElsewhere(own: string, runDir: string): void {
+	try {
+		fs.mkdirSync(own, { recursive: true });
+		removeAbandoned(own);
+		fs.symlinkSync(runDir, join(own, basename(runDir)));
+	} catch {
+		// Where nothing can be written none is missed by who starts now, and a cleaner of temporary files takes it.
+	}
+}
+
+export function removeRunDir(dataDir: string, runDir: string): void {
+	for (const path of [runDir, join(placeIn(dataDir), basename(runDir))])
+		fs.rmSync(path, { recursive: true, force: true });
+}
+
+function placeIn(dataDir: string): string {
+	return join(dataDir, "run");
 }
 
 /**
@@ -91,6 +109,14 @@ function removeAbandoned(place: string): void {
 	for (const name of fs.readdirSync(place)) {
 		const pid = Number(/^tollgate-(\d+)-\w{6}$/.exec(name)?.[1] ?? Number.NaN);
 		if (Number.isNaN(pid) || (pid !== process.pid && isAlive(pid))) continue;
-		fs.rmSync(join(place, name), { recursive: true, force: true });
+		const path = join(place, name);
+		const elsewhere = linkedFrom(path);
+		// Its name is one that the system made up for it, and says whose it is.
+		if (elsewhere !== undefined && basename(elsewhere) === name) fs.rmSync(elsewhere, { recursive: true, force: true });
+		fs.rmSync(path, { recursive: true, force: true });
 	}
+}
+
+function linkedFrom(path: string): string | undefined {
+	return fs.lstatSync(path).isSymbolicLink() ? fs.readlinkSync(path) : undefined;
 }

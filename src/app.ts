@@ -20,7 +20,7 @@ import { createConsolePlane } from "./planes/console-plane.ts";
 import type { GatewayPlane } from "./planes/gateway-plane.ts";
 import { createGatewayPlane } from "./planes/gateway-plane.ts";
 import { newInternalSecret } from "./planes/internal-secret.ts";
-import { openDatabase } from "./planes/open-database.ts";
+import { type OpenDatabase, openDatabase } from "./planes/open-database.ts";
 import type { Secrets } from "./secrets.ts";
 import { loadOrCreateSecrets } from "./secrets.ts";
 
@@ -38,12 +38,14 @@ export async function createApp(
 	const clock = deps.clock ?? systemClock;
 	for (const warning of config.warnings) log.warn(warning);
 	const cleanup = createCleanup({ clock: systemClock, log });
+	let database: OpenDatabase | undefined;
 	const secrets = loadOrCreateSecrets(config);
 	const internalSecret = newInternalSecret();
 	let gateway: GatewayPlane | undefined;
 	let people: ConsolePlane | undefined;
 	try {
-		const databaseUrl = await openDatabase({ log, cleanup }, config);
+		database = await openDatabase({ log }, config);
+		const { url: databaseUrl } = database;
 		const shared = { log, clock, databaseUrl, secrets };
 		people = createConsolePlane(config, {
 			brand: await readOwnBrand(config),
@@ -67,9 +69,10 @@ export async function createApp(
 	} catch (error) {
 		await people?.stop();
 		await cleanup.run();
+		await database?.release();
 		throw error;
 	}
-	const parts = { gateway, people };
+	const parts = { gateway, people, database };
 
 	let stopping: Promise<void> | undefined;
 	return {
@@ -82,6 +85,7 @@ export async function createApp(
 				await parts.gateway.stop();
 				await parts.people.stop();
 				await cleanup.run();
+				await parts.database.release();
 			})();
 			return stopping;
 		},

@@ -1,14 +1,11 @@
 import type { Environment } from "../base/environment-reader.ts";
-import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
-import { unlessAborted } from "../base/unless-aborted.ts";
 import type { Config } from "../config.ts";
-import { startEmbeddedPostgres } from "../db/embedded.ts";
-import { migrate } from "../db/migrate.ts";
 import type { DemoDescription } from "../demo/demo-models.ts";
 import { newInternalSecret } from "../planes/internal-secret.ts";
 import { addressOf, checkHost } from "../planes/listening-address.ts";
 import { checkConfiguredFile } from "../planes/open-catalog.ts";
+import { openDatabase, released } from "../planes/open-database.ts";
 import { consoleSocket, makeRunDir, removeRunDir } from "../planes/run-dir.ts";
 import { loadOrCreateSecrets } from "../secrets.ts";
 import type { ChildFacts } from "./child-environment.ts";
@@ -163,14 +160,8 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 	const port = claimPort(config.host, config.port);
 	await checkConfiguredFile(config);
 	const secrets = loadOrCreateSecrets(config);
-	const embedded =
-		config.databaseUrl === null ? await startEmbeddedPostgres({ log }, { dataDir: config.dataDir }) : undefined;
-	const release = async () => (await embedded?.stop()) ?? true;
+	const { url: databaseUrl, release } = await openDatabase({ log, leaving }, config);
 	try {
-		const { url: databaseUrl } = await unlessAborted(
-			leaving,
-			migrate({ log }, config.databaseUrl ?? embedded?.url ?? ""),
-		);
 		const runDir = makeRunDir(config.dataDir);
 		const internalSecret = newInternalSecret();
 		const removeSockets = () => removeRunDir(config.dataDir, runDir);
@@ -184,8 +175,8 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 			removeSockets,
 		};
 	} catch (error) {
-		if (await release()) throw error;
-		throw new Fault("service_unavailable", "The embedded PostgreSQL did not stop.");
+		await released(release);
+		throw error;
 	}
 }
 

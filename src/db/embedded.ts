@@ -44,6 +44,8 @@ export interface EmbeddedOptions {
 	readonly settings?: Readonly<Record<string, string>>;
 	/** Other programs than those that come with us. */
 	readonly binaries?: PostgresBinaries;
+	/** Longest wait for who starts or stops it just now. */
+	readonly lockMsMax?: number;
 	/** False leaves a server that dies dead, for who kills it on purpose. */
 	readonly watched?: boolean;
 }
@@ -51,8 +53,6 @@ export interface EmbeddedOptions {
 const DATABASE = "tollgate";
 const STOP_DEADLINE_MS = 30_000;
 const LOCK_DEADLINE_MS = START_DEADLINE_MS + STOP_DEADLINE_MS;
-/** Longest that `stop` takes: its turn, a start under way, and the shutdown, whose last checkpoint can be large. */
-export const EMBEDDED_STOP_MS_MAX = LOCK_DEADLINE_MS + START_DEADLINE_MS + STOP_DEADLINE_MS;
 const POLL_MS = 25;
 
 /**
@@ -110,7 +110,7 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 				adopted,
 				stop() {
 					stopping ??= (watch?.stop() ?? Promise.resolve())
-						.then(() => leave(deps.log, home, user))
+						.then(() => leave(deps.log, home, { user, lockMsMax: options.lockMsMax ?? LOCK_DEADLINE_MS }))
 						.finally(keepRunning);
 					return stopping;
 				},
@@ -151,8 +151,17 @@ async function waitForStartLock(dataDir: string): Promise<FileLock> {
 	throw new Fault("service_unavailable", "Another process keeps starting the embedded PostgreSQL.");
 }
 
-async function leave(log: Log, home: PostgresHome, user: SharedFileLock): Promise<boolean> {
-	const starting = await waitForStartLock(home.dataDir);
+async function leave(
+	log: Log,
+	home: PostgresHome,
+	{ user, lockMsMax }: { user: SharedFileLock; lockMsMax: number },
+): Promise<boolean> {
+	const starting = await waitForFileLock(startLockPath(home.dataDir), lockMsMax);
+	if (starting === undefined) {
+		user.release();
+		log.warn("another process keeps starting or stopping the embedded PostgreSQL: it is left to that one");
+		return false;
+	}
 	try {
 		const postmaster = askToEnd(home, user);
 		if (postmaster === undefined) return true;

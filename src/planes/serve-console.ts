@@ -12,7 +12,7 @@ import { createConsolePlane } from "./console-plane.ts";
 import { startConsoleServer } from "./console-server.ts";
 import { newInternalSecret } from "./internal-secret.ts";
 import { addressOf } from "./listening-address.ts";
-import { openDatabase } from "./open-database.ts";
+import { type OpenDatabase, openDatabase, released } from "./open-database.ts";
 import { workerLabel } from "./process-metrics.ts";
 import { consoleSocket, gatewaySockets } from "./run-dir.ts";
 import { shutDoor } from "./shut-door.ts";
@@ -21,11 +21,15 @@ import { shutDoor } from "./shut-door.ts";
 export async function serveConsole(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
 	const { runDir } = config;
 	const cleanup = createCleanup({ clock: systemClock, log });
+	let database: OpenDatabase | undefined;
 	try {
+		const brand = await readOwnBrand(config);
+		database = await openDatabase({ log, leaving }, config);
+		const { url: databaseUrl, release } = database;
 		const plane = createConsolePlane(config, {
 			log,
-			brand: await readOwnBrand(config),
-			databaseUrl: await openDatabase({ log, cleanup, leaving }, config),
+			brand,
+			databaseUrl,
 			secrets: loadOrCreateSecrets(config),
 			gateways: createGatewayClient(
 				{ clock: systemClock, log, places: () => placesOf(config) },
@@ -79,10 +83,12 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 				await Promise.race([server.stop(), drainOver]);
 				await server.stop(true);
 				await cleanup.run();
+				await released(release);
 			},
 		};
 	} catch (error) {
 		await cleanup.run();
+		if (database !== undefined) await released(database.release);
 		throw error;
 	}
 }

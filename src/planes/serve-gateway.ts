@@ -8,19 +8,22 @@ import type { GatewayPlane } from "./gateway-plane.ts";
 import { createGatewayPlane } from "./gateway-plane.ts";
 import { newInternalSecret } from "./internal-secret.ts";
 import { checkConfiguredFile } from "./open-catalog.ts";
-import { openDatabase } from "./open-database.ts";
+import { type OpenDatabase, openDatabase, released } from "./open-database.ts";
 import { askOthers } from "./process-metrics.ts";
 import { consoleSocket } from "./run-dir.ts";
 
 /** The gateway plane as a process of its own. Rejects once `leaving` aborts while it waits for others at its database. */
 export async function serveGateway(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
 	const cleanup = createCleanup({ clock: systemClock, log });
+	let database: OpenDatabase | undefined;
 	try {
 		// Before a database is started; a parent has looked at it already.
 		if (config.runDir === null) await checkConfiguredFile(config);
+		database = await openDatabase({ log, leaving }, config);
+		const { url: databaseUrl, release } = database;
 		const plane = await createGatewayPlane(config, {
 			log,
-			databaseUrl: await openDatabase({ log, cleanup, leaving }, config),
+			databaseUrl,
 			secrets: loadOrCreateSecrets(config),
 			console:
 				config.runDir === null
@@ -44,10 +47,12 @@ export async function serveGateway(config: Config, { log, leaving }: { log: Log;
 				await plane.stop();
 				await demo?.stop();
 				await cleanup.run();
+				await released(release);
 			},
 		};
 	} catch (error) {
 		await cleanup.run();
+		if (database !== undefined) await released(database.release);
 		throw error;
 	}
 }

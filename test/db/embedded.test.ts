@@ -15,7 +15,8 @@ import {
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import postgres from "postgres";
-import { silentLog } from "../../src/base/log.ts";
+import { tryFileLock } from "../../src/base/file-lock.ts";
+import { createLog, silentLog } from "../../src/base/log.ts";
 import { runningEmbeddedUrl, startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
@@ -304,4 +305,15 @@ test("what an interrupted first start left behind is not taken for a database", 
 	expect(await query(again.url, "select 1 as one")).toEqual([{ one: 1 }]);
 	expect(existsSync(half)).toBe(false);
 	await again.stop();
+}, 60_000);
+
+test("whose stop finds that another process keeps the lock says so, and is none in order", async () => {
+	const dataDir = usedFolder();
+	const said: string[] = [];
+	const log = createLog({ level: "warn", write: (line) => void said.push(JSON.parse(line).message) });
+	const server = await startEmbeddedPostgres({ log }, { dataDir, settings: SETTINGS, lockMsMax: 100 });
+	const other = tryFileLock(join(dataDir, "postgres.lock"));
+	expect(await server.stop()).toBe(false);
+	other?.release();
+	expect(said).toEqual(["another process keeps starting or stopping the embedded PostgreSQL: it is left to that one"]);
 }, 60_000);

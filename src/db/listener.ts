@@ -2,8 +2,8 @@ import type postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { reconnectDelayS } from "./lane.ts";
 import { newClient } from "./new-client.ts";
+import { reconnectDelayS } from "./pace.ts";
 
 /** Hears NOTIFY on a connection of its own. */
 export interface Listener {
@@ -132,12 +132,11 @@ function openClient(
 	on: { closed: () => void; notified: (channel: string, payload: string) => void },
 ): postgres.Sql {
 	return newClient(options.url, {
-		max: 1,
 		connect_timeout: CONNECT_MS_MAX / 1_000,
 		idle_timeout: 0,
 		// It has to stay, and what is announced while it is made anew would be heard late.
 		max_lifetime: null,
-		// Types of arrays are not fetched: see `lane.ts`.
+		// Types of arrays are not fetched: see `statements.ts`.
 		fetch_types: false,
 		onnotice: () => {},
 		connection: { application_name: options.applicationName },

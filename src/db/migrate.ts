@@ -139,8 +139,8 @@ async function lookAtWay(
 }
 
 async function withClient<Result>(url: string, work: (client: postgres.Sql) => Promise<Result>): Promise<Result> {
-	// Types of arrays are not fetched: see `lane.ts`.
-	const client = newClient(url, { max: 1, onnotice: () => {}, connect_timeout: 10, fetch_types: false });
+	// Types of arrays are not fetched: see `statements.ts`.
+	const client = newClient(url, { onnotice: () => {}, connect_timeout: 10, fetch_types: false });
 	try {
 		return await work(client);
 	} finally {

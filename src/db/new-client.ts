@@ -1,26 +1,72 @@
+import { Socket } from "node:net";
 import postgres from "postgres";
+import { sleep, systemClock } from "../base/clock.ts";
+import { createPace, type Pace } from "./pace.ts";
 
 const PORT_DEFAULT = 5432;
 
+type Options = Omit<Parameters<typeof postgres>[1] & object, "max" | "backoff" | "socket">;
+
 /**
- * A client of `url` as psql and the queue's own client read it. The driver cuts an IPv6 address off at its first colon, knows no
- * folder of a socket, sends the `host` and `port` of a query to the server as if they were settings, and asks for a database by
- * its encoded name. Of a password with an @ and a comma it would take the end for hosts, and name them where it finds none:
+ * A client of `url`, with one connection at a time, as psql and the queue's own client read it. The driver cuts an IPv6 address off at its
+ * first colon, knows no folder of a socket, sends the `host` and `port` of a query to the server as if they were settings, and asks for a
+ * database by its encoded name. Of a password with an @ and a comma it would take the end for hosts, and name them where it finds none:
  * it is given the address with each such sign encoded.
  */
-export function newClient(url: string, options: Parameters<typeof postgres>[1] & object): postgres.Sql {
+export function newClient(url: string, options: Options, pace = createPace(systemClock.monotonicMs)): postgres.Sql {
 	const address = new URL(url);
 	const { searchParams: query } = address;
 	const host = query.get("host") ?? decodeURIComponent(address.hostname);
 	const name = decodeURIComponent(address.pathname.slice(1));
 	const database = name === "" ? {} : { database: name };
-	if (!query.has("host") && !query.has("port") && !/^[[/]/.test(host))
-		return postgres(address.href, { ...options, ...database });
+	const given = { ...options, ...database };
+	if (!query.has("host") && !query.has("port") && !/^[[/]/.test(host)) return paced(address, given, pace);
 	const port = Number(query.get("port") ?? (address.port || PORT_DEFAULT));
 	for (const setting of ["host", "port"]) query.delete(setting);
 	// The driver's types do not name what it takes as a list; a text it would cut at each colon and comma.
 	const place: object = host.startsWith("/")
 		? { path: `${host}/.s.PGSQL.${port}` }
 		: { host: [host.replace(/^\[|\]$/g, "")], port: [port] };
-	return postgres(address.href, { ...options, ...database, ...place });
+	return paced(address, { ...given, ...place }, pace);
+}
+
+/** What the driver has made of the address. */
+interface Place {
+	readonly path: string | false;
+	readonly host: readonly string[];
+	readonly port: readonly number[];
+}
+
+/**
+ * The driver, with sockets of ours. Its own make a connection again at once where one was closed without an error, and one for a
+ * client that has ended while it paused, which then stays open with nobody to use it or to end it.
+ */
+function paced({ href }: URL, options: Options, pace: Pace): postgres.Sql {
+	let ended = false;
+	const client = postgres(href, {
+		...options,
+		max: 1,
+		backoff: 0 as unknown as boolean,
+		// Its types do not name it.
+		...{
+			async socket({ path, host, port }: Place) {
+				const pauseMs = pace.pauseMs();
+				if (pauseMs > 0) await sleep(systemClock, pauseMs);
+				if (ended) throw Object.assign(new Error("the database client has ended"), { code: "CONNECTION_ENDED" });
+				pace.made();
+				const place = { host: host[0] as string, port: port[0] as number };
+				const socket = new Socket();
+				// Behind this turn, in which the driver begins to listen to its errors.
+				setImmediate(() => (ended ? socket.destroy() : socket.connect(path === false ? place : { path })));
+				// By this name the driver asks for a certificate.
+				return Object.assign(socket, place);
+			},
+		},
+	});
+	const end = client.end;
+	client.end = (how) => {
+		ended = true;
+		return end(how);
+	};
+	return client;
 }

@@ -1,9 +1,14 @@
+import type postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
-import { sleep, withDeadline } from "../base/clock.ts";
+import { sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Lane, StatementValue } from "./lane.ts";
-import { createLane } from "./lane.ts";
-import { DatabaseBusy, DatabaseTimeout } from "./outage.ts";
+import { createLanes } from "./lanes.ts";
+import { newClient } from "./new-client.ts";
+import { DatabaseBusy } from "./outage.ts";
+import type { Pace } from "./pace.ts";
+
+/** Bytes are a `bytea`. */
+export type StatementValue = string | number | boolean | null | Uint8Array;
 
 /**
  * A client of single statements that may be repeated, each with a deadline.
@@ -33,8 +38,8 @@ export interface StatementsOptions {
 const LOCK_TIMEOUT_MS = 500;
 /** Between two attempts at a lock the connection is for others. */
 const LOCK_PAUSE_MS = 50;
-/** Statements that wait for a connection; each is given up at its own deadline. */
-const WAITING_MAX = 20_000;
+/** The server itself lets a statement run so long at least: it ends what nobody waits for any more. */
+const SERVER_STATEMENT_TIMEOUT_MS_MIN = 30_000;
 /** SQLSTATE lock_not_available, also what our own functions say of a row that is held. */
 const LOCK_NOT_AVAILABLE = "55P03";
 
@@ -43,71 +48,15 @@ const LOCK_NOT_AVAILABLE = "55P03";
  * other statement behind it, and a connection that is stuck is given up alone.
  */
 export function createStatements(deps: { clock: Clock; log: Log }, options: StatementsOptions): Statements {
-	const { clock, log } = deps;
+	const { clock } = deps;
 	const lockTimeoutMs = options.lockTimeoutMs ?? LOCK_TIMEOUT_MS;
-	const lanes = Array.from({ length: options.connectionsMax }, () =>
-		createLane({ log }, { ...options, lockTimeoutMs }),
-	);
-	/** The one used last is on top, so that a quiet service keeps few connections warm. */
-	const free: Lane[] = [...lanes];
-	const waiting: ((lane: Lane) => void)[] = [];
-	let ended = false;
-
-	async function acquire(waitMs: number): Promise<Lane> {
-		const lane = free.pop();
-		if (lane) return lane;
-		if (waiting.length >= WAITING_MAX) throw new DatabaseBusy("too many statements wait for a connection");
-		const { promise, resolve } = Promise.withResolvers<Lane>();
-		waiting.push(resolve);
-		try {
-			return await withDeadline(clock, promise, waitMs, late);
-		} catch (error) {
-			const at = waiting.indexOf(resolve);
-			if (at >= 0) waiting.splice(at, 1);
-			// It had its turn in the same moment.
-			else void promise.then(release);
-			throw error;
-		}
-	}
-
-	function release(lane: Lane): void {
-		const next = waiting.shift();
-		if (next) next(lane);
-		else free.push(lane);
-	}
-
-	/** What has gone silent on one connection has probably on all: those that nobody uses are made anew, too. */
-	function discard(stuck: Lane): void {
-		stuck.renew();
-		for (const lane of free) lane.renew();
-	}
-
-	async function attempt<Row>(
-		strings: TemplateStringsArray,
-		values: readonly StatementValue[],
-		untilMs: number,
-	): Promise<Row[]> {
-		const leftMs = () => Math.max(0, untilMs - clock.monotonicMs());
-		const lane = await acquire(leftMs());
-		try {
-			const query = lane.run<Row>(strings, values);
-			return await withDeadline(clock, query, leftMs(), () => {
-				query.catch(() => {
-					// Already reported as a timeout; the discarded connection rejects it later.
-				});
-				if (!ended) discard(lane);
-				return late();
-			});
-		} finally {
-			release(lane);
-		}
-	}
+	const lanes = createLanes(deps, options.connectionsMax, (pace) => connect({ ...options, lockTimeoutMs }, pace));
 
 	async function run<Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]): Promise<Row[]> {
 		const untilMs = clock.monotonicMs() + options.statementDeadlineMs;
 		for (;;) {
 			try {
-				return await attempt<Row>(strings, values, untilMs);
+				return await lanes.run(async (client) => (await client(strings, ...values)) as unknown as Row[], untilMs);
 			} catch (error) {
 				if (!isLockHeld(error)) throw error;
 				if (clock.monotonicMs() + LOCK_PAUSE_MS + lockTimeoutMs > untilMs)
@@ -117,15 +66,27 @@ export function createStatements(deps: { clock: Clock; log: Log }, options: Stat
 		}
 	}
 
-	return Object.assign(run, {
-		async end() {
-			ended = true;
-			await Promise.all(lanes.map((lane) => lane.end()));
-		},
-	});
+	return Object.assign(run, { end: lanes.end });
 }
 
-const late = () => new DatabaseTimeout("the database did not answer in time");
+function connect(options: StatementsOptions & { lockTimeoutMs: number }, pace: Pace): postgres.Sql {
+	return newClient(
+		options.url,
+		{
+			connect_timeout: 5,
+			idle_timeout: 0,
+			// The driver's own first query, for array types: cut in the middle it rejects with nobody to hear it, and that ends the process.
+			fetch_types: false,
+			onnotice: () => {},
+			connection: {
+				application_name: options.applicationName,
+				statement_timeout: Math.max(SERVER_STATEMENT_TIMEOUT_MS_MIN, 2 * options.statementDeadlineMs),
+				lock_timeout: options.lockTimeoutMs,
+			},
+		},
+		pace,
+	);
+}
 
 function isLockHeld(error: unknown): boolean {
 	return (error as { code?: unknown } | null)?.code === LOCK_NOT_AVAILABLE;

@@ -7,7 +7,7 @@ import { newClient } from "./new-client.ts";
 import { isPooledByTransaction } from "./pooler.ts";
 
 /**
- * What clients of ours begin a connection with beside their search_path (`lane.ts`, `transactional.ts`), as the server shows
+ * What clients of ours begin a connection with beside their search_path (`statements.ts`, `transactional.ts`), as the server shows
  * it; of values that nobody else sets.
  */
 const SETTINGS: Readonly<Record<string, string>> = {
@@ -26,7 +26,7 @@ const ANSWER_MS_MAX = 10_000;
  * around keeps the lock of a start for good, and loses the path on which tables are made.
  */
 export async function checkOwnSession(client: postgres.Sql, url: string): Promise<void> {
-	const other = newClient(url, { max: 1, onnotice: () => {}, connect_timeout: 10, fetch_types: false });
+	const other = newClient(url, { onnotice: () => {}, connect_timeout: 10, fetch_types: false });
 	const session = (of: postgres.Sql) => async (statement: string) => [...(await of.unsafe(statement))];
 	try {
 		if (!(await inTime(isPooledByTransaction(session(client), session(other))))) return;
@@ -50,7 +50,6 @@ export async function urlForClients(client: postgres.Sql, url: string): Promise<
  */
 export async function lostSettings(prepared: string): Promise<readonly string[]> {
 	const client = newClient(prepared, {
-		max: 1,
 		onnotice: () => {},
 		connect_timeout: 10,
 		fetch_types: false,

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { keysMadeBy, revokeKeysMadeBy } from "../../src/console/members/member-keys.ts";
 import { changeMember } from "../../src/console/members/members.ts";
 import type { Role } from "../../src/console/members/roles.ts";
-import type { StatementValue } from "../../src/db/lane.ts";
+import type { StatementValue } from "../../src/db/statements.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { lockWaits } from "../support/lock-waits.ts";

@@ -3,6 +3,7 @@ import { connect, createServer, type ListenOptions } from "node:net";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { newClient } from "../../src/db/new-client.ts";
+import { isConnectionLost } from "../../src/db/outage.ts";
 import { withSetting } from "../../src/db/search-path.ts";
 import { runHere } from "../cli/run-here.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
@@ -37,7 +38,7 @@ const addressAt = (host: string, query: Record<string, string> = {}) =>
 	);
 
 async function answersAt(url: string): Promise<void> {
-	const options = { max: 1, onnotice: () => {}, connection: { application_name: "somebody" } };
+	const options = { onnotice: () => {}, connection: { application_name: "somebody" } };
 	const client = newClient(withSetting(url, "search_path", "one, two"), options);
 	try {
 		const [row] = await client`
@@ -78,7 +79,7 @@ test("the folder of a socket leads there, in the query or as the host", async ()
 
 test("signs of a password that an address uses itself lead nowhere else, and a database is asked for by its own name", async () => {
 	const name = `${server.pathname.slice(1)} 50%`;
-	const client = newClient(database.url, { max: 1, onnotice: () => {} });
+	const client = newClient(database.url, { onnotice: () => {} });
 	await client.unsafe(`create role "a@b" login superuser password 'one@two,three@four'`);
 	await client.unsafe(`create database "${name}"`);
 	atEnd(async () => {
@@ -88,7 +89,7 @@ test("signs of a password that an address uses itself lead nowhere else, and a d
 	});
 	const at = `${server.host}/${encodeURIComponent(name)}`;
 	for (const url of [`postgres://a%40b:one@two,three@four@${at}`, `postgres://a%40b:one%40two,three%40four@${at}`]) {
-		const other = newClient(url, { max: 1, onnotice: () => {} });
+		const other = newClient(url, { onnotice: () => {} });
 		const [row] = await other`select current_database() as name, current_user as who`;
 		await other.end();
 		expect({ ...row }).toEqual({ name, who: "a@b" });
@@ -132,4 +133,30 @@ test("an address that is none is a wrong configuration that says so, without the
 		expect([host, exitCode, stderr]).toEqual([host, 1, expect.stringContaining("DATABASE_URL is no address: ")]);
 		expect(stderr).not.toContain("hunter2");
 	}
+});
+
+test("a client that ends while it pauses before a connection makes none any more", async () => {
+	const at = await alsoAt({ host: "127.0.0.1", port: 0 });
+	const url = addressAt(`127.0.0.1:${at}`);
+	let made = 0;
+	const pausing = Promise.withResolvers<void>();
+	const options = { onnotice: () => {}, connection: { application_name: "ends in its pause" } };
+	const paused = (pauseMs: () => number) => newClient(url, options, { pauseMs, made: () => void made++ });
+	const first = paused(() => {
+		pausing.resolve();
+		return 20;
+	});
+	const lost = Promise.resolve(first`select 1`).catch((error) => error);
+	await pausing.promise;
+	// Its pause is over after the other one's.
+	const next = paused(() => 60);
+	const answer = Promise.resolve(next`select 1 as one`);
+	await first.end({ timeout: 0 });
+	expect(isConnectionLost(await lost)).toBe(true);
+	expect([...(await answer)]).toEqual([{ one: 1 }]);
+	expect(made).toBe(1);
+	const [row] =
+		await next`select count(*)::int as open from pg_stat_activity where application_name = 'ends in its pause'`;
+	expect(row?.open).toBe(1);
+	await next.end();
 });

@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import { integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { DatabaseTimeout, isDatabaseAway } from "../../src/db/outage.ts";
+import { DatabaseTimeout, isConnectionLost, isDatabaseAway } from "../../src/db/outage.ts";
 import { createTransactional } from "../../src/db/transactional.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
@@ -103,6 +103,25 @@ test("a transaction that fails by itself is rolled back, and its words reach the
 	);
 	expect(error).toBe(own);
 	expect(await db.tx.select({ id: note.id }).from(note)).toEqual([{ id: 1 }]);
+});
+
+test("behind connections that the server ends in the middle of something nobody hears of it who asks later", async () => {
+	const { tx, end } = createTransactional(
+		{ clock: systemClock, log: silentLog },
+		{ url: server.url, applicationName: "ended", statementDeadlineMs: 30_000, transactionDeadlineMs: 30_000 },
+	);
+	const sleeps = () => tx.execute(sql`select pg_sleep(30) as ended`);
+	const all = [sleeps(), sleeps(), tx.transaction((inner) => inner.execute(sql`select pg_sleep(30) as ended`))];
+	const errors = Promise.all(all.map(rejection));
+	const sleeping = () => server.sql<{ pid: number }[]>`
+		select pid from pg_stat_activity where application_name = 'ended' and wait_event = 'PgSleep'`;
+	await waitFor(async () => (await sleeping()).length === all.length, "all to sleep");
+	for (const { pid } of await sleeping()) await server.sql`select pg_terminate_backend(${pid})`;
+	for (const error of await errors) expect(isConnectionLost(error)).toBe(true);
+	const one = sql`select 1 as one`;
+	const later = [1, 2, 3].flatMap(() => [tx.execute(one), tx.transaction((inner) => inner.execute(one))]);
+	for (const rows of await Promise.all(later)) expect([...rows]).toEqual([{ one: 1 }]);
+	await end();
 });
 
 test("what runs beside a statement that is given up comes to its end", async () => {

@@ -18,7 +18,7 @@ import type { Log } from "../../src/base/log.ts";
 import { createLog, silentLog } from "../../src/base/log.ts";
 import { appendControl } from "../../src/cluster/control-log.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
-import type { StatementValue } from "../../src/db/lane.ts";
+import type { StatementValue } from "../../src/db/statements.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import type { InstanceLease } from "../../src/ledger/instance-lease.ts";
 import { startInstanceLease } from "../../src/ledger/instance-lease.ts";

@@ -1,6 +1,6 @@
 import { drainMicrotasks } from "bun:jsc";
 import type postgres from "postgres";
-import type { StatementValue } from "../../src/db/lane.ts";
+import type { StatementValue } from "../../src/db/statements.ts";
 import { DatabaseBusy } from "../../src/db/outage.ts";
 import { sqlState } from "../../src/ledger/pg-store.ts";
 import type { Statement } from "./server.ts";

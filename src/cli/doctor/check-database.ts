@@ -40,7 +40,6 @@ export async function checkDatabase(
 	const clock = findingsOf("clock");
 	const connect = () =>
 		newClient(url, {
-			max: 1,
 			connect_timeout: CONNECT_S,
 			fetch_types: false,
 			onnotice: () => {},

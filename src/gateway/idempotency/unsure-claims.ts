@@ -15,7 +15,7 @@ export interface UnsureClaims {
 }
 
 const PAUSE_MS = 1_000;
-/** The server itself ends a statement of ours after 30 s (`db/lane.ts`); then as long again. */
+/** The server itself ends a statement of ours after 30 s (`db/statements.ts`); then as long again. */
 const UNDER_WAY_MS_MAX = 60_000;
 /** One more is not taken back: if it was made, it counts as running until its instance has left. */
 const UNSURE_MAX = 10_000;

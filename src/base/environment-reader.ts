@@ -38,8 +38,13 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 		},
 		/** Addresses may hold passwords, so that problems do not repeat them. */
 		url(name: string, protocols: readonly string[], isOrigin = false): string | null {
-			const value = text(name);
-			if (value === null) return null;
+			const given = text(name);
+			if (given === null) return null;
+			if (/^["'`]/.test(given)) {
+				note(`${name} stands in quotation marks, which are a part of it here: leave them out`);
+				return null;
+			}
+			const value = withHost(given.trim());
 			const url = URL.parse(value);
 			const isMeant = protocols.some((protocol) => value.startsWith(`${protocol}//`));
 			if (isMeant && (url === null || isCutShort(url))) {
@@ -63,6 +68,11 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 			return value;
 		},
 	};
+}
+
+/** PostgreSQL's own programs take an address without a host, whose query names one, as providers show it; a URL with a user has one. */
+function withHost(address: string): string {
+	return address.replace(/^(postgres(?:ql)?:\/\/[^/?#@]*@)(?=[/?:][^#]*[?&]host=)/, "$1localhost");
 }
 
 /**

@@ -4,15 +4,19 @@ const SSL_MODES = ["disable", "allow", "prefer", "require", "verify-ca", "verify
 
 /** What a variable with this address of a database must be told; undefined if nothing. `url` can be parsed. */
 export function addressProblem(url: string): string | undefined {
-	const { hostname, pathname, searchParams: query } = new URL(url);
+	const { hostname, pathname, hash, searchParams: query } = new URL(url);
 	if (!isDecodable(hostname) || !isDecodable(pathname))
 		return "has a % in its host or its database that begins no sign: write it as %25";
+	// What is added to the address would be lost behind it.
+	if (hash !== "" || url.endsWith("#")) return "has a # in it: write it as %23";
+	if (/,|%2C/i.test(hostname) || query.get("host")?.includes(","))
+		return "names several hosts: name one, of a server or of a proxy that leads to the primary";
 	const port = query.get("port");
 	if (port !== null && (!/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535))
 		return "has a port in its query that is no number from 1 to 65535";
 	const mode = query.get("sslmode");
-	// The driver takes what it does not know for verify-full.
+	// The driver takes what it does not know for verify-full. What is no word may be more than was meant for it, and a secret.
 	if (mode !== null && !SSL_MODES.includes(mode))
-		return `must have one of ${SSL_MODES.join(", ")} as its sslmode; got ${JSON.stringify(mode)}`;
+		return `must have one of ${SSL_MODES.join(", ")} as its sslmode${/^[A-Za-z-]+$/.test(mode) ? `; got "${mode}"` : ""}`;
 	return undefined;
 }

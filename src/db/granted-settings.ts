@@ -15,7 +15,7 @@ function granted(name: string, value: string, isMet = (shown: string) => shown =
 }
 
 /**
- * What is taken for granted of a connection, and a role or a database may be set otherwise. The driver reads times and bytes
+ * What is taken for granted of a connection, and a role, a database or its address may set otherwise. The driver reads times and bytes
  * by the first two: in another style a day is taken for a month, and what is encrypted cannot be read. Functions that wait for
  * a row go on with what it is by then, which the stricter isolations refuse. Lists of settlements have nulls in them. A
  * connection that waits for its next request is no idle one to be ended, for that would be sent in the same moment; what
@@ -26,6 +26,7 @@ const GRANTED: readonly Granted[] = [
 	granted("bytea_output", "hex"),
 	granted("default_transaction_isolation", "read committed"),
 	granted("array_nulls", "on"),
+	granted("client_encoding", "UTF8"),
 	granted("standard_conforming_strings", "on"),
 	granted("idle_session_timeout", "0"),
 	granted("transaction_timeout", "0"),

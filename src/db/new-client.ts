@@ -9,7 +9,7 @@ type Options = Omit<Parameters<typeof postgres>[1] & object, "max" | "backoff" |
 
 /**
  * A client of `url`, with one connection at a time, as psql and the queue's own client read it. The driver cuts an IPv6 address off at its
- * first colon, knows no folder of a socket, sends the `host` and `port` of a query to the server as if they were settings, and asks for a
+ * first colon, knows no folder of a socket, sends `host`, `port`, `user` and `password` of a query to the server as if they were settings, and asks for a
  * database by its encoded name. Of a password with an @ and a comma it would take the end for hosts, and name them where it finds none:
  * it is given the address with each such sign encoded.
  */
@@ -19,15 +19,27 @@ export function newClient(url: string, options: Options, pace = createPace(syste
 	const host = query.get("host") ?? decodeURIComponent(address.hostname);
 	const name = decodeURIComponent(address.pathname.slice(1));
 	const database = name === "" ? {} : { database: name };
-	const given = { ...options, ...database };
+	const given = { ...options, ...database, ...takenOut(query, ["user", "password"]) };
+	// Of one host there is no choice: the driver would ask the same one again and again, and knows no `any`. A start looks at what it may do.
+	takenOut(query, ["target_session_attrs"]);
 	if (!query.has("host") && !query.has("port") && !/^[[/]/.test(host)) return paced(address, given, pace);
 	const port = Number(query.get("port") ?? (address.port || PORT_DEFAULT));
-	for (const setting of ["host", "port"]) query.delete(setting);
+	takenOut(query, ["host", "port"]);
 	// The driver's types do not name what it takes as a list; a text it would cut at each colon and comma.
 	const place: object = host.startsWith("/")
 		? { path: `${host}/.s.PGSQL.${port}` }
 		: { host: [host.replace(/^\[|\]$/g, "")], port: [port] };
 	return paced(address, { ...given, ...place }, pace);
+}
+
+/** What is no setting of a session, which the driver would take it for. */
+function takenOut(query: URLSearchParams, names: readonly string[]): Record<string, string> {
+	const taken = names.flatMap((name) => {
+		const value = query.get(name);
+		return value === null ? [] : [[name, value] as const];
+	});
+	for (const [name] of taken) query.delete(name);
+	return Object.fromEntries(taken);
 }
 
 /** What the driver has made of the address. */

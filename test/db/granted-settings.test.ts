@@ -33,6 +33,12 @@ describe("a database that is set otherwise than what is taken for granted", () =
 		});
 	});
 
+	test("gives and takes all signs, whatever its address asks for", async () => {
+		const { url } = await migrate(deps, `${database.url}?client_encoding=LATIN1`);
+		const [row] = await open(url)`select ${"€ü"} as text, length(${"€ü"}) as signs`;
+		expect(row).toEqual({ text: "€ü", signs: 2 });
+	});
+
 	test("ends no connection that waits for its next statement, and no long one", async () => {
 		await set("idle_session_timeout = '1s'", "transaction_timeout = '1s'");
 		const { url } = await migrate(deps, database.url);

@@ -77,6 +77,26 @@ test("the folder of a socket leads there, in the query or as the host", async ()
 	expect([exitCode, stderr]).toEqual([1, expect.stringContaining("name the folder of its socket")]);
 });
 
+test("what others write into an address leads there, too: space around it, user and password in the query, no host before a folder's", async () => {
+	const spaces = [
+		` ${database.url}`,
+		`${database.url} `,
+		`${database.url}\r\n`,
+		`${withSetting(database.url, "application_name", "x")} `,
+	];
+	const { username, password, pathname, port } = server;
+	const queries = [
+		`postgres://${server.host}${pathname}?user=${username}&password=${password}`,
+		withSetting(database.url, "target_session_attrs", "any"),
+		withSetting(database.url, "target_session_attrs", "read-write"),
+		`postgres://${username}:${password}@${pathname}?host=${server.hostname}&port=${port}`,
+	];
+	for (const url of [...spaces, ...queries]) {
+		const env = { DATABASE_URL: url, DATA_DIR: folder };
+		expect([url, await runHere(["account", "list"], env)]).toMatchObject([url, { exitCode: 0, stderr: "" }]);
+	}
+});
+
 test("signs of a password that an address uses itself lead nowhere else, and a database is asked for by its own name", async () => {
 	const name = `${server.pathname.slice(1)} 50%`;
 	const client = newClient(database.url, { onnotice: () => {} });
@@ -117,6 +137,13 @@ test("an address whose host, database, port or sslmode is none is called by its 
 		"postgres://u:hunter2@h/db?port=99999": "a port in its query",
 		"postgres://u:hunter2@h/db?port=x": "a port in its query",
 		"postgres://u:hunter2@h/db?sslmode=bogus": 'as its sslmode; got "bogus"',
+		"postgres://u:x@h/db?sslmode=require?password=hunter2": "as its sslmode\n",
+		"postgres://u:x@h/db#hunter2": "has a # in it",
+		"postgres://u:x@h/db?a=b#": "has a # in it",
+		"postgres://u:hunter2@one,two/db": "names several hosts",
+		"postgres://u:hunter2@/db?host=one,two&port=1,2": "names several hosts",
+		'"postgres://u:hunter2@h/db"': "stands in quotation marks",
+		"'postgres://u:hunter2@h/db'": "stands in quotation marks",
 	};
 	for (const [url, said] of Object.entries(wrong)) {
 		const { exitCode, stderr } = await runHere(["account", "list"], { DATABASE_URL: url, DATA_DIR: folder });

@@ -76,9 +76,11 @@ function paced({ href }: URL, options: Options, pace: Pace): postgres.Sql {
 		},
 	});
 	const end = client.end;
-	client.end = (how) => {
+	client.end = async (how) => {
+		// What is given time may still connect, and come to its end.
+		if (how?.timeout === 0) ended = true;
+		await end(how);
 		ended = true;
-		return end(how);
 	};
 	return client;
 }

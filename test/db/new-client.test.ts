@@ -187,3 +187,13 @@ test("a client that ends while it pauses before a connection makes none any more
 	expect(row?.open).toBe(1);
 	await next.end();
 });
+
+test("a client that is given time for its end still connects for what was asked before", async () => {
+	const client = newClient(database.url, { onnotice: () => {} });
+	const answer = Promise.resolve(client`select 1 as one`);
+	// It is taken in the next turn.
+	await Promise.resolve();
+	await Promise.resolve();
+	await client.end({ timeout: 10 });
+	expect([...(await answer)]).toEqual([{ one: 1 }]);
+});

@@ -52,7 +52,7 @@ export async function checkPayments(config: Config): Promise<readonly Finding[]>
 		else
 			found.warn(
 				`Stripe could not be asked from here: ${reasonOf(error)}`,
-				`Let this machine reach ${apiBase ?? "api.stripe.com"}: without it nobody can pay by card.`,
+				`Let this machine reach ${new URL(apiBase ?? "https://api.stripe.com").host}: without it nobody can pay by card.`,
 			);
 		return found.list;
 	}

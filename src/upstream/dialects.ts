@@ -115,10 +115,18 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 	}),
 };
 
-/** "Not supported" by this build of llama.cpp: the request's to mend, another try changes nothing. */
+/**
+ * What llama.cpp finds while it reads a request it often says with 500, as if it had failed itself: a picture for a model without
+ * the part that reads them, arguments of a former call that are no JSON, a tool of an unknown kind. What it cannot read of its own
+ * output ("Failed to parse input at pos …") is none of it.
+ */
+const LLAMA_CPP_REQUESTS_FAULT =
+	/^(?:(?:image|audio|video) input is not supported|Failed to parse (?:messages|tools|tool call arguments)\b)/;
+
+/** "Not supported" by this build of llama.cpp (501): the request's to mend, another try changes nothing. */
 function failureOfLlamaCpp(status: number, bodyText: string): UpstreamFailure {
 	if (status === 501) return new UpstreamFailure("rejected", { status, private: `status 501: ${bodyText}` });
-	return failureOfStatus(status, bodyText);
+	return failureOfStatus(status, bodyText, LLAMA_CPP_REQUESTS_FAULT);
 }
 
 /** TGI says 422 whatever went wrong after the stream had begun. */

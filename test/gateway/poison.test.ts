@@ -76,3 +76,21 @@ test("a server that fails for everybody is what the list of models and the statu
 	const status = (await (await service.get("/status")).json()) as { models: { id: string; status: string }[] };
 	expect(status.models.find(({ id }) => id === "single")?.status).toBe("unavailable");
 });
+
+test("who sends what llama.cpp finds wrong and calls its own failure hears that it is his, and is served on", async () => {
+	const message = "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] parse error";
+	const upstream = untilEnd(startUpstream({ dialect: "llama.cpp" }));
+	upstream.decide((body) =>
+		JSON.stringify(body).includes(POISON)
+			? reply().errorStatus(500, { error: { code: 500, message, type: "server_error" } })
+			: reply(),
+	);
+	const strict = await withService({ models: chatModel({ url: upstream.url, dialect: "llama.cpp" }) });
+	const { secret, accountId } = await strict.customer();
+	for (let round = 0; round < 12; round += 1) {
+		const refused = await strict.post("/v1/chat/completions", secret, ask(POISON));
+		expect(await errorOf(refused)).toMatchObject({ status: 400, error: { code: "invalid_request" } });
+	}
+	await expectUncharged(strict, accountId);
+	expect((await strict.post("/v1/chat/completions", secret, ask("fine"))).status).toBe(200);
+});

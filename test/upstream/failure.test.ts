@@ -109,6 +109,25 @@ describe("an answer's status", () => {
 	test("llama.cpp: what its build cannot do is a rejection", () => {
 		expect(of("llama.cpp", 501, { error: { type: "not_supported_error" } }).kind).toBe("rejected");
 	});
+
+	test.each([
+		["image input is not supported - hint: if this is unexpected, you may need to provide the mmproj", "rejected"],
+		["audio input is not supported - hint: if this is unexpected, you may need to provide the mmproj", "rejected"],
+		[
+			"Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] parse error at line 1, column 3",
+			"rejected",
+		],
+		['Failed to parse tools: Unsupported tool type: {"type":"custom"}; tools = []', "rejected"],
+		["Failed to parse messages: Missing 'role' in message", "rejected"],
+		// Of its own output, and of itself.
+		["Failed to parse input at pos 17: {", "failed"],
+		["got exception: Unexpected empty grammar stack after accepting piece", "failed"],
+		["Compute error.", "failed"],
+	])("llama.cpp says 500 of what it finds wrong with a request: %p is `%s`", (message, kind) => {
+		expect(of("llama.cpp", 500, { error: { code: 500, message, type: "server_error" } }).kind as string).toBe(kind);
+		// From whom a 500 means itself.
+		expect(of("vllm", 500, { error: { code: 500, message, type: "server_error" } }).kind).toBe("failed");
+	});
 });
 
 describe("a stream that lies", () => {

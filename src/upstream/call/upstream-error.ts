@@ -89,12 +89,15 @@ function isContextOverflow(error: UpstreamError): boolean {
 	return CONTEXT_TYPES.has(error.type) || CONTEXT_TYPES.has(error.code) || CONTEXT_TEXT.test(error.message);
 }
 
-/** The meaning of a status that all families share; a dialect handles its own exceptions before it asks here. */
-export function failureOfStatus(status: number, bodyText: string): UpstreamFailure {
+/**
+ * The meaning of a status that all families share; a dialect handles its own exceptions before it asks here. `requestsFault` are
+ * its words for a request that is at fault where it says 500.
+ */
+export function failureOfStatus(status: number, bodyText: string, requestsFault?: RegExp): UpstreamFailure {
 	const error = readUpstreamError(parseJson(bodyText) ?? bodyText);
 	const detail = { status, private: `status ${status}: ${bodyText}` };
 	if (status >= 400 && status < 500 && isContextOverflow(error)) return new UpstreamFailure("context_length", detail);
-	const kind = kindOfStatus(status);
+	const kind = status === 500 && requestsFault?.test(error.message) ? "rejected" : kindOfStatus(status);
 	return new UpstreamFailure(kind, kind === "rejected" ? { ...detail, param: error.param } : detail);
 }
 

@@ -10,8 +10,8 @@ import { WITH_PICTURES } from "./stage.ts";
 const BLANK = "/livez";
 export type View = readonly [width: 360 | 1440, scheme: "light" | "dark"];
 type AnyView = readonly [width: number, scheme: "light" | "dark"];
-/** Of a tablet, or of half a screen: tables are cards there, beside the navigation. */
-const BETWEEN = [768, 1024] as const;
+/** Of a tablet, or of half a screen: tables are cards there, beside the navigation; and the first width at which they are none. */
+const BETWEEN = [768, 1024, 1101] as const;
 const VIEWS: readonly View[] = [
 	[1440, "light"],
 	[360, "dark"],
@@ -77,10 +77,10 @@ export function createWindows(stage: Stage, browser: Browser | undefined): Windo
 	return { of, open, isBlank, inItsViews };
 }
 
-/** What is too wide in windows between the two widths; by turns in one of two in the short form. */
+/** What is too wide in windows between the two widths; by turns in the first or the others in the short form. */
 export async function layoutBetween(page: Page, view: View): Promise<string[]> {
 	const found: string[] = [];
-	for (const width of WITH_PICTURES ? BETWEEN : [BETWEEN[view[0] === 360 ? 0 : 1]]) {
+	for (const width of WITH_PICTURES ? BETWEEN : view[0] === 360 ? BETWEEN.slice(0, 1) : BETWEEN.slice(1)) {
 		await seenAs(page, [width, view[1]]);
 		await settled(page);
 		for (const problem of await layoutOf(page)) found.push(`${width} px: ${problem}`);
@@ -96,6 +96,18 @@ export async function layoutInTheOther(page: Page, view: View): Promise<string[]
 	await seenAs(page, other);
 	await settled(page);
 	return layoutOf(page);
+}
+
+/** What is too wide on a telephone whose text is twice as large; of a page that is seen on one at this moment. */
+export async function layoutInLargeText(page: Page): Promise<string[]> {
+	if (page.viewportSize()?.width !== 360) return [];
+	const size = (text: string) =>
+		page.evaluate((size) => document.documentElement.style.setProperty("font-size", size), text);
+	await size("200%");
+	await settled(page);
+	const found = (await layoutOf(page)).map((problem) => `in large text: ${problem}`);
+	await size("");
+	return found;
 }
 
 /**

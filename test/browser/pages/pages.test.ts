@@ -11,7 +11,16 @@ import type { Who } from "../every-page.ts";
 import { PAGES } from "../every-page.ts";
 import { layoutOf, problemsOf } from "../page-problems.ts";
 import { picture, setStage, WITH_OWN_BRAND, WITH_PICTURES, withBrowser } from "../stage.ts";
-import { ALL_VIEWS, createWindows, layoutBetween, layoutInTheOther, seenAs, settled, walk } from "../windows.ts";
+import {
+	ALL_VIEWS,
+	createWindows,
+	layoutBetween,
+	layoutInLargeText,
+	layoutInTheOther,
+	seenAs,
+	settled,
+	walk,
+} from "../windows.ts";
 
 // The long form looks at four times as much, and draws pictures.
 setDefaultTimeout(WITH_PICTURES ? 1_800_000 : 300_000);
@@ -47,7 +56,7 @@ const GERMAN_PAGES = PAGES.filter(
 );
 
 describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
-	test("axe finds nothing, nothing scrolls sideways at any width, and the policy is kept, light and dark", async () => {
+	test("axe finds nothing, nothing scrolls sideways at any width or in large text, and the policy is kept, light and dark", async () => {
 		const people = [...new Set(PAGES.map(([, who]) => who))];
 		// A window for each viewer, side by side: they wait for different things.
 		expect((await Promise.all(people.map(visitAll))).flat()).toEqual([]);
@@ -62,8 +71,11 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 			await settled(tab.page);
 			await picture(tab.page, `${name}-${view.join("-")}`);
 			for (const problem of await problemsOf(tab.page)) found.push(`${name}, ${view}: ${problem}`);
+			for (const problem of await layoutInLargeText(tab.page)) found.push(`${name}, ${problem}`);
 			for (const problem of await layoutBetween(tab.page, view)) found.push(`${name}, ${problem}`);
 			for (const problem of await layoutInTheOther(tab.page, view)) found.push(`${name}, not ${view}: ${problem}`);
+			// It is seen on a telephone before or behind those between.
+			if (view[0] !== 360) for (const problem of await layoutInLargeText(tab.page)) found.push(`${name}, ${problem}`);
 			for (const complaint of tab.complaints.splice(0)) found.push(`${name}: ${complaint}`);
 		});
 		return found;

@@ -1,5 +1,6 @@
 import type { Environment } from "../base/environment-reader.ts";
 import type { Log } from "../base/log.ts";
+import { unlessAborted } from "../base/unless-aborted.ts";
 import type { Config } from "../config.ts";
 import type { DemoDescription } from "../demo/demo-models.ts";
 import { newInternalSecret } from "../planes/internal-secret.ts";

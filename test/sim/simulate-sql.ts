@@ -1,7 +1,6 @@
 import type postgres from "postgres";
 import { CONTROL_CHANNEL } from "../../src/cluster/control-log.ts";
-import type { StatementValue } from "../../src/db/statements.ts";
-import type { Statements } from "../../src/db/statements.ts";
+import type { Statements, StatementValue } from "../../src/db/statements.ts";
 import { LIMITS_CHANNEL } from "../../src/keys/limit-shares.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { type SimOptions, type SimResult, simulateBeside, variant } from "./simulate.ts";

@@ -1,7 +1,6 @@
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
-import type { StatementValue } from "../../src/db/statements.ts";
-import type { Statements } from "../../src/db/statements.ts";
+import type { Statements, StatementValue } from "../../src/db/statements.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { keyLoader } from "../../src/keys/key-loader.ts";
 import { createPgShareStore } from "../../src/keys/limit-shares.ts";

@@ -1,7 +1,7 @@
 import { drainMicrotasks } from "bun:jsc";
 import type postgres from "postgres";
-import type { StatementValue } from "../../src/db/statements.ts";
 import { DatabaseBusy } from "../../src/db/outage.ts";
+import type { StatementValue } from "../../src/db/statements.ts";
 import { sqlState } from "../../src/ledger/pg-store.ts";
 import type { Statement } from "./server.ts";
 import type { SqlMirror } from "./sql-mirror.ts";

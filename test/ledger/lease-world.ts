@@ -1,0 +1,86 @@
+import { afterAll, afterEach, beforeEach, expect } from "bun:test";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Clock } from "../../src/base/clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import type { Log } from "../../src/base/log.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { InstanceLease } from "../../src/ledger/instance-lease.ts";
+import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { LeaseChild } from "../support/lease-child.ts";
+import { startLeaseChild } from "../support/lease-child.ts";
+import { admitted, makeAccount, usd } from "./fixture.ts";
+
+/** Of the account `acc`, whose key `key` may spend half of it. */
+export const CREDIT = 1_000_000;
+
+/** For each test of a file a database with an account, a folder of data, and instances in this process and in others. */
+export function withLeases() {
+	const root = mkdtempSync(join(tmpdir(), "tollgate-instance-lease-"));
+	const children: LeaseChild[] = [];
+	let db: TestDatabase;
+	let dataDir: string;
+	let resets: number[] = [];
+
+	beforeEach(async () => {
+		db = await createTestDatabase();
+		dataDir = mkdtempSync(join(root, "data-"));
+		await makeAccount(db, "acc", CREDIT, { key: 500_000 });
+	});
+	afterEach(async () => {
+		for (const child of children.splice(0)) await child.end();
+		await db.drop();
+	});
+	afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+	return {
+		get db() {
+			return db;
+		},
+		get dataDir() {
+			return dataDir;
+		},
+		/** At which entries of the control log an epoch began here: what was known before is forgotten then. */
+		get resets() {
+			return resets;
+		},
+		async startChild(instance: string, ttlMs = 30_000): Promise<LeaseChild> {
+			const child = await startLeaseChild({ db, dataDir, instanceId: instance, ttlMs });
+			children.push(child);
+			return child;
+		},
+		startHere(
+			instanceId: string,
+			leaseTtlMs = 30_000,
+			clock: Clock = systemClock,
+			log: Log = silentLog,
+		): Promise<InstanceLease> {
+			resets = [];
+			return startInstanceLease(
+				{ db, clock, log, apply: () => {}, reset: (seq) => resets.push(seq), onDiskFailed: () => {} },
+				{ instanceId, dataDir, mode: "process", leaseTtlMs, flushIntervalMs: 10 },
+			);
+		},
+		async reserveHere(instanceLease: InstanceLease, amount: number) {
+			for (;;) {
+				const ledger = instanceLease.ledger();
+				if (!ledger) throw new Error("the gate is closed");
+				const hold = ledger.reserve({ ...admitted("acc", "key"), reserved: usd(amount) });
+				if (hold) return hold;
+				expect(await ledger.draw({ account: "acc", key: "key" }, usd(amount))).toBe(null);
+			}
+		},
+		broken: async () => (await reconcile(db.statements)).checks.filter(({ ok }) => !ok),
+		openLeases: async () => (await db.sql`select 1 from lease where state = 'open'`).length,
+		journals: (id: string) =>
+			existsSync(join(dataDir, "journal", id)) ? readdirSync(join(dataDir, "journal", id)) : [],
+		async available() {
+			const [row] = await db.sql`select limit_nano_usd - drawn_nano_usd as available from budget where id = 'acc'`;
+			return Number(row?.available);
+		},
+	};
+}

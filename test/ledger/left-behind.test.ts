@@ -1,0 +1,162 @@
+/** What a process leaves in its journal when it ends, and who hands it in. */
+import { expect, test } from "bun:test";
+import type { Clock } from "../../src/base/clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { createLog } from "../../src/base/log.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+import { waitFor } from "../support/wait.ts";
+import { CREDIT, withLeases } from "./lease-world.ts";
+
+const world = withLeases();
+const { startChild, startHere, broken, openLeases, journals, available } = world;
+
+test("after kill -9 the next start of the same identity charges what was delivered, and closes the leases", async () => {
+	const child = await startChild("one");
+	await child.ask("open done 100", "opened done");
+	await child.ask("settle done 60", "settled done");
+	await child.ask("open streaming 1000", "opened streaming");
+	await child.ask("progress streaming 200 320", "progressed streaming");
+	await child.ask("open silent 500", "opened silent");
+	await child.end();
+	expect(await available()).toBeLessThan(CREDIT - 60 - 320);
+
+	const next = await startHere("one");
+	await next.recovered();
+	const rows = await world.db
+		.sql`select charged_nano_usd as charged, basis, ending from usage_event order by charged_nano_usd`;
+	expect(rows.map((row) => [Number(row.charged), row.basis, row.ending])).toEqual([
+		[0, "recovered", "crashed"],
+		[60, "exact", "finished"],
+		[200, "recovered", "crashed"],
+	]);
+	expect((await world.db.sql`select 1 from ledger_entry where kind = 'credit_note'`).length).toBe(0);
+	expect(await available()).toBe(CREDIT - 60 - 200);
+	expect(await openLeases()).toBe(0);
+	expect(journals("one")).toEqual(["2"]);
+	expect(await broken()).toEqual([]);
+	expect(await next.stop(5_000)).toBe(true);
+});
+
+/** What a crash left, while somebody holds the row of its account: the start of the next cannot hand it in. */
+async function leftBehind(): Promise<{ free: () => Promise<void> }> {
+	const child = await startChild("one");
+	await child.ask("open streaming 1000", "opened streaming");
+	await child.ask("progress streaming 200 320", "progressed streaming");
+	await child.end();
+	const [held, freed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+	const holding = world.db.sql.begin(async (transaction) => {
+		await transaction`select 1 from lease for update`;
+		held.resolve();
+		await freed.promise;
+	});
+	await held.promise;
+	return {
+		async free() {
+			freed.resolve();
+			await holding;
+		},
+	};
+}
+
+test("a stop in the first moments after a crash hands its journal in before it ends", async () => {
+	const { free } = await leftBehind();
+	const next = await startHere("one");
+	const stopped = next.stop(20_000);
+	await free();
+	expect(await stopped).toBe(true);
+	expect(journals("one")).toEqual([]);
+	expect(await openLeases()).toBe(0);
+	expect(await available()).toBe(CREDIT - 200);
+});
+
+test("a stop whose time is over before that says so, and the next start goes on with it", async () => {
+	const { free } = await leftBehind();
+	const lines: string[] = [];
+	const log = createLog({ level: "info", write: (line) => void lines.push(line) });
+	const next = await startHere("one", 30_000, systemClock, log);
+	expect(await next.stop(300)).toBe(false);
+	expect(lines.join("")).toContain("the next start goes on with it");
+	await waitFor(() => lines.join("").includes("could not be handed in"), "the replay to end");
+	expect(journals("one")).toContain("1");
+	await free();
+	const last = await startHere("one");
+	await last.recovered();
+	expect(await available()).toBe(CREDIT - 200);
+	expect(await last.stop(5_000)).toBe(true);
+	expect(journals("one")).toEqual([]);
+});
+
+test("what a process leaves that ends beside another one is handed in by the one that lives, without a start", async () => {
+	const child = await startChild("beside");
+	const clock = createManualClock();
+	const instanceLease = await startHere("living", 30_000, clock);
+	await instanceLease.recovered();
+	await child.ask("open done 100", "opened done");
+	await child.ask("settle done 60", "settled done");
+	await child.ask("open streaming 1000", "opened streaming");
+	await child.end();
+	expect(journals("beside")).toHaveLength(1);
+	clock.advance(10_000);
+	await instanceLease.recovered();
+	expect(journals("beside")).toEqual([]);
+	expect((await world.db.sql`select request_id from usage_event`).length).toBe(2);
+	expect(await broken()).toEqual([]);
+	expect(await instanceLease.stop(5_000)).toBe(true);
+	expect(await openLeases()).toBe(0);
+});
+
+test("while a journal waits for rows that somebody holds, what another process leaves then is handed in", async () => {
+	const second = await startChild("two");
+	const { free } = await leftBehind();
+	const lines: string[] = [];
+	const log = createLog({ level: "info", write: (line) => void lines.push(line) });
+	// It looks for journals every ten seconds, and every five for those that wait.
+	const after: Clock["after"] = (ms, then) => systemClock.after(ms === 10_000 || ms === 5_000 ? 200 : ms, then);
+	const instanceLease = await startHere("here", 30_000, { ...systemClock, after }, log);
+	await waitFor(() => lines.join("").includes("replaying a journal"), "the first to be replayed");
+	await second.ask("open done 1000", "opened done");
+	await second.ask("settle done 300", "settled done");
+	await second.ask("open running 1000", "opened running");
+	await second.end();
+	await waitFor(() => journals("two").length === 0, "the later journal to be handed in");
+	expect(journals("one")).toEqual(["1"]);
+	await free();
+	await waitFor(() => journals("one").length === 0, "the first to be handed in");
+	// Not the five seconds that its clock makes shorter.
+	expect(await instanceLease.stop(30_000)).toBe(true);
+	expect([await openLeases(), await available(), await broken()]).toEqual([0, CREDIT - 500, []]);
+});
+
+test("the journal of a process that is only stopped (SIGSTOP) is not replayed, neither by its identity nor by others", async () => {
+	const child = await startChild("asleep");
+	await child.ask("open a 100", "opened a");
+	child.process.kill("SIGSTOP");
+	const same = await startHere("asleep");
+	const other = await startHere("other");
+	await Promise.all([same.recovered(), other.recovered()]);
+	expect(journals("asleep").sort()).toEqual(["1", "2"]);
+	expect((await world.db.sql`select 1 from usage_event`).length).toBe(0);
+	child.process.kill("SIGCONT");
+	await child.ask("settle a 40", "settled a");
+	await waitFor(
+		async () => (await world.db.sql`select 1 from usage_event where charged_nano_usd = 40`).length === 1,
+		"its settlement",
+	);
+	expect(await child.ask("stop", "stopped")).toBe("stopped true");
+	expect(await same.stop(5_000)).toBe(true);
+	expect(await other.stop(5_000)).toBe(true);
+	expect(await available()).toBe(CREDIT - 40);
+	expect(await broken()).toEqual([]);
+});
+
+test("another instance on the same machine replays for one that does not come back", async () => {
+	const child = await startChild("gone");
+	await child.ask("open a 1000", "opened a");
+	await child.ask("progress a 30 50", "progressed a");
+	await child.end();
+	const other = await startHere("beside");
+	await other.recovered();
+	expect(await available()).toBe(CREDIT - 30);
+	expect(await broken()).toEqual([]);
+	expect(await other.stop(5_000)).toBe(true);
+});

@@ -1,0 +1,87 @@
+/** An operator attests that an instance and its journal are gone. */
+import { expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
+import type { Statements, StatementValue } from "../../src/db/statements.ts";
+import { recoverLost } from "../../src/ledger/lost-journal.ts";
+import { waitFor } from "../support/wait.ts";
+import { outcome } from "./fixture.ts";
+import { CREDIT, withLeases } from "./lease-world.ts";
+
+const world = withLeases();
+const { startChild, startHere, reserveHere, broken, available } = world;
+
+test("an operator's attestation closes what Postgres knows, and is refused while the instance may be running", async () => {
+	const child = await startChild("lost", 1_500);
+	await child.ask("open a 1000", "opened a");
+	await waitFor(async () => (await world.db.sql`select 1 from reservation`).length === 1, "the reservation");
+	const { statements, liveness } = world.db;
+	const deps = { statements, fence: createPgFenceStore(liveness), clock: systemClock };
+	const attest = () => recoverLost(deps, "lost", { graceMs: 200 });
+	await expect(attest()).rejects.toMatchObject({ code: "conflict" });
+	await child.end();
+	rmSync(join(world.dataDir, "journal"), { recursive: true });
+	const killedMs = performance.now();
+	expect(await attest()).toEqual({ epochs: 1, leases: 2 });
+	// By our own clock, from when its last beat was seen.
+	expect(performance.now() - killedMs).toBeGreaterThan(1_500);
+	expect(await available()).toBe(CREDIT);
+	const [row] = await world.db.sql`select charged_nano_usd as charged, basis, ending from usage_event`;
+	expect([Number(row?.charged), row?.basis, row?.ending]).toEqual([0, "recovered", "crashed"]);
+	expect(await broken()).toEqual([]);
+});
+
+test("an attestation is refused if the instance joins while it waits, whether or not that one ever lives", async () => {
+	const child = await startChild("again");
+	await child.end();
+	const deps = { statements: world.db.statements, fence: createPgFenceStore(world.db.liveness), clock: systemClock };
+	let answer: unknown;
+	const attested = recoverLost(deps, "again", { graceMs: 200 }).catch((error: unknown) => (answer = error));
+	await waitFor(async () => {
+		await world.db.sql`select instance_join('again', 60000)`;
+		return answer !== undefined;
+	}, "the refusal");
+	await attested;
+	expect(answer).toMatchObject({ code: "conflict", message: "Instance again is running: it has joined again." });
+});
+
+test("an attestation is refused though the instance was silent when it began, if it is back before its leases are closed", async () => {
+	const instanceLease = await startHere("back");
+	const hold = await reserveHere(instanceLease, 1_000);
+	const fence = createPgFenceStore(world.db.liveness);
+	const standing = async () =>
+		(await world.db.sql`select epoch, beat, state from instance_now where id = 'back' order by epoch desc`)[0];
+	const found = await standing();
+	await fence.silent("back", found?.epoch, found?.beat);
+	// It has a thousand leases to close besides, or is itself held up here: long enough for a heartbeat.
+	const slow: Statements = Object.assign(
+		async <Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]) => {
+			if (/lease_close/.test(strings.join(" ")))
+				await waitFor(async () => (await standing())?.state !== "silent", "it");
+			return world.db.statements<Row>(strings, ...values);
+		},
+		{ end: async () => {} },
+	);
+	const slowFence = {
+		async fenceOff(id: string, epoch: number, beat: number) {
+			await waitFor(async () => (await standing())?.state !== "silent", "it to be back");
+			await fence.fenceOff(id, epoch, beat);
+		},
+	};
+	const attested = recoverLost({ statements: slow, fence: slowFence, clock: systemClock }, "back", { graceMs: 200 });
+	await expect(attested).rejects.toMatchObject({ code: "conflict" });
+	expect(await standing()).toMatchObject({ epoch: found?.epoch, state: "live" });
+	hold.ledger.settle(hold, outcome(40));
+	expect(await instanceLease.stop(5_000)).toBe(true);
+	expect(await available()).toBe(CREDIT - 40);
+	expect(await broken()).toEqual([]);
+	// One that does not come back is not waited for again.
+	const child = await startChild("gone");
+	await child.end();
+	const [gone] = await world.db.sql`select epoch, beat from instance_now where id = 'gone'`;
+	await fence.silent("gone", gone?.epoch, gone?.beat);
+	const deps = { statements: world.db.statements, fence, clock: systemClock };
+	expect(await recoverLost(deps, "gone", { graceMs: 200 })).toMatchObject({ epochs: 1 });
+});

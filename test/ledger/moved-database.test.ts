@@ -1,0 +1,153 @@
+/** The database becomes another one under a running instance: an older state, a standby that lacks the last seconds. */
+import { expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { createLog } from "../../src/base/log.ts";
+import { appendControl } from "../../src/cluster/control-log.ts";
+import { moveToAnotherServer } from "../support/another-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { outcome } from "./fixture.ts";
+import { CREDIT, withLeases } from "./lease-world.ts";
+
+const world = withLeases();
+const { startChild, startHere, reserveHere, broken, journals, available } = world;
+
+test("a database that was restored to an older state and gives an epoch's number again loses nothing of its journal", async () => {
+	const child = await startChild("one");
+	await child.ask("open done 100", "opened done");
+	await child.ask("settle done 60", "settled done");
+	await child.ask("open streaming 1000", "opened streaming");
+	await child.ask("progress streaming 200 320", "progressed streaming");
+	await child.end();
+	// As it was before this instance came.
+	await world.db.sql`truncate instance_beat, lease, lease_op, usage_event, reservation`;
+	await world.db.sql`update budget set drawn_nano_usd = 0`;
+
+	const next = await startHere("one");
+	await next.recovered();
+	const rows = await world.db.sql`select charged_nano_usd as charged from usage_event order by charged_nano_usd`;
+	expect(rows.map((row) => Number(row.charged))).toEqual([60, 200]);
+	expect(await available()).toBe(CREDIT - 60 - 200);
+	expect(journals("one")).toEqual([String(next.present()?.epoch)]);
+	const open = await world.db.sql`select epoch from instance_now where id = 'one' and state <> 'left'`;
+	expect(open.map(({ epoch }) => epoch)).toEqual([next.present()?.epoch]);
+	expect(await broken()).toEqual([]);
+	expect(await next.stop(5_000)).toBe(true);
+});
+
+test("on another server a new epoch begins, and what that server does not know of the last seconds it is told again", async () => {
+	const instanceLease = await startHere("moved", 5_000);
+	const settle = await reserveHere(instanceLease, 500);
+	const { id } = settle.admitted;
+	settle.ledger.settle(settle, outcome(40));
+	const known = async () => (await world.db.sql`select 1 from usage_event where request_id = ${id}`).length === 1;
+	await waitFor(known, "the settlement");
+	// A standby that was behind: it has the grant, and not what was charged to it.
+	await world.db.sql.begin(async (sql) => {
+		await sql`delete from usage_event where request_id = ${id}`;
+		await sql`update lease set settled_nano_usd = settled_nano_usd - 40`;
+		await moveToAnotherServer(sql);
+	});
+	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the next epoch");
+	await waitFor(known, "the settlement to be there again");
+	await waitFor(
+		async () => (await world.db.sql`select 1 from instance_now where epoch = 1 and state = 'left'`).length === 1,
+		"the end of the first epoch",
+	);
+	expect(await instanceLease.stop(5_000)).toBe(true);
+	expect(await available()).toBe(CREDIT - 40);
+	expect(await broken()).toEqual([]);
+});
+
+test("a number that another server gives again is not taken again: what its epoch sent before may still be on its way", async () => {
+	const instanceLease = await startHere("again", 5_000);
+	const journal = join(world.dataDir, "journal/again/1");
+	expect(existsSync(journal)).toBe(true);
+	await world.db.sql.begin(async (sql) => {
+		// The next one joins when the first is over, and the server does not know that one.
+		await sql`select pg_advisory_xact_lock(hashtextextended('instance again', 0))`;
+		await moveToAnotherServer(world.db.sql);
+		await waitFor(() => !existsSync(journal), "the end of the first epoch");
+		await sql`delete from instance_beat where id = 'again'`;
+	});
+	await waitFor(() => instanceLease.ledger() !== undefined, "the next epoch");
+	expect(instanceLease.ledger()?.epoch).toBe(2);
+	expect(await instanceLease.stop(5_000)).toBe(true);
+});
+
+test("a stop that comes before anybody has noticed that the database moved leaves nothing behind there either", async () => {
+	const instanceLease = await startHere("hurried");
+	const settle = await reserveHere(instanceLease, 500);
+	settle.ledger.settle(settle, outcome(40));
+	const usage = async () => (await world.db.sql`select 1 from usage_event`).length;
+	await waitFor(async () => (await usage()) === 1, "the settlement");
+	await world.db.sql.begin(async (sql) => {
+		await sql`delete from usage_event`;
+		await sql`update lease set settled_nano_usd = settled_nano_usd - 40`;
+		await moveToAnotherServer(sql);
+	});
+	expect(await instanceLease.stop(5_000)).toBe(true);
+	expect(await usage()).toBe(1);
+	expect(await available()).toBe(CREDIT - 40);
+	expect(await broken()).toEqual([]);
+});
+
+test("an epoch that was fenced off before the database moved tells again too, though the new server does not know it", async () => {
+	const lines: string[] = [];
+	const log = createLog({ level: "error", write: (line) => lines.push(line) });
+	const instanceLease = await startHere("twice", 2_000, systemClock, log);
+	const [done, running] = [await reserveHere(instanceLease, 500), await reserveHere(instanceLease, 500)];
+	done.ledger.settle(done, outcome(40));
+	const usage = async () => (await world.db.sql`select 1 from usage_event`).length;
+	await waitFor(async () => (await usage()) === 1, "the settlement");
+	await world.db.sql`select instance_stand('twice', 1, null, array['live'], 'dead', null, null)`;
+	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the second epoch");
+	// The copy is of a moment before the first one joined.
+	await world.db.sql.begin(async (sql) => {
+		await moveToAnotherServer(sql);
+		for (const table of ["usage_event", "lease_op", "lease", "reservation"]) await sql.unsafe(`delete from ${table}`);
+		await sql`update budget set drawn_nano_usd = 0`;
+		await sql`delete from instance_beat where epoch = 1`;
+	});
+	await waitFor(async () => (await usage()) === 1, "the settlement to be there again");
+	await waitFor(() => instanceLease.ledger()?.epoch === 3, "the third epoch");
+	const lost = lines.map((line) => JSON.parse(line)).filter(({ message }) => message.includes("had lost settlements"));
+	expect(lost).toMatchObject([{ epoch: 1, settlements: 1 }]);
+	running.ledger.settle(running, outcome(30));
+	await waitFor(async () => (await usage()) === 2, "the last settlement");
+	expect(await instanceLease.stop(5_000)).toBe(true);
+	expect(await available()).toBe(CREDIT - 70);
+	expect(await broken()).toEqual([]);
+});
+
+test("a standby that lacks grants and entries: what was settled is told again, what runs settles, and nothing waits for what is forgotten", async () => {
+	const instanceLease = await startHere("behind", 5_000);
+	const [before, running] = [await reserveHere(instanceLease, 500), await reserveHere(instanceLease, 500)];
+	before.ledger.settle(before, outcome(40));
+	const usage = async () => (await world.db.sql`select 1 from usage_event`).length;
+	await waitFor(async () => (await usage()) === 1, "the settlement");
+	const seq = await appendControl(world.db.statements, "key", "another key", {});
+	const applied = async () =>
+		(await world.db.sql`select 1 from instance_now where id = 'behind' and applied_seq >= ${seq}`).length === 1;
+	await waitFor(applied, "the entry to be applied");
+	await world.db.sql.begin(async (sql) => {
+		await moveToAnotherServer(sql);
+		await sql`delete from usage_event`;
+		await sql`delete from lease_op`;
+		await sql`delete from lease`;
+		await sql`update budget set drawn_nano_usd = 0`;
+		await sql`delete from control_log where seq = ${seq}`;
+	});
+	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the next epoch");
+	await waitFor(async () => (await usage()) === 1, "the settlement to be there again");
+	running.ledger.settle(running, outcome(30));
+	await waitFor(
+		async () => (await world.db.sql`select 1 from instance_now where epoch = 1 and state = 'left'`).length === 1,
+		"the end of the first epoch",
+	);
+	expect(await instanceLease.stop(5_000)).toBe(true);
+	expect(await usage()).toBe(2);
+	expect(await available()).toBe(CREDIT - 70);
+	expect(await broken()).toEqual([]);
+});

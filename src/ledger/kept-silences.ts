@@ -15,6 +15,11 @@ export interface KeptSilences {
 	ofMs(what: string, beat: number): number;
 	/** Whoever had been silent for so long was fenced off, which is a beat of its own. */
 	endedWith(what: string, beat: number, silentMs: number): void;
+	/**
+	 * Leaves what is known of these to the next process, and forgets all else. All at once: of each alone the note would be
+	 * written anew, which with a thousand epochs is half a second.
+	 */
+	keep(those: ReadonlySet<string>): void;
 }
 
 /** Linux' own names for which start of the machine this is, and for the time since, by a clock that all processes have. */
@@ -30,20 +35,29 @@ export function createKeptSilences(clock: Clock, note: JournalNote | undefined):
 	const boot = note === undefined || !existsSync(BOOT_ID) ? undefined : readFileSync(BOOT_ID, "utf8").trim();
 	const seen = note === undefined || boot === undefined ? new Map() : readSeen(note.read(), boot);
 
-	function keep(what: string, beat: number, sinceMs: number): void {
+	let isKept = true;
+
+	function see(what: string, beat: number, sinceMs: number): void {
 		seen.set(what, { beat, sinceMs });
-		if (boot !== undefined) note?.write(`${JSON.stringify({ boot, seen: [...seen] })}\n`);
+		isKept = false;
 	}
 
 	return {
 		ofMs(what, beat) {
 			const nowMs = uptimeMs();
 			const known = seen.get(what);
-			if (known?.beat !== beat || !(known.sinceMs <= nowMs)) keep(what, beat, nowMs);
+			if (known?.beat !== beat || !(known.sinceMs <= nowMs)) see(what, beat, nowMs);
 			const keptMs = nowMs - (seen.get(what)?.sinceMs ?? nowMs);
 			return Math.max(keptMs, own.ofMs(what, beat));
 		},
-		endedWith: (what, beat, silentMs) => keep(what, beat, uptimeMs() - silentMs),
+		endedWith: (what, beat, silentMs) => see(what, beat, uptimeMs() - silentMs),
+		keep(those) {
+			for (const what of seen.keys()) if (!those.has(what)) seen.delete(what);
+			own.keep(those);
+			if (isKept) return;
+			isKept = true;
+			if (boot !== undefined) note?.write(`${JSON.stringify({ boot, seen: [...seen] })}\n`);
+		},
 	};
 }
 

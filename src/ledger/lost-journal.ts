@@ -93,6 +93,8 @@ export async function untilSilent(
 		}
 		const unsure = rows.filter(mayRun);
 		if (unsure.length === 0) return rows;
+		// Also those that have been waited for: the next process would wait anew.
+		const named = new Set(rows.map((row) => nameOf(row, row.state)));
 		for (const row of unsure) {
 			const { epoch, beat, state, ttl_ms } = row;
 			const [number, was] = [Number(beat), first.get(`${epoch} ${state}`)];
@@ -104,8 +106,10 @@ export async function untilSilent(
 			over.set(epoch, state === "dead" ? number : number + 1);
 			if (state === "dead") continue;
 			await fence.fenceOff(instanceId, epoch, number);
+			named.add(nameOf(row, "dead"));
 			silences.endedWith(nameOf(row, "dead"), number + 1, waitMs + 1);
 		}
+		silences.keep(named);
 		await sleep(clock, LOOK_MS);
 	}
 }

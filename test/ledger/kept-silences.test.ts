@@ -1,6 +1,9 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
+import { systemClock } from "../../src/base/clock.ts";
+import type { Statements } from "../../src/db/statements.ts";
 import { createKeptSilences } from "../../src/ledger/kept-silences.ts";
+import { untilSilent } from "../../src/ledger/lost-journal.ts";
 import { manualClock } from "../keys/manual-clock.ts";
 
 const MINUTE_MS = 60_000;
@@ -18,7 +21,9 @@ function readWith(text: string | undefined, beat = 7) {
 		},
 	};
 	const silences = createKeptSilences(manualClock(), note);
-	return { ms: silences.ofMs("one", beat), note, silences };
+	const ms = silences.ofMs("one", beat);
+	silences.keep(new Set(["one", "one dead"]));
+	return { ms, note, silences };
 }
 
 const leftBehind = (more: { boot?: string; sinceMs?: number } = {}) =>
@@ -49,7 +54,50 @@ test.each(DOUBTFUL)("of %s nothing is known", (_what, text, beat) => {
 test("who was fenced off after a wait has been silent for that long", () => {
 	const { note, silences } = readWith(undefined);
 	silences.endedWith("one dead", 8, MINUTE_MS);
+	silences.keep(new Set(["one", "one dead"]));
 	const { silences: next } = readWith(note.text);
 	expect(next.ofMs("one dead", 8)).toBeGreaterThanOrEqual(MINUTE_MS);
 	expect(next.ofMs("one", 8)).toBeLessThan(SLOW_MS);
+});
+
+test("of a thousand epochs the note is written once for all, and of those that have ended nothing stays in it", () => {
+	const written: string[] = [];
+	const note = { read: () => written.at(-1), write: (text: string) => void written.push(text) };
+	const silences = createKeptSilences(manualClock(), note);
+	const names = Array.from({ length: 1_000 }, (_, epoch) => `${epoch} live`);
+	for (let look = 0; look < 3; look += 1) {
+		for (const name of names) silences.ofMs(name, 7);
+		silences.keep(new Set(names));
+	}
+	expect(written).toHaveLength(1);
+	silences.ofMs("1000 live", 7);
+	silences.keep(new Set(["1000 live"]));
+	expect(JSON.parse(written.at(-1) as string).seen).toEqual([["1000 live", expect.anything()]]);
+});
+
+test("who has been waited for counts for the next process also while another epoch of its instance is waited for", async () => {
+	const place = "there";
+	const silentMs = uptimeMs() - MINUTE_MS;
+	const seen = [[`1 dead ${place}`, { beat: 7, sinceMs: silentMs }]];
+	const written: string[] = [];
+	const note = {
+		read: () => `${JSON.stringify({ boot, seen })}\n`,
+		write: (text: string) => void written.push(text),
+	};
+	const row = { beat: "7", ttl_ms: 10_000, place };
+	const statements = (async () => [
+		{ ...row, epoch: 1, state: "dead" },
+		{ ...row, epoch: 2, state: "live" },
+	]) as unknown as Statements;
+	const fence = { fenceOff: () => Promise.reject(new Error("nobody is to be fenced off yet")) };
+	await expect(
+		untilSilent({ statements, fence, clock: systemClock }, "one", {
+			...{ graceMs: 1_000, settled: true, note },
+			isStopping: () => written.length > 0,
+		}),
+	).rejects.toThrow("stopping");
+	expect(Object.fromEntries(JSON.parse(written[0] as string).seen)).toEqual({
+		[`1 dead ${place}`]: { beat: 7, sinceMs: silentMs },
+		[`2 live ${place}`]: { beat: 7, sinceMs: expect.any(Number) },
+	});
 });

@@ -1,4 +1,4 @@
-import { closeSync, openSync } from "node:fs";
+import { closeSync, constants, openSync } from "node:fs";
 import { libc } from "./libc.ts";
 
 export interface FileLock {
@@ -16,6 +16,7 @@ const POLL_MS = 25;
 const LOCK_SH = 1;
 const LOCK_EX = 2;
 const LOCK_NB = 4;
+const APPENDING = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
 
 /**
  * Takes flock(2) on the file at `path`, which is made if missing; undefined if another process holds it.
@@ -45,7 +46,8 @@ export function trySharedFileLock(path: string): SharedFileLock | undefined {
 }
 
 function lockedFile(path: string, kind: number): number | undefined {
-	const fd = openSync(path, "a", 0o600);
+	// What somebody has put there may be a pipe, which would be waited for at the other end.
+	const fd = openSync(path, APPENDING, 0o600);
 	if (libc().flock(fd, kind | LOCK_NB) === 0) return fd;
 	closeSync(fd);
 	return undefined;

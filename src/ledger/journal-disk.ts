@@ -120,10 +120,13 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 	};
 }
 
-function beginningOf(path: string, bytesMax: number): Uint8Array {
-	const fd = openSync(path, "r");
+/** As much of a file's beginning as it may have. What is none, a pipe perhaps, is waited for by nobody: it counts as a file that the system refuses. */
+export function beginningOf(path: string, bytesMax: number): Buffer {
+	const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
 	try {
-		const bytes = Buffer.alloc(Math.min(fstatSync(fd).size, bytesMax));
+		const stats = fstatSync(fd);
+		if (!stats.isFile()) throw Object.assign(new Error(`no file: ${path}`), { code: "EINVAL", syscall: "read" });
+		const bytes = Buffer.alloc(Math.min(stats.size, bytesMax));
 		let length = 0;
 		for (let more = -1; more !== 0 && length < bytes.length; length += more) {
 			more = readSync(fd, bytes, length, bytes.length - length, length);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Fault } from "../base/fault.ts";
 import { tryFileLock } from "../base/file-lock.ts";
 import type { JournalDisk } from "./journal-disk.ts";
-import { DiskFull, fileAt, isOfTheSystem, openJournalDisk } from "./journal-disk.ts";
+import { beginningOf, DiskFull, fileAt, isOfTheSystem, openJournalDisk } from "./journal-disk.ts";
 import type { JournalNote } from "./kept-silences.ts";
 
 /** Whose a journal is. */
@@ -69,6 +69,10 @@ export interface JournalClaim {
 
 const LOCK_NAME = "lock";
 const NOTE_NAME = "seen";
+/** Of a lock: two ids, a moment and a file. What lies behind was put there by somebody else. */
+const MARK_BYTES_MAX = 4_096;
+/** Of some ten thousand epochs. */
+const NOTE_BYTES_MAX = 1024 * 1024;
 /** Linux' own name for the time since a machine was started; elsewhere a copy is known by its file alone. */
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
@@ -112,7 +116,7 @@ export function openJournalHome(root: string): JournalHome {
 			const folder = folderOf(owner);
 			const path = join(folder, LOCK_NAME);
 			if (!existsSync(path)) return false;
-			const mark = readFileSync(path, "utf8");
+			const mark = markAt(path);
 			// A former version's says nothing while it is held; what this process holds may be the copy that is asked about.
 			return mark === "" ? !held.has(folder) && isLocked(folder) : mark === markOf(path, owner, beganIn(mark));
 		},
@@ -156,7 +160,7 @@ function take(folder: string, named: JournalOwner, create: boolean, now?: string
 	try {
 		// One that is there already, since the database is of an older state, may be a copy.
 		if (create && isEmpty(folder)) writeFileSync(path, markOf(path, named, now));
-		const mark = readFileSync(path, "utf8");
+		const mark = markAt(path);
 		const owner = ownerIn(mark) ?? named;
 		if (!Number.isSafeInteger(owner.epoch)) throw new OwnerUnknown(`nothing says whose journal is in ${folder}`);
 		const began = beganIn(mark);
@@ -175,7 +179,8 @@ function take(folder: string, named: JournalOwner, create: boolean, now?: string
 
 function noteAt(path: string): JournalNote {
 	return {
-		read: () => tryIt(() => readFileSync(path, "utf8")),
+		// One that is longer is cut off, and says nothing.
+		read: () => tryIt(() => beginningOf(path, NOTE_BYTES_MAX).toString()),
 		write: (text) => tryIt(() => writeFileSync(path, text, { mode: 0o600 })),
 	};
 }
@@ -212,6 +217,8 @@ function markOf(path: string, { id, epoch }: JournalOwner, began: string | undef
 	const since = began === undefined ? "" : `@${began} `;
 	return `${boot} ${fileAt(path)} ${since}${encodeURIComponent(id)}/${epoch}\n`;
 }
+
+const markAt = (path: string): string => beginningOf(path, MARK_BYTES_MAX).toString();
 
 function ownerIn(mark: string): JournalOwner | undefined {
 	const [, id, epoch] = / (\S+)\/(\d+)\n$/.exec(mark) ?? [];

@@ -1,5 +1,14 @@
 import { afterAll, expect, test } from "bun:test";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+	cpSync,
+	mkdirSync,
+	mkdtempSync,
+	readFileSync,
+	rmSync,
+	symlinkSync,
+	truncateSync,
+	writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
@@ -169,8 +178,21 @@ test("what is no journal, and what cannot be read, keeps no journal from being h
 		writeFileSync(join(home, name, "1", "00000001.log"), "");
 		writeFileSync(join(home, name, "2"), "");
 	}
-	expect(await recover()).toBe(5);
-	expect(done).toEqual(["settled abc", "closed"]);
+	// Pipes, to which nobody ever says a word, and a lock and a note that a tool has filled up with zeros.
+	for (const name of ["00000001.log", "lock", "seen"]) {
+		mkdirSync(join(home, name, "1"), { recursive: true });
+		writeFileSync(join(home, name, "1", "00000001.log"), "", { flag: "a" });
+		rmSync(join(home, name, "1", name), { force: true });
+		Bun.spawnSync(["mkfifo", join(home, name, "1", name)]);
+	}
+	for (const name of ["lock", "seen"]) {
+		mkdirSync(join(home, "zeros", "1"), { recursive: true });
+		writeFileSync(join(home, "zeros", "1", "00000001.log"), "");
+		writeFileSync(join(home, "zeros", "1", name), "");
+		truncateSync(join(home, "zeros", "1", name), 4e9);
+	}
+	expect(await recover()).toBe(7);
+	expect(done.toSorted()).toEqual(["closed", "closed", "closed", "settled abc"]);
 });
 
 test("journals that wait until their instances are gone keep no other one waiting", async () => {

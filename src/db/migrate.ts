@@ -50,7 +50,6 @@ export async function migrate(
 			});
 		await leaveFunctions(client);
 		await checkMayWrite(client);
-		await untimed(client);
 		await client`select pg_advisory_lock(${ADVISORY_LOCK})`;
 		const { schema, missing } = await findMissing(client, list);
 		if (missing.some(({ breaking }) => breaking)) await makeRoomForBreaking(client, missing);
@@ -135,6 +134,8 @@ async function lookAtWay(
 ): Promise<{ readonly granted: string; readonly lost: readonly string[] }> {
 	await checkOwnSession(client, url);
 	const granted = await withGranted(client, url);
+	// Behind what it asks of the session as it is: `withGranted` looks at such a deadline, too.
+	await untimed(client);
 	return { granted, lost: await lostSettings(await urlWithFunctions(client, granted)) };
 }
 

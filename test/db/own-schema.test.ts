@@ -29,6 +29,23 @@ test("the deadlines of a role are not those of a migration", async () => {
 	expect(await open(database.url)`select from slow`).toHaveLength(0);
 });
 
+test("nor are they those of a command's first look, which waits for whoever changes a table", async () => {
+	const { url } = await migrate(deps, database.url);
+	await set("lock_timeout = '50ms'", "statement_timeout = '5s'");
+	const holder = open(url);
+	const looked = await holder.begin(async (transaction) => {
+		await transaction`lock table schema_migration`;
+		const look = migratedUrl(database.url).then(
+			() => "done",
+			(error) => String(error),
+		);
+		const [row] = await transaction`select pg_sleep(0.5) is not null as later`;
+		expect(row?.later).toBe(true);
+		return { look };
+	});
+	expect(await looked.look).toBe("done");
+});
+
 test("tables lie in the first schema of the path, and what another service has in public is none of theirs", async () => {
 	await migrate(deps, database.url);
 	await open(database.url)`create schema second`;

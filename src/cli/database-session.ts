@@ -24,6 +24,8 @@ interface SessionDeps {
 /** Longer than a server's deadline: a reconciliation reads everything. */
 const STATEMENT_DEADLINE_MS = 120_000;
 const CONNECTIONS_MAX = 2;
+const CUT =
+	"The connection to the database broke before its answer: it may or may not have done it, so look before you repeat it.";
 const ENDING_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
 /**
@@ -123,9 +125,17 @@ async function onDatabase<Result>(
 	);
 	try {
 		return await work(database);
+	} catch (error) {
+		throw isCut(error) ? new Fault("service_unavailable", CUT, { cause: error }) : error;
 	} finally {
 		await database.end();
 	}
+}
+
+/** Of a connection that was there: one that is refused has carried nothing out. */
+function isCut(error: unknown): boolean {
+	const { code } = error as { code?: unknown };
+	return code === "CONNECTION_CLOSED" || code === "ECONNRESET" || code === "EPIPE" || code === "ETIMEDOUT";
 }
 
 async function isUsedByOthers(url: string): Promise<boolean> {

@@ -144,3 +144,25 @@ test("help and version need nothing, and every command has its own help", async 
 		commit: null,
 	});
 });
+
+test("who is cut off from the database before its answer hears that it may have been done", async () => {
+	const account = await newAccount();
+	await database.sql.unsafe(`
+		create function cut_off() returns trigger language plpgsql as $$ begin
+			perform pg_terminate_backend(pg_backend_pid());
+			return new;
+		end $$;
+		create trigger cut_off before insert on top_up for each row when (new.reference = 'cut off') execute function cut_off()`);
+	const { exitCode, stderr } = await run(
+		"topup",
+		"create",
+		"--account",
+		account,
+		"--usd",
+		"100",
+		"--reference",
+		"cut off",
+	);
+	expect([exitCode, stderr]).toEqual([1, expect.stringContaining("it may or may not have done it")]);
+	expect(stderr).not.toContain("pooler");
+});

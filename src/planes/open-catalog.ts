@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { totalmem } from "node:os";
 import { join } from "node:path";
 import type { Cleanup } from "../base/cleanup.ts";
 import type { Clock } from "../base/clock.ts";
@@ -7,6 +8,7 @@ import type { Log } from "../base/log.ts";
 import type { Catalog, FixedCatalog } from "../catalog/catalog.ts";
 import { createCatalog, createFixedCatalog } from "../catalog/catalog.ts";
 import { checkCatalog } from "../catalog/check.ts";
+import { withinMemory } from "../catalog/memory-limits.ts";
 import { watchCatalog } from "../catalog/watch.ts";
 import type { Problem } from "../catalog/yaml-reader.ts";
 import type { Config } from "../config.ts";
@@ -19,17 +21,24 @@ export async function openCatalog(
 ): Promise<{ catalog: Catalog; fixedCatalog: FixedCatalog | undefined }> {
 	const { statements, clock, log } = deps;
 	const path = config.configPath;
+	const memoryBytes = memoryOfOne(config.workers);
 	if (path === null) {
 		const fixedCatalog = createFixedCatalog({ statements, clock, log });
 		if (!config.demo) await fixedCatalog.setModels([]);
-		return { catalog: fixedCatalog, fixedCatalog };
+		return { catalog: withinMemory(fixedCatalog, { log, memoryBytes }), fixedCatalog };
 	}
 	const catalog = createCatalog({ statements, clock, log, env: config.env, readFile: () => readFile(path, "utf8") });
 	const first = await catalog.reload();
 	if (!first.ok) throw wrongFile(path, first.problems);
 	const watch = watchCatalog({ clock, log, reload: () => catalog.reload(), isStale: catalog.isStale }, { path });
 	deps.cleanup.add(() => watch.stop());
-	return { catalog, fixedCatalog: undefined };
+	return { catalog: withinMemory(catalog, { log, memoryBytes }), fixedCatalog: undefined };
+}
+
+/** What one of so many gateways may take: they share the machine's memory, or what their container has of it. */
+function memoryOfOne(workers: number): number {
+	// A container without a limit has none, or more than there is.
+	return Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem()) / workers;
 }
 
 /** For whoever starts a database before a catalogue is opened: Fault if the configured file has problems, as `openCatalog`. */

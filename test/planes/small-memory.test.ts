@@ -1,0 +1,25 @@
+/** Where a gateway has little memory, large requests are refused before the kernel ends it with everybody's streams. */
+import { expect, spyOn, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
+import { ask, errorOf, expectUncharged } from "../support/chat.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+
+const MB = 1024 * 1024;
+const memory = spyOn(process, "constrainedMemory").mockReturnValue(256 * MB);
+const upstream = untilEnd(startUpstream());
+const service = await withService({ models: chatModel({ url: upstream.url }) });
+memory.mockRestore();
+
+test("a body that does not fit the memory is too large, and whoever else asks is served", async () => {
+	const [large, small] = [await service.customer(), await service.customer()];
+	const answer = await service.post("/v1/chat/completions", large.secret, ask("x".repeat(17 * MB)));
+	const { status, error } = await errorOf(answer);
+	expect([status, error.message]).toEqual([413, "The body is larger than 16 MB."]);
+	expect((await service.post("/v1/chat/completions", small.secret, ask())).status).toBe(200);
+	await expectUncharged(service, large.accountId);
+	expect(service.logged.find(({ message }) => String(message).startsWith("the limits are lowered"))).toMatchObject({
+		memory_mb: 256,
+		body_memory_mb: 16,
+	});
+});

@@ -54,8 +54,9 @@ test("an account that has paid in more than can be counted in one number, and sp
 	const { secret } = (await at.customer.send("POST", "/api/console/keys", { name: "k" })).body;
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi" }], max_tokens: 5 };
 	expect((await service.post("/v1/chat/completions", secret, body)).status).toBe(200);
+	await service.settled();
 	const credits = await service.get("/v1/credits", secret);
-	expect(await credits.json()).toMatchObject({ data: { balance_usd: "250.00" } });
+	expect(await credits.json()).toMatchObject({ data: { balance_usd: "249.999992" } });
 	for (const page of ["credit", "keys", "overview", "usage"])
 		expect({ page, status: (await at.customer.get(`/api/console/${page}`)).status }).toEqual({ page, status: 200 });
 });

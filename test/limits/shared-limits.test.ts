@@ -1,98 +1,13 @@
-/** Several instances that share keys' limits through Postgres: each with a clock, memory and epoch of its own. */
-import { afterEach, describe, expect, test } from "bun:test";
-import type { Clock } from "../../src/base/clock.ts";
-import { systemClock } from "../../src/base/clock.ts";
-import { Fault } from "../../src/base/fault.ts";
-import { silentLog } from "../../src/base/log.ts";
-import type { Statements } from "../../src/db/statements.ts";
-import { createPgShareStore, forgetOldShares, LIMITS_CHANNEL } from "../../src/keys/limit-shares.ts";
-import { createKeyLimits, type KeyLimits } from "../../src/limits/key-limits.ts";
-import type { ShareAsk, ShareStore } from "../../src/limits/share-store.ts";
-import { withDatabase } from "../support/database.ts";
+/** Several instances that share keys' limits through Postgres. */
+import { describe, expect, test } from "bun:test";
+import type { Fault } from "../../src/base/fault.ts";
+import { createPgShareStore, forgetOldShares } from "../../src/keys/limit-shares.ts";
+import type { ShareAsk } from "../../src/limits/share-store.ts";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
+import { PATIENT, withInstances } from "./limits-world.ts";
 
-const db = await withDatabase();
-
-interface Member {
-	readonly name: string;
-	readonly limits: KeyLimits;
-	/** Whether it hears of recalls and reaches the store; unheard, what it asks is done and it never hears so. */
-	state: "well" | "cut off" | "unheard";
-	enter(key: string, perMinute: number | null, atOnce?: number | null): Promise<boolean>;
-}
-
-const members: Member[] = [];
-await db.listen(
-	LIMITS_CHANNEL,
-	(key) => {
-		for (const { state, limits } of members) if (state === "well") limits.recall(key);
-	},
-	() => {},
-);
-afterEach(async () => {
-	await Promise.all(members.map(({ limits }) => limits.stop()));
-	members.length = 0;
-	await db.sql`delete from key_share`;
-	await db.sql`delete from instance_beat`;
-});
-
-/** A busy machine answers behind a short pause: for tests that demand the answer itself. */
-const PATIENT = 2;
-
-/** Time passes for counts as the test says; pauses are real and so many times shorter. */
-function createShiftedClock(shorter: number): Clock & { passMs: number } {
-	const clock = {
-		...systemClock,
-		passMs: 0,
-		after: (delayMs: number, run: () => void) => systemClock.after(delayMs / shorter, run),
-		monotonicMs: () => systemClock.monotonicMs() + clock.passMs,
-		wallMs: () => systemClock.wallMs() + clock.passMs,
-	};
-	return clock;
-}
-
-async function join(name: string, clock: Clock, epoch = 1): Promise<Member> {
-	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values (${name}, ${epoch}, 1, 'live', 30000, now() + interval '1 hour')`;
-	const own = { instanceId: name, present: () => ({ epoch }) };
-	const store = createPgShareStore({ statements: db.statements, instanceLease: own });
-	const reached: ShareStore = {
-		async hold(asks) {
-			if (member.state === "cut off") throw new Error("away");
-			const grants = await store.hold(asks);
-			if (member.state === "unheard") throw new Error("the answer was lost");
-			return grants;
-		},
-	};
-	const limits = createKeyLimits({ clock, shared: { store: reached, log: silentLog } });
-	const member: Member = {
-		name,
-		limits,
-		state: "well",
-		async enter(key, perMinute, atOnce = null) {
-			try {
-				for (let draws = 0; draws < 64; draws++) {
-					if (limits.enter(key, perMinute, atOnce)) return true;
-					await limits.draw(key, perMinute, atOnce);
-				}
-			} catch (error) {
-				if (error instanceof Fault && error.code === "rate_limit_exceeded") return false;
-				throw error;
-			}
-			throw new Error("drawn for ever");
-		},
-	};
-	members.push(member);
-	return member;
-}
-
-async function cluster(count: number, shorter = 20) {
-	const clock = createShiftedClock(shorter);
-	const all: Member[] = [];
-	for (let place = 0; place < count; place++) all.push(await join(`instance-${place}`, clock));
-	const at = (place: number) => all[place % count] as Member;
-	return { clock, all, at };
-}
+const { db, cluster } = await withInstances();
 
 describe.each([1, 2, 4])("with %d instances", (count) => {
 	test("of a burst everywhere at once the key gets its number and not one more", async () => {
@@ -261,58 +176,6 @@ test("one that stops gives back all but what it has counted", async () => {
 	expect(passed).toBe(16);
 });
 
-test("a process that was fenced off and joined again keeps what it counted; another by its name counts for itself", async () => {
-	const clock = createShiftedClock(20);
-	let epoch = 1;
-	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', 1, 1, 'live', 30000, now() + interval '1 hour')`;
-	const store = createPgShareStore({
-		statements: db.statements,
-		instanceLease: { instanceId: "again", present: () => ({ epoch }) },
-	});
-	const ask = (have: number, need: number, seq: number): readonly ShareAsk[] => [
-		{ key: "key", kind: "rate", limit: 10, have, need, seq },
-	];
-	expect(await store.hold(ask(0, 1, 1))).toMatchObject([{ share: 10, free: 0 }]);
-	await db.sql`update instance_beat set state = 'dead', lease_until = now() where id = 'again'`;
-	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', 2, 1, 'live', 30000, now() + interval '1 hour')`;
-	epoch = 2;
-	expect(await store.hold(ask(4, 5, 2))).toMatchObject([{ share: 10 }]);
-	const other = await join("other", clock);
-	expect(await other.enter("key", 10)).toBe(false);
-	const reborn = createPgShareStore({
-		statements: db.statements,
-		instanceLease: { instanceId: "again", present: () => ({ epoch: 3 }) },
-	});
-	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', 3, 1, 'live', 30000, now() + interval '1 hour')`;
-	expect(await reborn.hold(ask(0, 1, 1))).toMatchObject([{ share: 0, free: 0 }]);
-});
-
-test("what runs and counts at a process that was fenced off and joined again, others find taken, though its key is not used there again", async () => {
-	const clock = createShiftedClock(20);
-	const here = { epoch: 1, openings: 1 };
-	const begin = () =>
-		db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', ${here.epoch}, 1, 'live', 30000, now() + interval '1 hour')`;
-	await begin();
-	const store = createPgShareStore({
-		statements: db.statements,
-		instanceLease: { instanceId: "again", present: () => here },
-	});
-	const shared = { store, log: silentLog, openings: () => here.openings };
-	const limits = createKeyLimits({ clock, shared });
-	for (let sent = 0; sent < 3; sent++) while (!limits.enter("key", null, 8)) await limits.draw("key", null, 8);
-	const other = await join("other", clock);
-	await db.sql`update instance_beat set state = 'dead', lease_until = now() where id = 'again'`;
-	here.epoch += 1;
-	await begin();
-	here.openings += 1;
-	const told = () => db.sql`select 1 from key_share where instance_id = 'again' and epoch = 2 and amount = 3`;
-	await waitFor(async () => (await told()).length === 1, "what runs to be told");
-	let passed = 0;
-	while (await other.enter("key", null, 8)) passed += 1;
-	expect(passed).toBe(5);
-	await limits.stop();
-});
-
 test("asks of one key that come at once from many are granted no more than there is", async () => {
 	await cluster(4);
 	for (let round = 0; round < 20; round++) {
@@ -342,107 +205,6 @@ test("an ask that arrives late changes nothing", async () => {
 	expect(await store.hold([{ key: "key", kind: "rate", limit: 10, have: 0, need: 0, seq: 1 }])).toEqual([]);
 	const [row] = await db.sql`select amount from key_share`;
 	expect(row?.amount).toBe(8);
-});
-
-/** Shares as of these epochs, for asks by hand; `say` sets where an epoch stands. */
-async function epochsOf(id: string) {
-	const say = (epoch: number, state: string) =>
-		db.sql`
-			insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
-			values (${id}, ${epoch}, (select count(*) + 1 from instance_beat where id = ${id} and epoch = ${epoch}), ${state}, 30000, now() + interval '30 seconds')`;
-	let seq = 0;
-	return {
-		say,
-		/** A process whose epochs these are, the last of them its present one. */
-		process() {
-			const here = { epoch: 0 };
-			const store = createPgShareStore({
-				statements: db.statements,
-				instanceLease: { instanceId: id, present: () => here },
-			});
-			return async (epoch: number, kind: "rate" | "running", have: number, need: number) => {
-				here.epoch = epoch;
-				seq += 1;
-				const [grant] = await store.hold([{ key: "key", kind, limit: 10, have, need, seq }]);
-				return grant?.share;
-			};
-		},
-		held: async (kind: string) => {
-			const rows =
-				await db.sql`select epoch, amount from key_share where kind = ${kind} and instance_id = ${id} order by epoch`;
-			return rows.map((row) => [row.epoch, row.amount]);
-		},
-	};
-}
-
-test.each(["rate", "running"] as const)(
-	"an ask of %p that arrives when its epoch is over takes nothing, and what that gives back is heard",
-	async (kind) => {
-		const { say, process, held } = await epochsOf("again");
-		const [before, ask] = [process(), process()];
-		await say(1, "live");
-		expect(await before(1, kind, 0, 4)).toBe(10);
-		expect(await ask(1, kind, 6, 6)).toBe(6);
-		await say(1, "dead");
-		await say(2, "live");
-		expect(await ask(2, kind, 6, 6)).toBe(6);
-		// Sent before it was fenced off: what is asked for, and what was held at that time.
-		expect(await before(1, kind, 6, 7)).toBe(undefined);
-		expect(await before(1, kind, 7, 7)).toBe(undefined);
-		expect(await held(kind)).toEqual([[2, 6]]);
-		await say(2, "dead");
-		expect(await ask(2, kind, 2, 2)).toBe(2);
-		expect(await held(kind)).toEqual([[2, 2]]);
-	},
-);
-
-test("what another process by the same name counts is its own, though an epoch of this one came before it and one behind it", async () => {
-	const { say, process, held } = await epochsOf("twice");
-	const [one, other] = [process(), process()];
-	await say(1, "live");
-	expect(await one(1, "rate", 0, 4)).toBe(10);
-	expect(await one(1, "rate", 4, 4)).toBe(4);
-	await say(2, "live");
-	expect(await other(2, "rate", 0, 6)).toBe(6);
-	await say(1, "dead");
-	await say(3, "live");
-	expect(await one(3, "rate", 4, 5)).toBe(4);
-	expect(await held("rate")).toEqual([
-		[2, 6],
-		[3, 4],
-	]);
-});
-
-test("of a process that joins again and again what one of its last 64 epochs held is its own, and no statement names more", async () => {
-	const named: number[] = [];
-	const statements = ((strings, ...values) => {
-		named.push(...values.flatMap((value) => /^\{(.*)\}$/.exec(String(value))?.[1]?.split(",").length ?? []));
-		return db.statements(strings, ...values);
-	}) as Statements;
-	const here = { epoch: 0 };
-	const store = createPgShareStore({ statements, instanceLease: { instanceId: "again", present: () => here } });
-	let seq = 0;
-	const ask = async (key: string, have: number, need: number) => {
-		seq += 1;
-		return (await store.hold([{ key, kind: "rate", limit: 10, have, need, seq }]))[0]?.share;
-	};
-	for (let epoch = 1; epoch <= 70; epoch++) {
-		if (epoch > 1) await db.sql`update instance_beat set state = 'left', ended_at = now() where id = 'again'`;
-		await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', ${epoch}, 1, 'live', 30000, now() + interval '30 seconds')`;
-		here.epoch = epoch;
-		// Of the fourth one and of the seventh, which counts for two minutes.
-		for (const [at, key] of [
-			[4, "beyond"],
-			[7, "within"],
-		] as const)
-			if (epoch === at) expect(await ask(key, 0, 10)).toBe(10);
-		await ask("used", 0, 1);
-	}
-	expect(Math.max(...named)).toBe(64);
-	expect(await ask("within", 10, 10)).toBe(10);
-	expect(await ask("within", 3, 9)).toBe(10);
-	// As of another process by this name.
-	expect(await ask("beyond", 0, 10)).toBe(0);
 });
 
 test("an ask whose row somebody holds is left out and not waited for, and those beside it are answered", async () => {

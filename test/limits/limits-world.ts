@@ -1,0 +1,95 @@
+import { afterEach } from "bun:test";
+import type { Clock } from "../../src/base/clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { Fault } from "../../src/base/fault.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { createPgShareStore, LIMITS_CHANNEL } from "../../src/keys/limit-shares.ts";
+import { createKeyLimits, type KeyLimits } from "../../src/limits/key-limits.ts";
+import type { ShareStore } from "../../src/limits/share-store.ts";
+import { withDatabase } from "../support/database.ts";
+
+export interface Member {
+	readonly name: string;
+	readonly limits: KeyLimits;
+	/** Whether it hears of recalls and reaches the store; unheard, what it asks is done and it never hears so. */
+	state: "well" | "cut off" | "unheard";
+	enter(key: string, perMinute: number | null, atOnce?: number | null): Promise<boolean>;
+}
+
+/** A busy machine answers behind a short pause: for tests that demand the answer itself. */
+export const PATIENT = 2;
+
+/** Time passes for counts as the test says; pauses are real and so many times shorter. */
+export function createShiftedClock(shorter: number): Clock & { passMs: number } {
+	const clock = {
+		...systemClock,
+		passMs: 0,
+		after: (delayMs: number, run: () => void) => systemClock.after(delayMs / shorter, run),
+		monotonicMs: () => systemClock.monotonicMs() + clock.passMs,
+		wallMs: () => systemClock.wallMs() + clock.passMs,
+	};
+	return clock;
+}
+
+/** A database, and instances on it with a clock, a memory and an epoch each; gone behind each test. */
+export async function withInstances() {
+	const db = await withDatabase();
+	const members: Member[] = [];
+	await db.listen(
+		LIMITS_CHANNEL,
+		(key) => {
+			for (const { state, limits } of members) if (state === "well") limits.recall(key);
+		},
+		() => {},
+	);
+	afterEach(async () => {
+		await Promise.all(members.map(({ limits }) => limits.stop()));
+		members.length = 0;
+		await db.sql`delete from key_share`;
+		await db.sql`delete from instance_beat`;
+	});
+
+	async function join(name: string, clock: Clock, epoch = 1): Promise<Member> {
+		await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values (${name}, ${epoch}, 1, 'live', 30000, now() + interval '1 hour')`;
+		const own = { instanceId: name, present: () => ({ epoch }) };
+		const store = createPgShareStore({ statements: db.statements, instanceLease: own });
+		const reached: ShareStore = {
+			async hold(asks) {
+				if (member.state === "cut off") throw new Error("away");
+				const grants = await store.hold(asks);
+				if (member.state === "unheard") throw new Error("the answer was lost");
+				return grants;
+			},
+		};
+		const limits = createKeyLimits({ clock, shared: { store: reached, log: silentLog } });
+		const member: Member = {
+			name,
+			limits,
+			state: "well",
+			async enter(key, perMinute, atOnce = null) {
+				try {
+					for (let draws = 0; draws < 64; draws++) {
+						if (limits.enter(key, perMinute, atOnce)) return true;
+						await limits.draw(key, perMinute, atOnce);
+					}
+				} catch (error) {
+					if (error instanceof Fault && error.code === "rate_limit_exceeded") return false;
+					throw error;
+				}
+				throw new Error("drawn for ever");
+			},
+		};
+		members.push(member);
+		return member;
+	}
+
+	async function cluster(count: number, shorter = 20) {
+		const clock = createShiftedClock(shorter);
+		const all: Member[] = [];
+		for (let place = 0; place < count; place++) all.push(await join(`instance-${place}`, clock));
+		const at = (place: number) => all[place % count] as Member;
+		return { clock, all, at };
+	}
+
+	return { db, join, cluster };
+}

@@ -11,7 +11,7 @@ import { withDatabase } from "../support/database.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { waitFor } from "../support/wait.ts";
 
-const DEADLINE_MS = 300;
+const DEADLINE_MS = 800;
 
 const server = await withDatabase();
 const url = new URL(server.url);

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { isAlive } from "../base/process-alive.ts";
 
@@ -22,12 +22,37 @@ export function findPostmaster(cluster: string): Postmaster | undefined {
 
 /**
  * Takes away a pid file whose number belongs to a stranger: PostgreSQL refuses to start while that process lives. One
- * whose number belongs to nobody is PostgreSQL's own to judge, which also looks for children that survived.
+ * whose number belongs to nobody is PostgreSQL's own to judge, which also looks for children that survived: these go on to
+ * confirm what they are asked, and a server beside them forgets it. One that was killed and not waited for is told from a
+ * stranger by its state, and stays in the way as long as they do; it may do so for good where nobody waits for it.
  */
 export function removeForeignPidFile(cluster: string): void {
 	const file = readPidFile(cluster);
-	if (file !== undefined && isAlive(file.pid) && !servesCluster(file.pid, cluster)) {
-		rmSync(join(cluster, "postmaster.pid"), { force: true });
+	if (file === undefined || !isAlive(file.pid) || servesCluster(file.pid, cluster)) return;
+	if (isUnreaped(file.pid) && hasSurvivors(cluster)) return;
+	rmSync(join(cluster, "postmaster.pid"), { force: true });
+}
+
+function isUnreaped(pid: number): boolean {
+	try {
+		return /\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+	} catch {
+		return !existsSync("/proc/self/stat") && listed(pid, "stat").startsWith("Z");
+	}
+}
+
+/** Whether processes work in this directory, as each of a server's does. Those of other users cannot be looked at, and are none of its. */
+function hasSurvivors(cluster: string): boolean {
+	// Without a list of them nobody is taken for gone.
+	if (!existsSync("/proc/self/cwd")) return true;
+	return readdirSync("/proc").some((name) => /^\d+$/.test(name) && worksIn(cluster, name));
+}
+
+function worksIn(cluster: string, pid: string): boolean {
+	try {
+		return samePath(readlinkSync(`/proc/${pid}/cwd`), cluster);
+	} catch {
+		return false;
 	}
 }
 
@@ -53,12 +78,16 @@ function readPidFile(cluster: string): Postmaster | undefined {
 function servesCluster(pid: number, cluster: string): boolean {
 	if (!existsSync("/proc/self/cmdline")) {
 		// Words are parted by spaces here, which the path may have too.
-		const listed = Bun.spawnSync(["ps", "-ww", "-o", "command=", "-p", String(pid)]).stdout.toString();
-		return listed.includes(` -D ${cluster} -`);
+		return listed(pid, "command").includes(` -D ${cluster} -`);
 	}
 	const args = commandLine(pid);
 	const directory = args[args.indexOf("-D") + 1];
 	return args.includes("-D") && directory !== undefined && samePath(directory, cluster);
+}
+
+/** What `ps` says of a process; empty if there is none. */
+function listed(pid: number, what: string): string {
+	return Bun.spawnSync(["ps", "-ww", "-o", `${what}=`, "-p", String(pid)]).stdout.toString();
 }
 
 /** Empty if there is no such process. */

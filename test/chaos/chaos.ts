@@ -35,7 +35,7 @@ export interface ChaosOptions {
 	former?: Program;
 	/** One that comes while it runs: days of caps end by it, and at that moment something happens. */
 	midnight?: Midnight;
-	/** Where the logs of the instances go if a claim does not hold or the run fails. */
+	/** Where the logs of the instances and of PostgreSQL go if a claim does not hold or the run fails. */
 	logFolder?: string;
 	/** Told of each fault as it begins. */
 	onFault?: (name: string) => void;
@@ -91,7 +91,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		ends.push(() => fleet.stop());
 		ends.push(async () => {
 			if (isFine || options.logFolder === undefined) return;
-			for (const { logPath } of fleet.members) cpSync(logPath, join(options.logFolder, basename(logPath)));
+			for (const { logPath } of [postgres, ...fleet.members])
+				cpSync(logPath, join(options.logFolder, basename(logPath)));
 		});
 		const load = await startLoad(fleet, random.fork(), {
 			users: options.users ?? 24,

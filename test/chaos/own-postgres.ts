@@ -13,6 +13,7 @@ export interface OwnPostgres {
 	readonly port: number;
 	/** Its data folder, for who takes or restores a backup. */
 	readonly cluster: string;
+	readonly logPath: string;
 	/** Ends all sessions and stops. */
 	stop(): Promise<void>;
 	/** `kill -9` of all its processes. */
@@ -72,6 +73,7 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 		url,
 		port,
 		cluster: join(dataDir, "postgres", "cluster"),
+		logPath: join(dataDir, "postgres.log"),
 		async stop() {
 			await server?.stop();
 			server = undefined;

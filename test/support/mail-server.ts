@@ -16,6 +16,8 @@ export interface MailServer {
 	readonly url: string;
 	/** All so far, oldest first. */
 	readonly mails: readonly ReceivedMail[];
+	/** For who waits in vain: how many connections there were, and whether one can be made now. Listens again where none can. */
+	look(): Promise<string>;
 	stop(): void;
 }
 
@@ -35,20 +37,51 @@ export function startMailServer(refusals: readonly string[] = []): MailServer {
 		if (refusal === undefined) mails.push(mail);
 		return refusal ?? "250 taken";
 	};
-	const server = Bun.listen<Session>({
-		hostname: "127.0.0.1",
-		port: 0,
-		socket: {
-			open(socket) {
-				socket.data = { socket, rest: "", to: [], isData: false };
-				socket.write("220 mail.example ESMTP\r\n");
+	let connections = 0;
+	const listen = (port: number) => {
+		const listener = Bun.listen<Session>({
+			hostname: "127.0.0.1",
+			port,
+			socket: {
+				open(socket) {
+					connections += 1;
+					socket.data = { socket, rest: "", to: [], isData: false };
+					socket.write("220 mail.example ESMTP\r\n");
+				},
+				data: (socket, bytes) => take(socket.data, bytes.toString("latin1"), end),
+				error() {},
 			},
-			data: (socket, bytes) => take(socket.data, bytes.toString("latin1"), end),
-			error() {},
+		});
+		listener.unref();
+		return listener;
+	};
+	let server = listen(0);
+	const { port } = server;
+	return {
+		url: `smtp://127.0.0.1:${port}`,
+		mails,
+		async look() {
+			const seen = connections;
+			const answers = await greets(port);
+			const said = `${seen} connections, ${mails.length} mails, one more is ${answers ? "answered" : "not answered"}`;
+			if (!answers) {
+				server.stop(true);
+				server = listen(port);
+			}
+			return said;
 		},
-	});
-	server.unref();
-	return { url: `smtp://127.0.0.1:${server.port}`, mails, stop: () => server.stop(true) };
+		stop: () => server.stop(true),
+	};
+}
+
+/** Whether somebody who connects is greeted within some seconds. */
+async function greets(port: number): Promise<boolean> {
+	const greeted = Promise.withResolvers<boolean>();
+	const socket = { open() {}, data: () => greeted.resolve(true), close: () => greeted.resolve(false), error() {} };
+	const client = await Bun.connect({ hostname: "127.0.0.1", port, socket }).catch(() => undefined);
+	const answers = client !== undefined && (await Promise.race([greeted.promise, Bun.sleep(3_000).then(() => false)]));
+	client?.end();
+	return answers;
 }
 
 function take(session: Session, text: string, ended: (mail: ReceivedMail) => string): void {

@@ -80,7 +80,7 @@ describe("while no event has come", () => {
 
 describe("an idle stream", () => {
 	test("gets comments before the first event, and nothing else changes", async () => {
-		lone.next(reply().delay(2_300).text("a b"));
+		lone.next(reply().delay(3_500).text("a b"));
 		const { accountId, secret } = await service.customer();
 		const body = ask("one two three", { model: "lone-model", stream: true, stream_options: { include_usage: true } });
 		const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, body));

@@ -80,7 +80,7 @@ describe("people", () => {
 		const { port, ...rest } = burstsOf();
 		const bytes = chatRequestBytes({ port }, "secret", streamBody("talk"));
 		const request = () => ({ bytes, owner: 1 });
-		const talk = startTalk({ ...rest, port, request, streams: 4, durationMs: 100, hangUpShare: 1 });
+		const talk = startTalk({ ...rest, port, request, streams: 4, durationMs: 1_000, hangUpShare: 1 });
 		const { streams, hungUp, failures, tokens } = await talk.ended;
 		expect(failures).toBe(0);
 		expect(streams).toBeGreaterThan(3);

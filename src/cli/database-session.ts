@@ -9,6 +9,7 @@ import type { Database } from "../db/database.ts";
 import { createDatabase } from "../db/database.ts";
 import { isEmbeddedMade, runningEmbeddedUrl, startEmbeddedPostgres } from "../db/embedded.ts";
 import { migrate, migratedUrl } from "../db/migrate.ts";
+import { isConnectionCut } from "../db/outage.ts";
 import { isIgnored } from "./ignored-signal.ts";
 
 export type DatabaseSession = Pick<Database, "statements" | "liveness" | "url">;
@@ -126,16 +127,10 @@ async function onDatabase<Result>(
 	try {
 		return await work(database);
 	} catch (error) {
-		throw isCut(error) ? new Fault("service_unavailable", CUT, { cause: error }) : error;
+		throw isConnectionCut(error) ? new Fault("service_unavailable", CUT, { cause: error }) : error;
 	} finally {
 		await database.end();
 	}
-}
-
-/** Of a connection that was there: one that is refused has carried nothing out. */
-function isCut(error: unknown): boolean {
-	const { code } = error as { code?: unknown };
-	return code === "CONNECTION_CLOSED" || code === "ECONNRESET" || code === "EPIPE" || code === "ETIMEDOUT";
 }
 
 async function isUsedByOthers(url: string): Promise<boolean> {

@@ -1,7 +1,7 @@
 import type postgres from "postgres";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { isConnectionLost } from "./outage.ts";
+import { connectionEnded, isConnectionLost } from "./outage.ts";
 import { createPace, type Pace } from "./pace.ts";
 
 /** One connection to the database, made when it is first used and again whenever it broke. */
@@ -28,7 +28,7 @@ export function createLane(deps: { log: Log }, connect: (pace: Pace) => postgres
 
 	return {
 		async run(work) {
-			if (ended) throw Object.assign(new Error("the database client has ended"), { code: "CONNECTION_ENDED" });
+			if (ended) throw connectionEnded();
 			client ??= connect(pace);
 			const used = client;
 			try {

@@ -1,6 +1,7 @@
 import { Socket } from "node:net";
 import postgres from "postgres";
 import { sleep, systemClock } from "../base/clock.ts";
+import { connectionEnded } from "./outage.ts";
 import { createPace, type Pace } from "./pace.ts";
 
 const PORT_DEFAULT = 5432;
@@ -64,7 +65,7 @@ function paced({ href }: URL, options: Options, pace: Pace): postgres.Sql {
 			async socket({ path, host, port }: Place) {
 				const pauseMs = pace.pauseMs();
 				if (pauseMs > 0) await sleep(systemClock, pauseMs);
-				if (ended) throw Object.assign(new Error("the database client has ended"), { code: "CONNECTION_ENDED" });
+				if (ended) throw connectionEnded();
 				pace.made();
 				const place = { host: host[0] as string, port: port[0] as number };
 				const socket = new Socket();

@@ -30,6 +30,9 @@ const CONNECTION_CODES: ReadonlySet<string> = new Set([
 	"EAI_AGAIN",
 ]);
 
+/** Those of them that only one can have which was there. */
+const CUT_CODES: ReadonlySet<unknown> = new Set(["CONNECTION_CLOSED", "ECONNRESET", "EPIPE", "ETIMEDOUT"]);
+
 /**
  * SQLSTATE classes and codes (PostgreSQL, appendix A) that say nothing about the statement: connection exceptions (08),
  * too few resources (53), the server is starting, stopping or was told to end the connection (57P01 to 57P05), an error
@@ -51,6 +54,16 @@ export function isDatabaseAway(error: unknown): boolean {
 /** Whether an error ended the connection that it came from. */
 export function isConnectionLost(error: unknown): boolean {
 	return someCause(error, endsConnection);
+}
+
+/** Whether a connection that was there broke before the answer: what was asked may have been done. One that is refused has done nothing. */
+export function isConnectionCut(error: unknown): boolean {
+	return CUT_CODES.has((error as { code?: unknown }).code);
+}
+
+/** What a client of ours is that is used behind its end. */
+export function connectionEnded(): Error {
+	return Object.assign(new Error("the database client has ended"), { code: "CONNECTION_ENDED" });
 }
 
 /** FATAL is what the server says last on a connection, or first where it lets nobody in. */

@@ -1,12 +1,8 @@
 import { expect, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import postgres from "postgres";
-import { silentLog } from "../../src/base/log.ts";
-import { startEmbeddedPostgres } from "../../src/db/embedded.ts";
-import { findPostmaster, removeForeignPidFile } from "../../src/db/postmaster.ts";
+import { removeForeignPidFile } from "../../src/db/postmaster.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
-import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
 
 const cluster = join(temporaryFolder(), "cluster");
@@ -58,33 +54,3 @@ test("that of a stranger goes, whoever works in the folder, and that of nobody i
 	await stranger.exited;
 	expect(isKept(stranger.pid)).toBe(true);
 });
-
-test("no server is started beside a child of the one before, which would go on to confirm what is forgotten", async () => {
-	const dataDir = mkdtempSync(join(quickFolder(), "tollgate-survivor-"));
-	atEnd(() => rmSync(dataDir, { recursive: true, force: true }));
-	const begin = () => startEmbeddedPostgres({ log: silentLog }, { dataDir, watched: false });
-	const { url } = await begin();
-	const client = postgres(url, { max: 1, onnotice: () => {} });
-	await client`create table seen (at timestamptz)`;
-	const [row] = await client<{ pid: number }[]>`select pg_backend_pid() as pid`;
-	// It commits without waiting for anybody, so that it does not notice that its server has gone.
-	const work = client.unsafe(`do $$ begin
-		while (select count(*) from seen) < 1 or clock_timestamp() < (select min(at) from seen) + interval '1.5 s' loop
-			insert into seen values (clock_timestamp()); commit;
-		end loop; end $$`);
-	work.catch(() => {});
-	const other = postgres(url, { max: 1, onnotice: () => {} });
-	await waitFor(async () => (await other`select 1 from seen limit 1`).length === 1, "its first commit");
-	await other.end();
-	const { pid } = findPostmaster(join(dataDir, "postgres", "cluster")) as { pid: number };
-	process.kill(pid, "SIGKILL");
-	// Nobody waits for it before the next start: that takes a turn of this loop.
-	while (stateOf(pid) !== "Z");
-	const next = await begin();
-	try {
-		expect([undefined, "Z"]).toContain(stateOf(row?.pid));
-	} finally {
-		await client.end({ timeout: 0 });
-		await next.stop();
-	}
-}, 60_000);

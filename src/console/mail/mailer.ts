@@ -131,18 +131,18 @@ function createSmtpMailer(
 		// A mailbox that took it, of which nobody has heard, knows it again.
 		const named = { id: newId("mail"), ...mail };
 		let may: boolean | undefined;
-		for (const againMs of [...AGAIN_MS, undefined]) {
+		for (let nth = 0; ; nth += 1) {
 			try {
 				// Counted once, however often it is tried.
 				may ??= await mayGet(statements, named);
 				return may && (await post(named));
 			} catch (error) {
+				const againMs = AGAIN_MS[nth];
 				if (againMs === undefined || isStopped || isFinal(error)) throw error;
 				log.warn("a mail was not taken: it is tried again", { subject: mail.subject, againMs, error });
 				await sleep(clock, againMs);
 			}
 		}
-		throw new Error("the last try ends");
 	}
 
 	return {

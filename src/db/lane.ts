@@ -1,7 +1,7 @@
 import type postgres from "postgres";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { connectionEnded, isConnectionLost } from "./outage.ts";
+import { connectionEnded, isConnectionLost, isOfServer } from "./outage.ts";
 import { createPace, type Pace } from "./pace.ts";
 
 /** One connection to the database, made when it is first used and again whenever it broke. */
@@ -13,36 +13,95 @@ export interface Lane {
 	end(): Promise<void>;
 }
 
-/** `connect` makes its clients, one after the other. */
-export function createLane(deps: { log: Log }, connect: (pace: Pace) => postgres.Sql): Lane {
+/** What a client tells the lane that it is made for: these are options of the driver. */
+export interface Told {
+	/** The connection is gone. */
+	onclose(): void;
+	readonly transform: { row<Row>(row: Row): Row };
+}
+
+/** Makes a client for one connection. */
+export type Connect = (told: Told, pace: Pace) => postgres.Sql;
+
+interface Line {
+	readonly client: postgres.Sql;
+	/** Of what was asked last. */
+	rows: number;
+	/** By the monotonic clock. */
+	readonly untilMs: number;
+}
+
+/** Then a connection is made anew, so that a server's process does not hoard, and a proxy's choice of a server is made again. */
+const LIFE_MS_MIN = 30 * 60_000;
+const LIFE_MS_MAX = 60 * 60_000;
+
+/** `connect` makes its clients, one after the other; a connection that nobody uses for `idleMs` is closed. */
+export function createLane(deps: { log: Log }, connect: Connect, idleMs = LIFE_MS_MAX): Lane {
 	const pace = createPace(systemClock.monotonicMs);
-	let client: postgres.Sql | undefined;
+	let line: Line | undefined;
+	let cancelRest = () => {};
 	let ended = false;
 
+	function open(): Line {
+		const lifeMs = LIFE_MS_MIN + Math.random() * (LIFE_MS_MAX - LIFE_MS_MIN);
+		const told: Told = {
+			onclose() {
+				if (line === opened) line = undefined;
+			},
+			transform: {
+				row(row) {
+					opened.rows += 1;
+					return row;
+				},
+			},
+		};
+		const opened: Line = { client: connect(told, pace), rows: 0, untilMs: systemClock.monotonicMs() + lifeMs };
+		return opened;
+	}
+
 	function renew(): void {
-		client
-			?.end({ timeout: 0 })
+		cancelRest();
+		line?.client
+			.end({ timeout: 0 })
 			.catch((error) => deps.log.debug("closing a stuck database connection failed", { error }));
-		client = undefined;
+		line = undefined;
+	}
+
+	function rest({ untilMs }: Line): void {
+		cancelRest();
+		cancelRest = systemClock.after(Math.min(idleMs, Math.max(0, untilMs - systemClock.monotonicMs())), renew);
 	}
 
 	return {
 		async run(work) {
 			if (ended) throw connectionEnded();
-			client ??= connect(pace);
-			const used = client;
+			cancelRest();
+			if (line !== undefined && line.untilMs <= systemClock.monotonicMs()) renew();
+			line ??= open();
+			const used = line;
+			used.rows = 0;
 			try {
-				return await work(used);
+				return await work(used.client);
 			} catch (error) {
-				// The driver keeps what the server said last, and fails the next statement with it, on a connection that is well.
-				if (client === used && !ended && isConnectionLost(error)) renew();
+				if (line === used && !ended && leavesTraces(error, used)) renew();
 				throw error;
+			} finally {
+				if (line === used && !ended) rest(used);
 			}
 		},
 		renew,
 		async end() {
 			ended = true;
-			await client?.end({ timeout: 1 });
+			cancelRest();
+			await line?.client.end({ timeout: 1 });
 		},
 	};
+}
+
+/**
+ * The driver keeps what the server said last, and fails the next statement with it. Of rows that came before an error it keeps
+ * the number, and puts those of the next statement behind as many that are none.
+ */
+function leavesTraces(error: unknown, { rows }: Line): boolean {
+	return isConnectionLost(error) || (rows > 0 && isOfServer(error));
 }

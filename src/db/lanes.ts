@@ -2,9 +2,8 @@ import type postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { createLane, type Lane } from "./lane.ts";
+import { type Connect, createLane, type Lane } from "./lane.ts";
 import { DatabaseBusy, DatabaseTimeout } from "./outage.ts";
-import type { Pace } from "./pace.ts";
 
 /** Connections to the database, each for one piece of work at a time. */
 export interface Lanes {
@@ -24,10 +23,11 @@ const WAITING_MAX = 20_000;
 export function createLanes(
 	deps: { clock: Clock; log: Log },
 	connectionsMax: number,
-	connect: (pace: Pace) => postgres.Sql,
+	connect: Connect,
+	idleMs?: number,
 ): Lanes {
 	const { clock } = deps;
-	const lanes = Array.from({ length: connectionsMax }, () => createLane(deps, connect));
+	const lanes = Array.from({ length: connectionsMax }, () => createLane(deps, connect, idleMs));
 	/** The one used last is on top, so that a quiet service keeps few connections warm. */
 	const free: Lane[] = [...lanes];
 	const waiting: ((lane: Lane) => void)[] = [];

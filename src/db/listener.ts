@@ -133,9 +133,6 @@ function openClient(
 ): postgres.Sql {
 	return newClient(options.url, {
 		connect_timeout: CONNECT_MS_MAX / 1_000,
-		idle_timeout: 0,
-		// It has to stay, and what is announced while it is made anew would be heard late.
-		max_lifetime: null,
 		// Types of arrays are not fetched: see `statements.ts`.
 		fetch_types: false,
 		onnotice: () => {},

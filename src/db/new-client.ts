@@ -6,10 +6,16 @@ import { createPace, type Pace } from "./pace.ts";
 
 const PORT_DEFAULT = 5432;
 
-type Options = Omit<Parameters<typeof postgres>[1] & object, "max" | "backoff" | "socket">;
+/** What is given up has so long to say so to the server. */
+const GOODBYE_MS = 1_000;
+
+type Options = Omit<
+	Parameters<typeof postgres>[1] & object,
+	"max" | "backoff" | "socket" | "idle_timeout" | "max_lifetime"
+>;
 
 /**
- * A client of `url`, with one connection at a time, as psql and the queue's own client read it. The driver cuts an IPv6 address off at its
+ * A client of `url`, with one connection in its life, as psql and the queue's own client read it. The driver cuts an IPv6 address off at its
  * first colon, knows no folder of a socket, sends `host`, `port`, `user` and `password` of a query to the server as if they were settings, and asks for a
  * database by its encoded name. Of a password with an @ and a comma it would take the end for hosts, and name them where it finds none:
  * it is given the address with each such sign encoded.
@@ -53,13 +59,20 @@ interface Place {
 /**
  * The driver, with sockets of ours. Its own make a connection again at once where one was closed without an error, and one for a
  * client that has ended while it paused, which then stays open with nobody to use it or to end it.
+ *
+ * With its connection the client ends: of the next one the driver would make a session without the locks and the path of the first,
+ * and a statement that it takes between a socket's error and its close it answers never.
  */
 function paced({ href }: URL, options: Options, pace: Pace): postgres.Sql {
 	let ended = false;
+	let socket: Socket | undefined;
 	const client = postgres(href, {
 		...options,
 		max: 1,
 		backoff: 0 as unknown as boolean,
+		idle_timeout: 0,
+		max_lifetime: null,
+		onclose: gone,
 		// Its types do not name it.
 		...{
 			async socket({ path, host, port }: Place) {
@@ -68,20 +81,29 @@ function paced({ href }: URL, options: Options, pace: Pace): postgres.Sql {
 				if (ended) throw connectionEnded();
 				pace.made();
 				const place = { host: host[0] as string, port: port[0] as number };
-				const socket = new Socket();
+				const made = new Socket();
+				socket = made;
+				// Before the driver says so: until then it would take more.
+				made.once("error", () => gone(0));
 				// Behind this turn, in which the driver begins to listen to its errors.
-				setImmediate(() => (ended ? socket.destroy() : socket.connect(path === false ? place : { path })));
+				setImmediate(() => (ended ? made.destroy() : made.connect(path === false ? place : { path })));
 				// By this name the driver asks for a certificate.
-				return Object.assign(socket, place);
+				return Object.assign(made, place);
 			},
 		},
 	});
+	function gone(id: number): void {
+		void client.end({ timeout: 0 });
+		options.onclose?.(id);
+	}
 	const end = client.end;
 	client.end = async (how) => {
 		// What is given time may still connect, and come to its end.
 		if (how?.timeout === 0) ended = true;
 		await end(how);
 		ended = true;
+		// Who does not answer does not close either, and the driver waits for that.
+		setTimeout(() => socket?.destroy(), GOODBYE_MS).unref();
 	};
 	return client;
 }

@@ -56,6 +56,11 @@ export function isConnectionLost(error: unknown): boolean {
 	return someCause(error, endsConnection);
 }
 
+/** Whether the server itself said it. */
+export function isOfServer(error: unknown): boolean {
+	return someCause(error, (cause) => "severity" in cause);
+}
+
 /** Whether a connection that was there broke before the answer: what was asked may have been done. One that is refused has done nothing. */
 export function isConnectionCut(error: unknown): boolean {
 	return CUT_CODES.has((error as { code?: unknown }).code);

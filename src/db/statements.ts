@@ -2,6 +2,7 @@ import type postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import type { Told } from "./lane.ts";
 import { createLanes } from "./lanes.ts";
 import { newClient } from "./new-client.ts";
 import { DatabaseBusy } from "./outage.ts";
@@ -50,7 +51,9 @@ const LOCK_NOT_AVAILABLE = "55P03";
 export function createStatements(deps: { clock: Clock; log: Log }, options: StatementsOptions): Statements {
 	const { clock } = deps;
 	const lockTimeoutMs = options.lockTimeoutMs ?? LOCK_TIMEOUT_MS;
-	const lanes = createLanes(deps, options.connectionsMax, (pace) => connect({ ...options, lockTimeoutMs }, pace));
+	const lanes = createLanes(deps, options.connectionsMax, (told, pace) =>
+		connect({ ...options, lockTimeoutMs }, told, pace),
+	);
 
 	async function run<Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]): Promise<Row[]> {
 		const untilMs = clock.monotonicMs() + options.statementDeadlineMs;
@@ -69,12 +72,12 @@ export function createStatements(deps: { clock: Clock; log: Log }, options: Stat
 	return Object.assign(run, { end: lanes.end });
 }
 
-function connect(options: StatementsOptions & { lockTimeoutMs: number }, pace: Pace): postgres.Sql {
+function connect(options: StatementsOptions & { lockTimeoutMs: number }, told: Told, pace: Pace): postgres.Sql {
 	return newClient(
 		options.url,
 		{
+			...told,
 			connect_timeout: 5,
-			idle_timeout: 0,
 			// The driver's own first query, for array types: cut in the middle it rejects with nobody to hear it, and that ends the process.
 			fetch_types: false,
 			onnotice: () => {},

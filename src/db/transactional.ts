@@ -4,6 +4,7 @@ import type postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { inTransaction } from "./in-transaction.ts";
+import type { Told } from "./lane.ts";
 import { createLanes } from "./lanes.ts";
 import { newClient } from "./new-client.ts";
 import type { Pace } from "./pace.ts";
@@ -20,7 +21,7 @@ export interface TransactionalOptions {
 }
 
 const CONNECTIONS_MAX = 4;
-const IDLE_S = 60;
+const IDLE_MS = 60_000;
 /** The server ends a transaction that its client has left open. */
 const IDLE_IN_TRANSACTION_MS = 30_000;
 
@@ -33,7 +34,7 @@ export function createTransactional(
 	deps: { clock: Clock; log: Log },
 	options: TransactionalOptions,
 ): { tx: Transactional; end(): Promise<void> } {
-	const lanes = createLanes(deps, CONNECTIONS_MAX, (pace) => connect(options, pace));
+	const lanes = createLanes(deps, CONNECTIONS_MAX, (told, pace) => connect(options, told, pace), IDLE_MS);
 
 	function guarded<T>(work: (client: postgres.Sql) => PromiseLike<T>, deadlineMs: number): Promise<T> {
 		return lanes.run(work, deps.clock.monotonicMs() + deadlineMs);
@@ -63,12 +64,12 @@ export function createTransactional(
 	return { tx: drizzle(guard as unknown as postgres.Sql), end: lanes.end };
 }
 
-function connect(options: TransactionalOptions, pace: Pace): postgres.Sql {
+function connect(options: TransactionalOptions, told: Told, pace: Pace): postgres.Sql {
 	const client = newClient(
 		options.url,
 		{
+			...told,
 			connect_timeout: 5,
-			idle_timeout: IDLE_S,
 			// Types of arrays are not fetched: see `statements.ts`.
 			fetch_types: false,
 			onnotice: () => {},

@@ -1,0 +1,122 @@
+import { expect, test } from "bun:test";
+import { connect, createServer, Socket } from "node:net";
+import { sql } from "drizzle-orm";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { newClient } from "../../src/db/new-client.ts";
+import { isConnectionLost } from "../../src/db/outage.ts";
+import { createStatements } from "../../src/db/statements.ts";
+import { createTransactional } from "../../src/db/transactional.ts";
+import { atEnd, untilEnd } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
+import { waitFor } from "../support/wait.ts";
+
+const deps = { clock: systemClock, log: silentLog };
+const DEADLINE_MS = 20_000;
+
+const server = await withDatabase();
+const address = new URL(server.url);
+const at = { hostname: address.hostname, port: Number(address.port) };
+
+function addressAt(port: number): string {
+	const there = new URL(server.url);
+	there.port = String(port);
+	return there.href;
+}
+
+function statementsAt(url: string, statementDeadlineMs = DEADLINE_MS) {
+	const statements = createStatements(deps, { url, applicationName: "lane", connectionsMax: 1, statementDeadlineMs });
+	atEnd(() => statements.end());
+	return statements;
+}
+
+/** What a promise was rejected with. */
+const rejection = (work: PromiseLike<unknown>) =>
+	Promise.resolve(work).then(
+		() => undefined,
+		(error: unknown) => error,
+	);
+
+test("rows that came before an error are none of the next statement's, and cost those who sent none no connection", async () => {
+	const statements = statementsAt(server.url);
+	const deadlines = { statementDeadlineMs: DEADLINE_MS, transactionDeadlineMs: DEADLINE_MS };
+	const work = createTransactional(deps, { url: server.url, applicationName: "lane", ...deadlines });
+	atEnd(() => work.end());
+	const pid = async () => (await statements<{ pid: number }>`select pg_backend_pid() as pid`)[0]?.pid;
+	for (const rows of [1, 3, 100]) {
+		expect(
+			String(await rejection(statements`select 1 / (${rows}::int - at) from generate_series(0, 200) at`)),
+		).toContain("division by zero");
+		expect([...(await statements`select 42 as answer`)]).toEqual([{ answer: 42 }]);
+		expect(
+			await rejection(work.tx.execute(sql`select 1 / (${rows}::int - at) from generate_series(0, 200) at`)),
+		).toBeDefined();
+		expect([...(await work.tx.execute(sql`select 42 as answer`))]).toEqual([{ answer: 42 }]);
+	}
+	const before = await pid();
+	expect(await rejection(statements`select 1 / (select 0)`)).toBeDefined();
+	expect(await pid()).toBe(before as number);
+});
+
+test("what is asked between a socket's error and its close waits for no deadline, and for nobody else's connection", async () => {
+	const proxy = untilEnd(startTcpProxy(at));
+	const statements = statementsAt(addressAt(proxy.port));
+	await statements`select 1`;
+	const asked: Promise<unknown>[] = [];
+	const emit = Socket.prototype.emit;
+	Socket.prototype.emit = function (this: Socket, ...event: Parameters<Socket["emit"]>) {
+		const isHeard = emit.apply(this, event);
+		if (event[0] === "error" && this.remotePort !== at.port) asked.push(rejection(statements`select 1`));
+		return isHeard;
+	} as typeof emit;
+	try {
+		proxy.reset();
+		await waitFor(() => asked.length > 0, "the socket's error");
+	} finally {
+		Socket.prototype.emit = emit;
+	}
+	const startedMs = performance.now();
+	expect(await Promise.all(asked)).toEqual([undefined]);
+	expect(performance.now() - startedMs).toBeLessThan(DEADLINE_MS / 2);
+});
+
+test("a client has one connection in its life: with that its session ends, and no other one takes its place", async () => {
+	const closed = Promise.withResolvers<void>();
+	const client = newClient(server.url, { onnotice: () => {}, fetch_types: false, onclose: () => closed.resolve() });
+	atEnd(() => client.end({ timeout: 0 }));
+	const [session] = await client<{ pid: number }[]>`select pg_backend_pid() as pid, pg_advisory_lock(17)`;
+	await server.sql`select pg_terminate_backend(${session?.pid as number})`;
+	await closed.promise;
+	for (let time = 0; time < 2; time++) expect(isConnectionLost(await rejection(client`select 1`))).toBe(true);
+});
+
+test("a connection that was given up is closed, though nobody answers at its other end", async () => {
+	const taken: Socket[] = [];
+	let isSilent = false;
+	const relay = createServer({ allowHalfOpen: true }, (from) => {
+		taken.push(from);
+		const to = connect(at.port, at.hostname);
+		from.on("data", (bytes) => isSilent || to.write(bytes)).on("error", () => {});
+		to.on("data", (bytes) => from.write(bytes)).on("error", () => {});
+		atEnd(() => {
+			from.destroy();
+			to.destroy();
+		});
+	});
+	const port = await new Promise<number>((resolve) =>
+		relay.listen(0, "127.0.0.1", () => resolve((relay.address() as { port: number }).port)),
+	);
+	atEnd(() => void relay.close());
+	const statements = statementsAt(addressAt(port), 1_000);
+	await statements`select 1`;
+	isSilent = true;
+	expect(await rejection(statements`select 1`)).toBeDefined();
+	// Who has only said that nothing more comes still takes what is written.
+	const refused = Promise.withResolvers<void>();
+	taken[0]?.on("error", () => refused.resolve()).on("close", () => refused.resolve());
+	const writing = setInterval(() => taken[0]?.write(Buffer.from("N\0\0\0\x05\0")), 50);
+	atEnd(() => clearInterval(writing));
+	await refused.promise;
+	clearInterval(writing);
+});

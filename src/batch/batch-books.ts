@@ -1,4 +1,5 @@
 import { storable } from "../base/stored-text.ts";
+import { onlyRow } from "../db/only-row.ts";
 import type { Statements } from "../db/statements.ts";
 import type { KeyDigest } from "../keys/digest.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
@@ -226,9 +227,9 @@ function linesOfRuns(statements: Statements) {
 
 		/** False if the run is not the batch's any more; see `batch_outcomes`. */
 		async outcomes(id: string, run: number, lines: readonly LineOutcome[]): Promise<boolean> {
-			const [row] = await statements<{ ok: boolean }>`
+			const rows = await statements<{ ok: boolean }>`
 				select batch_outcomes(${id}, ${run}, ${JSON.stringify(lines)}::text::json) as ok`;
-			return row?.ok ?? false;
+			return onlyRow(rows).ok;
 		},
 
 		/**

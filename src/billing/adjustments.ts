@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
+import { onlyRow } from "../db/only-row.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
@@ -167,21 +168,21 @@ function isSame(former: Adjustment, asked: NewAdjustment): boolean {
 
 /** With the one that is asked for; what takes away counts like what gives. */
 async function bookedAlone(tx: Transaction, { operatorId, amount }: NewAdjustment): Promise<NanoUsd> {
-	const [row] = await rowsOf<{ sum: string }>(
+	const rows = await rowsOf<{ sum: string }>(
 		tx,
 		sql`select coalesce(sum(abs(amount_nano_usd)), 0) as sum from credit_adjustment
 			where first_by = ${operatorId} and state = 'booked' and second_by is null
 				and first_at > clock_timestamp() - make_interval(hours => ${WINDOW_HOURS}::integer)`,
 	);
-	return addUsd(nanoUsdOfColumn(row?.sum ?? 0), nanoUsd(Math.abs(amount)));
+	return addUsd(nanoUsdOfColumn(onlyRow(rows).sum), nanoUsd(Math.abs(amount)));
 }
 
 async function checkPending(tx: Transaction, operatorId: string): Promise<void> {
-	const [row] = await rowsOf<{ count: string }>(
+	const rows = await rowsOf<{ count: string }>(
 		tx,
 		sql`select count(*) as count from credit_adjustment where first_by = ${operatorId} and state = 'pending'`,
 	);
-	if (Number(row?.count) >= PENDING_MAX)
+	if (Number(onlyRow(rows).count) >= PENDING_MAX)
 		throw new Fault("conflict", `${PENDING_MAX} adjustments of yours wait for another operator already.`);
 }
 

@@ -1,5 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
+import { onlyRow } from "../db/only-row.ts";
 import type { Listed, Page } from "../db/page.ts";
 import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
@@ -82,10 +83,10 @@ export async function confirmTopUp(
 	actor: string,
 ): Promise<{ id: string; state: "confirmed"; seq: number | null }> {
 	try {
-		const [row] = await statements<{
+		const rows = await statements<{
 			seq: string | null;
 		}>`select topup_confirm(${id}, ${actor}, ${newId("led")}) as seq`;
-		const seq = row?.seq ?? null;
+		const { seq } = onlyRow(rows);
 		return { id, state: "confirmed", seq: seq === null ? null : Number(seq) };
 	} catch (error) {
 		throw faultOfSql(error);

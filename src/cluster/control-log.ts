@@ -1,3 +1,4 @@
+import { onlyRow } from "../db/only-row.ts";
 import type { Statements } from "../db/statements.ts";
 
 export type ControlKind = "key" | "account" | "project" | "budget" | "recall" | "catalog";
@@ -43,10 +44,10 @@ export async function appendControl(
 	subject: string,
 	payload: Record<string, unknown>,
 ): Promise<number> {
-	const [row] = await statements<{
+	const rows = await statements<{
 		seq: string;
 	}>`select control_append(${kind}, ${subject}, ${JSON.stringify(payload)}::text::jsonb) as seq`;
-	return Number(row?.seq);
+	return Number(onlyRow(rows).seq);
 }
 
 /** The entries after `seq` in order, at most PAGE_ROWS. */

@@ -1,3 +1,4 @@
+import { onlyRow } from "../db/only-row.ts";
 import type { Statements } from "../db/statements.ts";
 import type { FenceStore, LaggingInstance } from "./fence.ts";
 import type { WitnessStore } from "./witness.ts";
@@ -22,9 +23,10 @@ export function createPgFenceStore(statements: Statements): FenceStore & Witness
 			await statements`select instance_stand(${id}, ${epoch}, ${beat}, array['joining', 'live', 'silent'], 'dead', null, null)`;
 		},
 		async server() {
-			const [row] = await statements<{ mark: string; fresh: boolean; ttl_ms: number }>`
+			const rows = await statements<{ mark: string; fresh: boolean; ttl_ms: number }>`
 				select mark, fresh, ttl_ms from server_fresh()`;
-			return { mark: row?.mark ?? "", unquietMs: row?.fresh === true ? row.ttl_ms : 0 };
+			const { mark, fresh, ttl_ms } = onlyRow(rows);
+			return { mark, unquietMs: fresh ? ttl_ms : 0 };
 		},
 		async quiet(mark) {
 			await statements`insert into server_seen (mark, quiet) values (${mark}, true) on conflict do nothing`;

@@ -1,3 +1,4 @@
+import { onlyRow } from "../db/only-row.ts";
 import type { Statements } from "../db/statements.ts";
 import { readControlAfter } from "./control-log.ts";
 import type { HeartbeatStore, LogPosition } from "./heartbeat.ts";
@@ -6,19 +7,20 @@ import type { HeartbeatStore, LogPosition } from "./heartbeat.ts";
 export function createPgHeartbeatStore(statements: Statements): HeartbeatStore {
 	return {
 		async join(id, ttlMs, after = 0) {
-			const [row] = await statements<{ epoch: number }>`select instance_join(${id}, ${ttlMs}, ${after}) as epoch`;
-			return Number(row?.epoch);
+			const rows = await statements<{ epoch: number }>`select instance_join(${id}, ${ttlMs}, ${after}) as epoch`;
+			return Number(onlyRow(rows).epoch);
 		},
 		async position() {
-			const [row] = await statements<{ seq: string; server: string }>`
+			const rows = await statements<{ seq: string; server: string }>`
 				select coalesce(max(seq), 0) as seq, server_mark() as server from control_log`;
-			return positionOf(row);
+			return positionOf(onlyRow(rows));
 		},
 		async goLive(id, epoch, applied, ttlMs) {
-			const [row] = await statements<{
+			const rows = await statements<{
 				seq: string | null;
 			}>`select instance_go_live(${id}, ${epoch}, ${applied}, ${ttlMs}) as seq`;
-			return row === undefined || row.seq === null ? null : Number(row.seq);
+			const { seq } = onlyRow(rows);
+			return seq === null ? null : Number(seq);
 		},
 		async heartbeat(id, epoch, applied, ttlMs) {
 			const [row] = await statements<{ seq: string; server: string }>`
@@ -33,6 +35,6 @@ export function createPgHeartbeatStore(statements: Statements): HeartbeatStore {
 	};
 }
 
-function positionOf(row: { seq: string; server: string } | undefined): LogPosition {
-	return { seq: Number(row?.seq ?? 0), server: row?.server ?? "" };
+function positionOf({ seq, server }: { seq: string; server: string }): LogPosition {
+	return { seq: Number(seq), server };
 }

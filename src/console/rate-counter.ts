@@ -1,3 +1,4 @@
+import { onlyRow } from "../db/only-row.ts";
 import type { Statements } from "../db/statements.ts";
 
 /** Longer than any window. */
@@ -21,13 +22,14 @@ export async function countWithin(
 	windowMs: number,
 	by = 1,
 ): Promise<Counted> {
-	const [row] = await statements<{ count: number; ends_in: number }>`
+	const rows = await statements<{ count: number; ends_in: number }>`
 		insert into rate_count as r (key, count, started_at) values (${keyOf(what, subject)}, ${by}::integer, clock_timestamp())
 		on conflict (key) do update set
 			count = case when excluded.started_at - r.started_at > make_interval(secs => ${windowMs / 1000}::float8) then excluded.count else r.count + excluded.count end,
 			started_at = case when excluded.started_at - r.started_at > make_interval(secs => ${windowMs / 1000}::float8) then excluded.started_at else r.started_at end
 		returning count, (extract(epoch from started_at - clock_timestamp()) * 1000)::float8 + ${windowMs}::float8 as ends_in`;
-	return { count: row?.count ?? by, endsInMs: Math.max(0, row?.ends_in ?? windowMs) };
+	const { count, ends_in } = onlyRow(rows);
+	return { count, endsInMs: Math.max(0, ends_in) };
 }
 
 /** Whoever came once would stay in the table for ever, and in that of the sign-in library. */

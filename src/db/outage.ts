@@ -8,6 +8,11 @@ export class DatabaseBusy extends Error {
 	override readonly name = "DatabaseBusy" as const;
 }
 
+/** The answer was none that the statement has: it may or may not have been carried out. */
+export class AnswerLost extends Error {
+	override readonly name = "AnswerLost" as const;
+}
+
 /** How far down the chain of causes it is looked for: the query builder wraps what the driver threw. */
 const CAUSES_MAX = 5;
 
@@ -45,7 +50,8 @@ const SERVER_STATES = /^(08...|53...|57P0[1-5]|58...|25006|26000|42P05)$/;
 /** Whether an error means that the database is away for now, and not that it refused what it was asked. */
 export function isDatabaseAway(error: unknown): boolean {
 	return someCause(error, (cause) => {
-		if (cause instanceof DatabaseTimeout || cause instanceof DatabaseBusy || endsConnection(cause)) return true;
+		const isUnanswered = [DatabaseTimeout, DatabaseBusy, AnswerLost].some((kind) => cause instanceof kind);
+		if (isUnanswered || endsConnection(cause)) return true;
 		const { code } = cause as { code?: unknown };
 		return typeof code === "string" && SERVER_STATES.test(code);
 	});

@@ -1,4 +1,5 @@
 import { Fault } from "../base/fault.ts";
+import { onlyRow } from "../db/only-row.ts";
 import type { Statements } from "../db/statements.ts";
 import type { FileLifetime, FileOwner, FilePurpose, FileRecord } from "./file-record.ts";
 
@@ -49,10 +50,10 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 	return {
 		/** Fault conflict if the account has as many files as it may. */
 		async begin(file: BegunFile): Promise<void> {
-			const [row] = await statements<{ begun: boolean }>`
+			const rows = await statements<{ begun: boolean }>`
 				select file_begin(${file.id}, ${file.accountId}, ${file.keyId}, ${file.purpose}, ${file.filename}, ${file.store},
 					${file.lifetimeMs}, ${limits().filesPerAccountMax}) as begun`;
-			if (row?.begun) return;
+			if (onlyRow(rows).begun) return;
 			throw new Fault("conflict", "This account has as many files as it may have: delete some of them.");
 		},
 
@@ -64,11 +65,12 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 		/** As `seal`; false if another writer was first. */
 		async sealUnlessTaken(fileId: string, part: Omit<FilePart, "start">): Promise<boolean> {
 			const { fileAccountBytesMax, filesBytesMax } = limits();
-			const [row] = await statements<{ outcome: string }>`
+			const rows = await statements<{ outcome: string }>`
 				select file_seal(${fileId}, ${part.number}, ${part.bytes}, ${part.blob}, ${fileAccountBytesMax}, ${filesBytesMax}) as outcome`;
-			if (row?.outcome === "sealed") return true;
-			if (row?.outcome === "taken") return false;
-			throw notSealed(fileId, part.number, row?.outcome);
+			const { outcome } = onlyRow(rows);
+			if (outcome === "sealed") return true;
+			if (outcome === "taken") return false;
+			throw notSealed(fileId, part.number, outcome);
 		},
 
 		/** Numbers of parts that hold nothing. */

@@ -3,6 +3,7 @@ import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { AppendedEntry } from "../cluster/control-log.ts";
 import { appendedOf } from "../cluster/control-log.ts";
+import { onlyRow } from "../db/only-row.ts";
 import type { Listed, Page } from "../db/page.ts";
 import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
@@ -145,10 +146,10 @@ export async function updateAccount(
 	if (timeZone !== undefined && !isTimeZone(timeZone))
 		throw new Fault("invalid_request", "A time zone is a name such as UTC or Europe/Berlin.", { param: "time_zone" });
 	try {
-		const [row] = await statements<{ seq: string | null; at_micros: string }>`
+		const rows = await statements<{ seq: string | null; at_micros: string }>`
 			select account_update(${id}, ${name ?? null}, ${state ?? null}, ${timeZone ?? null}, ${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros,
 				audit_note(${notedJson(...acts)}::text::jsonb, ${id}, ${id})`;
-		const { seq = null, at_micros = "" } = row ?? {};
+		const { seq, at_micros } = onlyRow(rows);
 		return { id, entry: seq === null ? null : appendedOf({ seq, at_micros }) };
 	} catch (error) {
 		throw faultOfSql(error);

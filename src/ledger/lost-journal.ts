@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { FenceStore } from "../cluster/fence.ts";
+import { onlyRow } from "../db/only-row.ts";
 import type { Statements } from "../db/statements.ts";
 import type { JournalNote } from "./kept-silences.ts";
 import { createKeptSilences } from "./kept-silences.ts";
@@ -122,11 +123,12 @@ async function closeAll(
 	let leases = 0;
 	for (const { epoch } of rows) {
 		for (let done = false; !done; ) {
-			const [row] = await statements<{ closed: number; done: boolean }>`
+			const rows = await statements<{ closed: number; done: boolean }>`
 				select closed, done from lease_close(${instanceId}, ${epoch}, true, ${CLOSE_BATCH})`;
-			leases += row?.closed ?? 0;
-			done = row?.done ?? true;
-			if (!done && row?.closed === 0) await sleep(clock, LOOK_MS);
+			const step = onlyRow(rows);
+			leases += step.closed;
+			done = step.done;
+			if (!done && step.closed === 0) await sleep(clock, LOOK_MS);
 		}
 	}
 	return { epochs: rows.length, leases };

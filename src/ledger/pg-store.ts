@@ -1,3 +1,4 @@
+import { onlyRow } from "../db/only-row.ts";
 import type { Statements } from "../db/statements.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { SettledColumns } from "./settled-columns.ts";
@@ -49,7 +50,7 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 		async flush(settled, openJson) {
 			const s = SettledColumns.of(settled).literals();
 			try {
-				const [row] = await statements<{ late: boolean; fresh: number; busy: string[] }>`
+				const rows = await statements<{ late: boolean; fresh: number; busy: string[] }>`
 					select late, fresh, busy from lease_settle(${instanceId}, ${epoch}, ${s.id}::text::uuid[], ${s.account}::text::text[],
 						${s.key}::text::text[], ${s.model}::text::text[], ${s.card}::text::text[], ${s.endpoint}::text::text[],
 						${s.streamed}::text::boolean[], ${s.reserved}::text::bigint[], ${s.batch}::text::text[],
@@ -58,7 +59,9 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 						${s.cached}::text::integer[], ${s.completion}::text::integer[], ${s.reasoning}::text::integer[],
 						${s.units}::text::integer[], ${s.replica}::text::text[], ${s.first}::text::real[], ${s.ms}::text::real[],
 						${s.budgets}::text::text[], ${openJson}::text::json)`;
-				return { late: row?.late ?? false, fresh: row?.fresh ?? 0, busy: new Set(row?.busy) };
+				// Without it nothing says that any of them was carried out.
+				const { late, fresh, busy } = onlyRow(rows);
+				return { late, fresh, busy: new Set(busy) };
 			} catch (error) {
 				const exceeded = (error as { constraint_name?: unknown } | null)?.constraint_name === "lease_covers_settled";
 				throw exceeded ? new LeaseExceeded("more was charged than the lease holds", { cause: error }) : error;
@@ -68,14 +71,14 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 			await statements`select ledger_settle_late(${instanceId}, ${epoch}, ${eventJson}::text::json)`;
 		},
 		async close(keep = []) {
-			const [row] = await statements<{ closed: number; done: boolean }>`
+			const rows = await statements<{ closed: number; done: boolean }>`
 				select closed, done from lease_close(${instanceId}, ${epoch}, false, ${CLOSE_BATCH}, ${JSON.stringify(keep)}::text::json)`;
-			return { closed: row?.closed ?? 0, done: row?.done ?? false };
+			return onlyRow(rows);
 		},
 		async recall(budgets) {
-			const [row] = await statements<{ ticket: string }>`
+			const rows = await statements<{ ticket: string }>`
 				select lease_recall(${instanceId}, ${epoch}, ${JSON.stringify(budgets)}::text::json) as ticket`;
-			return Number(row?.ticket);
+			return Number(onlyRow(rows).ticket);
 		},
 		async recalls() {
 			const rows = await statements<{ budget: string; ticket: string }>`

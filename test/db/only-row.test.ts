@@ -1,0 +1,49 @@
+import { expect, test } from "bun:test";
+import { createBatchBooks } from "../../src/batch/batch-books.ts";
+import { confirmTopUp } from "../../src/billing/top-ups.ts";
+import { appendControl } from "../../src/cluster/control-log.ts";
+import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
+import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
+import { countWithin } from "../../src/console/rate-counter.ts";
+import { onlyRow } from "../../src/db/only-row.ts";
+import { AnswerLost, isDatabaseAway } from "../../src/db/outage.ts";
+import type { Statements } from "../../src/db/statements.ts";
+import { updateAccount } from "../../src/keys/account-admin.ts";
+import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
+
+/** All that is asked is answered by nothing at all. */
+const statements: Statements = Object.assign(async () => [], { end: async () => {} });
+
+const ledger = createPgLedgerStore({ statements }, "one", 1);
+const heartbeats = createPgHeartbeatStore(statements);
+const fences = createPgFenceStore(statements);
+
+const ACTS: Record<string, () => Promise<unknown>> = {
+	"settlements are not booked": () => ledger.flush([], "[]"),
+	"leases are not closed": () => ledger.close(),
+	"nothing is asked back": () => ledger.recall([]),
+	"nobody joins": () => heartbeats.join("one", 5_000),
+	"nobody knows where the log ends": () => heartbeats.position(),
+	"nobody goes live": () => heartbeats.goLive("one", 1, 0, 5_000),
+	"nothing is known of the server": () => fences.server(),
+	"nothing is in the control log": () => appendControl(statements, "key", "key_1", {}),
+	"no account is suspended": () => updateAccount(statements, "acc_1", { state: "suspended" }),
+	"no top-up is confirmed": () => confirmTopUp(statements, "top_1", "somebody"),
+	"no attempt is counted": () => countWithin(statements, "sign-in", "somebody", 1_000),
+	"no line's outcome is written down": () => createBatchBooks({ statements }).outcomes("batch_1", 1, []),
+};
+
+test("who is given no row where a statement gives one takes nothing for done: it is as if the answer had not come", async () => {
+	for (const [what, act] of Object.entries(ACTS)) {
+		const error = await act().then(
+			() => undefined,
+			(thrown: unknown) => thrown,
+		);
+		expect([what, isDatabaseAway(error)]).toEqual([what, true]);
+	}
+});
+
+test("the only row is no second one either, and none that is empty", () => {
+	expect(onlyRow([{ one: 1 }])).toEqual({ one: 1 });
+	for (const rows of [[], [{}, {}], [undefined, {}], [undefined]]) expect(() => onlyRow(rows)).toThrow(AnswerLost);
+});

@@ -26,6 +26,8 @@ const GRANTED: readonly Granted[] = [
 	granted("bytea_output", "hex"),
 	granted("default_transaction_isolation", "read committed"),
 	granted("array_nulls", "on"),
+	// Below it a number with a point loses digits before that point, too: of a place in a file, of milliseconds.
+	granted("extra_float_digits", "1", (shown) => Number(shown) >= 0),
 	granted("client_encoding", "UTF8"),
 	granted("standard_conforming_strings", "on"),
 	granted("idle_session_timeout", "0"),

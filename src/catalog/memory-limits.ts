@@ -8,7 +8,7 @@ const MB = 1024 * 1024;
  * what it was is collected late. Seen were 5 to 14 times.
  */
 const MEMORY_OF_BODIES = 16;
-/** The same of answers that wait to be read, which are bytes already. */
+/** The same of answers: those that wait to be read are bytes already, and of those on their way little is read at once (`upstream/call/answer-memory.ts`). */
 const MEMORY_OF_ANSWERS = 4;
 
 /**

@@ -147,6 +147,15 @@ function faultOfUpstream(failure: UpstreamFailure): Fault {
 				...detail,
 				retryAfterS: 2,
 			});
+		case "crowded":
+			return new Fault(
+				"overloaded",
+				"There is no room for so long an answer now. Ask for less at once, or try again shortly.",
+				{
+					...detail,
+					retryAfterS: 2,
+				},
+			);
 		case "stopping":
 			return restarting(detail);
 		case "aborted":

@@ -28,6 +28,7 @@ import { createRefusals } from "../ops/refusals.ts";
 import { createRequestStats } from "../ops/request-stats.ts";
 import type { Secrets } from "../secrets.ts";
 import { createStatus } from "../status/status.ts";
+import { type AnswerMemory, createAnswerMemory } from "../upstream/call/answer-memory.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
 import { createUpstreams } from "../upstream/upstreams.ts";
 import type { ConsoleDoor } from "./console-door.ts";
@@ -123,7 +124,8 @@ async function build(
 	const { keyring, authenticate } = openKeys(config, { db, clock, log, cleanup, catalog, secrets });
 	const instanceLease = await openLease(config, { ...deps, db, keyring });
 
-	const upstreams = openUpstreams(catalog, { clock, log, cleanup });
+	const answers = createAnswerMemory({ clock, collect: collectHeap }, { limits: () => catalog.limits() });
+	const upstreams = openUpstreams(catalog, { clock, log, cleanup, answers });
 	const reports = startReportWriter({ statements, clock, log, catalog, upstreams }, secrets);
 	cleanup.add(() => reports.stop());
 	const openStreams = createOpenStreams({ clock });
@@ -161,7 +163,7 @@ async function build(
 		speeds,
 		bodyMemory: createBodyMemory({ limits: () => catalog.limits() }),
 		bodyReads: createBodyReads(clock),
-		unreadAnswers: createUnreadAnswers({ limits: () => catalog.limits() }),
+		unreadAnswers: createUnreadAnswers({ answers, limits: () => catalog.limits() }),
 		clock,
 		log,
 		traces,
@@ -255,7 +257,10 @@ async function build(
 	};
 }
 
-function openUpstreams(catalog: Catalog, deps: { clock: Clock; log: Log; cleanup: Cleanup }): Upstreams {
+function openUpstreams(
+	catalog: Catalog,
+	deps: { clock: Clock; log: Log; cleanup: Cleanup; answers: AnswerMemory },
+): Upstreams {
 	const upstreams = createUpstreams(deps, { limits: () => catalog.limits() });
 	upstreams.sync(catalog.current());
 	catalog.onChange((snapshot) => upstreams.sync(snapshot));
@@ -274,12 +279,14 @@ function openInternalServer(
 	return server;
 }
 
+const collectHeap = () => Bun.gc(true);
+
 function returnMemory(server: { readonly pendingRequests: number }, deps: { clock: Clock; cleanup: Cleanup }): void {
 	const memoryReturn = startMemoryReturn({
 		clock: deps.clock,
 		open: () => server.pendingRequests,
 		resident: residentBytes,
-		collect: () => Bun.gc(true),
+		collect: collectHeap,
 	});
 	deps.cleanup.add(() => memoryReturn.stop());
 }

@@ -5,6 +5,7 @@ import type { Log } from "../base/log.ts";
 import { createEndOfTurn } from "../base/next-turn.ts";
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
+import { type AnswerMemory, createAnswerMemory } from "./call/answer-memory.ts";
 import { createCallNotes } from "./call/call-notes.ts";
 import { stopping } from "./call/failure.ts";
 import { createOpenCalls } from "./call/open-calls.ts";
@@ -45,7 +46,7 @@ export interface Upstreams {
 }
 
 export function createUpstreams(
-	deps: { clock: Clock; log: Log; fetch?: Fetch },
+	deps: { clock: Clock; log: Log; fetch?: Fetch; answers?: AnswerMemory },
 	/** As they are in force; asked for at each use, so that a changed file counts from then on. */
 	options: { limits(): ServiceLimits },
 ): Upstreams {
@@ -55,6 +56,7 @@ export function createUpstreams(
 		clock,
 		fetch: deps.fetch ?? (fetch as Fetch),
 		openCalls: createOpenCalls(clock),
+		answers: deps.answers ?? createAnswerMemory({ clock }, { limits }),
 		endOfTurn: createEndOfTurn(),
 	};
 	const notes = createCallNotes({ clock, log });

@@ -13,7 +13,6 @@ import type { ServeDeps } from "../../src/gateway/serve/context.ts";
 import { createModelSpeeds } from "../../src/gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../../src/gateway/serve/open-streams.ts";
 import { serve } from "../../src/gateway/serve/serve.ts";
-import { createUnreadAnswers } from "../../src/gateway/serve/unread-answers.ts";
 import { createKeyLimits } from "../../src/limits/key-limits.ts";
 import type { ChatChunk } from "../../src/upstream/chat/chat-answer.ts";
 import { createChatReader } from "../../src/upstream/chat/chat-reader.ts";
@@ -22,6 +21,7 @@ import { DIALECTS } from "../../src/upstream/dialects.ts";
 import type { Upstreams } from "../../src/upstream/upstreams.ts";
 import { inSteps } from "../support/in-steps.ts";
 import { plainKey } from "../support/plain-key.ts";
+import { unreadAnswersAlone } from "../support/unread-answers.ts";
 import { snapshotOf } from "../support/upstream-catalog.ts";
 import { ledgerOver, nullJournal } from "./bench-ledger.ts";
 import type { Fixtures } from "./fixtures.ts";
@@ -45,7 +45,7 @@ export async function roadSteps(fixtures: Fixtures): Promise<Step[]> {
 		}),
 		bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
 		bodyReads: createBodyReads(systemClock),
-		unreadAnswers: createUnreadAnswers({ limits: () => DEFAULT_LIMITS }),
+		unreadAnswers: unreadAnswersAlone(),
 		upstreams: upstreamsOf(fixtures),
 		openStreams: createOpenStreams({ clock: systemClock }),
 		silentConnections: createSilentConnections(systemClock),

@@ -11,7 +11,6 @@ import { type Connection, createSilentConnections } from "../../src/gateway/conn
 import type { ServeDeps } from "../../src/gateway/serve/context.ts";
 import { createModelSpeeds } from "../../src/gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../../src/gateway/serve/open-streams.ts";
-import { createUnreadAnswers } from "../../src/gateway/serve/unread-answers.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import type { Journal } from "../../src/ledger/journal.ts";
 import type { JournalMode } from "../../src/ledger/journal-mode.ts";
@@ -29,6 +28,7 @@ import type { TokenUsage } from "../../src/upstream/usage.ts";
 import { generousStore } from "./generous-store.ts";
 import { inSteps } from "./in-steps.ts";
 import { plainKey } from "./plain-key.ts";
+import { unreadAnswersAlone } from "./unread-answers.ts";
 import { modelOver, snapshotOf } from "./upstream-catalog.ts";
 import { createManualClock } from "./upstream-clock.ts";
 
@@ -267,7 +267,7 @@ export function createRoad(options: RoadOptions = {}) {
 		upstreams,
 		bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
 		bodyReads: createBodyReads(clock),
-		unreadAnswers: createUnreadAnswers({ limits: () => DEFAULT_LIMITS }),
+		unreadAnswers: unreadAnswersAlone(),
 		openStreams,
 		silentConnections: createSilentConnections(clock),
 		speeds: createModelSpeeds({ clock }),

@@ -1,8 +1,7 @@
-import { assert } from "../../base/assert.ts";
 import { Fault } from "../../base/fault.ts";
 import { passedBody } from "../../base/passed-body.ts";
-import { Tally } from "../../base/tally.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import type { AnswerMemory } from "../../upstream/call/answer-memory.ts";
 import { type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout, UNREAD_TIMEOUT_S } from "../connection.ts";
 
 /**
@@ -31,17 +30,11 @@ const UNCOUNTED_BYTES = 512 * 1024;
 const SHORT_BYTES = 128 * 1024;
 
 export function createUnreadAnswers(deps: {
+	/** Where what is on its way from a server looks for room. */
+	answers: AnswerMemory;
 	limits(): Pick<ServiceLimits, "answerMemoryBytesMax" | "answerMemoryAccountBytesMax">;
 }): UnreadAnswers {
-	/** By account. */
-	const unread = new Tally();
-	let all = 0;
-
-	function add(accountId: string, bytes: number): void {
-		assert(all + bytes >= 0, "an answer gives back what it took");
-		unread.add(accountId, bytes);
-		all += bytes;
-	}
+	const { answers } = deps;
 
 	function passed(body: LongBody, counted: number, { accountId, connection }: AnswerReader): LongBody {
 		const { signal } = connection.request;
@@ -52,9 +45,9 @@ export function createUnreadAnswers(deps: {
 			isHeld = false;
 			signal.removeEventListener("abort", release);
 			trySetIdleTimeout(connection, IDLE_TIMEOUT_S);
-			add(accountId, -bytes);
+			answers.addUnread(accountId, -bytes);
 		};
-		add(accountId, bytes);
+		answers.addUnread(accountId, bytes);
 		trySetIdleTimeout(connection, UNREAD_TIMEOUT_S);
 		// A client that left before its answer is first read leaves no other trace.
 		if (signal.aborted) release();
@@ -64,15 +57,17 @@ export function createUnreadAnswers(deps: {
 
 	return {
 		check(accountId) {
+			const all = answers.unread();
 			if (all === 0) return;
+			const own = answers.unreadOf(accountId);
 			const { answerMemoryBytesMax, answerMemoryAccountBytesMax } = deps.limits();
-			if (unread.of(accountId) > answerMemoryAccountBytesMax) {
+			if (own > answerMemoryAccountBytesMax) {
 				throw new Fault("rate_limit_exceeded", "Answers of this account wait to be read. Read them first.", {
 					retryAfterS: 1,
 				});
 			}
 			// Who keeps nobody from anything is kept from nothing.
-			if (all > answerMemoryBytesMax && unread.of(accountId) > 0)
+			if (all > answerMemoryBytesMax && own > 0)
 				throw new Fault("overloaded", "Too many answers wait to be read. Try again shortly.", { retryAfterS: 1 });
 		},
 		passed,
@@ -80,7 +75,7 @@ export function createUnreadAnswers(deps: {
 			if (body.length <= SHORT_BYTES) return body as Uint8Array<ArrayBuffer>;
 			return passed(piecesOf(body), body.length, reader);
 		},
-		bytes: () => all,
+		bytes: () => answers.unread(),
 	};
 }
 

@@ -22,6 +22,7 @@ const OURS: ReadonlySet<string> = new Set([
 	"aborted",
 	"stopping",
 	"shortage",
+	"crowded",
 ]);
 
 export function createCallNotes({ clock, log }: { clock: Clock; log: Log }): CallNotes {

@@ -23,6 +23,8 @@ export type UpstreamFailureKind =
 	| "yielded"
 	/** This process had no descriptor left to ask anybody with. */
 	| "shortage"
+	/** This process had no memory for an answer of such length beside the others that it holds. */
+	| "crowded"
 	/** This process stops, and waits no longer. */
 	| "stopping"
 	/** The client left, or whoever else had called; nobody is to blame. */

@@ -212,6 +212,7 @@ class Guard implements CallGuard, OpenCall {
 			case "rejected":
 			case "context_length":
 			case "shortage":
+			case "crowded":
 				return "neutral";
 			case "busy":
 				// 429 is load, which other calls may not meet; 503 is a server that is not ready.

@@ -5,6 +5,7 @@ import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { TraceHeaders } from "../../traces/trace-context.ts";
 import { atServerRoot } from "../replicas/health-url.ts";
 import type { Replica } from "../replicas/replica.ts";
+import type { AnswerMemory } from "./answer-memory.ts";
 import { unreadable } from "./failure.ts";
 import type { OpenCalls } from "./open-calls.ts";
 import { readText } from "./read-answer.ts";
@@ -16,6 +17,7 @@ export interface CallDeps {
 	readonly clock: Clock;
 	readonly fetch: Fetch;
 	readonly openCalls: OpenCalls;
+	readonly answers: AnswerMemory;
 	readonly endOfTurn: EndOfTurn;
 }
 

@@ -11,15 +11,27 @@ export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 export const LINE_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 /** A longer one is parsed in turns. */
 const SHORT_BYTES = 128 * 1024;
+/** As much of a long one comes at once, when it is asked for. */
+const FIRST_BYTES = 512 * 1024;
 
 /** Whether the answer says of itself that it is read and parsed in one step: its text is all that there is to wait for. */
 export function isShort(response: Response): boolean {
 	return declaredBytes(response) <= SHORT_BYTES;
 }
 
-/** The body as parsed JSON, undefined if it is none, and its length. Throws UpstreamFailure `failed` beyond `bytesMax`. */
-export async function readLong(response: Response, bytesMax: number): Promise<{ value: unknown; bytes: number }> {
-	const bytes = await readBytes(response, bytesMax);
+/** What finds room for so many more bytes of an answer; a promise where they wait for it. */
+export type TakesAnswer = (bytes: number) => undefined | Promise<void>;
+
+/**
+ * The body as parsed JSON, undefined if it is none, and its length. Throws UpstreamFailure `failed` beyond `bytesMax`, and what `takes`
+ * throws, which hears of a long one.
+ */
+export async function readLong(
+	response: Response,
+	bytesMax: number,
+	takes: TakesAnswer,
+): Promise<{ value: unknown; bytes: number }> {
+	const bytes = await readBytes(response, bytesMax, takes);
 	const isLong = bytes.length > SHORT_BYTES;
 	return {
 		value: isLong ? await parseInTurns(bytes) : parseJson(new TextDecoder().decode(bytes)),
@@ -32,9 +44,16 @@ export async function readText(response: Response, bytesMax: number): Promise<st
 	return new TextDecoder().decode(await readBytes(response, bytesMax));
 }
 
-async function readBytes(response: Response, bytesMax: number): Promise<Uint8Array> {
+async function readBytes(response: Response, bytesMax: number, takes?: TakesAnswer): Promise<Uint8Array> {
 	const chunks: Uint8Array[] = [];
 	let length = 0;
+	let taken = 0;
+	if (takes !== undefined && declaredBytes(response) > SHORT_BYTES) {
+		taken = Math.min(declaredBytes(response), FIRST_BYTES);
+		const room = takes(taken);
+		// Its body is not asked for before: from then on the runtime keeps two megabytes of it.
+		if (room) await room;
+	}
 	const reader = response.body?.getReader();
 	for (;;) {
 		const { done, value } = (await reader?.read()) ?? { done: true };
@@ -45,6 +64,10 @@ async function readBytes(response: Response, bytesMax: number): Promise<Uint8Arr
 			throw new UpstreamFailure("failed", { status: response.status, private: "an answer beyond the limit" });
 		}
 		chunks.push(value);
+		if (takes === undefined || length <= Math.max(taken, SHORT_BYTES)) continue;
+		const room = takes(length - taken);
+		taken = length;
+		if (room) await room;
 	}
 	const [first] = chunks;
 	if (chunks.length === 1 && first !== undefined) return first;

@@ -6,6 +6,7 @@ import type { Dialect } from "../dialects.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
 import { asObject, parseJson } from "../wire-value.ts";
+import type { AnswerRead } from "./answer-memory.ts";
 import { type Attempt, type CallContext, createAttempt } from "./attempt.ts";
 import { openEventStream } from "./event-stream.ts";
 import { UpstreamFailure, unreadable } from "./failure.ts";
@@ -64,6 +65,8 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	readonly #startedMs: number;
 	#attempt: Attempt | undefined;
 	#longBytes = 0;
+	/** Undefined while all that came is short. */
+	#read: AnswerRead | undefined;
 
 	constructor(deps: CallDeps, limits: () => ServiceLimits, call: UnaryCall<Reply>) {
 		this.#deps = deps;
@@ -83,6 +86,7 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 
 	came(reply: Reply): Replied<Reply> {
 		const attempt = this.#underWay();
+		this.#release();
 		// Nobody listened for it if it all took a moment.
 		if (this.#call.context.signal.aborted) throw leftBefore();
 		attempt.succeed();
@@ -90,6 +94,7 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	}
 
 	failureOf(error: unknown): unknown {
+		this.#release();
 		return this.#attempt === undefined ? error : this.#attempt.fail(error);
 	}
 
@@ -124,7 +129,12 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	}
 
 	async #readLong(response: Response, bytesMax: number): Promise<unknown> {
-		const { value, bytes } = await readLong(response, bytesMax);
+		const { accountId, patient } = this.#call.context;
+		const { signal } = this.#underWay().guard;
+		const { value, bytes } = await readLong(response, bytesMax, (more) => {
+			this.#read ??= this.#deps.answers.read(accountId);
+			return this.#read.take(more, signal, patient === true);
+		});
 		this.#longBytes += bytes;
 		return value;
 	}
@@ -132,6 +142,11 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	stream<Chunk extends OutputChunk>(wire: StreamWire<Chunk>, body: string) {
 		// Who reads it to its end closes nothing: the client's leaving ends it.
 		return openEventStream(this.#deps, this.#underWay(), wire, body, false);
+	}
+
+	#release(): void {
+		this.#read?.release();
+		this.#read = undefined;
 	}
 
 	#underWay(): Attempt {

@@ -10,12 +10,12 @@ import { createRunning } from "../../../src/gateway/idempotency/running.ts";
 import { createStreamCopies } from "../../../src/gateway/idempotency/stream-copies.ts";
 import type { ServeDeps } from "../../../src/gateway/serve/context.ts";
 import type { ServedEndpoint } from "../../../src/gateway/serve/served-endpoint.ts";
-import { createUnreadAnswers } from "../../../src/gateway/serve/unread-answers.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import type { KeyEntry } from "../../../src/keys/key-entry.ts";
 import type { Refusal } from "../../../src/ops/refusal-rows.ts";
 import { untilEnd } from "../../support/at-end.ts";
 import { withService } from "../../support/service.ts";
+import { unreadAnswersAlone } from "../../support/unread-answers.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
 import { brokenSse, deployment, startEndpoints, wavOf } from "../../support/upstream-endpoints.ts";
 import { waitFor } from "../../support/wait.ts";
@@ -163,7 +163,7 @@ describe("the key of a repeatable request", () => {
 			limits: () => ({ bodyBytesMax: 1_000 }),
 			bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
 			bodyReads: createBodyReads(createManualClock()),
-			unreadAnswers: createUnreadAnswers({ limits: () => DEFAULT_LIMITS }),
+			unreadAnswers: unreadAnswersAlone(),
 			log: silentLog,
 			stats: { refuse() {}, gap() {} },
 			refusals: { record: ({ code }: Refusal) => void asked.push(code) },

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { Fault } from "../../../src/base/fault.ts";
 import { IDLE_TIMEOUT_S, UNREAD_TIMEOUT_S } from "../../../src/gateway/connection.ts";
-import { type AnswerReader, createUnreadAnswers } from "../../../src/gateway/serve/unread-answers.ts";
+import type { AnswerReader } from "../../../src/gateway/serve/unread-answers.ts";
+import { unreadAnswersAlone } from "../../support/unread-answers.ts";
 
 const MB = 1024 * 1024;
 const limits = { answerMemoryAccountBytesMax: 3 * MB, answerMemoryBytesMax: 5 * MB };
@@ -35,7 +36,7 @@ describe("an answer that is long", () => {
 		"has nobody any more who would read it": (_, leave) => leave.abort(),
 	};
 	test.each(Object.entries(ENDS))("counts until it %s", async (_, end) => {
-		const unread = createUnreadAnswers({ limits: () => limits });
+		const unread = unreadAnswersAlone(limits);
 		const leave = new AbortController();
 		const answer = new Response(unread.passedBytes(body(), readerOf("a", leave.signal)));
 		expect([unread.bytes(), timeouts.at(-1)]).toEqual([2 * MB, UNREAD_TIMEOUT_S]);
@@ -46,13 +47,13 @@ describe("an answer that is long", () => {
 	});
 
 	test("for a client that has left before counts nothing", () => {
-		const unread = createUnreadAnswers({ limits: () => limits });
+		const unread = unreadAnswersAlone(limits);
 		unread.passedBytes(body(), readerOf("a", AbortSignal.abort()));
 		expect(unread.bytes()).toBe(0);
 	});
 
 	test("that breaks off counts until then, and says so", async () => {
-		const unread = createUnreadAnswers({ limits: () => limits });
+		const unread = unreadAnswersAlone(limits);
 		const broken = new ReadableStream<string>({ pull: (controller) => controller.error(new Error("broken")) });
 		const answer = new Response(unread.passed(broken, MB, readerOf("a")));
 		expect(unread.bytes()).toBe(MB);
@@ -63,14 +64,14 @@ describe("an answer that is long", () => {
 });
 
 test("an answer that is short is sent as it is, and not counted", () => {
-	const unread = createUnreadAnswers({ limits: () => limits });
+	const unread = unreadAnswersAlone(limits);
 	const short = body(128 * 1024);
 	expect(unread.passedBytes(short, readerOf("a"))).toBe(short);
 	expect(unread.bytes()).toBe(0);
 });
 
 test("who has left more than his share unread is refused, and whoever has left any once it is too much in all", () => {
-	const unread = createUnreadAnswers({ limits: () => limits });
+	const unread = unreadAnswersAlone(limits);
 	const codes = () => ["a", "b", "c"].map((accountId) => codeOf(() => unread.check(accountId)));
 	unread.passedBytes(body(), readerOf("a"));
 	expect(codes()).toEqual(["none", "none", "none"]);

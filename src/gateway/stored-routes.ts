@@ -1,7 +1,6 @@
 import type { Elysia } from "elysia";
 import type { Batches } from "../batch/batches.ts";
 import { createBatchAnswers } from "./batches/batch-answers.ts";
-import type { BodyReads } from "./body/body-reads.ts";
 import type { Connection } from "./connection.ts";
 import type { FileAnswer, FileAnswersDeps } from "./files/file-answers.ts";
 import { createFileAnswers } from "./files/file-answers.ts";
@@ -9,7 +8,6 @@ import type { Free } from "./free-answer.ts";
 
 export interface StoredDeps extends FileAnswersDeps {
 	readonly batches: Batches;
-	readonly bodyReads: BodyReads;
 	connectionOf(request: Request): Connection;
 }
 

@@ -2,6 +2,7 @@ import type { Cleanup } from "../base/cleanup.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { nextTurn } from "../base/next-turn.ts";
+import type { BodyReads } from "../gateway/body/body-reads.ts";
 import type { OpenStreams } from "../gateway/serve/open-streams.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
@@ -30,6 +31,7 @@ export async function drainGateway(
 		instanceLease: InstanceLease;
 		openStreams: OpenStreams;
 		upstreams: Pick<Upstreams, "letGo">;
+		bodyReads: Pick<BodyReads, "letGo">;
 	},
 	{ drainEndMs }: { drainEndMs: number },
 ): Promise<void> {
@@ -47,6 +49,7 @@ export async function drainGateway(
 	// Who is still here gets an error event and the usage so far, or an error in place of an answer.
 	plane.openStreams.shutDown();
 	plane.upstreams.letGo();
+	plane.bodyReads.letGo();
 	// What they wrote last leaves with the next turn.
 	await nextTurn();
 	for (const deadline = performance.now() + LAST_ANSWERS_MS_MAX; server.pendingRequests > 0; await Bun.sleep(LOOK_MS))

@@ -152,6 +152,7 @@ async function build(
 	const refusals = createRefusals({ statements, clock, log });
 	cleanup.add(() => refusals.stop());
 	const { books, durability, payments, refused } = startGatewayWatches({ statements, clock, log, cleanup });
+	const bodyReads = createBodyReads(clock);
 	const gateway = {
 		authenticate,
 		refusals,
@@ -162,7 +163,7 @@ async function build(
 		silentConnections: createSilentConnections(clock),
 		speeds,
 		bodyMemory: createBodyMemory({ limits: () => catalog.limits() }),
-		bodyReads: createBodyReads(clock),
+		bodyReads,
 		unreadAnswers: createUnreadAnswers({ answers, limits: () => catalog.limits() }),
 		clock,
 		log,
@@ -249,7 +250,7 @@ async function build(
 		},
 		stop() {
 			stopping ??= drainGateway(
-				{ clock, log, cleanup, batches, server, internalServer, instanceLease, openStreams, upstreams },
+				{ clock, log, cleanup, batches, server, internalServer, instanceLease, openStreams, upstreams, bodyReads },
 				{ drainEndMs: beginDrain() },
 			);
 			return stopping;

@@ -1,17 +1,46 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { createMoments, type Moments } from "../../base/moments.ts";
+import { Slots } from "../../base/slots.ts";
 import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout } from "../connection.ts";
+import { restarting } from "../error-body.ts";
 
 /** Bodies on their way, each of which is given up at its deadline. */
 export interface BodyReads {
 	readonly clock: Clock;
 	/** Most are here within a moment and need no timer. */
 	readonly young: Moments<{ watch(): void }>;
+	/** From here on `letGo` ends it; behind that it does so at once. */
+	lasts(body: LastingBody): void;
+	/** It is here, or given up. */
+	leaves(body: LastingBody): void;
+	/** The process stops: whoever still sends a body hears so. */
+	letGo(): void;
+}
+
+/** A body that is waited for. */
+export interface LastingBody {
+	letGo(stopping: Fault): void;
+	/** Among those that last; not the body's to set. */
+	slot: number;
 }
 
 export function createBodyReads(clock: Clock): BodyReads {
-	return { clock, young: createMoments(clock, (body) => body.watch()) };
+	const lasting = new Slots<LastingBody>();
+	let areLetGo = false;
+	return {
+		clock,
+		young: createMoments(clock, (body) => body.watch()),
+		lasts(body) {
+			body.slot = lasting.take(body);
+			if (areLetGo) body.letGo(restarting());
+		},
+		leaves: (body) => void lasting.release(body.slot, body),
+		letGo() {
+			areLetGo = true;
+			for (const body of [...lasting]) body.letGo(restarting());
+		},
+	};
 }
 
 /** What was read, if it came before the deadline. Faults: request_timeout, also for what failed; those of `reading`. */
@@ -39,7 +68,7 @@ export function madeInTime<Read, Made>(
 }
 
 /** A class, since there is one for each request. */
-class TimedBody<Read, Made> {
+class TimedBody<Read, Made> implements LastingBody {
 	readonly made: Promise<Made>;
 	readonly #reads: BodyReads;
 	/** Monotonic. */
@@ -49,6 +78,7 @@ class TimedBody<Read, Made> {
 	readonly #reject: (cause: unknown) => void;
 	readonly #moment: number;
 	#cancel: (() => void) | undefined;
+	slot = -1;
 
 	constructor(reads: BodyReads, deadlineMs: number, body: BodyReading<Read, Made>) {
 		const { promise, resolve, reject } = Promise.withResolvers<Made>();
@@ -69,16 +99,25 @@ class TimedBody<Read, Made> {
 		const { clock } = this.#reads;
 		trySetIdleTimeout(this.#body.connection, BODY_TIMEOUT_S);
 		this.#cancel = clock.after(this.#lateAtMs - clock.monotonicMs(), () => {
-			trySetIdleTimeout(this.#body.connection, IDLE_TIMEOUT_S);
-			this.#body.onLate?.();
-			this.#reject(new Fault("request_timeout", "The body was sent too slowly."));
+			this.letGo(new Fault("request_timeout", "The body was sent too slowly."));
 		});
+		this.#reads.lasts(this);
+	}
+
+	letGo(why: Fault): void {
+		this.#lastsNoMore();
+		this.#body.onLate?.();
+		this.#reject(why);
+	}
+
+	#lastsNoMore(): void {
+		this.#cancel?.();
+		this.#reads.leaves(this);
+		trySetIdleTimeout(this.#body.connection, IDLE_TIMEOUT_S);
 	}
 
 	#over(): void {
-		if (!this.#reads.young.end(this.#moment)) return;
-		this.#cancel?.();
-		trySetIdleTimeout(this.#body.connection, IDLE_TIMEOUT_S);
+		if (this.#reads.young.end(this.#moment)) this.#lastsNoMore();
 	}
 
 	#came(read: Read): void {

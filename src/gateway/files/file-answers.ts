@@ -7,6 +7,7 @@ import type { FilePurpose, FileRecord } from "../../files/file-record.ts";
 import type { Files } from "../../files/files.ts";
 import { checkAccess } from "../../keys/access.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
+import type { BodyReads } from "../body/body-reads.ts";
 import type { Connection } from "../connection.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { errorResponse } from "../error-body.ts";
@@ -31,6 +32,7 @@ export interface FileAnswersDeps {
 	readonly files: Files;
 	readonly catalog: Pick<Catalog, "current">;
 	readonly clock: Clock;
+	readonly bodyReads: BodyReads;
 	limits(): ServiceLimits;
 }
 

@@ -15,6 +15,8 @@ export interface UploadForm {
 	fields(): Promise<ReadonlyMap<string, string>>;
 	/** Fields that have come so far. */
 	known(): ReadonlyMap<string, string>;
+	/** Whoever reads it hears this instead of what would come. */
+	giveUp(why: Fault): void;
 	/** Lets go of what has not come yet. */
 	close(): void;
 }
@@ -136,6 +138,7 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 			return fields;
 		},
 		known: () => fields,
+		giveUp: failed.reject,
 		close() {
 			parser.destroy();
 			void reader?.cancel().catch(() => {});

@@ -3,6 +3,7 @@ import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { FileOwner, FileRecord } from "../../files/file-record.ts";
 import type { Files } from "../../files/files.ts";
+import type { BodyReads, LastingBody } from "../body/body-reads.ts";
 import type { UploadForm } from "./upload-form.ts";
 import { openUploadForm } from "./upload-form.ts";
 
@@ -15,6 +16,7 @@ const LIFETIME_S_MAX = 30 * 24 * 3600;
 export interface UploadDeps {
 	readonly files: Pick<Files, "create">;
 	readonly clock: Clock;
+	readonly bodyReads: Pick<BodyReads, "lasts" | "leaves">;
 	limits(): Pick<ServiceLimits, "fileBytesMax">;
 }
 
@@ -29,9 +31,12 @@ export interface Upload {
 export async function receiveUpload(deps: UploadDeps, upload: Upload): Promise<FileRecord> {
 	const { clock } = deps;
 	const form = openUploadForm(upload.request, { clock, bytesMax: deps.limits().fileBytesMax + FORM_BYTES_MAX });
+	const body: LastingBody = { slot: -1, letGo: form.giveUp };
+	deps.bodyReads.lasts(body);
 	try {
 		return await receive(deps, upload, form);
 	} finally {
+		deps.bodyReads.leaves(body);
 		form.close();
 	}
 }

@@ -8,7 +8,11 @@ import { reply, startUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const model = (id: string) => `${chatModel({ id, url: upstream.url, dialect: "vllm" })}\n        max_concurrency: 1`;
+const model = (id: string) =>
+	`${chatModel({ id, url: upstream.url, dialect: "vllm" })}\n        max_concurrency: 1`.replace(
+		"[chat, completions]",
+		"[chat, completions, batch]",
+	);
 const service = await withService({
 	models: `${["held", "asked", "crowded", "first", "second", "repeated"].map(model).join("\n")}
 routes:
@@ -30,7 +34,31 @@ test("whatever an answer that has not begun waits for, a stop says so to its cli
 		return client;
 	};
 	const repeated = { "idempotency-key": "one" };
+	/** All of the header, and of the body a part. */
+	const half = (path: string, headers: string, part: string) =>
+		openRaw(
+			service.url,
+			`POST ${path} HTTP/1.1\r\nhost: test.example\r\nauthorization: Bearer ${secret}\r\n${headers}\r\n\r\n${part}`,
+		);
+	const JSON_TYPE = "content-type: application/json\r\n";
 	const clients = {
+		"the rest of its body": await half(PATH, `${JSON_TYPE}content-length: 100`, '{"model":'),
+		"the rest of a long body": await half(PATH, `${JSON_TYPE}content-length: 9000000`, '{"model":'),
+		"the rest of a body without a length": await half(
+			PATH,
+			`${JSON_TYPE}transfer-encoding: chunked`,
+			'9\r\n{"model":\r\n',
+		),
+		"the rest of a body that is repeated": await half(
+			PATH,
+			`${JSON_TYPE}idempotency-key: half\r\ncontent-length: 100`,
+			'{"model":',
+		),
+		"the rest of a file": await half(
+			"/v1/files",
+			"content-type: multipart/form-data; boundary=b\r\ncontent-length: 5000",
+			'--b\r\ncontent-disposition: form-data; name="file"; filename="x.jsonl"\r\n\r\n{',
+		),
 		"its model's answer": await sent({ model: "asked" }),
 		"the first event of a stream": await sent({ model: "held", stream: true }),
 		"the place of a request before it": [await sent({ model: "crowded" }), await open({ model: "crowded" })],
@@ -41,7 +69,7 @@ test("whatever an answer that has not begun waits for, a stop says so to its cli
 		],
 	};
 	await waitFor(
-		async () => /^tollgate_requests_open\S* 8$/m.test(await (await service.get("/metrics")).text()),
+		async () => /^tollgate_requests_open\S* 13$/m.test(await (await service.get("/metrics")).text()),
 		"all to wait",
 	);
 

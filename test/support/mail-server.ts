@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import type { Socket } from "bun";
 
 /** A mail as it came in at the server. */
@@ -28,7 +29,7 @@ interface Session {
 	isData: boolean;
 }
 
-/** Does not keep the process alive. The first mails hear `refusals`, one each, and are not kept. */
+/** The first mails hear `refusals`, one each, and are not kept. */
 export function startMailServer(refusals: readonly string[] = []): MailServer {
 	const mails: ReceivedMail[] = [];
 	const waiting = [...refusals];
@@ -38,8 +39,8 @@ export function startMailServer(refusals: readonly string[] = []): MailServer {
 		return refusal ?? "250 taken";
 	};
 	let connections = 0;
-	const listen = (port: number) => {
-		const listener = Bun.listen<Session>({
+	const listen = (port: number) =>
+		Bun.listen<Session>({
 			hostname: "127.0.0.1",
 			port,
 			socket: {
@@ -52,9 +53,6 @@ export function startMailServer(refusals: readonly string[] = []): MailServer {
 				error() {},
 			},
 		});
-		listener.unref();
-		return listener;
-	};
 	let server = listen(0);
 	const { port } = server;
 	return {
@@ -63,7 +61,7 @@ export function startMailServer(refusals: readonly string[] = []): MailServer {
 		async look() {
 			const seen = connections;
 			const answers = await greets(port);
-			const said = `${seen} connections, ${mails.length} mails, one more is ${answers ? "answered" : "not answered"}`;
+			const said = `${seen} connections, ${mails.length} mails, one more is ${answers ? "answered" : `not answered, ${stateOf(port)}`}`;
 			if (!answers) {
 				server.stop(true);
 				server = listen(port);
@@ -72,6 +70,28 @@ export function startMailServer(refusals: readonly string[] = []): MailServer {
 		},
 		stop: () => server.stop(true),
 	};
+}
+
+/** What the kernel says of a port on which this process listens. */
+function stateOf(port: number): string {
+	const at = `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+	const lines = readFileSync("/proc/net/tcp", "utf8")
+		.split("\n")
+		.map((line) => line.trim().split(/\s+/));
+	const listening = lines.filter(([, local, , state]) => local === at && state === "0A");
+	const ours = new Set(readdirSync("/proc/self/fd").map(linkOf));
+	const said = listening.map(
+		([, , , , queues, , , , , inode]) => `${ours.has(`socket:[${inode}]`) ? "ours" : "another's"}, queues ${queues}`,
+	);
+	return `listening: ${said.join("; ") || "nobody"}`;
+}
+
+function linkOf(descriptor: string): string {
+	try {
+		return readlinkSync(`/proc/self/fd/${descriptor}`);
+	} catch {
+		return "";
+	}
 }
 
 /** Whether somebody who connects is greeted within some seconds. */

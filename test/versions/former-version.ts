@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Program } from "../cli/run-cli.ts";
@@ -7,6 +7,19 @@ import type { Program } from "../cli/run-cli.ts";
  * The last commit of version 0.1, which must run beside this one. When a version is released, its commit comes here.
  */
 export const FORMER_COMMIT = "05793e3bd48bcd5723540cc865971bb3c2d261c3";
+
+/**
+ * What that version does wrong and is known for: it is put right in what runs beside this one, whose faults alone are looked for. Version 0.1 could
+ * lose a flush: what was sent between the error of a connection and its end was answered, with nothing, by the greeting of the next one.
+ */
+const MENDED = {
+	path: "src/db/hot.ts",
+	from: "const query = used(strings, ...values) as unknown as Promise<Row[]>;",
+	to: `const query = (used(strings, ...values) as unknown as Promise<Row[] & { command: unknown }>).then((rows) => {
+			if (rows.command !== null) return rows;
+			throw Object.assign(new Error("the statement was not answered"), { code: "CONNECTION_CLOSED" });
+		});`,
+};
 
 const ROOT = join(import.meta.dir, "../..");
 
@@ -34,10 +47,21 @@ export function takeFormerVersion(): FormerVersion | Missing {
 	if (!archive.success) return give(`the history does not have ${FORMER_COMMIT}: ${archive.stderr.toString().trim()}`);
 	const unpacked = Bun.spawnSync(["tar", "-x", "-C", folder], { stdin: archive.stdout });
 	if (!unpacked.success) return give(`it could not be unpacked: ${unpacked.stderr.toString().trim()}`);
+	mend(join(folder, MENDED.path));
 	const absent = packagesOf(folder).filter((name) => !existsSync(join(ROOT, "node_modules", name)));
 	if (absent.length === 0) symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
 	else if (!install(folder)) return give(`${absent.join(", ")} is not installed here any more, and cannot be now`);
 	return { program: [process.execPath, bundle(folder, join(folder, "app"))], remove };
+}
+
+function mend(path: string): void {
+	const source = readFileSync(path, "utf8");
+	if (!source.includes(MENDED.from))
+		throw new Error(`${MENDED.path} of the former version does not say what is mended in it`);
+	writeFileSync(
+		path,
+		source.replace(MENDED.from, () => MENDED.to),
+	);
 }
 
 /** The service whose checkout is at `root`, to `folder`, whose parent has the packages: its program. */

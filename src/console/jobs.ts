@@ -75,7 +75,10 @@ export function startJobs(deps: JobDeps, { pace = 1 }: JobOptions = {}): Jobs {
 		const cancel = clock.after(delayMs / pace, () => {
 			cancels.delete(cancel);
 			const work = run()
-				.catch((error) => log.warn("a background job failed; it is tried again", { job: name, error }))
+				.catch((error) => {
+					if (stopped) log.debug("a background job ended with the stop", { job: name, error });
+					else log.warn("a background job failed; it is tried again", { job: name, error });
+				})
 				.then(() => {
 					running.delete(work);
 					if (!stopped) every(delayMs, name, run);

@@ -2,18 +2,21 @@ import { expect, test } from "bun:test";
 import type { Clock } from "../../src/base/clock.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
-import { silentLog } from "../../src/base/log.ts";
+import { type Log, silentLog } from "../../src/base/log.ts";
 import { startJobs } from "../../src/console/jobs.ts";
 import { lastReconciliation } from "../../src/console/operator/reconciliation.ts";
+import { connectionEnded } from "../../src/db/outage.ts";
+import type { Statements } from "../../src/db/statements.ts";
 import { createBooksHistory, forgetOldRuns } from "../../src/ledger/books-history.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { withDatabase } from "../support/database.ts";
+import { waitFor } from "../support/wait.ts";
 
 const db = await withDatabase();
 const { statements, sql } = db;
 
-/** Runs each job of a console once, and waits for them. */
-async function runJobs(booksVerifyRowsPerS: number): Promise<void> {
+/** The jobs of a console, each of which begins when `begin` is called. */
+function jobsOf(booksVerifyRowsPerS: number, { statements, log }: { statements: Statements; log: Log }) {
 	const waiting: (() => void)[] = [];
 	const clock: Clock = {
 		...systemClock,
@@ -26,7 +29,7 @@ async function runJobs(booksVerifyRowsPerS: number): Promise<void> {
 		statements,
 		sums: statements,
 		clock,
-		log: silentLog,
+		log,
 		mailer: { send: async () => {}, canSend: false } as never,
 		sendWebhook: async () => {
 			throw new Error("there is nothing to send");
@@ -37,9 +40,33 @@ async function runJobs(booksVerifyRowsPerS: number): Promise<void> {
 		booksVerifyRowsPerS,
 		retention: { archive: null, usageDays: 0, leaseDays: 90, controlDays: 30, auditDays: 400, refusalDays: 30 },
 	} as never);
-	for (const run of waiting.splice(0)) run();
-	await jobs.stop();
+	const begin = () => {
+		for (const run of waiting.splice(0)) run();
+	};
+	return { begin, stop: jobs.stop };
 }
+
+/** Runs each job of a console once, and waits for them. */
+async function runJobs(booksVerifyRowsPerS: number): Promise<void> {
+	const { begin, stop } = jobsOf(booksVerifyRowsPerS, { statements, log: silentLog });
+	begin();
+	await stop();
+}
+
+test("a job that fails says that it is tried again, and not in a stop, behind which it is not", async () => {
+	const said: string[] = [];
+	const log = { ...silentLog, warn: (message: string) => void said.push(message) };
+	const failing = Object.assign(() => Promise.reject(connectionEnded()), { end: async () => {} }) as Statements;
+	const ends = jobsOf(0, { statements: failing, log });
+	ends.begin();
+	await ends.stop();
+	expect(said).toEqual([]);
+	const goesOn = jobsOf(0, { statements: failing, log });
+	goesOn.begin();
+	await waitFor(() => said.length > 0, "a job's failure to be said");
+	expect(said[0]).toContain("it is tried again");
+	await goesOn.stop();
+});
 
 test("a console seals days that are over and reads them again, unless it is told not to", async () => {
 	await sql`

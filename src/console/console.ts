@@ -36,7 +36,7 @@ import { packed } from "./pages/pack.ts";
 import { playgroundChat } from "./playground.ts";
 import { checkChange } from "./request-guard.ts";
 import { secure } from "./security-headers.ts";
-import { ADDRESS_HEADER, type Auth, createAuth, passOn } from "./sign-in/auth.ts";
+import { ADDRESS_HEADER, type Auth, createAuth, passOn, passOnAnswer } from "./sign-in/auth.ts";
 import { SIGN_IN_LINK } from "./sign-in/new-sign-in-link.ts";
 import { openSignInLink } from "./sign-in/sign-in-link.ts";
 import { Refusal } from "./texts/refusal.ts";
@@ -207,7 +207,7 @@ async function route(
 	}
 	if (pathname.startsWith("/api/auth/") && !pathname.startsWith("/api/auth/magic-link/")) {
 		checkChange(request, origins);
-		return parts.auth().handler(withAddress(connection));
+		return passOnAnswer(await parts.auth().handler(withAddress(connection)));
 	}
 	if (!pathname.startsWith("/api/console/")) throw new Refusal("not_found", "There is no such endpoint.");
 	const isChat = pathname === PLAYGROUND && request.method === "POST";

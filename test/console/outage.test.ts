@@ -1,5 +1,5 @@
 /** What people see while the database is away. */
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
 import postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
 import { consoleErrorResponse } from "../../src/console/console-error.ts";
@@ -43,6 +43,31 @@ test("pages and sign-in answer with a coded 503 while it lets nobody in, and wor
 	expect((await stranger.send("POST", "/api/auth/sign-in/email", { email: person.email, password: "no" })).status).toBe(
 		401,
 	);
+});
+
+test("where it goes away between a session and whose it is nothing but our log says so", async () => {
+	const person = await signedUp(service);
+	const written = spyOn(console, "error").mockImplementation(() => {});
+	const holder = await service.db.sql.reserve();
+	try {
+		await holder`begin`;
+		await holder`lock table console_user in access exclusive mode`;
+		const asked = person.get("/api/auth/get-session");
+		await waitFor(
+			async () =>
+				(
+					await holder`select pg_terminate_backend(pid) from pg_locks where relation = 'console_user'::regclass and not granted`
+				).length > 0,
+			"who asks for the person",
+		);
+		expectAway(await asked);
+	} finally {
+		await holder`rollback`;
+		holder.release();
+		written.mockRestore();
+	}
+	expect(written.mock.calls).toEqual([]);
+	expect((await person.get("/api/console/me")).status).toBe(200);
 });
 
 test("a statement that is given up is a 503 too, however deep it lies in another error", async () => {

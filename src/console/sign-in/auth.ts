@@ -1,5 +1,4 @@
 import { betterAuth, type GenericEndpointContext } from "better-auth";
-import { drizzleAdapter } from "better-auth/adapters/drizzle";
 import { APIError } from "better-auth/api";
 import { magicLink, twoFactor } from "better-auth/plugins";
 import { languageOf } from "../../base/language.ts";
@@ -14,6 +13,7 @@ import { createCompanyOidc } from "../company/company-oidc.ts";
 import { databaseAway } from "../console-error.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { told } from "../texts/refusal.ts";
+import { authDatabase } from "./auth-database.ts";
 import { guard } from "./auth-guard.ts";
 import { resetMail } from "./auth-mails.ts";
 import { mayBegin } from "./auth-operator.ts";
@@ -21,7 +21,6 @@ import { passkeys } from "./auth-passkey.ts";
 import { signUps } from "./auth-sign-up.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
 import { isPersonName, NAME_RULE } from "./person-name.ts";
-import * as tables from "./user.sql.ts";
 
 export type Auth = ReturnType<typeof createAuth>;
 
@@ -78,15 +77,6 @@ const DISABLED_PATHS = [
 	"/two-factor/get-totp-uri",
 ];
 
-const SCHEMA = {
-	user: tables.consoleUser,
-	session: tables.session,
-	account: tables.authAccount,
-	verification: tables.verification,
-	rateLimit: tables.rateLimit,
-	twoFactor: tables.twoFactor,
-};
-
 const RATE_LIMIT = {
 	enabled: true,
 	storage: "database" as const,
@@ -122,7 +112,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 		trustedOrigins: [...options.origins],
 		telemetry: { enabled: false },
 		logger: { log: (level, message) => log.debug("sign-in", { severity: level, detail: message }) },
-		database: drizzleAdapter(deps.tx, { provider: "pg", schema: SCHEMA }),
+		database: authDatabase(deps.tx),
 		user: {
 			additionalFields: {
 				operator: { type: "boolean", required: false, defaultValue: false, input: false },
@@ -234,6 +224,17 @@ export function passOn(error: unknown, log: Log): void {
 		throw databaseAway(error);
 	if (!(error instanceof APIError)) throw error;
 	log.debug("sign-in", { severity: "error", detail: error.message });
+}
+
+/** As `passOn`, of an answer that the library has made of it already. */
+export async function passOnAnswer(answer: Response): Promise<Response> {
+	if (answer.status < 500) return answer;
+	const said: unknown = await answer
+		.clone()
+		.json()
+		.catch(() => null);
+	if ((said as { code?: unknown } | null)?.code === SESSION_UNREADABLE) throw databaseAway(said);
+	return answer;
 }
 
 function socialProviders(config: Config) {

@@ -1,7 +1,7 @@
 import { errorRecord, errorText } from "../base/error-record.ts";
 import { Fault } from "../base/fault.ts";
 import { ConfigError } from "../config.ts";
-import { DatabaseTimeout } from "../db/outage.ts";
+import { AnswerLost, DatabaseBusy, DatabaseTimeout } from "../db/outage.ts";
 import { UsageError } from "./command.ts";
 import { databaseRemedy } from "./database-remedies.ts";
 
@@ -31,9 +31,10 @@ export function explain(error: unknown): Explanation {
 		return failed(error.code, error.private === undefined ? error.message : `${error.message} (${error.private})`);
 	}
 	if (error instanceof ConfigError) return failed("configuration", error.message);
-	if (error instanceof DatabaseTimeout) {
-		return failed("service_unavailable", "the database did not answer in time: it may or may not have done it");
-	}
+	if (error instanceof DatabaseTimeout || error instanceof AnswerLost)
+		return failed("service_unavailable", `${error.message}: it may or may not have done it`);
+	if (error instanceof DatabaseBusy)
+		return failed("service_unavailable", `the database: ${error.message}. Nothing was done: try again.`);
 	const {
 		code,
 		message = "",

@@ -36,7 +36,13 @@ const CONNECTION_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /** Those of them that only one can have which was there. */
-const CUT_CODES: ReadonlySet<unknown> = new Set(["CONNECTION_CLOSED", "ECONNRESET", "EPIPE", "ETIMEDOUT"]);
+const CUT_CODES: ReadonlySet<unknown> = new Set([
+	"CONNECTION_CLOSED",
+	"CONNECTION_DESTROYED",
+	"ECONNRESET",
+	"EPIPE",
+	"ETIMEDOUT",
+]);
 
 /**
  * SQLSTATE classes and codes (PostgreSQL, appendix A) that say nothing about the statement: connection exceptions (08),

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { explain } from "../../src/cli/explain.ts";
 import { migrate } from "../../src/db/migrate.ts";
+import { AnswerLost, connectionEnded, DatabaseBusy, DatabaseTimeout } from "../../src/db/outage.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { createEmptyDatabase } from "../support/database.ts";
 import { testPostgres, uniqueName } from "../support/postgres.ts";
@@ -48,6 +49,20 @@ test.each([
 	expect(message).toStartWith("the database: ");
 	expect(message).toContain(remedy);
 	expect(message).not.toContain("\n");
+});
+
+test("what became of a statement is said, and a trace of none", () => {
+	const of = {
+		"it may or may not have done it": [new DatabaseTimeout("late"), new AnswerLost("no row")],
+		"Nothing was done: try again": [new DatabaseBusy("a row is held")],
+		"Its log says why it ended the connection": [connectionEnded()],
+	};
+	for (const [said, errors] of Object.entries(of))
+		for (const error of errors) {
+			const { code, message } = explain(error);
+			expect([code, message]).toEqual(["service_unavailable", expect.stringContaining(said)]);
+			expect(message).not.toContain("\n");
+		}
 });
 
 test("of a server that is on its way up nobody is told that DATABASE_URL is wrong", () => {

@@ -13,8 +13,16 @@ export interface Lanes {
 	end(): Promise<void>;
 }
 
-/** What waits for a connection; each is given up at its own deadline. */
+/** What waits for a connection; each is given up before its own deadline. */
 const WAITING_MAX = 20_000;
+/** What has no more than this share of its time left is not begun: what it began would be given up with its connection. */
+const BEGUN_SHARE_MIN = 1 / 16;
+
+interface Waiting {
+	readonly take: (lane: Lane) => void;
+	/** Half of its time is over then, by the monotonic clock. */
+	readonly halfMs: number;
+}
 
 /**
  * What waits for a lock, or for an answer that never comes, holds up nothing behind it, and a connection that is stuck or breaks is
@@ -30,19 +38,20 @@ export function createLanes(
 	const lanes = Array.from({ length: connectionsMax }, () => createLane(deps, connect, idleMs));
 	/** The one used last is on top, so that a quiet service keeps few connections warm. */
 	const free: Lane[] = [...lanes];
-	const waiting: ((lane: Lane) => void)[] = [];
+	const waiting: Waiting[] = [];
 	let ended = false;
 
 	async function acquire(waitMs: number): Promise<Lane> {
 		const lane = free.pop();
 		if (lane) return lane;
-		if (waiting.length >= WAITING_MAX) throw new DatabaseBusy("too many statements wait for a connection");
+		if (waiting.length >= WAITING_MAX) throw busy();
 		const { promise, resolve } = Promise.withResolvers<Lane>();
-		waiting.push(resolve);
+		const one = { take: resolve, halfMs: clock.monotonicMs() + waitMs / 2 };
+		waiting.push(one);
 		try {
-			return await withDeadline(clock, promise, waitMs, late);
+			return await withDeadline(clock, promise, waitMs * (1 - BEGUN_SHARE_MIN), busy);
 		} catch (error) {
-			const at = waiting.indexOf(resolve);
+			const at = waiting.indexOf(one);
 			if (at >= 0) waiting.splice(at, 1);
 			// It had its turn in the same moment.
 			else void promise.then(release);
@@ -50,9 +59,14 @@ export function createLanes(
 		}
 	}
 
+	/**
+	 * In turn. But where more comes than the database can do, all would get their turn just before their deadline, and be given up in the
+	 * middle, nearly each of them with its connection: then who came last has time.
+	 */
 	function release(lane: Lane): void {
-		const next = waiting.shift();
-		if (next) next(lane);
+		const isLate = waiting[0] !== undefined && clock.monotonicMs() > waiting[0].halfMs;
+		const next = isLate ? waiting.pop() : waiting.shift();
+		if (next) next.take(lane);
 		else free.push(lane);
 	}
 
@@ -86,4 +100,5 @@ export function createLanes(
 	};
 }
 
+const busy = () => new DatabaseBusy("too many statements wait for a connection");
 const late = () => new DatabaseTimeout("the database did not answer in time");

@@ -1,0 +1,70 @@
+import { expect, test } from "bun:test";
+import type postgres from "postgres";
+import { silentLog } from "../../src/base/log.ts";
+import { createLanes } from "../../src/db/lanes.ts";
+import { DatabaseBusy, isDatabaseAway } from "../../src/db/outage.ts";
+import { atEnd } from "../support/at-end.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+
+const CONNECTIONS = 4;
+const DEADLINE_MS = 2_000;
+const STATEMENT_MS = 50;
+/** Which the database can do. */
+const PER_S_MAX = (CONNECTIONS * 1_000) / STATEMENT_MS;
+const STEP_MS = 5;
+
+function world() {
+	const clock = createManualClock();
+	let made = 0;
+	const lanes = createLanes({ clock, log: silentLog }, CONNECTIONS, () => {
+		made += 1;
+		return { end: async () => {} } as postgres.Sql;
+	});
+	atEnd(() => lanes.end());
+	const statement = () => new Promise<void>((resolve) => clock.after(STATEMENT_MS, resolve));
+	return {
+		clock,
+		lanes,
+		made: () => made,
+		ask: () => lanes.run(statement, clock.monotonicMs() + DEADLINE_MS),
+		/** So long, in which what is due and what follows from it is done; `each` is called at each step. */
+		async pass(ms: number, each: () => void = () => {}) {
+			for (let passed = 0; passed < ms; passed += STEP_MS) {
+				each();
+				clock.advance(STEP_MS);
+				await new Promise((resolve) => setImmediate(resolve));
+			}
+		},
+	};
+}
+
+test("where more comes than the database can do, it does what it can, on the connections that there are; the rest hears that nothing was done", async () => {
+	for (const timesAsMuch of [5, 2, 1.3]) {
+		const { ask, pass, made } = world();
+		let done = 0;
+		const refused: unknown[] = [];
+		let due = 0;
+		const come = () => {
+			for (due += (PER_S_MAX * timesAsMuch * STEP_MS) / 1_000; due >= 1; due -= 1)
+				ask().then(
+					() => {
+						done += 1;
+					},
+					(error: unknown) => refused.push(error),
+				);
+		};
+		await pass(3 * DEADLINE_MS, come);
+		expect(done).toBeGreaterThan(0.8 * PER_S_MAX * 3 * (DEADLINE_MS / 1_000));
+		expect(refused.length).toBeGreaterThan(0);
+		expect(refused.every((error) => error instanceof DatabaseBusy && isDatabaseAway(error))).toBe(true);
+		expect(made()).toBe(CONNECTIONS);
+	}
+});
+
+test("where all get their turn in time they get it in the order in which they came", async () => {
+	const { ask, pass } = world();
+	const order: number[] = [];
+	for (let number = 0; number < 3 * CONNECTIONS; number++) void ask().then(() => order.push(number));
+	await pass(4 * STATEMENT_MS);
+	expect(order).toEqual(Array.from({ length: 3 * CONNECTIONS }, (_, number) => number));
+});

@@ -1,6 +1,5 @@
 import { constants } from "node:os";
 import { join } from "node:path";
-import postgres from "postgres";
 import { systemClock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
@@ -9,6 +8,7 @@ import type { Database } from "../db/database.ts";
 import { createDatabase } from "../db/database.ts";
 import { isEmbeddedMade, runningEmbeddedUrl, startEmbeddedPostgres } from "../db/embedded.ts";
 import { migrate, migratedUrl } from "../db/migrate.ts";
+import { newClient } from "../db/new-client.ts";
 import { isConnectionCut } from "../db/outage.ts";
 import { isIgnored } from "./ignored-signal.ts";
 
@@ -134,7 +134,7 @@ async function onDatabase<Result>(
 }
 
 async function isUsedByOthers(url: string): Promise<boolean> {
-	const client = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 5 });
+	const client = newClient(url, { onnotice: () => {}, connect_timeout: 5 });
 	try {
 		const [row] = await client<{ others: boolean }[]>`
 			select exists (

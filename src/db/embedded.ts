@@ -1,6 +1,5 @@
 import fs from "node:fs";
 import { join } from "node:path";
-import postgres from "postgres";
 import { assert } from "../base/assert.ts";
 import { systemClock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
@@ -12,6 +11,7 @@ import {
 	waitForFileLock,
 } from "../base/file-lock.ts";
 import type { Log } from "../base/log.ts";
+import { newClient } from "./new-client.ts";
 import type { PostgresBinaries } from "./postgres-binaries.ts";
 import { findPostgresBinaries } from "./postgres-binaries.ts";
 import {
@@ -189,7 +189,7 @@ function askToEnd(home: PostgresHome, user: SharedFileLock): Postmaster | undefi
 }
 
 async function createDatabaseOnce(url: string): Promise<void> {
-	const client = postgres(url, { max: 1, onnotice: () => {} });
+	const client = newClient(url, { onnotice: () => {} });
 	try {
 		const [found] = await client`select 1 from pg_database where datname = ${DATABASE}`;
 		if (!found) await client.unsafe(`create database ${DATABASE}`);

@@ -133,8 +133,6 @@ function openClient(
 ): postgres.Sql {
 	return newClient(options.url, {
 		connect_timeout: CONNECT_MS_MAX / 1_000,
-		// Types of arrays are not fetched: see `statements.ts`.
-		fetch_types: false,
 		onnotice: () => {},
 		connection: { application_name: options.applicationName },
 		onclose: on.closed,

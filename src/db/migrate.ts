@@ -140,8 +140,7 @@ async function lookAtWay(
 }
 
 async function withClient<Result>(url: string, work: (client: postgres.Sql) => Promise<Result>): Promise<Result> {
-	// Types of arrays are not fetched: see `statements.ts`.
-	const client = newClient(url, { onnotice: () => {}, connect_timeout: 10, fetch_types: false });
+	const client = newClient(url, { onnotice: () => {}, connect_timeout: 10 });
 	try {
 		return await work(client);
 	} finally {

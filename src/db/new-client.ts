@@ -11,7 +11,7 @@ const GOODBYE_MS = 1_000;
 
 type Options = Omit<
 	Parameters<typeof postgres>[1] & object,
-	"max" | "backoff" | "socket" | "idle_timeout" | "max_lifetime"
+	"max" | "backoff" | "socket" | "idle_timeout" | "max_lifetime" | "fetch_types"
 >;
 
 /**
@@ -72,6 +72,8 @@ function paced({ href }: URL, options: Options, pace: Pace): postgres.Sql {
 		backoff: 0 as unknown as boolean,
 		idle_timeout: 0,
 		max_lifetime: null,
+		// The driver's own first query, for array types: cut in the middle it rejects with nobody to hear it, and that ends the process.
+		fetch_types: false,
 		onclose: gone,
 		// Its types do not name it.
 		...{

@@ -78,8 +78,6 @@ function connect(options: StatementsOptions & { lockTimeoutMs: number }, told: T
 		{
 			...told,
 			connect_timeout: 5,
-			// The driver's own first query, for array types: cut in the middle it rejects with nobody to hear it, and that ends the process.
-			fetch_types: false,
 			onnotice: () => {},
 			connection: {
 				application_name: options.applicationName,

@@ -70,8 +70,6 @@ function connect(options: TransactionalOptions, told: Told, pace: Pace): postgre
 		{
 			...told,
 			connect_timeout: 5,
-			// Types of arrays are not fetched: see `statements.ts`.
-			fetch_types: false,
 			onnotice: () => {},
 			connection: {
 				application_name: options.applicationName,

@@ -26,7 +26,7 @@ const ANSWER_MS_MAX = 10_000;
  * around keeps the lock of a start for good, and loses the path on which tables are made.
  */
 export async function checkOwnSession(client: postgres.Sql, url: string): Promise<void> {
-	const other = newClient(url, { onnotice: () => {}, connect_timeout: 10, fetch_types: false });
+	const other = newClient(url, { onnotice: () => {}, connect_timeout: 10 });
 	const session = (of: postgres.Sql) => async (statement: string) => [...(await of.unsafe(statement))];
 	try {
 		if (!(await inTime(isPooledByTransaction(session(client), session(other))))) return;
@@ -52,7 +52,6 @@ export async function lostSettings(prepared: string): Promise<readonly string[]>
 	const client = newClient(prepared, {
 		onnotice: () => {},
 		connect_timeout: 10,
-		fetch_types: false,
 		connection: SETTINGS as Record<string, string>,
 	});
 	try {

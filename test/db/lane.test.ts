@@ -83,7 +83,7 @@ test("what is asked between a socket's error and its close waits for no deadline
 
 test("a client has one connection in its life: with that its session ends, and no other one takes its place", async () => {
 	const closed = Promise.withResolvers<void>();
-	const client = newClient(server.url, { onnotice: () => {}, fetch_types: false, onclose: () => closed.resolve() });
+	const client = newClient(server.url, { onnotice: () => {}, onclose: () => closed.resolve() });
 	atEnd(() => client.end({ timeout: 0 }));
 	const [session] = await client<{ pid: number }[]>`select pg_backend_pid() as pid, pg_advisory_lock(17)`;
 	await server.sql`select pg_terminate_backend(${session?.pid as number})`;

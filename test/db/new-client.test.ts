@@ -197,3 +197,16 @@ test("a client that is given time for its end still connects for what was asked 
 	await client.end({ timeout: 10 });
 	expect([...(await answer)]).toEqual([{ one: 1 }]);
 });
+
+test("no client asks for anything by itself, for what is cut there has nobody to hear it and would end the process; and all of the source are of this kind", async () => {
+	const client = newClient(database.url, { onnotice: () => {} });
+	atEnd(() => client.end({ timeout: 0 }));
+	expect(client.options.fetch_types).toBe(false);
+	const makers: string[] = [];
+	const source = join(import.meta.dir, "../../src");
+	for (const path of new Bun.Glob("**/*.{ts,tsx}").scanSync(source)) {
+		const text = await Bun.file(join(source, path)).text();
+		if (/^import postgres\b.* from "postgres"|import\("postgres"\)/m.test(text)) makers.push(path);
+	}
+	expect(makers).toEqual(["db/new-client.ts"]);
+});

@@ -41,7 +41,6 @@ export async function checkDatabase(
 	const connect = () =>
 		newClient(url, {
 			connect_timeout: CONNECT_S,
-			fetch_types: false,
 			onnotice: () => {},
 			connection: { application_name: "tollgate doctor", statement_timeout: STATEMENT_MS },
 		});

@@ -10,7 +10,7 @@ export interface Clock {
 	after(delayMs: number, run: () => void): () => void;
 }
 
-/** Delays from here on may end up to two ticks late, behind a stall three: deadlines, which nobody waits for exactly. */
+/** Delays from here on may end up to two ticks late, behind a stall three: deadlines, which nobody waits for exactly. Shorter ones are exact but for a stall. */
 const COARSE_DELAY_MS_MIN = 2_000;
 const COARSE_TICK_MS = 100;
 /** As long as a heavy request may hold the loop under load, and no longer than the shortest of these delays can do without. */
@@ -31,10 +31,19 @@ export const systemClock: Clock = {
 	monotonicMs: () => performance.now(),
 	after(delayMs, run) {
 		if (delayMs >= COARSE_DELAY_MS_MIN && Number.isFinite(delayMs)) return wheel.after(delayMs, run);
-		const timer = setTimeout(run, delayMs);
-		return () => clearTimeout(timer);
+		return shortly(delayMs, run);
 	},
 };
+
+/** What is left of a deadline is short, too: behind a stall it waits for a tick more, like those of the wheel, and once. */
+function shortly(delayMs: number, run: () => void): () => void {
+	const dueMs = performance.now() + delayMs;
+	let timer = setTimeout(() => {
+		if (performance.now() - dueMs < STALL_MS) run();
+		else timer = setTimeout(run, COARSE_TICK_MS);
+	}, delayMs);
+	return () => clearTimeout(timer);
+}
 
 /** Resolves after `delayMs` on `clock`. */
 export function sleep(clock: Clock, delayMs: number): Promise<void> {

@@ -1,0 +1,35 @@
+import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+
+test("what came while the process stood still is read before a short delay that has passed meanwhile runs, and that runs once", async () => {
+	const came: string[] = [];
+	const { promise, resolve } = Promise.withResolvers<void>();
+	const child = Bun.spawn(["sh", "-c", "echo ready; read go; sleep 0.2; echo here"], { stdin: "pipe", stdout: "pipe" });
+	const reader = child.stdout.getReader();
+	await reader.read();
+	void reader.read().then(() => came.push("read"));
+	systemClock.after(100, () => {
+		came.push("late");
+		resolve();
+	});
+	child.stdin.write("\n");
+	child.stdin.flush();
+	// It stands still.
+	Bun.sleepSync(800);
+	await promise;
+	expect(came).toEqual(["read", "late"]);
+	// Short as it is, one that is not late waits for nothing, and one that is cancelled behind a stall does not run.
+	const startMs = performance.now();
+	await new Promise<void>((done) => systemClock.after(5, done));
+	expect(performance.now() - startMs).toBeLessThan(500);
+	const cancel = systemClock.after(100, () => came.push("cancelled"));
+	const cancelled = new Promise<void>((done) => {
+		setTimeout(() => {
+			cancel();
+			systemClock.after(150, done);
+		}, 101);
+	});
+	Bun.sleepSync(800);
+	await cancelled;
+	expect(came).toEqual(["read", "late"]);
+});

@@ -6,13 +6,13 @@ import { chatModel, withService } from "../support/service.ts";
 import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 
 const POISON = "poison";
-const upstreams = [startUpstream(), startUpstream(), startUpstream()].map(untilEnd);
+const upstreams = [startUpstream(), startUpstream(), startUpstream(), startUpstream()].map(untilEnd);
 for (const upstream of upstreams)
 	upstream.decide((body) => (JSON.stringify(body).includes(POISON) ? reply().raw("") : reply()));
-const [single, one, two] = upstreams.map(({ url }) => url) as [string, string, string];
+const [single, one, two, lone] = upstreams.map(({ url }) => url) as [string, string, string, string];
 const pair = `${chatModel({ id: "pair", url: one })}\n      - { url: "${two}", model: served-name, dialect: openai }`;
 const service = await withService({
-	models: `${chatModel({ id: "single", url: single })}\n${pair}`,
+	models: `${chatModel({ id: "single", url: single })}\n${chatModel({ id: "lone", url: lone })}\n${pair}`,
 	limits: "  breaker_failures_in_row: 4\n  breaker_cool_s: 60",
 });
 
@@ -59,6 +59,19 @@ test("where there is one server the others are served on, and the list of models
 	}
 	expect(await askAs(good, "fine")).toBe(200);
 	expect(await askAs(bad, "fine")).toBe(200);
+});
+
+test("where there is one server, two who make it fail together take it from nobody who comes later", async () => {
+	const bad = [await service.customer(), await service.customer()];
+	const askAs = async ({ secret }: { secret: string }, text: string) =>
+		(await service.post("/v1/chat/completions", secret, ask(text, { model: "lone" }))).status;
+	// So often that it would be enough if they were the server's, and in each trial of theirs again.
+	for (let round = 0; round < 4; round += 1)
+		for (const one of bad) expect(await askAs(one, POISON)).toBe(round < 2 ? 502 : 503);
+	const good = await service.customer();
+	expect(await askAs(good, "fine")).toBe(200);
+	for (let round = 0; round < 4; round += 1) for (const one of bad) await askAs(one, POISON);
+	expect(await Promise.all(Array.from({ length: 8 }, () => askAs(good, "fine")))).toEqual(Array(8).fill(200));
 });
 
 test("a server that fails for everybody is what the list of models and the status say", async () => {

@@ -13,13 +13,33 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "what one account alone meets keeps everybody away",
-				before: "if (new Set(failures.map((failure) => failure.accountId)).size > 1) {",
-				after: "if (failures.length > 0) {",
+				before: "all.size > 1 && (!healthy() ||",
+				after: "(!healthy() ||",
 			},
 			{
 				breaks: "failures of several keep everybody away while others are answered",
-				before: "if (!outcomes.othersAnswered(failures)) open();",
-				after: "open();",
+				before: "if (accounts.size > 1 && outcomes.othersAnswered(met)) return;",
+				after: "",
+			},
+			{
+				breaks: "failures of two keep everybody away from what calls itself well",
+				before: "(!healthy() || all.size >= FAILING_ACCOUNTS_MAX)",
+				after: "true",
+			},
+			{
+				breaks: "however many accounts fail, the next one is a trial",
+				before: " || all.size >= FAILING_ACCOUNTS_MAX",
+				after: "",
+			},
+			{
+				breaks: "who fails a trial of others keeps those away whose rest is long over",
+				before: "new Set(trial ? [accountId] : met.map((failure) => failure.accountId))",
+				after: "new Set(met.map((failure) => failure.accountId))",
+			},
+			{
+				breaks: "a server that fails for all who ask is shown as one that tries",
+				before: 'resting.size > 0 && clock.monotonicMs() < coolUntilMs ? "open" : state',
+				after: 'false ? "open" : state',
 			},
 			{
 				breaks: "a breaker that cools lets any number of calls try",
@@ -38,8 +58,7 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "who was kept away alone stays so though the failures were his request's",
-				before:
-					"if (resting === call.accountId && outcomes.failuresInRow().length < limits().breakerFailuresInRow)\n\t\t\t\tresting = undefined;",
+				before: "if (outcomes.failuresInRow().length < limits().breakerFailuresInRow) resting.delete(call.accountId);",
 				after: "",
 			},
 		],
@@ -65,7 +84,7 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a share of failures is taken of fewer calls than the window has",
-				before: "if (window.length < WINDOW_CALLS) return false;",
+				before: "if (window.length < WINDOW_CALLS) return [];",
 				after: "",
 			},
 		],

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { type BreakerCall, createBreaker } from "../../src/upstream/replicas/breaker.ts";
 import type { CallOutcome } from "../../src/upstream/replicas/call-outcomes.ts";
+import { createRandom } from "../support/random.ts";
 import { limitsWith } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
@@ -140,6 +141,11 @@ describe("failures that may be the request's", () => {
 		suspects("a");
 		expect(letsIn()).toBe("bcz");
 		expect(breaker.coolMsLeft("a")).toBe(2_000);
+
+		const ill = setUp();
+		ill.health.up = false;
+		ill.suspects("aaaaaaaaaa");
+		expect(ill.letsIn()).toBe("bcz");
 	});
 
 	test("of one account do not add up over time, while others are answered", () => {
@@ -153,11 +159,56 @@ describe("failures that may be the request's", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("of several accounts, with nobody answered, are the replica's", () => {
-		const { breaker, suspects, letsIn } = setUp();
+	test("of several accounts, with nobody answered, are the replica's unless it says that it is well", () => {
+		const { health, breaker, suspects, letsIn } = setUp();
+		health.up = false;
 		suspects("aab");
 		expect(breaker.state()).toBe("open");
 		expect(letsIn()).toBe("");
+	});
+
+	test("of several accounts keep them away while the health check is fine, and who comes next is a trial", () => {
+		const { clock, breaker, suspects, succeed, letsIn } = setUp();
+		suspects("aab");
+		expect([breaker.state(), breaker.shown()]).toEqual(["half_open", "open"]);
+		expect([breaker.coolMsLeft("a"), breaker.coolMsLeft("b"), breaker.coolMsLeft("c")]).toEqual([1_000, 1_000, 0]);
+		expect(letsIn()).toBe("cz");
+		breaker.begin("c");
+		expect(letsIn()).toBe("");
+		suspects("c");
+		expect(letsIn()).toBe("z");
+		clock.advance(2_000);
+		expect(letsIn()).toBe("abcz");
+		expect([breaker.state(), breaker.shown()]).toEqual(["half_open", "half_open"]);
+		suspects("ab");
+		expect(letsIn()).toBe("cz");
+		succeed("z");
+		expect(breaker.state()).toBe("closed");
+		expect(letsIn()).toBe("abcz");
+	});
+
+	test("of several accounts are the replica's once they are too many for a plot, however it is said to be", () => {
+		const { breaker, suspects, letsIn } = setUp();
+		suspects("abcd");
+		expect(letsIn("abcdyz")).toBe("yz");
+		suspects("y");
+		expect(breaker.state()).toBe("open");
+		expect(letsIn("abcdyz")).toBe("");
+	});
+
+	test("of a few accounts take it from nobody else, whenever and however often they fail", () => {
+		for (let seed = 0; seed < 200; seed += 1) {
+			const random = createRandom(seed);
+			const { clock, breaker, suspects, succeed } = setUp();
+			for (let step = 0; step < 100; step += 1) {
+				const bad = random.pick([..."abcd"]);
+				if (breaker.allows(bad)) suspects(bad);
+				if (random.fraction() < 0.5) clock.advance(random.between(1, 4_000));
+				// Nobody's trial runs: a failure ends it.
+				expect(breaker.allows("z")).toBe(true);
+				if (random.fraction() < 0.1) succeed("z");
+			}
+		}
 	});
 
 	test("of several accounts keep nobody away while the health check is fine and others are answered", () => {
@@ -174,7 +225,7 @@ describe("failures that may be the request's", () => {
 		// An answer speaks for a while only.
 		clock.advance(10_001);
 		suspects("ab");
-		expect(breaker.state()).toBe("open");
+		expect(breaker.state()).toBe("half_open");
 
 		const other = setUp();
 		other.succeed("z");
@@ -192,13 +243,13 @@ describe("failures that may be the request's", () => {
 		}
 		expect(alone.breaker.state()).toBe("closed");
 		const several = setUp();
-		for (let round = 0; round < 10; round += 1) {
+		for (let round = 0; round < 5; round += 1) {
 			several.succeed("a");
 			several.suspects("a");
 			several.succeed("b");
 			several.suspects("b");
 		}
-		expect(several.breaker.state()).toBe("open");
+		expect(several.letsIn()).toBe("cz");
 	});
 
 	test("of one account cannot keep it open: the next account has a trial of its own", () => {
@@ -218,8 +269,9 @@ describe("failures that may be the request's", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("of two accounts' trials open it again", () => {
-		const { clock, breaker, fail, suspects } = setUp();
+	test("of two accounts' trials open it again, unless it says that it is well", () => {
+		const { clock, health, breaker, fail, suspects } = setUp();
+		health.up = false;
 		fail(3);
 		clock.advance(1_000);
 		suspects("ab");

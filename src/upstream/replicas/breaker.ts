@@ -19,12 +19,15 @@ export interface BreakerCall {
  * the cool-down one call is let through, whose outcome closes it or opens it for twice as long, up to a maximum.
  *
  * A failure may be the request's, and nobody may take a model away from others by asking for what it cannot answer. So
- * what only one account meets keeps only that account away; and failures of several keep nobody away while the health
- * check is fine and others are answered. A failure that is proved to be the replica's own counts whoever met it.
+ * what only one account meets keeps only that account away. Failures of several keep nobody away while the health check is
+ * fine and others are answered; while it is fine and nobody else asked, they keep those away who met them, and who comes next is
+ * a trial, until there are too many of them for a plot. A failure that is proved to be the replica's own counts whoever met it.
  */
 export interface Breaker {
 	/** As it is for an account that has met no failure. */
 	state(): BreakerState;
+	/** As it is for all that have asked of late: open too where each of them failed, and nobody was answered since. */
+	shown(): BreakerState;
 	/** Whether a call of this account may begin now. */
 	allows(accountId: string): boolean;
 	begin(accountId: string): BreakerCall;
@@ -42,23 +45,26 @@ type BreakerLimits = Pick<
 	"breakerFailuresInRow" | "breakerFailureShare" | "breakerCoolMs" | "breakerCoolMsMax"
 >;
 
+/** So many accounts that fail, with nobody answered, are no plot: each has paid in. */
+const FAILING_ACCOUNTS_MAX = 5;
+
 export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy: () => boolean): Breaker {
 	const outcomes = createCallOutcomes(clock, healthy);
 	let state: BreakerState = "closed";
 	/** Grows with each change of state. */
 	let generation = 0;
 	let coolMs = limits().breakerCoolMs;
-	/** Everybody is kept away until then (`open`), or the account that rests is. */
+	/** Everybody is kept away until then (`open`), or the accounts that rest are. */
 	let coolUntilMs = 0;
-	/** The one account that is kept away, because nobody else met a failure. */
-	let resting: string | undefined;
+	/** The accounts that are kept away, because nobody else met a failure; fewer than FAILING_ACCOUNTS_MAX. */
+	const resting = new Set<string>();
 	let trialRuns = false;
 
 	function change(to: BreakerState): void {
 		state = to;
 		generation += 1;
 		outcomes.clear();
-		resting = undefined;
+		resting.clear();
 		trialRuns = false;
 	}
 
@@ -77,7 +83,16 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	}
 
 	function rests(accountId: string): boolean {
-		return accountId === resting && clock.monotonicMs() < coolUntilMs;
+		return resting.has(accountId) && clock.monotonicMs() < coolUntilMs;
+	}
+
+	/** While nothing proves that it is the replica: who else comes is asked of it, one at a time. */
+	function rest(accounts: ReadonlySet<string>): void {
+		if (clock.monotonicMs() >= coolUntilMs) resting.clear();
+		const known = [...resting, ...accounts];
+		if (state === "closed" && accounts.size > 1) change("half_open");
+		for (const accountId of known) resting.add(accountId);
+		cool();
 	}
 
 	function answered(call: BreakerCall): void {
@@ -86,8 +101,8 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			coolMs = limits().breakerCoolMs;
 		} else if (state === "closed") {
 			outcomes.answered(call.accountId);
-			if (resting === undefined) return;
-			resting = undefined;
+			if (resting.size === 0) return;
+			resting.clear();
 			coolMs = limits().breakerCoolMs;
 		}
 	}
@@ -109,13 +124,14 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			open();
 			return;
 		}
-		if (failures.length < enough) return;
-		if (new Set(failures.map((failure) => failure.accountId)).size > 1) {
-			if (!outcomes.othersAnswered(failures)) open();
-		} else if (!rests(accountId)) {
-			resting = accountId;
-			cool();
-		}
+		const mostly = trial ? [] : outcomes.suspectsMostly(limits().breakerFailureShare);
+		const met = failures.length >= enough ? failures : mostly;
+		const accounts = new Set(trial ? [accountId] : met.map((failure) => failure.accountId));
+		if (accounts.size === 0 || (accounts.size === 1 && rests(accountId))) return;
+		if (accounts.size > 1 && outcomes.othersAnswered(met)) return;
+		const all = new Set([...accounts, ...(clock.monotonicMs() < coolUntilMs ? resting : [])]);
+		if (all.size > 1 && (!healthy() || all.size >= FAILING_ACCOUNTS_MAX)) open();
+		else rest(accounts);
 	}
 
 	return {
@@ -123,9 +139,13 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			settle();
 			return state;
 		},
+		shown() {
+			settle();
+			return state === "half_open" && resting.size > 0 && clock.monotonicMs() < coolUntilMs ? "open" : state;
+		},
 		allows(accountId) {
 			settle();
-			if (state === "closed") return resting === undefined || !rests(accountId);
+			if (state === "closed") return !rests(accountId);
 			return state === "half_open" && !trialRuns && !rests(accountId);
 		},
 		begin(accountId) {
@@ -143,13 +163,12 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			if (failure === undefined || call.generation !== generation) return;
 			failure.verdict = verdict;
 			if (verdict === "failed") return weigh(call.accountId);
-			if (resting === call.accountId && outcomes.failuresInRow().length < limits().breakerFailuresInRow)
-				resting = undefined;
+			if (outcomes.failuresInRow().length < limits().breakerFailuresInRow) resting.delete(call.accountId);
 		},
 		otherFailureAtMs: (call) => outcomes.lastOther(call.failure)?.atMs,
 		coolMsLeft(accountId) {
 			const left = Math.max(0, coolUntilMs - clock.monotonicMs());
-			return state === "open" || accountId === resting ? left : 0;
+			return state === "open" || resting.has(accountId) ? left : 0;
 		},
 	};
 }

@@ -45,6 +45,12 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 		);
 	}
 
+	function failuresFrom(share: number): readonly Outcome[] {
+		if (window.length < WINDOW_CALLS) return [];
+		const failures = window.filter(isFailure);
+		return failures.length < WINDOW_CALLS * share ? [] : failures;
+	}
+
 	return {
 		clear(): void {
 			inRow = [];
@@ -63,14 +69,13 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 			return failure;
 		},
 		failuresInRow: (): Outcome[] => inRow.filter(isFailure),
-		/** Whether so large a share of a full window failed, by the replica's own fault or while nobody else was answered. */
-		failsMostly(share: number): boolean {
-			if (window.length < WINDOW_CALLS) return false;
-			const most = WINDOW_CALLS * share;
-			const failures = window.filter(isFailure);
-			if (failures.length < most) return false;
-			if (failures.filter(({ verdict }) => verdict === "failed").length >= most) return true;
-			return new Set(failures.map(({ accountId }) => accountId)).size > 1 && !othersAnswered(failures);
+		/** Whether so large a share of a full window failed by the replica's own fault. */
+		failsMostly: (share: number): boolean =>
+			failuresFrom(share).filter(({ verdict }) => verdict === "failed").length >= WINDOW_CALLS * share,
+		/** The failures of a full window, if they are so large a share of it and several accounts met them. */
+		suspectsMostly(share: number): readonly Outcome[] {
+			const failures = failuresFrom(share);
+			return new Set(failures.map(({ accountId }) => accountId)).size > 1 ? failures : [];
 		},
 		othersAnswered,
 		lastOther: (failure: Outcome | undefined): Outcome | undefined => inRow.findLast((one) => one !== failure),

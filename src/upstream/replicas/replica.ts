@@ -152,7 +152,7 @@ export function createReplica(
 			url: spec.url,
 			dialect: spec.dialect,
 			health,
-			breaker: breaker.state(),
+			breaker: breaker.shown(),
 			inFlight,
 			maxConcurrency: spec.maxConcurrency,
 			draining,

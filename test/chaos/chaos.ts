@@ -29,6 +29,8 @@ export interface ChaosOptions {
 	/** How long faults are made; the start and the verdict come on top. */
 	forMs: number;
 	users?: number;
+	/** See `LoadOptions`. */
+	restMsMax?: number;
 	/** Goes on for longer until so many were answered whole and so many kinds of faults were made: a busy machine carries less. */
 	atLeast?: { readonly answers: number; readonly faults: number };
 	/** The program of the version before this one: both serve, and instances change from one to the other and back. */
@@ -96,6 +98,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		});
 		const load = await startLoad(fleet, random.fork(), {
 			users: options.users ?? 24,
+			...(options.restMsMax === undefined ? {} : { restMsMax: options.restMsMax }),
 			accounts: 9,
 			regulars: 1,
 			// Version 0.1 knows of no projects.

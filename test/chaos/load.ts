@@ -60,6 +60,8 @@ export interface Load {
 export interface LoadOptions {
 	/** Requests under way at once. */
 	users: number;
+	/** So long at most does a user rest between two requests: they leave the machine something for what is beside them. By default none does. */
+	restMsMax?: number;
 	accounts: number;
 	/** More users, of each instance so many, who send short requests by keys to which nothing is done, one after the other. */
 	regulars?: number;
@@ -127,6 +129,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 			});
 			sent.push(answer);
 			if (answer.status !== 200) await Bun.sleep(own.between(5, 60));
+			else if (options.restMsMax !== undefined) await Bun.sleep(own.between(0, options.restMsMax));
 		}
 	}
 

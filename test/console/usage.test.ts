@@ -33,7 +33,10 @@ test("the sums are those of the rows while requests run and several instances fo
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
 	let done = false;
 	const folding = Array.from({ length: 3 }, async () => {
-		while (!done) await foldUsage(service.db.statements);
+		while (!done) {
+			await foldUsage(service.db.statements);
+			await Bun.sleep(5);
+		}
 	});
 	for (let round = 0; round < 10; round++) {
 		const answers = Array.from({ length: 30 }, () => service.post("/v1/chat/completions", secret, body));

@@ -33,6 +33,8 @@ if ("missing" in taken) console.log(`the former version cannot be run beside thi
 afterAll(() => former?.remove());
 
 const PHASE_REQUESTS = 20;
+/** Most of the time an instance starts, stops or is fenced off: who asks without a rest takes what it needs for that. */
+const REST_MS_MAX = 100;
 
 test.skipIf(former === undefined)(
 	`${FORMER_COMMIT.slice(0, 7)} → this, one instance after the other, one of them by kill -9`,
@@ -121,7 +123,7 @@ async function withFleet(
 		...(program === undefined ? {} : { program }),
 	});
 	try {
-		const load = await startLoad(fleet, createRandom(1), { users: 3, accounts: 6 });
+		const load = await startLoad(fleet, createRandom(1), { users: 3, restMsMax: REST_MS_MAX, accounts: 6 });
 		await steps(fleet, load);
 		await load.stop();
 		await waitFor(() => handedIn(fleet.members), "journals of crashes to be handed in", 30_000);

@@ -4,6 +4,7 @@ import { silentLog } from "../../src/base/log.ts";
 import type { EmbeddedPostgres } from "../../src/db/embedded.ts";
 import { startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { atEnd } from "../support/at-end.ts";
+import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { quietPort } from "./serve-process.ts";
 
@@ -45,6 +46,7 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 	// The server may run as another user, who must get through.
 	mkdirSync(dataDir, { recursive: true, mode: 0o755 });
 	Bun.spawnSync(["chmod", "755", dataDir]);
+	await placeCluster(dataDir);
 	const port = quietPort();
 	const begin = () =>
 		startEmbeddedPostgres(

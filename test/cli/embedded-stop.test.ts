@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { atEnd } from "../support/at-end.ts";
+import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
 import { FROM_SOURCE } from "./run-cli.ts";
@@ -12,6 +13,7 @@ import { FROM_SOURCE } from "./run-cli.ts";
 async function stopWithHungDatabase(role: string) {
 	const dataDir = mkdtempSync(join(quickFolder(), "tollgate-embedded-stop-"));
 	chmodSync(dataDir, 0o755);
+	await placeCluster(dataDir);
 	const cluster = join(dataDir, "postgres", "cluster");
 	atEnd(async () => {
 		const left = findPostmaster(cluster);

@@ -6,6 +6,7 @@ import { loadConfig } from "../../src/config.ts";
 import { runningEmbeddedUrl, startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
+import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { childrenWithRole, environmentOf } from "../support/processes.ts";
 import { waitFor } from "../support/wait.ts";
@@ -119,6 +120,8 @@ describe("without DATABASE_URL", () => {
 
 	test("a service that is ended at once, by a second signal, leaves no database and no folder of sockets behind", async () => {
 		const dataDir = join(folder, "twice");
+		mkdirSync(dataDir);
+		await placeCluster(dataDir);
 		writeFileSync(join(folder, "none.yaml"), "models: []\n");
 		const server = await startServe(
 			{ ROLE: "all", DATA_DIR: dataDir, CONFIG: join(folder, "none.yaml"), PORT: String(quietPort()), DRAIN_S: "60" },

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type App, createApp } from "../../src/app.ts";
 import { silentLog } from "../../src/base/log.ts";
@@ -13,6 +13,7 @@ import { accountBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { ask, priceOf } from "../support/chat.ts";
+import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { chatModel } from "../support/service.ts";
 import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
@@ -30,6 +31,8 @@ beforeAll(async () => {
 	upstream = startUpstream({ dialect: "vllm" });
 	const path = join(dataDir, "tollgate.yaml");
 	writeFileSync(path, `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
+	mkdirSync(join(dataDir, "data"));
+	await placeCluster(join(dataDir, "data"));
 	const env = { PORT: "0", DATA_DIR: join(dataDir, "data"), CONFIG: path };
 	app = await createApp(loadConfig(env, dataDir), { log: silentLog });
 }, 60_000);

@@ -149,7 +149,7 @@ describe("each rule finds what it forbids", () => {
 			'import g from "package";',
 			'// import h from "./h.ts";',
 		].join("\n");
-		expect(importsOf(made("src/db/x.ts", text)).sort()).toEqual([
+		expect(importsOf(made("src/db/x.ts", text)).toSorted()).toEqual([
 			"src/base/b.ts",
 			"src/db/a.ts",
 			"src/db/d.ts",

@@ -29,8 +29,17 @@ const LINES_MAX = 330;
 /** Snippets that they show read the environment and write to the terminal; the files themselves do neither. */
 const SHOW_CODE = ["src/demo/banner.ts", "src/console/web/snippets.ts", "src/console/web/tools/framework-tools.ts"];
 
+/** A file is read once, however many orders of the layers it is held against. */
+const read = new WeakMap<SourceFile, readonly string[]>();
+
 /** Relative imports and re-exports of a file, of values and of types, `import()` and `require()` too: paths from the repository's root. */
-export function importsOf({ path, text }: SourceFile): string[] {
+export function importsOf(file: SourceFile): readonly string[] {
+	const imports = read.get(file) ?? readImports(file);
+	read.set(file, imports);
+	return imports;
+}
+
+function readImports({ path, text }: SourceFile): string[] {
 	const code = withoutComments(text);
 	const found: string[] = [];
 	const patterns = [

@@ -206,9 +206,16 @@ describe("a single replica", () => {
 		for (const accountId of ["a", "b", "a"]) await collect(openChat(upstreams, model, chatCall({ accountId })));
 		expect(upstreams.replicas()[0]?.breaker).toBe("open");
 		expect(upstreams.connected("test-model")).toBe(false);
-		const refused = (await collect(openChat(upstreams, model, chatCall()))).error;
-		expect(refused).toMatchObject({ name: "Fault", code: "service_unavailable", retryAfterS: 60 });
+		const errorOf = async (accountId: string) =>
+			(await collect(openChat(upstreams, model, chatCall({ accountId })))).error;
+		const refusal = { name: "Fault", code: "service_unavailable", retryAfterS: 60 };
+		for (const accountId of ["a", "b"]) expect(await errorOf(accountId)).toMatchObject(refusal);
 		expect(requests()).toBe(3);
+		// Who comes next is a trial of what calls itself well, until so many have failed.
+		for (const accountId of ["c", "d", "e"]) expect(await errorOf(accountId)).toMatchObject({ kind: "failed" });
+		for (const accountId of ["a", "c", "f"])
+			expect(await errorOf(accountId)).toMatchObject({ code: "service_unavailable" });
+		expect(requests()).toBe(6);
 	});
 
 	test("on which one account's requests fail is left alone by that account, and serves the others", async () => {

@@ -17,7 +17,7 @@ test("a stop lets what can finish finish, ends open streams with an error, their
 	upstream.next(reply().text("a b c").stallAfter(2));
 	const stuck = await openRaw(service.url, streamed);
 	await stuck.until('" b"');
-	upstream.next(reply().text("a b c d e f g h i j").trickle(50));
+	upstream.next(reply().text("a b c d e f g h i j").trickle(20));
 	const ending = await openRaw(service.url, streamed);
 	await ending.until('"content":"a"');
 	upstream.next(reply().hang());

@@ -36,7 +36,7 @@ export async function openCatalog(
 }
 
 /** What one of so many gateways may take: they share the machine's memory, or what their container has of it. */
-function memoryOfOne(workers: number): number {
+export function memoryOfOne(workers: number): number {
 	// A container without a limit has none, or more than there is.
 	return Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem()) / workers;
 }

@@ -6,13 +6,16 @@ import { chatModel, withService } from "../support/service.ts";
 import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 
 const POISON = "poison";
-const upstreams = [startUpstream(), startUpstream(), startUpstream(), startUpstream()].map(untilEnd);
+const upstreams = [startUpstream(), startUpstream(), startUpstream(), startUpstream(), startUpstream()].map(untilEnd);
 for (const upstream of upstreams)
 	upstream.decide((body) => (JSON.stringify(body).includes(POISON) ? reply().raw("") : reply()));
-const [single, one, two, lone] = upstreams.map(({ url }) => url) as [string, string, string, string];
+const [single, one, two, lone, ill] = upstreams.map(({ url }) => url) as [string, string, string, string, string];
 const pair = `${chatModel({ id: "pair", url: one })}\n      - { url: "${two}", model: served-name, dialect: openai }`;
 const service = await withService({
-	models: `${chatModel({ id: "single", url: single })}\n${chatModel({ id: "lone", url: lone })}\n${pair}`,
+	models: [["single", single] as const, ["lone", lone] as const, ["ill", ill] as const]
+		.map(([id, url]) => chatModel({ id, url }))
+		.concat(pair)
+		.join("\n"),
 	limits: "  breaker_failures_in_row: 4\n  breaker_cool_s: 60",
 });
 
@@ -75,19 +78,18 @@ test("where there is one server, two who make it fail together take it from nobo
 });
 
 test("a server that fails for everybody is what the list of models and the status say", async () => {
-	const upstream = upstreams[0] as UpstreamServer;
+	const upstream = upstreams[4] as UpstreamServer;
 	upstream.always(() => reply().errorStatus(500));
 	const customers = [await service.customer(), await service.customer()];
-	// Answers to others speak for it until they are out of its last twenty calls.
-	for (let round = 0; round < 12; round += 1)
+	for (let round = 0; round < 4; round += 1)
 		for (const { secret } of customers)
-			await service.post("/v1/chat/completions", secret, ask("fine", { model: "single" }));
+			await service.post("/v1/chat/completions", secret, ask("fine", { model: "ill" }));
 	const secret = customers[0]?.secret as string;
-	const refused = await service.post("/v1/chat/completions", secret, ask("fine", { model: "single" }));
+	const refused = await service.post("/v1/chat/completions", secret, ask("fine", { model: "ill" }));
 	expect(await errorOf(refused)).toMatchObject({ status: 503, error: { code: "service_unavailable" } });
-	expect(await statusOf("single", secret)).toBe("unavailable");
+	expect(await statusOf("ill", secret)).toBe("unavailable");
 	const status = (await (await service.get("/status")).json()) as { models: { id: string; status: string }[] };
-	expect(status.models.find(({ id }) => id === "single")?.status).toBe("unavailable");
+	expect(status.models.find(({ id }) => id === "ill")?.status).toBe("unavailable");
 });
 
 test("who sends what llama.cpp finds wrong and calls its own failure hears that it is his, and is served on", async () => {

@@ -38,13 +38,23 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a server that fails for all who ask is shown as one that tries",
-				before: 'resting.size > 0 && clock.monotonicMs() < coolUntilMs ? "open" : state',
+				before: 'resting.size > 0 && isCooling() ? "open" : state',
 				after: 'false ? "open" : state',
 			},
 			{
 				breaks: "a breaker that cools lets any number of calls try",
-				before: 'if (state === "half_open") trialRuns = true;',
+				before: 'if (state === "half_open") triedUntilMs = clock.monotonicMs() + TRIAL_ALONE_MS;',
 				after: "",
+			},
+			{
+				breaks: "an answered trial says nothing for the server",
+				before: "outcomes.answered(call.accountId);\n\t\t} else",
+				after: "} else",
+			},
+			{
+				breaks: "a trial that takes minutes is the only one all that time",
+				before: "triedUntilMs = clock.monotonicMs() + TRIAL_ALONE_MS",
+				after: "triedUntilMs = Number.POSITIVE_INFINITY",
 			},
 			{
 				breaks: "a trial that failed cools no longer than before",
@@ -79,8 +89,13 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "an answer to others speaks for a replica for ever",
-				before: " && atMs >= sinceMs && ",
-				after: " && ",
+				before: "if (atMs >= sinceMs && !failing",
+				after: "if (!failing",
+			},
+			{
+				breaks: "who fails and is answered now and then puts the others' answers out of mind",
+				before: "const ANSWERED_ACCOUNTS_MAX = 8;",
+				after: "const ANSWERED_ACCOUNTS_MAX = 1;",
 			},
 			{
 				breaks: "a share of failures is taken of fewer calls than the window has",
@@ -209,8 +224,13 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "the first event of a trial closes no breaker",
-				before: 'breaker.end(call, "ok");\n\t\t\trecoveredAtMs',
-				after: "recoveredAtMs",
+				before: 'breaker.end(call, "ok");\n\t\t\t//',
+				after: "//",
+			},
+			{
+				breaks: "a server that a few accounts failed at starts slowly for all others",
+				before: 'if (wasOpen && breaker.state() === "closed")',
+				after: 'if (breaker.state() === "closed")',
 			},
 		],
 	},

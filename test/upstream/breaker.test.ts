@@ -116,6 +116,25 @@ describe("failures of the replica's own", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
+	test("a trial that takes its time keeps nobody away for long, and what comes of it and of the next counts as before", () => {
+		const { clock, breaker, fail, letsIn } = setUp();
+		fail(3);
+		clock.advance(1_000);
+		expect(letsIn()).toBe("abcz");
+		const slow = breaker.begin("a");
+		clock.advance(4_999);
+		expect(letsIn()).toBe("");
+		clock.advance(1);
+		expect(letsIn()).toBe("abcz");
+		const next = breaker.begin("b");
+		expect(letsIn()).toBe("");
+		breaker.end(next, "ok");
+		expect(breaker.state()).toBe("closed");
+		breaker.end(slow, "failed");
+		fail(2);
+		expect(breaker.state()).toBe("closed");
+	});
+
 	test("calls from before the opening change nothing when they end late", () => {
 		const { clock, breaker, fail } = setUp();
 		const early = [breaker.begin("a"), breaker.begin("b")];
@@ -222,6 +241,13 @@ describe("failures that may be the request's", () => {
 			clock.advance(50);
 		}
 		expect(breaker.state()).toBe("closed");
+		// However often they fail, and whoever of them is answered meanwhile.
+		for (let round = 0; round < 50; round += 1) {
+			suspects("ababab");
+			succeed("a");
+		}
+		suspects("abab");
+		expect(breaker.state()).toBe("closed");
 		// An answer speaks for a while only.
 		clock.advance(10_001);
 		suspects("ab");
@@ -233,6 +259,23 @@ describe("failures that may be the request's", () => {
 		other.suspects("aba");
 		expect(other.breaker.state()).toBe("open");
 		expect(health.up).toBe(true);
+	});
+
+	test("of several accounts have one call of others tried for each time that an answer speaks, though none of theirs has ended", () => {
+		const { clock, breaker, suspects, letsIn } = setUp();
+		let tried = 0;
+		for (let second = 0; second < 100; second += 1) {
+			for (const bad of "aabb") if (breaker.allows(bad)) suspects(bad);
+			expect(letsIn("z")).toBe("z");
+			const call = breaker.begin("z");
+			// A long answer begins, whose end is not to be seen here.
+			if (breaker.state() === "half_open") {
+				tried += 1;
+				breaker.end(call, "ok");
+			}
+			clock.advance(1_000);
+		}
+		expect(tried).toBeWithin(5, 11);
 	});
 
 	test("in a share of the last calls count only if several accounts meet them", () => {

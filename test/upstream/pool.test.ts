@@ -58,6 +58,22 @@ function refusalOf(ask: () => unknown): unknown {
 	}
 }
 
+test("who waits while a server is tried out by a call that takes minutes has a place before his wait is over", async () => {
+	const { clock, replicas, take, acquire } = setUp([16], { queueWaitMs: 10_000 });
+	replicas[0]?.setHealth("up");
+	// Two who plot, so that each is kept away, and one of them is the first to be tried again.
+	for (const accountId of ["acc_one", "acc_two"]) take({ accountId }).release("suspect");
+	clock.advance(5_000);
+	take({ accountId: "acc_one" });
+	const waiting = acquire();
+	expect(await now(waiting as Promise<Ticket>)).toBe("pending");
+	clock.advance(6_000);
+	const served = (await now(waiting as Promise<Ticket>)) as Ticket;
+	served.answered();
+	expect(replicas[0]?.view().breaker).toBe("closed");
+	expect(refusalOf(() => take())).toBe("has a place");
+});
+
 test("who waits at a server that comes back has a place as soon as it takes more, though nobody else comes or goes", async () => {
 	const { clock, replicas, take, acquire } = setUp([16], { queueWaitMs: 60_000 });
 	replicas[0]?.setHealth("down");
@@ -151,6 +167,19 @@ describe("choice", () => {
 		const second = take();
 		expect(acquire()).toBeInstanceOf(Promise);
 		for (const ticket of [trial, second]) ticket.release("ok");
+	});
+
+	test("one that some accounts alone failed at keeps all of its places for the others", () => {
+		const { take, replicas } = setUp([10]);
+		replicas[0]?.setHealth("up");
+		for (let call = 0; call < 4; call += 1) take().answered();
+		const plot = ["acc_one", "acc_two"].map((accountId) => take({ accountId }));
+		for (const ticket of plot) ticket.release("suspect");
+		expect(replicas[0]?.view().breaker).toBe("open");
+		take().answered();
+		expect(replicas[0]?.view().breaker).toBe("closed");
+		for (let call = 0; call < 5; call += 1) take();
+		expect(replicas[0]?.inFlight()).toBe(10);
 	});
 
 	test("a replica that comes back takes its load step by step", () => {

@@ -16,7 +16,8 @@ export interface BreakerCall {
 
 /**
  * Keeps calls away from a replica that fails. Opens after some failures in a row or a share of the last 20 calls; after
- * the cool-down one call is let through, whose outcome closes it or opens it for twice as long, up to a maximum.
+ * the cool-down one call is let through, whose outcome closes it or opens it for twice as long, up to a maximum. If that one
+ * takes its time, another is let through beside it: a long answer, or silence that only its own deadline ends, keeps a model from nobody.
  *
  * A failure may be the request's, and nobody may take a model away from others by asking for what it cannot answer. So
  * what only one account meets keeps only that account away. Failures of several keep nobody away while the health check is
@@ -28,6 +29,8 @@ export interface Breaker {
 	state(): BreakerState;
 	/** As it is for all that have asked of late: open too where each of them failed, and nobody was answered since. */
 	shown(): BreakerState;
+	/** Whether it has been open since it was last closed: what comes back from there is cold. */
+	wasOpen(): boolean;
 	/** Whether a call of this account may begin now. */
 	allows(accountId: string): boolean;
 	begin(accountId: string): BreakerCall;
@@ -47,6 +50,8 @@ type BreakerLimits = Pick<
 
 /** So many accounts that fail, with nobody answered, are no plot: each has paid in. */
 const FAILING_ACCOUNTS_MAX = 5;
+/** How long a trial is the only one. Who waits for a place waits for twice as long, if nobody has set that otherwise. */
+const TRIAL_ALONE_MS = 5_000;
 
 export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy: () => boolean): Breaker {
 	const outcomes = createCallOutcomes(clock, healthy);
@@ -58,15 +63,19 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	let coolUntilMs = 0;
 	/** The accounts that are kept away, because nobody else met a failure; fewer than FAILING_ACCOUNTS_MAX. */
 	const resting = new Set<string>();
-	let trialRuns = false;
+	/** Nobody else is tried until then. */
+	let triedUntilMs = 0;
+	let wasOpen = false;
 
 	function change(to: BreakerState): void {
 		state = to;
 		generation += 1;
 		outcomes.clear();
 		resting.clear();
-		trialRuns = false;
+		triedUntilMs = 0;
 	}
+
+	const isCooling = () => clock.monotonicMs() < coolUntilMs;
 
 	function cool(): void {
 		coolUntilMs = clock.monotonicMs() + coolMs;
@@ -75,20 +84,21 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 
 	function open(): void {
 		change("open");
+		wasOpen = true;
 		cool();
 	}
 
 	function settle(): void {
-		if (state === "open" && clock.monotonicMs() >= coolUntilMs) change("half_open");
+		if (state === "open" && !isCooling()) change("half_open");
 	}
 
 	function rests(accountId: string): boolean {
-		return resting.has(accountId) && clock.monotonicMs() < coolUntilMs;
+		return resting.has(accountId) && isCooling();
 	}
 
 	/** While nothing proves that it is the replica: who else comes is asked of it, one at a time. */
 	function rest(accounts: ReadonlySet<string>): void {
-		if (clock.monotonicMs() >= coolUntilMs) resting.clear();
+		if (!isCooling()) resting.clear();
 		const known = [...resting, ...accounts];
 		if (state === "closed" && accounts.size > 1) change("half_open");
 		for (const accountId of known) resting.add(accountId);
@@ -98,7 +108,10 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	function answered(call: BreakerCall): void {
 		if (state === "half_open") {
 			change("closed");
+			wasOpen = false;
 			coolMs = limits().breakerCoolMs;
+			// It speaks for the replica as any other does, or the same failures had the next one be a trial at once.
+			outcomes.answered(call.accountId);
 		} else if (state === "closed") {
 			outcomes.answered(call.accountId);
 			if (resting.size === 0) return;
@@ -110,7 +123,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	function noteFailure(call: BreakerCall, verdict: "failed" | "suspect"): void {
 		// Room for two accounts' at least, and for some that turned out to be no fault of the replica's.
 		call.failure = outcomes.failed(call.accountId, verdict, 2 * limits().breakerFailuresInRow);
-		trialRuns = false;
+		triedUntilMs = 0;
 		weigh(call.accountId);
 	}
 
@@ -129,7 +142,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		const accounts = new Set(trial ? [accountId] : met.map((failure) => failure.accountId));
 		if (accounts.size === 0 || (accounts.size === 1 && rests(accountId))) return;
 		if (accounts.size > 1 && outcomes.othersAnswered(met)) return;
-		const all = new Set([...accounts, ...(clock.monotonicMs() < coolUntilMs ? resting : [])]);
+		const all = new Set([...accounts, ...(isCooling() ? resting : [])]);
 		if (all.size > 1 && (!healthy() || all.size >= FAILING_ACCOUNTS_MAX)) open();
 		else rest(accounts);
 	}
@@ -141,21 +154,22 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		},
 		shown() {
 			settle();
-			return state === "half_open" && resting.size > 0 && clock.monotonicMs() < coolUntilMs ? "open" : state;
+			return state === "half_open" && resting.size > 0 && isCooling() ? "open" : state;
 		},
+		wasOpen: () => wasOpen,
 		allows(accountId) {
 			settle();
 			if (state === "closed") return !rests(accountId);
-			return state === "half_open" && !trialRuns && !rests(accountId);
+			return state === "half_open" && clock.monotonicMs() >= triedUntilMs && !rests(accountId);
 		},
 		begin(accountId) {
-			if (state === "half_open") trialRuns = true;
+			if (state === "half_open") triedUntilMs = clock.monotonicMs() + TRIAL_ALONE_MS;
 			return { accountId, generation };
 		},
 		end(call, outcome) {
 			if (call.generation !== generation) return;
 			if (outcome === "ok") answered(call);
-			else if (outcome === "neutral") trialRuns = false;
+			else if (outcome === "neutral") triedUntilMs = 0;
 			else if (state !== "open") noteFailure(call, outcome);
 		},
 		judge(call, verdict) {

@@ -19,6 +19,8 @@ export interface Outcome {
 const WINDOW_CALLS = 20;
 /** How long an answer to others speaks for a replica. */
 const ANSWER_SPEAKS_MS = 10_000;
+/** Of so many accounts the last answer is known: of others, too, where a few that fail are answered now and then. */
+const ANSWERED_ACCOUNTS_MAX = 8;
 
 /** What came of a replica's last calls. */
 export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
@@ -27,6 +29,8 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 	/** Ring of the last outcomes. */
 	let window: Outcome[] = [];
 	let next = 0;
+	/** Monotonic, by account, the newest last. Not in the window, which failures in plenty would fill. */
+	const answeredAtMs = new Map<string, number>();
 
 	function keep(accountId: string, verdict: CallOutcome): Outcome {
 		const outcome: Outcome = { accountId, atMs: clock.monotonicMs(), verdict };
@@ -40,9 +44,8 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 		if (!healthy()) return false;
 		const failing = new Set(failures.map(({ accountId }) => accountId));
 		const sinceMs = clock.monotonicMs() - ANSWER_SPEAKS_MS;
-		return window.some(
-			({ accountId, atMs, verdict }) => verdict === "ok" && atMs >= sinceMs && !failing.has(accountId),
-		);
+		for (const [accountId, atMs] of answeredAtMs) if (atMs >= sinceMs && !failing.has(accountId)) return true;
+		return false;
 	}
 
 	function failuresFrom(share: number): readonly Outcome[] {
@@ -56,9 +59,13 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 			inRow = [];
 			window = [];
 			next = 0;
+			answeredAtMs.clear();
 		},
 		answered(accountId: string): void {
-			keep(accountId, "ok");
+			const { atMs } = keep(accountId, "ok");
+			answeredAtMs.delete(accountId);
+			answeredAtMs.set(accountId, atMs);
+			if (answeredAtMs.size > ANSWERED_ACCOUNTS_MAX) answeredAtMs.delete(answeredAtMs.keys().next().value as string);
 			if (inRow.length > 0) inRow = [];
 		},
 		/** At most `inRowMax` of those in a row are kept. */

@@ -122,8 +122,10 @@ export function createReplica(
 		answered(call) {
 			answeredAtMs = clock.monotonicMs();
 			if (breaker.state() !== "half_open") return;
+			const wasOpen = breaker.wasOpen();
 			breaker.end(call, "ok");
-			recoveredAtMs = answeredAtMs;
+			// What was doubted for some accounts' sake alone has served the others all the time.
+			if (wasOpen && breaker.state() === "closed") recoveredAtMs = answeredAtMs;
 		},
 		end(call, outcome) {
 			inFlight -= 1;

@@ -15,6 +15,10 @@ const model = (id: string) =>
 	);
 const service = await withService({
 	models: `${["held", "asked", "crowded", "first", "second", "repeated"].map(model).join("\n")}
+  - id: heard
+    kind: transcription
+    rates: { audio_second: "0.0001" }
+    upstreams: [{ url: "${upstream.url}", model: served-name, dialect: vllm }]
 routes:
   - { id: in-turn, models: [first, second] }`,
 	env: { DRAIN_S: "1" },
@@ -59,6 +63,11 @@ test("whatever an answer that has not begun waits for, a stop says so to its cli
 			"content-type: multipart/form-data; boundary=b\r\ncontent-length: 5000",
 			'--b\r\ncontent-disposition: form-data; name="file"; filename="x.jsonl"\r\n\r\n{',
 		),
+		"the rest of a recording": await half(
+			"/v1/audio/transcriptions",
+			"content-type: multipart/form-data; boundary=b\r\ncontent-length: 5000",
+			'--b\r\ncontent-disposition: form-data; name="file"; filename="x.wav"\r\n\r\nRIFF',
+		),
 		"its model's answer": await sent({ model: "asked" }),
 		"the first event of a stream": await sent({ model: "held", stream: true }),
 		"the place of a request before it": [await sent({ model: "crowded" }), await open({ model: "crowded" })],
@@ -69,7 +78,7 @@ test("whatever an answer that has not begun waits for, a stop says so to its cli
 		],
 	};
 	await waitFor(
-		async () => /^tollgate_requests_open\S* 13$/m.test(await (await service.get("/metrics")).text()),
+		async () => /^tollgate_requests_open\S* 14$/m.test(await (await service.get("/metrics")).text()),
 		"all to wait",
 	);
 

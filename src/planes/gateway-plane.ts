@@ -22,7 +22,7 @@ import { createModelSpeeds } from "../gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../gateway/serve/open-streams.ts";
 import { createUnreadAnswers } from "../gateway/serve/unread-answers.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
-import { startMemoryReturn } from "../ops/memory-return.ts";
+import { collectNear, startMemoryReturn } from "../ops/memory-return.ts";
 import { residentBytes } from "../ops/process-readings.ts";
 import { createRefusals } from "../ops/refusals.ts";
 import { createRequestStats } from "../ops/request-stats.ts";
@@ -89,8 +89,6 @@ export interface GatewayPlaneDeps {
 
 /** A heartbeat that hangs on a half-open connection must fail and be sent again well before the lease is over. */
 const STATEMENT_DEADLINE_MS_MAX = 5_000;
-/** Of its memory: a gateway that has more than this is helped to collect. A small container's has it nearly at rest. */
-const NEAR_SHARE = 1 / 3;
 
 /** Builds every part once, in order. Each registers its end when it is made; `stop` runs them in reverse. */
 export async function createGatewayPlane(config: Config, deps: GatewayPlaneDeps): Promise<GatewayPlane> {
@@ -127,7 +125,7 @@ async function build(
 	const instanceLease = await openLease(config, { ...deps, db, keyring });
 
 	const answers = createAnswerMemory(
-		{ clock, collect: collectNear(memoryOfOne(config.workers)) },
+		{ clock, collect: collectNear(MEMORY, memoryOfOne(config.workers)) },
 		{ limits: () => catalog.limits() },
 	);
 	const upstreams = openUpstreams(catalog, { clock, log, cleanup, answers });
@@ -285,19 +283,9 @@ function openInternalServer(
 	return server;
 }
 
-const collectHeap = () => Bun.gc(true);
-
-/** It stops streams for some 20 ms, for nothing where there is memory for what is collected late. */
-const collectNear = (memoryBytes: number) => () => {
-	if ((residentBytes() ?? memoryBytes) > memoryBytes * NEAR_SHARE) collectHeap();
-};
+const MEMORY = { resident: residentBytes, collect: () => Bun.gc(true) };
 
 function returnMemory(server: { readonly pendingRequests: number }, deps: { clock: Clock; cleanup: Cleanup }): void {
-	const memoryReturn = startMemoryReturn({
-		clock: deps.clock,
-		open: () => server.pendingRequests,
-		resident: residentBytes,
-		collect: collectHeap,
-	});
+	const memoryReturn = startMemoryReturn({ ...MEMORY, clock: deps.clock, open: () => server.pendingRequests });
 	deps.cleanup.add(() => memoryReturn.stop());
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { startMemoryReturn } from "../../src/ops/memory-return.ts";
+import { collectNear, startMemoryReturn } from "../../src/ops/memory-return.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 const MB = 1024 * 1024;
@@ -73,4 +73,22 @@ test("after its stop no timer is left", () => {
 	const { clock, memoryReturn } = setUp();
 	memoryReturn.stop();
 	expect(clock.pending()).toBe(0);
+});
+
+test("what is let go under load is collected at once only where a third of the memory is in use, or nobody can tell", () => {
+	const state = { resident: undefined as number | undefined, collections: 0 };
+	const collect = () => {
+		state.collections += 1;
+	};
+	const near = collectNear({ resident: () => state.resident, collect }, 900 * MB);
+	for (const [resident, collections] of [
+		[250 * MB, 0],
+		[300 * MB, 0],
+		[301 * MB, 1],
+		[undefined, 2],
+	] as const) {
+		state.resident = resident;
+		near();
+		expect([resident, state.collections]).toEqual([resident, collections]);
+	}
 });

@@ -10,21 +10,24 @@ import { silentLog } from "../../src/base/log.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import type { Migration } from "../../src/db/migrations/list.ts";
 import { migrations } from "../../src/db/migrations/list.ts";
-import { startCountingUpstream } from "../chaos/counting-upstream.ts";
+import type { Ask } from "../chaos/chat-client.ts";
+import { type CountingUpstream, startCountingUpstream } from "../chaos/counting-upstream.ts";
 import type { Fleet, FleetMember } from "../chaos/fleet.ts";
 import { handedIn, LEASE_TTL_S_QUIET, startFleet } from "../chaos/fleet.ts";
-import type { Load } from "../chaos/load.ts";
+import type { Load, LoadKey } from "../chaos/load.ts";
 import { startLoad } from "../chaos/load.ts";
 import { startServe } from "../chaos/serve-process.ts";
 import { judge } from "../chaos/verdict.ts";
 import { PROGRAM, type Program } from "../cli/run-cli.ts";
 import { createEmptyDatabase } from "../support/database.ts";
+import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
 import { chatModel } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
+import { startBalanced } from "./balanced.ts";
 import { FORMER_COMMIT, takeFormerVersion } from "./former-version.ts";
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(180_000);
 
 const taken = takeFormerVersion();
 const former = "program" in taken ? taken : undefined;
@@ -33,47 +36,72 @@ if ("missing" in taken) console.log(`the former version cannot be run beside thi
 afterAll(() => former?.remove());
 
 const PHASE_REQUESTS = 20;
+/** Between two replacements. */
+const ANSWERS = 12;
 /** Most of the time an instance starts, stops or is fenced off: who asks without a rest takes what it needs for that. */
 const REST_MS_MAX = 100;
+const RICH = 100_000_000_000;
+const LONG_STREAM: Ask = { words: 150, stream: true, maxTokens: 200 };
 
 test.skipIf(former === undefined)(
-	`${FORMER_COMMIT.slice(0, 7)} → this, one instance after the other, one of them by kill -9`,
+	`${FORMER_COMMIT.slice(0, 7)} beside this, in order and by kill -9, forth and back: none refused in order, none lost`,
 	async () => {
-		await withFleet(former?.program, async (fleet, load) => {
+		const old = former?.program as Program;
+		await withFleet(old, async (fleet, upstream) => {
 			const [first, second] = fleet.members as [FleetMember, FleetMember];
+			const forth = [[first, PROGRAM] as const, [second, PROGRAM] as const];
+			// The former version boots under the live newer one: it once replaced the functions then.
+			const back = [[first, old] as const, [second, old] as const];
+			const rolled = await roll(fleet, upstream, [...forth, ...(LONG ? [...back, ...forth] : []), [first, old]]);
+			const load = await startLoad(fleet, createRandom(1), { users: 3, restMsMax: REST_MS_MAX, accounts: 6 });
 			await served(load, fleet);
-			await first.stop();
-			await startAs(first, PROGRAM);
-			await served(load, fleet);
-			// The former version boots under the live newer one: until now it replaced the functions then.
-			await second.stop();
-			await second.start();
+			// Its journal is replayed by the version before it.
+			await second.crash();
+			await startAs(second, old);
 			await served(load, fleet);
 			// Its journal is replayed by the version after it.
-			await second.crash();
-			await startAs(second, PROGRAM);
+			await first.crash();
+			await startAs(first, PROGRAM);
 			await served(load, fleet);
+			await load.stop();
+			return {
+				...load,
+				sent: [...rolled.sent, ...load.sent],
+				keys: [...rolled.keys, ...load.keys],
+				accounts: new Map([...rolled.accounts, ...load.accounts]),
+			};
 		});
 	},
 );
 
-test.skipIf(former === undefined)(`this → ${FORMER_COMMIT.slice(0, 7)} and back again`, async () => {
-	await withFleet(undefined, async (fleet, load) => {
-		const [first, second] = fleet.members as [FleetMember, FleetMember];
-		const old = former?.program as Program;
-		await served(load, fleet);
-		await first.stop();
-		await startAs(first, old);
-		await served(load, fleet);
-		// Its journal is replayed by the version before it.
-		await second.crash();
-		await startAs(second, old);
-		await served(load, fleet);
-		await first.crash();
-		await startAs(first, PROGRAM);
-		await served(load, fleet);
-	});
-});
+/** Each instance in turn behind a balancer: nobody is refused, and streams that run when it is told to stop come to their end. */
+async function roll(fleet: Fleet, upstream: CountingUpstream, steps: readonly (readonly [FleetMember, Program])[]) {
+	const account = await fleet.account(RICH);
+	const made = [await fleet.key(account), await fleet.key(account)];
+	const keys = made.map((key): LoadKey => ({ ...key, account, cap: undefined, period: "lifetime", homes: [] }));
+	const balanced = startBalanced(fleet, keys);
+	const { sent } = balanced;
+	const more = (from: number) => waitFor(() => sent.length >= from + ANSWERS, "requests to be served", 60_000);
+	for (const [member, next] of steps) {
+		await more(sent.length);
+		const seen = (await upstream.report()).length;
+		const long = [1, 2].map(() => balanced.send(member, LONG_STREAM));
+		const running = async () => (await upstream.report()).slice(seen).filter(({ prompt }) => prompt > 100).length;
+		await waitFor(async () => (await running()) === long.length, "long streams to run");
+		await balanced.leave(member);
+		expect(await member.stop()).toBe(0);
+		await Promise.all(long);
+		await startAs(member, next);
+		await waitFor(async () => (await fetch(`${member.url}/readyz`)).status === 200, "it to be ready", 30_000);
+		balanced.enter(member);
+	}
+	await more(sent.length);
+	await balanced.stop();
+	const failed = sent.filter(({ complete }) => !complete);
+	expect(failed.map(({ member, status, code }) => ({ member, status, code }))).toEqual([]);
+	console.log(`${sent.length} requests through ${steps.length} replacements: none refused`);
+	return { sent, keys, accounts: new Map([[account, RICH]]) };
+}
 
 test.skipIf(former === undefined)(`${FORMER_COMMIT.slice(0, 7)} refuses a schema that is broken for it`, async () => {
 	const database = await createEmptyDatabase();
@@ -110,22 +138,20 @@ async function served(load: Load, fleet: Fleet): Promise<void> {
 }
 
 async function withFleet(
-	program: Program | undefined,
-	steps: (fleet: Fleet, load: Load) => Promise<void>,
+	program: Program,
+	steps: (fleet: Fleet, upstream: CountingUpstream) => Promise<Load>,
 ): Promise<void> {
 	const database = await createEmptyDatabase();
-	const upstream = await startCountingUpstream({ gapMsMax: 3, failures: 0.02 });
+	const upstream = await startCountingUpstream({ gapMsMax: 3, failures: 0 });
 	const fleet = await startFleet({
 		databaseUrl: database.url,
 		upstreamUrl: upstream.url,
 		instances: 2,
 		env: { LEASE_TTL_S: LEASE_TTL_S_QUIET },
-		...(program === undefined ? {} : { program }),
+		program,
 	});
 	try {
-		const load = await startLoad(fleet, createRandom(1), { users: 3, restMsMax: REST_MS_MAX, accounts: 6 });
-		await steps(fleet, load);
-		await load.stop();
+		const load = await steps(fleet, upstream);
 		await waitFor(() => handedIn(fleet.members), "journals of crashes to be handed in", 30_000);
 		// One that was fenced off while it started learns of it with its next heartbeat, and hands in what it has done since.
 		const dead = () => fleet.sql`select 1 from instance_now where state = 'dead'`;

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { FastUpstream } from "../bench/fast-upstream.ts";
 import { startFastUpstream } from "../bench/fast-upstream.ts";
 import { openBenchDatabase, startProduct } from "../bench/product.ts";
+import { PROGRAM } from "../cli/run-cli.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { SoakParts } from "./soak.ts";
 
@@ -22,7 +23,7 @@ export async function startSoakService(): Promise<SoakService> {
 	const database = await openBenchDatabase(test.url);
 	const { secrets } = await database.customer(KEYS);
 	const gateway = await startProduct({
-		command: [process.execPath, join(import.meta.dir, "../../src/main.ts")],
+		command: PROGRAM,
 		databaseUrl: test.url,
 		upstreamPort: upstream.port,
 		folder,

@@ -7,6 +7,7 @@ import { migrate } from "../../src/db/migrate.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { runHere } from "../cli/run-here.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
+import { LONG as AT_LENGTH } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
 import type { Ask, Sent } from "./chat-client.ts";
 import { nowMs, sendChat, uuidOf } from "./chat-client.ts";
@@ -18,10 +19,13 @@ import { startFleet } from "./fleet.ts";
 import { withOwnPostgres } from "./own-postgres.ts";
 import { costOf } from "./verdict.ts";
 
-const SAMPLES = Number(process.env.SAMPLES ?? 8);
+const SAMPLES = Number(process.env.SAMPLES ?? (AT_LENGTH ? 8 : 3));
 const STREAM: Ask = { words: 8, stream: true, maxTokens: 60 };
 const WHOLE: Ask = { words: 8, stream: false, maxTokens: 60 };
 const LONG: Ask = { words: 400, stream: true, maxTokens: 500 };
+
+/** Finished before a kill, and cut by it: where the disk is lost, half as many run. */
+const [FINISHED, CUT] = AT_LENGTH ? [10, 12] : [4, 4];
 
 const MODES = ["process", "host", "remote"] as const;
 type Mode = (typeof MODES)[number];
@@ -112,7 +116,7 @@ for (const mode of MODES) {
 		const { fleet, member, ask, rowOf } = places.get(mode) as Place;
 
 		test("answers whole and in streams; how long the first byte and the whole answer take", async () => {
-			for (let warm = 0; warm < 5; warm++) await ask(STREAM);
+			for (let warm = 0; warm < (AT_LENGTH ? 5 : 1); warm++) await ask(STREAM);
 			const first: number[] = [];
 			const whole: number[] = [];
 			let known = 0;
@@ -156,10 +160,10 @@ for (const mode of MODES) {
 		}, 30_000);
 
 		test("kill -9 in the middle of streams: what was delivered is charged but for one quantum, what was not is not", async () => {
-			const finished = await Promise.all(Array.from({ length: 10 }, () => ask(WHOLE)));
+			const finished = await Promise.all(Array.from({ length: FINISHED }, () => ask(WHOLE)));
 			const arrivals = (await upstream.report()).length;
-			const { running, heard } = begin(ask, 12);
-			await waitFor(async () => heard() >= 6 && (await underWay(arrivals, 100)) >= 6, "streams to run");
+			const { running, heard } = begin(ask, CUT);
+			await waitFor(async () => heard() >= CUT / 2 && (await underWay(arrivals, 100)) >= CUT / 2, "streams to run");
 			await member.crash();
 			const cut = await Promise.all(running);
 			expect(cut.some((one) => one.tokens > 0 && !one.complete)).toBe(true);
@@ -194,11 +198,14 @@ for (const mode of MODES) {
 test("loss of the disk with the process, in every mode", async () => {
 	// All at once: each has to wait for the end of a lease.
 	const acted = [...places.values()];
-	const finished = await Promise.all(acted.map(({ ask }) => Promise.all(Array.from({ length: 10 }, () => ask(WHOLE)))));
+	const finished = await Promise.all(
+		acted.map(({ ask }) => Promise.all(Array.from({ length: FINISHED }, () => ask(WHOLE)))),
+	);
 	const arrivals = (await upstream.report()).length;
-	const begun = acted.map(({ ask }) => begin(ask, 6));
+	const begun = acted.map(({ ask }) => begin(ask, CUT / 2));
 	await waitFor(
-		async () => begun.every(({ heard }) => heard() === 6) && (await underWay(arrivals, 50)) >= 6 * begun.length,
+		async () =>
+			begun.every(({ heard }) => heard() === CUT / 2) && (await underWay(arrivals, 50)) >= (CUT / 2) * begun.length,
 		"streams to run",
 	);
 	const running = begun.map((place) => place.running);
@@ -224,7 +231,7 @@ async function loseDisk(place: Place, finished: readonly Sent[], cut: readonly S
 	console.log(
 		`${mode}: disk lost: ${lost} of ${finished.length} finished requests unknown, ${unpaid.filter(Boolean).length} of ${cut.length} running ones on record, charged ${unpaid.map((row) => row?.charged ?? 0).join(" ")}`,
 	);
-	expect([finished.length, cut.length]).toEqual([10, 6]);
+	expect([finished.length, cut.length]).toEqual([FINISHED, CUT / 2]);
 	if (mode === "remote") {
 		expect(lost).toBe(0);
 		expect(unpaid.every((row) => row !== undefined)).toBe(true);

@@ -18,6 +18,7 @@ import { fill, HEAVY } from "./fill.ts";
 const ROWS_PER_DAY = 200;
 const DAYS = [40, 400] as const;
 const ACCOUNTS = 200;
+const LEASES = 2_000;
 /** More pages than that beside a tenth of the history are growth; a deeper index is not. */
 const FACTOR_MAX = 1.5;
 const PAGES_MORE = 60;
@@ -38,11 +39,15 @@ const BY_PLAN: Readonly<Record<string, number>> = { "console: usage, 30 days by 
 // A server of its own: it counts what statements read, and nobody else's are among them.
 const server = await withOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });
 
+const addressOf = (name: string) => server.url.replace(/\/tollgate$/, `/${name}`);
+const admin = postgres(server.url, { max: 1, onnotice: () => {} });
+untilEnd({ stop: () => admin.end() });
+await admin.unsafe("create database migrated");
+await migrate({ log: silentLog }, addressOf("migrated"));
+
 async function filledDatabase(name: string, size: Size) {
-	const admin = postgres(server.url, { max: 1, onnotice: () => {} });
-	await admin.unsafe(`create database ${name}`);
-	await admin.end();
-	const address = server.url.replace(/\/tollgate$/, `/${name}`);
+	await admin.unsafe(`create database ${name} template migrated`);
+	const address = addressOf(name);
 	const { url } = await migrate({ log: silentLog }, address);
 	const filler = postgres(url, { max: 1, onnotice: () => {} });
 	const filled = await fill(filler, size, () => {});
@@ -100,7 +105,7 @@ test("no page of the console and no job of the books reads more the longer the h
 }, 60_000);
 
 test("an epoch of many leases is closed, sealed and removed in steps of which the last reads no more than the first", async () => {
-	const { database, counter } = await filledDatabase("leases", { usageRows: 1_000, rowsPerDay: 200, accounts: 3_000 });
+	const { database, counter } = await filledDatabase("leases", { usageRows: 1_000, rowsPerDay: 200, accounts: LEASES });
 	const work = {
 		"closing them": (limit: number) => `select closed::int as n from lease_close('gateway-1', 1, false, ${limit})`,
 		"sealing them": (limit: number) => `select books_seal_leases(${limit}) as n`,
@@ -116,9 +121,9 @@ test("an epoch of many leases is closed, sealed and removed in steps of which th
 		// The first of them plans, too.
 		await step(50);
 		const first = await counter.cost(() => step(50));
-		while (done < 4_000 && (await step(500)));
+		while (done < LEASES && (await step(500)));
 		const last = await counter.cost(() => step(50));
-		expect([name, done]).toEqual([name, 4_150]);
+		expect([name, done]).toEqual([name, LEASES + 150]);
 		expect([name, last.pages]).toEqual([name, Math.min(last.pages, first.pages * FACTOR_MAX + PAGES_MORE)]);
 		while (await step(500));
 	}

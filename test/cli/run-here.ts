@@ -10,7 +10,11 @@ import { cliResult } from "./run-cli.ts";
  * Runs a command line as `main.ts` does, in this process: half a second of a processor less than `runCli`, which is for
  * tests of what a process does besides.
  */
-export async function runHere(args: readonly string[], env: Record<string, string>): Promise<CliResult> {
+export async function runHere(
+	args: readonly string[],
+	env: Record<string, string>,
+	cwd = import.meta.dir,
+): Promise<CliResult> {
 	let stdout = "";
 	let stderr = "";
 	const err = (text: string) => {
@@ -21,7 +25,7 @@ export async function runHere(args: readonly string[], env: Record<string, strin
 			commands: COMMANDS,
 			version: { version: VERSION, commit: COMMIT },
 			env,
-			loadConfig: () => loadConfig(env, import.meta.dir),
+			loadConfig: () => loadConfig(env, cwd),
 			log: createLog({ level: "warn", write: (line) => err(`${line}\n`) }),
 			out(text) {
 				stdout += text;

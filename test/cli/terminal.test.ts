@@ -4,26 +4,29 @@ import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 import { quietPort } from "../chaos/serve-process.ts";
+import { withDatabase } from "../support/database.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { childrenWithRole, isRunning } from "../support/processes.ts";
 import { waitFor } from "../support/wait.ts";
-import { FROM_SOURCE } from "./run-cli.ts";
+import { FROM_SOURCE, PROGRAM } from "./run-cli.ts";
 
 /** The first start at a terminal, as a person sees it: a process with a pseudo-terminal of its own. */
 let folder: string;
+const database = await withDatabase();
 let server: Subprocess;
 let shown = "";
+const port = quietPort();
 
 beforeAll(() => {
 	folder = mkdtempSync(join(quickFolder(), "tollgate-terminal-"));
 });
 
-function startAtTerminal(command: readonly string[] = FROM_SOURCE): void {
+function startAtTerminal(command: readonly string[], more: Record<string, string> = {}): void {
 	const decoder = new TextDecoder();
 	shown = "";
 	server = Bun.spawn([...command], {
 		cwd: folder,
-		env: { PATH: process.env.PATH ?? "", HOME: folder, PORT: String(quietPort()), TERM: "xterm" },
+		env: { PATH: process.env.PATH ?? "", HOME: folder, PORT: String(port), TERM: "xterm", ...more },
 		terminal: {
 			cols: 120,
 			rows: 40,
@@ -45,7 +48,7 @@ afterAll(async () => {
 const postmaster = () => findPostmaster(join(folder, ".data", "demo", "postgres", "cluster"));
 
 test("it shows the banner and nothing besides; what goes wrong later is one line for people; Ctrl-C ends it", async () => {
-	startAtTerminal();
+	startAtTerminal(FROM_SOURCE);
 	await waitFor(() => shown.includes("Ctrl-C stops."), "the banner", 60_000);
 	expect(shown.trimStart()).toMatch(/^\S*Tollgate is running:/);
 	expect(shown).not.toContain('{"time"');
@@ -61,22 +64,29 @@ test("it shows the banner and nothing besides; what goes wrong later is one line
 	expect(postmaster()).toBeUndefined();
 }, 120_000);
 
+/** With a database of others', as the binary needs one; that what it has started itself goes with it: `embedded.test.ts`. */
+async function startWithDatabase(runner: readonly string[] = []): Promise<void> {
+	startAtTerminal([...runner, ...PROGRAM], { DATABASE_URL: database.url, LEASE_TTL_S: "20", DRAIN_S: "2" });
+	const isReady = () =>
+		fetch(`http://127.0.0.1:${port}/readyz`)
+			.then(({ ok }) => ok)
+			.catch(() => false);
+	await waitFor(isReady, "it to be ready", 60_000);
+}
+
 test("who closes the terminal ends it too, and all that it has started", async () => {
-	startAtTerminal();
-	await waitFor(() => shown.includes("Ctrl-C stops."), "the banner", 60_000);
+	await startWithDatabase();
 	const children = [...childrenWithRole(server.pid, "gateway"), ...childrenWithRole(server.pid, "console")];
 	expect(children).toHaveLength(2);
 	// While it is there the same signal asks for something else.
 	server.kill("SIGHUP");
 	server.terminal?.close();
 	expect(await server.exited).toBe(0);
-	expect(postmaster()).toBeUndefined();
 	expect(children.filter(isRunning)).toEqual([]);
 }, 120_000);
 
 test("a service that was started not to hear of a closed terminal, as by nohup, goes on behind one", async () => {
-	startAtTerminal(["sh", "-c", 'trap "" HUP; exec "$@"', "sh", ...FROM_SOURCE]);
-	await waitFor(() => shown.includes("Ctrl-C stops."), "the banner", 60_000);
+	await startWithDatabase(["sh", "-c", 'trap "" HUP; exec "$@"', "sh"]);
 	const gateways = () => childrenWithRole(server.pid, "gateway");
 	const [gateway] = gateways();
 	server.terminal?.close();

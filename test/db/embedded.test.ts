@@ -19,6 +19,7 @@ import { tryFileLock } from "../../src/base/file-lock.ts";
 import { createLog, silentLog } from "../../src/base/log.ts";
 import { runningEmbeddedUrl, startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { findPostmaster } from "../../src/db/postmaster.ts";
+import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -42,12 +43,12 @@ afterEach(async () => {
 	}
 });
 
-/** Holds a cluster that a first start has made. */
+/** Holds a cluster that a first start has made, of some run. */
 let seed: string;
 beforeAll(async () => {
 	seed = mkdtempSync(join(quickFolder(), "tollgate-embedded-seed-"));
 	chmodSync(seed, 0o755);
-	await (await start(seed)).stop();
+	await placeCluster(seed);
 }, 60_000);
 afterAll(() => rmSync(seed, { recursive: true, force: true }));
 
@@ -126,12 +127,6 @@ test("a server that restores an archive is ready when it may write, not while it
 	expect(state).toEqual({ recovering: false });
 	await query(restored.url, "create table t (a int)");
 	await restored.stop();
-}, 60_000);
-
-test("a folder that others may not enter works too", async () => {
-	const server = await start(newFolder(0o700));
-	expect(await query(server.url, "select 1 as one")).toEqual([{ one: 1 }]);
-	await server.stop();
 }, 60_000);
 
 test.if(IS_ROOT)(
@@ -271,13 +266,17 @@ test("a pid file that names a stranger is not believed", async () => {
 	await stranger.stop();
 }, 60_000);
 
-test("of several that start at once one starts the server, and it runs until the last has left", async () => {
-	const folder = newFolder();
+test("of several that start at once, in a folder that others may not enter and where a first start was interrupted, one makes the cluster and starts the server, and it runs until the last has left", async () => {
+	const folder = newFolder(0o700);
+	const half = join(folder, "postgres", "initdb-1");
+	mkdirSync(half, { recursive: true });
+	writeFileSync(join(half, "PG_VERSION"), "18\n");
 	const [a, b, c] = await Promise.all([start(folder), start(folder), hold(folder)]);
 	expect([a.adopted, b.adopted, c.adopted].filter((adopted) => !adopted)).toHaveLength(1);
 	expect(new Set([a.url, b.url, c.url]).size).toBe(1);
 	await Promise.all([a.stop(), b.stop()]);
 	expect(await query(c.url, "select 1 as one")).toEqual([{ one: 1 }]);
+	expect(existsSync(half)).toBe(false);
 	c.process.kill("SIGTERM");
 	expect(await c.process.exited).toBe(0);
 	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
@@ -291,20 +290,6 @@ test("a start during another's stop waits for it and starts anew", async () => {
 	await stopped;
 	expect(await query(second.url, "select 1 as one")).toEqual([{ one: 1 }]);
 	await second.stop();
-}, 60_000);
-
-test("what an interrupted first start left behind is not taken for a database", async () => {
-	const folder = usedFolder();
-	const server = await start(folder);
-	await server.stop();
-	rmSync(clusterOf(folder), { recursive: true });
-	const half = join(folder, "postgres", "initdb-1");
-	mkdirSync(half);
-	writeFileSync(join(half, "PG_VERSION"), "18\n");
-	const again = await start(folder);
-	expect(await query(again.url, "select 1 as one")).toEqual([{ one: 1 }]);
-	expect(existsSync(half)).toBe(false);
-	await again.stop();
 }, 60_000);
 
 test("whose stop finds that another process keeps the lock says so, and is none in order", async () => {

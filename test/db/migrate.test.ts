@@ -2,9 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import postgres from "postgres";
 import { createLog, silentLog } from "../../src/base/log.ts";
 import { nextTurn } from "../../src/base/next-turn.ts";
-import { checkFunctions, FUNCTION_SET, isPrepared, layFunctions } from "../../src/db/function-set.ts";
 import { migrate, migratedUrl } from "../../src/db/migrate.ts";
-import type { Migration } from "../../src/db/migrations/list.ts";
 import { migrations } from "../../src/db/migrations/list.ts";
 import { isConnectionLost } from "../../src/db/outage.ts";
 import { atEnd } from "../support/at-end.ts";
@@ -14,9 +12,6 @@ import { waitFor } from "../support/wait.ts";
 
 const deps = { log: silentLog };
 const names = migrations.map((migration) => migration.name);
-/** Of a version to come. */
-const harmless: Migration = { name: "9000_harmless", sql: "create table harmless (a int)" };
-const breaking: Migration = { name: "9001_breaking", sql: "create table broken (a int)", breaking: true };
 
 let database: Awaited<ReturnType<typeof createEmptyDatabase>>;
 let url: string;
@@ -97,15 +92,6 @@ test("who reads the usage for long holds the index that goes up, and that holds 
 	await writer.end();
 }, 60_000);
 
-test("a database that is up to date is left as it is", async () => {
-	await migrate(deps, url);
-	await client`insert into control_log (seq, kind, subject, payload) values (41, 'key', 'k', '{}')`;
-	const laid = await functionsOf(FUNCTION_SET);
-	expect((await migrate(deps, url)).applied).toEqual([]);
-	expect(await client`select seq from control_clock`).toEqual([{ seq: "41" }] as never);
-	expect(await functionsOf(FUNCTION_SET)).toEqual(laid);
-});
-
 test("clients find this version's functions, whatever others of their names lie beside the tables", async () => {
 	await client`create function control_append(p_kind text, p_subject text, p_payload jsonb) returns bigint language sql as 'select -1::bigint'`;
 	const migrated = await migrate(deps, url);
@@ -120,115 +106,3 @@ test("clients find this version's functions, whatever others of their names lie 
 		where n.nspname = 'public' and p.prorettype <> 'trigger'::regtype`,
 	).toEqual([{ functions: 2 }] as never);
 });
-
-test("a process that was given a prepared address makes no tables among the functions", async () => {
-	const { url: prepared } = await migrate(deps, url);
-	const again = await migrate(deps, prepared);
-	expect(again.applied).toEqual([]);
-	expect(await migratedUrl(prepared)).toBe(again.url);
-	expect([isPrepared(url), isPrepared(prepared), isPrepared(again.url)]).toEqual([false, true, true]);
-	expect(await client`select count(*)::int as tables from pg_tables where schemaname = ${FUNCTION_SET}`).toEqual([
-		{ tables: 0 },
-	] as never);
-	expect(await migratedUrl(again.url)).toBeDefined();
-});
-
-test("an address that another version has prepared is prepared anew", async () => {
-	const theirs = `${url}?search_path=${encodeURIComponent('tollgate_0123456789ab, "$user", public')}`;
-	await client`create schema tollgate_0123456789ab`;
-	const migrated = await migrate(deps, theirs);
-	expect([isPrepared(theirs), isPrepared(migrated.url)]).toEqual([false, true]);
-	expect(await functionsOf("tollgate_0123456789ab")).toEqual([]);
-	const ours = postgres(migrated.url, { max: 1, onnotice: () => {} });
-	expect(await ours`show search_path`).toEqual([{ search_path: `${FUNCTION_SET}, public, "$user"` }] as never);
-	await ours.end();
-});
-
-test("who may make no schema, and who loses the path on the way, is told what to do", async () => {
-	const role = `reader_${crypto.randomUUID().slice(0, 8)}`;
-	await migrate(deps, url);
-	await client.unsafe(`drop schema ${FUNCTION_SET} cascade`);
-	await client.unsafe(`create role ${role} login password 'x'; grant all on all tables in schema public to ${role}; grant create, usage on schema public to ${role};
-		alter table schema_migration owner to ${role}; alter table function_set owner to ${role}`);
-	const address = new URL(url);
-	[address.username, address.password] = [role, "x"];
-	await expect(migrate(deps, address.href)).rejects.toThrow(
-		`grant create on database "${address.pathname.slice(1)}" to "${role}"`,
-	);
-	await client.unsafe(`drop owned by ${role}; drop role ${role}`);
-	await expect(checkFunctions(client)).rejects.toThrow("have the pooler pass that setting on");
-});
-
-test("a path that the role or the address sets is kept behind the functions", async () => {
-	await client`create schema elsewhere`;
-	const migrated = await migrate(deps, `${url}?search_path=public,elsewhere`);
-	const ours = postgres(migrated.url, { max: 1, onnotice: () => {} });
-	expect(await ours`show search_path`).toEqual([{ search_path: `${FUNCTION_SET}, public, elsewhere` }] as never);
-	await ours.end();
-});
-
-test("functions that were laid down are never replaced", async () => {
-	await migrate(deps, url);
-	const body = "returns text language sql immutable as $$ select 'as it was' $$";
-	await client.unsafe(`create or replace function ${FUNCTION_SET}.usage_class(p_ending text) ${body}`);
-	await migrate(deps, url);
-	expect(await client.unsafe(`select ${FUNCTION_SET}.usage_class('finished') as class`)).toEqual([
-		{ class: "as it was" },
-	] as never);
-});
-
-test("of many versions' functions those that were booted with last are kept", async () => {
-	await migrate(deps, url);
-	for (let at = 1; at <= 5; at++) {
-		await client.unsafe(`create schema tollgate_${String(at).padStart(12, "0")}`);
-		await client`insert into function_set (name, version, used_at) values (${`tollgate_${String(at).padStart(12, "0")}`}, '0', now() - ${at} * interval '1 day')`;
-	}
-	await client`create schema tollgate_of_somebody`;
-	// Laid down by another service, whose tables lie in another schema and list it.
-	await client`create schema tollgate_00000000000a`;
-	await layFunctions(client, "0.0.0", 3);
-	const left = await client<
-		{ nspname: string }[]
-	>`select nspname from pg_namespace where nspname like 'tollgate%' order by 1`;
-	expect(left.map((row) => row.nspname)).toEqual(
-		[
-			"tollgate_000000000001",
-			"tollgate_000000000002",
-			"tollgate_00000000000a",
-			FUNCTION_SET,
-			"tollgate_of_somebody",
-		].sort(),
-	);
-	expect(await client`select count(*)::int as sets from function_set`).toEqual([{ sets: 3 }] as never);
-});
-
-test("a version works on a newer schema that is compatible, and refuses one that breaks it", async () => {
-	await migrate(deps, url, [...migrations, harmless]);
-	expect((await migrate(deps, url)).applied).toEqual([]);
-	expect(await migratedUrl(url)).toBeDefined();
-	await migrate(deps, url, [...migrations, harmless, breaking]);
-	await expect(migrate(deps, url)).rejects.toThrow("its migration 9001_breaking breaks version");
-	await expect(migratedUrl(url)).rejects.toThrow("its migration 9001_breaking breaks version");
-	// The newer one goes on.
-	expect((await migrate(deps, url, [...migrations, harmless, breaking])).applied).toEqual([]);
-});
-
-test("a migration that breaks the versions before it waits until none of them runs", async () => {
-	await migrate(deps, url);
-	const lives = (until: string) =>
-		client`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('old', 1, 1, 'live', 1000, now() + ${until}::interval)
-			on conflict (id, epoch, beat) do update set lease_until = excluded.lease_until`;
-	await lives("1 minute");
-	await expect(migrate(deps, url, [...migrations, breaking])).rejects.toThrow("stop all instances first (old)");
-	expect(await client`select to_regclass('broken') is null as nothing`).toEqual([{ nothing: true }] as never);
-	await lives("-1 second");
-	expect((await migrate(deps, url, [...migrations, breaking])).applied).toEqual([breaking.name]);
-});
-
-async function functionsOf(schema: string): Promise<object[]> {
-	return [
-		...(await client`
-			select p.oid, p.xmin, p.proname from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-			where n.nspname = ${schema} order by p.oid`),
-	];
-}

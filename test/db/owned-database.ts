@@ -2,7 +2,7 @@ import { afterEach, beforeEach } from "bun:test";
 import postgres from "postgres";
 import { createEmptyDatabase } from "../support/database.ts";
 
-/** An empty database for each test, which its owner may have set for others as it pleases him. */
+/** An empty database for each test, or one that `make` makes, which its owner may have set for others as it pleases him. */
 export interface OwnedDatabase {
 	readonly url: string;
 	/** A client that ends with the test. */
@@ -16,11 +16,11 @@ export interface OwnedDatabase {
 }
 
 /** For all tests of a file. */
-export function withOwnedDatabase(): OwnedDatabase {
+export function withOwnedDatabase(make = createEmptyDatabase): OwnedDatabase {
 	let database: Awaited<ReturnType<typeof createEmptyDatabase>>;
 	const ended: (() => unknown)[] = [];
 	beforeEach(async () => {
-		database = await createEmptyDatabase();
+		database = await make();
 	});
 	afterEach(async () => {
 		for (const end of ended.splice(0).reverse()) await end();

@@ -36,6 +36,17 @@ export async function createEmptyDatabase(): Promise<{ readonly url: string; dro
 	};
 }
 
+/** The same with all tables and functions, cloned from the template. */
+export async function createMigratedDatabase(): Promise<{ readonly url: string; drop(): Promise<void> }> {
+	const server = await testPostgres();
+	const name = uniqueName("test_migrated");
+	await server.asAdmin(`create database ${name} template ${server.template} strategy file_copy`);
+	return {
+		url: server.urlOf(name),
+		drop: () => server.asAdmin(`drop database if exists ${name} with (force)`),
+	};
+}
+
 /** A migrated database of its own, cloned from the template in some 20 ms of a processor. */
 export async function createTestDatabase(): Promise<TestDatabase> {
 	const server = await testPostgres();

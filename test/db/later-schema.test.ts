@@ -1,0 +1,66 @@
+/** Schemas that came to a database, and its path, when our tables were there. */
+import { expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
+import { migrate, migratedUrl } from "../../src/db/migrate.ts";
+import { migrations } from "../../src/db/migrations/list.ts";
+import { createMigratedDatabase } from "../support/database.ts";
+import { withOwnedDatabase } from "./owned-database.ts";
+
+const deps = { log: silentLog };
+const database = withOwnedDatabase(createMigratedDatabase);
+const { open, set } = database;
+
+test("the deadlines of a role are not those of a command's first look, which waits for whoever changes a table", async () => {
+	const url = (await migratedUrl(database.url)) as string;
+	await set("lock_timeout = '50ms'", "statement_timeout = '5s'");
+	const holder = open(url);
+	const looked = await holder.begin(async (transaction) => {
+		await transaction`lock table schema_migration`;
+		const look = migratedUrl(database.url).then(
+			() => "done",
+			(error) => String(error),
+		);
+		const [row] = await transaction`select pg_sleep(0.5) is not null as later`;
+		expect(row?.later).toBe(true);
+		return { look };
+	});
+	expect(await looked.look).toBe("done");
+});
+
+test("tables lie in the first schema of the path, and what another service has in public is none of theirs", async () => {
+	await open(database.url)`create schema second`;
+	await set("search_path = second");
+	const { url } = await migrate(deps, database.url);
+	const foreign = await open(url)`
+		select conname from pg_constraint c join pg_class t on t.oid = c.confrelid
+		where c.contype = 'f' and c.connamespace = 'second'::regnamespace and t.relnamespace <> 'second'::regnamespace`;
+	expect(foreign).toHaveLength(0);
+	expect(await open(url)`select from second.account`).toHaveLength(0);
+});
+
+test("new tables lie beside those that are there, though a schema that came later is before them on the path", async () => {
+	const client = open(database.url);
+	await client`create schema later`;
+	await set(`search_path = later, public`);
+	const { url } = await migrate(deps, database.url, [
+		...migrations,
+		{ name: "9999_more", sql: "create table more ()" },
+	]);
+	expect(await client`select schemaname::text from pg_tables where tablename = 'more'`).toEqual([
+		{ schemaname: "public" },
+	] as never);
+	expect(await open(url)`select from schema_migration`).toHaveLength(migrations.length + 1);
+});
+
+test("what lies before our tables on the path, with their names, hides none of them, now or later", async () => {
+	const client = open(database.url);
+	await client`create schema app`;
+	await set("search_path = app, public");
+	const { url } = await migrate(deps, database.url);
+	await client`create table app.account (id int)`;
+	await client`create table app.schema_migration (version int)`;
+	for (const address of [url, (await migratedUrl(database.url)) as string]) {
+		const [row] = await open(address)`select 'account'::regclass = 'public.account'::regclass as "isOurs"`;
+		expect(row?.isOurs).toBe(true);
+	}
+});

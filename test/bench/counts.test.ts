@@ -1,6 +1,7 @@
 /** What a request may allocate and ask of the system, counted: a figure that grows here is a slower gateway everywhere. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
+import { PROGRAM } from "../cli/run-cli.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
@@ -47,9 +48,8 @@ const how = counted(folder, "gateway");
 const gateway = await productWith(how, "gateway");
 
 async function productWith({ flags, env }: Counted, name: string) {
-	const command = [process.execPath, ...flags, join(import.meta.dir, "../../src/main.ts")];
 	const options = { databaseUrl: url, upstreamPort: upstream.port, folder: join(folder, name), pinned: false };
-	return untilEnd(await startProduct({ command, env, ...options }));
+	return untilEnd(await startProduct({ command: PROGRAM, env: { ...env, BUN_OPTIONS: flags.join("=") }, ...options }));
 }
 
 function loadOf(target: { readonly port: number }, body: string): LoadOptions {

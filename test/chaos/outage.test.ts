@@ -10,7 +10,7 @@ import { withOwnPostgres } from "./own-postgres.ts";
 
 /** The gate closes a fifth of the lease (at most 2 s) before its end, and the last heartbeat is up to 1 s old. */
 const SURVIVED_MS = LEASE_TTL_MS - LEASE_TTL_MS / 5 - 1_000;
-const USERS = 3;
+const USERS = 2;
 /** By then the instance has a slice that outlasts a lease. */
 const WARM_MS = 2_500;
 /** Where the gate or the end is what it is about, and not how long credit lasts. */
@@ -39,7 +39,7 @@ function keepAsking(key: { id: string; secret: string }, to = member) {
 			const answer = await ask(key, at, to);
 			sent.push(answer);
 			// Leaves the machine something for the tests beside this one.
-			await Bun.sleep(50);
+			await Bun.sleep(60);
 		}
 	});
 	return {

@@ -3,6 +3,7 @@ import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 import { runCli } from "./run-cli.ts";
+import { runHere } from "./run-here.ts";
 
 interface Told {
 	readonly steps: readonly {
@@ -27,8 +28,8 @@ const service = await withService({
 	limits: "  queue_length: 0",
 });
 const { secret, accountId } = await service.customer();
-const bench = (args: readonly string[], key = secret) =>
-	runCli(["bench", ...args], { TOLLGATE_API_KEY: key, TOLLGATE_URL: `${service.url}/v1` });
+const env = { TOLLGATE_API_KEY: secret, TOLLGATE_URL: `${service.url}/v1` };
+const bench = (args: readonly string[], key = secret) => runCli(["bench", ...args], { ...env, TOLLGATE_API_KEY: key });
 async function charged(): Promise<{ requests: number; nano: number }> {
 	await service.settled();
 	const rows = (await service.usage(accountId)).filter((row) => Number(row.charged_nano_usd) > 0);
@@ -88,6 +89,6 @@ describe("tollgate bench", () => {
 			["--seconds", "0"],
 			["--max-usd", "many"],
 		])
-			expect((await bench(["test-model", ...wrong])).exitCode).toBe(2);
+			expect((await runHere(["bench", "test-model", ...wrong], env)).exitCode).toBe(2);
 	}, 30_000);
 });

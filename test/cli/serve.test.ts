@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { runtimeEnvironment } from "../../src/cli/runtime-environment.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
+import { LONG } from "../support/long-form.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { PROGRAM, runCli } from "./run-cli.ts";
 
@@ -135,8 +136,8 @@ describe("serve", () => {
 		const hosts = ["256.1.1.1", "127.0.0.1:80", "name.invalid"];
 		const apart = { ...env, GATEWAY_URL: "http://127.0.0.1:1", INTERNAL_SECRET: "s".repeat(32) };
 		const ended = await Promise.all(
-			roles.flatMap((role) =>
-				hosts.map(async (host) => {
+			roles.flatMap((role, at) =>
+				(LONG ? hosts : hosts.slice(at, at + 1)).map(async (host) => {
 					const own = { HOST: host, PORT: "0", DATA_DIR: join(folder, `host-${role}-${hosts.indexOf(host)}`) };
 					const { exitCode, stderr } = await runCli(["serve", "--role", role], { ...apart, ...own });
 					return { exitCode, said: stderr.slice(stderr.indexOf("error: ")), host };

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { App } from "../../src/app.ts";
 import { createApp } from "../../src/app.ts";
@@ -10,6 +10,7 @@ import { commandFor, greet } from "../../src/demo/demo.ts";
 import type { DemoModels } from "../../src/demo/demo-models.ts";
 import { connectDemoModels } from "../../src/demo/demo-models.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
+import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -55,6 +56,10 @@ async function stop({ app, demo }: Run): Promise<void> {
 
 beforeAll(async () => {
 	dataDir = mkdtempSync(join(quickFolder(), "tollgate-first-run-"));
+	// What the demo makes is looked at, not the cluster that it makes it in.
+	const home = join(dataDir, "demo");
+	mkdirSync(home);
+	await placeCluster(home);
 	first = await start();
 }, 60_000);
 afterAll(() => rmSync(dataDir, { recursive: true, force: true }));

@@ -7,6 +7,7 @@ import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { operator, PASSWORD, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
+import { LONG } from "../support/long-form.ts";
 import { openRaw, parseRaw } from "../support/raw-http.ts";
 import { chatModel } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
@@ -41,8 +42,10 @@ async function start(role: "gateway" | "console", env: Record<string, string> = 
 	return served;
 }
 
-const gateway = await start("gateway", { INTERNAL_SECRET: INTERNAL });
-const { url } = await start("console", { INTERNAL_SECRET: INTERNAL, GATEWAY_URL: gateway.url });
+const joined = { INTERNAL_SECRET: INTERNAL, TRUSTED_PROXIES: "192.0.2.1" };
+const gateway = await start("gateway", joined);
+const people = await start("console", { ...joined, GATEWAY_URL: gateway.url });
+const { url } = people;
 const service = { url, db: database };
 const customer = await signedUp(service);
 await topUp(customer, await operator(service));
@@ -92,11 +95,10 @@ test("each answers for itself alone", async () => {
 });
 
 test("of requests that a proxy passes on which nobody named, the log says once what that means", async () => {
-	for (const [role, path] of [
-		["gateway", "/v1/models"],
-		["console", "/v1/management/accounts"],
+	for (const [served, path] of [
+		[gateway, "/v1/models"],
+		[people, "/v1/management/accounts"],
 	] as const) {
-		const served = await start(role, { TRUSTED_PROXIES: "192.0.2.1" });
 		const headers = { authorization: "Bearer wrong", "x-forwarded-for": "198.51.100.7" };
 		for (const _ of [1, 2]) expect((await fetch(`${served.url}${path}`, { headers })).status).toBe(401);
 		const line = await served.logged(({ message }) => message.includes("TRUSTED_PROXIES"), "the unknown proxy");
@@ -133,7 +135,7 @@ test("a console with another secret, or without a gateway's address, gets no cha
 	for (const [env, status] of [
 		[{ INTERNAL_SECRET: "j".repeat(40), GATEWAY_URL: gateway.url }, 403],
 		[{}, 503],
-		[{ INTERNAL_SECRET: INTERNAL, GATEWAY_URL: `http://127.0.0.1:${quietPort()}` }, 503],
+		...(LONG ? [[{ INTERNAL_SECRET: INTERNAL, GATEWAY_URL: `http://127.0.0.1:${quietPort()}` }, 503] as const] : []),
 	] as const) {
 		const other = await start("console", env);
 		const refused = await customer.send("POST", `${other.url}${play}`, ask, { origin: other.url });

@@ -1,10 +1,11 @@
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../../src/base/log.ts";
 import type { Finding } from "../../../src/cli/doctor/finding.ts";
 import { startEmbeddedPostgres } from "../../../src/db/embedded.ts";
 import { temporaryFolder, untilEnd } from "../../support/at-end.ts";
+import { placeCluster } from "../../support/made-cluster.ts";
 import { chatModel } from "../../support/service.ts";
 import { runCli } from "../run-cli.ts";
 import { runHere } from "../run-here.ts";
@@ -18,6 +19,8 @@ const folder = temporaryFolder();
 
 test("where all is well it ends with 0, names every area in its order, and changes nothing", async () => {
 	const dataDir = join(folder, "data");
+	mkdirSync(dataDir);
+	await placeCluster(dataDir);
 	untilEnd(await startEmbeddedPostgres({ log: silentLog }, { dataDir }));
 	const list = { data: [{ id: "served-name", owned_by: "vllm", max_model_len: 8192 }] };
 	const upstream = untilEnd(Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => Response.json(list) }));
@@ -25,7 +28,7 @@ test("where all is well it ends with 0, names every area in its order, and chang
 	writeFileSync(config, `models:\n${chatModel({ url: `http://127.0.0.1:${upstream.port}/v1`, dialect: "vllm" })}\n`);
 	const before = readdirSync(dataDir);
 	const env = { ...SECRETS, DATA_DIR: dataDir, CONFIG: config, PORT: "0" };
-	const [json, text] = [await runCli(["doctor", "--json"], env, folder), await runCli(["doctor"], env, folder)];
+	const [json, text] = [await runHere(["doctor", "--json"], env, folder), await runCli(["doctor"], env, folder)];
 	const { ok, findings } = json.json<{ ok: boolean; findings: Finding[] }>();
 	expect(findings.filter(({ state }) => state === "broken" || state === "warning")).toEqual([]);
 	expect([ok, json.exitCode, text.exitCode, text.stderr]).toEqual([true, 0, 0, ""]);
@@ -58,7 +61,7 @@ test("where something is broken it ends with 1, says what to do, and shows no se
 		STRIPE_WEBHOOK_SECRET: "whsec_canary",
 		STRIPE_API_BASE: "http://127.0.0.1:1",
 	};
-	const [json, text] = [await runCli(["doctor", "--json"], env, folder), await runCli(["doctor"], env, folder)];
+	const [json, text] = [await runHere(["doctor", "--json"], env, folder), await runCli(["doctor"], env, folder)];
 	const { ok, findings } = json.json<{ ok: boolean; findings: Finding[] }>();
 	expect([ok, json.exitCode, text.exitCode]).toEqual([false, 1, 1]);
 	const broken = findings.filter(({ state }) => state === "broken");

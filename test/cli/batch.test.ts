@@ -9,7 +9,7 @@ import { withBatches } from "../batch/batch-service.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { reply } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
-import { PROGRAM, runCli } from "./run-cli.ts";
+import { PROGRAM } from "./run-cli.ts";
 import { runHere } from "./run-here.ts";
 
 const { service, upstream } = await withBatches();
@@ -84,12 +84,12 @@ describe("tollgate batch run", () => {
 		const broken = await run(inputOf("broken.jsonl", [body("one"), "no json"]));
 		expect([broken.exitCode, broken.stderr]).toEqual([1, "error: Line 2 is not a JSON object.\n"]);
 		const path = inputOf("nobody.jsonl", [body("one")]);
-		const nobody = await runCli(["batch", "run", path], {
+		const nobody = await runHere(["batch", "run", path], {
 			TOLLGATE_URL: service.url,
 			TOLLGATE_API_KEY: "sk_service_x",
 		});
 		expect([nobody.exitCode, nobody.stderr]).toEqual([1, expect.stringContaining("error: ")]);
-		expect((await runCli(["batch", "run", path], {})).exitCode).toBe(2);
+		expect((await runHere(["batch", "run", path], {})).exitCode).toBe(2);
 		expect((await run(join(folder, "none"))).exitCode).toBe(2);
 		const directory = await run(folder);
 		expect([directory.exitCode, directory.stderr]).toEqual([2, expect.stringContaining("is no file")]);

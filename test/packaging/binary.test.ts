@@ -122,9 +122,10 @@ test("chat answers whole and as a stream, by the upstream's own counts", async (
 
 test("what was used is charged in Postgres", async () => {
 	const { prompt, completion } = upstream.count();
-	const spent = async () => (await command("account", "show", accountId)).spent_usd;
-	const expected = (prompt * 1 + completion * 2) / 1e6;
-	await waitFor(async () => Number(await spent()) === expected, `USD ${expected} to be charged`);
+	const expected = prompt * 1_000 + completion * 2_000;
+	const charged = async () => (await db.sql`select sum(charged_nano_usd)::bigint as nano from usage_event`)[0]?.nano;
+	await waitFor(async () => Number(await charged()) === expected, `${expected} nano-dollars to be charged`);
+	expect(Number((await command("account", "show", accountId)).spent_usd)).toBe(expected / 1e9);
 	expect(await command("ledger", "reconcile")).toMatchObject({ ok: true });
 }, 30_000);
 

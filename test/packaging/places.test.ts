@@ -201,8 +201,7 @@ test.if(IS_ROOT)(
 	"and for root in such a folder, whose database runs as another user",
 	async () => {
 		const home = homeOf("root");
-		// `run start` as root, though from a folder that others may enter: `cli/terminal.test.ts`, `cli/embedded.test.ts`.
-		await Promise.all([runTest(home), ...(LONG ? [startAndAsk(home)] : [])]);
+		await Promise.all([runTest(home), startAndAsk(home)]);
 	},
 	TEST_DEADLINE_MS,
 );

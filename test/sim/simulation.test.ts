@@ -4,15 +4,15 @@ import type { SimResult } from "./simulate.ts";
 import { simulate } from "./simulate.ts";
 
 /**
- * Two in calm weather and four in storms, in which all that befalls one of the first sixteen befalls one of them, too. The
+ * One in calm weather and four in storms, in which all that befalls one of the first sixteen befalls one of them, too. The
  * long form, `bun run sim`, takes 10,000.
  */
 const SEEDS = [
-	[3, 8, 2, 5],
+	[3, 8, 5],
 	[12, 14],
 ];
-const SEEDS_OF_PROJECTS = [2, 3, 4, 5];
-const SEEDS_OF_CUTS = [2, 3, 5, 8];
+const SEEDS_OF_PROJECTS = [2, 3];
+const SEEDS_OF_CUTS = [3, 5, 6];
 const MUTANT_SEEDS_MAX = 600;
 const DEADLINE_MS = 300_000;
 
@@ -72,16 +72,11 @@ test(
 );
 
 test("the same seed takes the same steps, another one does not", () => {
-	for (const [seed, other] of [
-		[3, 5],
-		[5, 8],
-		[8, 3],
-	] as const) {
-		const again = simulate(seed);
-		expect(again.hash).toBe(run(seed).hash);
-		expect(again.steps).toBe(run(seed).steps);
-		expect(again.hash).not.toBe(run(other).hash);
-	}
+	const [seed, other] = [5, 8];
+	const again = simulate(seed);
+	expect(again.hash).toBe(run(seed).hash);
+	expect(again.steps).toBe(run(seed).steps);
+	expect(again.hash).not.toBe(run(other).hash);
 });
 
 test(

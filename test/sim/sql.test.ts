@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { brokenFunctions, findBroken } from "./broken-functions.ts";
 import { simulateSql } from "./simulate-sql.ts";
 
-/** Short ones with much that befalls them. The long form is `bun run sim -- --sql --seeds 200`. */
-const SEEDS = [19, 22];
+/** A short one with all that befalls others. The long form is `bun run sim -- --sql --seeds 200`. */
+const SEEDS = [18];
 /** Found early in their seeds. The long form is `bun run sim -- --sql --mutants --seeds 20`. */
 const BROKEN = ["a closed lease gives back what was spent", "settlements are not added to their lease"];
 const BROKEN_SEEDS_MAX = 20;

@@ -9,13 +9,14 @@ import { createBatches } from "../../src/batch/batches.ts";
 import { createOutcomes } from "../../src/batch/outcomes.ts";
 import type { CatalogSnapshot } from "../../src/catalog/model.ts";
 import { withDatabase } from "../support/database.ts";
+import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
 import { chatLine } from "./batch-service.ts";
 import { COST, createCrashWorld, keyOwner } from "./crash-world.ts";
 
 const db = await withDatabase();
 const owner = await keyOwner(db);
-const SEEDS = 24;
+const SEEDS = LONG ? 24 : 8;
 const random = (seed: number) => createRandom(seed).fraction;
 
 /** Every line has one outcome and was carried out once at most; what was answered is what was charged. */

@@ -1,5 +1,6 @@
 /** Automatic top-ups: one charge for one crossing, whichever console dies, sleeps or runs beside. */
 import { afterEach, expect, test } from "bun:test";
+import { LONG } from "../support/long-form.ts";
 import { type Death, withAutomatic } from "./automatic.ts";
 
 const { attempts, balance, broken, cards, charges, db, pass, payer, setting, spend, stripe, turn } =
@@ -34,9 +35,12 @@ test("credit that falls below the line is bought once, and becomes credit when i
 	expect(await balance(ann)).toBeCloseTo(130, 6);
 });
 
+/** Who dies behind a step leaves what one leaves who dies before the next. */
+const DONE = LONG ? [false, true] : [true];
+
 test("a console that dies at any step leaves one charge, credited once", async () => {
 	let deaths = 0;
-	for (const done of [false, true]) {
+	for (const done of DONE) {
 		for (let at = 1; ; at++) {
 			const ann = await payer();
 			await spend(ann, 90);
@@ -53,11 +57,11 @@ test("a console that dies at any step leaves one charge, credited once", async (
 			deaths += 1;
 		}
 	}
-	expect(deaths).toBeGreaterThanOrEqual(20);
+	expect(deaths).toBeGreaterThanOrEqual(10 * DONE.length);
 });
 
 test("a console that dies while a payment fails leaves a payment that cannot be charged, and is told once", async () => {
-	for (const done of [false, true]) {
+	for (const done of DONE) {
 		for (let at = 1; ; at++) {
 			const ann = await payer("declined");
 			await spend(ann, 90);

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { createConsoleApi } from "../../src/console/console-api.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
 import { MANAGEMENT_ROUTES } from "../../src/gateway/openapi/management-routes.ts";
+import { LONG } from "../support/long-form.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { managementClient } from "./management/management-client.ts";
 import { newPerson, operator, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
@@ -71,11 +72,11 @@ test("every route of the console that takes a body refuses such a text, wherever
 	const { routes } = createConsoleApi({ visits: {}, config: {}, live: {} } as unknown as ConsoleParts);
 	const changes = routes.filter(({ method }) => method === "POST" || method === "PUT" || method === "PATCH");
 	expect(changes.length).toBeGreaterThan(20);
-	for (const { method, path } of changes) {
+	for (const [at, { method, path }] of changes.entries()) {
 		const asked = path.startsWith("/api/console/operator/") ? boss : ann;
-		const at = path.replace(/:\w+/, "none");
-		for (const body of BAD) {
-			const { status, body: answer } = await asked.send(method, at, body);
+		// In short each route is asked with one of them.
+		for (const body of LONG ? BAD : [BAD[at % BAD.length]]) {
+			const { status, body: answer } = await asked.send(method, path.replace(/:\w+/, "none"), body);
 			expect([method, path, status, answer.error?.message]).toEqual([method, path, 400, SAID]);
 		}
 	}

@@ -40,13 +40,16 @@ async function former(name: string, requests: readonly [charged: number, deliver
 	const bound = requests.reduce((sum, [charged]) => sum + charged, 0);
 	await store.grant([wish(accountId, bound), wish(keyId, bound)]);
 	const crashed: Crashed[] = [];
-	for (const [charged, delivered] of requests) {
-		const event = settledEvent(accountId, keyId, charged, { basis: "recovered", ending: "crashed", status: 500 });
-		await store.flush([event], "[]");
-		if (charged > delivered)
-			await sql`select ledger_book(${`led_${event.id}`}, ${accountId}, 'credit_note', ${charged - delivered}, ${`recovered:${event.id}`}, 'recovery', '', false)`;
-		crashed.push({ id: event.id, charged, delivered });
-	}
+	const events = requests.map(([charged]) =>
+		settledEvent(accountId, keyId, charged, { basis: "recovered", ending: "crashed", status: 500 }),
+	);
+	await store.flush(events, "[]");
+	const notes = requests.map(([charged, delivered], at) => ({ id: events[at]?.id, amount: charged - delivered }));
+	await sql`
+		select ledger_book('led_' || (n ->> 'id'), ${accountId}, 'credit_note', (n ->> 'amount')::bigint, 'recovered:' || (n ->> 'id'), 'recovery', '', false)
+		from jsonb_array_elements(${JSON.stringify(notes)}::text::jsonb) n where (n ->> 'amount')::bigint > 0`;
+	for (const [at, [charged, delivered]] of requests.entries())
+		crashed.push({ id: events[at]?.id as string, charged, delivered });
 	await store.close();
 	return { accountId, keyId, crashed };
 }
@@ -119,7 +122,7 @@ test("spent is net of the notes everywhere, total is what was paid in, and what 
 });
 
 test("whoever nets beside others, breaks off or begins anew, each note is netted once", async () => {
-	const requests = Array.from({ length: 240 }, (_, nth): [number, number] => [1000 + nth * 100, nth * 100]);
+	const requests = Array.from({ length: 130 }, (_, nth): [number, number] => [1000 + nth * 100, nth * 100]);
 	const books = await former("many", requests);
 	await anHourAgo(books.keyId);
 	await rebuildAll(statements);
@@ -127,14 +130,14 @@ test("whoever nets beside others, breaks off or begins anew, each note is netted
 	// A call does a bounded part.
 	const first = netting();
 	expect(await first.netSome()).toBe(100);
-	expect((await saidSpent(books)).account).toBe(delivered + 140 * 1000);
+	expect((await saidSpent(books)).account).toBe(delivered + 30 * 1000);
 	await Promise.all([first.netSome(), netting().netSome(), netting().netSome(), netting().netSome()]);
 	while ((await netting().netSome()) > 0);
 	expect(await saidSpent(books)).toEqual(all(delivered));
 	expect(await paidIn(books.accountId)).toBe(PAID);
 	const [entries] =
 		await sql`select count(*)::int as count from ledger_entry where account_id = ${books.accountId} and source_ref like 'netted:%'`;
-	expect(entries?.count).toBe(240);
+	expect(entries?.count).toBe(130);
 	expect(await sound()).toEqual([]);
 });
 

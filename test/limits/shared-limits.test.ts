@@ -3,13 +3,14 @@ import { describe, expect, test } from "bun:test";
 import type { Fault } from "../../src/base/fault.ts";
 import { createPgShareStore, forgetOldShares } from "../../src/keys/limit-shares.ts";
 import type { ShareAsk } from "../../src/limits/share-store.ts";
+import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
 import { PATIENT, withInstances } from "./limits-world.ts";
 
 const { db, cluster } = await withInstances();
 
-describe.each([1, 2, 4])("with %d instances", (count) => {
+describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 	test("of a burst everywhere at once the key gets its number and not one more", async () => {
 		const { at } = await cluster(count);
 		const sent = Array.from({ length: 80 }, (_, place) => at(place).enter("key", 10));
@@ -75,7 +76,7 @@ describe.each([1, 2, 4])("with %d instances", (count) => {
 	}, 60_000);
 });
 
-test.each([2, 3, 5])(
+test.each(LONG ? [2, 3, 5] : [3])(
 	"who comes to %d instances in turn, each first used at a time of its own, gets no more in the long run",
 	async (count) => {
 		const { clock, at } = await cluster(count);

@@ -58,7 +58,7 @@ function watchWaits() {
 				where datname = current_database() and application_name ~ '(liveness|ledger)$'
 					and wait_event_type = 'Lock' and wait_event in ('transactionid', 'tuple')`;
 			for (const { query } of rows) waits.add(query);
-			await Bun.sleep(100);
+			await Bun.sleep(20);
 		}
 	})();
 	return async () => {

@@ -96,10 +96,7 @@ export async function openTab(browser: Browser, url: string, options: TabOptions
 		timezoneId: "Europe/Berlin",
 		permissions: ["clipboard-read", "clipboard-write"],
 	});
-	if (options.person) {
-		const cookies = [...options.person.cookies].map(([name, value]) => ({ name, value, url }));
-		await context.addCookies(cookies);
-	}
+	if (options.person) await context.addCookies(cookiesOf(options.person, url));
 	const complaints: string[] = [];
 	const failures: string[] = [];
 	const known = [url, "data:", ...(options.elsewhere ?? [])];
@@ -122,6 +119,10 @@ export async function openTab(browser: Browser, url: string, options: TabOptions
 	context.setDefaultTimeout(WAIT_MS);
 	const page = await context.newPage();
 	return { page, context, complaints, failures, close: () => context.close() };
+}
+
+export function cookiesOf(person: Person, url: string) {
+	return [...person.cookies].map(([name, value]) => ({ name, value, url }));
 }
 
 /** The browser reports each refused request by itself; the page shows it in words. */

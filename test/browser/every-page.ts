@@ -60,7 +60,7 @@ export const PAGES: readonly StagePage[] = [
 	["extreme-project", "extreme", ({ ids }) => `/projects/${ids.extremeProject}`],
 	["extreme-credit", "extreme", () => "/credit"],
 	["extreme-usage", "extreme", () => "/usage?range=30d"],
-	["extreme-usage-key", "extreme", () => "/usage?range=30d&group=key&show=tokens"],
+	["extreme-usage-tokens", "extreme", () => "/usage?range=30d&show=tokens&group=key"],
 	["extreme-requests", "extreme", () => "/requests?range=30d"],
 	["extreme-request", "extreme", ({ ids }) => `/requests/${ids.extremeRequest}`],
 	["extreme-request-refused", "extreme", ({ ids }) => `/requests/${ids.extremeRefused}`],
@@ -78,3 +78,6 @@ export const PAGES: readonly StagePage[] = [
 	["operator-management-keys", "operator", () => "/operator/management-keys"],
 	["operator-not-found", "operator", () => "/operator/nowhere"],
 ];
+
+/** It is there with longer names and amounts too: what is wide on it is wider there. */
+export const isThereLonger = ([name]: StagePage): boolean => PAGES.some(([other]) => other === `extreme-${name}`);

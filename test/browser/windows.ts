@@ -1,6 +1,6 @@
 import type { Browser, Page } from "playwright-core";
 import type { Tab, TabOptions } from "./chromium.ts";
-import { openTab } from "./chromium.ts";
+import { cookiesOf, openTab } from "./chromium.ts";
 import type { StagePage, Who } from "./every-page.ts";
 import { layoutOf } from "./page-problems.ts";
 import type { Stage } from "./stage.ts";
@@ -17,9 +17,9 @@ const VIEWS: readonly View[] = [
 	[360, "dark"],
 ];
 /** The long form (`bun run pages`) loads each page in all four and takes pictures; the short one loads it in one of two. */
-export const ALL_VIEWS: readonly View[] = [...VIEWS, [1440, "dark"], [360, "light"]];
+const ALL_VIEWS: readonly View[] = [...VIEWS, [1440, "dark"], [360, "light"]];
 
-/** Windows of the stage's viewers, one of each, for all tests of a file. */
+/** A window in which the stage's viewers look at pages one after the other, for all tests of a file. */
 export interface Windows {
 	of(who: Who, ...view: View): Promise<Tab>;
 	/** One more. */
@@ -30,28 +30,30 @@ export interface Windows {
 		who: Who,
 		pages: readonly StagePage[],
 		look: (tab: Tab, page: StagePage, view: View) => Promise<void>,
+		views?: readonly View[],
 	): Promise<void>;
 }
 
 export function createWindows(stage: Stage, browser: Browser | undefined): Windows {
-	const windows = new Map<Who, Tab>();
+	let kept: Tab | undefined;
 	const open = (options?: TabOptions) => openTab(browser as Browser, stage.service.url, options);
 	const isBlank = (page: Page) => new URL(page.url(), stage.service.url).pathname === BLANK;
 
 	/**
-	 * The viewer's window in this size and scheme, on a blank page, with nothing kept from the test before but the session.
-	 * It is one for all tests: a new one starts a process and compiles every script, which takes longer than most pages.
+	 * The window in this size and scheme, on a blank page, with nothing kept from what was before but the viewer's session.
+	 * It is one for all: a new one starts a process and compiles every script, which takes longer than most pages.
 	 * Nothing moves in it, which is a tenth of the work; where people work in a page (`journey.test.ts` and the others) it does.
 	 */
 	async function of(who: Who, ...view: View): Promise<Tab> {
-		const person = who === "visitor" ? {} : { person: stage[who] };
-		const tab = windows.get(who) ?? (await open({ ...person, still: !WITH_PICTURES }));
-		windows.set(who, tab);
+		const tab = kept ?? (await open({ still: !WITH_PICTURES }));
+		kept = tab;
 		if (!isBlank(tab.page)) {
 			if (tab.page.url() !== "about:blank") await tab.page.evaluate("localStorage.clear(), sessionStorage.clear()");
 			await tab.page.goto(BLANK);
 			await tab.page.unrouteAll();
 		}
+		await tab.context.clearCookies();
+		if (who !== "visitor") await tab.context.addCookies(cookiesOf(stage[who], stage.service.url));
 		await seenAs(tab.page, view);
 		tab.complaints.length = 0;
 		return tab;
@@ -62,6 +64,7 @@ export function createWindows(stage: Stage, browser: Browser | undefined): Windo
 		who: Who,
 		pages: readonly StagePage[],
 		look: (tab: Tab, page: StagePage, view: View) => Promise<void>,
+		views = VIEWS,
 	): Promise<void> {
 		if (WITH_PICTURES) {
 			for (const view of ALL_VIEWS) {
@@ -70,43 +73,47 @@ export function createWindows(stage: Stage, browser: Browser | undefined): Windo
 			}
 			return;
 		}
-		const tab = await of(who, ...(VIEWS[0] as View));
-		for (const [nth, page] of pages.entries()) await look(tab, page, VIEWS[nth % VIEWS.length] as View);
+		const tab = await of(who, ...(views[0] as View));
+		for (const [nth, page] of pages.entries()) {
+			const view = views[nth % views.length] as View;
+			if (tab.page.viewportSize()?.width !== view[0]) await seenAs(tab.page, view);
+			await look(tab, page, view);
+		}
 	}
 
 	return { of, open, isBlank, inItsViews };
 }
 
-/** What is too wide in windows between the two widths; by turns in the first or the others in the short form. */
-export async function layoutBetween(page: Page, view: View): Promise<string[]> {
+/**
+ * What is too wide at the other widths: between the two, of which in the short form each page has one by turns; on a telephone whose text is
+ * twice as large; in the other view, in which the next page is then loaded.
+ */
+export async function layoutElsewhere(page: Page, view: View, nth: number): Promise<string[]> {
 	const found: string[] = [];
-	for (const width of WITH_PICTURES ? BETWEEN : view[0] === 360 ? BETWEEN.slice(0, 1) : BETWEEN.slice(1)) {
-		await seenAs(page, [width, view[1]]);
+	const look = async (name: string) => {
 		await settled(page);
-		for (const problem of await layoutOf(page)) found.push(`${width} px: ${problem}`);
+		for (const problem of await layoutOf(page)) found.push(`${name}: ${problem}`);
+	};
+	const inLargeText = async () => {
+		const size = (text: string) =>
+			page.evaluate((size) => document.documentElement.style.setProperty("font-size", size), text);
+		await size("200%");
+		await look("in large text");
+		await size("");
+	};
+	if (view[0] === 360) await inLargeText();
+	for (const width of WITH_PICTURES ? BETWEEN : BETWEEN.slice(nth % BETWEEN.length).slice(0, 1)) {
+		await seenAs(page, [width, view[1]]);
+		await look(`${width} px`);
 	}
-	if (WITH_PICTURES) await seenAs(page, view);
-	return found;
-}
-
-/** Shows the page in the other view, in which the next one is then loaded, and gives what is too wide there. */
-export async function layoutInTheOther(page: Page, view: View): Promise<string[]> {
-	if (WITH_PICTURES) return [];
+	if (WITH_PICTURES) {
+		await seenAs(page, view);
+		return found;
+	}
 	const other = VIEWS.find((one) => one[0] !== view[0]) as View;
 	await seenAs(page, other);
-	await settled(page);
-	return layoutOf(page);
-}
-
-/** What is too wide on a telephone whose text is twice as large; of a page that is seen on one at this moment. */
-export async function layoutInLargeText(page: Page): Promise<string[]> {
-	if (page.viewportSize()?.width !== 360) return [];
-	const size = (text: string) =>
-		page.evaluate((size) => document.documentElement.style.setProperty("font-size", size), text);
-	await size("200%");
-	await settled(page);
-	const found = (await layoutOf(page)).map((problem) => `in large text: ${problem}`);
-	await size("");
+	await look(`not ${view}`);
+	if (view[0] !== 360) await inLargeText();
 	return found;
 }
 

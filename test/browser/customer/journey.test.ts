@@ -1,6 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import OpenAI from "openai";
-import { mailedLink, newPerson, operator, PASSWORD } from "../../console/person.ts";
+import { mailedLink, newPerson, operator, PASSWORD, signedUp, topUp } from "../../console/person.ts";
 import { totpCode } from "../../console/totp.ts";
 import { foldAll } from "../../support/sums.ts";
 import { reply } from "../../support/upstream-reply.ts";
@@ -20,77 +20,13 @@ const { service, upstream, open } = await withScene({
 	modelExtra: "    input_modalities: [text, image]",
 });
 upstream.always(() => reply().text("Hello from the model."));
-const boss = await operator(service);
-const customer = await open();
+// How he signs up, pays and makes a key by hand is told by `account/card.test.ts`, `operator/operator.test.ts` and `keys.test.ts`.
+const person = await signedUp(service);
+await topUp(person, await operator(service), "250");
+const { secret } = (await person.send("POST", "/api/console/keys", { name: "journey", capUsd: "5" })).body;
+const customer = await open({ person });
 
-describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a browser", () => {
-	let secret = "";
-
-	test("somebody signs up, opens the link of the mail and is at the overview", async () => {
-		const { page } = customer;
-		await page.goto("/sign-up");
-		await page.getByLabel("Name").fill("Ada Example");
-		await page.getByLabel("Email").fill("ada@example.com");
-		await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
-		await page.getByRole("button", { name: "Sign up" }).click();
-		await page.getByRole("heading", { name: "Check your mail" }).waitFor();
-		await picture(page, "journey-1-mail");
-		await page.goto(await mailedLink({ email: "ada@example.com" }));
-		await page.getByRole("button", { name: "Confirm the address" }).click();
-		await page.waitForURL("**/overview");
-		await page.getByText("Top-up confirmed").waitFor();
-		await picture(page, "journey-2-first-steps");
-		expect(await page.locator(".checklist .done").count()).toBe(1);
-	});
-
-	test("a transfer is announced and waits; the operator confirms it; the credit appears without a reload", async () => {
-		const { page } = customer;
-		await page.locator(".checklist").getByRole("link", { name: "Top up" }).click();
-		await page.getByRole("button", { name: "$250" }).click();
-		await page.getByRole("button", { name: "Get the reference" }).click();
-		await page.getByText("Recorded as pending").waitFor();
-		await page.getByText("Pending verification").waitFor();
-		const reference = (await page.locator(".facts .id code").first().textContent()) ?? "";
-		expect(reference).toMatch(/^TU-/);
-		await picture(page, "journey-3-pending");
-
-		const office = await open({ person: boss });
-		await office.page.goto("/operator");
-		await office.page.getByText(reference).waitFor();
-		await office.page.getByRole("button", { name: "Confirm" }).click();
-		await office.page.getByLabel("The bank's transaction reference").fill("BANK-2026-0001");
-		await picture(office.page, "journey-4-confirm");
-		await office.page.getByRole("button", { name: "Confirm $250.00" }).click();
-		await office.page.getByText("No top-up waits.").waitFor();
-		expect(office.complaints).toEqual([]);
-		await office.close();
-
-		await page.locator(".stat", { hasText: "for new requests" }).getByText("$250.00").waitFor();
-		await page.getByText("Confirmed", { exact: true }).waitFor();
-	});
-
-	test("a key is made; its secret is shown once, in a dialog that only the answer closes", async () => {
-		const { page } = customer;
-		await walk(page, "/overview");
-		await page.getByRole("link", { name: "Create a key" }).click();
-		const dialog = page.getByRole("dialog");
-		await dialog.getByLabel("Name").fill("journey");
-		await dialog.getByLabel("Cap in USD").fill("5");
-		await dialog.getByRole("button", { name: "Create" }).click();
-		await page.getByTestId("secret").waitFor();
-		secret = (await page.getByTestId("secret").textContent()) ?? "";
-		expect(secret).toMatch(/^sk_service_/);
-		await picture(page, "journey-5-secret");
-		await page.keyboard.press("Escape");
-		await page.mouse.click(5, 5);
-		expect(await page.getByTestId("secret").isVisible()).toBe(true);
-		expect(await page.getByRole("button", { name: "Done" }).isDisabled()).toBe(true);
-		await page.getByLabel("I have stored it").check();
-		await page.getByRole("button", { name: "Done" }).click();
-		await page.getByRole("link", { name: "journey" }).waitFor();
-		expect(await page.content()).not.toContain(secret);
-	});
-
+describe.skipIf(!hasChromium)("a customer's first day, from the first request to a second factor, in a browser", () => {
 	test("the key works with the OpenAI SDK, the overview turns green by itself and the log has the request", async () => {
 		const { page } = customer;
 		await walk(page, "/overview");
@@ -222,25 +158,6 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		expect(upstream.requests.length).toBe(before + 4);
 	});
 
-	test("revoking asks for the key's name and says since when it holds; the next call is refused with 401", async () => {
-		const { page } = customer;
-		await walk(page, "/keys");
-		await page.getByRole("link", { name: "journey" }).click();
-		await page.getByRole("button", { name: "Revoke" }).click();
-		const dialog = page.getByRole("dialog");
-		const revoke = dialog.getByRole("button", { name: "Revoke" });
-		expect(await revoke.isDisabled()).toBe(true);
-		await dialog.getByLabel(/Type the key's name/).fill("journey");
-		await revoke.click();
-		await page.getByText(/No instance accepts this key since/).waitFor();
-		await picture(page, "journey-9-revoked");
-		const refused = await service.post("/v1/chat/completions", secret, { model: MODEL, messages: [] });
-		expect(refused.status).toBe(401);
-		expect((await refused.json()).error.code).toBe("api_key_revoked");
-		await page.getByRole("button", { name: "Done" }).click();
-		await page.getByText("Revoked").first().waitFor();
-	});
-
 	test("a link that is opened in another browser than the one that signed up asks for a password there", async () => {
 		const asked = newPerson(service, "bea@example.com");
 		const form = { name: "Somebody", email: asked.email, password: PASSWORD, next: "/overview" };
@@ -267,7 +184,7 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 		await page.waitForURL("**/sign-in");
 		await page.goto("/credit");
 		await page.waitForURL("**/sign-in?next=*");
-		await page.getByLabel("Email").fill("ada@example.com");
+		await page.getByLabel("Email").fill(person.email);
 		await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
 		await page.getByRole("button", { name: "Sign in", exact: true }).click();
 		await page.waitForURL("**/credit");
@@ -292,7 +209,7 @@ describe.skipIf(!hasChromium)("the journey from sign-up to revocation, in a brow
 
 		const phone = await open({ width: 360 });
 		await phone.page.goto("/sign-in");
-		await phone.page.getByLabel("Email").fill("ada@example.com");
+		await phone.page.getByLabel("Email").fill(person.email);
 		await phone.page.getByLabel("Password", { exact: true }).fill(PASSWORD);
 		await phone.page.getByRole("button", { name: "Sign in", exact: true }).click();
 		await phone.page.getByLabel("Code of your authenticator app").fill(totpCode(totpSecret, Date.now() + 30_000));

@@ -82,8 +82,9 @@ describe.skipIf(!hasChromium)("every page of the console, in a browser", () => {
 			await settled(tab.page);
 			await picture(tab.page, `${language === "de" ? "german-" : ""}${name}-${view.join("-")}`);
 			const problems = await (isSeenBefore ? layoutOf : problemsOf)(tab.page);
-			// What is wide on one is wider on the other.
-			const isTried = WITH_PICTURES || !(isSeenBefore || isThereLonger(page));
+			// What is wide on one is wider on the other; in German tables with the longest names need some 1,200 px, or cards.
+			const isTried =
+				language === "en" ? WITH_PICTURES || !isThereLonger(page) : who !== "extreme" && !isThereLonger(page);
 			if (isTried) problems.push(...(await layoutElsewhere(tab.page, view, PAGES.indexOf(page))));
 			problems.push(...tab.complaints.splice(0));
 			// The description of the interface is English, as the interface is.

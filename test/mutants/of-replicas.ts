@@ -89,8 +89,8 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "an answer to others speaks for a replica for ever",
-				before: "if (atMs >= sinceMs && !failing",
-				after: "if (!failing",
+				before: "atMs >= sinceMs && !failing",
+				after: "!failing",
 			},
 			{
 				breaks: "who fails and is answered now and then puts the others' answers out of mind",

@@ -29,8 +29,8 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 	/** Ring of the last outcomes. */
 	let window: Outcome[] = [];
 	let next = 0;
-	/** Monotonic, by account, the newest last. Not in the window, which failures in plenty would fill. */
-	const answeredAtMs = new Map<string, number>();
+	/** The last answer to each account. Not in the window, which failures in plenty would fill; nor in a Map, of which each answer would leave the collector a table. */
+	let answers: { accountId: string; atMs: number }[] = [];
 
 	function keep(accountId: string, verdict: CallOutcome): Outcome {
 		const outcome: Outcome = { accountId, atMs: clock.monotonicMs(), verdict };
@@ -44,8 +44,18 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 		if (!healthy()) return false;
 		const failing = new Set(failures.map(({ accountId }) => accountId));
 		const sinceMs = clock.monotonicMs() - ANSWER_SPEAKS_MS;
-		for (const [accountId, atMs] of answeredAtMs) if (atMs >= sinceMs && !failing.has(accountId)) return true;
-		return false;
+		return answers.some(({ accountId, atMs }) => atMs >= sinceMs && !failing.has(accountId));
+	}
+
+	function noteAnswer(accountId: string, atMs: number): void {
+		let last = answers.find((one) => one.accountId === accountId);
+		if (last === undefined && answers.length < ANSWERED_ACCOUNTS_MAX) {
+			answers.push({ accountId, atMs });
+			return;
+		}
+		last ??= answers.reduce((oldest, one) => (one.atMs < oldest.atMs ? one : oldest));
+		last.accountId = accountId;
+		last.atMs = atMs;
 	}
 
 	function failuresFrom(share: number): readonly Outcome[] {
@@ -59,13 +69,10 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 			inRow = [];
 			window = [];
 			next = 0;
-			answeredAtMs.clear();
+			answers = [];
 		},
 		answered(accountId: string): void {
-			const { atMs } = keep(accountId, "ok");
-			answeredAtMs.delete(accountId);
-			answeredAtMs.set(accountId, atMs);
-			if (answeredAtMs.size > ANSWERED_ACCOUNTS_MAX) answeredAtMs.delete(answeredAtMs.keys().next().value as string);
+			noteAnswer(accountId, keep(accountId, "ok").atMs);
 			if (inRow.length > 0) inRow = [];
 		},
 		/** At most `inRowMax` of those in a row are kept. */

@@ -48,8 +48,10 @@ const how = counted(folder, "gateway");
 const gateway = await productWith(how, "gateway");
 
 async function productWith({ flags, env }: Counted, name: string) {
+	// In quotes, as a path may have spaces.
+	const BUN_OPTIONS = `"${flags.join("=")}"`;
 	const options = { databaseUrl: url, upstreamPort: upstream.port, folder: join(folder, name), pinned: false };
-	return untilEnd(await startProduct({ command: PROGRAM, env: { ...env, BUN_OPTIONS: flags.join("=") }, ...options }));
+	return untilEnd(await startProduct({ command: PROGRAM, env: { ...env, BUN_OPTIONS }, ...options }));
 }
 
 function loadOf(target: { readonly port: number }, body: string): LoadOptions {

@@ -10,8 +10,11 @@ import { WITH_PICTURES } from "./stage.ts";
 const BLANK = "/livez";
 export type View = readonly [width: 360 | 1440, scheme: "light" | "dark"];
 type AnyView = readonly [width: number, scheme: "light" | "dark"];
-/** Of a tablet, or of half a screen: tables are cards there, beside the navigation; and the first width at which they are none. */
-const BETWEEN = [768, 1024, 1101] as const;
+/**
+ * Of a tablet, or of half a screen: tables are cards there, beside the navigation; the first width at which they need not be; and of most
+ * portable computers, where all but the longest names have their room.
+ */
+export const BETWEEN: readonly number[] = [768, 1024, 1101, 1366];
 const VIEWS: readonly View[] = [
 	[1440, "light"],
 	[360, "dark"],
@@ -85,10 +88,10 @@ export function createWindows(stage: Stage, browser: Browser | undefined): Windo
 }
 
 /**
- * What is too wide at the other widths: between the two, of which in the short form each page has one by turns; on a telephone whose text is
- * twice as large; in the other view, in which the next page is then loaded.
+ * What is too wide at the other widths: at those between the two views; on a telephone whose text is twice as large; in the other view, in which
+ * the next page is then loaded.
  */
-export async function layoutElsewhere(page: Page, view: View, nth: number): Promise<string[]> {
+export async function layoutElsewhere(page: Page, view: View, between: readonly number[]): Promise<string[]> {
 	const found: string[] = [];
 	const look = async (name: string) => {
 		await settled(page);
@@ -102,7 +105,7 @@ export async function layoutElsewhere(page: Page, view: View, nth: number): Prom
 		await size("");
 	};
 	if (view[0] === 360) await inLargeText();
-	for (const width of WITH_PICTURES ? BETWEEN : BETWEEN.slice(nth % BETWEEN.length).slice(0, 1)) {
+	for (const width of between) {
 		await seenAs(page, [width, view[1]]);
 		await look(`${width} px`);
 	}

@@ -137,7 +137,11 @@ function Detail({ item }: { item: ModelDetail }) {
 					rowKey={(entry) => entry.id}
 					empty={<Empty title={t("No history yet.")} />}
 					columns={[
-						{ label: t("Version"), lead: true, render: (entry) => t("Version {version}", { version: entry.version }) },
+						{
+							label: t("Version"),
+							lead: true,
+							render: (entry) => <span className="num">{t("Version {version}", { version: entry.version })}</span>,
+						},
 						{ label: t("Since"), render: (entry) => <Moment atMs={entry.storedAtMs} /> },
 						...used.map(({ name, label, show }) => ({
 							label,

@@ -6,6 +6,7 @@ import { shownDecimals } from "../../../money/shown-usd.ts";
 import type { ApiError } from "../http.ts";
 import { t } from "../texts.tsx";
 import { Problem } from "./problem.tsx";
+import { TableRoom } from "./table-form.tsx";
 import { Amount } from "./text.tsx";
 
 export interface Column<T> {
@@ -63,7 +64,7 @@ const ROLE = {
 	cell: { role: "cell" },
 } as const;
 
-/** A table; up to 1100 px each row becomes a card. */
+/** A table; where it does not fit each row becomes a card. */
 export function DataTable<T>(props: DataTableProps<T>) {
 	const { columns, rows } = props;
 	if (props.error && !rows) return <Problem error={props.error} retry={props.retry} />;
@@ -74,35 +75,37 @@ export function DataTable<T>(props: DataTableProps<T>) {
 	return (
 		<>
 			{props.error && <Problem error={props.error} retry={props.retry} />}
-			<table
-				className={columns.some(({ corner }) => corner) ? "data with-corner" : "data"}
-				{...ROLE.table}
-				aria-label={props.label}
-				aria-busy={rows === undefined}
-			>
-				<thead {...ROLE.rowgroup}>
-					<tr {...ROLE.row}>
-						{columns.map((column) => (
-							<th
-								key={column.label}
-								{...ROLE.columnheader}
-								scope="col"
-								className={isRight(column) ? "right" : undefined}
-							>
-								{column.act ? <span className="visually-hidden">{column.label}</span> : column.label}
-							</th>
-						))}
-					</tr>
-				</thead>
-				<tbody {...ROLE.rowgroup}>
-					{rows === undefined
-						? Array.from({ length: props.skeletonRows ?? 5 }, (_, index) => (
-								// biome-ignore lint/suspicious/noArrayIndexKey: placeholders have no identity
-								<SkeletonRow key={index} columns={columns.length} />
-							))
-						: rows.map((row) => <Row key={props.rowKey(row)} row={row} columns={columns} decimals={decimals} />)}
-				</tbody>
-			</table>
+			<TableRoom rows={rows}>
+				<table
+					className={columns.some(({ corner }) => corner) ? "data with-corner" : "data"}
+					{...ROLE.table}
+					aria-label={props.label}
+					aria-busy={rows === undefined}
+				>
+					<thead {...ROLE.rowgroup}>
+						<tr {...ROLE.row}>
+							{columns.map((column) => (
+								<th
+									key={column.label}
+									{...ROLE.columnheader}
+									scope="col"
+									className={isRight(column) ? "right" : undefined}
+								>
+									{column.act ? <span className="visually-hidden">{column.label}</span> : column.label}
+								</th>
+							))}
+						</tr>
+					</thead>
+					<tbody {...ROLE.rowgroup}>
+						{rows === undefined
+							? Array.from({ length: props.skeletonRows ?? 5 }, (_, index) => (
+									// biome-ignore lint/suspicious/noArrayIndexKey: placeholders have no identity
+									<SkeletonRow key={index} columns={columns.length} />
+								))
+							: rows.map((row) => <Row key={props.rowKey(row)} row={row} columns={columns} decimals={decimals} />)}
+					</tbody>
+				</table>
+			</TableRoom>
 			{props.more?.error && <Problem error={props.more.error} />}
 			{props.more && props.more.next !== null && (
 				<div className="more">

@@ -120,6 +120,15 @@ describe.skipIf(!hasChromium)("tables, in a browser", () => {
 			[1100, "cards", "cards"],
 			[1101, "tight", "cards"],
 		]);
+
+		// On paper each row is a card, and in the window the table is then as it was.
+		await page.evaluate(() => {
+			const formOf = () => document.querySelector<HTMLElement>('[aria-label="Requests"]')?.dataset.form ?? "none";
+			addEventListener("beforeprint", () => document.body.setAttribute("data-printed", formOf()));
+		});
+		await page.pdf();
+		expect(await page.locator("body").getAttribute("data-printed")).toBe("cards");
+		expect(await formOf("Requests")).toBe("tight");
 	});
 });
 

@@ -30,10 +30,19 @@ export function TableRoom({ rows, children }: { rows: unknown; children: ReactNo
 		};
 		// A column of text may be as wide in any window.
 		addEventListener("resize", onSize);
+		// Paper is narrower than most windows, and nobody measures on it.
+		const onPaper = () => setForm(tableIn(room), "cards");
+		const offPaper = () => {
+			decidedBy.current = decide(room);
+		};
+		addEventListener("beforeprint", onPaper);
+		addEventListener("afterprint", offPaper);
 		const observer = new ResizeObserver(onSize);
 		if (ruler.current) observer.observe(ruler.current);
 		return () => {
 			removeEventListener("resize", onSize);
+			removeEventListener("beforeprint", onPaper);
+			removeEventListener("afterprint", offPaper);
 			observer.disconnect();
 		};
 	}, []);
@@ -49,13 +58,19 @@ export function TableRoom({ rows, children }: { rows: unknown; children: ReactNo
 
 const sizesOf = ({ current }: RefObject<HTMLDivElement | null>): string => `${current?.clientWidth} ${innerWidth}`;
 
+const tableIn = ({ current }: RefObject<HTMLDivElement | null>) => current?.querySelector("table");
+
+function setForm(table: HTMLTableElement | null | undefined, form: TableForm): void {
+	if (table) table.dataset.form = form;
+}
+
 /** The sizes by which it did. */
 function decide(room: RefObject<HTMLDivElement | null>): string {
-	const table = room.current?.querySelector("table");
+	const table = tableIn(room);
 	if (!room.current || !table) return "";
 	const roomPx = room.current.clientWidth;
 	for (const form of formsOf(table)) {
-		table.dataset.form = form;
+		setForm(table, form);
 		if (form === "cards" || table.offsetWidth <= roomPx) break;
 	}
 	return sizesOf(room);

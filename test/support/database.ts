@@ -36,10 +36,11 @@ export async function createEmptyDatabase(): Promise<{ readonly url: string; dro
 	};
 }
 
-/** The same with all tables and functions, cloned from the template. */
+/** The same with all tables and functions. */
 export async function createMigratedDatabase(): Promise<{ readonly url: string; drop(): Promise<void> }> {
 	const server = await testPostgres();
-	const name = uniqueName("test_migrated");
+	const name = uniqueName("test");
+	// Less work than a copy through the log, of which nobody here is in need, as long as the files are in memory.
 	await server.asAdmin(`create database ${name} template ${server.template} strategy file_copy`);
 	return {
 		url: server.urlOf(name),
@@ -49,13 +50,9 @@ export async function createMigratedDatabase(): Promise<{ readonly url: string; 
 
 /** A migrated database of its own, cloned from the template in some 20 ms of a processor. */
 export async function createTestDatabase(): Promise<TestDatabase> {
-	const server = await testPostgres();
-	const name = uniqueName("test");
-	// Less work than a copy through the log, of which nobody here is in need, as long as the files are in memory.
-	await server.asAdmin(`create database ${name} template ${server.template} strategy file_copy`);
-	const address = server.urlOf(name);
+	const { url: address, drop } = await createMigratedDatabase();
 	ofClones ??= (await preparedUrl(address)).slice(address.length);
-	return clientsOf(`${address}${ofClones}`, () => server.asAdmin(`drop database if exists ${name} with (force)`));
+	return clientsOf(`${address}${ofClones}`, drop);
 }
 
 /** What addresses of migrated databases have besides: asked of the first clone, and the same for all. */

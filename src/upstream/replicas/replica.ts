@@ -23,7 +23,7 @@ export interface Replica {
 	/** Whether it may take one more call of this account now. */
 	hasPlace(accountId: string): boolean;
 	inFlight(): number;
-	/** Calls it may have at once now: fewer while it recovers, one while its breaker tries it out. */
+	/** Calls it may have at once now: fewer while it recovers. Whether its breaker lets one more try says `hasPlace`. */
 	capacity(): number;
 	/** Counts a call in; what it returns goes back with everything that becomes of it. */
 	begin(accountId: string): BreakerCall;

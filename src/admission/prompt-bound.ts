@@ -30,9 +30,18 @@ type Reader = Pick<Model, "textNormalization" | "contextLength">;
 type TextMeasure = Required<Pick<PromptMeasure, "textBytes" | "addedBytes">>;
 type Growing<Measure> = { -readonly [Field in keyof Measure]: Measure[Field] };
 
-/** Measures a chat request: its messages, tools, and what else is rendered into the prompt. */
-export function measureChat(messages: readonly unknown[], rendered: readonly unknown[], model: Reader): PromptMeasure {
-	const measure = { textBytes: 0, addedBytes: 0, messages: messages.length, images: 0, hasTools: rendered.length > 0 };
+/**
+ * Measures a chat request: its messages, tools, and what else is rendered into the prompt.
+ * `leftOutBytes`: of ASCII, that the messages have more than is seen here.
+ */
+export function measureChat(
+	messages: readonly unknown[],
+	rendered: readonly unknown[],
+	model: Reader,
+	leftOutBytes = 0,
+): PromptMeasure {
+	const hasTools = rendered.length > 0;
+	const measure = { textBytes: leftOutBytes, addedBytes: 0, messages: messages.length, images: 0, hasTools };
 	for (const message of messages) measureMessage(message as Readonly<Record<string, unknown>>, measure, model);
 	for (const value of rendered) addText(measure, jsonOf(value), model);
 	return measure;

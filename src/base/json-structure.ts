@@ -27,7 +27,14 @@ export interface RawValue {
 	readonly text: string;
 	/** Names within it, on all levels, repeated ones included. */
 	readonly names: number;
+	/** Lists and objects that stand in each other, itself among them. */
+	readonly levels: number;
+	/** Where strings of more than `LONG_STRING_CHARS` stand in the whole text, without their quotes: begin, end, begin, … */
+	readonly longStrings: readonly number[];
 }
+
+/** A shorter one is copied in as much time as it takes to look at it. */
+export const LONG_STRING_CHARS = 4 * 1024;
 
 /**
  * Looks at the structure of a JSON text before anybody parses it. Whether it is JSON is not its business: what is none
@@ -70,12 +77,14 @@ class Scan {
 	values = 0;
 	signs = 0;
 	/** The last string outside of any inner list or object: of one that follows, the name. */
-	nameFrom = 0;
-	nameTo = 0;
+	#nameFrom = 0;
+	#nameTo = 0;
 	/** Where the list or object begins that belongs to it, and the names before. */
 	#from = 0;
 	#namesBefore = 0;
-	#found: { from: number; to: number; names: number } | undefined;
+	deepest = 0;
+	#longStrings: number[] | undefined;
+	#found: (Omit<RawValue, "text"> & { readonly from: number; readonly to: number }) | undefined;
 	#isUnsure = false;
 
 	constructor(text: string, field: string | undefined) {
@@ -83,23 +92,42 @@ class Scan {
 		this.#field = field === undefined ? undefined : JSON.stringify(field);
 	}
 
+	/** It ends here. */
+	stringFrom(from: number): void {
+		if (this.depth === 1) {
+			this.#nameFrom = from;
+			this.#nameTo = this.at;
+		} else if (this.at - from > LONG_STRING_CHARS && this.#field !== undefined) {
+			this.#longStrings ??= [];
+			this.#longStrings.push(from + 1, this.at - 1);
+		}
+	}
+
 	memberBegins(): void {
 		this.#from = this.at;
 		this.#namesBefore = this.names;
+		this.deepest = 0;
+		this.#longStrings = undefined;
 	}
 
 	memberEnds(): void {
 		if (this.#field === undefined) return;
-		const name = this.text.slice(this.nameFrom, this.nameTo);
+		const name = this.text.slice(this.#nameFrom, this.#nameTo);
 		if (name === this.#field)
-			this.#found = { from: this.#from, to: this.at + 1, names: this.names - this.#namesBefore };
+			this.#found = {
+				from: this.#from,
+				to: this.at + 1,
+				names: this.names - this.#namesBefore,
+				levels: this.deepest - 1,
+				longStrings: this.#longStrings ?? [],
+			};
 		else if (name.includes("\\")) this.#isUnsure = true;
 	}
 
 	found(): RawValue | undefined {
 		if (this.#found === undefined || this.#isUnsure) return undefined;
-		const { from, to, names } = this.#found;
-		return { text: this.text.slice(from, to), names };
+		const { from, to, ...found } = this.#found;
+		return { text: this.text.slice(from, to), ...found };
 	}
 }
 /** Goes on for one turn; true at the end of the text. Strings are leapt over by a native search. */
@@ -109,17 +137,19 @@ function walk(scan: Scan): boolean {
 	for (let steps = 0; steps < STEPS_A_TURN; steps += 1) {
 		if (scan.at >= length) return true;
 		switch (text.charCodeAt(scan.at)) {
-			case QUOTE:
-				if (scan.depth === 1) scan.nameFrom = scan.at;
+			case QUOTE: {
+				const from = scan.at;
 				scan.at = stringEnd(scan, length);
-				if (scan.depth === 1) scan.nameTo = scan.at;
+				scan.stringFrom(from);
 				scan.strings += 1;
 				if (scan.strings > STRINGS_MAX) throw tooMuch(`more than ${STRINGS_MAX} strings`);
 				continue;
+			}
 			case 0x7b: // {
 			case 0x5b: // [
 				if (scan.depth === 1) scan.memberBegins();
 				scan.depth += 1;
+				if (scan.depth > scan.deepest) scan.deepest = scan.depth;
 				if (scan.depth > DEPTH_MAX) throw tooMuch(`nesting of more than ${DEPTH_MAX} levels`);
 				break;
 			case 0x7d: // }

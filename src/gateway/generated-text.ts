@@ -40,6 +40,8 @@ interface TextEndpoint<Input, Reply, Chunk> {
 	/** In records and in the catalogue alike. */
 	readonly name: ChatMode;
 	readonly promptField: string;
+	/** The prompt is wanted as it was written, too. */
+	readonly readsRaw: boolean;
 	/** Before the id of an answer. */
 	readonly idPrefix: string;
 	/** What an answer and an event of it call themselves. */
@@ -66,7 +68,8 @@ export function generatedText<
 		kind: "chat",
 		mode: name,
 		promptField,
-		readBody: (connection, bytesMax, reads, takes) => readJson(connection, bytesMax, reads, takes, promptField),
+		readBody: (connection, bytesMax, reads, takes) =>
+			readJson(connection, bytesMax, reads, takes, own.readsRaw ? promptField : undefined),
 		read: own.read,
 		// In one literal: an object that is spread grows step by step.
 		upperBound: (input, model) => ({

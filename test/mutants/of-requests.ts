@@ -113,6 +113,94 @@ export const requestMutants: readonly MutantsOfFile[] = [
 		],
 	},
 	{
+		file: "gateway/body/shortened-json.ts",
+		killers: ["gateway/body/shortened-json"],
+		mutants: [
+			{
+				breaks: "strings of parts, calls and tools end early, too",
+				before: "if (raw === undefined || raw.levels > LEVELS_MAX)",
+				after: "if (raw === undefined)",
+			},
+			{
+				breaks: "a name may end early",
+				before: "const escapes = isName(text, to) ? undefined : escapesIn(string);",
+				after: "const escapes = escapesIn(string);",
+			},
+			{
+				breaks: "a name behind which a blank stands may end early",
+				before: "quote + 1 + SPACE_CHARS).trimStart();",
+				after: "quote + 1 + SPACE_CHARS);",
+			},
+			{
+				breaks: "what an escape stands for counts as two",
+				before: "leftOutBytes += string.length - escapes;",
+				after: "leftOutBytes += string.length;",
+			},
+			{
+				breaks: "what is kept of a string counts twice",
+				before: "leftOutBytes -= (JSON.parse(",
+				after: "void (JSON.parse(",
+			},
+			{
+				breaks: "characters beyond ASCII count as one byte each",
+				before: "if (Buffer.byteLength(string) > string.length || CONTROL.test(string)) return undefined;",
+				after: "if (CONTROL.test(string)) return undefined;",
+			},
+			{
+				breaks: "a control character passes in what is left out",
+				before: "if (Buffer.byteLength(string) > string.length || CONTROL.test(string)) return undefined;",
+				after: "if (Buffer.byteLength(string) > string.length) return undefined;",
+			},
+			{
+				breaks: "an escape that is none passes in what is left out",
+				before: "if (escapes > escapesMax || !ESCAPED.includes(string.charAt(at + 1))) return undefined;",
+				after: "if (escapes > escapesMax) return undefined;",
+			},
+			{
+				breaks: "an escape is cut in the middle",
+				before: "while (string.charAt(to - 1) === ESCAPE) to -= 1;",
+				after: "",
+			},
+			{
+				breaks: "conversations are not told apart by how they begin",
+				before: "if (at < 2 * BEGINNINGS) {",
+				after: "if (at < 0) {",
+			},
+		],
+	},
+	{
+		file: "gateway/chat/chat-request.ts",
+		killers: ["gateway/chat/chat-request"],
+		mutants: [
+			{
+				breaks: "what was left out of long messages costs nothing",
+				before: "passed === undefined ? 0 : leftOutBytes)",
+				after: "0)",
+			},
+			{
+				breaks: "what was left out of long messages is reserved twice where they are read again",
+				before: "passed === undefined ? 0 : leftOutBytes)",
+				after: "leftOutBytes)",
+			},
+			{
+				breaks: "messages that cannot go on as they came go on without what was left out",
+				before:
+					"if (raw !== undefined && leftOutBytes > 0 && passed === undefined) body.messages = JSON.parse(raw.text);",
+				after: "",
+			},
+			{
+				breaks: "messages with a name twice go on as they came",
+				before: "return plainNames === names && (",
+				after: "return (",
+			},
+			{
+				breaks: "messages with other fields go on as they came",
+				before: "if (!PLAIN_FIELDS.has(name) || (",
+				after: "if ((",
+			},
+		],
+	},
+	{
 		file: "keys/keyring.ts",
 		killers: ["keys/keyring"],
 		mutants: [

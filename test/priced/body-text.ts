@@ -69,8 +69,16 @@ const words = fc.oneof(
 	{ weight: 12, arbitrary: fc.string({ maxLength: 40, unit: "grapheme" }) },
 	{ weight: 12, arbitrary: fc.string({ maxLength: 20, unit: "binary" }) },
 	{ weight: 12, arbitrary: fc.constantFrom("", "\u0000", "ﷺ", '\n\t\\"', "😀".repeat(9), "</s><|im_end|>") },
-	// Long enough to be passed on as it came.
-	{ weight: 1, arbitrary: fc.constantFrom("\n".repeat(9_000), 'say "no"\n'.repeat(2_000)) },
+	// Long enough to be passed on as it came, and some of it to be left out when it is parsed.
+	{
+		weight: 1,
+		arbitrary: fc.constantFrom(
+			"\n".repeat(9_000),
+			'say "no"\n'.repeat(2_000),
+			"a line of prose ".repeat(400),
+			`${"a line of prose ".repeat(20)}\n`.repeat(40),
+		),
+	},
 );
 
 const stringText = fc.oneof(

@@ -5,6 +5,7 @@ import { Fault } from "../../src/base/fault.ts";
 import { checkStructure, type RawValue } from "../../src/base/json-structure.ts";
 import type { DialectName, Model } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
+import { parseShortened } from "../../src/gateway/body/shortened-json.ts";
 import { chat } from "../../src/gateway/chat/chat.ts";
 import { readChatRequest } from "../../src/gateway/chat/chat-request.ts";
 import { completions } from "../../src/gateway/completions/completions.ts";
@@ -81,9 +82,10 @@ function refusedOr<T>(read: () => T): T | undefined {
 }
 
 function readFor(kind: "chat" | "completions", text: string, model: Model) {
-	const body = JSON.parse(text) as Record<string, unknown>;
 	if (kind === "chat") {
-		const input = readChatRequest(body, model, checkStructure(text, "messages") as RawValue | undefined);
+		const raw = checkStructure(text, "messages") as RawValue | undefined;
+		const { value, leftOutBytes } = parseShortened(text, raw);
+		const input = readChatRequest(value as Record<string, unknown>, model, raw, leftOutBytes);
 		const { prompt, outputTokensMax, choices, fields, stream } = input;
 		const bound = chat.upperBound(input, model);
 		return {
@@ -96,7 +98,7 @@ function readFor(kind: "chat" | "completions", text: string, model: Model) {
 			prompts: 1,
 		};
 	}
-	const input = readCompletionRequest(body, model);
+	const input = readCompletionRequest(JSON.parse(text) as Record<string, unknown>, model);
 	const { prompt, outputTokensMax, shape, fields, stream } = input;
 	const bound = completions.upperBound(input, model);
 	return {

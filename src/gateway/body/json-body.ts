@@ -6,6 +6,7 @@ import type { Connection } from "../connection.ts";
 import { type BodyReads, inTime, madeInTime } from "./body-reads.ts";
 import type { TakesBytes } from "./bytes-body.ts";
 import { declaredBytes, readChunked, TAKES_ANY } from "./bytes-body.ts";
+import { parseShortened, type ShortenedJson } from "./shortened-json.ts";
 
 /** A body that takes longer than this to arrive is given up, however steadily it trickles. */
 const READ_DEADLINE_MS = 60_000;
@@ -23,6 +24,8 @@ export interface JsonBody {
 	readonly value: Record<string, unknown>;
 	/** The field that was asked for, as it came. */
 	readonly raw: RawValue | undefined;
+	/** In bytes, what that field's strings say more than they do in `value`; `raw` has all of it. */
+	readonly leftOutBytes: number;
 	/** Of a large one. */
 	readonly turn: Turn | undefined;
 }
@@ -30,7 +33,7 @@ export interface JsonBody {
 /**
  * Reads a JSON object of at most `bytesMax` bytes. Faults: unsupported_media_type, payload_too_large, request_timeout
  * (a client that sends its body too slowly, or leaves), invalid_request (not JSON, no object, with more structure than `checkStructure` allows).
- * `field`: the list or object of this name is given as it is written, too, unless the text is so short that nobody wants it.
+ * `field`: the list or object of this name is given as it is written, too, unless the text is so short that nobody wants it; strings of it may end early in the value.
  */
 export function readJson(
 	connection: Connection,
@@ -104,7 +107,8 @@ function bodyOf(text: string, field: string | undefined): JsonBody | Promise<Jso
 	if (text.length >= LONG_CHARS) return longBodyOf(text, field);
 	const raw = checkStructure(text, text.length < RAW_CHARS_MIN ? undefined : field);
 	assert(!(raw instanceof Promise), "a short text is looked through in one turn");
-	return { value: parseObject(text), raw, turn: undefined };
+	const { value, leftOutBytes } = parseJson(text, raw);
+	return { value: asObject(value), raw, leftOutBytes, turn: undefined };
 }
 
 async function longBodyOf(text: string, field: string | undefined): Promise<JsonBody> {
@@ -112,21 +116,20 @@ async function longBodyOf(text: string, field: string | undefined): Promise<Json
 	const checked = checkStructure(text, field);
 	const raw = checked instanceof Promise ? await checked : checked;
 	if (turn.isOver()) await turn.next();
-	const value = parseObject(text);
+	const { value, leftOutBytes } = parseJson(text, raw);
 	if (turn.isOver()) await turn.next();
-	return { value, raw, turn };
+	return { value: asObject(value), raw, leftOutBytes, turn };
 }
 
-function parseObject(text: string): Record<string, unknown> {
-	const value = parseJson(text);
+function asObject(value: unknown): Record<string, unknown> {
 	if (typeof value !== "object" || value === null || Array.isArray(value))
 		throw new Fault("invalid_request", "The body must be a JSON object.");
 	return value as Record<string, unknown>;
 }
 
-function parseJson(text: string): unknown {
+function parseJson(text: string, raw: RawValue | undefined): ShortenedJson {
 	try {
-		return JSON.parse(text);
+		return parseShortened(text, raw);
 	} catch (cause) {
 		if (PACKED.some((beginning) => text.startsWith(beginning)))
 			throw new Fault("unsupported_media_type", "The body must not be packed: send it without `content-encoding`.");

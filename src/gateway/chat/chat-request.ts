@@ -120,22 +120,32 @@ const RENDERED: ReadonlySet<string> = new Set([
 	"chat_template_kwargs",
 ]);
 
-/** `raw` are the messages as they came, if they are at hand. Faults: invalid_request and unsupported_parameter, each naming the field. */
-export function readChatRequest(body: Readonly<Record<string, unknown>>, model: Model, raw?: RawValue): ChatInput {
+/**
+ * `raw` are the messages as they came, if they are at hand; `leftOutBytes`, what they say more there than in `body`.
+ * Faults: invalid_request and unsupported_parameter, each naming the field.
+ */
+export function readChatRequest(
+	body: Record<string, unknown>,
+	model: Model,
+	raw?: RawValue,
+	leftOutBytes = 0,
+): ChatInput {
 	assertBody(check, body);
 	assertStreamOptions(body);
+	const passed = raw !== undefined && mayPass(body.messages, raw, leftOutBytes) ? raw.text : undefined;
+	if (raw !== undefined && leftOutBytes > 0 && passed === undefined) body.messages = JSON.parse(raw.text);
 	checkMessages(body.messages, model);
 	completeTools(body.tools);
 	const outputTokens = limitsOutput(model) ? (body.max_completion_tokens ?? body.max_tokens) : undefined;
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.chat, unsupportedOf(body, model));
 	return {
-		prompt: new Prompt(body.messages, raw !== undefined && mayPass(body.messages, raw) ? raw.text : undefined),
+		prompt: new Prompt(body.messages, passed),
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
 		choices: model.parameters.has("n") ? (body.n ?? 1) : 1,
 		outputTokensMax: Math.min(outputTokens ?? model.maxOutputTokens, model.maxOutputTokens),
 		fields,
-		measure: measureChat(body.messages, renderedOf(fields), model),
+		measure: measureChat(body.messages, renderedOf(fields), model, passed === undefined ? 0 : leftOutBytes),
 		ignored,
 	};
 }
@@ -180,7 +190,7 @@ const PLAIN_FIELDS = new Set(["role", "content", "name", "tool_call_id"]);
  * Plain messages go on as they came. Not those with parts or fields that other readers may take for something else, and
  * none with a name twice: a server may read the one that was neither checked nor measured here.
  */
-function mayPass(messages: ChatRequestBody["messages"], { text, names }: RawValue): boolean {
+function mayPass(messages: ChatRequestBody["messages"], { text, names }: RawValue, leftOutBytes: number): boolean {
 	if (text.length < RAW_CHARS_MIN) return false;
 	let plainNames = 0;
 	for (const message of messages) {
@@ -190,7 +200,7 @@ function mayPass(messages: ChatRequestBody["messages"], { text, names }: RawValu
 			plainNames += 1;
 		}
 	}
-	return plainNames === names && (text.length >= LONG_CHARS || text.includes(ESCAPE));
+	return plainNames === names && (leftOutBytes > 0 || text.length >= LONG_CHARS || text.includes(ESCAPE));
 }
 
 /** The parts of a message are replaced by what is known of them: the body was parsed for this request alone. */

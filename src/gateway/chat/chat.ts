@@ -9,9 +9,10 @@ import { readChatRequest } from "./chat-request.ts";
 export const chat = generatedText<ChatInput, ChatReply, ChatChunk>({
 	name: "chat",
 	promptField: "messages",
+	readsRaw: true,
 	idPrefix: "chatcmpl",
 	object: { whole: "chat.completion", chunk: "chat.completion.chunk" },
-	read: ({ value, raw }, model) => readChatRequest(value, model, raw),
+	read: ({ value, raw, leftOutBytes }, model) => readChatRequest(value, model, raw, leftOutBytes),
 	affinityOf: ({ prompt }) => chatAffinity(prompt.value as readonly unknown[]),
 	whole: chatWhole,
 	stream: chatStream,

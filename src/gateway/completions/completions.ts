@@ -8,6 +8,7 @@ import { readCompletionRequest } from "./completions-request.ts";
 export const completions = generatedText<CompletionInput, CompletionReply, CompletionChunk>({
 	name: "completions",
 	promptField: "prompt",
+	readsRaw: false,
 	idPrefix: "cmpl",
 	object: { whole: "text_completion", chunk: "text_completion" },
 	read: ({ value }, model) => readCompletionRequest(value, model),

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { checkStructure, type RawValue } from "../../../src/base/json-structure.ts";
 import type { Model } from "../../../src/catalog/model.ts";
+import { parseShortened } from "../../../src/gateway/body/shortened-json.ts";
+import { chatAffinity } from "../../../src/gateway/chat/chat-affinity.ts";
 import { readChatRequest } from "../../../src/gateway/chat/chat-request.ts";
 import { ignoredHeader } from "../../../src/gateway/headers.ts";
 import { modelOver } from "../../support/upstream-catalog.ts";
@@ -162,16 +164,41 @@ describe("x-ignored-parameters", () => {
 
 describe("long plain messages go on as they were written", () => {
 	const LONG = "a line of text\n".repeat(2_000);
-	const readText = (messages: string) => {
+	const read = (messages: string) => {
 		const text = `{"model":"${model.id}","messages":${messages},"max_tokens":5}`;
-		return readChatRequest(JSON.parse(text), model, checkStructure(text, "messages") as RawValue | undefined).prompt
-			.text;
+		const raw = checkStructure(text, "messages") as RawValue | undefined;
+		const { value, leftOutBytes } = parseShortened(text, raw);
+		return readChatRequest(value as Record<string, unknown>, model, raw, leftOutBytes);
 	};
+	const readText = (messages: string) => read(messages).prompt.text;
 	const user = (more: string) => `{"role":"user",${more}"content":${JSON.stringify(LONG)}}`;
 
 	test("to the letter, spaces and escapes included", () => {
 		const messages = `[ {"role" : "system","content":"\\u00fc"}, ${user('"name":"n",')} ]`;
 		expect(readText(messages)).toBe(messages);
+	});
+
+	test("measured, and told apart, as if they had been parsed whole", () => {
+		const line = `${"a line of prose, ".repeat(12)}\\n`;
+		for (const [first, more] of [
+			["", ""],
+			["x", ""],
+			["", '"name":null,'],
+			["", '"reasoning_content":"x",'],
+			["", '"content":"a name twice",'],
+		]) {
+			const message = `{"role":"user",${more}"content":"${first}${line.repeat(60)}"}`;
+			const messages = `[${Array(5).fill(message).join(",")}]`;
+			const whole = readChatRequest({ model: model.id, messages: JSON.parse(messages), max_tokens: 5 }, model);
+			const { measure, prompt } = read(messages);
+			expect(measure).toEqual(whole.measure);
+			expect(chatAffinity(prompt.value as unknown[])).toBe(chatAffinity(whole.prompt.value as unknown[]));
+			if (prompt.text === undefined) expect(prompt.value).toEqual(whole.prompt.value);
+		}
+		const affinities = ["a", "b"].map((first) =>
+			chatAffinity(read(`[${user("").replace('"a line', `"${first} line`)}]`).prompt.value as unknown[]),
+		);
+		expect(affinities[0]).not.toBe(affinities[1]);
 	});
 
 	test("but not short ones, which are written anew", () => {

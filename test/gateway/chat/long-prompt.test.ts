@@ -7,8 +7,13 @@ import { startUpstream, type UpstreamServer } from "../../support/upstream-serve
 const DIALECTS = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"] as const;
 /** Long enough to be passed on as it was written, with all that an escape can be. */
 const WORDS = `line "one"\\n\n\tzwei – 三 \u0001\u2028 {"messages":[]} `.repeat(3_000);
+/** Of which no copy is made when it is parsed. */
+const PROSE = `${"A line of prose, as people write it. ".repeat(5)}\n`.repeat(100);
 const MESSAGES = [
 	{ role: "system", content: "be brief", name: null },
+	{ role: "user", content: PROSE },
+	{ role: "assistant", content: PROSE },
+	{ role: "user", content: PROSE },
 	{ role: "user", content: WORDS, name: "somebody" },
 ];
 

@@ -117,19 +117,14 @@ export const requestMutants: readonly MutantsOfFile[] = [
 		killers: ["gateway/body/shortened-json"],
 		mutants: [
 			{
-				breaks: "strings of parts, calls and tools end early, too",
+				breaks: "strings end early however deep they stand",
 				before: "if (raw === undefined || raw.levels > LEVELS_MAX)",
 				after: "if (raw === undefined)",
 			},
 			{
-				breaks: "a name may end early",
-				before: "const escapes = isName(text, to) ? undefined : escapesIn(string);",
+				breaks: "names, addresses and arguments end early, too",
+				before: "const escapes = isText(text, from) ? escapesIn(string) : undefined;",
 				after: "const escapes = escapesIn(string);",
-			},
-			{
-				breaks: "a name behind which a blank stands may end early",
-				before: "quote + 1 + SPACE_CHARS).trimStart();",
-				after: "quote + 1 + SPACE_CHARS);",
 			},
 			{
 				breaks: "what an escape stands for counts as two",
@@ -142,14 +137,19 @@ export const requestMutants: readonly MutantsOfFile[] = [
 				after: "void (JSON.parse(",
 			},
 			{
+				breaks: "one string of which nothing can be left out keeps all others whole",
+				before: "misfits = 0;\n\t\tkept",
+				after: "misfits = MISFITS_MAX;\n\t\tkept",
+			},
+			{
 				breaks: "characters beyond ASCII count as one byte each",
-				before: "if (Buffer.byteLength(string) > string.length || CONTROL.test(string)) return undefined;",
-				after: "if (CONTROL.test(string)) return undefined;",
+				before: "return Buffer.byteLength(string) > string.length || CONTROL.test(string)",
+				after: "return CONTROL.test(string)",
 			},
 			{
 				breaks: "a control character passes in what is left out",
-				before: "if (Buffer.byteLength(string) > string.length || CONTROL.test(string)) return undefined;",
-				after: "if (Buffer.byteLength(string) > string.length) return undefined;",
+				before: "return Buffer.byteLength(string) > string.length || CONTROL.test(string)",
+				after: "return Buffer.byteLength(string) > string.length",
 			},
 			{
 				breaks: "an escape that is none passes in what is left out",
@@ -184,19 +184,49 @@ export const requestMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "messages that cannot go on as they came go on without what was left out",
-				before:
-					"if (raw !== undefined && leftOutBytes > 0 && passed === undefined) body.messages = JSON.parse(raw.text);",
+				before: "body.messages = JSON.parse(raw.text);\n",
 				after: "",
 			},
 			{
-				breaks: "messages with a name twice go on as they came",
-				before: "return plainNames === names && (",
+				breaks: "parts of messages that are read again go on with all that was in them",
+				before: "body.messages = JSON.parse(raw.text);\n\t\tcheckMessages(body.messages, model);",
+				after: "body.messages = JSON.parse(raw.text);",
+			},
+		],
+	},
+	{
+		file: "gateway/chat/passed-messages.ts",
+		killers: ["gateway/chat/chat-request"],
+		mutants: [
+			{
+				breaks: "messages with a name twice, or parts of which something was dropped, go on as they came",
+				before: "return known === names && (",
 				after: "return (",
 			},
 			{
 				breaks: "messages with other fields go on as they came",
-				before: "if (!PLAIN_FIELDS.has(name) || (",
-				after: "if ((",
+				before: "if (!TEXT_FIELDS.has(field) && (value !== null || !NULL_FIELDS.has(field))) return undefined;",
+				after: "",
+			},
+			{
+				breaks: "messages with any field that is empty go on as they came",
+				before: "(value !== null || !NULL_FIELDS.has(field))",
+				after: "value !== null",
+			},
+			{
+				breaks: "calls with other fields go on as they came",
+				before: "if (!CALL_FIELDS.has(field)) return undefined;",
+				after: "",
+			},
+			{
+				breaks: "functions with other fields go on as they came",
+				before: "if (!FUNCTION_FIELDS.has(name) || ",
+				after: "if (",
+			},
+			{
+				breaks: "functions with arguments that are no text go on as they came",
+				before: ' || typeof (value as Record<string, unknown>)[name] !== "string"',
+				after: "",
 			},
 		],
 	},

@@ -103,9 +103,15 @@ const contentText = fc.oneof(
 );
 const role = fc.tuple(nameText("role"), fc.constantFrom('"user"', '"system"', '"assistant"', '"us\\u0065r"'));
 const content = fc.tuple(nameText("content"), contentText);
+const callText = fc
+	.tuple(nameText("name", "arguments"), stringText, nameText("arguments", "text"), stringText)
+	.map(([first, one, second, two]) => `{"id":"c","type":"function","function":{${first}:${one},${second}:${two}}}`);
+const calls = fc
+	.tuple(nameText("tool_calls"), fc.array(callText, { maxLength: 2 }))
+	.map(([name, list]) => [name, `[${list.join(",")}]`] as const);
 const extra = fc.tuple(nameText("name", "tool_call_id", "reasoning_content", "made_up"), anyText);
 const messageText = fc
-	.tuple(role, content, fc.array(fc.oneof(role, content, extra), { maxLength: 3 }))
+	.tuple(role, content, fc.array(fc.oneof(role, content, extra, calls), { maxLength: 3 }))
 	.map(([first, second, more]) => `{${[first, second, ...more].map(([name, value]) => `${name}:${value}`).join(",")}}`);
 const messagesText = fc.array(messageText, { minLength: 1, maxLength: 4 }).map((list) => `[${list.join(",")}]`);
 

@@ -7,18 +7,22 @@ export interface ShortenedJson {
 	readonly leftOutBytes: number;
 }
 
-/** A list of objects, the objects, and nothing within them. */
-const LEVELS_MAX = 2;
-/** The first strings keep the beginning of what they say: by that conversations are told apart. */
-const BEGINNINGS = 2;
+/** Messages, one, its parts or calls, one, its image or function. */
+const LEVELS_MAX = 5;
+/** The first texts, hardly more than those of two messages, keep their beginning: by that conversations are told apart. */
+export const BEGINNINGS = 8;
 export const BEGINNING_CHARS = 1024;
 /** To look at an escape takes as long as to copy a hundred signs. */
 const CHARS_AN_ESCAPE = 100;
+/** So many close to each other are enough to see that there are many. */
+const ESCAPES_SEEN = 12;
+/** Long strings in a row of which nothing can be left out: the others are hardly of another kind. */
+const MISFITS_MAX = 8;
 
 /**
- * Parses a text without a copy of the long strings of its member `raw`, if that is a flat list of objects, which may go on as it
- * came: the copy is most of what parsing takes, and most of what it leaves to the collector. Left out are strings of ASCII
- * without `\u`, each after a proof that it is one: what is no JSON is found as ever. SyntaxError: as JSON.parse.
+ * Parses a text without a copy of the long texts in its member `raw`, which are messages that may go on as they came: the copy
+ * is most of what parsing takes, and most of what it leaves to the collector. Left out are strings of ASCII without
+ * `\u`, each after a proof that it is one: what is no JSON is found as ever. SyntaxError: as JSON.parse.
  */
 export function parseShortened(text: string, raw: RawValue | undefined): ShortenedJson {
 	if (raw === undefined || raw.levels > LEVELS_MAX) return { value: JSON.parse(text), leftOutBytes: 0 };
@@ -26,13 +30,17 @@ export function parseShortened(text: string, raw: RawValue | undefined): Shorten
 	let kept = "";
 	let keptTo = 0;
 	let leftOutBytes = 0;
-	for (let at = 0; at < longStrings.length; at += 2) {
+	let misfits = 0;
+	for (let at = 0; at < longStrings.length && misfits < MISFITS_MAX; at += 2) {
 		const from = longStrings[at] as number;
 		const to = longStrings[at + 1] as number;
 		const string = text.slice(from, to);
-		const escapes = isName(text, to) ? undefined : escapesIn(string);
-		// Its neighbours are hardly of another kind.
-		if (escapes === undefined) break;
+		const escapes = isText(text, from) ? escapesIn(string) : undefined;
+		if (escapes === undefined) {
+			misfits += 1;
+			continue;
+		}
+		misfits = 0;
 		kept += text.slice(keptTo, from);
 		leftOutBytes += string.length - escapes;
 		if (at < 2 * BEGINNINGS) {
@@ -45,24 +53,24 @@ export function parseShortened(text: string, raw: RawValue | undefined): Shorten
 	return { value: JSON.parse(kept + text.slice(keptTo)), leftOutBytes };
 }
 
-/** Whether the string whose closing quote is here is the name of a member, or may be: behind so much white space nobody looks. */
-function isName(text: string, quote: number): boolean {
-	const behind = text.slice(quote + 1, quote + 1 + SPACE_CHARS).trimStart();
-	return behind === "" || behind.startsWith(":");
+/** Whether the string that begins here is what a message or a part of it says, and no name, address or argument. */
+function isText(text: string, from: number): boolean {
+	return TEXT_NAME.test(text.slice(Math.max(0, from - NAME_CHARS), from));
 }
 
-const SPACE_CHARS = 16;
+const NAME_CHARS = 16;
+const TEXT_NAME = /"(?:content|text)"\s*:\s*"$/;
 
 /** Of what stands between two quotes, if it is ASCII without `\u`, and a string of JSON; undefined also where it has many. */
 function escapesIn(string: string): number | undefined {
-	if (Buffer.byteLength(string) > string.length || CONTROL.test(string)) return undefined;
 	const escapesMax = string.length / CHARS_AN_ESCAPE;
 	let escapes = 0;
 	for (let at = string.indexOf(ESCAPE); at >= 0; at = string.indexOf(ESCAPE, at + 2)) {
 		escapes += 1;
 		if (escapes > escapesMax || !ESCAPED.includes(string.charAt(at + 1))) return undefined;
+		if (escapes === ESCAPES_SEEN && at < (ESCAPES_SEEN * CHARS_AN_ESCAPE) / 2) return undefined;
 	}
-	return escapes;
+	return Buffer.byteLength(string) > string.length || CONTROL.test(string) ? undefined : escapes;
 }
 
 /** Searched for by a vector at once, unlike most classes of characters. */

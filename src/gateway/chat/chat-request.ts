@@ -8,7 +8,6 @@ import type { RawValue } from "../../base/json-structure.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { Prompt } from "../../upstream/prompt.ts";
-import { RAW_CHARS_MIN } from "../body/json-body.ts";
 import {
 	assertBody,
 	assertStreamOptions,
@@ -18,6 +17,7 @@ import {
 	optional,
 } from "../request-fields.ts";
 import { rebuildPart } from "./content-part.ts";
+import { mayPass } from "./passed-messages.ts";
 
 const ContentPart = Type.Object({ type: Type.String() }, { additionalProperties: true });
 
@@ -132,9 +132,12 @@ export function readChatRequest(
 ): ChatInput {
 	assertBody(check, body);
 	assertStreamOptions(body);
-	const passed = raw !== undefined && mayPass(body.messages, raw, leftOutBytes) ? raw.text : undefined;
-	if (raw !== undefined && leftOutBytes > 0 && passed === undefined) body.messages = JSON.parse(raw.text);
 	checkMessages(body.messages, model);
+	const passed = raw !== undefined && mayPass(body.messages, raw, leftOutBytes > 0) ? raw.text : undefined;
+	if (raw !== undefined && leftOutBytes > 0 && passed === undefined) {
+		body.messages = JSON.parse(raw.text);
+		checkMessages(body.messages, model);
+	}
 	completeTools(body.tools);
 	const outputTokens = limitsOutput(model) ? (body.max_completion_tokens ?? body.max_tokens) : undefined;
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.chat, unsupportedOf(body, model));
@@ -177,30 +180,6 @@ const CHOICES: readonly string[] = ["n"];
 function unsupportedOf({ n }: ChatRequestBody, model: Model): readonly string[] {
 	const choices = n === 1 || model.parameters.has("n") ? NO_FIELDS : CHOICES;
 	return limitsOutput(model) ? choices : [...choices, "max_tokens", "max_completion_tokens"];
-}
-
-/** The runtime writes a string without escapes as fast as it copies it; with a single one, a megabyte takes 1 ms more. */
-const ESCAPE = "\\";
-/** And of text beyond Latin, which is not looked for, five: one step of what is long would take too much. */
-const LONG_CHARS = 256 * 1024;
-
-const PLAIN_FIELDS = new Set(["role", "content", "name", "tool_call_id"]);
-
-/**
- * Plain messages go on as they came. Not those with parts or fields that other readers may take for something else, and
- * none with a name twice: a server may read the one that was neither checked nor measured here.
- */
-function mayPass(messages: ChatRequestBody["messages"], { text, names }: RawValue, leftOutBytes: number): boolean {
-	if (text.length < RAW_CHARS_MIN) return false;
-	let plainNames = 0;
-	for (const message of messages) {
-		for (const name in message) {
-			const value = (message as Record<string, unknown>)[name];
-			if (!PLAIN_FIELDS.has(name) || (typeof value !== "string" && value !== null)) return false;
-			plainNames += 1;
-		}
-	}
-	return plainNames === names && (leftOutBytes > 0 || text.length >= LONG_CHARS || text.includes(ESCAPE));
 }
 
 /** The parts of a message are replaced by what is known of them: the body was parsed for this request alone. */

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { checkStructure, LONG_STRING_CHARS, type RawValue } from "../../../src/base/json-structure.ts";
-import { BEGINNING_CHARS, parseShortened } from "../../../src/gateway/body/shortened-json.ts";
+import { BEGINNING_CHARS, BEGINNINGS, parseShortened } from "../../../src/gateway/body/shortened-json.ts";
 
 const PROSE = "A line of prose, as people write it, of some length. ";
 const proseOf = (chars: number) => PROSE.repeat(Math.ceil(chars / PROSE.length)).slice(0, chars);
@@ -22,16 +22,26 @@ const written = fc
 	)
 	.map(([chars, more]) => proseOf(chars) + more.map(([sign, behind]) => sign + proseOf(behind)).join(""));
 const space = fc.constantFrom("", "", "", " ", "\n\t");
-const member = fc
-	.tuple(fc.constantFrom("role", "content", "content", "name", "\\u0063ontent"), space, space, written)
-	.map(([name, before, behind, text]) => `"${name}"${before}:${behind}"${text}"`);
-const nested = fc.constantFrom('"tool_calls":[]', '"tool_calls":[{}]', '"content":null', '"content":[{"type":"text"}]');
-const message = fc
-	.array(fc.oneof({ weight: 9, arbitrary: member }, { weight: 1, arbitrary: nested }), { maxLength: 3 })
-	.map((members) => `{${members.join(",")}}`);
+const memberOf = (...names: string[]) =>
+	fc
+		.tuple(fc.constantFrom(...names), space, space, written)
+		.map(([name, before, behind, text]) => `"${name}"${before}:${behind}"${text}"`);
+const objectOf = (member: fc.Arbitrary<string>) =>
+	fc.array(member, { maxLength: 3 }).map((members) => `{${members.join(",")}}`);
+const listOf = (item: fc.Arbitrary<string>) =>
+	fc.array(item, { minLength: 1, maxLength: 2 }).map((items) => `[${items.join(" , ")}]`);
+const part = objectOf(memberOf("type", "text", "text", "url", 'a\\"text'));
+const call = objectOf(memberOf("id", "arguments", "text")).map((inner) => `{"function":${inner}}`);
+const member = fc.oneof(
+	{ weight: 12, arbitrary: memberOf("role", "content", "content", "content", "name", "\\u0063ontent") },
+	{ weight: 2, arbitrary: listOf(part).map((parts) => `"content":${parts}`) },
+	{ weight: 1, arbitrary: listOf(call).map((calls) => `"tool_calls":${calls}`) },
+	{ weight: 1, arbitrary: fc.constantFrom('"content":null', '"content":[[[[[{}]]]]]', '"n":1e400') },
+);
+const message = objectOf(member);
 const longName = written.map((text) => `{"${text}" :1}`);
 const list = fc
-	.array(fc.oneof({ weight: 9, arbitrary: message }, { weight: 1, arbitrary: longName }), { maxLength: 4 })
+	.array(fc.oneof({ weight: 12, arbitrary: message }, { weight: 1, arbitrary: longName }), { maxLength: 4 })
 	.map((items) => `[${items.join(", ")}]`);
 const body = fc
 	.tuple(list, list, fc.constantFrom("", '"messages":', '"other":', '"m\\u0065ssages":', "]"), written)
@@ -105,13 +115,22 @@ test("what is left out of a parsed text is the end of strings in its member, cou
 	expect(leftOut).toBeGreaterThan(100);
 });
 
-test("of long messages the first two keep what conversations are told apart by, the others nothing", () => {
+test("the first long texts keep what conversations are told apart by, the others nothing, and what lies between does not matter", () => {
 	const content = `${proseOf(500)}\\n`.repeat(20);
-	const messages = Array.from({ length: 100 }, () => `{"role":"user","content":"${content}"}`);
+	const dense = "a line\\n".repeat(1_000);
+	const messages = Array.from({ length: 100 }, (_, at) => {
+		const text = at % 2 === 0 ? `"content":"${content}"` : `"content" : [{"type":"text","text":\n"${content}"}]`;
+		return `{"role":"user",${text}},{"role":"tool","content":"${dense}"}`;
+	});
 	const { value, leftOutBytes } = shortened(`{"messages":[${messages.join(",")}]}`);
-	const said = (value as { messages: { content: string }[] }).messages.map((one) => one.content.length);
-	for (const length of said.slice(0, 2)) expect(length).toBeWithin(BEGINNING_CHARS, 2 * BEGINNING_CHARS + 1);
-	expect(said.slice(2)).toEqual(Array(98).fill(0));
+	type Said = { role: string; content: string | { text: string }[] };
+	const said = (value as { messages: Said[] }).messages
+		.filter(({ role }) => role === "user")
+		.map((one) => (typeof one.content === "string" ? one.content : one.content[0]?.text)?.length as number);
+	const beginnings = said.filter((length) => length > 0);
+	expect(beginnings.length).toBeWithin(2, BEGINNINGS + 1);
+	expect(said.slice(0, beginnings.length)).toEqual(beginnings);
+	for (const length of beginnings) expect(length).toBeWithin(BEGINNING_CHARS, 2 * BEGINNING_CHARS + 1);
 	expect(leftOutBytes).toBe(100 * 20 * 501 - said.reduce((sum, length) => sum + length));
 });
 
@@ -126,15 +145,18 @@ test("no escape is cut where a string ends early", () => {
 		}
 });
 
-test("nothing is left out of what holds more than messages of text, nor of text with escapes everywhere, nor beyond ASCII", () => {
+test("nothing is left out of addresses, arguments and names, nor of text with escapes everywhere or beyond ASCII", () => {
 	const long = proseOf(10_000);
 	for (const messages of [
-		`[{"role":"user","content":[{"type":"text","text":"${long}"}]}]`,
-		`[{"role":"user","content":"${long}"},{"role":"assistant","tool_calls":[]}]`,
+		`[{"role":"user","content":[{"type":"image_url","image_url":{"url":"${long}"}}]}]`,
+		`[{"role":"assistant","tool_calls":[{"function":{"arguments":"${long}"}}]}]`,
+		`[{"role":"user","content":[[[[{"text":"${long}"}]]]]}]`,
+		`[{"role":"user","name":"${long}"}]`,
 		`[{"role":"user","content":"${"a line\\n".repeat(2_000)}"}]`,
 		`[{"role":"user","content":"${long}é"}]`,
 		`[{"role":"user","content":"${long}\\u0041"}]`,
 		`[{"${long}":"x"}]`,
+		`["${long}"]`,
 	])
 		expect(shortened(`{"messages":${messages}}`)).toEqual({
 			value: { messages: JSON.parse(messages) },

@@ -13,7 +13,19 @@ const MESSAGES = [
 	{ role: "system", content: "be brief", name: null },
 	{ role: "user", content: PROSE },
 	{ role: "assistant", content: PROSE },
-	{ role: "user", content: PROSE },
+	{
+		role: "user",
+		content: [
+			{ type: "text", text: PROSE },
+			{ type: "text", text: "and this" },
+		],
+	},
+	{
+		role: "assistant",
+		content: null,
+		tool_calls: [{ id: "call_1", type: "function", function: { name: "f", arguments: WORDS } }],
+	},
+	{ role: "tool", tool_call_id: "call_1", content: PROSE },
 	{ role: "user", content: WORDS, name: "somebody" },
 ];
 

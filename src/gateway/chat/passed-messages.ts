@@ -1,0 +1,81 @@
+import type { RawValue } from "../../base/json-structure.ts";
+import { RAW_CHARS_MIN } from "../body/json-body.ts";
+import type { ContentPart } from "./content-part.ts";
+
+/** The runtime writes a string without escapes as fast as it copies it; with a single one, a megabyte takes 1 ms more. */
+const ESCAPE = "\\";
+/** And of text beyond Latin, which is not looked for, five: one step of what is long would take too much. */
+const LONG_CHARS = 256 * 1024;
+
+const TEXT_FIELDS: ReadonlySet<string> = new Set(["role", "content", "name", "tool_call_id"]);
+/** And what clients send back of an answer, where there was none of it. */
+const NULL_FIELDS: ReadonlySet<string> = new Set(["tool_calls", "function_call", "refusal", "audio", "annotations"]);
+const CALL_FIELDS: ReadonlySet<string> = new Set(["id", "type"]);
+const FUNCTION_FIELDS: ReadonlySet<string> = new Set(["name", "arguments"]);
+
+/**
+ * Whether messages, their parts rebuilt, say what `raw` says, so that they may go on as they came: texts, parts from which nothing was
+ * taken, and calls of functions. Not fields that other readers may take for something else, and no name twice: a
+ * server may read the one that was neither checked nor measured here. Each object that was looked at has its names counted.
+ * `isCut`: strings of the messages end early, and nobody can write them anew.
+ */
+export function mayPass(messages: readonly object[], { text, names }: RawValue, isCut: boolean): boolean {
+	if (text.length < RAW_CHARS_MIN) return false;
+	let known = 0;
+	for (const message of messages) {
+		const inMessage = namesOfMessage(message);
+		if (inMessage === undefined) return false;
+		known += inMessage;
+	}
+	return known === names && (isCut || text.length >= LONG_CHARS || text.includes(ESCAPE));
+}
+
+/** How many there are, if none of them is strange. */
+function namesOfMessage(message: object): number | undefined {
+	let names = 0;
+	for (const field in message) {
+		const value = (message as Record<string, unknown>)[field];
+		names += 1;
+		if (typeof value === "string" || value === null) {
+			if (!TEXT_FIELDS.has(field) && (value !== null || !NULL_FIELDS.has(field))) return undefined;
+		} else if (field === "content" && Array.isArray(value)) {
+			for (const part of value as readonly ContentPart[]) names += namesOfPart(part);
+		} else if (field === "tool_calls" && Array.isArray(value)) {
+			for (const call of value) {
+				const inCall = namesOfCall(call);
+				if (inCall === undefined) return undefined;
+				names += inCall;
+			}
+		} else return undefined;
+	}
+	return names;
+}
+
+/** A rebuilt part has the fields of its type and no others: its type, and a text or an object of texts. */
+function namesOfPart(part: ContentPart): number {
+	let names = 0;
+	for (const field in part) {
+		names += 1;
+		const value = part[field];
+		if (typeof value === "object" && value !== null) names += Object.keys(value).length;
+	}
+	return names;
+}
+
+function namesOfCall(call: object): number | undefined {
+	let names = 0;
+	for (const field in call) {
+		const value = (call as Record<string, unknown>)[field];
+		names += 1;
+		if (typeof value === "string") {
+			if (!CALL_FIELDS.has(field)) return undefined;
+		} else if (field === "function" && typeof value === "object" && value !== null) {
+			for (const name in value) {
+				if (!FUNCTION_FIELDS.has(name) || typeof (value as Record<string, unknown>)[name] !== "string")
+					return undefined;
+				names += 1;
+			}
+		} else return undefined;
+	}
+	return names;
+}

@@ -30,18 +30,28 @@ type Reader = Pick<Model, "textNormalization" | "contextLength">;
 type TextMeasure = Required<Pick<PromptMeasure, "textBytes" | "addedBytes">>;
 type Growing<Measure> = { -readonly [Field in keyof Measure]: Measure[Field] };
 
+/** Text that is known by its length alone, with little beyond ASCII in it. */
+export interface PlainLength {
+	readonly bytes: number;
+	/** UTF-16 units. */
+	readonly chars: number;
+}
+
+const NO_TEXT: PlainLength = { bytes: 0, chars: 0 };
+
 /**
  * Measures a chat request: its messages, tools, and what else is rendered into the prompt.
- * `leftOutBytes`: of ASCII, that the messages have more than is seen here.
+ * `leftOut`: what the messages say more than is seen here.
  */
 export function measureChat(
 	messages: readonly unknown[],
 	rendered: readonly unknown[],
 	model: Reader,
-	leftOutBytes = 0,
+	leftOut: PlainLength = NO_TEXT,
 ): PromptMeasure {
+	const addedBytes = model.textNormalization === "none" ? 0 : normalizedMoreMax(leftOut);
 	const hasTools = rendered.length > 0;
-	const measure = { textBytes: leftOutBytes, addedBytes: 0, messages: messages.length, images: 0, hasTools };
+	const measure = { textBytes: leftOut.bytes, addedBytes, messages: messages.length, images: 0, hasTools };
 	for (const message of messages) measureMessage(message as Readonly<Record<string, unknown>>, measure, model);
 	for (const value of rendered) addText(measure, jsonOf(value), model);
 	return measure;
@@ -81,8 +91,26 @@ export function addText(measure: Growing<TextMeasure>, text: string, model: Read
 	const bytes = Buffer.byteLength(text);
 	measure.textBytes += bytes;
 	// Nothing of ASCII changes. What fills the context alone is bounded by that.
-	if (bytes > text.length && bytes < model.contextLength && model.textNormalization !== "none")
-		measure.addedBytes += normalizedBytes(text, model.contextLength) - bytes;
+	if (bytes === text.length || bytes >= model.contextLength || model.textNormalization === "none") return;
+	const length = { bytes, chars: text.length };
+	measure.addedBytes += isMostlyAscii(length)
+		? normalizedMoreMax(length)
+		: normalizedBytes(text, model.contextLength) - bytes;
+}
+
+/** For each byte that a character has more than units in UTF-16: U+FDFA has two more, and becomes 33 bytes for three. */
+const NORMALIZED_MORE = 15;
+/** A bound so much above the text itself is as good as an exact one, and need not look at it. */
+const MORE_SHARE = 1 / 16;
+
+/** Whether little is added by normalising, whatever stands in it. */
+export function isMostlyAscii(length: PlainLength): boolean {
+	return normalizedMoreMax(length) <= length.bytes * MORE_SHARE;
+}
+
+/** The most bytes that normalising adds: what stands for a character in NFKD is its longest form, and composing shortens. */
+function normalizedMoreMax({ bytes, chars }: PlainLength): number {
+	return NORMALIZED_MORE * (bytes - chars);
 }
 
 /** Normalised at once, characters; a cut between two of them makes the text longer, if anything. */

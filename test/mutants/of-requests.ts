@@ -82,7 +82,7 @@ export const requestMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "admission/prompt-bound.ts",
-		killers: ["admission/prompt-bound"],
+		killers: ["admission/prompt-bound", "gateway/chat/chat-request"],
 		mutants: [
 			{
 				breaks: "a bound knows nothing of a template's marks",
@@ -93,6 +93,21 @@ export const requestMutants: readonly MutantsOfFile[] = [
 				breaks: "a bound knows nothing of images",
 				before: " + marks + measure.images * IMAGE_TOKENS);",
 				after: " + marks);",
+			},
+			{
+				breaks: "what normalising adds to text that was left out is not bounded",
+				before: 'model.textNormalization === "none" ? 0 : normalizedMoreMax(leftOut)',
+				after: "0",
+			},
+			{
+				breaks: "what normalising adds to mostly plain text is not bounded",
+				before: "? normalizedMoreMax(length)\n",
+				after: "? 0\n",
+			},
+			{
+				breaks: "a character becomes fourteen at most",
+				before: "const NORMALIZED_MORE = 15;",
+				after: "const NORMALIZED_MORE = 14;",
 			},
 			{
 				breaks: "a bound knows nothing of what normalising adds",
@@ -123,18 +138,18 @@ export const requestMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "names, addresses and arguments end early, too",
-				before: "const escapes = isText(text, from) ? escapesIn(string) : undefined;",
-				after: "const escapes = escapesIn(string);",
+				before: "const said = isText(text, from) ? lengthSaid(string) : undefined;",
+				after: "const said = lengthSaid(string);",
 			},
 			{
 				breaks: "what an escape stands for counts as two",
-				before: "leftOutBytes += string.length - escapes;",
-				after: "leftOutBytes += string.length;",
+				before: "bytes: Buffer.byteLength(string) - escapes,",
+				after: "bytes: Buffer.byteLength(string),",
 			},
 			{
 				breaks: "what is kept of a string counts twice",
-				before: "leftOutBytes -= (JSON.parse(",
-				after: "void (JSON.parse(",
+				before: "bytes -= Buffer.byteLength(parsed);",
+				after: "",
 			},
 			{
 				breaks: "one string of which nothing can be left out keeps all others whole",
@@ -143,13 +158,18 @@ export const requestMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "characters beyond ASCII count as one byte each",
-				before: "return Buffer.byteLength(string) > string.length || CONTROL.test(string)",
-				after: "return CONTROL.test(string)",
+				before: "bytes: Buffer.byteLength(string) - escapes,",
+				after: "bytes: string.length - escapes,",
+			},
+			{
+				breaks: "text of which normalising may make much more is left out",
+				before: "return isMostlyAscii(length) && !CONTROL.test(string)",
+				after: "return !CONTROL.test(string)",
 			},
 			{
 				breaks: "a control character passes in what is left out",
-				before: "return Buffer.byteLength(string) > string.length || CONTROL.test(string)",
-				after: "return Buffer.byteLength(string) > string.length",
+				before: "return isMostlyAscii(length) && !CONTROL.test(string)",
+				after: "return isMostlyAscii(length)",
 			},
 			{
 				breaks: "an escape that is none passes in what is left out",
@@ -174,13 +194,13 @@ export const requestMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "what was left out of long messages costs nothing",
-				before: "passed === undefined ? 0 : leftOutBytes)",
-				after: "0)",
+				before: "passed === undefined ? undefined : leftOut)",
+				after: "undefined)",
 			},
 			{
 				breaks: "what was left out of long messages is reserved twice where they are read again",
-				before: "passed === undefined ? 0 : leftOutBytes)",
-				after: "leftOutBytes)",
+				before: "passed === undefined ? undefined : leftOut)",
+				after: "leftOut)",
 			},
 			{
 				breaks: "messages that cannot go on as they came go on without what was left out",

@@ -84,8 +84,8 @@ function refusedOr<T>(read: () => T): T | undefined {
 function readFor(kind: "chat" | "completions", text: string, model: Model) {
 	if (kind === "chat") {
 		const raw = checkStructure(text, "messages") as RawValue | undefined;
-		const { value, leftOutBytes } = parseShortened(text, raw);
-		const input = readChatRequest(value as Record<string, unknown>, model, raw, leftOutBytes);
+		const { value, leftOut } = parseShortened(text, raw);
+		const input = readChatRequest(value as Record<string, unknown>, model, raw, leftOut);
 		const { prompt, outputTokensMax, choices, fields, stream } = input;
 		const bound = chat.upperBound(input, model);
 		return {

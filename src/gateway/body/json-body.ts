@@ -1,3 +1,4 @@
+import type { PlainLength } from "../../admission/prompt-bound.ts";
 import { assert } from "../../base/assert.ts";
 import { Fault } from "../../base/fault.ts";
 import { checkStructure, type RawValue } from "../../base/json-structure.ts";
@@ -24,8 +25,8 @@ export interface JsonBody {
 	readonly value: Record<string, unknown>;
 	/** The field that was asked for, as it came. */
 	readonly raw: RawValue | undefined;
-	/** In bytes, what that field's strings say more than they do in `value`; `raw` has all of it. */
-	readonly leftOutBytes: number;
+	/** What that field's strings say more than they do in `value`, if any does; `raw` has all of it. */
+	readonly leftOut: PlainLength | undefined;
 	/** Of a large one. */
 	readonly turn: Turn | undefined;
 }
@@ -107,8 +108,8 @@ function bodyOf(text: string, field: string | undefined): JsonBody | Promise<Jso
 	if (text.length >= LONG_CHARS) return longBodyOf(text, field);
 	const raw = checkStructure(text, text.length < RAW_CHARS_MIN ? undefined : field);
 	assert(!(raw instanceof Promise), "a short text is looked through in one turn");
-	const { value, leftOutBytes } = parseJson(text, raw);
-	return { value: asObject(value), raw, leftOutBytes, turn: undefined };
+	const { value, leftOut } = parseJson(text, raw);
+	return { value: asObject(value), raw, leftOut, turn: undefined };
 }
 
 async function longBodyOf(text: string, field: string | undefined): Promise<JsonBody> {
@@ -116,9 +117,9 @@ async function longBodyOf(text: string, field: string | undefined): Promise<Json
 	const checked = checkStructure(text, field);
 	const raw = checked instanceof Promise ? await checked : checked;
 	if (turn.isOver()) await turn.next();
-	const { value, leftOutBytes } = parseJson(text, raw);
+	const { value, leftOut } = parseJson(text, raw);
 	if (turn.isOver()) await turn.next();
-	return { value: asObject(value), raw, leftOutBytes, turn };
+	return { value: asObject(value), raw, leftOut, turn };
 }
 
 function asObject(value: unknown): Record<string, unknown> {

@@ -1,10 +1,11 @@
+import { isMostlyAscii, type PlainLength } from "../../admission/prompt-bound.ts";
 import type { RawValue } from "../../base/json-structure.ts";
 
 /** A parsed text of which long strings may end early. */
 export interface ShortenedJson {
 	readonly value: unknown;
-	/** What those that end early have more in the text, in bytes of what they say, of two members of one name both; 0 if none does. */
-	readonly leftOutBytes: number;
+	/** What those that end early say more in the text, of two members of one name both; undefined if none does. */
+	readonly leftOut: PlainLength | undefined;
 }
 
 /** Messages, one, its parts or calls, one, its image or function. */
@@ -21,36 +22,41 @@ const MISFITS_MAX = 8;
 
 /**
  * Parses a text without a copy of the long texts in its member `raw`, which are messages that may go on as they came: the copy
- * is most of what parsing takes, and most of what it leaves to the collector. Left out are strings of ASCII without
- * `\u`, each after a proof that it is one: what is no JSON is found as ever. SyntaxError: as JSON.parse.
+ * is most of what parsing takes, and most of what it leaves to the collector. Left out are strings with little beyond ASCII and
+ * no `\u`, each after a proof that it is one: what is no JSON is found as ever. SyntaxError: as JSON.parse.
  */
 export function parseShortened(text: string, raw: RawValue | undefined): ShortenedJson {
-	if (raw === undefined || raw.levels > LEVELS_MAX) return { value: JSON.parse(text), leftOutBytes: 0 };
+	if (raw === undefined || raw.levels > LEVELS_MAX) return { value: JSON.parse(text), leftOut: undefined };
 	const { longStrings } = raw;
 	let kept = "";
 	let keptTo = 0;
-	let leftOutBytes = 0;
+	let bytes = 0;
+	let chars = 0;
 	let misfits = 0;
 	for (let at = 0; at < longStrings.length && misfits < MISFITS_MAX; at += 2) {
 		const from = longStrings[at] as number;
 		const to = longStrings[at + 1] as number;
 		const string = text.slice(from, to);
-		const escapes = isText(text, from) ? escapesIn(string) : undefined;
-		if (escapes === undefined) {
+		const said = isText(text, from) ? lengthSaid(string) : undefined;
+		if (said === undefined) {
 			misfits += 1;
 			continue;
 		}
 		misfits = 0;
 		kept += text.slice(keptTo, from);
-		leftOutBytes += string.length - escapes;
+		bytes += said.bytes;
+		chars += said.chars;
 		if (at < 2 * BEGINNINGS) {
 			const beginning = beginningOf(string);
+			const parsed = JSON.parse(`"${beginning}"`) as string;
 			kept += beginning;
-			leftOutBytes -= (JSON.parse(`"${beginning}"`) as string).length;
+			bytes -= Buffer.byteLength(parsed);
+			chars -= parsed.length;
 		}
 		keptTo = to;
 	}
-	return { value: JSON.parse(kept + text.slice(keptTo)), leftOutBytes };
+	const leftOut = keptTo === 0 ? undefined : { bytes, chars };
+	return { value: JSON.parse(kept + text.slice(keptTo)), leftOut };
 }
 
 /** Whether the string that begins here is what a message or a part of it says, and no name, address or argument. */
@@ -61,8 +67,8 @@ function isText(text: string, from: number): boolean {
 const NAME_CHARS = 16;
 const TEXT_NAME = /"(?:content|text)"\s*:\s*"$/;
 
-/** Of what stands between two quotes, if it is ASCII without `\u`, and a string of JSON; undefined also where it has many. */
-function escapesIn(string: string): number | undefined {
+/** What stands between two quotes says so much, if it is a string of JSON, mostly ASCII, without `\u`; undefined also where it has many escapes. */
+function lengthSaid(string: string): PlainLength | undefined {
 	const escapesMax = string.length / CHARS_AN_ESCAPE;
 	let escapes = 0;
 	for (let at = string.indexOf(ESCAPE); at >= 0; at = string.indexOf(ESCAPE, at + 2)) {
@@ -70,7 +76,8 @@ function escapesIn(string: string): number | undefined {
 		if (escapes > escapesMax || !ESCAPED.includes(string.charAt(at + 1))) return undefined;
 		if (escapes === ESCAPES_SEEN && at < (ESCAPES_SEEN * CHARS_AN_ESCAPE) / 2) return undefined;
 	}
-	return Buffer.byteLength(string) > string.length || CONTROL.test(string) ? undefined : escapes;
+	const length = { bytes: Buffer.byteLength(string) - escapes, chars: string.length - escapes };
+	return isMostlyAscii(length) && !CONTROL.test(string) ? length : undefined;
 }
 
 /** Searched for by a vector at once, unlike most classes of characters. */
@@ -78,7 +85,7 @@ const CONTROL = /\p{Cc}/u;
 const ESCAPE = "\\";
 const ESCAPED = '"\\/bfnrt';
 
-/** Twice as long, as each character of it may be an escape; none is cut. */
+/** Twice as long, as each character of it may be an escape; none of those is cut. */
 function beginningOf(string: string): string {
 	let to = 2 * BEGINNING_CHARS;
 	while (string.charAt(to - 1) === ESCAPE) to -= 1;

@@ -1,7 +1,7 @@
 import type { Static } from "@sinclair/typebox";
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import type { PromptMeasure } from "../../admission/prompt-bound.ts";
+import type { PlainLength, PromptMeasure } from "../../admission/prompt-bound.ts";
 import { measureChat } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { RawValue } from "../../base/json-structure.ts";
@@ -121,20 +121,20 @@ const RENDERED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * `raw` are the messages as they came, if they are at hand; `leftOutBytes`, what they say more there than in `body`.
+ * `raw` are the messages as they came, if they are at hand; `leftOut`, what they say more there than in `body`.
  * Faults: invalid_request and unsupported_parameter, each naming the field.
  */
 export function readChatRequest(
 	body: Record<string, unknown>,
 	model: Model,
 	raw?: RawValue,
-	leftOutBytes = 0,
+	leftOut?: PlainLength,
 ): ChatInput {
 	assertBody(check, body);
 	assertStreamOptions(body);
 	checkMessages(body.messages, model);
-	const passed = raw !== undefined && mayPass(body.messages, raw, leftOutBytes > 0) ? raw.text : undefined;
-	if (raw !== undefined && leftOutBytes > 0 && passed === undefined) {
+	const passed = raw !== undefined && mayPass(body.messages, raw, leftOut !== undefined) ? raw.text : undefined;
+	if (raw !== undefined && leftOut !== undefined && passed === undefined) {
 		body.messages = JSON.parse(raw.text);
 		checkMessages(body.messages, model);
 	}
@@ -148,7 +148,7 @@ export function readChatRequest(
 		choices: model.parameters.has("n") ? (body.n ?? 1) : 1,
 		outputTokensMax: Math.min(outputTokens ?? model.maxOutputTokens, model.maxOutputTokens),
 		fields,
-		measure: measureChat(body.messages, renderedOf(fields), model, passed === undefined ? 0 : leftOutBytes),
+		measure: measureChat(body.messages, renderedOf(fields), model, passed === undefined ? undefined : leftOut),
 		ignored,
 	};
 }

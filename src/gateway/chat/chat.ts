@@ -12,7 +12,7 @@ export const chat = generatedText<ChatInput, ChatReply, ChatChunk>({
 	readsRaw: true,
 	idPrefix: "chatcmpl",
 	object: { whole: "chat.completion", chunk: "chat.completion.chunk" },
-	read: ({ value, raw, leftOutBytes }, model) => readChatRequest(value, model, raw, leftOutBytes),
+	read: ({ value, raw, leftOut }, model) => readChatRequest(value, model, raw, leftOut),
 	affinityOf: ({ prompt }) => chatAffinity(prompt.value as readonly unknown[]),
 	whole: chatWhole,
 	stream: chatStream,

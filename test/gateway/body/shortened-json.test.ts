@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
+import type { PlainLength } from "../../../src/admission/prompt-bound.ts";
 import { checkStructure, LONG_STRING_CHARS, type RawValue } from "../../../src/base/json-structure.ts";
 import { BEGINNING_CHARS, BEGINNINGS, parseShortened } from "../../../src/gateway/body/shortened-json.ts";
 
@@ -10,7 +11,20 @@ const proseOf = (chars: number) => PROSE.repeat(Math.ceil(chars / PROSE.length))
 const awkward = fc.oneof(
 	{
 		weight: 30,
-		arbitrary: fc.constantFrom("\\n", '\\"', "\\\\", "\\\\\\\\", "\\/", "\\u00e9", "\\ud800", "é", "\u007f", "\u2028"),
+		arbitrary: fc.constantFrom(
+			"\\n",
+			'\\"',
+			"\\\\",
+			"\\\\\\\\",
+			"\\/",
+			"\\u00e9",
+			"\\ud800",
+			"é",
+			"😀",
+			"😀",
+			"\u007f",
+			"\u2028",
+		),
 	},
 	// None of these may stand there.
 	{ weight: 1, arbitrary: fc.constantFrom("\\x", "\\u12", "\\", "\n", "\u0000", "\u001f", '"') },
@@ -67,21 +81,24 @@ function parsedOr<T>(parse: () => T): T | "no JSON" {
 	}
 }
 
-/** The bytes that strings of `whole` have more than those of `short`, which begin like them; all else is the same. */
-function missingBytes(whole: unknown, short: unknown): number {
+const NOTHING: PlainLength = { bytes: 0, chars: 0 };
+
+/** What strings of `whole` say more than those of `short`, which begin like them; all else is the same. */
+function missingIn(whole: unknown, short: unknown): PlainLength {
 	if (typeof whole === "string") {
 		expect(typeof short === "string" && whole.startsWith(short)).toBe(true);
-		return Buffer.byteLength(whole) - Buffer.byteLength(short as string);
+		const [all, some] = [whole, short as string];
+		return { bytes: Buffer.byteLength(all) - Buffer.byteLength(some), chars: all.length - some.length };
 	}
 	if (typeof whole !== "object" || whole === null) {
 		expect(short).toBe(whole);
-		return 0;
+		return NOTHING;
 	}
 	expect(Object.keys(short as object)).toEqual(Object.keys(whole));
-	return Object.entries(whole).reduce(
-		(sum, [name, value]) => sum + missingBytes(value, (short as Record<string, unknown>)[name]),
-		0,
-	);
+	return Object.entries(whole).reduce<PlainLength>((sum, [name, value]) => {
+		const more = missingIn(value, (short as Record<string, unknown>)[name]);
+		return { bytes: sum.bytes + more.bytes, chars: sum.chars + more.chars };
+	}, NOTHING);
 }
 
 function namesIn(value: unknown): number {
@@ -101,13 +118,13 @@ test("what is left out of a parsed text is the end of strings in its member, cou
 			const { messages: some, ...others } = whole;
 			const { messages, ...rest } = short.value as Record<string, unknown>;
 			expect(rest).toEqual(others);
-			const missing = missingBytes(some, messages);
+			const missing = missingIn(some, messages);
 			// Of what has a name twice nothing goes on as it came.
 			if (namesIn(some) < ((checkStructure(text, "messages") as RawValue | undefined)?.names ?? 0))
-				expect(missing).toBeLessThanOrEqual(short.leftOutBytes);
-			else expect(missing).toBe(short.leftOutBytes);
+				expect(missing.bytes).toBeLessThanOrEqual(short.leftOut?.bytes ?? 0);
+			else expect(missing).toEqual(short.leftOut ?? NOTHING);
 			parsed += 1;
-			if (short.leftOutBytes > 0) leftOut += 1;
+			if (short.leftOut !== undefined) leftOut += 1;
 		}),
 		{ numRuns: 2_000 },
 	);
@@ -122,7 +139,7 @@ test("the first long texts keep what conversations are told apart by, the others
 		const text = at % 2 === 0 ? `"content":"${content}"` : `"content" : [{"type":"text","text":\n"${content}"}]`;
 		return `{"role":"user",${text}},{"role":"tool","content":"${dense}"}`;
 	});
-	const { value, leftOutBytes } = shortened(`{"messages":[${messages.join(",")}]}`);
+	const { value, leftOut } = shortened(`{"messages":[${messages.join(",")}]}`);
 	type Said = { role: string; content: string | { text: string }[] };
 	const said = (value as { messages: Said[] }).messages
 		.filter(({ role }) => role === "user")
@@ -131,21 +148,20 @@ test("the first long texts keep what conversations are told apart by, the others
 	expect(beginnings.length).toBeWithin(2, BEGINNINGS + 1);
 	expect(said.slice(0, beginnings.length)).toEqual(beginnings);
 	for (const length of beginnings) expect(length).toBeWithin(BEGINNING_CHARS, 2 * BEGINNING_CHARS + 1);
-	expect(leftOutBytes).toBe(100 * 20 * 501 - said.reduce((sum, length) => sum + length));
+	expect(leftOut?.bytes).toBe(100 * 20 * 501 - said.reduce((sum, length) => sum + length));
 });
 
-test("no escape is cut where a string ends early", () => {
-	for (const escapes of ["\\n", "\\\\", '\\\\\\"'])
+test("no escape and no character is lost where a string ends early", () => {
+	for (const escapes of ["\\n", "\\\\", '\\\\\\"', "😀😀"])
 		for (let before = 0; before <= 2 * escapes.length; before += 1) {
 			const content = `${proseOf(2 * BEGINNING_CHARS - before)}${escapes}${proseOf(LONG_STRING_CHARS)}`;
 			const text = `{"messages":[{"content":"${content}"}]}`;
-			const { value, leftOutBytes } = shortened(text);
-			expect(missingBytes(JSON.parse(text), value)).toBe(leftOutBytes);
-			expect(leftOutBytes).toBeGreaterThan(0);
+			const { value, leftOut } = shortened(text);
+			expect(missingIn(JSON.parse(text), value)).toEqual(leftOut as PlainLength);
 		}
 });
 
-test("nothing is left out of addresses, arguments and names, nor of text with escapes everywhere or beyond ASCII", () => {
+test("nothing is left out of addresses, arguments and names, nor of text with escapes everywhere or much beyond ASCII", () => {
 	const long = proseOf(10_000);
 	for (const messages of [
 		`[{"role":"user","content":[{"type":"image_url","image_url":{"url":"${long}"}}]}]`,
@@ -153,13 +169,14 @@ test("nothing is left out of addresses, arguments and names, nor of text with es
 		`[{"role":"user","content":[[[[{"text":"${long}"}]]]]}]`,
 		`[{"role":"user","name":"${long}"}]`,
 		`[{"role":"user","content":"${"a line\\n".repeat(2_000)}"}]`,
-		`[{"role":"user","content":"${long}é"}]`,
+		`[{"role":"user","content":"${`${proseOf(100)}é`.repeat(100)}"}]`,
+		`[{"role":"user","content":"${long}\u0085"}]`,
 		`[{"role":"user","content":"${long}\\u0041"}]`,
 		`[{"${long}":"x"}]`,
 		`["${long}"]`,
 	])
 		expect(shortened(`{"messages":${messages}}`)).toEqual({
 			value: { messages: JSON.parse(messages) },
-			leftOutBytes: 0,
+			leftOut: undefined,
 		});
 });

@@ -167,8 +167,8 @@ describe("long plain messages go on as they were written", () => {
 	const readLong = (messages: string, of = model) => {
 		const text = `{"model":"${of.id}","messages":${messages},"max_tokens":5}`;
 		const raw = checkStructure(text, "messages") as RawValue | undefined;
-		const { value, leftOutBytes } = parseShortened(text, raw);
-		return readChatRequest(value as Record<string, unknown>, of, raw, leftOutBytes);
+		const { value, leftOut } = parseShortened(text, raw);
+		return readChatRequest(value as Record<string, unknown>, of, raw, leftOut);
 	};
 	const readText = (messages: string) => readLong(messages).prompt.text;
 	const user = (more: string) => `{"role":"user",${more}"content":${JSON.stringify(LONG)}}`;
@@ -217,6 +217,22 @@ describe("long plain messages go on as they were written", () => {
 			chatAffinity(readLong(`[{"role":"user","content":"${first}${text}"}]`).prompt.value as unknown[]),
 		);
 		expect(affinities[0]).not.toBe(affinities[1]);
+	});
+
+	test("with some signs beyond ASCII, too, each of which is reserved for at its longest", () => {
+		const text = ["\u{FDFA}", "–", "😀"]
+			.map((sign) => "a line of prose, ".repeat(35) + sign)
+			.join("")
+			.repeat(15);
+		const messages = `[{"role":"user","content":"${text}"},{"role":"user","content":[{"type":"text","text":"${text}"}]}]`;
+		const { measure, prompt } = readLong(messages);
+		expect(prompt.text).toBe(messages);
+		expect(JSON.stringify(prompt.value).length).toBeLessThan(text.length);
+		expect(measure.textBytes).toBe(2 * (Buffer.byteLength(text) + "user".length));
+		const added = 2 * (Buffer.byteLength(text.normalize("NFKC")) - Buffer.byteLength(text));
+		expect(measure.addedBytes).toBeWithin(added, measure.textBytes / 8);
+		const plain = readLong(messages, modelOver([], { textNormalization: "none" }));
+		expect(plain.measure).toMatchObject({ textBytes: measure.textBytes, addedBytes: 0 });
 	});
 
 	test("but not short ones, which are written anew", () => {

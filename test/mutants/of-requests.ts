@@ -157,6 +157,11 @@ export const requestMutants: readonly MutantsOfFile[] = [
 				after: "misfits = MISFITS_MAX;\n\t\tkept",
 			},
 			{
+				breaks: "little is left out, and most is copied and may be parsed twice",
+				before: "if (chars * WORTH < raw.text.length) return { text, leftOut: undefined };",
+				after: "",
+			},
+			{
 				breaks: "characters beyond ASCII count as one byte each",
 				before: "bytes: Buffer.byteLength(string) - escapes,",
 				after: "bytes: string.length - escapes,",

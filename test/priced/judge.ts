@@ -5,7 +5,7 @@ import { Fault } from "../../src/base/fault.ts";
 import { checkStructure, type RawValue } from "../../src/base/json-structure.ts";
 import type { DialectName, Model } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
-import { parseShortened } from "../../src/gateway/body/shortened-json.ts";
+import { shorten } from "../../src/gateway/body/shortened-json.ts";
 import { chat } from "../../src/gateway/chat/chat.ts";
 import { readChatRequest } from "../../src/gateway/chat/chat-request.ts";
 import { completions } from "../../src/gateway/completions/completions.ts";
@@ -84,8 +84,8 @@ function refusedOr<T>(read: () => T): T | undefined {
 function readFor(kind: "chat" | "completions", text: string, model: Model) {
 	if (kind === "chat") {
 		const raw = checkStructure(text, "messages") as RawValue | undefined;
-		const { value, leftOut } = parseShortened(text, raw);
-		const input = readChatRequest(value as Record<string, unknown>, model, raw, leftOut);
+		const short = shorten(text, raw);
+		const input = readChatRequest(JSON.parse(short.text), model, raw, short.leftOut);
 		const { prompt, outputTokensMax, choices, fields, stream } = input;
 		const bound = chat.upperBound(input, model);
 		return {

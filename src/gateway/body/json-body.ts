@@ -7,7 +7,7 @@ import type { Connection } from "../connection.ts";
 import { type BodyReads, inTime, madeInTime } from "./body-reads.ts";
 import type { TakesBytes } from "./bytes-body.ts";
 import { declaredBytes, readChunked, TAKES_ANY } from "./bytes-body.ts";
-import { parseShortened, type ShortenedJson } from "./shortened-json.ts";
+import { shorten } from "./shortened-json.ts";
 
 /** A body that takes longer than this to arrive is given up, however steadily it trickles. */
 const READ_DEADLINE_MS = 60_000;
@@ -108,8 +108,8 @@ function bodyOf(text: string, field: string | undefined): JsonBody | Promise<Jso
 	if (text.length >= LONG_CHARS) return longBodyOf(text, field);
 	const raw = checkStructure(text, text.length < RAW_CHARS_MIN ? undefined : field);
 	assert(!(raw instanceof Promise), "a short text is looked through in one turn");
-	const { value, leftOut } = parseJson(text, raw);
-	return { value: asObject(value), raw, leftOut, turn: undefined };
+	const short = shorten(text, raw);
+	return { value: parseObject(short.text), raw, leftOut: short.leftOut, turn: undefined };
 }
 
 async function longBodyOf(text: string, field: string | undefined): Promise<JsonBody> {
@@ -117,20 +117,24 @@ async function longBodyOf(text: string, field: string | undefined): Promise<Json
 	const checked = checkStructure(text, field);
 	const raw = checked instanceof Promise ? await checked : checked;
 	if (turn.isOver()) await turn.next();
-	const { value, leftOut } = parseJson(text, raw);
+	// To look at what must be parsed all the same takes as long again.
+	const short = shorten(text, raw);
 	if (turn.isOver()) await turn.next();
-	return { value: asObject(value), raw, leftOut, turn };
+	const value = parseObject(short.text);
+	if (turn.isOver()) await turn.next();
+	return { value, raw, leftOut: short.leftOut, turn };
 }
 
-function asObject(value: unknown): Record<string, unknown> {
+function parseObject(text: string): Record<string, unknown> {
+	const value = parseJson(text);
 	if (typeof value !== "object" || value === null || Array.isArray(value))
 		throw new Fault("invalid_request", "The body must be a JSON object.");
 	return value as Record<string, unknown>;
 }
 
-function parseJson(text: string, raw: RawValue | undefined): ShortenedJson {
+function parseJson(text: string): unknown {
 	try {
-		return parseShortened(text, raw);
+		return JSON.parse(text);
 	} catch (cause) {
 		if (PACKED.some((beginning) => text.startsWith(beginning)))
 			throw new Fault("unsupported_media_type", "The body must not be packed: send it without `content-encoding`.");

@@ -1,10 +1,10 @@
 import { isMostlyAscii, type PlainLength } from "../../admission/prompt-bound.ts";
 import type { RawValue } from "../../base/json-structure.ts";
 
-/** A parsed text of which long strings may end early. */
+/** A text of which long strings may end early. */
 export interface ShortenedJson {
-	readonly value: unknown;
-	/** What those that end early say more in the text, of two members of one name both; undefined if none does. */
+	readonly text: string;
+	/** What those that end early said more, of two members of one name both; undefined if none does. */
 	readonly leftOut: PlainLength | undefined;
 }
 
@@ -19,14 +19,16 @@ const CHARS_AN_ESCAPE = 100;
 const ESCAPES_SEEN = 12;
 /** Long strings in a row of which nothing can be left out: the others are hardly of another kind. */
 const MISFITS_MAX = 8;
+/** What is left is copied, and what cannot go on as it came is parsed again, whole: less than half left out is not worth that. */
+const WORTH = 2;
 
 /**
- * Parses a text without a copy of the long texts in its member `raw`, which are messages that may go on as they came: the copy
- * is most of what parsing takes, and most of what it leaves to the collector. Left out are strings with little beyond ASCII and
- * no `\u`, each after a proof that it is one: what is no JSON is found as ever. SyntaxError: as JSON.parse.
+ * A text without the long texts in its member `raw`, which are messages that may go on as they came: parsing copies them,
+ * which is most of what it takes, and most of what it leaves to the collector. Left out are strings with little
+ * beyond ASCII and no `\u`, each after a proof that it is one: what is no JSON is none without them.
  */
-export function parseShortened(text: string, raw: RawValue | undefined): ShortenedJson {
-	if (raw === undefined || raw.levels > LEVELS_MAX) return { value: JSON.parse(text), leftOut: undefined };
+export function shorten(text: string, raw: RawValue | undefined): ShortenedJson {
+	if (raw === undefined || raw.levels > LEVELS_MAX) return { text, leftOut: undefined };
 	const { longStrings } = raw;
 	let kept = "";
 	let keptTo = 0;
@@ -55,8 +57,8 @@ export function parseShortened(text: string, raw: RawValue | undefined): Shorten
 		}
 		keptTo = to;
 	}
-	const leftOut = keptTo === 0 ? undefined : { bytes, chars };
-	return { value: JSON.parse(kept + text.slice(keptTo)), leftOut };
+	if (chars * WORTH < raw.text.length) return { text, leftOut: undefined };
+	return { text: kept + text.slice(keptTo), leftOut: { bytes, chars } };
 }
 
 /** Whether the string that begins here is what a message or a part of it says, and no name, address or argument. */

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import { Fault } from "../../../src/base/fault.ts";
 import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
@@ -107,6 +107,39 @@ describe("a body", () => {
 			expect([isLetGo, clock.pending()]).toEqual([true, 0]);
 		},
 	);
+
+	test("that is long is looked through, parsed and handed on in steps, and others have their turn between any two that took long", async () => {
+		const text = `{"messages":[{"role":"user","content":"${"a line of prose ".repeat(20_000)}"}]}`;
+		const done: string[] = [];
+		let nowMs = 0;
+		const { parse } = JSON;
+		const { byteLength } = Buffer;
+		const spies = [
+			spyOn(performance, "now").mockImplementation(() => {
+				nowMs += 1_000;
+				return nowMs;
+			}),
+			spyOn(globalThis, "setImmediate").mockImplementation(((turn: () => void) => {
+				done.push("turn");
+				queueMicrotask(turn);
+			}) as typeof setImmediate),
+			spyOn(Buffer, "byteLength").mockImplementation((string) => {
+				if (done.at(-1) !== "looked at") done.push("looked at");
+				return byteLength(string);
+			}),
+			spyOn(JSON, "parse").mockImplementation((json) => {
+				if (json.startsWith("{")) done.push("parsed");
+				return parse(json);
+			}),
+		];
+		try {
+			const whole = post(text, { "content-length": String(text.length) });
+			await readJson(whole, text.length, systemReads, undefined, "messages");
+		} finally {
+			for (const spy of spies) spy.mockRestore();
+		}
+		expect(done).toEqual(["turn", "looked at", "turn", "parsed", "turn"]);
+	});
 
 	test("that takes longer than a moment is not cut off by the runtime before its deadline, and its connection is set back however it ends", async () => {
 		const clock = createManualClock();

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { PlainLength } from "../../../src/admission/prompt-bound.ts";
 import { checkStructure, LONG_STRING_CHARS, type RawValue } from "../../../src/base/json-structure.ts";
-import { BEGINNING_CHARS, BEGINNINGS, parseShortened } from "../../../src/gateway/body/shortened-json.ts";
+import { BEGINNING_CHARS, BEGINNINGS, shorten } from "../../../src/gateway/body/shortened-json.ts";
 
 const PROSE = "A line of prose, as people write it, of some length. ";
 const proseOf = (chars: number) => PROSE.repeat(Math.ceil(chars / PROSE.length)).slice(0, chars);
@@ -31,8 +31,14 @@ const awkward = fc.oneof(
 );
 const written = fc
 	.tuple(
-		fc.integer({ min: 0, max: LONG_STRING_CHARS + 3_000 }),
-		fc.array(fc.tuple(awkward, fc.integer({ min: 0, max: 3_000 })), { maxLength: 3 }),
+		fc.oneof(
+			{ weight: 1, arbitrary: fc.integer({ min: 0, max: LONG_STRING_CHARS + 3_000 }) },
+			{ weight: 2, arbitrary: fc.constant(2 * LONG_STRING_CHARS) },
+		),
+		fc.oneof(
+			{ weight: 1, arbitrary: fc.array(fc.tuple(awkward, fc.integer({ min: 0, max: 3_000 })), { maxLength: 3 }) },
+			{ weight: 2, arbitrary: fc.constant([]) },
+		),
 	)
 	.map(([chars, more]) => proseOf(chars) + more.map(([sign, behind]) => sign + proseOf(behind)).join(""));
 const space = fc.constantFrom("", "", "", " ", "\n\t");
@@ -70,7 +76,10 @@ const broken = fc
 		return text.slice(0, place) + sign + text.slice(place + 1);
 	});
 
-const shortened = (text: string) => parseShortened(text, checkStructure(text, "messages") as RawValue | undefined);
+function shortened(text: string) {
+	const short = shorten(text, checkStructure(text, "messages") as RawValue | undefined);
+	return { value: JSON.parse(short.text) as unknown, leftOut: short.leftOut };
+}
 
 function parsedOr<T>(parse: () => T): T | "no JSON" {
 	try {
@@ -129,7 +138,7 @@ test("what is left out of a parsed text is the end of strings in its member, cou
 		{ numRuns: 2_000 },
 	);
 	expect(parsed).toBeGreaterThan(500);
-	expect(leftOut).toBeGreaterThan(100);
+	expect(leftOut).toBeGreaterThan(30);
 });
 
 test("the first long texts keep what conversations are told apart by, the others nothing, and what lies between does not matter", () => {
@@ -179,4 +188,12 @@ test("nothing is left out of addresses, arguments and names, nor of text with es
 			value: { messages: JSON.parse(messages) },
 			leftOut: undefined,
 		});
+});
+
+test("nothing is left out where that would be less than half: what is left is copied, and all of it parsed again if it cannot go on", () => {
+	const said = `{"role":"user","content":"${proseOf(20_000)}"}`;
+	const called = (chars: number) =>
+		`{"role":"assistant","tool_calls":[{"function":{"arguments":"${proseOf(chars)}"}}]}`;
+	expect(shortened(`{"messages":[${said},${called(10_000)}]}`).leftOut?.bytes).toBeGreaterThan(15_000);
+	expect(shortened(`{"messages":[${said},${called(20_000)}]}`).leftOut).toBeUndefined();
 });

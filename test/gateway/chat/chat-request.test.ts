@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { checkStructure, type RawValue } from "../../../src/base/json-structure.ts";
 import type { Model } from "../../../src/catalog/model.ts";
-import { parseShortened } from "../../../src/gateway/body/shortened-json.ts";
+import { shorten } from "../../../src/gateway/body/shortened-json.ts";
 import { chatAffinity } from "../../../src/gateway/chat/chat-affinity.ts";
 import { readChatRequest } from "../../../src/gateway/chat/chat-request.ts";
 import { ignoredHeader } from "../../../src/gateway/headers.ts";
@@ -167,8 +167,8 @@ describe("long plain messages go on as they were written", () => {
 	const readLong = (messages: string, of = model) => {
 		const text = `{"model":"${of.id}","messages":${messages},"max_tokens":5}`;
 		const raw = checkStructure(text, "messages") as RawValue | undefined;
-		const { value, leftOut } = parseShortened(text, raw);
-		return readChatRequest(value as Record<string, unknown>, of, raw, leftOut);
+		const short = shorten(text, raw);
+		return readChatRequest(JSON.parse(short.text), of, raw, short.leftOut);
 	};
 	const readText = (messages: string) => readLong(messages).prompt.text;
 	const user = (more: string) => `{"role":"user",${more}"content":${JSON.stringify(LONG)}}`;

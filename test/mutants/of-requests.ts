@@ -230,13 +230,18 @@ export const requestMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "messages with other fields go on as they came",
-				before: "if (!TEXT_FIELDS.has(field) && (value !== null || !NULL_FIELDS.has(field))) return undefined;",
+				before: "if (!TEXT_FIELDS.has(field) && (value !== null || !EMPTY_FIELDS.has(field))) return undefined;",
 				after: "",
 			},
 			{
 				breaks: "messages with any field that is empty go on as they came",
-				before: "(value !== null || !NULL_FIELDS.has(field))",
+				before: "(value !== null || !EMPTY_FIELDS.has(field))",
 				after: "value !== null",
+			},
+			{
+				breaks: "lists in messages that hold something go on as they came",
+				before: "!Array.isArray(value) || value.length > 0) return undefined;",
+				after: "!Array.isArray(value)) return undefined;",
 			},
 			{
 				breaks: "calls with other fields go on as they came",

@@ -7,9 +7,18 @@ const ESCAPE = "\\";
 /** And of text beyond Latin, which is not looked for, five: one step of what is long would take too much. */
 const LONG_CHARS = 256 * 1024;
 
-const TEXT_FIELDS: ReadonlySet<string> = new Set(["role", "content", "name", "tool_call_id"]);
-/** And what clients send back of an answer, where there was none of it. */
-const NULL_FIELDS: ReadonlySet<string> = new Set(["tool_calls", "function_call", "refusal", "audio", "annotations"]);
+/** Of a question, and of an answer that is sent back, as most clients do with all of it. */
+const TEXT_FIELDS: ReadonlySet<string> = new Set([
+	"role",
+	"content",
+	"name",
+	"tool_call_id",
+	"refusal",
+	"reasoning_content",
+	"reasoning",
+]);
+/** And what is sent back of an answer where there was none of it. */
+const EMPTY_FIELDS: ReadonlySet<string> = new Set(["tool_calls", "function_call", "audio", "annotations"]);
 const CALL_FIELDS: ReadonlySet<string> = new Set(["id", "type"]);
 const FUNCTION_FIELDS: ReadonlySet<string> = new Set(["name", "arguments"]);
 
@@ -37,7 +46,7 @@ function namesOfMessage(message: object): number | undefined {
 		const value = (message as Record<string, unknown>)[field];
 		names += 1;
 		if (typeof value === "string" || value === null) {
-			if (!TEXT_FIELDS.has(field) && (value !== null || !NULL_FIELDS.has(field))) return undefined;
+			if (!TEXT_FIELDS.has(field) && (value !== null || !EMPTY_FIELDS.has(field))) return undefined;
 		} else if (field === "content" && Array.isArray(value)) {
 			for (const part of value as readonly ContentPart[]) names += namesOfPart(part);
 		} else if (field === "tool_calls" && Array.isArray(value)) {
@@ -46,7 +55,7 @@ function namesOfMessage(message: object): number | undefined {
 				if (inCall === undefined) return undefined;
 				names += inCall;
 			}
-		} else return undefined;
+		} else if (!EMPTY_FIELDS.has(field) || !Array.isArray(value) || value.length > 0) return undefined;
 	}
 	return names;
 }

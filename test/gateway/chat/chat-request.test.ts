@@ -185,14 +185,22 @@ describe("long plain messages go on as they were written", () => {
 		const call = `{"id":"c","type":"function","function":{"name":"f","arguments":"${text}"}}`;
 		const passing = [
 			`"content":"${text}"`,
-			`"content":"${text}","name":null,"tool_calls":null,"refusal":null`,
+			`"content":"${text}","name":null,"tool_calls":null,"refusal":null,"annotations":[]`,
+			`"content":"${text}","reasoning_content":"${text}é","reasoning":"x","refusal":"no"`,
 			`"content":[{"type":"text","text":"${text}"},{"text":"${text}","type":"text"}]`,
 			`"content":[{"type":"text","text":"${text}"},${image}]`,
 			`"content":"${text}","tool_calls":[${call}]`,
 		];
 		const others = [
-			`"content":"${text}","reasoning_content":"x"`,
-			`"content":"${text}","reasoning_content":null`,
+			`"content":"${text}","reasoning_text":"x"`,
+			`"content":"${text}","reasoning_text":null`,
+			`"content":"${text}","reasoning_text":[]`,
+			`"content":"${text}","annotations":[[]]`,
+			`"content":"${text}","annotations":"x"`,
+			`"content":"${text}","annotations":{}`,
+			`"content":"${text}","reasoning_content":"x","reasoning_content":"y"`,
+			`"content":"${text}","reasoning_content":["x"]`,
+			`"content":"${text}","refusal":[]`,
 			`"content":"${text}","content":"a name twice"`,
 			`"content":[{"type":"text","text":"${text}","text":"a name twice"}]`,
 			`"content":[{"type":"text","text":"${text}","cache_control":{"type":"ephemeral"}}]`,
@@ -243,7 +251,7 @@ describe("long plain messages go on as they were written", () => {
 		const image = '[{"type":"video_url","video_url":{"url":"http://10.0.0.1/"}}]';
 		expect(readText(`[${user(`"content":${image},`)}]`)).toBeUndefined();
 		expect(readText(`[${user('"Content":"x",')}]`)).toBeUndefined();
-		expect(readText(`[${user('"reasoning_content":"x",')}]`)).toBeUndefined();
+		expect(readText(`[${user('"reasoning_text":"x",')}]`)).toBeUndefined();
 		expect(readText(`[${user('"\\u0063ontent":"x",')}]`)).toBeUndefined();
 		expect(readText(`[${user("")}],"messages":[${user("")}]`)).toBe(`[${user("")}]`);
 	});

@@ -79,6 +79,16 @@ export const upstreamMutants: readonly MutantsOfFile[] = [
 				after: '\t\tcase "misconfigured":\n\t\tcase "rejected":\n\t\t\treturn true;',
 			},
 			{
+				breaks: "a server that turns a request away has had it",
+				before: "failed.filter(({ failure }) => !turnedAway(failure)).length",
+				after: "failed.length",
+			},
+			{
+				breaks: "a request that all servers turn away goes to all of them",
+				before: " && failed.length < CALLS_MAX",
+				after: "",
+			},
+			{
 				breaks: "a request whose client has left is sent anew",
 				before: "if (!replayable(error) || signal.aborted) throw error;",
 				after: "if (!replayable(error)) throw error;",

@@ -18,7 +18,7 @@ import {
 import type { Reply } from "../support/upstream-reply.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 
-import { openUpstreams } from "../support/upstream-set.ts";
+import { openUpstreams, until } from "../support/upstream-set.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -83,15 +83,34 @@ describe("another replica takes over", () => {
 			expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();
 	});
 
-	test("but three attempts at most, each replica once", async () => {
+	test("but three at most, each replica once", async () => {
 		const { upstreams, model, servers, requests } = setUp(5);
-		for (const server of servers) server.always(() => reply().errorStatus(503));
-		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({
-			kind: "busy",
-			status: 503,
-		});
+		for (const server of servers) server.always(() => reply().reset());
+		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({ kind: "unreachable" });
 		expect(requests()).toBe(3);
 		expect(Math.max(...servers.map((server) => server.requests.length))).toBe(1);
+	});
+
+	test.each(["429", "503", "401", "refused"])(
+		"wherever it stands in the list, if those before it turn the request away (%s)",
+		async (how) => {
+			const { upstreams, model, servers } = setUp(5, { breakerFailuresInRow: 100, healthIntervalMs: 60_000 });
+			await until(() => upstreams.replicas().every(({ health }) => health === "up"));
+			for (const server of servers.slice(1)) {
+				if (how === "refused") await server.stop();
+				else server.always(() => reply().errorStatus(Number(how)));
+			}
+			// Each of them is asked first in turn.
+			for (let call = 0; call < 5; call += 1) await askChat(upstreams, model, chatCall());
+			expect(servers[0]?.requests).toHaveLength(5);
+		},
+	);
+
+	test("but eight at most, if all turn it away", async () => {
+		const { upstreams, model, servers, requests } = setUp(10);
+		for (const server of servers) server.always(() => reply().errorStatus(429));
+		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({ kind: "busy", status: 429 });
+		expect(requests()).toBe(8);
 	});
 });
 

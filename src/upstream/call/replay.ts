@@ -5,10 +5,12 @@ import type { Ticket } from "../replicas/ticket.ts";
 import type { CallContext } from "./attempt.ts";
 import type { CallNotes } from "./call-notes.ts";
 import { UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
-import { connectionCode } from "./upstream-error.ts";
+import { connectionCode, isRefused } from "./upstream-error.ts";
 
-/** Calls to replicas that one request may cost, the first one included. */
+/** Replicas that one request may be given to, the first one included. */
 const ATTEMPTS_MAX = 3;
+/** Calls that one request may cost, those to replicas that turned it away included. */
+const CALLS_MAX = 8;
 
 /** How often a line of a batch gives its place up; then it stays to its end, or it might never come to one. */
 const YIELDS_MAX = 3;
@@ -45,7 +47,7 @@ export async function withReplays<Came, Result>(
 	let exclude = NONE;
 	let freshConnection = false;
 	let yields = 0;
-	for (let attempts = 1; ; attempts += 1) {
+	for (;;) {
 		const asking = patient && yields < YIELDS_MAX ? new AbortController() : undefined;
 		const place = pool.acquire({
 			affinity,
@@ -69,7 +71,6 @@ export async function withReplays<Came, Result>(
 			}
 			if (error.kind === "yielded") {
 				yields += 1;
-				attempts -= 1;
 				continue;
 			}
 			const { replica } = ticket;
@@ -78,15 +79,10 @@ export async function withReplays<Came, Result>(
 			if (isRequestsFault(failed)) throw unanswerable(failed);
 			if (!replayable(error) || signal.aborted) throw error;
 			const others = new Set(exclude).add(replica);
-			if (attempts < ATTEMPTS_MAX && pool.hasUsable(others, accountId)) {
+			if (mayGoOn(failed) && pool.hasUsable(others, accountId)) {
 				exclude = others;
 				freshConnection = false;
-			} else if (
-				attempts < ATTEMPTS_MAX &&
-				!freshConnection &&
-				brokeBeforeAnswer(error) &&
-				pool.hasUsable(exclude, accountId)
-			)
+			} else if (mayGoOn(failed) && !freshConnection && brokeBeforeAnswer(error) && pool.hasUsable(exclude, accountId))
 				freshConnection = true;
 			else throw isRequestsFault(failed, pool.answeredAtMs()) ? unanswerable(failed) : error;
 		}
@@ -101,6 +97,17 @@ function abortOf(asking: AbortController): () => void {
 interface Failed {
 	readonly ticket: Ticket;
 	readonly failure: UpstreamFailure;
+}
+
+/** A replica that turned it away has done nothing for it, and says nothing of those that are left. */
+function mayGoOn(failed: readonly Failed[]): boolean {
+	const taken = failed.filter(({ failure }) => !turnedAway(failure)).length;
+	return taken < ATTEMPTS_MAX && failed.length < CALLS_MAX;
+}
+
+/** It is busy, refuses us, or nobody listens there. */
+function turnedAway({ kind, cause }: UpstreamFailure): boolean {
+	return kind === "busy" || kind === "misconfigured" || (kind === "unreachable" && isRefused(cause));
 }
 
 /** Failures that a request can bring about: the server took it, and then something went wrong. */

@@ -38,12 +38,12 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a server that fails for all who ask is shown as one that tries",
-				before: 'resting.size > 0 && isCooling() ? "open" : state',
+				before: 'state === "half_open" && isCooling() ? "open" : state',
 				after: 'false ? "open" : state',
 			},
 			{
 				breaks: "a breaker that cools lets any number of calls try",
-				before: 'if (state === "half_open") triedUntilMs = clock.monotonicMs() + TRIAL_ALONE_MS;',
+				before: 'if (state === "half_open" && !rests(accountId)) triedUntilMs = clock.monotonicMs() + TRIAL_ALONE_MS;',
 				after: "",
 			},
 			{
@@ -108,6 +108,11 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 		file: "upstream/replicas/pool.ts",
 		killers: ["upstream/pool", "upstream/patient-calls"],
 		mutants: [
+			{
+				breaks: "a line of a batch is tried on what is doubted",
+				before: "isLine ? undefined : replicas.find",
+				after: "replicas.find",
+			},
 			{
 				breaks: "an account may hold all places",
 				before: "if (hasItsShare(wanted.accountId)) return undefined;",
@@ -218,19 +223,46 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 				after: "",
 			},
 			{
+				breaks: "where nothing else is left, what says nothing is asked too",
+				before: '(health !== "down" || saysSo)',
+				after: "true",
+			},
+			{
+				breaks: "an answer calls nobody up who said that he is down",
+				before: 'if (health === "down" && saysSo) setHealth("up");',
+				after: "",
+			},
+			{
 				breaks: "a replica takes more calls than it has places",
-				before: " && breaker.allows(accountId) && inFlight < capacity(),",
-				after: " && breaker.allows(accountId),",
+				before: "!draining && allows(accountId) && inFlight < capacity(),",
+				after: "!draining && allows(accountId),",
 			},
 			{
 				breaks: "the first event of a trial closes no breaker",
-				before: 'breaker.end(call, "ok");\n\t\t\t//',
-				after: "//",
+				before: 'if (breaker.state() === "half_open") endWell(call);',
+				after: "",
 			},
+
 			{
 				breaks: "a server that a few accounts failed at starts slowly for all others",
 				before: 'if (wasOpen && breaker.state() === "closed")',
 				after: 'if (breaker.state() === "closed")',
+			},
+		],
+	},
+	{
+		file: "upstream/replicas/last-resort.ts",
+		killers: ["upstream/pool"],
+		mutants: [
+			{
+				breaks: "what just failed is asked again at once, where there is nothing else",
+				before: "clock.monotonicMs() + PAUSE_MS",
+				after: "0",
+			},
+			{
+				breaks: "where there is nothing else, it is asked by any number at once",
+				before: "clock.monotonicMs() + ALONE_MS",
+				after: "0",
 			},
 		],
 	},
@@ -254,8 +286,18 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 				after: "return response.status < 400",
 			},
 			{
+				breaks: "who answers requests is down all the same when he says so",
+				before: ' || (verdict === "failing" && watch.isWrong)',
+				after: "",
+			},
+			{
+				breaks: "who once said wrongly that he is down is never believed again",
+				before: 'if (verdict === "up" && !answered) watch.isWrong = false;',
+				after: "",
+			},
+			{
 				breaks: "who answers requests is asked for his health as well",
-				before: 'answers(replica) ? "up" : await',
+				before: 'answered ? "up" : await',
 				after: "await",
 			},
 		],

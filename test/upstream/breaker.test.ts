@@ -208,11 +208,24 @@ describe("failures that may be the request's", () => {
 
 	test("of several accounts are the replica's once they are too many for a plot, however it is said to be", () => {
 		const { breaker, suspects, letsIn } = setUp();
-		suspects("abcd");
-		expect(letsIn("abcdyz")).toBe("yz");
+		// Fifty that have paid in, say, and are of one mind.
+		const fifty = Array.from({ length: 63 }, (_, at) => String.fromCharCode(0x100 + at)).join("");
+		suspects(fifty);
+		expect(letsIn(`${fifty}yz`)).toBe("yz");
 		suspects("y");
 		expect(breaker.state()).toBe("open");
-		expect(letsIn("abcdyz")).toBe("");
+		expect(letsIn(`${fifty}yz`)).toBe("");
+	});
+
+	test("of what is tried out before its time keep it open for who looks, and an answer there closes it", () => {
+		const { breaker, fail, letsIn } = setUp();
+		fail(3);
+		const failing = breaker.begin("a");
+		expect([breaker.state(), breaker.shown(), letsIn()]).toEqual(["half_open", "open", ""]);
+		breaker.end(failing, "failed");
+		expect([breaker.state(), breaker.shown()]).toEqual(["open", "open"]);
+		breaker.end(breaker.begin("a"), "ok");
+		expect([breaker.state(), breaker.shown(), letsIn()]).toEqual(["closed", "closed", "abcz"]);
 	});
 
 	test("of a few accounts take it from nobody else, whenever and however often they fail", () => {

@@ -87,6 +87,26 @@ describe("health", () => {
 		await asking.stop();
 	});
 
+	test("who answers a request though he says that he is not ready is believed no more, until he says that he is", async () => {
+		const model = modelOver([server.spec()]);
+		const health = () => upstreams.replicas()[0]?.health;
+		const asked = async (times: number) => {
+			const before = server.healthProbes();
+			await until(() => server.healthProbes() >= before + times);
+		};
+		server.setHealth(500);
+		upstreams.sync(snapshotOf(model));
+		await until(() => health() === "down");
+		while ((await collect(openChat(upstreams, model, chatCall()))).error !== undefined) await asked(1);
+		await asked(5);
+		expect(health()).toBe("up");
+		expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();
+		server.setHealth(200);
+		await asked(2);
+		server.setHealth(500);
+		await until(() => health() === "down");
+	});
+
 	test("no question costs a generation: none goes to a completions address, none goes on after stop", async () => {
 		upstreams.sync(snapshotOf(modelOver([server.spec()])));
 		await until(() => server.healthProbes() >= 3);

@@ -197,6 +197,82 @@ describe("choice", () => {
 	});
 });
 
+describe("where all are doubted", () => {
+	const UNAVAILABLE = { code: "service_unavailable" };
+
+	test("one request a second is let through, whoever asks; its first event is enough for all others", () => {
+		const { clock, take, acquire, replicas } = setUp([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
+		for (const ticket of [take(), take()]) ticket.release("failed");
+		for (let second = 0; second < 5; second += 1) {
+			expect(refusalOf(acquire)).toMatchObject({ ...UNAVAILABLE, retryAfterS: 60 });
+			clock.advance(999);
+			expect(refusalOf(acquire)).toMatchObject(UNAVAILABLE);
+			clock.advance(1);
+			take({ accountId: `acc_${second}` }).release("failed");
+		}
+		clock.advance(1_000);
+		const trial = take();
+		expect(acquire({ accountId: "acc_waits" })).toBeInstanceOf(Promise);
+		trial.answered();
+		trial.release("ok");
+		expect(replicas[0]?.inFlight()).toBe(1);
+	});
+
+	test("one beside it after five seconds, if it takes its time", () => {
+		const { clock, take, acquire } = setUp([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
+		const bad = { accountId: "acc_bad" };
+		for (const ticket of [take(bad), take(bad)]) ticket.release("suspect");
+		clock.advance(1_000);
+		take(bad);
+		clock.advance(4_999);
+		expect(refusalOf(() => acquire(bad))).toMatchObject(UNAVAILABLE);
+		clock.advance(1);
+		take(bad);
+		// The others have their places all the time.
+		for (let call = 0; call < 8; call += 1) take();
+	});
+
+	test("of one account that failed is let through beside the trial of another, and does not take its turn", () => {
+		const { clock, take, acquire, replicas } = setUp([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
+		replicas[0]?.setHealth("up");
+		const plot = ["acc_one", "acc_two"].map((accountId) => take({ accountId }));
+		for (const ticket of plot) ticket.release("suspect");
+		clock.advance(1_000);
+		take({ accountId: "acc_one" });
+		expect(refusalOf(() => acquire({ accountId: "acc_two" }))).toMatchObject(UNAVAILABLE);
+		take().answered();
+		take({ accountId: "acc_two" });
+	});
+
+	test("none is let through where another server takes it, where it has failed, or that can wait", () => {
+		const { clock, pool, take, acquire, replicas } = setUp([10, 10], {
+			breakerCoolMs: 60_000,
+			breakerCoolMsMax: 60_000,
+		});
+		const [a, b] = replicas as [Replica, Replica];
+		for (const ticket of [take({ exclude: new Set([b]) }), take({ exclude: new Set([b]) })]) ticket.release("failed");
+		clock.advance(5_000);
+		for (let call = 0; call < 10; call += 1) expect(take().replica).toBe(b);
+		pool.replace([a]);
+		expect(refusalOf(() => acquire({ exclude: new Set([a]) }))).toMatchObject(UNAVAILABLE);
+		const line = { affinity: undefined, exclude: NONE, signal: new AbortController().signal, accountId: "acc_test" };
+		expect(refusalOf(() => pool.acquire({ ...line, patient: true }))).toMatchObject(UNAVAILABLE);
+	});
+
+	test("what is down by its own word is asked, and up as soon as it answers; what says nothing is not", () => {
+		const { clock, take, acquire, replicas } = setUp([10]);
+		const [replica] = replicas as [Replica];
+		replica.setHealth("down", true);
+		expect(refusalOf(acquire)).toMatchObject(UNAVAILABLE);
+		clock.advance(1_000);
+		take().answered();
+		expect([replica.health(), replica.capacity()]).toEqual(["up", 1]);
+		replica.setHealth("down");
+		clock.advance(60_000);
+		expect(refusalOf(acquire)).toMatchObject(UNAVAILABLE);
+	});
+});
+
 describe("queue", () => {
 	test("never lets more calls in than there are places, and serves who waits first in, first out", async () => {
 		const { acquire, take, replicas } = setUp([1]);

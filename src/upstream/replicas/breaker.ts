@@ -27,12 +27,13 @@ export interface BreakerCall {
 export interface Breaker {
 	/** As it is for an account that has met no failure. */
 	state(): BreakerState;
-	/** As it is for all that have asked of late: open too where each of them failed, and nobody was answered since. */
+	/** As it is for all that have asked of late: open too where each of them failed, and nobody was answered since; or where it is tried out before its time. */
 	shown(): BreakerState;
 	/** Whether it has been open since it was last closed: what comes back from there is cold. */
 	wasOpen(): boolean;
 	/** Whether a call of this account may begin now. */
 	allows(accountId: string): boolean;
+	/** A call that `allows` keeps away begins too where its replica is a last resort (`last-resort.ts`). */
 	begin(accountId: string): BreakerCall;
 	end(call: BreakerCall, outcome: CallOutcome): void;
 	/** What was a suspect is known now: `failed` if the same request was answered elsewhere, `neutral` if it failed there. */
@@ -48,8 +49,8 @@ type BreakerLimits = Pick<
 	"breakerFailuresInRow" | "breakerFailureShare" | "breakerCoolMs" | "breakerCoolMsMax"
 >;
 
-/** So many accounts that fail, with nobody answered, are no plot: each has paid in. */
-const FAILING_ACCOUNTS_MAX = 5;
+/** So many accounts that fail, with nobody answered, are no plot: each has paid in. Fewer are known by name. */
+const FAILING_ACCOUNTS_MAX = 64;
 /** How long a trial is the only one. Who waits for a place waits for twice as long, if nobody has set that otherwise. */
 const TRIAL_ALONE_MS = 5_000;
 
@@ -154,7 +155,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		},
 		shown() {
 			settle();
-			return state === "half_open" && resting.size > 0 && isCooling() ? "open" : state;
+			return state === "half_open" && isCooling() ? "open" : state;
 		},
 		wasOpen: () => wasOpen,
 		allows(accountId) {
@@ -163,7 +164,9 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			return state === "half_open" && clock.monotonicMs() >= triedUntilMs && !rests(accountId);
 		},
 		begin(accountId) {
-			if (state === "half_open") triedUntilMs = clock.monotonicMs() + TRIAL_ALONE_MS;
+			// There is nothing else to ask: it is tried out before its time.
+			if (state === "open") change("half_open");
+			if (state === "half_open" && !rests(accountId)) triedUntilMs = clock.monotonicMs() + TRIAL_ALONE_MS;
 			return { accountId, generation };
 		},
 		end(call, outcome) {

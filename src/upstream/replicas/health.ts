@@ -3,7 +3,7 @@ import type { Log } from "../../base/log.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Fetch } from "../call/post.ts";
 import { areDescriptorsShort, isOurShortage, isRefused } from "../call/upstream-error.ts";
-import type { Replica } from "./replica.ts";
+import type { Replica, ReplicaHealth } from "./replica.ts";
 
 /**
  * Asks every replica that does not answer requests its dialect's health question now and then, and marks it up or down.
@@ -20,6 +20,10 @@ interface Watch {
 	readonly modelId: string;
 	readonly replica: Replica;
 	failuresInRow: number;
+	/** What the log knows. */
+	told: ReplicaHealth;
+	/** It said that it is down, and answered a request: its word counts again once it says that it is up. */
+	isWrong: boolean;
 	cancelTimer: () => void;
 	stopped: boolean;
 	/** The question under way. */
@@ -41,16 +45,27 @@ export function createHealthMonitor(
 
 	async function probe(watch: Watch, signal: AbortSignal): Promise<void> {
 		const { replica } = watch;
-		const verdict = answers(replica) ? "up" : await ask(deps.fetch, replica, signal);
+		const answered = answers(replica);
+		const verdict = answered ? "up" : await ask(deps.fetch, replica, signal);
 		if (watch.stopped || verdict === "unasked") return;
-		watch.failuresInRow = verdict === "up" ? 0 : watch.failuresInRow + 1;
+		if (watch.told === "down" && replica.health() === "up") watch.isWrong = true;
+		if (verdict === "up" && !answered) watch.isWrong = false;
+		const isWell = verdict === "up" || (verdict === "failing" && watch.isWrong);
+		watch.failuresInRow = isWell ? 0 : watch.failuresInRow + 1;
 		const down = verdict === "refused" || watch.failuresInRow >= FAILURES_TO_BE_DOWN;
-		const next = verdict === "up" ? "up" : down ? "down" : replica.health();
-		if (next === replica.health() || next === "unknown") return;
-		if (next === "down" || replica.health() === "down")
-			log.warn(`a replica is ${next}`, { replica: replica.alias, verdict });
-		replica.setHealth(next);
-		deps.changed(watch.modelId);
+		const next = isWell ? "up" : down ? "down" : replica.health();
+		tell(watch, next, verdict);
+		if (next === "unknown") return;
+		const before = replica.health();
+		replica.setHealth(next, verdict === "failing");
+		if (next !== before) deps.changed(watch.modelId);
+	}
+
+	function tell(watch: Watch, health: ReplicaHealth, verdict: string): void {
+		if (health === watch.told) return;
+		if (health === "down" || watch.told === "down")
+			log.warn(`a replica is ${health}`, { replica: watch.replica.alias, verdict });
+		watch.told = health;
 	}
 
 	function answers(replica: Replica): boolean {
@@ -89,6 +104,8 @@ export function createHealthMonitor(
 					modelId,
 					replica,
 					failuresInRow: 0,
+					told: "unknown",
+					isWrong: false,
 					cancelTimer: () => {},
 					stopped: false,
 					question: undefined,
@@ -113,7 +130,7 @@ async function ask(
 	fetch: Fetch,
 	replica: Replica,
 	signal: AbortSignal,
-): Promise<"up" | "refused" | "failing" | "unasked"> {
+): Promise<"up" | "refused" | "failing" | "silent" | "unasked"> {
 	const spec = replica.spec();
 	const headers: Record<string, string> = { accept: "*/*", "user-agent": "tollgate" };
 	if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
@@ -133,7 +150,7 @@ async function ask(
 		return response.status < 500 || response.status === 501 ? "up" : "failing";
 	} catch (error) {
 		if (isOurShortage(error)) return "unasked";
-		if (!isRefused(error)) return "failing";
+		if (!isRefused(error)) return "silent";
 		return wereShort ? "unasked" : "refused";
 	}
 }

@@ -27,7 +27,7 @@ import { createWaitingLines, type Waiter } from "./waiting-lines.ts";
 export interface Pool {
 	/**
 	 * A place at once where there is one; a promise only if the request has to wait. Throws (or rejects with) Fault
-	 * `service_unavailable` if no replica may be used, `overloaded` if too many wait or the wait was too long, and with
+	 * `service_unavailable` if no replica may be used, nor any be asked as a last resort, `overloaded` if too many wait or the wait was too long, and with
 	 * the signal's reason when the client leaves.
 	 */
 	acquire(options: AcquireOptions): Ticket | Promise<Ticket>;
@@ -79,7 +79,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		wake();
 		const replica = wanted.patient === true ? choosePatient(wanted) : choose(wanted);
 		if (replica !== undefined) return ticketOf(replica, wanted);
-		if (!hasUsable(wanted.exclude, wanted.accountId)) throw noneUsable(replicas, wanted.accountId);
+		if (!hasUsable(wanted.exclude, wanted.accountId)) return ticketOf(lastResort(wanted), wanted);
 		if (wanted.patient === true) return wait(wanted);
 		if (lines.size() >= limits().queueLengthMax) {
 			const last = lines.displaced(wanted.accountId);
@@ -87,6 +87,13 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 			last.refuse(overloaded());
 		}
 		return wait(wanted);
+	}
+
+	/** What is doubted is asked rather than nobody. Lines of batches wait until it is well. */
+	function lastResort({ exclude, accountId, patient: isLine = false }: AcquireOptions): Replica {
+		const last = isLine ? undefined : replicas.find((replica) => !exclude.has(replica) && replica.isLastResort());
+		if (last === undefined) throw noneUsable(replicas, accountId);
+		return last;
 	}
 
 	/** Behind everybody who waits. */

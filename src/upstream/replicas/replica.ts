@@ -4,6 +4,7 @@ import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import { DIALECTS, type Dialect } from "../dialects.ts";
 import { type BreakerCall, type BreakerState, createBreaker } from "./breaker.ts";
 import type { CallOutcome } from "./call-outcomes.ts";
+import { createLastResort } from "./last-resort.ts";
 import { createOutputWorth, type OutputWorth } from "./output-worth.ts";
 
 export type ReplicaHealth = "unknown" | "up" | "down";
@@ -22,6 +23,8 @@ export interface Replica {
 	usable(accountId: string): boolean;
 	/** Whether it may take one more call of this account now. */
 	hasPlace(accountId: string): boolean;
+	/** Whether it may have one more call though it may take none: there is no other replica for it. */
+	isLastResort(): boolean;
 	inFlight(): number;
 	/** Calls it may have at once now: fewer while it recovers. Whether its breaker lets one more try says `hasPlace`. */
 	capacity(): number;
@@ -39,7 +42,8 @@ export interface Replica {
 	/** What its output is worth, as far as it has told. */
 	readonly worth: OutputWorth;
 	health(): ReplicaHealth;
-	setHealth(health: "up" | "down"): void;
+	/** `speaks`: it is down by its own word, which an answer to a request proves wrong. */
+	setHealth(health: "up" | "down", speaks?: boolean): void;
 	/** Out of the catalogue: calls under way go on, new ones do not come. */
 	drain(): void;
 	/** In the catalogue again, with the calls that are still under way. */
@@ -87,6 +91,9 @@ export function createReplica(
 	let health: ReplicaHealth = "unknown";
 	let answeredAtMs: number | undefined;
 	const breaker = createBreaker(clock, options.limits, () => health === "up");
+	const lastResort = createLastResort(clock);
+	/** It says of itself that it is down. */
+	let saysSo = false;
 	let draining = false;
 	/** Undefined outside a slow start. */
 	let recoveredAtMs: number | undefined;
@@ -102,6 +109,26 @@ export function createReplica(
 	}
 
 	const takes = () => !draining && health !== "down" && breaker.state() !== "open";
+	const allows = (accountId: string) => health !== "down" && breaker.allows(accountId);
+
+	function setHealth(next: "up" | "down", speaks = false): void {
+		if (next === "up" && health === "down") recoveredAtMs = clock.monotonicMs();
+		if (next === "down" && health !== "down") lastResort.doubted();
+		health = next;
+		saysSo = speaks;
+	}
+
+	function noteAnswer(): void {
+		answeredAtMs = clock.monotonicMs();
+		if (health === "down" && saysSo) setHealth("up");
+	}
+
+	function endWell(call: BreakerCall): void {
+		const wasOpen = breaker.state() === "half_open" && breaker.wasOpen();
+		breaker.end(call, "ok");
+		// What was doubted for some accounts' sake alone has served the others all the time.
+		if (wasOpen && breaker.state() === "closed") recoveredAtMs = clock.monotonicMs();
+	}
 
 	return {
 		alias,
@@ -112,35 +139,35 @@ export function createReplica(
 		},
 		takesCalls: takes,
 		usable: (accountId) => takes() && breaker.coolMsLeft(accountId) === 0,
-		hasPlace: (accountId) => !draining && health !== "down" && breaker.allows(accountId) && inFlight < capacity(),
+		hasPlace: (accountId) => !draining && allows(accountId) && inFlight < capacity(),
+		isLastResort: () => !draining && (health !== "down" || saysSo) && inFlight < capacity() && lastResort.isDue(),
 		inFlight: () => inFlight,
 		capacity,
 		begin(accountId) {
 			inFlight += 1;
+			if (!allows(accountId)) lastResort.begun();
 			return breaker.begin(accountId);
 		},
 		answered(call) {
-			answeredAtMs = clock.monotonicMs();
-			if (breaker.state() !== "half_open") return;
-			const wasOpen = breaker.wasOpen();
-			breaker.end(call, "ok");
-			// What was doubted for some accounts' sake alone has served the others all the time.
-			if (wasOpen && breaker.state() === "closed") recoveredAtMs = answeredAtMs;
+			noteAnswer();
+			if (breaker.state() === "half_open") endWell(call);
 		},
 		end(call, outcome) {
 			inFlight -= 1;
-			if (outcome === "ok") answeredAtMs = clock.monotonicMs();
-			breaker.end(call, outcome);
+			if (outcome !== "ok") {
+				lastResort.doubted();
+				breaker.end(call, outcome);
+				return;
+			}
+			noteAnswer();
+			breaker.end(call, "ok");
 		},
 		judge: breaker.judge,
 		otherFailureAtMs: breaker.otherFailureAtMs,
 		answeredAtMs: () => answeredAtMs,
 		worth: createOutputWorth(),
 		health: () => health,
-		setHealth(next) {
-			if (next === "up" && health === "down") recoveredAtMs = clock.monotonicMs();
-			health = next;
-		},
+		setHealth,
 		drain() {
 			draining = true;
 		},

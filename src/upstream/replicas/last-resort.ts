@@ -1,0 +1,30 @@
+import type { Clock } from "../../base/clock.ts";
+
+/**
+ * When a replica that is doubted is asked all the same, since there is no other: whoever comes next would be refused, and
+ * so loses nothing by it. Now and then only, so that nobody floods what just comes to itself.
+ */
+export interface LastResort {
+	/** Something speaks against the replica. */
+	doubted(): void;
+	isDue(): boolean;
+	/** A call began there: the next one, before that is over, only if it takes its time. */
+	begun(): void;
+}
+
+/** Between the last failure and the next call. */
+const PAUSE_MS = 1_000;
+const ALONE_MS = 5_000;
+
+export function createLastResort(clock: Clock): LastResort {
+	let dueAtMs = 0;
+	return {
+		doubted() {
+			dueAtMs = clock.monotonicMs() + PAUSE_MS;
+		},
+		isDue: () => clock.monotonicMs() >= dueAtMs,
+		begun() {
+			dueAtMs = clock.monotonicMs() + ALONE_MS;
+		},
+	};
+}

@@ -242,7 +242,11 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 				before: 'if (breaker.state() === "half_open") endWell(call);',
 				after: "",
 			},
-
+			{
+				breaks: "a server whose trial was a whole answer takes its full load at once",
+				before: "noteAnswer();\n\t\t\tendWell(call);",
+				after: 'noteAnswer();\n\t\t\tbreaker.end(call, "ok");',
+			},
 			{
 				breaks: "a server that a few accounts failed at starts slowly for all others",
 				before: 'if (wasOpen && breaker.state() === "closed")',

@@ -169,6 +169,16 @@ describe("choice", () => {
 		for (const ticket of [trial, second]) ticket.release("ok");
 	});
 
+	test("one that was tried out by a whole answer, which says nothing before its end, takes few at once too", () => {
+		const { clock, take, acquire } = setUp([10]);
+		const failing = [take(), take()];
+		for (const ticket of failing) ticket.release("failed");
+		clock.advance(5_000);
+		take().release("ok");
+		take();
+		expect(refusalOf(acquire)).toBe("waits");
+	});
+
 	test("one that some accounts alone failed at keeps all of its places for the others", () => {
 		const { take, replicas } = setUp([10]);
 		replicas[0]?.setHealth("up");

@@ -160,7 +160,7 @@ export function createReplica(
 				return;
 			}
 			noteAnswer();
-			breaker.end(call, "ok");
+			endWell(call);
 		},
 		judge: breaker.judge,
 		otherFailureAtMs: breaker.otherFailureAtMs,

@@ -27,6 +27,21 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 				after: "true",
 			},
 			{
+				breaks: "who asks one server of two for what only the other can answer takes it from all",
+				before: "if (proved.length > 0 && !isOfFew(proved)) {",
+				after: "if (proved.length > 0) {",
+			},
+			{
+				breaks: "who fails a trial on what another server answers has it rest for all",
+				before: '(state === "half_open" || outcomes.othersAnswered(proved))',
+				after: "outcomes.othersAnswered(proved)",
+			},
+			{
+				breaks: "a server that nobody reaches is kept for those it answered before",
+				before: "if (proved.some(({ judged }) => !judged)) return false;",
+				after: "",
+			},
+			{
 				breaks: "however many accounts fail, the next one is a trial",
 				before: " || all.size >= FAILING_ACCOUNTS_MAX",
 				after: "",

@@ -344,6 +344,42 @@ describe("what is known later", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
+	test("what a few accounts ask, and only another can answer, takes it from nobody who is answered", () => {
+		const { clock, breaker, call, succeed, letsIn } = setUp();
+		const proved = (names: string) => {
+			for (const name of names) if (breaker.allows(name)) breaker.judge(call(name, "suspect"), "failed");
+		};
+		for (const names of ["aaaa", "aabbccdd"]) {
+			for (let round = 0; round < 50; round += 1) {
+				succeed("z");
+				proved(names);
+				expect(letsIn("z")).toBe("z");
+				clock.advance(100);
+			}
+		}
+		succeed("z");
+		proved("abcde");
+		expect(breaker.state()).toBe("open");
+	});
+
+	test("nor keeps it out, where it was out for reasons of its own, from who has a trial there", () => {
+		const { clock, breaker, call, fail, succeed, letsIn } = setUp();
+		fail(3);
+		clock.advance(1_000);
+		for (const name of "abcd") {
+			expect(letsIn("z")).toBe("z");
+			breaker.judge(call(name, "suspect"), "failed");
+		}
+		expect(letsIn("abcdz")).toBe("z");
+		succeed("z");
+		expect(breaker.state()).toBe("closed");
+		fail(3);
+		clock.advance(1_000);
+		expect(letsIn("z")).toBe("z");
+		for (const name of "abcde") breaker.judge(call(name, "suspect"), "failed");
+		expect(letsIn("z")).toBe("");
+	});
+
 	test("a failure of a request that failed elsewhere too counts for nothing", () => {
 		const { breaker, call, letsIn } = setUp();
 		for (let round = 0; round < 100; round += 1) breaker.judge(call(round % 2 ? "a" : "b", "suspect"), "neutral");

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { CallOutcome, Outcome } from "./call-outcomes.ts";
-import { createCallOutcomes } from "./call-outcomes.ts";
+import { createCallOutcomes, isProved } from "./call-outcomes.ts";
 
 export type BreakerState = "closed" | "open" | "half_open";
 
@@ -22,7 +22,8 @@ export interface BreakerCall {
  * A failure may be the request's, and nobody may take a model away from others by asking for what it cannot answer. So
  * what only one account meets keeps only that account away. Failures of several keep nobody away while the health check is
  * fine and others are answered; while it is fine and nobody else asked, they keep those away who met them, and who comes next is
- * a trial, until there are too many of them for a plot. A failure that is proved to be the replica's own counts whoever met it.
+ * a trial, until there are too many of them for a plot. A failure that is proved to be the replica's own counts whoever met it; what another replica answered proves it if
+ * nobody else was answered here, or if it was of several.
  */
 export interface Breaker {
 	/** As it is for an account that has met no failure. */
@@ -51,6 +52,8 @@ type BreakerLimits = Pick<
 
 /** So many accounts that fail, with nobody answered, are no plot: each has paid in. Fewer are known by name. */
 const FAILING_ACCOUNTS_MAX = 64;
+/** So many that fail where another replica answers them prove it, though others are answered here. */
+const PROVING_ACCOUNTS = 5;
 /** How long a trial is the only one. Who waits for a place waits for twice as long, if nobody has set that otherwise. */
 const TRIAL_ALONE_MS = 5_000;
 
@@ -121,6 +124,14 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		}
 	}
 
+	/** Whether it may be the requests all the same: of two servers that are well one may fail on what the other answers. */
+	function isOfFew(proved: readonly Outcome[]): boolean {
+		if (proved.some(({ judged }) => !judged)) return false;
+		const accounts = new Set(proved.map(({ accountId }) => accountId));
+		if (isCooling()) for (const accountId of resting) accounts.add(accountId);
+		return accounts.size < PROVING_ACCOUNTS && (state === "half_open" || outcomes.othersAnswered(proved));
+	}
+
 	function noteFailure(call: BreakerCall, verdict: "failed" | "suspect"): void {
 		// Room for two accounts' at least, and for some that turned out to be no fault of the replica's.
 		call.failure = outcomes.failed(call.accountId, verdict, 2 * limits().breakerFailuresInRow);
@@ -133,8 +144,10 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		const trial = state === "half_open";
 		const enough = trial ? 1 : limits().breakerFailuresInRow;
 		const failures = outcomes.failuresInRow();
-		const own = failures.filter(({ verdict }) => verdict === "failed").length;
-		if (own >= enough || (!trial && outcomes.failsMostly(limits().breakerFailureShare))) {
+		const provedInRow = failures.filter(isProved);
+		const provedMostly = trial ? [] : outcomes.provedMostly(limits().breakerFailureShare);
+		const proved = provedInRow.length >= enough ? provedInRow : provedMostly;
+		if (proved.length > 0 && !isOfFew(proved)) {
 			open();
 			return;
 		}
@@ -179,6 +192,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			const { failure } = call;
 			if (failure === undefined || call.generation !== generation) return;
 			failure.verdict = verdict;
+			failure.judged = true;
 			if (verdict === "failed") return weigh(call.accountId);
 			if (outcomes.failuresInRow().length < limits().breakerFailuresInRow) resting.delete(call.accountId);
 		},

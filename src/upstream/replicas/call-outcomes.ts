@@ -13,6 +13,8 @@ export interface Outcome {
 	readonly atMs: number;
 	/** A suspect's changes once it is known whose fault it was. */
 	verdict: CallOutcome;
+	/** By what came of the same request elsewhere. */
+	judged: boolean;
 }
 
 /** The share of failures is taken over this many calls, once there were so many. */
@@ -33,7 +35,7 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 	let answers: { accountId: string; atMs: number }[] = [];
 
 	function keep(accountId: string, verdict: CallOutcome): Outcome {
-		const outcome: Outcome = { accountId, atMs: clock.monotonicMs(), verdict };
+		const outcome: Outcome = { accountId, atMs: clock.monotonicMs(), verdict, judged: false };
 		window[next] = outcome;
 		next = (next + 1) % WINDOW_CALLS;
 		return outcome;
@@ -83,9 +85,11 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 			return failure;
 		},
 		failuresInRow: (): Outcome[] => inRow.filter(isFailure),
-		/** Whether so large a share of a full window failed by the replica's own fault. */
-		failsMostly: (share: number): boolean =>
-			failuresFrom(share).filter(({ verdict }) => verdict === "failed").length >= WINDOW_CALLS * share,
+		/** The failures by the replica's own fault, if they are so large a share of a full window. */
+		provedMostly(share: number): readonly Outcome[] {
+			const proved = failuresFrom(share).filter(isProved);
+			return proved.length < WINDOW_CALLS * share ? [] : proved;
+		},
 		/** The failures of a full window, if they are so large a share of it and several accounts met them. */
 		suspectsMostly(share: number): readonly Outcome[] {
 			const failures = failuresFrom(share);
@@ -94,6 +98,10 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 		othersAnswered,
 		lastOther: (failure: Outcome | undefined): Outcome | undefined => inRow.findLast((one) => one !== failure),
 	};
+}
+
+export function isProved({ verdict }: Outcome): boolean {
+	return verdict === "failed";
 }
 
 function isFailure({ verdict }: Outcome): boolean {

@@ -124,6 +124,12 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 		killers: ["upstream/pool", "upstream/patient-calls"],
 		mutants: [
 			{
+				breaks: "a request that failed is not tried on what is doubted",
+				before: " || lastResort(wanted) !== undefined",
+				after: "",
+				killers: ["upstream/replay"],
+			},
+			{
 				breaks: "a line of a batch is tried on what is doubted",
 				before: "isLine ? undefined : replicas.find",
 				after: "replicas.find",

@@ -105,8 +105,8 @@ export const upstreamMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a connection that the server had closed is an answer that failed",
-				before: "!freshConnection && brokeBeforeAnswer(error) &&",
-				after: "freshConnection && brokeBeforeAnswer(error) &&",
+				before: "!freshConnection &&\n\t\t\t\tbrokeBeforeAnswer(error) &&",
+				after: "freshConnection &&\n\t\t\t\tbrokeBeforeAnswer(error) &&",
 			},
 		],
 	},

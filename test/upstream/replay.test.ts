@@ -15,6 +15,7 @@ import {
 	openChat,
 	snapshotOf,
 } from "../support/upstream-catalog.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
 import type { Reply } from "../support/upstream-reply.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 
@@ -105,6 +106,29 @@ describe("another replica takes over", () => {
 			expect(servers[0]?.requests).toHaveLength(5);
 		},
 	);
+
+	test("that is doubted, where none other is left", async () => {
+		const clock = createManualClock();
+		const servers = [startUpstream(), startUpstream()] as const;
+		const limits = limitsWith({ breakerFailuresInRow: 1, breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
+		const upstreams = createUpstreams({ clock, log: silentLog }, { limits: () => limits });
+		closing.push(...servers.map((server) => server.stop), upstreams.stop);
+		const model = modelOver(servers.map((server) => server.spec()));
+		upstreams.sync(snapshotOf(model));
+		await until(() => upstreams.replicas().every(({ health }) => health === "up"));
+		const ask = (accountId: string) => askChat(upstreams, model, chatCall({ accountId }));
+		// One of them is well at any time.
+		const bad = { at: 0 };
+		for (const [at, server] of servers.entries())
+			server.decide(() => (bad.at === at ? reply().errorStatus(500) : reply()));
+		for (const accountId of ["a", "b"]) await ask(accountId);
+		expect(upstreams.replicas().map(({ breaker }) => breaker)).toEqual(["open", "closed"]);
+		bad.at = 1;
+		clock.advance(1_000);
+		await ask("a");
+		expect(servers.map((server) => server.requests.length)).toEqual([2, 3]);
+		expect(upstreams.replicas()[0]?.breaker).toBe("closed");
+	});
 
 	test("but eight at most, if all turn it away", async () => {
 		const { upstreams, model, servers, requests } = setUp(10);

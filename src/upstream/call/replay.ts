@@ -79,10 +79,15 @@ export async function withReplays<Came, Result>(
 			if (isRequestsFault(failed)) throw unanswerable(failed);
 			if (!replayable(error) || signal.aborted) throw error;
 			const others = new Set(exclude).add(replica);
-			if (mayGoOn(failed) && pool.hasUsable(others, accountId)) {
+			if (mayGoOn(failed) && pool.hasNext({ exclude: others, accountId, patient })) {
 				exclude = others;
 				freshConnection = false;
-			} else if (mayGoOn(failed) && !freshConnection && brokeBeforeAnswer(error) && pool.hasUsable(exclude, accountId))
+			} else if (
+				mayGoOn(failed) &&
+				!freshConnection &&
+				brokeBeforeAnswer(error) &&
+				pool.hasNext({ exclude, accountId, patient })
+			)
 				freshConnection = true;
 			else throw isRequestsFault(failed, pool.answeredAtMs()) ? unanswerable(failed) : error;
 		}

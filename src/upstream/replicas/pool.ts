@@ -31,8 +31,8 @@ export interface Pool {
 	 * the signal's reason when the client leaves.
 	 */
 	acquire(options: AcquireOptions): Ticket | Promise<Ticket>;
-	/** Whether any replica outside `exclude` may take calls of this account, full or not. */
-	hasUsable(exclude: ReadonlySet<Replica>, accountId: string): boolean;
+	/** Whether it can go anywhere outside `exclude`: to a replica that may take calls of its account, full or not, or to a last resort. */
+	hasNext(wanted: Asking): boolean;
 	/** Monotonic time at which some replica last answered a request; undefined if none ever did. */
 	answeredAtMs(): number | undefined;
 	replicas(): readonly Replica[];
@@ -54,6 +54,8 @@ export interface Pool {
 	close(why?: Error): void;
 }
 
+type Asking = Pick<AcquireOptions, "exclude" | "accountId" | "patient">;
+
 /** How often it is looked whether who waits can go on, whatever happened. */
 const LOOK_MS = 1_000;
 
@@ -71,7 +73,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	let turn = 0;
 	let looksAgain = false;
 
-	const hasUsable: Pool["hasUsable"] = (exclude, accountId) => isAnyUsable(replicas, exclude, accountId);
+	const hasUsable = ({ exclude, accountId }: Asking) => isAnyUsable(replicas, exclude, accountId);
 	const sendAway = (waiter: Waiter) => waiter.refuse(noneUsable(replicas, waiter.options.accountId));
 
 	function acquire(wanted: AcquireOptions): Ticket | Promise<Ticket> {
@@ -79,7 +81,11 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		wake();
 		const replica = wanted.patient === true ? choosePatient(wanted) : choose(wanted);
 		if (replica !== undefined) return ticketOf(replica, wanted);
-		if (!hasUsable(wanted.exclude, wanted.accountId)) return ticketOf(lastResort(wanted), wanted);
+		if (!hasUsable(wanted)) {
+			const last = lastResort(wanted);
+			if (last === undefined) throw noneUsable(replicas, wanted.accountId);
+			return ticketOf(last, wanted);
+		}
 		if (wanted.patient === true) return wait(wanted);
 		if (lines.size() >= limits().queueLengthMax) {
 			const last = lines.displaced(wanted.accountId);
@@ -90,10 +96,8 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	}
 
 	/** What is doubted is asked rather than nobody. Lines of batches wait until it is well. */
-	function lastResort({ exclude, accountId, patient: isLine = false }: AcquireOptions): Replica {
-		const last = isLine ? undefined : replicas.find((replica) => !exclude.has(replica) && replica.isLastResort());
-		if (last === undefined) throw noneUsable(replicas, accountId);
-		return last;
+	function lastResort({ exclude, patient: isLine = false }: Asking): Replica | undefined {
+		return isLine ? undefined : replicas.find((replica) => !exclude.has(replica) && replica.isLastResort());
 	}
 
 	/** Behind everybody who waits. */
@@ -172,7 +176,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 			const { options } = waiter;
 			const replica = choosePatient(options);
 			if (replica !== undefined) waiter.serve(ticketOf(replica, options));
-			else if (!hasUsable(options.exclude, options.accountId)) sendAway(waiter);
+			else if (!hasUsable(options)) sendAway(waiter);
 			else if (options.exclude.size === 0) return;
 		}
 	}
@@ -191,7 +195,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 					waiter.serve(ticketOf(replica, options));
 					return true;
 				}
-				if (!hasUsable(options.exclude, options.accountId)) sendAway(waiter);
+				if (!hasUsable(options)) sendAway(waiter);
 				// Its account has no place to hope for: the rest of its line need not be asked.
 				else if (options.exclude.size === 0) break;
 			}
@@ -200,7 +204,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 
 	return {
 		acquire,
-		hasUsable,
+		hasNext: (wanted) => hasUsable(wanted) || lastResort(wanted) !== undefined,
 		answeredAtMs: () => lastAnswerAtMs(replicas),
 		replicas: () => replicas,
 		leaving: () => leaving,

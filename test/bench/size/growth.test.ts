@@ -15,9 +15,9 @@ import type { Size } from "./fill.ts";
 import { fill, HEAVY } from "./fill.ts";
 
 /** The same days and customers with a tenth of the history; `bun run bench:size` takes a hundred million requests. */
-const ROWS_PER_DAY = 200;
+const ROWS_PER_DAY = 100;
 const DAYS = [40, 400] as const;
-const ACCOUNTS = 200;
+const ACCOUNTS = 100;
 const LEASES = 2_000;
 /** More pages than that beside a tenth of the history are growth; a deeper index is not. */
 const FACTOR_MAX = 1.5;

@@ -8,7 +8,7 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Counts, LiveCounts } from "./counts.ts";
-import { counted, countedLive, countedRun, leastOf, openStreamCounts } from "./counts.ts";
+import { collected, counted, countedRun, leastOf, openStreamCounts } from "./counts.ts";
 import { STREAM_EVENTS, startFastUpstream } from "./fast-upstream.ts";
 import type { Gateway } from "./gateways.ts";
 import { startPortPrinter } from "./gateways.ts";
@@ -48,7 +48,7 @@ try {
 		for (const work of WORK) rows.push(rowOf(`${work.name}, ${name}`, await measure(gateway, how, work), work.per));
 		callRows.push(`| ${name} | ${(await callsAt(gateway, how)).join(" | ")} |`);
 		await gateway.stop();
-		const liveHow = countedLive(folder, `${name}, live`);
+		const liveHow = collected(folder, `${name}, live`);
 		const live = await start(liveHow);
 		const request = (stream: number) => chatRequestBytes(live, secrets[stream % secrets.length] as string, IDLE);
 		const held = await openStreamCounts(live, liveHow, OPEN_STREAMS, request, () => upstream.release());

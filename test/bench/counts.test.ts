@@ -10,7 +10,6 @@ import {
 	type Counts,
 	collected,
 	counted,
-	countedLive,
 	countedRun,
 	keptRun,
 	leastOf,
@@ -46,6 +45,8 @@ atEnd(() => database.close());
 const { secrets } = await database.customer(8);
 const how = counted(folder, "gateway");
 const gateway = await productWith(how, "gateway");
+const collecting = collected(folder, "collecting");
+const own = await productWith(collecting, "collecting");
 
 async function productWith({ flags, env }: Counted, name: string) {
 	// In quotes, as a path may have spaces.
@@ -163,11 +164,9 @@ test(
 test(
 	"what is over is gone with the next young collection: none is kept by something older that it stood in, also of those who waited for a place",
 	async () => {
-		const young = collected(folder, "young");
-		const own = await productWith(young, "young");
 		for (const model of ["plain", "scarce"]) {
 			const load = { ...loadOf(own, chatBody(model, SMALL_PROMPT_BYTES)), requestsMax: KEPT_ROUND };
-			const kept = await keptRun(own, young, load, KEPT_ROUNDS);
+			const kept = await keptRun(own, collecting, load, KEPT_ROUNDS);
 			const requests = KEPT_ROUNDS * KEPT_ROUND;
 			// Of each request one of each, or two. Of 3,000 five were kept, and 2,400 when those that run stood in Sets.
 			const most = Math.max(...["Request", "Response", "AbortController"].map((kind) => kept[kind] ?? 0));
@@ -183,14 +182,12 @@ test(
 test(
 	"an open stream holds what it needs, and nothing of how it was asked for and opened",
 	async () => {
-		const live = countedLive(folder, "live");
-		const serving = await productWith(live, "live");
 		const body = streamBody("idle");
-		const request = (stream: number) => chatRequestBytes(serving, secrets[stream % secrets.length] as string, body);
+		const request = (stream: number) => chatRequestBytes(own, secrets[stream % secrets.length] as string, body);
 		// What the compiler and the rest of the program keep meanwhile counts with the streams: it comes once, they hold theirs each time.
 		let over: string[] = [];
 		for (let round = 0; round < OPEN_STREAM_ROUNDS_MAX && (round === 0 || over.length > 0); round++) {
-			const held = await openStreamCounts(serving, live, OPEN_STREAMS, request, () => upstream.release());
+			const held = await openStreamCounts(own, collecting, OPEN_STREAMS, request, () => upstream.release());
 			over = excessOf({ ...held, writes: 0, sleeps: 0 }, OPEN_STREAM);
 		}
 		expect(over).toEqual([]);

@@ -42,11 +42,8 @@ const SETTLE_MS = 150;
 /** The collector is off in such a process: it serves some ten thousand requests at most. */
 export const counted = (folder: string, name: string) => reporting(folder, name, { BUN_JSC_useGC: "0" });
 
-/** Such a process is counted by `keptRun`. */
+/** Such a process is counted by `keptRun` and `openStreamCounts`. */
 export const collected = (folder: string, name: string) => reporting(folder, name, { HEAP_COLLECTS: "young" });
-
-/** And by `openStreamCounts`. */
-export const countedLive = (folder: string, name: string) => reporting(folder, name, { HEAP_COLLECTS: "all" });
 
 function reporting(folder: string, name: string, how: Readonly<Record<string, string>>): Counted {
 	const reportPath = join(folder, `${name}.heap`);
@@ -91,14 +88,14 @@ export async function openStreamCounts(
 	const open = async () => {
 		const opened = await openIdleStreams(port, streams, request);
 		await Bun.sleep(SETTLE_MS);
-		const report = await reportOf(pid, reportPath);
+		const report = await reportOf(pid, reportPath, "SIGPROF");
 		release();
 		await opened.ended();
 		await Bun.sleep(SETTLE_MS);
 		return report;
 	};
 	await open();
-	const before = await reportOf(pid, reportPath);
+	const before = await reportOf(pid, reportPath, "SIGPROF");
 	const after = await open();
 	const held = Object.entries(after.objects).map(
 		([kind, count]) => [kind, (count - (before.objects[kind] ?? 0)) / streams] as const,
@@ -158,9 +155,9 @@ export function leastOf(windows: readonly Counts[]): Counts {
 	);
 }
 
-async function reportOf(pid: number, path: string): Promise<HeapReport> {
+async function reportOf(pid: number, path: string, signal: NodeJS.Signals = "SIGUSR2"): Promise<HeapReport> {
 	rmSync(path, { force: true });
-	process.kill(pid, "SIGUSR2");
+	process.kill(pid, signal);
 	const giveUpAt = performance.now() + REPORT_DEADLINE_MS;
 	while (!existsSync(path)) {
 		if (performance.now() > giveUpAt) throw new Error("the process did not report its heap");

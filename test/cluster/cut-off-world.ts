@@ -7,7 +7,7 @@ import { chatModel, withService } from "../support/service.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 
-const LEASE_TTL_S = "8";
+const LEASE_TTL_S = "6";
 
 /** Two instances, the way to Postgres of one of which can be cut, with people of each kind: for all tests of a file. */
 export async function withCutOffWorld() {

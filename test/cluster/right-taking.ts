@@ -1,5 +1,6 @@
 import { expect } from "bun:test";
 import { type Person, signedUp } from "../console/person.ts";
+import { LONG } from "../support/long-form.ts";
 import type { CutOffWorld } from "./cut-off-world.ts";
 
 /** What an act begins with: a key, and who may act on it. */
@@ -22,6 +23,18 @@ export interface Act {
 
 const answered = ({ status, body }: { status: number; body: { fence?: { effective: boolean } } }): boolean =>
 	status === 200 && body.fence?.effective === true;
+
+/**
+ * What is narrowed of a key or a project, and from where it is: one function carries all of it out, and each of the three asks that alone.
+ * So in short each act has one of them, in turn.
+ */
+function waitingTheirTurn(acts: readonly Act[]): ReadonlySet<Act> {
+	const narrowing = Map.groupBy(
+		acts.filter(({ act }) => /^(take models from|bring|lower) /.test(act)),
+		({ act }) => act,
+	);
+	return new Set([...narrowing.values()].flatMap((ways, at) => ways.filter((_, way) => way !== at % ways.length)));
+}
 
 /** Every act that takes a right away, from wherever it may be done. */
 export function rightTakingActs({ service, staff, owner, at, cli, managed }: CutOffWorld) {
@@ -241,13 +254,14 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 		},
 	];
 
+	const others = LONG ? new Set<Act>() : waitingTheirTurn(acts);
 	return {
 		acts,
 		ownedKey,
 		/** One after the other: it is a hundred requests of the console. */
 		async staged(): Promise<readonly (readonly [Act, Stage])[]> {
 			const all: [Act, Stage][] = [];
-			for (const act of acts) all.push([act, await (act.stage ?? ownedKey)()]);
+			for (const act of acts) if (!others.has(act)) all.push([act, await (act.stage ?? ownedKey)()]);
 			return all;
 		},
 	};

@@ -6,7 +6,9 @@
  *   settle ID COST            prints `settled ID`
  *   stop [DRAIN_MS]           stops in good order within 5 s or so many ms, prints `stopped true|false`, ends
  *
- * Usage: instance-lease-child DATABASE_URL DATA_DIR INSTANCE LEASE_TTL_MS
+ * Usage: instance-lease-child DATABASE_URL DATA_DIR INSTANCE[,INSTANCE…] LEASE_TTL_MS
+ *
+ * Of several instances a request is that one's by whose name its ID ends, behind a hyphen, or the first one's.
  */
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -14,6 +16,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createDatabase } from "../../src/db/database.ts";
+import type { InstanceLease } from "../../src/ledger/instance-lease.ts";
 import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
 import type { Hold } from "../../src/ledger/ledger.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
@@ -27,26 +30,31 @@ const db = createDatabase(
 	{ clock: systemClock, log: silentLog },
 	{ url, applicationName: `lease child ${instanceId}` },
 );
-const instanceLease = await startInstanceLease(
-	{
-		db,
-		clock: systemClock,
-		log: silentLog,
-		apply: () => {},
-		reset: () => {},
-		onDiskFailed: (error) => {
-			throw error;
+const start = (id: string) =>
+	startInstanceLease(
+		{
+			db,
+			clock: systemClock,
+			log: silentLog,
+			apply: () => {},
+			reset: () => {},
+			onDiskFailed: (error) => {
+				throw error;
+			},
 		},
-	},
-	{ instanceId, dataDir, mode: "process", leaseTtlMs: Number(ttlMs ?? 30_000), flushIntervalMs: 20 },
-);
-say(`live ${instanceLease.present()?.epoch}`);
+		{ instanceId: id, dataDir, mode: "process", leaseTtlMs: Number(ttlMs ?? 30_000), flushIntervalMs: 20 },
+	);
+const instances = new Map<string, InstanceLease>();
+for (const id of instanceId.split(",")) instances.set(id, await start(id));
+const foremost = instances.get(instanceId.split(",", 1)[0] as string) as InstanceLease;
+const instanceOf = (request: string) => instances.get(request.slice(request.lastIndexOf("-") + 1)) ?? foremost;
+say(`live ${foremost.present()?.epoch}`);
 
 const holds = new Map<string, Hold>();
 
 async function open(id: string, amount: number): Promise<void> {
 	for (;;) {
-		const ledger = instanceLease.ledger();
+		const ledger = instanceOf(id).ledger();
 		const hold = ledger?.reserve({ ...admitted("acc", "key", newUuid()), reserved: nanoUsd(amount) });
 		if (hold) {
 			holds.set(id, hold);
@@ -72,7 +80,7 @@ for await (const line of createInterface({ input: process.stdin })) {
 		hold.ledger.settle(hold, outcome(Number(first)));
 		say(`settled ${id}`);
 	} else if (command === "stop") {
-		say(`stopped ${await instanceLease.stop(Number(id || 5_000))}`);
+		say(`stopped ${await foremost.stop(Number(id || 5_000))}`);
 		break;
 	}
 }

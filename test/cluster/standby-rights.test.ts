@@ -6,7 +6,7 @@ import { rightTakingActs } from "./right-taking.ts";
 const world = await withCutOffWorld();
 const { service, owner, at, cli, served } = world;
 const { sql } = service.db;
-const { acts, ownedKey, staged: stageAll } = rightTakingActs(world);
+const { ownedKey, staged: stageAll } = rightTakingActs(world);
 
 test("a rotation whose wait Postgres breaks off shows its secret, and repeated by its token the same one", async () => {
 	const old = await ownedKey();
@@ -47,6 +47,6 @@ test("no act is said to be in force where a standby took over before the wait, a
 	);
 	await sql.unsafe(`drop function ${name}`);
 	await sql.unsafe(`alter function ${name}_there rename to instance_lagging`);
-	expect(said).toEqual(acts.map(({ act, from }) => ({ act: `${act} by ${from}`, inForce: false })));
+	expect(said).toEqual(staged.map(([{ act, from }]) => ({ act: `${act} by ${from}`, inForce: false })));
 	expect(await cli("key", "revoke", staged[0]?.[1].id ?? "")).toBe(true);
 }, 60_000);

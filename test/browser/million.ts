@@ -185,7 +185,7 @@ function median(visits: readonly Seen[]): Seen {
 }
 
 async function signIn(browser: Browser, url: string, person: Person): Promise<Tab> {
-	const tab = await openTab(browser, url);
+	const tab = await openTab(browser, url, { moves: true });
 	await tab.page.addInitScript(watchPage);
 	await tab.page.goto("/sign-in");
 	await tab.page.getByLabel("Email").fill(person.email);

@@ -57,7 +57,7 @@ export async function timeFirstVisit(
 	browser: Browser,
 	url: string,
 ): Promise<Seen & { scriptBytes: number; styleBytes: number }> {
-	const tab = await openTab(browser, url);
+	const tab = await openTab(browser, url, { moves: true });
 	await tab.page.addInitScript(watchPage);
 	const seen = await timePage(tab.page, "/");
 	const sizes = await tab.page.evaluate(() => {

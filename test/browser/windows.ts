@@ -33,7 +33,6 @@ export interface Windows {
 		who: Who,
 		pages: readonly StagePage[],
 		look: (tab: Tab, page: StagePage, view: View) => Promise<void>,
-		views?: readonly View[],
 	): Promise<void>;
 }
 
@@ -45,10 +44,9 @@ export function createWindows(stage: Stage, browser: Browser | undefined): Windo
 	/**
 	 * The window in this size and scheme, on a blank page, with nothing kept from what was before but the viewer's session.
 	 * It is one for all: a new one starts a process and compiles every script, which takes longer than most pages.
-	 * Nothing moves in it, which is a tenth of the work; where people work in a page (`journey.test.ts` and the others) it does.
 	 */
 	async function of(who: Who, ...view: View): Promise<Tab> {
-		const tab = kept ?? (await open({ still: !WITH_PICTURES }));
+		const tab = kept ?? (await open({ moves: WITH_PICTURES }));
 		kept = tab;
 		if (!isBlank(tab.page)) {
 			if (tab.page.url() !== "about:blank") await tab.page.evaluate("localStorage.clear(), sessionStorage.clear()");
@@ -67,7 +65,6 @@ export function createWindows(stage: Stage, browser: Browser | undefined): Windo
 		who: Who,
 		pages: readonly StagePage[],
 		look: (tab: Tab, page: StagePage, view: View) => Promise<void>,
-		views = VIEWS,
 	): Promise<void> {
 		if (WITH_PICTURES) {
 			for (const view of ALL_VIEWS) {
@@ -76,9 +73,9 @@ export function createWindows(stage: Stage, browser: Browser | undefined): Windo
 			}
 			return;
 		}
-		const tab = await of(who, ...(views[0] as View));
+		const tab = await of(who, ...(VIEWS[0] as View));
 		for (const [nth, page] of pages.entries()) {
-			const view = views[nth % views.length] as View;
+			const view = VIEWS[nth % VIEWS.length] as View;
 			if (tab.page.viewportSize()?.width !== view[0]) await seenAs(tab.page, view);
 			await look(tab, page, view);
 		}
@@ -135,16 +132,19 @@ export async function walk(page: Page, path: string): Promise<void> {
 
 /** Everything is read and drawn. */
 export async function settled(page: Page): Promise<void> {
-	// What is false is asked for again at the next frame; a promise is waited for.
-	await page.waitForFunction((): unknown => {
-		const isRead =
+	// By a timer of the page's own: asked from outside, or at each frame, the question costs more than what it waits for.
+	await page.evaluate(async () => {
+		const isRead = () =>
 			document.querySelector("h1") !== null &&
 			document.querySelector('[aria-busy="true"], .mantine-Skeleton-root') === null;
-		if (!isRead) return false;
+		const untilMs = performance.now() + 60_000;
+		while (!isRead()) {
+			if (performance.now() > untilMs) throw new Error(`${location.pathname} is not read after a minute`);
+			await new Promise((later) => setTimeout(later, 20));
+		}
 		// Transitions of dialogs, which begin with a frame; the drawing of charts.
-		return new Promise(requestAnimationFrame).then(() =>
-			Promise.all(document.getAnimations().map((animation) => animation.finished.catch(() => undefined))),
-		);
+		await new Promise(requestAnimationFrame);
+		await Promise.all(document.getAnimations().map((animation) => animation.finished.catch(() => undefined)));
 	});
 }
 

@@ -12,11 +12,12 @@ const { service, open } = await withScene({
   terms: { url: "https://acme.example/terms", version: v1 }`,
 });
 const owner = await signedUp(service, { acceptedTerms: "v1" });
-const house = await open({ person: owner });
+// Here things move, as they do for most people.
+const house = await open({ person: owner, moves: true });
 
 describe.skipIf(!hasChromium)("pages under an operator's own name, in a browser", () => {
 	test("are readable in his colour, light and dark, at both widths, and name nobody else", async () => {
-		const { page } = await open();
+		const { page } = await open({ moves: true });
 		const found: string[] = [];
 		for (const [width, scheme] of [
 			[1440, "light"],

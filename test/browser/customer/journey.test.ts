@@ -25,6 +25,8 @@ const person = await signedUp(service);
 await topUp(person, await operator(service), "250");
 const { secret } = (await person.send("POST", "/api/console/keys", { name: "journey", capUsd: "5" })).body;
 const customer = await open({ person });
+/** Another browser. */
+const phone = await open({ width: 360 });
 
 describe.skipIf(!hasChromium)("a customer's first day, from the first request to a second factor, in a browser", () => {
 	test("the key works with the OpenAI SDK, the overview turns green by itself and the log has the request", async () => {
@@ -162,7 +164,7 @@ describe.skipIf(!hasChromium)("a customer's first day, from the first request to
 		const asked = newPerson(service, "bea@example.com");
 		const form = { name: "Somebody", email: asked.email, password: PASSWORD, next: "/overview" };
 		expect((await asked.send("POST", "/api/auth/sign-up/email", form)).status).toBe(200);
-		const opened = await open({ width: 360 });
+		const opened = phone;
 		await opened.page.goto(await mailedLink({ email: "bea@example.com" }));
 		await opened.page.getByRole("button", { name: "Confirm the address" }).click();
 		await opened.page.getByLabel("Name").fill("Bea Example");
@@ -173,7 +175,6 @@ describe.skipIf(!hasChromium)("a customer's first day, from the first request to
 		await opened.page.getByLabel("Password", { exact: true }).fill("chosen where the mail was read");
 		await opened.page.getByRole("button", { name: "Sign in", exact: true }).click();
 		await opened.page.waitForURL("**/overview");
-		await opened.close();
 	});
 
 	test("signing out leaves nothing behind; the pages ask to sign in again and lead back", async () => {
@@ -207,7 +208,7 @@ describe.skipIf(!hasChromium)("a customer's first day, from the first request to
 		await panel.getByRole("button", { name: "Switch on" }).click();
 		await panel.getByRole("button", { name: "Switch off" }).waitFor();
 
-		const phone = await open({ width: 360 });
+		await phone.context.clearCookies();
 		await phone.page.goto("/sign-in");
 		await phone.page.getByLabel("Email").fill(person.email);
 		await phone.page.getByLabel("Password", { exact: true }).fill(PASSWORD);
@@ -216,7 +217,6 @@ describe.skipIf(!hasChromium)("a customer's first day, from the first request to
 		await phone.page.getByRole("button", { name: "Continue" }).click();
 		await phone.page.waitForURL("**/overview");
 		expect(phone.complaints).toEqual([]);
-		await phone.close();
 		expect(customer.complaints).toEqual([]);
 	});
 });

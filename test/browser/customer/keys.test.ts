@@ -214,11 +214,10 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 	});
 
 	test("a list that was asked for before a key was made does not hide it when it arrives after it", async () => {
-		const other = await open({ person: await signedUp(service) });
 		const late = Promise.withResolvers<void>();
 		const arrived = Promise.withResolvers<void>();
 		let isFirst = true;
-		await other.page.route("**/api/console/keys?*", async (route) => {
+		await page.route("**/api/console/keys?*", async (route) => {
 			if (route.request().method() !== "GET" || !isFirst) return route.continue();
 			isFirst = false;
 			const answer = await route.fetch();
@@ -226,20 +225,20 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 			await route.fulfill({ response: answer });
 			arrived.resolve();
 		});
-		await other.page.goto("/keys?create=1");
-		const form = other.page.getByRole("dialog");
+		await page.goto("/keys?create=1");
+		const form = page.getByRole("dialog");
 		await form.getByLabel("Name").fill("made meanwhile");
 		await form.getByRole("button", { name: "Create" }).click();
-		await other.page.getByLabel("I have stored it").check();
-		await other.page.getByRole("button", { name: "Done" }).click();
-		const made = other.page.getByRole("link", { name: "made meanwhile" });
+		await page.getByLabel("I have stored it").check();
+		await page.getByRole("button", { name: "Done" }).click();
+		const made = page.getByRole("link", { name: "made meanwhile" });
 		await made.waitFor();
 		late.resolve();
 		await arrived.promise;
 		// A turn of the page after the late answer: what it changes is drawn by then.
-		await other.page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))));
+		await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))));
 		expect(await made.isVisible()).toBe(true);
-		await other.close();
+		await page.unroute("**/api/console/keys?*");
 	});
 
 	test("a project is made with a cap and people, and ends with its keys", async () => {

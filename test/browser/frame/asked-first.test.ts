@@ -1,6 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { PASSWORD, signedUp } from "../../console/person.ts";
-import { hasChromium } from "../chromium.ts";
+import { cookiesOf, hasChromium } from "../chromium.ts";
 import { problemsOf } from "../page-problems.ts";
 import { OWN_BRAND, picture, WITH_PICTURES, withScene } from "../stage.ts";
 import { settled, walk } from "../windows.ts";
@@ -13,11 +13,11 @@ const { service, open } = await withScene({
 });
 const owner = await signedUp(service, { acceptedTerms: "v1" });
 // Here things move, as they do for most people.
-const house = await open({ person: owner, moves: true });
+const house = await open({ moves: true });
 
 describe.skipIf(!hasChromium)("pages under an operator's own name, in a browser", () => {
 	test("are readable in his colour, light and dark, at both widths, and name nobody else", async () => {
-		const { page } = await open({ moves: true });
+		const { page } = house;
 		const found: string[] = [];
 		for (const [width, scheme] of [
 			[1440, "light"],
@@ -40,7 +40,10 @@ describe.skipIf(!hasChromium)("pages under an operator's own name, in a browser"
 	});
 
 	test("ask whoever has not agreed to the terms before they show anything else", async () => {
-		const { page } = house;
+		const { page, context } = house;
+		await page.setViewportSize({ width: 1440, height: 900 });
+		await page.emulateMedia({ colorScheme: "light" });
+		await context.addCookies(cookiesOf(owner, service.url));
 		await service.db.sql`delete from terms_acceptance`;
 		await page.goto("/keys");
 		await page.getByRole("heading", { name: "Terms of service" }).waitFor();

@@ -23,8 +23,7 @@ await friend.send("PATCH", "/api/console/account", { name: "Birch Works" });
 await friend.send("POST", "/api/console/invitations", { email: owner.email, role: "admin" });
 const token = new URL(await mailedLink(owner)).searchParams.get("token");
 await owner.send("POST", "/api/console/invitations/accept", { token });
-const boss = await operator(service);
-await topUp(owner, boss);
+await topUp(owner, await operator(service));
 const { page, context } = await open({ person: owner });
 
 describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
@@ -41,10 +40,10 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 	}
 
 	test("the log is read anew by its button, whatever time it shows", async () => {
-		await page.goto("/requests");
-		await page.getByText("No requests in this time.").waitFor();
 		for (const time of ["", "?range=24h"]) {
-			if (time !== "") await page.goto(`/requests${time}`);
+			const isRead = page.waitForResponse(/\/api\/console\/requests\?/);
+			await walk(page, `/requests${time}`);
+			await isRead;
 			await page.getByText("No requests in this time.").waitFor();
 			const again = page.waitForRequest(/\/api\/console\/requests\?/);
 			await page.getByRole("button", { name: "Reload" }).click();
@@ -186,7 +185,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.getByRole("button", { name: "Done" }).click();
 	});
 
-	test("what costs and was not answered is the same one after its dialog was cancelled: a batch, an adjustment", async () => {
+	test("a batch that was not answered is the same one after its dialog was cancelled", async () => {
 		await owner.send("POST", "/api/console/keys", { name: "nightly", capUsd: "5" });
 		await walk(page, "/batches");
 		const tokens: (string | null)[] = [];
@@ -209,25 +208,6 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 			await page.getByRole("dialog").waitFor({ state: "detached" });
 		}
 		expect([tokens.length, new Set(tokens).size]).toEqual([2, 1]);
-
-		const { page: office } = await open({ person: boss });
-		await office.goto(`/operator/accounts/${friend.accountId}`);
-		const keys: string[] = [];
-		await office.route(/\/adjust$/, async (route) => {
-			keys.push(route.request().postDataJSON().idempotencyKey);
-			await route.abort("connectionreset");
-		});
-		for (const _ of [1, 2]) {
-			await office.getByRole("button", { name: "Adjust the credit" }).click();
-			await office.getByLabel("Amount in USD").fill("5");
-			await office.getByLabel("Reason").fill("a goodwill credit");
-			await office.getByRole("button", { name: "Book it" }).click();
-			await office.getByText("The service could not be reached.").waitFor();
-			await office.getByRole("button", { name: "Cancel" }).click();
-			await office.getByRole("dialog").waitFor({ state: "detached" });
-		}
-		expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
-		await office.close();
 	});
 
 	test("who leaves the playground leaves the answer that is on its way as well: it is not charged on", async () => {
@@ -281,7 +261,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.route(/\/api\/console\/usage\?/, (route) =>
 			route.fulfill({ json: { ...time, groups, points: [], total: sums } }),
 		);
-		await page.goto("/usage?group=key");
+		await walk(page, "/usage?group=key");
 		const names = page.getByRole("group", { name: "Shown by" }).getByRole("button", { name: "twin" });
 		await names.first().click();
 		const pressed = () => Promise.all([0, 1].map((nth) => names.nth(nth).getAttribute("aria-pressed")));
@@ -352,7 +332,6 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 	});
 
 	test("it says so where signing out, or another account, was not reached, and stays what it was", async () => {
-		await page.goto("/settings");
 		await name().waitFor();
 		await page.route(UNREACHED, (route) => route.abort("connectionrefused"));
 		const side = page.getByRole("navigation", { name: "Main" });

@@ -1,5 +1,4 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { signedUp } from "../../console/person.ts";
 import { atEnd } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { hasChromium } from "../chromium.ts";
@@ -70,15 +69,13 @@ describe.skipIf(!hasChromium)("the way from page to page, in a browser", () => {
 	});
 
 	test("a session that was ended elsewhere leads to the sign-in, and back to the same page after it", async () => {
-		const other = await signedUp(stage.service);
-		const tab = await windows.open({ person: other });
+		const tab = await windows.of("fresh", 1440, "light");
 		await tab.page.goto("/keys");
 		await tab.page.getByText("No keys yet.").waitFor();
 		await stage.service.db
-			.sql`delete from session where user_id in (select id from console_user where email = ${other.email})`;
+			.sql`delete from session where user_id in (select id from console_user where email = ${stage.fresh.email})`;
 		await tab.page.getByRole("link", { name: "Usage", exact: true }).click();
 		await tab.page.waitForURL("**/sign-in?next=%2Fusage");
-		await tab.close();
 	});
 
 	test("keys: a slash goes to the search, g and a letter to a page, nothing while somebody types", async () => {
@@ -155,12 +152,6 @@ describe.skipIf(!hasChromium)("the way from page to page, in a browser", () => {
 		await visitor.page.keyboard.press("/");
 		await visitor.page.getByRole("dialog").getByRole("link", { name: "qwen/qwen3-32b" }).waitFor();
 		expect(await visitor.page.getByRole("dialog").getByRole("link", { name: "Credit" }).count()).toBe(0);
-	});
-
-	test("a customer who asks for an operator's page is told that there is none", async () => {
-		const tab = await windows.of("rich", 1440, "light");
-		await tab.page.goto("/operator/accounts");
-		await tab.page.getByText("There is nothing at this address.").waitFor();
 	});
 });
 

@@ -165,6 +165,26 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 		await row.waitFor({ state: "detached" });
 	});
 
+	test("an adjustment that was not answered is the same one after its dialog was cancelled", async () => {
+		const keys: string[] = [];
+		await office.route(/\/adjust$/, async (route) => {
+			keys.push(route.request().postDataJSON().idempotencyKey);
+			await route.abort("connectionreset");
+		});
+		for (const _ of [1, 2]) {
+			await office.getByRole("button", { name: "Adjust the credit" }).click();
+			await office.getByLabel("Amount in USD").fill("5");
+			await office.getByLabel("Reason").fill("a goodwill credit");
+			await office.getByRole("button", { name: "Book it" }).click();
+			await office.getByText("The service could not be reached.").waitFor();
+			await office.getByRole("button", { name: "Cancel" }).click();
+			await office.getByRole("dialog").waitFor({ state: "detached" });
+		}
+		expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
+		await office.unroute(/\/adjust$/);
+		expect([tabs[1]?.complaints.splice(-2).length, tabs[1]?.failures.splice(-2).length]).toEqual([2, 2]);
+	});
+
 	test("credit moved by hand stands with its reason in the customer's ledger and the audit log", async () => {
 		await walk(credit, "/credit");
 		await available().getByText("$5,350.00").waitFor();
@@ -223,8 +243,9 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 	});
 
 	test("a customer finds no operator's page", async () => {
-		await credit.goto("/operator");
+		await walk(credit, "/operator/accounts");
 		await credit.getByRole("heading", { name: "No such page" }).waitFor();
+		await credit.getByText("There is nothing at this address.").waitFor();
 	});
 
 	test("on all this way the browsers found nothing to complain of and nothing failed but what was refused in words", () => {

@@ -151,8 +151,6 @@ describe.skipIf(!hasChromium)("a customer's first day, from the first request to
 		expect(page.url()).not.toContain("#");
 		const wide = page.viewportSize() ?? { width: 1440, height: 900 };
 		await page.setViewportSize({ width: 360, height: 800 });
-		await page.reload();
-		await page.goto(link);
 		await second.getByText('{"title": "Sunny", "tags": []}').waitFor();
 		expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
 		await picture(page, "journey-9-playground-two-narrow");

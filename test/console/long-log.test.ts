@@ -28,7 +28,7 @@ const BLOCKS_OF_NONE = 250;
  * Where sums of hours, or rare rows of each, are looked through: fetched by the page (110 blocks) or row by row (1,270), as the planner
  * likes. The log's rows would be 2,300 and more.
  */
-const BLOCKS_OF_SUMS = 1_500;
+const BLOCKS_OF_SUMS = 2_000;
 
 // A server of its own: it counts what statements read, and nobody else's are among them.
 const server = await withOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });

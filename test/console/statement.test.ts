@@ -1,5 +1,5 @@
 /** A month on paper: it adds up to the nano-dollar, stays as it was once it is closed, and each line of it is in the log. */
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
 import { getDocument } from "pdfjs-dist/legacy/build/pdf.mjs";
 import { PAPER_TEXTS } from "../../src/console/statement/paper-texts.ts";
 import { closeMonths, listMonths, readStatement } from "../../src/console/statement/statement.ts";
@@ -281,7 +281,7 @@ test("it is in the language of who fetches it: words, months and amounts", async
 	expect(german).toContain(new Intl.DateTimeFormat("de", { month: "long", timeZone: "UTC" }).format(statement.fromMs));
 });
 
-test("a month of three thousand movements, some as long as they may be, is a file of some pages within moments", async () => {
+test("a month of three thousand movements, some as long as they may be, is a file of some pages, made in steps", async () => {
 	const statement = await read(second);
 	const line = statementLines(statement, place)[0];
 	if (line === undefined) throw new Error("there is a line");
@@ -290,6 +290,13 @@ test("a month of three thousand movements, some as long as they may be, is a fil
 		...line,
 		description: "א long ".repeat(at % 10 === 0 ? 70 : 1),
 	}));
+	let nowMs = 0;
+	const clock = spyOn(performance, "now").mockImplementation(() => {
+		nowMs += 1_000;
+		return nowMs;
+	});
+	const turns = spyOn(globalThis, "setImmediate");
+	let turnsOfRows = 0;
 	const bytes = await statementPdf({
 		statement,
 		lines,
@@ -300,7 +307,12 @@ test("a month of three thousand movements, some as long as they may be, is a fil
 		account: { id: ID, name: "x".repeat(200), email: "b@example.com" },
 		font: null,
 		logUrl: () => ORIGIN,
+	}).finally(() => {
+		turnsOfRows = turns.mock.calls.length;
+		for (const spy of [clock, turns]) spy.mockRestore();
 	});
+	// Others have theirs behind each row that took long.
+	expect(turnsOfRows).toBeGreaterThanOrEqual(300);
 	const { text, pages } = await pdfOf(bytes);
 	expect(pages).toBeLessThan(8);
 	expect(text).toContain("2700 more are in the CSV.");

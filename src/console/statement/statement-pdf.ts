@@ -1,4 +1,5 @@
 import type { Language } from "../../base/language.ts";
+import { createTurn, type Turn } from "../../base/turn.ts";
 import { type Party, partyLines } from "./billing-details.ts";
 import { createPaper, type Paper } from "./paper.ts";
 import { PAPER_TEXTS, type PaperTexts } from "./paper-texts.ts";
@@ -33,10 +34,12 @@ export async function statementPdf(given: StatementPaper): Promise<Uint8Array<Ar
 	const month = new Intl.DateTimeFormat(language, { year: "numeric", month: "long", timeZone: "UTC" });
 	const title = `${texts.statement} ${month.format(statement.fromMs)}`;
 	const paper = createPaper(given.font, { title: `${title}, ${account.id}`, author: serviceName, language });
+	// A row takes some milliseconds where it is long and cut.
+	const turn = createTurn();
 	heading(paper, given, title);
 	summary(paper, texts, statement);
-	movements(paper, texts, given.lines);
-	usageTables(paper, given);
+	await movements(paper, texts, given.lines, turn);
+	await usageTables(paper, given, turn);
 	return paper.finish(
 		(page, pages, somethingMissing) =>
 			`${serviceName} · ${account.id} · ${statement.month} · ${texts.page(page, pages)}${
@@ -111,13 +114,12 @@ function summary(paper: Paper, texts: PaperTexts, statement: Statement): void {
 	paper.y += 14;
 }
 
-function movements(paper: Paper, texts: PaperTexts, lines: readonly StatementLine[]): void {
+async function movements(paper: Paper, texts: PaperTexts, lines: readonly StatementLine[], turn: Turn): Promise<void> {
 	const all = lines.filter(({ kind }) => kind !== "usage");
 	if (all.length === 0) return;
 	const told = all.slice(0, ROWS_MAX);
-	table(
-		paper,
-		texts,
+	await table(
+		{ paper, texts, turn },
 		texts.movements,
 		told.map((line) => ({
 			cells: [line.day, texts.kinds[line.kind], line.description],
@@ -129,8 +131,9 @@ function movements(paper: Paper, texts: PaperTexts, lines: readonly StatementLin
 	rest(paper, texts, all.length - told.length);
 }
 
-function usageTables(paper: Paper, { statement, language, logUrl }: StatementPaper): void {
+async function usageTables(paper: Paper, { statement, language, logUrl }: StatementPaper, turn: Turn): Promise<void> {
 	const texts = PAPER_TEXTS[language];
+	const on = { paper, texts, turn };
 	const { fromMs, toMs } = statement;
 	const byModel = summed(statement, ({ model }) => model).sort((a, b) => (a.amount > b.amount ? -1 : 1));
 	if (byModel.length === 0) return;
@@ -140,7 +143,7 @@ function usageTables(paper: Paper, { statement, language, logUrl }: StatementPap
 		url: logUrl(query),
 	});
 	const models = byModel.slice(0, ROWS_MAX).map((sums) => row(sums, { from: fromMs, to: toMs, model: sums.name }));
-	table(paper, texts, texts.byModel, models, [200, 90]);
+	await table(on, texts.byModel, models, [200, 90]);
 	rest(paper, texts, byModel.length - models.length);
 	if (statement.usage.some(({ projectId }) => projectId !== "")) {
 		const names = new Map(statement.usage.map(({ projectId, projectName }) => [projectId, projectName]));
@@ -149,7 +152,7 @@ function usageTables(paper: Paper, { statement, language, logUrl }: StatementPap
 			const name = sums.name === "" ? texts.noProject : (names.get(sums.name) ?? sums.name);
 			return row({ ...sums, name }, { from: fromMs, to: toMs, project: sums.name || "none" });
 		});
-		table(paper, texts, texts.byProject, projects, [200, 90]);
+		await table(on, texts.byProject, projects, [200, 90]);
 		rest(paper, texts, byProject.length - projects.length);
 	}
 	const byDay = summed(statement, ({ day }) => day);
@@ -157,7 +160,7 @@ function usageTables(paper: Paper, { statement, language, logUrl }: StatementPap
 		const from = Date.parse(`${sums.name}T00:00:00Z`);
 		return row(sums, { from, to: from + DAY_MS });
 	});
-	table(paper, texts, texts.byDay, days, [200, 90]);
+	await table(on, texts.byDay, days, [200, 90]);
 }
 
 interface Summed {
@@ -187,13 +190,12 @@ interface TableRow {
 }
 
 /** `widths` of all cells but the last, which has what is left of them and the amount. */
-function table(
-	paper: Paper,
-	texts: PaperTexts,
+async function table(
+	{ paper, texts, turn }: { paper: Paper; texts: PaperTexts; turn: Turn },
 	title: string,
 	rows: readonly TableRow[],
 	widths: readonly number[],
-): void {
+): Promise<void> {
 	paper.room(HEAD + 4 * LINE);
 	head(paper, title, "USD");
 	const shown = aligned(
@@ -210,6 +212,7 @@ function table(
 		}
 		paper.text(shown[index] ?? "", { right: true });
 		paper.y += LINE;
+		if (turn.isOver()) await turn.next();
 	}
 	paper.y += 14;
 }

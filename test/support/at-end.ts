@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const END_MS_MAX = 60_000;
+/** The runtime names no hook that is cut off. */
+const LATE_MS = 20_000;
 /** What is to run at the end of the file that is under way, and of those before it that could not be loaded to their end. */
 let ends: { file: string; registered: (() => unknown)[] } | undefined;
 
@@ -16,7 +18,11 @@ export function atEnd(end: () => unknown): void {
 		// Bun runs these in the order in which they were registered, so there is one for all.
 		afterAll(async () => {
 			ends = undefined;
-			for (const one of registered.reverse()) await one();
+			for (const one of registered.reverse()) {
+				const late = setTimeout(() => console.error(`${Bun.main} has not ended: ${one}`), LATE_MS);
+				await one();
+				clearTimeout(late);
+			}
 		}, END_MS_MAX);
 	}
 	ends.registered.push(end);

@@ -17,7 +17,7 @@ import { memoryFolder } from "./memory-folder.ts";
 export interface TestPostgres {
 	/** Address of the maintenance database. */
 	adminUrl: string;
-	/** There, on connections that are kept for a while: one for each statement is more work than most statements. */
+	/** There, on connections that are kept: one for each statement is more work than most statements. */
 	asAdmin(statement: string): Promise<void>;
 	urlOf(database: string): string;
 	template: string;
@@ -37,9 +37,6 @@ export const FAST = { fsync: "off", synchronous_commit: "off", full_page_writes:
 
 /** Databases live for seconds, hundreds at once: what looks after them in the background finds nothing worth its work. */
 const SETTINGS = { ...FAST, max_connections: "800", max_wal_size: "256MB", autovacuum: "off" };
-
-/** Most files of tests end within this of their last database's end, and the next one begins with a database. */
-const ADMIN_IDLE_S = 5;
 
 /** Where the server's files lie: a database is a copy of 640 of them, and a disk takes ten times as much work to make one. */
 export function serverFolder(): string {
@@ -72,7 +69,8 @@ async function start(): Promise<TestPostgres> {
 		const template = `template_${schemaDigest()}`;
 		if (!server.adopted) await dropLeftovers(adminUrl, template);
 		await makeTemplate(adminUrl, urlOf(template), template);
-		const admin = postgres(adminUrl, { max: 2, idle_timeout: ADMIN_IDLE_S, onnotice: () => {} });
+		// None is closed for being idle: to a statement that is sent in the moment in which it is, the driver may never say what came of it.
+		const admin = postgres(adminUrl, { max: 2, onnotice: () => {} });
 		if (!server.adopted) await provePasswordCheaply(admin, server.url);
 		return {
 			adminUrl,

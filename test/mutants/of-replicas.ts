@@ -265,8 +265,8 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a server whose trial was a whole answer takes its full load at once",
-				before: "noteAnswer();\n\t\t\tendWell(call);",
-				after: 'noteAnswer();\n\t\t\tbreaker.end(call, "ok");',
+				before: "noteAnswer();\n\t\t\t\tendWell(call);",
+				after: 'noteAnswer();\n\t\t\t\tbreaker.end(call, "ok");',
 			},
 			{
 				breaks: "a server that a few accounts failed at starts slowly for all others",
@@ -281,13 +281,23 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "what just failed is asked again at once, where there is nothing else",
-				before: "clock.monotonicMs() + PAUSE_MS",
-				after: "0",
+				before: "dueAtMs = clock.monotonicMs() + PAUSE_MS;",
+				after: "dueAtMs = 0;",
 			},
 			{
 				breaks: "where there is nothing else, it is asked by any number at once",
 				before: "clock.monotonicMs() + ALONE_MS",
 				after: "0",
+			},
+			{
+				breaks: "who leaves again and again keeps all others from what there is nothing else beside",
+				before: "Math.min(dueAtMs, clock.monotonicMs() + PAUSE_MS)",
+				after: "clock.monotonicMs() + PAUSE_MS",
+			},
+			{
+				breaks: "who was let through and left keeps others away for as long as one who takes his time",
+				before: "dueAtMs = Math.min(dueAtMs, clock.monotonicMs() + PAUSE_MS);",
+				after: "",
 			},
 		],
 	},

@@ -242,6 +242,24 @@ describe("where all are doubted", () => {
 		for (let call = 0; call < 8; call += 1) take();
 	});
 
+	test("whoever leaves: neither calls that were under way nor one that was let through keep others from it", () => {
+		const { clock, take, acquire, replicas } = setUp([10]);
+		const held = Array.from({ length: 6 }, () => take({ accountId: "acc_leaves" }));
+		replicas[0]?.setHealth("down", true);
+		for (const ticket of held.slice(0, 3)) {
+			clock.advance(333);
+			ticket.release("neutral");
+		}
+		expect(refusalOf(acquire)).toMatchObject(UNAVAILABLE);
+		clock.advance(1);
+		take({ accountId: "acc_leaves" }).release("neutral");
+		clock.advance(999);
+		for (const ticket of held.slice(3)) ticket.release("neutral");
+		expect(refusalOf(acquire)).toMatchObject(UNAVAILABLE);
+		clock.advance(1);
+		take();
+	});
+
 	test("of one account that failed is let through beside the trial of another, and does not take its turn", () => {
 		const { clock, take, acquire, replicas } = setUp([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
 		replicas[0]?.setHealth("up");

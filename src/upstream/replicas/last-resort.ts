@@ -10,9 +10,11 @@ export interface LastResort {
 	isDue(): boolean;
 	/** A call began there: the next one, before that is over, only if it takes its time. */
 	begun(): void;
+	/** A call ended that says nothing of it, as its client left. */
+	left(): void;
 }
 
-/** Between the last failure and the next call. */
+/** Between the last failure, or a call that was let through and left, and the next call. */
 const PAUSE_MS = 1_000;
 const ALONE_MS = 5_000;
 
@@ -25,6 +27,10 @@ export function createLastResort(clock: Clock): LastResort {
 		isDue: () => clock.monotonicMs() >= dueAtMs,
 		begun() {
 			dueAtMs = clock.monotonicMs() + ALONE_MS;
+		},
+		// Never later than it was, or who leaves again and again would keep all others from it.
+		left() {
+			dueAtMs = Math.min(dueAtMs, clock.monotonicMs() + PAUSE_MS);
 		},
 	};
 }

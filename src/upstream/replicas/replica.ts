@@ -154,13 +154,14 @@ export function createReplica(
 		},
 		end(call, outcome) {
 			inFlight -= 1;
-			if (outcome !== "ok") {
-				lastResort.doubted();
-				breaker.end(call, outcome);
+			if (outcome === "ok") {
+				noteAnswer();
+				endWell(call);
 				return;
 			}
-			noteAnswer();
-			endWell(call);
+			if (outcome === "neutral") lastResort.left();
+			else lastResort.doubted();
+			breaker.end(call, outcome);
 		},
 		judge: breaker.judge,
 		otherFailureAtMs: breaker.otherFailureAtMs,

@@ -8,6 +8,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { findPostmaster } from "../src/db/postmaster.ts";
+import { TEST_MS_MAX } from "./support/at-end.ts";
 import { buildProduct } from "./support/built-product.ts";
 import { watchServer } from "./support/cpu-times.ts";
 import { createFailureReader } from "./support/failure-reader.ts";
@@ -20,8 +21,6 @@ import { serverFolder, testHome, testPostgres } from "./support/postgres.ts";
  */
 const PROCESSES_WHOLE = 5;
 const PROCESSES_PART = 6;
-/** A test beside others on a busy machine; only one that hangs takes so long. */
-const TEST_MS_MAX = 60_000;
 
 const root = join(import.meta.dir, "..");
 const args = process.argv.slice(2);

@@ -1,8 +1,10 @@
-import { afterAll } from "bun:test";
+import { afterAll, setDefaultTimeout } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+/** A test beside others on a busy machine; only one that hangs takes so long. */
+export const TEST_MS_MAX = 60_000;
 const END_MS_MAX = 60_000;
 /** The runtime names no hook that is cut off. */
 const LATE_MS = 20_000;
@@ -15,6 +17,8 @@ export function atEnd(end: () => unknown): void {
 	if (ends?.file !== Bun.main) {
 		const registered = ends?.registered ?? [];
 		ends = { file: Bun.main, registered };
+		// Bun's own 5 s, which no file of settings changes, are too short for a test that has something to stop.
+		setDefaultTimeout(TEST_MS_MAX);
 		// Bun runs these in the order in which they were registered, so there is one for all.
 		afterAll(async () => {
 			ends = undefined;

@@ -1,13 +1,19 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import OpenAI from "openai";
+import { confirmTopUp, createTopUp } from "../../../src/billing/top-ups.ts";
+import { nanoUsd } from "../../../src/money/nano-usd.ts";
+import { newMail } from "../../console/mailbox.ts";
 import { mailedLink, newPerson, operator, PASSWORD, signedUp, topUp } from "../../console/person.ts";
 import { totpCode } from "../../console/totp.ts";
+import { untilEnd } from "../../support/at-end.ts";
+import { LONG } from "../../support/long-form.ts";
 import { foldAll } from "../../support/sums.ts";
 import { reply } from "../../support/upstream-reply.ts";
+import { waitFor } from "../../support/wait.ts";
 import { hasChromium } from "../chromium.ts";
 import { readQrCode } from "../qr-reader.ts";
 import { MODEL, picture, withScene } from "../stage.ts";
-import { walk } from "../windows.ts";
+import { seenAs, walk } from "../windows.ts";
 
 setDefaultTimeout(180_000);
 
@@ -18,17 +24,39 @@ const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQI12P4z8A
 const { service, upstream, open } = await withScene({
 	models: [MODEL, OTHER_MODEL],
 	modelExtra: "    input_modalities: [text, image]",
+	jobs: { pace: 10 },
 });
+const catalog = await Bun.file(`${service.dataDir}/tollgate.yaml`).text();
+await service.serve(catalog.replace("models:\n", "").replaceAll("[chat, completions]", "[chat, completions, batch]"));
 upstream.always(() => reply().text("Hello from the model."));
 // How he signs up, pays and makes a key by hand is told by `account/card.test.ts`, `operator/operator.test.ts` and `keys.test.ts`.
 const person = await signedUp(service);
 await topUp(person, await operator(service), "250");
 const { secret } = (await person.send("POST", "/api/console/keys", { name: "journey", capUsd: "5" })).body;
 const customer = await open({ person });
-/** Another browser. */
-const phone = await open({ width: 360 });
 
-describe.skipIf(!hasChromium)("a customer's first day, from the first request to a second factor, in a browser", () => {
+/** The customer's own server. */
+const called: { readonly headers: Headers; readonly body: string }[] = [];
+const receiver = untilEnd(
+	Bun.serve({
+		port: 0,
+		hostname: "127.0.0.1",
+		async fetch(request) {
+			called.push({ headers: request.headers, body: await request.text() });
+			return new Response();
+		},
+	}),
+);
+
+const line = (id: string) =>
+	JSON.stringify({
+		custom_id: id,
+		method: "POST",
+		url: "/v1/chat/completions",
+		body: { model: MODEL, max_tokens: 8, messages: [{ role: "user", content: id }] },
+	});
+
+describe.skipIf(!hasChromium)("a customer's first day, from a request to a second factor, in a browser", () => {
 	test("the key works with the OpenAI SDK, the overview turns green by itself and the log has the request", async () => {
 		const { page } = customer;
 		await walk(page, "/overview");
@@ -58,6 +86,10 @@ describe.skipIf(!hasChromium)("a customer's first day, from the first request to
 			["Output", "4", "$2.00 per million tokens", "USD 0.000008"],
 		]);
 		await picture(page, "journey-7-request");
+	});
+
+	test.if(LONG)("the model's page has its rates, and the sums of usage are those of the log", async () => {
+		const { page } = customer;
 		await page.getByRole("link", { name: MODEL, exact: true }).click();
 		await page.getByText("Rates in USD").waitFor();
 		const rates = ["Input", "Cached input", "Output"].map((name) =>
@@ -97,100 +129,239 @@ describe.skipIf(!hasChromium)("a customer's first day, from the first request to
 		await picture(page, "journey-8-playground");
 	});
 
-	test("two models answer the same question, with a picture; a call is answered by hand; a link holds it all", async () => {
-		const { page } = customer;
-		await page.getByRole("button", { name: "Clear" }).click();
-		await page.getByRole("combobox", { name: "Compare with" }).click();
-		await page.getByRole("option", { name: OTHER_MODEL }).click();
-		await page.getByRole("button", { name: "Take an example for tools" }).click();
-		await page.getByRole("button", { name: "Take an example for json schema of the answer" }).click();
+	test.if(LONG)(
+		"two models answer the same question, with a picture; a call is answered by hand; a link holds it all",
+		async () => {
+			const { page } = customer;
+			await page.getByRole("button", { name: "Clear" }).click();
+			await page.getByRole("combobox", { name: "Compare with" }).click();
+			await page.getByRole("option", { name: OTHER_MODEL }).click();
+			await page.getByRole("button", { name: "Take an example for tools" }).click();
+			await page.getByRole("button", { name: "Take an example for json schema of the answer" }).click();
+			const chooser = page.waitForEvent("filechooser");
+			await page.getByRole("button", { name: "Add pictures" }).click();
+			const buffer = Buffer.from(PICTURE, "base64");
+			await (await chooser).setFiles([{ name: "red.png", mimeType: "image/png", buffer }]);
+			await page.getByRole("img", { name: "red.png" }).waitFor();
+			upstream.decide(({ messages }) =>
+				(messages as { role: string }[]).at(-1)?.role === "tool"
+					? reply().text('{"title": "Sunny", "tags": []}')
+					: reply().toolCall("get_weather", { town: "Paris" }),
+			);
+			const before = upstream.requests.length;
+			await page.getByLabel("Your message").fill("What is the weather?");
+			await page.keyboard.press("Enter");
+			const first = page.getByRole("region", { name: MODEL });
+			const second = page.getByRole("region", { name: OTHER_MODEL });
+			for (const thread of [first, second]) {
+				await thread.getByText('get_weather({"town":"Paris"})').waitFor();
+				await thread.getByLabel("What get_weather answers").fill('{"sky": "clear"}');
+				await thread.getByRole("button", { name: "Give the answers" }).click();
+				await thread.getByText('{"title": "Sunny", "tags": []}').waitFor();
+				await thread.getByText(/tokens · USD 0\.0\d* together/).waitFor();
+			}
+			const asked = upstream.requests.slice(before).map(({ body }) => body as unknown as AskedBody);
+			expect(asked).toHaveLength(4);
+			for (const { messages, tools, response_format: format } of asked) {
+				expect(messages[0]?.content).toEqual([
+					{ type: "text", text: "What is the weather?" },
+					{ type: "image_url", image_url: { url: `data:image/png;base64,${PICTURE}` } },
+				]);
+				expect(tools[0]?.function.name).toBe("get_weather");
+				expect(format.json_schema.name).toBe("answer");
+			}
+			expect(asked.at(-1)?.messages.at(-1)?.content).toBe('{"sky": "clear"}');
+			await page.getByRole("button", { name: "Hide the code" }).click();
+			await picture(page, "journey-9-playground-two");
+
+			await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+			await page.getByRole("button", { name: "Copy as link" }).click();
+			await page.getByText("Copied, without the pictures.").waitFor();
+			const link = await page.evaluate(() => navigator.clipboard.readText());
+			await walk(page, "/keys");
+			await page.goto(link);
+			await page.getByText("From a link. Nothing is sent before you send a message.").waitFor();
+			for (const thread of [first, second]) await thread.getByText('{"title": "Sunny", "tags": []}').waitFor();
+			expect(page.url()).not.toContain("#");
+			const wide = page.viewportSize() ?? { width: 1440, height: 900 };
+			await page.setViewportSize({ width: 360, height: 800 });
+			await second.getByText('{"title": "Sunny", "tags": []}').waitFor();
+			expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
+			await picture(page, "journey-9-playground-two-narrow");
+			await page.setViewportSize(wide);
+			expect(upstream.requests.length).toBe(before + 4);
+		},
+	);
+
+	test.if(LONG)(
+		"a link that is opened in another browser than the one that signed up asks for a password there",
+		async () => {
+			const asked = newPerson(service, "bea@example.com");
+			const form = { name: "Somebody", email: asked.email, password: PASSWORD, next: "/overview" };
+			expect((await asked.send("POST", "/api/auth/sign-up/email", form)).status).toBe(200);
+			const opened = await open({ width: 360 });
+			await opened.page.goto(await mailedLink({ email: "bea@example.com" }));
+			await opened.page.getByRole("button", { name: "Confirm the address" }).click();
+			await opened.page.getByLabel("Name").fill("Bea Example");
+			await opened.page.getByLabel("Password", { exact: true }).fill("chosen where the mail was read");
+			await opened.page.getByRole("button", { name: "Confirm the address" }).click();
+			await opened.page.getByRole("link", { name: "Sign in" }).click();
+			await opened.page.getByLabel("Email").fill("bea@example.com");
+			await opened.page.getByLabel("Password", { exact: true }).fill("chosen where the mail was read");
+			await opened.page.getByRole("button", { name: "Sign in", exact: true }).click();
+			await opened.page.waitForURL("**/overview");
+			expect(opened.complaints).toEqual([]);
+		},
+	);
+
+	const { page } = customer;
+	const dialog = () => page.getByRole("dialog");
+	const choose = async (text: string) => {
 		const chooser = page.waitForEvent("filechooser");
-		await page.getByRole("button", { name: "Add pictures" }).click();
-		const buffer = Buffer.from(PICTURE, "base64");
-		await (await chooser).setFiles([{ name: "red.png", mimeType: "image/png", buffer }]);
-		await page.getByRole("img", { name: "red.png" }).waitFor();
-		upstream.decide(({ messages }) =>
-			(messages as { role: string }[]).at(-1)?.role === "tool"
-				? reply().text('{"title": "Sunny", "tags": []}')
-				: reply().toolCall("get_weather", { town: "Paris" }),
-		);
-		const before = upstream.requests.length;
-		await page.getByLabel("Your message").fill("What is the weather?");
-		await page.keyboard.press("Enter");
-		const first = page.getByRole("region", { name: MODEL });
-		const second = page.getByRole("region", { name: OTHER_MODEL });
-		for (const thread of [first, second]) {
-			await thread.getByText('get_weather({"town":"Paris"})').waitFor();
-			await thread.getByLabel("What get_weather answers").fill('{"sky": "clear"}');
-			await thread.getByRole("button", { name: "Give the answers" }).click();
-			await thread.getByText('{"title": "Sunny", "tags": []}').waitFor();
-			await thread.getByText(/tokens · USD 0\.0\d* together/).waitFor();
-		}
-		const asked = upstream.requests.slice(before).map(({ body }) => body as unknown as AskedBody);
-		expect(asked).toHaveLength(4);
-		for (const { messages, tools, response_format: format } of asked) {
-			expect(messages[0]?.content).toEqual([
-				{ type: "text", text: "What is the weather?" },
-				{ type: "image_url", image_url: { url: `data:image/png;base64,${PICTURE}` } },
-			]);
-			expect(tools[0]?.function.name).toBe("get_weather");
-			expect(format.json_schema.name).toBe("answer");
-		}
-		expect(asked.at(-1)?.messages.at(-1)?.content).toBe('{"sky": "clear"}');
-		await page.getByRole("button", { name: "Hide the code" }).click();
-		await picture(page, "journey-9-playground-two");
+		await dialog().getByLabel("File of requests").click();
+		await (await chooser).setFiles({ name: "night.jsonl", mimeType: "text/plain", buffer: Buffer.from(text) });
+	};
 
-		await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-		await page.getByRole("button", { name: "Copy as link" }).click();
-		await page.getByText("Copied, without the pictures.").waitFor();
-		const link = await page.evaluate(() => navigator.clipboard.readText());
-		await walk(page, "/keys");
-		await page.goto(link);
-		await page.getByText("From a link. Nothing is sent before you send a message.").waitFor();
-		for (const thread of [first, second]) await thread.getByText('{"title": "Sunny", "tags": []}').waitFor();
-		expect(page.url()).not.toContain("#");
-		const wide = page.viewportSize() ?? { width: 1440, height: 900 };
-		await page.setViewportSize({ width: 360, height: 800 });
-		await second.getByText('{"title": "Sunny", "tags": []}').waitFor();
-		expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
-		await picture(page, "journey-9-playground-two-narrow");
-		await page.setViewportSize(wide);
-		expect(upstream.requests.length).toBe(before + 4);
+	/** On a telephone: the same page, nothing of it beyond the edge. */
+	const onPhone = async (shown: string, name: string) => {
+		await seenAs(page, [360, "light"]);
+		await page.getByText(shown).first().waitFor();
+		expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), name).toBe(0);
+		await picture(page, `${name}-360`);
+		await seenAs(page, [1440, "light"]);
+	};
+
+	test("a file is checked before it is sent, begun from there, followed to its end and fetched", async () => {
+		await walk(page, "/batches");
+		await page.getByRole("button", { name: "Start a batch" }).first().click();
+		await choose(`${line("a")}\n${line("a")}\n`);
+		await dialog().getByText("Line 2: an earlier line has the same custom_id.").waitFor();
+		expect(await dialog().getByRole("button", { name: "Start" }).isDisabled()).toBe(true);
+		await choose(`${line("a")}\n${line("b")}\n`);
+		await dialog().getByText("2 requests to /v1/chat/completions").waitFor();
+		await picture(page, "batch-start");
+		await dialog().getByRole("button", { name: "Start" }).click();
+		await page.getByRole("heading", { name: "night.jsonl" }).waitFor();
+		await page.getByText("Completed").waitFor();
+		await page.getByText("2 of 2").waitFor();
+		await picture(page, "batch");
+		const file = page.waitForEvent("download");
+		await page.getByRole("link", { name: "Answers" }).click();
+		const path = await (await file).path();
+		expect((await Bun.file(path).text()).trim().split("\n")).toHaveLength(2);
+		await walk(page, "/batches");
+		await page.getByRole("link", { name: "night.jsonl" }).waitFor();
+		await picture(page, "batches");
+		if (LONG) await onPhone("night.jsonl", "batches");
 	});
 
-	test("a link that is opened in another browser than the one that signed up asks for a password there", async () => {
-		const asked = newPerson(service, "bea@example.com");
-		const form = { name: "Somebody", email: asked.email, password: PASSWORD, next: "/overview" };
-		expect((await asked.send("POST", "/api/auth/sign-up/email", form)).status).toBe(200);
-		const opened = phone;
-		await opened.page.goto(await mailedLink({ email: "bea@example.com" }));
-		await opened.page.getByRole("button", { name: "Confirm the address" }).click();
-		await opened.page.getByLabel("Name").fill("Bea Example");
-		await opened.page.getByLabel("Password", { exact: true }).fill("chosen where the mail was read");
-		await opened.page.getByRole("button", { name: "Confirm the address" }).click();
-		await opened.page.getByRole("link", { name: "Sign in" }).click();
-		await opened.page.getByLabel("Email").fill("bea@example.com");
-		await opened.page.getByLabel("Password", { exact: true }).fill("chosen where the mail was read");
-		await opened.page.getByRole("button", { name: "Sign in", exact: true }).click();
-		await opened.page.waitForURL("**/overview");
+	/** As somebody drops a file from the desktop. */
+	const drop = async (text: string) => {
+		const carried = await page.evaluateHandle((text) => {
+			const transfer = new DataTransfer();
+			transfer.items.add(new File([text], "dropped.jsonl"));
+			return transfer;
+		}, text);
+		await page.getByRole("heading", { name: "Batches", level: 1 }).dispatchEvent("drop", { dataTransfer: carried });
+	};
+	test.if(LONG)(
+		"who wants to hear of its end is mailed, and his server called with a signature that it can check",
+		async () => {
+			await walk(page, "/settings");
+			const panel = page.getByRole("region", { name: "Notices" });
+			await panel.getByLabel("Webhook").fill("http://service.example/hook");
+			await panel.getByRole("button", { name: "Save" }).click();
+			await panel.getByText("The address must begin with https://").waitFor();
+			await panel.getByLabel("Webhook").fill(`http://127.0.0.1:${receiver.port}/hook`);
+			await panel.getByLabel("Mail when a batch is over").click();
+			await page.getByRole("option", { name: "Who made the batch's key" }).click();
+			await panel.getByRole("checkbox", { name: "A confirmed top-up" }).check();
+			await panel.getByRole("button", { name: "Save" }).click();
+			const secret = (await panel.locator("code").textContent()) ?? "";
+			await picture(page, "batch-notices-secret");
+			await panel.getByRole("button", { name: "I have stored it" }).click();
+			await panel.getByRole("button", { name: "New secret" }).waitFor();
+
+			await walk(page, "/batches");
+			await drop(`${line("a")}\n{"custom_id": "b"}\n`);
+			await dialog().getByText("Line 2: it has no body.").waitFor();
+			expect(await dialog().getByRole("button", { name: "Start" }).isDisabled()).toBe(true);
+			await dialog().getByRole("button", { name: "Cancel" }).click();
+			await drop(`${line("a")}\n`);
+			await dialog().getByText("1 request to /v1/chat/completions").waitFor();
+			await dialog().getByRole("button", { name: "Start" }).click();
+			await page.getByRole("heading", { name: "dropped.jsonl" }).waitFor();
+			await page.getByText("Completed").waitFor();
+			const id = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+
+			expect((await newMail(person.email)).text).toContain(`The batch ${id} is completed.`);
+			await waitFor(() => called.length > 0, "the webhook to be called", 30_000);
+			const client = new OpenAI({ apiKey: "none", webhookSecret: secret });
+			const [{ body, headers } = { body: "", headers: new Headers() }] = called;
+			expect(await client.webhooks.unwrap(body, headers)).toMatchObject({ type: "batch.completed", data: { id } });
+			const told = page.getByRole("table", { name: "What was told lately" });
+			await page.goto("/settings");
+			await told.getByText("HTTP 200").waitFor();
+			await told.getByText("taken").waitFor();
+			const { accountId } = person;
+			const money = {
+				accountId,
+				amountNanoUsd: nanoUsd(100_000_000_000),
+				method: "transfer" as const,
+				reference: "told",
+			};
+			const { id: topUpId } = await createTopUp(service.db.statements, money);
+			await confirmTopUp(service.db.statements, topUpId, "test");
+			await told.getByRole("button", { name: "Send again" }).click();
+			await waitFor(() => called.length >= 3, "the call to be made again, and that of the top-up", 30_000);
+			const again = await Promise.all(
+				called.slice(1).map(({ body, headers }) => client.webhooks.unwrap(body, headers)),
+			);
+			expect(called.filter((one) => one.body === body)).toHaveLength(2);
+			expect(again as unknown[]).toContainEqual(
+				expect.objectContaining({
+					type: "top_up.confirmed",
+					data: { id: topUpId, amount_usd: "100.00", method: "transfer" },
+				}),
+			);
+			expect((await newMail(person.email)).text).toContain("A top-up of USD 100.00 is confirmed");
+			await page.reload();
+			await told.getByText("Top-up").first().waitFor();
+			await picture(page, "batch-notices");
+			await onPhone("HTTP 200", "batch-notices");
+		},
+	);
+
+	test.if(LONG)("its progress moves by itself; the rest is ended, and what came of it is fetched", async () => {
+		const gate = Promise.withResolvers<void>();
+		for (let n = 0; n < 10; n++) upstream.next(reply().text("soon"));
+		upstream.always(() => reply().text("late").behind(gate.promise));
+		await walk(page, "/batches");
+		await drop(Array.from({ length: 60 }, (_, n) => line(`line ${n}`)).join("\n"));
+		await dialog().getByRole("button", { name: "Start" }).click();
+		await page.getByText("10 of 60").waitFor();
+		expect(await page.getByRole("progressbar").getAttribute("aria-valuenow")).toBe("16");
+		await picture(page, "batch-running");
+		await onPhone("10 of 60", "batch-running");
+		await page.getByRole("button", { name: "Cancel the rest" }).click();
+		await page.getByText("Cancelling").waitFor();
+		// What is under way settles; what was not sent is cancelled.
+		gate.resolve();
+		await page.getByText("60 of 60").waitFor();
+		await page.getByText("Cancelled", { exact: true }).waitFor();
+		await picture(page, "batch-cancelled");
+		const file = page.waitForEvent("download");
+		await page.getByRole("link", { name: "What failed" }).click();
+		const [first] = (await Bun.file(await (await file).path()).text()).split("\n");
+		expect(JSON.parse(first ?? "").error.code).toBe("batch_cancelled");
+		await page.getByRole("link", { name: "Its requests" }).click();
+		await page.getByText("Only lines of the batch").waitFor();
+		await page.getByRole("table", { name: "Requests" }).getByText("Answered").first().waitFor();
+		await picture(page, "batch-requests");
+		await onPhone("Only lines", "batch-requests");
 	});
 
-	test("signing out leaves nothing behind; the pages ask to sign in again and lead back", async () => {
-		const { page } = customer;
-		await walk(page, "/credit");
-		await page.getByRole("button", { name: /^You:/ }).click();
-		await page.getByRole("menuitem", { name: "Sign out" }).click();
-		await page.waitForURL("**/sign-in");
-		await page.goto("/credit");
-		await page.waitForURL("**/sign-in?next=*");
-		await page.getByLabel("Email").fill(person.email);
-		await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
-		await page.getByRole("button", { name: "Sign in", exact: true }).click();
-		await page.waitForURL("**/credit");
-		await page.getByRole("heading", { name: "Ledger" }).waitFor();
-	});
-
-	test("a second factor is set up with a first code, and asked for at the next sign-in", async () => {
+	test("a second factor is set up with a first code; signing out ends the session, and the next sign-in asks for one", async () => {
 		const { page } = customer;
 		await walk(page, "/settings");
 		const panel = page.locator(".panel", { hasText: "Second factor" });
@@ -206,15 +377,16 @@ describe.skipIf(!hasChromium)("a customer's first day, from the first request to
 		await panel.getByRole("button", { name: "Switch on" }).click();
 		await panel.getByRole("button", { name: "Switch off" }).waitFor();
 
-		await phone.context.clearCookies();
-		await phone.page.goto("/sign-in");
-		await phone.page.getByLabel("Email").fill(person.email);
-		await phone.page.getByLabel("Password", { exact: true }).fill(PASSWORD);
-		await phone.page.getByRole("button", { name: "Sign in", exact: true }).click();
-		await phone.page.getByLabel("Code of your authenticator app").fill(totpCode(totpSecret, Date.now() + 30_000));
-		await phone.page.getByRole("button", { name: "Continue" }).click();
-		await phone.page.waitForURL("**/overview");
-		expect(phone.complaints).toEqual([]);
+		await page.getByRole("button", { name: /^You:/ }).click();
+		await page.getByRole("menuitem", { name: "Sign out" }).click();
+		await page.waitForURL("**/sign-in");
+		expect((await person.get("/api/console/me")).status).toBe(401);
+		await page.getByLabel("Email").fill(person.email);
+		await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+		await page.getByRole("button", { name: "Sign in", exact: true }).click();
+		await page.getByLabel("Code of your authenticator app").fill(totpCode(totpSecret, Date.now() + 30_000));
+		await page.getByRole("button", { name: "Continue" }).click();
+		await page.waitForURL("**/overview");
 		expect(customer.complaints).toEqual([]);
 	});
 });

@@ -24,7 +24,7 @@ const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQI12P4z8A
 const { service, upstream, open } = await withScene({
 	models: [MODEL, OTHER_MODEL],
 	modelExtra: "    input_modalities: [text, image]",
-	jobs: { pace: 10 },
+	jobs: { pace: LONG ? 10 : 1 },
 });
 const catalog = await Bun.file(`${service.dataDir}/tollgate.yaml`).text();
 await service.serve(catalog.replace("models:\n", "").replaceAll("[chat, completions]", "[chat, completions, batch]"));

@@ -97,6 +97,8 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		expect(await shown()).toBe(secret);
 		await page.goBack();
 		expect(await shown()).toBe(secret);
+		await page.goBack();
+		expect(await shown()).toBe(secret);
 		expect(await page.getByRole("button", { name: "Done" }).isDisabled()).toBe(true);
 		await page.getByLabel("I have stored it").check();
 		await page.getByRole("button", { name: "Done" }).click();

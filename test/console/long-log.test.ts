@@ -10,24 +10,22 @@ import { FAST } from "../support/postgres.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { foldAll } from "../support/sums.ts";
 import { startUpstream } from "../support/upstream-server.ts";
-import { waitFor } from "../support/wait.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 import { writeRefusals, writeUsage } from "./usage-rows.ts";
 
 /** Some 170 rows an hour, with sums of 24 kinds: more days have the same hours, and show no more. */
-const DAYS = 12;
+const DAYS = 10;
 const DAY_MS = 86_400_000;
-const ROWS = 50_000;
-const TIDY_ROWS = 7_500;
+const ROWS = 40_000;
+const TIDY_ROWS = 4_000;
 const REFUSALS = 20_000;
-/** Blocks of 8 KB that a page may read: the log has four times as many, and one that lost the index of its rows reads 640 or more. */
-const BLOCKS_MAX = 560;
+/** What is counted besides a page's own falls into one look or another. */
+const LOOKS_MAX = 5;
+/** Blocks of 8 KB that a page may read: the log has four times as many, and none of these pages needs more than 250. */
+const BLOCKS_MAX = 420;
 /** Where nothing is found, the service's own jobs among them. */
 const BLOCKS_OF_NONE = 250;
-/**
- * Where sums of hours, or rare rows of each, are looked through: fetched by the page (110 blocks) or row by row (1,270), as the planner
- * likes. The log's rows would be 2,300 and more.
- */
+/** Where sums of hours, or rare rows of each, are looked through: fetched by the page or row by row, as the planner likes. */
 const BLOCKS_OF_SUMS = 2_000;
 
 // A server of its own: it counts what statements read, and nobody else's are among them.
@@ -39,6 +37,8 @@ const service = await withService({
 	models: chatModel({ url: upstream.url, dialect: "vllm" }),
 	env: PERSON_ENV,
 	database,
+	// What is counted is the pages' alone: the jobs of the background rest while these tests run.
+	jobs: { pace: 1 / 1_000 },
 });
 const customer = await signedUp(service);
 const boss = await operator(service);
@@ -57,22 +57,18 @@ const sums = createStatements(
 	{ url: database.url, applicationName: "sums", connectionsMax: 1, statementDeadlineMs: 120_000 },
 );
 atEnd(() => sums.end());
-// A fold looks at what was settled since the last one, and these were long ago. Whichever comes first, the service's own or
-// this one's, sums them all: once, since each time is a tenth of what this file takes.
+// A fold looks at what was settled since the last one, and these were long ago.
 await database.sql`update usage_cursor set horizon = null`;
 await foldAll(sums);
 expect((await database.sql`select sum(requests)::int as n from usage_hour`)[0]?.n).toBe(ROWS);
 await pack();
 await database.sql`create extension pg_stat_statements`;
 
-/**
- * Sums that were made twice or thrice leave tables full of what was there before, and strewn, where a running service writes in
- * the order of time: each row that an index leads to would count as a block of its own.
- */
+/** In the order of time, as a running service writes: each row that an index leads to would count as a block of its own. */
 async function pack(): Promise<void> {
 	await database.sql`cluster usage_hour using usage_hour_account_id_hour_key_id_model_class_pk`;
 	await database.sql`cluster usage_project_hour using usage_project_hour_pk`;
-	await database.sql`analyze`;
+	await database.sql`analyze usage_event, refused_request, usage_hour, usage_project_hour`;
 }
 
 /** Many rows are sooner in a table whose indexes are made of all of them at once. */
@@ -91,16 +87,20 @@ async function indexedAfterwards(table: string, write: () => Promise<void>): Pro
 }
 
 /**
- * Blocks that its statements read, and those of the service's jobs meanwhile, which are few but for those that seal days and
- * read them again: these go through all of the log, at a rate of their own.
+ * Blocks that a page's statements read, the fewest of some looks: what is read besides (a connection's first look at the catalogue, some
+ * 250 for each of four, and the heartbeats of the instance) only adds to a look, and on a busy machine to several.
  */
-async function blocksOf(person: Person, path: string): Promise<number> {
-	await database.sql`select pg_stat_statements_reset()`;
-	expect({ path, status: (await person.get(path)).status }).toEqual({ path, status: 200 });
-	const [row] = await database.sql<{ blocks: number }[]>`
-		select sum(shared_blks_hit + shared_blks_read)::int as blocks from pg_stat_statements
-		where query not like '%pg_stat_statements%' and query not like '%books\\_%'`;
-	return row?.blocks ?? 0;
+async function blocksOf(person: Person, path: string, blocksMax: number): Promise<number> {
+	let fewest = Number.POSITIVE_INFINITY;
+	for (let look = 0; look < LOOKS_MAX && fewest > blocksMax; look++) {
+		await database.sql`select pg_stat_statements_reset()`;
+		expect({ path, status: (await person.get(path)).status }).toEqual({ path, status: 200 });
+		const [row] = await database.sql<{ blocks: number }[]>`
+			select sum(shared_blks_hit + shared_blks_read)::int as blocks from pg_stat_statements
+			where query not like '%pg_stat_statements%'`;
+		fewest = Math.min(fewest, row?.blocks ?? 0);
+	}
+	return fewest;
 }
 
 test("however long the log is, no page reads a quarter of it, but for those that look through its hours", async () => {
@@ -151,6 +151,8 @@ test("however long the log is, no page reads a quarter of it, but for those that
 		`/requests?project=none&model=rare-model`,
 		`/requests?project=none&key=${keyIds[3]}&status=failed`,
 		"/requests?project=none&model=no-such-model",
+		// By the key (20 blocks), or by the project's hours (1,140), as the planner likes.
+		`/requests?project=${projectId}&status=failed&key=${"key_".padEnd(36, "0")}`,
 	];
 	const office = ["/operator/summary", "/operator/accounts", "/operator/instances", "/operator/audit"];
 	const [log] = await database.sql`
@@ -164,9 +166,7 @@ test("however long the log is, no page reads a quarter of it, but for those that
 		[boss, [`/operator/accounts/${customer.accountId}`], BLOCKS_OF_SUMS],
 	] as const) {
 		for (const path of of) {
-			let blocks = await blocksOf(person, `/api/console${path}`);
-			// A job of the service that fell into this look falls not into the next.
-			if (blocks > blocksMax) blocks = await blocksOf(person, `/api/console${path}`);
+			const blocks = await blocksOf(person, `/api/console${path}`, blocksMax);
 			console.log(`${String(blocks).padStart(6)} blocks  ${path.slice(0, 90)}`);
 			if (blocks > blocksMax) over.push(`${path}: ${blocks} of ${log?.blocks}`);
 		}
@@ -195,18 +195,18 @@ test("rare rows are found whole: none is lost by the way they are looked for", a
 		await database.sql`select count(*)::int as n from usage_event where ending = 'upstream_failed' and key_id = ${keyIds[2] ?? ""}`;
 	expect(await all(`status=failed&key=${keyIds[2]}`)).toBe(failed?.n);
 	// From within an hour to within another, a few at a time, by each way in which hours are looked for.
-	const [from, to] = [Date.now() - (2 / 3) * DAYS * DAY_MS - 1_234_567, Date.now() - DAY_MS - 2_345_678];
+	const [from, to] = [Date.now() - 0.9 * DAYS * DAY_MS - 1_234_567, Date.now() - DAY_MS / 4 - 2_345_678];
 	for (const [query, model, ending, key] of [
 		["model=rare-model", "rare-model", null, null],
 		["status=failed", null, "upstream_failed", null],
-		[`status=failed&key=${keyIds[5]}`, null, "upstream_failed", keyIds[5]],
+		[`status=failed&key=${keyIds[1]}`, null, "upstream_failed", keyIds[1]],
 		[`model=model-1&status=failed`, "model-1", "upstream_failed", null],
 		[`model=model-1&status=left&key=${keyIds[7]}`, "model-1", "client_left", keyIds[7]],
 		[`project=${projectId}&status=failed`, null, "upstream_failed", null],
 		[`project=${projectId}&model=model-1&status=left`, "model-1", "client_left", null],
-		[`project=${projectId}&status=left&key=${keyIds[7]}`, null, "client_left", keyIds[7]],
+		[`project=${projectId}&status=left&key=${keyIds[3]}`, null, "client_left", keyIds[3]],
 		["project=none&status=failed", null, "upstream_failed", null],
-		[`project=none&model=model-1&status=left&key=${keyIds[7]}`, "model-1", "client_left", keyIds[7]],
+		[`project=none&model=model-1&status=left&key=${keyIds[3]}`, "model-1", "client_left", keyIds[3]],
 	] as const) {
 		const [within] = await database.sql`
 			select count(*)::int as n from usage_event where admitted_at >= to_timestamp(${from}::float8 / 1000)
@@ -239,11 +239,9 @@ test("that there are no such requests is known at once, however long the log is"
 		`status=failed&key=${"key_".padEnd(36, "0")}`,
 		`project=${"proj_".padEnd(36, "0")}`,
 		`project=${projectId}&model=no-such-model`,
-		`project=${projectId}&status=failed&key=${"key_".padEnd(36, "0")}`,
 	]) {
-		// A job of the service that falls into one look, or on a busy machine into several, falls not into each.
-		const isKnown = async () => (await blocksOf(customer, `/api/console/requests?${query}`)) < BLOCKS_OF_NONE;
-		await waitFor(isKnown, `few blocks for ${query}`, 45_000);
+		const blocks = await blocksOf(customer, `/api/console/requests?${query}`, BLOCKS_OF_NONE);
+		expect({ query, blocks }).toEqual({ query, blocks: Math.min(blocks, BLOCKS_OF_NONE) });
 	}
 	// It would be no use if the planner took another way once it has seen the function often.
 	for (let call = 0; call < 8; call++)
@@ -282,7 +280,6 @@ test("what was used in no project is found behind however much that was used in 
 	const [before] = await database.sql`select pg_current_xact_id()::text as xid`;
 	await writeUsage(database, { ...of, rows: TIDY_ROWS, days: DAYS, models: 1 });
 	// A fold looks at what was settled since the last one, and these were long ago; those before them are not summed again.
-	// The service's own fold may have come past them meanwhile.
 	await database.sql`update usage_cursor set folded_at = '2000-01-01', horizon = ${before?.xid ?? ""}`;
 	await foldAll(sums);
 	const [summed] = await database.sql`select sum(requests)::int as n from usage_hour`;
@@ -290,14 +287,9 @@ test("what was used in no project is found behind however much that was used in 
 	await pack();
 	const path = "/api/console/requests?project=none";
 	expect((await tidy.get(`${path}&limit=200`)).body.items).toHaveLength(50);
-	let fewest = Number.POSITIVE_INFINITY;
-	const isBounded = async () => {
-		fewest = Math.min(fewest, await blocksOf(tidy, path));
-		return fewest < BLOCKS_OF_SUMS;
-	};
 	const [log] = await database.sql`
 		select count(distinct (ctid::text::point)[0])::int as blocks from usage_event where account_id = ${tidy.accountId}`;
-	await waitFor(isBounded, "few blocks", 5_000).catch(() => {});
-	console.log(`${String(fewest).padStart(6)} blocks  behind all that was used in a project, of ${log?.blocks}`);
-	expect(fewest).toBeLessThan(BLOCKS_OF_SUMS);
+	const blocks = await blocksOf(tidy, path, BLOCKS_OF_SUMS);
+	console.log(`${String(blocks).padStart(6)} blocks  behind all that was used in a project, of ${log?.blocks}`);
+	expect(blocks).toBeLessThanOrEqual(BLOCKS_OF_SUMS);
 }, 60_000);

@@ -1,9 +1,10 @@
 import { expect, test } from "bun:test";
 import { createConsoleApi } from "../../src/console/console-api.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
-import { may, type Right, ROLES } from "../../src/console/members/roles.ts";
+import { may, type Right, ROLES, type Role } from "../../src/console/members/roles.ts";
 import { ROUTE_RIGHTS } from "../../src/console/members/route-rights.ts";
 import { untilEnd } from "../support/at-end.ts";
+import { LONG } from "../support/long-form.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -140,8 +141,11 @@ test("every change without our own origin is refused, with a session too", async
 		`${service.url}.evil.example`,
 		service.url.replace("http:", "https:"),
 	];
-	for (const route of allRoutes().filter(({ method }) => method !== "GET")) {
-		for (const origin of ["", ...foreign]) {
+	const origins = ["", ...foreign];
+	for (const [nth, route] of allRoutes()
+		.filter(({ method }) => method !== "GET")
+		.entries()) {
+		for (const origin of LONG || nth === 0 ? origins : origins.filter((_, at) => at === nth % origins.length)) {
 			const headers: Record<string, string> = { "content-type": "application/json" };
 			if (origin !== "") headers.origin = origin;
 			const response = await ann.fetch(hersAt(route), { method: route.method, headers, body: "{}" });
@@ -253,13 +257,20 @@ test("every route answers each role by the table, and what it says of a role alo
 		[{ method: "GET", path: `/batch-files/file_${"0".repeat(32)}` }, "requests.send"],
 		[{ method: "POST", path: "/playground/chat" }, "requests.send"],
 	];
-	for (const role of ROLES.filter((one) => one !== "owner")) {
+	const roles = ROLES.filter((one) => one !== "owner");
+	/** In short a route is asked by one who may and by one who may not, each role in its turn. */
+	const isAsked = (role: Role, right: Right, nth: number) => {
+		const alike = roles.filter((one) => may(one, right) === may(role, right));
+		return LONG || alike[nth % alike.length] === role;
+	};
+	for (const role of roles) {
 		const person = await signedUp(service);
 		const { user } = (await person.get("/api/console/me")).body;
 		await service.db.sql`insert into member (user_id, account_id, role) values (${user.id}, ${ann.accountId}, ${role})`;
 		const asked = routes.map((route) => [route, table.get(`${route.method} ${route.path}`)] as const);
-		for (const [route, right] of [...asked, ...others]) {
+		for (const [nth, [route, right]] of [...asked, ...others].entries()) {
 			if (right === undefined || right === "person" || right === "anybody") continue;
+			if (!isAsked(role, right, nth)) continue;
 			// What is allowed is asked of ids that do not exist: it is not to be done, five times over.
 			const mine = may(role, right);
 			const path = mine ? `/api/console${route.path.replace(/:\w+/, "none")}` : hersAt(route);

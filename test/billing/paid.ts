@@ -1,5 +1,6 @@
 /** People who pay by card at a service under test, and what Stripe tells of it. */
 import { expect } from "bun:test";
+import { createAccount } from "../../src/keys/account-admin.ts";
 import { PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
@@ -37,8 +38,24 @@ export async function withPayers() {
 		await response.text();
 		return response.status;
 	}
+	const person = await signedUp(service);
+	const userId: string = (await person.get("/api/console/me")).body.user.id;
+	/** An account of its own, of one person who owns them all: to sign up is a tenth of a second. */
+	async function newCustomer(): Promise<Customer> {
+		const { statements } = service.db;
+		const { id } = await createAccount(statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
+		await statements`insert into member (user_id, account_id, role) values (${userId}, ${id}, 'owner')`;
+		const at = (path: string) => `${path}${path.includes("?") ? "&" : "?"}account=${id}`;
+		return {
+			...person,
+			accountId: id,
+			get: (path, init) => person.get(at(path), init),
+			send: (method, path, ...more) => person.send(method, at(path), ...more),
+			fetch: (path, init) => person.fetch(at(path), init),
+		};
+	}
 	async function atThePage(usd = "100", known?: Customer): Promise<AtThePage> {
-		const customer = known ?? (await signedUp(service));
+		const customer = known ?? (await newCustomer());
 		const made = await customer.send("POST", "/api/console/credit/top-ups/card", { usd });
 		expect(made.status).toBe(200);
 		const page = stripe.pages.find((one) => one.topUpId === made.body.topUp.id);
@@ -50,6 +67,7 @@ export async function withPayers() {
 		service,
 		stripe,
 		deliver,
+		newCustomer,
 		atThePage,
 		send: async (
 			type: string,

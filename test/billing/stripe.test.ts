@@ -1,11 +1,11 @@
 import { afterEach, expect, test } from "bun:test";
-import { operator, signedUp } from "../console/person.ts";
+import { operator } from "../console/person.ts";
 import { LONG } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
 import { type Customer, OLD_SECRET, SECRET, sessionOf, withPayers } from "./paid.ts";
 import { type OpenedPage, signedEvent } from "./stripe-server.ts";
 
-const { atThePage, balance, deliver, send, service, stateOf, stripe } = await withPayers();
+const { atThePage, balance, deliver, newCustomer, send, service, stateOf, stripe } = await withPayers();
 afterEach(async () => {
 	const broken = (await service.reconciled()).filter((check) => !check.ok);
 	expect(broken).toEqual([]);
@@ -60,7 +60,7 @@ test("a card payment becomes credit when Stripe says that it was paid, and not b
 });
 
 test("an amount below the minimum or of broken cents opens no page", async () => {
-	const customer = await signedUp(service);
+	const customer = await newCustomer();
 	const before = stripe.pages.length;
 	for (const usd of ["99.99", "100.001", "-100", "1e3"])
 		expect((await customer.send("POST", "/api/console/credit/top-ups/card", { usd })).status).toBe(400);
@@ -98,12 +98,12 @@ test("both secrets are good while one replaces the other", async () => {
 test("the same payment is credited once: repeated, at the same moment, and under another event", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	const event = await signedEvent(SECRET, "checkout.session.completed", session(page, paymentId));
-	const statuses = await Promise.all(Array.from({ length: 8 }, () => deliver(event)));
-	expect(statuses).toEqual(Array(8).fill(200));
-	const others = Array.from({ length: 8 }, () =>
+	const statuses = await Promise.all(Array.from({ length: 4 }, () => deliver(event)));
+	expect(statuses).toEqual(Array(4).fill(200));
+	const others = Array.from({ length: 4 }, () =>
 		send("checkout.session.async_payment_succeeded", session(page, paymentId)),
 	);
-	expect(await Promise.all(others)).toEqual(Array(8).fill(200));
+	expect(await Promise.all(others)).toEqual(Array(4).fill(200));
 	expect(await balance(customer)).toBe(100e9);
 	const entries = await service.db.sql`select kind from ledger_entry where account_id = ${customer.accountId}`;
 	expect(entries.map((entry) => entry.kind)).toEqual(["top_up"]);
@@ -213,7 +213,8 @@ test("a dispute or a refund whose amount is none moves nothing, signed or not", 
 	const { customer, paymentId, page } = await paid();
 	const nothing = [-10_000, -1, 0, 0.5, 1e15, 100_000_001, null as unknown as number, "10000" as unknown as number];
 	for (const [nth, amount] of nothing.entries()) {
-		for (const status of ["needs_response", "won", "lost"])
+		const statuses = ["needs_response", "won", "lost"];
+		for (const status of LONG ? statuses : statuses.slice(nth % 3, (nth % 3) + 1))
 			expect(await send("charge.dispute.created", dispute(paymentId, status, amount, `dp_none_${nth}`))).toBe(200);
 		expect(await send("charge.refunded", charge(paymentId, amount))).toBe(200);
 	}
@@ -299,7 +300,7 @@ test("in whatever order a payment's events come, they end in the same books", as
 let shared: Customer | undefined;
 /** As `atThePage`, always the same customer. */
 async function atThePageOf(known: Customer | undefined, usd: string) {
-	shared = known ?? (await signedUp(service));
+	shared = known ?? (await newCustomer());
 	const made = await shared.send("POST", "/api/console/credit/top-ups/card", { usd });
 	const page = stripe.pages.find((one) => one.topUpId === made.body.topUp.id);
 	if (page === undefined) throw new Error("no page was opened");
@@ -340,7 +341,7 @@ test("a cancelled card top-up closes its page first; one that may be paid cannot
 });
 
 test("when Stripe is away the customer hears so, without its words, and nothing is pending", async () => {
-	const customer = await signedUp(service);
+	const customer = await newCustomer();
 	stripe.fail(true);
 	try {
 		const made = await customer.send("POST", "/api/console/credit/top-ups/card", { usd: "100" });
@@ -368,9 +369,9 @@ test("a database that fails makes Stripe send the event again, and then it is ap
 });
 
 test("twenty top-ups are pending at most, however many are asked for at the same moment", async () => {
-	const customer = await signedUp(service);
+	const customer = await newCustomer();
 	const ask = () => customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "100" });
-	const asked = await Promise.all(Array.from({ length: 40 }, ask));
+	const asked = await Promise.all(Array.from({ length: 26 }, ask));
 	expect(asked.filter(({ status }) => status === 200)).toHaveLength(20);
 	expect(new Set(asked.map(({ status }) => status))).toEqual(new Set([200, 409]));
 	const made = asked.find(({ status }) => status === 200);

@@ -3,6 +3,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { isOver } from "../../src/batch/batch-record.ts";
 import { withDatabase } from "../support/database.ts";
+import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
 import { chatLine } from "./batch-service.ts";
 import { COST, createCrashWorld, keyOwner } from "./crash-world.ts";
@@ -11,7 +12,8 @@ import { COST, createCrashWorld, keyOwner } from "./crash-world.ts";
 
 const db = await withDatabase();
 const owner = await keyOwner(db);
-const SEEDS = 30;
+/** In short each act three times. */
+const SEEDS = LONG ? 30 : 12;
 const RUNS_MAX = 20;
 
 const acts = ["cancel", "expire", "delete its input", "lose its input's bytes"] as const;

@@ -4,15 +4,15 @@ import type { SimResult } from "./simulate.ts";
 import { simulate } from "./simulate.ts";
 
 /**
- * One in calm weather and four in storms, in which all that befalls one of the first sixteen befalls one of them, too. The
- * long form, `bun run sim`, takes 10,000.
+ * One in calm weather and three in storms, in which all that befalls one of the first sixteen befalls one of them, too; of
+ * those that do, the ones that are soon over. The long form, `bun run sim`, takes 10,000.
  */
 const SEEDS = [
-	[3, 8, 5],
+	[7, 5],
 	[12, 14],
 ];
-const SEEDS_OF_PROJECTS = [2, 3];
-const SEEDS_OF_CUTS = [3, 5, 6];
+const SEEDS_OF_PROJECTS = [17, 33];
+const SEEDS_OF_CUTS = [3, 12, 23];
 const MUTANT_SEEDS_MAX = 600;
 const DEADLINE_MS = 300_000;
 
@@ -72,7 +72,7 @@ test(
 );
 
 test("the same seed takes the same steps, another one does not", () => {
-	const [seed, other] = [5, 8];
+	const [seed, other] = [12, 7];
 	const again = simulate(seed);
 	expect(again.hash).toBe(run(seed).hash);
 	expect(again.steps).toBe(run(seed).steps);

@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
+import { LONG } from "../../support/long-form.ts";
 import type { Mistake } from "./cell.ts";
 import { simulateCells } from "./simulate.ts";
 
-const SEEDS = 80;
+const SEEDS = LONG ? 80 : 20;
 const SEEDS_OF_A_MISTAKE = 300;
 
 test("an account moves between two databases under load: nothing is overspent, no settlement is lost, what is revoked stays so", () => {

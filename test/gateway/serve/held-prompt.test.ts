@@ -5,7 +5,7 @@ import { atEnd, untilEnd } from "../../support/at-end.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { waitFor } from "../../support/wait.ts";
 
-const REQUESTS = 16;
+const REQUESTS = 6;
 const PROMPT_BYTES = 1_000_000;
 const EVENT = 'data: {"id":"c","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}\n\n';
 

@@ -259,9 +259,9 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 		acts,
 		ownedKey,
 		/** One after the other: it is a hundred requests of the console. */
-		async staged(): Promise<readonly (readonly [Act, Stage])[]> {
+		async staged(some?: ReadonlySet<Act>): Promise<readonly (readonly [Act, Stage])[]> {
 			const all: [Act, Stage][] = [];
-			for (const act of acts) if (!others.has(act)) all.push([act, await (act.stage ?? ownedKey)()]);
+			for (const act of acts) if (some?.has(act) ?? !others.has(act)) all.push([act, await (act.stage ?? ownedKey)()]);
 			return all;
 		},
 	};

@@ -90,7 +90,7 @@ function moveTo(place: Place): void {
 	tree = to;
 	const top = join(base, place.path.split("/")[0] as string);
 	const uid = IS_ROOT ? { root: 0, user: NOBODY }[place.as] : undefined;
-	if (uid !== undefined) {
+	if (uid !== undefined && statSync(tree).uid !== uid) {
 		const given = Bun.spawnSync(["find", top, "-type", "d", "-exec", "chown", `${uid}:${uid}`, "{}", "+"]);
 		expect(given.success).toBe(true);
 	}
@@ -206,12 +206,12 @@ function homeOf(as: Place["as"]): Place {
 	return home;
 }
 
-test(
+// Where root can test, its own start is the one that needs more than the system gives by itself.
+test.if(LONG || !IS_ROOT)(
 	"the commands and the build work for an ordinary user whose home folder nobody else may enter, where the path has 200 characters, spaces and signs that programs read among them",
 	async () => {
 		const home = homeOf("user");
-		// Where root can test, it does so below: `run test` for the user is of the long form then.
-		await Promise.all([startAndAsk(home), buildThere(home), ...(LONG || !IS_ROOT ? [runTest(home)] : [])]);
+		await Promise.all([startAndAsk(home), buildThere(home), runTest(home)]);
 	},
 	TEST_DEADLINE_MS,
 );
@@ -220,7 +220,7 @@ test.if(IS_ROOT)(
 	"and for root in such a folder, whose database runs as another user",
 	async () => {
 		const home = homeOf("root");
-		await Promise.all([runTest(home), startAndAsk(home)]);
+		await Promise.all([startAndAsk(home), ...(LONG ? [runTest(home)] : [])]);
 	},
 	TEST_DEADLINE_MS,
 );

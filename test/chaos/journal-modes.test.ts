@@ -19,7 +19,7 @@ import { startFleet } from "./fleet.ts";
 import { withOwnPostgres } from "./own-postgres.ts";
 import { costOf } from "./verdict.ts";
 
-const SAMPLES = Number(process.env.SAMPLES ?? (AT_LENGTH ? 8 : 3));
+const SAMPLES = Number(process.env.SAMPLES ?? (AT_LENGTH ? 8 : 1));
 const STREAM: Ask = { words: 8, stream: true, maxTokens: 60 };
 const WHOLE: Ask = { words: 8, stream: false, maxTokens: 60 };
 const LONG: Ask = { words: 400, stream: true, maxTokens: 500 };
@@ -27,8 +27,9 @@ const LONG: Ask = { words: 400, stream: true, maxTokens: 500 };
 /** Finished before a kill, and cut by it: where the disk is lost, half as many run. */
 const [FINISHED, CUT] = AT_LENGTH ? [10, 12] : [4, 4];
 
-const MODES = ["process", "host", "remote"] as const;
-type Mode = (typeof MODES)[number];
+type Mode = "process" | "host" | "remote";
+/** Where neither the disk's power fails, `host` is `process`: what it waits for is told in `ledger/journal.test.ts` and `ledger/ledger.test.ts`. */
+const MODES: readonly Mode[] = AT_LENGTH ? ["process", "host", "remote"] : ["process", "remote"];
 
 /** One instance in one mode, with a database and a customer of its own. */
 interface Place {
@@ -195,7 +196,7 @@ for (const mode of MODES) {
 	});
 }
 
-test("loss of the disk with the process, in every mode", async () => {
+test("loss of the disk with the process, in each mode", async () => {
 	// All at once: each has to wait for the end of a lease.
 	const acted = [...places.values()];
 	const finished = await Promise.all(
@@ -239,6 +240,7 @@ async function loseDisk(place: Place, finished: readonly Sent[], cut: readonly S
 	expect((await reconcile(fleet.statements)).checks.filter((check) => !check.ok)).toEqual([]);
 	const after = await runHere(["account", "show", account, "--json"], fleet.env);
 	expect(Number(after.json<{ held_usd: string }>().held_usd)).toBe(0);
+	if (!AT_LENGTH && mode !== "process") return;
 	await member.start();
-	expect((await ask(WHOLE)).complete).toBe(true);
+	await waitFor(async () => (await ask(WHOLE)).complete, "it to serve again");
 }

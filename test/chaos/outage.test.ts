@@ -39,7 +39,7 @@ function keepAsking(key: { id: string; secret: string }, to = member) {
 			const answer = await ask(key, at, to);
 			sent.push(answer);
 			// Leaves the machine something for the tests beside this one.
-			await Bun.sleep(60);
+			await Bun.sleep(120);
 		}
 	});
 	return {
@@ -180,6 +180,7 @@ describe("Postgres is away", () => {
 		const sent: Sent[] = [];
 		const isClosed = async () => {
 			sent.push(await ask(key));
+			await Bun.sleep(50);
 			return sent.at(-1)?.status === 503;
 		};
 		await waitFor(isClosed, "the gate to close", 2 * LEASE_TTL_MS);

@@ -12,8 +12,8 @@ import { summaryOf } from "./figures.ts";
 import type { Fleet } from "./fleet.ts";
 import { GRACE_MS, LEASE_TTL_MS, startFleet } from "./fleet.ts";
 
-/** `bun test` runs a short form, two at each instance; the figures of more are printed with `REVOKES=300`. */
-const REVOKES = Number(process.env.REVOKES ?? (LONG ? 12 : 6));
+/** `bun test` runs a short form, one at each instance; the figures of more are printed with `REVOKES=300`. */
+const REVOKES = Number(process.env.REVOKES ?? (LONG ? 12 : 3));
 /** One of each kind at each instance. */
 const USERS = 6;
 /** Between the deadline that a revocation knows and its return: polls of at most 100 ms, two statements, a busy machine. Less than a second lease. */

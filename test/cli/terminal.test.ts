@@ -1,24 +1,29 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 import { quietPort } from "../chaos/serve-process.ts";
 import { withDatabase } from "../support/database.ts";
+import { LONG } from "../support/long-form.ts";
+import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { childrenWithRole, isRunning } from "../support/processes.ts";
 import { waitFor } from "../support/wait.ts";
 import { FROM_SOURCE, PROGRAM } from "./run-cli.ts";
 
-/** The first start at a terminal, as a person sees it: a process with a pseudo-terminal of its own. */
+/** A start at a terminal, as a person sees it: a process with a pseudo-terminal of its own. */
 let folder: string;
 const database = await withDatabase();
 let server: Subprocess;
 let shown = "";
 const port = quietPort();
 
-beforeAll(() => {
+beforeAll(async () => {
 	folder = mkdtempSync(join(quickFolder(), "tollgate-terminal-"));
+	chmodSync(folder, 0o755);
+	mkdirSync(dataDir(), { recursive: true });
+	await placeCluster(dataDir());
 });
 
 function startAtTerminal(command: readonly string[], more: Record<string, string> = {}): void {
@@ -45,7 +50,8 @@ afterAll(async () => {
 	rmSync(folder, { recursive: true, force: true });
 }, 60_000);
 
-const postmaster = () => findPostmaster(join(folder, ".data", "demo", "postgres", "cluster"));
+const dataDir = () => join(folder, ".data", "demo");
+const postmaster = () => findPostmaster(join(dataDir(), "postgres", "cluster"));
 
 test("it shows the banner and nothing besides; what goes wrong later is one line for people; Ctrl-C ends it", async () => {
 	startAtTerminal(FROM_SOURCE);
@@ -85,15 +91,20 @@ test("who closes the terminal ends it too, and all that it has started", async (
 	expect(children.filter(isRunning)).toEqual([]);
 }, 120_000);
 
-test("a service that was started not to hear of a closed terminal, as by nohup, goes on behind one", async () => {
-	await startWithDatabase(["sh", "-c", 'trap "" HUP; exec "$@"', "sh"]);
-	const gateways = () => childrenWithRole(server.pid, "gateway");
-	const [gateway] = gateways();
-	server.terminal?.close();
-	// One that stops replaces nobody.
-	server.kill("SIGUSR2");
-	await waitFor(() => gateways().length === 2, "a successor");
-	expect(gateways()).toContain(gateway as number);
-	server.kill("SIGINT");
-	expect(await server.exited).toBe(0);
-}, 120_000);
+// `embedded.test.ts` has a command that was started so.
+test.if(LONG)(
+	"a service that was started not to hear of a closed terminal, as by nohup, goes on behind one",
+	async () => {
+		await startWithDatabase(["sh", "-c", 'trap "" HUP; exec "$@"', "sh"]);
+		const gateways = () => childrenWithRole(server.pid, "gateway");
+		const [gateway] = gateways();
+		server.terminal?.close();
+		// One that stops replaces nobody.
+		server.kill("SIGUSR2");
+		await waitFor(() => gateways().length === 2, "a successor");
+		expect(gateways()).toContain(gateway as number);
+		server.kill("SIGINT");
+		expect(await server.exited).toBe(0);
+	},
+	120_000,
+);

@@ -53,11 +53,8 @@ const served = await startServe(
 	{ ready: "all processes are ready" },
 );
 atEnd(async () => {
-	process.kill(served.pid, "SIGCONT");
-	served.kill("SIGTERM");
-	expect(await served.exited).toBe(0);
-	// Nothing was written beside the log.
-	expect(served.lines.filter((line) => line.level === "raw")).toEqual([]);
+	served.kill("SIGKILL");
+	await served.exited;
 });
 const { url } = served;
 const service = { url, db: database };
@@ -201,7 +198,7 @@ test("a console that hangs for ever is replaced by its parent, and inference goe
 	await waitFor(
 		async () => {
 			expect((await chat()).status).toBe(200);
-			await Bun.sleep(50);
+			await Bun.sleep(250);
 			return !isRunning(hung);
 		},
 		"the end of the console that hangs",
@@ -322,6 +319,17 @@ test("a sign-in is noted with the address that the gateway saw, not with one tha
 	expect(answer.status).toBe(200);
 	const [session] = await database.sql`select ip_address from session order by created_at desc limit 1`;
 	expect(session?.ip_address).toMatch(/^10\.0\./);
+});
+
+test("workers do not outlive their parent, hand back what they have, and have written nothing beside the log", async () => {
+	const pids = [gatewayPid(), consolePid()];
+	served.kill("SIGKILL");
+	await waitFor(() => !pids.some(isRunning), "the workers to end", 30_000);
+	expect((await database.sql`select 1 from instance_now where state = 'live'`).length).toBe(0);
+	const journals = new Bun.Glob("*/*").scanSync({ cwd: join(folder, "data", "journal"), onlyFiles: false });
+	expect([...journals]).toEqual([]);
+	await served.exited;
+	expect(served.lines.filter((line) => line.level === "raw")).toEqual([]);
 });
 
 /** Asks the console at its own socket, as a gateway would. */

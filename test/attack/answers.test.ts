@@ -108,11 +108,12 @@ const CASES: Readonly<Record<string, Case>> = {
 	"2,048 vectors as base64": {
 		path: "embeddings",
 		ask: { ...EMBED, encoding_format: "base64" },
-		make: () => embeddings(1_024),
+		make: () => embeddings(1_024 * SHARE),
 		status: 200,
-		bytesMin: 10 * MB,
+		bytesMin: 10 * SHARE * MB,
 	},
 	"2,048 vectors and one bracket": {
+		isLong: true,
 		path: "embeddings",
 		ask: EMBED,
 		make: () => json(`${embeddings(512).body}]`),
@@ -227,6 +228,7 @@ const CASES: Readonly<Record<string, Case>> = {
 		bytesMin: 3 * MB,
 	},
 	"very many words": {
+		isLong: true,
 		path: "audio/transcriptions",
 		ask: form("verbose_json"),
 		make: () => json(`{"text":"x","duration":3,"words":${many(490_000 * SHARE, '{"word":"a","start":1,"end":2}')}}`),
@@ -234,6 +236,7 @@ const CASES: Readonly<Record<string, Case>> = {
 		bytesMin: 14 * SHARE * MB,
 	},
 	"one event of text": {
+		isLong: true,
 		...streams,
 		make: () => events(delta(`"content":"${"x".repeat(1_000_000)}"`)),
 		status: 200,
@@ -245,6 +248,7 @@ const CASES: Readonly<Record<string, Case>> = {
 		status: 502,
 	},
 	"one event of names": {
+		isLong: true,
 		...streams,
 		make: () =>
 			events(delta('"content":"x"', `,"more":{${Array.from({ length: 90_000 }, (_, at) => `"n${at}":1`).join(",")}}`)),

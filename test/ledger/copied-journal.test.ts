@@ -15,6 +15,7 @@ import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { LeaseChild } from "../support/lease-child.ts";
 import { startLeaseChild } from "../support/lease-child.ts";
+import { LONG } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
 import { admitted, makeAccount, outcome } from "./fixture.ts";
 
@@ -40,9 +41,9 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-/** One request that is settled there, one that runs. */
-async function serveThere(ttlMs: number): Promise<void> {
-	child = await startLeaseChild({ db, dataDir: original, instanceId: "one", ttlMs });
+/** One request that is settled there, one that runs; others of that process have done nothing yet. */
+async function serveThere(ttlMs: number, ...others: readonly string[]): Promise<void> {
+	child = await startLeaseChild({ db, dataDir: original, instanceId: ["one", ...others].join(), ttlMs });
 	await child.ask("open done 100", "opened done");
 	await child.ask("settle done 60", "settled done");
 	await child.ask("open streaming 1000", "opened streaming");
@@ -205,11 +206,10 @@ function writeLockOfAnotherStart(id: string): void {
 }
 
 test("workers of one folder hand in what each left before a restart of the machine, and call nothing a copy", async () => {
-	await serveThere(2_000);
-	const second = await startLeaseChild({ db, dataDir: original, instanceId: "two", ttlMs: 1_000 });
-	await second.ask("open streaming 1000", "opened streaming");
-	await second.ask("progress streaming 300 420", "progressed streaming");
-	for (const one of [child, second]) await one.end();
+	await serveThere(2_000, "two");
+	await child.ask("open streaming-two 1000", "opened streaming-two");
+	await child.ask("progress streaming-two 300 420", "progressed streaming-two");
+	await child.end();
 	for (const id of ["one", "two"]) writeLockOfAnotherStart(id);
 	// Both live, so that each sees the other's instance run.
 	await startOn(original, "one", 1_000);
@@ -238,21 +238,20 @@ test("what was left before a restart of the machine is no copy to a process whos
 	expect(lines.filter(({ level }) => level === "error")).toEqual([]);
 }, 30_000);
 
-test.each(["one", "two"])(
-	"what was left before a restart of the machine is no copy to one that waits while %p starts beside it and crashes",
-	async (name) => {
-		await serveThere(2_000);
-		const earlier = await startLeaseChild({ db, dataDir: original, instanceId: "two", ttlMs: 1_000 });
-		await earlier.ask("open running 1000", "opened running");
-		for (const one of [child, earlier]) await one.end();
+// A successor, or a worker that comes up after it.
+test.each([["one", "two"], ...(LONG ? [["one", "one"] as const, ["two", "two"] as const] : [])])(
+	"what was left before a restart of the machine is no copy to one that waits while %p and then %p start beside it and crash",
+	async (first, second) => {
+		await serveThere(2_000, "two");
+		await child.ask("open running-two 1000", "opened running-two");
+		await child.end();
 		for (const id of ["one", "two"]) writeLockOfAnotherStart(id);
 		await startOn(original, "one", 1_000);
 		await waitFor(
 			() => says("a journal was not made here: it is handed in once its instance is known to be gone"),
 			"it to wait",
 		);
-		// A worker that comes up after it, or a successor.
-		for (let start = 0; start < 2; start++)
+		for (const name of [first, second])
 			await (await startLeaseChild({ db, dataDir: original, instanceId: name, ttlMs: 1_000 })).end();
 		await waitFor(async () => (await charges()).length === 3, "all journals to be handed in");
 		expect(lines.filter(({ level }) => level === "error")).toEqual([]);

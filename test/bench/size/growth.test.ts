@@ -6,6 +6,7 @@ import { migrate } from "../../../src/db/migrate.ts";
 import { reconcile } from "../../../src/ledger/reconcile.ts";
 import { withOwnPostgres } from "../../chaos/own-postgres.ts";
 import { untilEnd } from "../../support/at-end.ts";
+import { LONG } from "../../support/long-form.ts";
 import { FAST } from "../../support/postgres.ts";
 import { openBenchDatabase } from "../product.ts";
 import { consoleSteps } from "./console-steps.ts";
@@ -18,7 +19,7 @@ import { fill, HEAVY } from "./fill.ts";
 const ROWS_PER_DAY = 100;
 const DAYS = [40, 400] as const;
 const ACCOUNTS = 100;
-const LEASES = 2_000;
+const LEASES = LONG ? 2_000 : 1_000;
 /** More pages than that beside a tenth of the history are growth; a deeper index is not. */
 const FACTOR_MAX = 1.5;
 const PAGES_MORE = 60;

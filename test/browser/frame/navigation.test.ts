@@ -19,7 +19,7 @@ describe.skipIf(!hasChromium)("the way from page to page, in a browser", () => {
 	test("dialogs pass axe and keep the focus inside", async () => {
 		const tab = await windows.of("rich", 1440, "light");
 		await tab.page.goto(`/keys/${stage.ids.key}`);
-		for (const name of ["Edit", "Rotate", "Revoke"]) {
+		for (const name of LONG ? ["Edit", "Rotate", "Revoke"] : ["Revoke"]) {
 			await tab.page.getByRole("button", { name, exact: true }).first().click();
 			await tab.page.getByRole("dialog").waitFor();
 			await settled(tab.page);
@@ -55,7 +55,8 @@ describe.skipIf(!hasChromium)("the way from page to page, in a browser", () => {
 			const response = await route.fetch();
 			await route.fulfill({ response, json: { ...(await response.json()), demo: true } });
 		});
-		await tab.page.goto("/overview");
+		// Nothing of it is of one page: this one has least on it.
+		await tab.page.goto("/batches");
 		for (const [width, says] of [
 			[1440, "Demo: play money, and a week of usage that was made up."],
 			[360, "Demo"],
@@ -64,7 +65,7 @@ describe.skipIf(!hasChromium)("the way from page to page, in a browser", () => {
 			await tab.page.locator(".demo-mark:visible").waitFor();
 			expect(await tab.page.locator(".demo-mark:visible").allTextContents()).toEqual([says]);
 			await settled(tab.page);
-			expect(await problemsOf(tab.page)).toEqual([]);
+			if (LONG || width === 360) expect(await problemsOf(tab.page)).toEqual([]);
 		}
 	});
 
@@ -95,35 +96,38 @@ describe.skipIf(!hasChromium)("the way from page to page, in a browser", () => {
 		await tab.page.waitForURL("**/usage");
 	});
 
-	test("keys: the second of two counts by when it was pressed, not by when a busy page comes to hear of it", async () => {
-		const tab = await windows.of("rich", 1440, "light");
-		await tab.page.goto("/keys");
-		await settled(tab.page);
-		/** `g` and `u`, pressed so far apart, and heard of so far apart. */
-		const chord = (atMs: number, pressedMs: number, heardMs: number) =>
-			tab.page.evaluate(
-				([atMs, pressedMs, heardMs]) => {
-					for (const [key, at, heardAt] of [
-						["g", atMs, atMs],
-						["u", atMs + pressedMs, atMs + heardMs],
-					] as const) {
-						performance.now = () => heardAt;
-						const event = new KeyboardEvent("keydown", { key, bubbles: true });
-						Object.defineProperty(event, "timeStamp", { value: at });
-						document.body.dispatchEvent(event);
-					}
-					Reflect.deleteProperty(performance, "now");
-					return location.pathname;
-				},
-				[atMs, pressedMs, heardMs] as const,
-			);
-		expect(await chord(1_000_000, 1_100, 0)).toBe("/keys");
-		expect(await chord(2_000_000, 900, 5_000)).toBe("/usage");
-	});
+	test.if(LONG)(
+		"keys: the second of two counts by when it was pressed, not by when a busy page comes to hear of it",
+		async () => {
+			const tab = await windows.of("rich", 1440, "light");
+			await tab.page.goto("/keys");
+			await settled(tab.page);
+			/** `g` and `u`, pressed so far apart, and heard of so far apart. */
+			const chord = (atMs: number, pressedMs: number, heardMs: number) =>
+				tab.page.evaluate(
+					([atMs, pressedMs, heardMs]) => {
+						for (const [key, at, heardAt] of [
+							["g", atMs, atMs],
+							["u", atMs + pressedMs, atMs + heardMs],
+						] as const) {
+							performance.now = () => heardAt;
+							const event = new KeyboardEvent("keydown", { key, bubbles: true });
+							Object.defineProperty(event, "timeStamp", { value: at });
+							document.body.dispatchEvent(event);
+						}
+						Reflect.deleteProperty(performance, "now");
+						return location.pathname;
+					},
+					[atMs, pressedMs, heardMs] as const,
+				);
+			expect(await chord(1_000_000, 1_100, 0)).toBe("/keys");
+			expect(await chord(2_000_000, 900, 5_000)).toBe("/usage");
+		},
+	);
 
 	test("keys: where a page has no search a slash finds pages, keys, models and requests; a question mark lists the keys", async () => {
 		const tab = await windows.of("rich", 1440, "light");
-		await tab.page.goto("/usage");
+		await tab.page.goto("/batches");
 		await settled(tab.page);
 		const dialog = tab.page.getByRole("dialog");
 		const wanted = dialog.getByLabel("Page, key, model or request id");
@@ -146,6 +150,7 @@ describe.skipIf(!hasChromium)("the way from page to page, in a browser", () => {
 		await dialog.getByText("find any page, key, model or request").waitFor();
 		await tab.page.keyboard.press("Escape");
 
+		if (!LONG) return;
 		const visitor = await windows.of("visitor", 1440, "light");
 		await visitor.page.goto("/");
 		await settled(visitor.page);
@@ -196,20 +201,27 @@ describe.skipIf(!hasChromium)("a visitor, in a browser", () => {
 		expect(await page.getByRole("list", { name: "Found in the docs" }).count()).toBe(0);
 	});
 
-	test("the first page's script is below 200 KB packed, and a visitor's first page is drawn within a second", async () => {
-		const tries: { bytes: number; paintMs: number }[] = [];
-		const isQuick = () => tries.some((one) => one.paintMs < 1_000);
+	test("the first page's script is below 200 KB packed", async () => {
+		const { page } = await windows.of("visitor", 1440, "light");
+		await page.goto("/sign-in");
+		await settled(page);
+		const { bytes } = await page.evaluate(firstPageCost);
+		expect(bytes).toBeGreaterThan(100 * 1024);
+		expect(bytes).toBeLessThan(200 * 1024);
+	});
+
+	test.if(LONG)("a visitor's first page is drawn within a second", async () => {
+		const tries: number[] = [];
+		const isQuick = () => tries.some((paintMs) => paintMs < 1_000);
 		// Other work on the machine only ever makes it slower: one try of so many has to be quick enough.
-		while (tries.length < (LONG ? 3 : 1) || (tries.length < TRIES_MAX && !isQuick())) {
+		while (tries.length < 3 || (tries.length < TRIES_MAX && !isQuick())) {
 			const tab = await windows.open();
 			await tab.page.goto("/sign-in");
 			await settled(tab.page);
-			tries.push(await tab.page.evaluate(firstPageCost));
+			tries.push((await tab.page.evaluate(firstPageCost)).paintMs);
 			await tab.close();
 		}
-		const bytes = Math.max(...tries.map((one) => one.bytes));
-		expect(bytes).toBeLessThan(200 * 1024);
-		expect([isQuick(), tries.map((one) => Math.round(one.paintMs))]).toEqual([true, expect.any(Array)]);
+		expect([isQuick(), tries.map(Math.round)]).toEqual([true, expect.any(Array)]);
 	});
 });
 

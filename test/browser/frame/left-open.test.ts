@@ -1,75 +1,105 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { mailedLink, operator, signedUp, topUp } from "../../console/person.ts";
+import { PASSWORD } from "../../console/person.ts";
 import { temporaryFolder } from "../../support/at-end.ts";
+import { LONG } from "../../support/long-form.ts";
 import { reply } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 import { hasChromium } from "../chromium.ts";
-import { picture, withScene } from "../stage.ts";
-import { walk } from "../windows.ts";
+import { problemsOf } from "../page-problems.ts";
+import { OWN_BRAND, picture, WITH_PICTURES } from "../stage.ts";
+import { seenAs, settled, walk } from "../windows.ts";
+import { withTwoAccounts } from "./two-accounts.ts";
 
 setDefaultTimeout(180_000);
-/** The address of who looks at the page, and not of the account's members. */
-const VIEWER = /\/api\/console\/me(\?|$)/;
 /** What signing out, or a change of account, asks. */
 const UNREACHED = /\/api\/(auth\/sign-out|console\/me(\?|$)|console\/public\/config)/;
 
 const folder = temporaryFolder();
-const { service, upstream, open } = await withScene();
-const [owner, friend] = [await signedUp(service), await signedUp(service)];
-await owner.send("PATCH", "/api/console/account", { name: "Alder Works" });
-await friend.send("PATCH", "/api/console/account", { name: "Birch Works" });
-await friend.send("POST", "/api/console/invitations", { email: owner.email, role: "admin" });
-const token = new URL(await mailedLink(owner)).searchParams.get("token");
-await owner.send("POST", "/api/console/invitations/accept", { token });
-await topUp(owner, await operator(service));
-const { page, context } = await open({ person: owner });
+const house = await withTwoAccounts({
+	brand: `${OWN_BRAND}
+  terms: { url: "https://acme.example/terms", version: v1 }`,
+});
+const { service, upstream, owner, friend, page, context, complaints, heading, walkTo, switchTo, name, signIn } = house;
+
+describe.skipIf(!hasChromium)("pages under an operator's own name, in a browser", () => {
+	test("are readable in his colour, light and dark, at both widths, and name nobody else", async () => {
+		await context.clearCookies();
+		const found: string[] = [];
+		for (const [width, scheme, paths] of [
+			[1440, "light", LONG ? ["/", "/sign-up", "/docs"] : ["/"]],
+			[360, "dark", LONG ? ["/", "/sign-up", "/docs"] : ["/sign-up"]],
+		] as const) {
+			await seenAs(page, [width, scheme]);
+			for (const [nth, path] of paths.entries()) {
+				// Drawn anew: colours that fade from one scheme to the other are of neither.
+				await (nth === 0 ? page.goto(path) : walk(page, path));
+				await settled(page);
+				for (const problem of await problemsOf(page)) found.push(`${path}, ${width} ${scheme}: ${problem}`);
+				const support = page.locator('a[href="mailto:help@acme.example"]', { hasText: "Support" });
+				if (path === "/" && (await support.count()) !== 1) found.push(`${path} has no way to his support`);
+				if (await page.getByText("Tollgate").count()) found.push(`${path} names us`);
+				if (WITH_PICTURES) await picture(page, `brand-${path.slice(1) || "landing"}-${width}-${scheme}`);
+			}
+		}
+		await signIn(owner);
+		expect(found).toEqual([]);
+	});
+
+	test("ask whoever has not agreed to the terms before they show anything else", async () => {
+		await seenAs(page, [1440, "light"]);
+		await service.db.sql`delete from terms_acceptance`;
+		await page.goto("/keys");
+		await page.getByRole("heading", { name: "Terms of service" }).waitFor();
+		expect(await problemsOf(page)).toEqual([]);
+		if (WITH_PICTURES) await picture(page, "brand-terms");
+		await page.getByRole("checkbox").check();
+		await page.getByRole("button", { name: "Go on" }).click();
+		await heading("Keys").waitFor();
+		await friend.send("POST", "/api/console/terms", { version: "v1" });
+	});
+});
+
+describe.skipIf(!hasChromium)("a page that was left open", () => {
+	test("asks for the password before a key without a cap is made, and goes on where it was", async () => {
+		// Here things move, as they do for most people.
+		await page.emulateMedia({ reducedMotion: "no-preference" });
+		await walk(page, "/keys");
+		await page.getByRole("button", { name: "Create a key" }).first().click();
+		const form = page.getByRole("dialog");
+		await form.getByLabel("Name").fill("left open");
+		await service.db.sql`update session set created_at = created_at - interval '16 minutes'`;
+		await form.getByRole("button", { name: "Create" }).click();
+		const asked = page.getByRole("dialog", { name: "Your password, please" });
+		await asked.getByLabel("Password", { exact: true }).fill("not the password");
+		await picture(page, "password-again");
+		await asked.getByRole("button", { name: "Continue" }).click();
+		await asked.getByText("The password is wrong.").waitFor();
+		await asked.getByLabel("Password", { exact: true }).fill(PASSWORD);
+		await asked.getByRole("button", { name: "Continue" }).click();
+		await page.getByTestId("secret").waitFor();
+		await page.getByLabel("I have stored it").check();
+		await page.getByRole("button", { name: "Done" }).click();
+		await page.getByRole("link", { name: "left open" }).waitFor();
+	});
+
+	test("does nothing where the password is not given, and says so", async () => {
+		await service.db.sql`update session set authenticated_at = null, created_at = created_at - interval '16 minutes'`;
+		await walk(page, "/settings");
+		await page.getByLabel("Invite by email").fill("guest@example.com");
+		await page.getByRole("button", { name: "Invite", exact: true }).click();
+		await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+		await page.getByText("Please give your password again for this.").waitFor();
+		expect((await service.db.sql`select 1 from invitation where email = 'guest@example.com'`).length).toBe(0);
+		const refused = complaints.filter((text) => !/40[03]/.test(text));
+		expect(refused).toEqual([]);
+		await page.emulateMedia({ reducedMotion: "reduce" });
+		await service.db.sql`update session set authenticated_at = now()`;
+	});
+});
 
 describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
-	const heading = (name: string) => page.getByRole("heading", { name, exact: true, level: 1 });
-	const walkTo = async (name: string) => {
-		await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name, exact: true }).click();
-		await heading(name).waitFor();
-	};
-	const name = () => page.getByLabel("Name of the account");
-	async function switchTo(name: string): Promise<void> {
-		await page.getByRole("button", { name: /^Account: / }).click();
-		await page.getByRole("menuitem", { name }).click();
-		await page.getByRole("button", { name: `Account: ${name}` }).waitFor();
-	}
-
-	test("the log is read anew by its button, whatever time it shows", async () => {
-		for (const time of ["", "?range=24h"]) {
-			const isRead = page.waitForResponse(/\/api\/console\/requests\?/);
-			await walk(page, `/requests${time}`);
-			await isRead;
-			await page.getByText("No requests in this time.").waitFor();
-			const again = page.waitForRequest(/\/api\/console\/requests\?/);
-			await page.getByRole("button", { name: "Reload" }).click();
-			await again;
-		}
-	});
-
-	test("a link whose time is none shows the page with its usual time", async () => {
-		await walk(page, "/usage?from=1790000000000&to=17900abc");
-		await page.getByText("No usage in this time.").waitFor();
-		expect(await page.getByLabel("Time").first().inputValue()).toBe("7 days");
-	});
-
-	test("billing details that were saved are there when the settings are opened again", async () => {
-		await walk(page, "/settings");
-		await page.getByLabel("Company", { exact: true }).fill("Alder Works GmbH");
-		const form = page.getByRole("region", { name: "Receipts and statements" });
-		await form.getByRole("button", { name: "Save" }).click();
-		await form.getByText("Saved.").waitFor();
-		await walkTo("Keys");
-		await walkTo("Settings");
-		const company = page.getByLabel("Company", { exact: true });
-		await company.waitFor();
-		expect(await company.inputValue()).toBe("Alder Works GmbH");
-	});
-
 	test("a key whose end has a year too many digits long is not made without an end", async () => {
 		await walk(page, "/keys?create=1");
 		const form = page.getByRole("dialog");
@@ -80,9 +110,8 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await form.getByRole("button", { name: "Create" }).click();
 		await page.getByTestId("secret").waitFor();
 		const { body } = await owner.get(`/api/console/keys?account=${owner.accountId}`);
-		expect(body.items.map((key: { expiresAtMs: number | null }) => key.expiresAtMs)).toEqual([
-			Date.parse("2031-05-01T10:30:00Z"),
-		]);
+		const made = body.items.find((key: { name: string }) => key.name === "ends");
+		expect(made.expiresAtMs).toBe(Date.parse("2031-05-01T10:30:00Z"));
 		await page.getByLabel("I have stored it").check();
 		await page.getByRole("button", { name: "Done" }).click();
 		await page.getByRole("link", { name: "ends" }).waitFor();
@@ -221,93 +250,6 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await upstream.waitForAbort(upstream.requests.length);
 	});
 
-	test("what is said of a batch's file is said of the one that stands there, however long another one took to be read", async () => {
-		await walk(page, "/batches");
-		await page.getByRole("button", { name: "Start a batch" }).first().click();
-		await page.evaluate(() => {
-			const read = File.prototype.text;
-			const other = new Promise<void>((resolve) => addEventListener("other-is-read", () => resolve(), { once: true }));
-			File.prototype.text = async function (this: File) {
-				if (this.name === "large.jsonl") await other;
-				const text = await read.call(this);
-				if (this.name !== "large.jsonl") setTimeout(() => dispatchEvent(new Event("other-is-read")));
-				else setTimeout(() => document.body.setAttribute("data-read", ""));
-				return text;
-			};
-		});
-		const file = (name: string, lines: number) => {
-			const line = (id: number) => ({ custom_id: `${id}`, method: "POST", url: "/v1/chat/completions", body: {} });
-			const text = Array.from({ length: lines }, (_, id) => JSON.stringify(line(id))).join("\n");
-			return { name, mimeType: "application/jsonl", buffer: Buffer.from(text) };
-		};
-		for (const [name, lines] of [["large.jsonl", 20] as const, ["small.jsonl", 1] as const])
-			await page.locator("input[type=file]").setInputFiles([file(name, lines)]);
-		await page.locator("body[data-read]").waitFor();
-		await page.getByText("1 request to /v1/chat/completions").waitFor();
-	});
-
-	test("of two keys with one name the chart hides the one that is clicked", async () => {
-		const sums = {
-			requests: 1,
-			promptTokens: 1,
-			cachedTokens: 0,
-			completionTokens: 1,
-			reasoningTokens: 0,
-			costNanoUsd: 1,
-			meanMs: 1,
-		};
-		const groups = ["key_1", "key_2"].map((id) => ({ id, label: "twin", ...sums }));
-		const time = { bucketMs: 86_400_000, fromMs: Date.now() - 86_400_000, toMs: Date.now() };
-		await page.route(/\/api\/console\/usage\?/, (route) =>
-			route.fulfill({ json: { ...time, groups, points: [], total: sums } }),
-		);
-		await walk(page, "/usage?group=key");
-		const names = page.getByRole("group", { name: "Shown by" }).getByRole("button", { name: "twin" });
-		await names.first().click();
-		const pressed = () => Promise.all([0, 1].map((nth) => names.nth(nth).getAttribute("aria-pressed")));
-		expect(await pressed()).toEqual(["false", "true"]);
-		await page.unroute(/\/api\/console\/usage\?/);
-	});
-
-	test("what is under way is not said to be cancelled: its dialog stays until it is done", async () => {
-		await walk(page, "/projects?create=1");
-		const answer = Promise.withResolvers<void>();
-		await page.route(/\/api\/console\/projects\?/, async (route) => {
-			if (route.request().method() === "POST") await answer.promise;
-			await route.continue();
-		});
-		const form = page.getByRole("dialog");
-		await form.getByLabel("Name").fill("Elders");
-		const asked = page.waitForRequest((request) => request.method() === "POST");
-		await form.getByRole("button", { name: "Create" }).click();
-		await asked;
-		await page.keyboard.press("Escape");
-		expect(await form.getByRole("button", { name: "Cancel" }).isDisabled()).toBe(true);
-		expect(await form.getByLabel("Name").inputValue()).toBe("Elders");
-		answer.resolve();
-		await heading("Elders").waitFor();
-	});
-
-	test("a step back from what was made does not ask for another one", async () => {
-		await walk(page, "/projects?create=1");
-		await page.getByRole("dialog").getByLabel("Name").fill("Alders");
-		await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
-		await heading("Alders").waitFor();
-		await page.goBack();
-		await heading("Projects").waitFor();
-		expect(page.url()).not.toContain("create");
-		await walk(page, "/keys?create=1");
-		await page.getByRole("dialog").getByLabel("Name").fill("once");
-		await page.getByRole("dialog").getByLabel("Cap in USD").fill("5");
-		await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
-		await page.getByLabel("I have stored it").check();
-		await page.getByRole("button", { name: "Done" }).click();
-		await page.goBack();
-		await heading("Keys").waitFor();
-		expect(page.url()).not.toContain("create");
-		expect(await page.getByRole("dialog").count()).toBe(0);
-	});
-
 	test("a step back to another key ends what was being done with this one", async () => {
 		const made = await owner.send("POST", "/api/console/keys", { name: "twin", capUsd: "5" });
 		const path = `/keys/${made.body.key.id}`;
@@ -350,12 +292,6 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.getByRole("button", { name: "Account: Alder Works", exact: true }).waitFor();
 	});
 
-	test("who came by a link that names an account can choose another", async () => {
-		await page.goto(`/settings?account=${owner.accountId}`);
-		await page.getByRole("button", { name: "Account: Alder Works" }).waitFor();
-		await switchTo("Birch Works");
-	});
-
 	test("who came by a link that names an account stays in it as something is saved", async () => {
 		await page.goto(`/credit?account=${friend.accountId}`);
 		await page.getByRole("button", { name: "Account: Birch Works" }).waitFor();
@@ -366,96 +302,17 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.getByRole("button", { name: "Account: Birch Works AG" }).waitFor();
 	});
 
-	test("it does not say that it copied what the browser refused to", async () => {
-		await page.addInitScript(() => {
-			navigator.clipboard.writeText = () => Promise.reject(new DOMException("", "NotAllowedError"));
-			document.execCommand = () => false;
-		});
-		await page.goto("/credit");
-		await page.getByRole("button", { name: "Get the reference" }).click();
-		await page.getByText("Recorded as pending.").waitFor();
-		await page.getByRole("button", { name: "Copy the reference" }).first().click();
-		await page.getByRole("button", { name: "The browser does not let pages copy." }).waitFor();
-		await picture(page, "copy-refused");
-	});
-
 	test("where another tab signs somebody else in it shows that one, and nothing of the former", async () => {
-		const cookiesOf = (person: typeof owner) =>
-			[...person.cookies].map(([name, value]) => ({ name, value, url: service.url }));
 		await walk(page, "/settings");
 		await page.getByText("(this one)").waitFor();
-		await context.addCookies(cookiesOf(friend));
+		await signIn(friend);
 		const other = await context.newPage();
 		await other.goto("/settings");
 		await page.getByRole("button", { name: `You: ${friend.email}` }).waitFor();
 		await page.getByText(`Signed in as ${friend.email}.`).waitFor();
-		await context.addCookies(cookiesOf(owner));
+		await signIn(owner);
 		await other.reload();
 		await page.getByRole("button", { name: `You: ${owner.email}` }).waitFor();
 		await other.close();
-	});
-
-	test("of two readings of the viewer the later one holds, and what was sent before it and is answered late ends no session", async () => {
-		await page.goto("/settings");
-		await name().waitFor();
-		const rename = (to: string) => owner.send("PATCH", `/api/console/account?account=${owner.accountId}`, { name: to });
-		const readAnew = () => page.evaluate(() => void dispatchEvent(new Event("tollgate:account-gone")));
-		const [keys, earlier, isRead] = [0, 1, 2].map(() => Promise.withResolvers<void>());
-		await page.route(/\/api\/console\/keys\?/, async (route) => {
-			await keys?.promise;
-			await route.fulfill({ status: 401, json: { error: { message: "Please sign in.", code: "session_required" } } });
-		});
-		await page.route(
-			VIEWER,
-			async (route) => {
-				const response = await route.fetch();
-				isRead?.resolve();
-				await earlier?.promise;
-				await route.fulfill({ response });
-			},
-			{ times: 1 },
-		);
-		const side = page.getByRole("navigation", { name: "Main" });
-		const asked = page.waitForRequest(/\/api\/console\/keys\?/);
-		await side.getByRole("link", { name: "Keys", exact: true }).click();
-		await asked;
-		await side.getByRole("link", { name: "Settings", exact: true }).click();
-		await name().fill("Alder Works Once");
-		await name().press("Enter");
-		await isRead?.promise;
-		await rename("Alder Works Twice");
-		await readAnew();
-		const account = (name: string) => page.getByRole("button", { name: `Account: ${name}`, exact: true });
-		await account("Alder Works Twice").waitFor();
-		const late = Promise.all([
-			page.waitForResponse(VIEWER),
-			page.waitForResponse((response) => response.status() === 401),
-		]);
-		earlier?.resolve();
-		keys?.resolve();
-		await late;
-		await page.unroute(/\/api\/console\/keys\?/);
-		await walkTo("Keys");
-		await account("Alder Works Twice").waitFor();
-		await rename("Alder Works");
-	});
-
-	test("its feed is taken up again after an answer that was none", async () => {
-		const feed = /\/api\/console\/live/;
-		// The page before has a feed as well, which it may take up in this moment.
-		await page.goto("about:blank");
-		await page.clock.install();
-		let isThere = false;
-		await page.route(feed, async (route) => {
-			if (isThere) await route.continue();
-			else await route.fulfill({ status: 502, body: "" });
-		});
-		const refused = page.waitForResponse(feed);
-		await page.goto("/overview");
-		expect((await refused).status()).toBe(502);
-		await page.getByText("Connecting…").waitFor();
-		isThere = true;
-		await page.clock.runFor(60_000);
-		await page.getByText("Live", { exact: true }).waitFor();
 	});
 });

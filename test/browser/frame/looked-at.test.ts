@@ -1,0 +1,218 @@
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { LONG } from "../../support/long-form.ts";
+import { hasChromium } from "../chromium.ts";
+import { picture } from "../stage.ts";
+import { walk } from "../windows.ts";
+import { withTwoAccounts } from "./two-accounts.ts";
+
+setDefaultTimeout(180_000);
+/** The address of who looks at the page, and not of the account's members. */
+const VIEWER = /\/api\/console\/me(\?|$)/;
+
+/** What costs nobody money, a secret or another's account is told in the long form; the rest by `left-open.test.ts`. */
+const isRun = LONG && hasChromium;
+const house = isRun ? await withTwoAccounts() : ({} as Awaited<ReturnType<typeof withTwoAccounts>>);
+const { owner, page, heading, walkTo, switchTo, name } = house;
+
+describe.skipIf(!isRun)("a page that goes on being looked at", () => {
+	test("the log is read anew by its button, whatever time it shows", async () => {
+		for (const time of ["", "?range=24h"]) {
+			const isRead = page.waitForResponse(/\/api\/console\/requests\?/);
+			await walk(page, `/requests${time}`);
+			await isRead;
+			await page.getByText("No requests in this time.").waitFor();
+			const again = page.waitForRequest(/\/api\/console\/requests\?/);
+			await page.getByRole("button", { name: "Reload" }).click();
+			await again;
+		}
+	});
+
+	test("a link whose time is none shows the page with its usual time", async () => {
+		await walk(page, "/usage?from=1790000000000&to=17900abc");
+		await page.getByText("No usage in this time.").waitFor();
+		expect(await page.getByLabel("Time").first().inputValue()).toBe("7 days");
+	});
+
+	test("billing details that were saved are there when the settings are opened again", async () => {
+		await walk(page, "/settings");
+		await page.getByLabel("Company", { exact: true }).fill("Alder Works GmbH");
+		const form = page.getByRole("region", { name: "Receipts and statements" });
+		await form.getByRole("button", { name: "Save" }).click();
+		await form.getByText("Saved.").waitFor();
+		await walkTo("Keys");
+		await walkTo("Settings");
+		const company = page.getByLabel("Company", { exact: true });
+		await company.waitFor();
+		expect(await company.inputValue()).toBe("Alder Works GmbH");
+	});
+
+	test("what is said of a batch's file is said of the one that stands there, however long another one took to be read", async () => {
+		await walk(page, "/batches");
+		await page.getByRole("button", { name: "Start a batch" }).first().click();
+		await page.evaluate(() => {
+			const read = File.prototype.text;
+			const other = new Promise<void>((resolve) => addEventListener("other-is-read", () => resolve(), { once: true }));
+			File.prototype.text = async function (this: File) {
+				if (this.name === "large.jsonl") await other;
+				const text = await read.call(this);
+				if (this.name !== "large.jsonl") setTimeout(() => dispatchEvent(new Event("other-is-read")));
+				else setTimeout(() => document.body.setAttribute("data-read", ""));
+				return text;
+			};
+		});
+		const file = (name: string, lines: number) => {
+			const line = (id: number) => ({ custom_id: `${id}`, method: "POST", url: "/v1/chat/completions", body: {} });
+			const text = Array.from({ length: lines }, (_, id) => JSON.stringify(line(id))).join("\n");
+			return { name, mimeType: "application/jsonl", buffer: Buffer.from(text) };
+		};
+		for (const [name, lines] of [["large.jsonl", 20] as const, ["small.jsonl", 1] as const])
+			await page.locator("input[type=file]").setInputFiles([file(name, lines)]);
+		await page.locator("body[data-read]").waitFor();
+		await page.getByText("1 request to /v1/chat/completions").waitFor();
+	});
+
+	test("of two keys with one name the chart hides the one that is clicked", async () => {
+		const sums = {
+			requests: 1,
+			promptTokens: 1,
+			cachedTokens: 0,
+			completionTokens: 1,
+			reasoningTokens: 0,
+			costNanoUsd: 1,
+			meanMs: 1,
+		};
+		const groups = ["key_1", "key_2"].map((id) => ({ id, label: "twin", ...sums }));
+		const time = { bucketMs: 86_400_000, fromMs: Date.now() - 86_400_000, toMs: Date.now() };
+		await page.route(/\/api\/console\/usage\?/, (route) =>
+			route.fulfill({ json: { ...time, groups, points: [], total: sums } }),
+		);
+		await walk(page, "/usage?group=key");
+		const names = page.getByRole("group", { name: "Shown by" }).getByRole("button", { name: "twin" });
+		await names.first().click();
+		const pressed = () => Promise.all([0, 1].map((nth) => names.nth(nth).getAttribute("aria-pressed")));
+		expect(await pressed()).toEqual(["false", "true"]);
+		await page.unroute(/\/api\/console\/usage\?/);
+	});
+
+	test("what is under way is not said to be cancelled: its dialog stays until it is done", async () => {
+		await walk(page, "/projects?create=1");
+		const answer = Promise.withResolvers<void>();
+		await page.route(/\/api\/console\/projects\?/, async (route) => {
+			if (route.request().method() === "POST") await answer.promise;
+			await route.continue();
+		});
+		const form = page.getByRole("dialog");
+		await form.getByLabel("Name").fill("Elders");
+		const asked = page.waitForRequest((request) => request.method() === "POST");
+		await form.getByRole("button", { name: "Create" }).click();
+		await asked;
+		await page.keyboard.press("Escape");
+		expect(await form.getByRole("button", { name: "Cancel" }).isDisabled()).toBe(true);
+		expect(await form.getByLabel("Name").inputValue()).toBe("Elders");
+		answer.resolve();
+		await heading("Elders").waitFor();
+	});
+
+	test("a step back from what was made does not ask for another one", async () => {
+		await walk(page, "/projects?create=1");
+		await page.getByRole("dialog").getByLabel("Name").fill("Alders");
+		await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
+		await heading("Alders").waitFor();
+		await page.goBack();
+		await heading("Projects").waitFor();
+		expect(page.url()).not.toContain("create");
+		await walk(page, "/keys?create=1");
+		await page.getByRole("dialog").getByLabel("Name").fill("once");
+		await page.getByRole("dialog").getByLabel("Cap in USD").fill("5");
+		await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
+		await page.getByLabel("I have stored it").check();
+		await page.getByRole("button", { name: "Done" }).click();
+		await page.goBack();
+		await heading("Keys").waitFor();
+		expect(page.url()).not.toContain("create");
+		expect(await page.getByRole("dialog").count()).toBe(0);
+	});
+
+	test("who came by a link that names an account can choose another", async () => {
+		await page.goto(`/settings?account=${owner.accountId}`);
+		await page.getByRole("button", { name: "Account: Alder Works" }).waitFor();
+		await switchTo("Birch Works");
+	});
+
+	test("it does not say that it copied what the browser refused to", async () => {
+		await page.addInitScript(() => {
+			navigator.clipboard.writeText = () => Promise.reject(new DOMException("", "NotAllowedError"));
+			document.execCommand = () => false;
+		});
+		await page.goto("/credit");
+		await page.getByRole("button", { name: "Get the reference" }).click();
+		await page.getByText("Recorded as pending.").waitFor();
+		await page.getByRole("button", { name: "Copy the reference" }).first().click();
+		await page.getByRole("button", { name: "The browser does not let pages copy." }).waitFor();
+		await picture(page, "copy-refused");
+	});
+
+	test("of two readings of the viewer the later one holds, and what was sent before it and is answered late ends no session", async () => {
+		await page.goto("/settings");
+		await name().waitFor();
+		const rename = (to: string) => owner.send("PATCH", `/api/console/account?account=${owner.accountId}`, { name: to });
+		const readAnew = () => page.evaluate(() => void dispatchEvent(new Event("tollgate:account-gone")));
+		const [keys, earlier, isRead] = [0, 1, 2].map(() => Promise.withResolvers<void>());
+		await page.route(/\/api\/console\/keys\?/, async (route) => {
+			await keys?.promise;
+			await route.fulfill({ status: 401, json: { error: { message: "Please sign in.", code: "session_required" } } });
+		});
+		await page.route(
+			VIEWER,
+			async (route) => {
+				const response = await route.fetch();
+				isRead?.resolve();
+				await earlier?.promise;
+				await route.fulfill({ response });
+			},
+			{ times: 1 },
+		);
+		const side = page.getByRole("navigation", { name: "Main" });
+		const asked = page.waitForRequest(/\/api\/console\/keys\?/);
+		await side.getByRole("link", { name: "Keys", exact: true }).click();
+		await asked;
+		await side.getByRole("link", { name: "Settings", exact: true }).click();
+		await name().fill("Alder Works Once");
+		await name().press("Enter");
+		await isRead?.promise;
+		await rename("Alder Works Twice");
+		await readAnew();
+		const account = (name: string) => page.getByRole("button", { name: `Account: ${name}`, exact: true });
+		await account("Alder Works Twice").waitFor();
+		const late = Promise.all([
+			page.waitForResponse(VIEWER),
+			page.waitForResponse((response) => response.status() === 401),
+		]);
+		earlier?.resolve();
+		keys?.resolve();
+		await late;
+		await page.unroute(/\/api\/console\/keys\?/);
+		await walkTo("Keys");
+		await account("Alder Works Twice").waitFor();
+		await rename("Alder Works");
+	});
+
+	test("its feed is taken up again after an answer that was none", async () => {
+		const feed = /\/api\/console\/live/;
+		// The page before has a feed as well, which it may take up in this moment.
+		await page.goto("about:blank");
+		await page.clock.install();
+		let isThere = false;
+		await page.route(feed, async (route) => {
+			if (isThere) await route.continue();
+			else await route.fulfill({ status: 502, body: "" });
+		});
+		const refused = page.waitForResponse(feed);
+		await page.goto("/overview");
+		expect((await refused).status()).toBe(502);
+		await page.getByText("Connecting…").waitFor();
+		isThere = true;
+		await page.clock.runFor(60_000);
+		await page.getByText("Live", { exact: true }).waitFor();
+	});
+});

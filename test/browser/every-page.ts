@@ -3,55 +3,58 @@ import { LONG_MODEL, MODEL } from "./stage.ts";
 
 export type Who = "visitor" | "rich" | "extreme" | "fresh" | "operator";
 
-/** What a page is called in what is found and in pictures, who looks at it, and where it is. */
-export type StagePage = readonly [name: string, who: Who, path: (stage: Stage) => string];
+/**
+ * What a page is called in what is found and in pictures, who looks at it, and where it is; and which one is made of the same parts, with texts
+ * and amounts as long or longer: the short form looks at that one alone.
+ */
+export type StagePage = readonly [name: string, who: Who, path: (stage: Stage) => string, like?: string];
 
 /** Every page, as each kind of viewer sees it. */
 export const PAGES: readonly StagePage[] = [
 	["landing", "visitor", () => "/"],
-	["sign-in", "visitor", () => "/sign-in"],
+	["sign-in", "visitor", () => "/sign-in", "sign-up"],
 	["sign-up", "visitor", () => "/sign-up"],
-	["verify", "visitor", () => "/verify"],
+	["verify", "visitor", () => "/verify", "verify-failed"],
 	["verify-failed", "visitor", () => "/verify?error=TOKEN_EXPIRED"],
-	["reset", "visitor", () => "/reset"],
+	["reset", "visitor", () => "/reset", "reset-new"],
 	["reset-new", "visitor", () => "/reset?token=nothing"],
 	["models", "visitor", () => "/models"],
-	["model", "visitor", () => `/models/${MODEL}`],
-	["model-slash-id", "visitor", () => "/models/qwen/qwen3-32b"],
+	["model", "visitor", () => `/models/${MODEL}`, "extreme-model"],
+	["model-slash-id", "visitor", () => "/models/qwen/qwen3-32b", "extreme-model"],
 	["docs", "visitor", () => "/docs"],
 	["docs-tools", "visitor", () => "/docs/tools"],
-	["docs-moving", "visitor", () => "/docs/moving"],
+	["docs-moving", "visitor", () => "/docs/moving", "docs"],
 	["docs-errors", "visitor", () => "/docs/errors"],
-	["docs-batches", "visitor", () => "/docs/batches"],
-	["docs-limits", "visitor", () => "/docs/limits"],
+	["docs-batches", "visitor", () => "/docs/batches", "docs"],
+	["docs-limits", "visitor", () => "/docs/limits", "docs"],
 	["docs-roles", "visitor", () => "/docs/roles"],
 	["docs-api", "visitor", () => "/docs/api"],
 	["not-found", "visitor", () => "/nowhere"],
 	["overview-empty", "fresh", () => "/overview"],
 	["keys-empty", "fresh", () => "/keys"],
-	["projects-empty", "fresh", () => "/projects"],
-	["credit-empty", "fresh", () => "/credit"],
-	["usage-empty", "fresh", () => "/usage"],
-	["requests-empty", "fresh", () => "/requests"],
+	["projects-empty", "fresh", () => "/projects", "keys-empty"],
+	["credit-empty", "fresh", () => "/credit", "keys-empty"],
+	["usage-empty", "fresh", () => "/usage", "keys-empty"],
+	["requests-empty", "fresh", () => "/requests", "keys-empty"],
 	["playground-empty", "fresh", () => "/playground"],
 	["invite", "fresh", () => "/invite?token=nothing"],
-	["overview", "rich", () => "/overview"],
-	["keys", "rich", () => "/keys"],
-	["key", "rich", ({ ids }) => `/keys/${ids.key}`],
+	["overview", "rich", () => "/overview", "extreme-overview"],
+	["keys", "rich", () => "/keys", "extreme-keys"],
+	["key", "rich", ({ ids }) => `/keys/${ids.key}`, "extreme-key"],
 	["key-create", "rich", () => "/keys?create=1"],
-	["projects", "rich", () => "/projects"],
-	["project", "rich", ({ ids }) => `/projects/${ids.project}`],
-	["credit", "rich", () => "/credit#held"],
-	["usage", "rich", () => "/usage?range=30d"],
-	["usage-tokens", "rich", () => "/usage?range=30d&show=tokens&group=key"],
-	["requests", "rich", () => "/requests"],
-	["request", "rich", ({ ids }) => `/requests/${ids.request}`],
-	["requests-refused", "rich", () => "/requests?status=refused"],
-	["request-refused", "rich", ({ ids }) => `/requests/${ids.refused}`],
+	["projects", "rich", () => "/projects", "extreme-projects"],
+	["project", "rich", ({ ids }) => `/projects/${ids.project}`, "extreme-project"],
+	["credit", "rich", () => "/credit#held", "extreme-credit"],
+	["usage", "rich", () => "/usage?range=30d", "extreme-usage"],
+	["usage-tokens", "rich", () => "/usage?range=30d&show=tokens&group=key", "extreme-usage-tokens"],
+	["requests", "rich", () => "/requests", "extreme-requests"],
+	["request", "rich", ({ ids }) => `/requests/${ids.request}`, "extreme-request"],
+	["requests-refused", "rich", () => "/requests?status=refused", "extreme-requests"],
+	["request-refused", "rich", ({ ids }) => `/requests/${ids.refused}`, "extreme-request-refused"],
 	["request-missing", "rich", () => "/requests/req_0"],
 	["batches", "rich", () => "/batches"],
-	["batch-missing", "rich", () => "/batches/batch_0"],
-	["playground", "rich", () => "/playground"],
+	["batch-missing", "rich", () => "/batches/batch_0", "request-missing"],
+	["playground", "rich", () => "/playground", "extreme-playground"],
 	["settings", "rich", () => "/settings"],
 	["extreme-overview", "extreme", () => "/overview"],
 	["extreme-keys", "extreme", () => "/keys"],
@@ -60,7 +63,7 @@ export const PAGES: readonly StagePage[] = [
 	["extreme-project", "extreme", ({ ids }) => `/projects/${ids.extremeProject}`],
 	["extreme-credit", "extreme", () => "/credit"],
 	["extreme-usage", "extreme", () => "/usage?range=30d"],
-	["extreme-usage-tokens", "extreme", () => "/usage?range=30d&show=tokens&group=key"],
+	["extreme-usage-tokens", "extreme", () => "/usage?range=30d&show=tokens&group=key", "extreme-usage"],
 	["extreme-requests", "extreme", () => "/requests?range=30d"],
 	["extreme-request", "extreme", ({ ids }) => `/requests/${ids.extremeRequest}`],
 	["extreme-request-refused", "extreme", ({ ids }) => `/requests/${ids.extremeRefused}`],
@@ -69,15 +72,18 @@ export const PAGES: readonly StagePage[] = [
 	["operator", "operator", () => "/operator"],
 	["operator-top-ups", "operator", () => "/operator/top-ups"],
 	["operator-accounts", "operator", () => "/operator/accounts"],
-	["operator-account", "operator", ({ rich }) => `/operator/accounts/${rich.accountId}`],
+	["operator-account", "operator", ({ rich }) => `/operator/accounts/${rich.accountId}`, "operator-account-extreme"],
 	["operator-account-extreme", "operator", ({ extreme }) => `/operator/accounts/${extreme.accountId}`],
 	["operator-deployments", "operator", () => "/operator/deployments"],
 	["operator-instances", "operator", () => "/operator/instances"],
 	["operator-reconciliation", "operator", () => "/operator/reconciliation"],
 	["operator-audit", "operator", () => "/operator/audit"],
 	["operator-management-keys", "operator", () => "/operator/management-keys"],
-	["operator-not-found", "operator", () => "/operator/nowhere"],
+	["operator-not-found", "operator", () => "/operator/nowhere", "not-found"],
 ];
+
+/** The short form's: one of each make. The long form looks at all of them. */
+export const PAGES_SHORT: readonly StagePage[] = PAGES.filter(([, , , like]) => like === undefined);
 
 /** It is there with longer names and amounts too: what is wide on it is wider there. */
 export const isThereLonger = ([name]: StagePage): boolean => PAGES.some(([other]) => other === `extreme-${name}`);

@@ -15,7 +15,7 @@ type AnyView = readonly [width: number, scheme: "light" | "dark"];
  * portable computers, where all but the longest names have their room.
  */
 export const BETWEEN: readonly number[] = [768, 1024, 1101, 1366];
-const VIEWS: readonly View[] = [
+export const VIEWS: readonly View[] = [
 	[1440, "light"],
 	[360, "dark"],
 ];
@@ -33,6 +33,7 @@ export interface Windows {
 		who: Who,
 		pages: readonly StagePage[],
 		look: (tab: Tab, page: StagePage, view: View) => Promise<void>,
+		views?: readonly View[],
 	): Promise<void>;
 }
 
@@ -65,6 +66,7 @@ export function createWindows(stage: Stage, browser: Browser | undefined): Windo
 		who: Who,
 		pages: readonly StagePage[],
 		look: (tab: Tab, page: StagePage, view: View) => Promise<void>,
+		views = VIEWS,
 	): Promise<void> {
 		if (WITH_PICTURES) {
 			for (const view of ALL_VIEWS) {
@@ -73,9 +75,9 @@ export function createWindows(stage: Stage, browser: Browser | undefined): Windo
 			}
 			return;
 		}
-		const tab = await of(who, ...(VIEWS[0] as View));
+		const tab = await of(who, ...(views[0] as View));
 		for (const [nth, page] of pages.entries()) {
-			const view = VIEWS[nth % VIEWS.length] as View;
+			const view = views[nth % views.length] as View;
 			if (tab.page.viewportSize()?.width !== view[0]) await seenAs(tab.page, view);
 			await look(tab, page, view);
 		}

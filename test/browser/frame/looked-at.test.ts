@@ -137,6 +137,7 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		await page.goto(`/settings?account=${owner.accountId}`);
 		await page.getByRole("button", { name: "Account: Alder Works" }).waitFor();
 		await switchTo("Birch Works");
+		await switchTo("Alder Works");
 	});
 
 	test("it does not say that it copied what the browser refused to", async () => {

@@ -21,19 +21,30 @@ const OTHER_MODEL = "other-model";
 /** One red point. */
 const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQI12P4z8AAAAMBAQAY3Y2wAAAAAElFTkSuQmCC";
 
-const { service, upstream, open } = await withScene({
-	models: [MODEL, OTHER_MODEL],
-	modelExtra: "    input_modalities: [text, image]",
-	jobs: { pace: LONG ? 10 : 1 },
-});
-const catalog = await Bun.file(`${service.dataDir}/tollgate.yaml`).text();
-await service.serve(catalog.replace("models:\n", "").replaceAll("[chat, completions]", "[chat, completions, batch]"));
-upstream.always(() => reply().text("Hello from the model."));
-// How he signs up, pays and makes a key by hand is told by `account/card.test.ts`, `operator/operator.test.ts` and `keys.test.ts`.
-const person = await signedUp(service);
-await topUp(person, await operator(service), "250");
-const { secret } = (await person.send("POST", "/api/console/keys", { name: "journey", capUsd: "5" })).body;
-const customer = await open({ person });
+/**
+ * At length alone: the first minutes of `account/card.test.ts` end with an answer in the playground, `customer/keys.test.ts` calls with a key, batches
+ * are begun in `frame/left-open.test.ts`, and what stands behind the pages is told by `console/`.
+ */
+const isRun = LONG && hasChromium;
+async function setUp() {
+	const scene = await withScene({
+		models: [MODEL, OTHER_MODEL],
+		modelExtra: "    input_modalities: [text, image]",
+		jobs: { pace: 10 },
+	});
+	const { service, upstream, open } = scene;
+	const catalog = await Bun.file(`${service.dataDir}/tollgate.yaml`).text();
+	await service.serve(catalog.replace("models:\n", "").replaceAll("[chat, completions]", "[chat, completions, batch]"));
+	upstream.always(() => reply().text("Hello from the model."));
+	// How he signs up, pays and makes a key by hand is told by `account/card.test.ts`, `operator/operator.test.ts` and `keys.test.ts`.
+	const person = await signedUp(service);
+	await topUp(person, await operator(service), "250");
+	const { secret } = (await person.send("POST", "/api/console/keys", { name: "journey", capUsd: "5" })).body;
+	return { ...scene, person, secret, customer: await open({ person }) };
+}
+const { service, upstream, open, person, secret, customer } = isRun
+	? await setUp()
+	: ({ customer: {} } as Awaited<ReturnType<typeof setUp>>);
 
 /** The customer's own server. */
 const called: { readonly headers: Headers; readonly body: string }[] = [];
@@ -56,7 +67,7 @@ const line = (id: string) =>
 		body: { model: MODEL, max_tokens: 8, messages: [{ role: "user", content: id }] },
 	});
 
-describe.skipIf(!hasChromium)("a customer's first day, from a request to a second factor, in a browser", () => {
+describe.skipIf(!isRun)("a customer's first day, from a request to a second factor, in a browser", () => {
 	test("the key works with the OpenAI SDK, the overview turns green by itself and the log has the request", async () => {
 		const { page } = customer;
 		await walk(page, "/overview");
@@ -88,7 +99,7 @@ describe.skipIf(!hasChromium)("a customer's first day, from a request to a secon
 		await picture(page, "journey-7-request");
 	});
 
-	test.if(LONG)("the model's page has its rates, and the sums of usage are those of the log", async () => {
+	test("the model's page has its rates, and the sums of usage are those of the log", async () => {
 		const { page } = customer;
 		await page.getByRole("link", { name: MODEL, exact: true }).click();
 		await page.getByText("Rates in USD").waitFor();
@@ -129,90 +140,84 @@ describe.skipIf(!hasChromium)("a customer's first day, from a request to a secon
 		await picture(page, "journey-8-playground");
 	});
 
-	test.if(LONG)(
-		"two models answer the same question, with a picture; a call is answered by hand; a link holds it all",
-		async () => {
-			const { page } = customer;
-			await page.getByRole("button", { name: "Clear" }).click();
-			await page.getByRole("combobox", { name: "Compare with" }).click();
-			await page.getByRole("option", { name: OTHER_MODEL }).click();
-			await page.getByRole("button", { name: "Take an example for tools" }).click();
-			await page.getByRole("button", { name: "Take an example for json schema of the answer" }).click();
-			const chooser = page.waitForEvent("filechooser");
-			await page.getByRole("button", { name: "Add pictures" }).click();
-			const buffer = Buffer.from(PICTURE, "base64");
-			await (await chooser).setFiles([{ name: "red.png", mimeType: "image/png", buffer }]);
-			await page.getByRole("img", { name: "red.png" }).waitFor();
-			upstream.decide(({ messages }) =>
-				(messages as { role: string }[]).at(-1)?.role === "tool"
-					? reply().text('{"title": "Sunny", "tags": []}')
-					: reply().toolCall("get_weather", { town: "Paris" }),
-			);
-			const before = upstream.requests.length;
-			await page.getByLabel("Your message").fill("What is the weather?");
-			await page.keyboard.press("Enter");
-			const first = page.getByRole("region", { name: MODEL });
-			const second = page.getByRole("region", { name: OTHER_MODEL });
-			for (const thread of [first, second]) {
-				await thread.getByText('get_weather({"town":"Paris"})').waitFor();
-				await thread.getByLabel("What get_weather answers").fill('{"sky": "clear"}');
-				await thread.getByRole("button", { name: "Give the answers" }).click();
-				await thread.getByText('{"title": "Sunny", "tags": []}').waitFor();
-				await thread.getByText(/tokens · USD 0\.0\d* together/).waitFor();
-			}
-			const asked = upstream.requests.slice(before).map(({ body }) => body as unknown as AskedBody);
-			expect(asked).toHaveLength(4);
-			for (const { messages, tools, response_format: format } of asked) {
-				expect(messages[0]?.content).toEqual([
-					{ type: "text", text: "What is the weather?" },
-					{ type: "image_url", image_url: { url: `data:image/png;base64,${PICTURE}` } },
-				]);
-				expect(tools[0]?.function.name).toBe("get_weather");
-				expect(format.json_schema.name).toBe("answer");
-			}
-			expect(asked.at(-1)?.messages.at(-1)?.content).toBe('{"sky": "clear"}');
-			await page.getByRole("button", { name: "Hide the code" }).click();
-			await picture(page, "journey-9-playground-two");
+	test("two models answer the same question, with a picture; a call is answered by hand; a link holds it all", async () => {
+		const { page } = customer;
+		await page.getByRole("button", { name: "Clear" }).click();
+		await page.getByRole("combobox", { name: "Compare with" }).click();
+		await page.getByRole("option", { name: OTHER_MODEL }).click();
+		await page.getByRole("button", { name: "Take an example for tools" }).click();
+		await page.getByRole("button", { name: "Take an example for json schema of the answer" }).click();
+		const chooser = page.waitForEvent("filechooser");
+		await page.getByRole("button", { name: "Add pictures" }).click();
+		const buffer = Buffer.from(PICTURE, "base64");
+		await (await chooser).setFiles([{ name: "red.png", mimeType: "image/png", buffer }]);
+		await page.getByRole("img", { name: "red.png" }).waitFor();
+		upstream.decide(({ messages }) =>
+			(messages as { role: string }[]).at(-1)?.role === "tool"
+				? reply().text('{"title": "Sunny", "tags": []}')
+				: reply().toolCall("get_weather", { town: "Paris" }),
+		);
+		const before = upstream.requests.length;
+		await page.getByLabel("Your message").fill("What is the weather?");
+		await page.keyboard.press("Enter");
+		const first = page.getByRole("region", { name: MODEL });
+		const second = page.getByRole("region", { name: OTHER_MODEL });
+		for (const thread of [first, second]) {
+			await thread.getByText('get_weather({"town":"Paris"})').waitFor();
+			await thread.getByLabel("What get_weather answers").fill('{"sky": "clear"}');
+			await thread.getByRole("button", { name: "Give the answers" }).click();
+			await thread.getByText('{"title": "Sunny", "tags": []}').waitFor();
+			await thread.getByText(/tokens · USD 0\.0\d* together/).waitFor();
+		}
+		const asked = upstream.requests.slice(before).map(({ body }) => body as unknown as AskedBody);
+		expect(asked).toHaveLength(4);
+		for (const { messages, tools, response_format: format } of asked) {
+			expect(messages[0]?.content).toEqual([
+				{ type: "text", text: "What is the weather?" },
+				{ type: "image_url", image_url: { url: `data:image/png;base64,${PICTURE}` } },
+			]);
+			expect(tools[0]?.function.name).toBe("get_weather");
+			expect(format.json_schema.name).toBe("answer");
+		}
+		expect(asked.at(-1)?.messages.at(-1)?.content).toBe('{"sky": "clear"}');
+		await page.getByRole("button", { name: "Hide the code" }).click();
+		await picture(page, "journey-9-playground-two");
 
-			await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-			await page.getByRole("button", { name: "Copy as link" }).click();
-			await page.getByText("Copied, without the pictures.").waitFor();
-			const link = await page.evaluate(() => navigator.clipboard.readText());
-			await walk(page, "/keys");
-			await page.goto(link);
-			await page.getByText("From a link. Nothing is sent before you send a message.").waitFor();
-			for (const thread of [first, second]) await thread.getByText('{"title": "Sunny", "tags": []}').waitFor();
-			expect(page.url()).not.toContain("#");
-			const wide = page.viewportSize() ?? { width: 1440, height: 900 };
-			await page.setViewportSize({ width: 360, height: 800 });
-			await second.getByText('{"title": "Sunny", "tags": []}').waitFor();
-			expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
-			await picture(page, "journey-9-playground-two-narrow");
-			await page.setViewportSize(wide);
-			expect(upstream.requests.length).toBe(before + 4);
-		},
-	);
+		await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+		await page.getByRole("button", { name: "Copy as link" }).click();
+		await page.getByText("Copied, without the pictures.").waitFor();
+		const link = await page.evaluate(() => navigator.clipboard.readText());
+		await walk(page, "/keys");
+		await page.goto(link);
+		await page.getByText("From a link. Nothing is sent before you send a message.").waitFor();
+		for (const thread of [first, second]) await thread.getByText('{"title": "Sunny", "tags": []}').waitFor();
+		expect(page.url()).not.toContain("#");
+		const wide = page.viewportSize() ?? { width: 1440, height: 900 };
+		await page.setViewportSize({ width: 360, height: 800 });
+		await second.getByText('{"title": "Sunny", "tags": []}').waitFor();
+		expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
+		await picture(page, "journey-9-playground-two-narrow");
+		await page.setViewportSize(wide);
+		expect(upstream.requests.length).toBe(before + 4);
+	});
 
-	test.if(LONG)(
-		"a link that is opened in another browser than the one that signed up asks for a password there",
-		async () => {
-			const asked = newPerson(service, "bea@example.com");
-			const form = { name: "Somebody", email: asked.email, password: PASSWORD, next: "/overview" };
-			expect((await asked.send("POST", "/api/auth/sign-up/email", form)).status).toBe(200);
-			const opened = await open({ width: 360 });
-			await opened.page.goto(await mailedLink({ email: "bea@example.com" }));
-			await opened.page.getByRole("button", { name: "Confirm the address" }).click();
-			await opened.page.getByLabel("Name").fill("Bea Example");
-			await opened.page.getByLabel("Password", { exact: true }).fill("chosen where the mail was read");
-			await opened.page.getByRole("button", { name: "Confirm the address" }).click();
-			await opened.page.getByRole("link", { name: "Sign in" }).click();
-			await opened.page.getByLabel("Email").fill("bea@example.com");
-			await opened.page.getByLabel("Password", { exact: true }).fill("chosen where the mail was read");
-			await opened.page.getByRole("button", { name: "Sign in", exact: true }).click();
-			await opened.page.waitForURL("**/overview");
-			expect(opened.complaints).toEqual([]);
-		},
-	);
+	test("a link that is opened in another browser than the one that signed up asks for a password there", async () => {
+		const asked = newPerson(service, "bea@example.com");
+		const form = { name: "Somebody", email: asked.email, password: PASSWORD, next: "/overview" };
+		expect((await asked.send("POST", "/api/auth/sign-up/email", form)).status).toBe(200);
+		const opened = await open({ width: 360 });
+		await opened.page.goto(await mailedLink({ email: "bea@example.com" }));
+		await opened.page.getByRole("button", { name: "Confirm the address" }).click();
+		await opened.page.getByLabel("Name").fill("Bea Example");
+		await opened.page.getByLabel("Password", { exact: true }).fill("chosen where the mail was read");
+		await opened.page.getByRole("button", { name: "Confirm the address" }).click();
+		await opened.page.getByRole("link", { name: "Sign in" }).click();
+		await opened.page.getByLabel("Email").fill("bea@example.com");
+		await opened.page.getByLabel("Password", { exact: true }).fill("chosen where the mail was read");
+		await opened.page.getByRole("button", { name: "Sign in", exact: true }).click();
+		await opened.page.waitForURL("**/overview");
+		expect(opened.complaints).toEqual([]);
+	});
 
 	const { page } = customer;
 	const dialog = () => page.getByRole("dialog");
@@ -252,7 +257,7 @@ describe.skipIf(!hasChromium)("a customer's first day, from a request to a secon
 		await walk(page, "/batches");
 		await page.getByRole("link", { name: "night.jsonl" }).waitFor();
 		await picture(page, "batches");
-		if (LONG) await onPhone("night.jsonl", "batches");
+		await onPhone("night.jsonl", "batches");
 	});
 
 	/** As somebody drops a file from the desktop. */
@@ -264,75 +269,70 @@ describe.skipIf(!hasChromium)("a customer's first day, from a request to a secon
 		}, text);
 		await page.getByRole("heading", { name: "Batches", level: 1 }).dispatchEvent("drop", { dataTransfer: carried });
 	};
-	test.if(LONG)(
-		"who wants to hear of its end is mailed, and his server called with a signature that it can check",
-		async () => {
-			await walk(page, "/settings");
-			const panel = page.getByRole("region", { name: "Notices" });
-			await panel.getByLabel("Webhook").fill("http://service.example/hook");
-			await panel.getByRole("button", { name: "Save" }).click();
-			await panel.getByText("The address must begin with https://").waitFor();
-			await panel.getByLabel("Webhook").fill(`http://127.0.0.1:${receiver.port}/hook`);
-			await panel.getByLabel("Mail when a batch is over").click();
-			await page.getByRole("option", { name: "Who made the batch's key" }).click();
-			await panel.getByRole("checkbox", { name: "A confirmed top-up" }).check();
-			await panel.getByRole("button", { name: "Save" }).click();
-			const secret = (await panel.locator("code").textContent()) ?? "";
-			await picture(page, "batch-notices-secret");
-			await panel.getByRole("button", { name: "I have stored it" }).click();
-			await panel.getByRole("button", { name: "New secret" }).waitFor();
+	test("who wants to hear of its end is mailed, and his server called with a signature that it can check", async () => {
+		await walk(page, "/settings");
+		const panel = page.getByRole("region", { name: "Notices" });
+		await panel.getByLabel("Webhook").fill("http://service.example/hook");
+		await panel.getByRole("button", { name: "Save" }).click();
+		await panel.getByText("The address must begin with https://").waitFor();
+		await panel.getByLabel("Webhook").fill(`http://127.0.0.1:${receiver.port}/hook`);
+		await panel.getByLabel("Mail when a batch is over").click();
+		await page.getByRole("option", { name: "Who made the batch's key" }).click();
+		await panel.getByRole("checkbox", { name: "A confirmed top-up" }).check();
+		await panel.getByRole("button", { name: "Save" }).click();
+		const secret = (await panel.locator("code").textContent()) ?? "";
+		await picture(page, "batch-notices-secret");
+		await panel.getByRole("button", { name: "I have stored it" }).click();
+		await panel.getByRole("button", { name: "New secret" }).waitFor();
 
-			await walk(page, "/batches");
-			await drop(`${line("a")}\n{"custom_id": "b"}\n`);
-			await dialog().getByText("Line 2: it has no body.").waitFor();
-			expect(await dialog().getByRole("button", { name: "Start" }).isDisabled()).toBe(true);
-			await dialog().getByRole("button", { name: "Cancel" }).click();
-			await drop(`${line("a")}\n`);
-			await dialog().getByText("1 request to /v1/chat/completions").waitFor();
-			await dialog().getByRole("button", { name: "Start" }).click();
-			await page.getByRole("heading", { name: "dropped.jsonl" }).waitFor();
-			await page.getByText("Completed").waitFor();
-			const id = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+		await walk(page, "/batches");
+		await drop(`${line("a")}\n{"custom_id": "b"}\n`);
+		await dialog().getByText("Line 2: it has no body.").waitFor();
+		expect(await dialog().getByRole("button", { name: "Start" }).isDisabled()).toBe(true);
+		await dialog().getByRole("button", { name: "Cancel" }).click();
+		await drop(`${line("a")}\n`);
+		await dialog().getByText("1 request to /v1/chat/completions").waitFor();
+		await dialog().getByRole("button", { name: "Start" }).click();
+		await page.getByRole("heading", { name: "dropped.jsonl" }).waitFor();
+		await page.getByText("Completed").waitFor();
+		const id = new URL(page.url()).pathname.split("/").at(-1) ?? "";
 
-			expect((await newMail(person.email)).text).toContain(`The batch ${id} is completed.`);
-			await waitFor(() => called.length > 0, "the webhook to be called", 30_000);
-			const client = new OpenAI({ apiKey: "none", webhookSecret: secret });
-			const [{ body, headers } = { body: "", headers: new Headers() }] = called;
-			expect(await client.webhooks.unwrap(body, headers)).toMatchObject({ type: "batch.completed", data: { id } });
-			const told = page.getByRole("table", { name: "What was told lately" });
-			await page.goto("/settings");
-			await told.getByText("HTTP 200").waitFor();
-			await told.getByText("taken").waitFor();
-			const { accountId } = person;
-			const money = {
-				accountId,
-				amountNanoUsd: nanoUsd(100_000_000_000),
-				method: "transfer" as const,
-				reference: "told",
-			};
-			const { id: topUpId } = await createTopUp(service.db.statements, money);
-			await confirmTopUp(service.db.statements, topUpId, "test");
-			await told.getByRole("button", { name: "Send again" }).click();
-			await waitFor(() => called.length >= 3, "the call to be made again, and that of the top-up", 30_000);
-			const again = await Promise.all(
-				called.slice(1).map(({ body, headers }) => client.webhooks.unwrap(body, headers)),
-			);
-			expect(called.filter((one) => one.body === body)).toHaveLength(2);
-			expect(again as unknown[]).toContainEqual(
-				expect.objectContaining({
-					type: "top_up.confirmed",
-					data: { id: topUpId, amount_usd: "100.00", method: "transfer" },
-				}),
-			);
-			expect((await newMail(person.email)).text).toContain("A top-up of USD 100.00 is confirmed");
-			await page.reload();
-			await told.getByText("Top-up").first().waitFor();
-			await picture(page, "batch-notices");
-			await onPhone("HTTP 200", "batch-notices");
-		},
-	);
+		expect((await newMail(person.email)).text).toContain(`The batch ${id} is completed.`);
+		await waitFor(() => called.length > 0, "the webhook to be called", 30_000);
+		const client = new OpenAI({ apiKey: "none", webhookSecret: secret });
+		const [{ body, headers } = { body: "", headers: new Headers() }] = called;
+		expect(await client.webhooks.unwrap(body, headers)).toMatchObject({ type: "batch.completed", data: { id } });
+		const told = page.getByRole("table", { name: "What was told lately" });
+		await page.goto("/settings");
+		await told.getByText("HTTP 200").waitFor();
+		await told.getByText("taken").waitFor();
+		const { accountId } = person;
+		const money = {
+			accountId,
+			amountNanoUsd: nanoUsd(100_000_000_000),
+			method: "transfer" as const,
+			reference: "told",
+		};
+		const { id: topUpId } = await createTopUp(service.db.statements, money);
+		await confirmTopUp(service.db.statements, topUpId, "test");
+		await told.getByRole("button", { name: "Send again" }).click();
+		await waitFor(() => called.length >= 3, "the call to be made again, and that of the top-up", 30_000);
+		const again = await Promise.all(called.slice(1).map(({ body, headers }) => client.webhooks.unwrap(body, headers)));
+		expect(called.filter((one) => one.body === body)).toHaveLength(2);
+		expect(again as unknown[]).toContainEqual(
+			expect.objectContaining({
+				type: "top_up.confirmed",
+				data: { id: topUpId, amount_usd: "100.00", method: "transfer" },
+			}),
+		);
+		expect((await newMail(person.email)).text).toContain("A top-up of USD 100.00 is confirmed");
+		await page.reload();
+		await told.getByText("Top-up").first().waitFor();
+		await picture(page, "batch-notices");
+		await onPhone("HTTP 200", "batch-notices");
+	});
 
-	test.if(LONG)("its progress moves by itself; the rest is ended, and what came of it is fetched", async () => {
+	test("its progress moves by itself; the rest is ended, and what came of it is fetched", async () => {
 		const gate = Promise.withResolvers<void>();
 		for (let n = 0; n < 10; n++) upstream.next(reply().text("soon"));
 		upstream.always(() => reply().text("late").behind(gate.promise));

@@ -90,13 +90,18 @@ export function createWindows(stage: Stage, browser: Browser | undefined): Windo
  * What is too wide at the other widths: at those between the two views; on a telephone whose text is twice as large; in the other view, in which
  * the next page is then loaded.
  */
-export async function layoutElsewhere(page: Page, view: View, between: readonly number[]): Promise<string[]> {
+export async function layoutElsewhere(
+	page: Page,
+	view: View,
+	{ between, largeText }: { between: readonly number[]; largeText: boolean },
+): Promise<string[]> {
 	const found: string[] = [];
 	const look = async (name: string) => {
 		await settled(page);
 		for (const problem of await layoutOf(page)) found.push(`${name}: ${problem}`);
 	};
 	const inLargeText = async () => {
+		if (!largeText) return;
 		const size = (text: string) =>
 			page.evaluate((size) => document.documentElement.style.setProperty("font-size", size), text);
 		await size("200%");

@@ -242,7 +242,8 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 		}
 	});
 
-	test("a card is saved on Stripe's page, and credit is bought with it by itself", async () => {
+	// In short `billing/auto-top-ups.test.ts` and those beside it tell of saved cards.
+	test.if(LONG)("a card is saved on Stripe's page, and credit is bought with it by itself", async () => {
 		await walk(page, "/credit");
 		await panel.getByRole("button", { name: "Save a card" }).click();
 		await page.waitForURL(`${stripe.payUrl}**`);
@@ -286,7 +287,7 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 		expect(await problemsOf(page)).toEqual([]);
 	});
 
-	test("a removed card is Stripe's no more", async () => {
+	test.if(LONG)("a removed card is Stripe's no more", async () => {
 		await panel.getByRole("button", { name: "Remove the card" }).click();
 		await panel.getByText("With a saved card credit is bought by itself").waitFor();
 		expect(card?.customer).toBeNull();

@@ -133,6 +133,7 @@ const CASES: Readonly<Record<string, Case>> = {
 		bytesMin: 45 * MB,
 	},
 	"a long text beyond ASCII": {
+		isLong: true,
 		...chats,
 		make: () => json(message(`"content":"${"中".repeat(15 * MB)}"`)),
 		status: 200,
@@ -221,6 +222,7 @@ const CASES: Readonly<Record<string, Case>> = {
 		bytesMin: 5 * MB,
 	},
 	"90,000 subtitles": {
+		isLong: true,
 		path: "audio/transcriptions",
 		ask: form("srt"),
 		make: () => json(`{"text":"x","duration":3,"segments":${many(90_000, '{"start":1,"end":2,"text":"abc"}')}}`),

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { LONG } from "../support/long-form.ts";
 import { runChaos } from "./chaos.ts";
 import type { Sent } from "./chat-client.ts";
 import { nextMidnight, renewalAt } from "./midnight.ts";
@@ -9,7 +10,9 @@ import { judgeWarm } from "./warm.ts";
 
 /** A run that is found broken is repeated with `CHAOS_SEED`; the long form is `bun run chaos`. */
 const SEED = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 2 ** 31));
-const FOR_MS = 6_000;
+const FOR_MS = LONG ? 6_000 : 3_000;
+/** Each costs its start, and some more by its faults. */
+const INSTANCES = LONG ? 3 : 2;
 /** A run in which nothing happened proves nothing. */
 const AT_LEAST = { answers: 40, faults: 3 };
 /** The faults are what it is about: users without a rest would take the processors from the tests beside it. */
@@ -20,6 +23,7 @@ test(`four counts agree to the nano-dollar after ${FOR_MS / 1_000} seconds of fa
 	const result = await runChaos({
 		seed: SEED,
 		forMs: FOR_MS,
+		instances: INSTANCES,
 		users: 4,
 		restMsMax: REST_MS_MAX,
 		logFolder: LOGS,

@@ -28,6 +28,8 @@ export interface ChaosOptions {
 	seed: number;
 	/** How long faults are made; the start and the verdict come on top. */
 	forMs: number;
+	/** Three, unless it is told otherwise. */
+	instances?: number;
 	users?: number;
 	/** See `LoadOptions`. */
 	restMsMax?: number;
@@ -67,7 +69,7 @@ const QUIESCE_MS = 30_000;
 const LONGER_MAX = 4;
 
 /**
- * Three instances, a database and an upstream, all real processes, under traffic and faults. What comes out are claims
+ * Some instances, a database and an upstream, all real processes, under traffic and faults. What comes out are claims
  * that hold or not; it throws only if the run itself could not be carried out.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
@@ -88,6 +90,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		const fleet = await startFleet({
 			databaseUrl: postgres.url,
 			upstreamUrl: upstream.url,
+			instances: options.instances ?? 3,
 			...(former === undefined ? {} : { program: former }),
 		});
 		ends.push(() => fleet.stop());

@@ -19,9 +19,9 @@ import { costOf } from "./verdict.ts";
 const ASK: Ask = { words: 10, stream: false, maxTokens: 60 };
 /** "echo:" and ten words come back; the prompt is ten words and three marks. */
 const CHARGE = costOf(13, 11);
-const CAP_REQUESTS = LONG ? 40 : 12;
-/** Some at each instance. */
-const AT_ONCE = LONG ? 9 : 6;
+const CAP_REQUESTS = LONG ? 40 : 6;
+/** One at each instance, or some. */
+const AT_ONCE = LONG ? 9 : 3;
 
 const database = await withDatabase();
 const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 1, failures: 0 }));
@@ -66,7 +66,7 @@ describe("credit scattered over three instances", () => {
 		const need = await needOf();
 		expect(need).toBeGreaterThan(CHARGE);
 		const figures: string[] = [];
-		for (const [seed, credit] of [need, 20 * CHARGE + 3, ...(LONG ? [97 * CHARGE + 3] : [])].entries()) {
+		for (const [seed, credit] of [need, 12 * CHARGE + 3, ...(LONG ? [97 * CHARGE + 3] : [])].entries()) {
 			const account = await fleet.account(Math.max(need, credit));
 			const key = await fleet.key(account);
 			const { served, last } = await spendDown(key, seed + 1);

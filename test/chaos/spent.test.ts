@@ -5,13 +5,13 @@ import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
 import { untilEnd } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
 import { foldAll } from "../support/sums.ts";
 import { waitFor } from "../support/wait.ts";
 import { sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import type { FleetMember } from "./fleet.ts";
 import { handedIn, startFleet } from "./fleet.ts";
-import { withOwnPostgres } from "./own-postgres.ts";
 
 /** `bun test` runs a short form; `KILLS=10` is the long one. The second finds what the first has handed in. */
 const KILLS = Number(process.env.KILLS ?? 2);
@@ -19,9 +19,9 @@ const USERS = 8;
 const PAID = 100_000_000_000;
 const CAP = 10_000_000_000;
 
-const postgres = await withOwnPostgres();
+const database = await withDatabase();
 const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 3, failures: 0 }));
-const fleet = untilEnd(await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url, instances: 1 }));
+const fleet = untilEnd(await startFleet({ databaseUrl: database.url, upstreamUrl: upstream.url, instances: 1 }));
 const member = fleet.members[0] as FleetMember;
 const { statements, sql } = fleet;
 const metrics = async () => (await fetch(`${member.url}/metrics`)).text();

@@ -138,7 +138,8 @@ const acknowledged = whole(afterwards);
 /** By a customer and by a key that came after the end of the log. */
 const ofUnknown = acknowledged.filter(({ key }) => key === strangersKey.id || key === newKey.id);
 
-describe("the journals are lost with it", () => {
+// In short the journals survive: what an attestation that they are lost does is told in `chaos/journal-modes.test.ts`.
+describe.if(LONG)("the journals are lost with it", () => {
 	test("what was acknowledged after the end of the log is lost, exactly that; nothing before it is", async () => {
 		placeJournals(false);
 		await backup.restoreTo(postgres);

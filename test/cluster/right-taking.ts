@@ -25,15 +25,15 @@ const answered = ({ status, body }: { status: number; body: { fence?: { effectiv
 	status === 200 && body.fence?.effective === true;
 
 /**
- * What is narrowed of a key or a project, and from where it is: one function carries all of it out, and each of the three asks that alone.
- * So in short each act has one of them, in turn.
+ * What is narrowed of a key or a project, archived, moved or taken from somebody, and from where it is: one function carries each out,
+ * and the three ask that alone. So in short each act has one of them, in turn; revoking, replacing and suspending have all.
  */
 function waitingTheirTurn(acts: readonly Act[]): ReadonlySet<Act> {
-	const narrowing = Map.groupBy(
-		acts.filter(({ act }) => /^(take models from|bring|lower) /.test(act)),
+	const taking = Map.groupBy(
+		acts.filter(({ act }) => /^(take models from|bring|lower|archive|move|remove somebody from a project) ?/.test(act)),
 		({ act }) => act,
 	);
-	return new Set([...narrowing.values()].flatMap((ways, at) => ways.filter((_, way) => way !== at % ways.length)));
+	return new Set([...taking.values()].flatMap((ways, at) => ways.filter((_, way) => way !== at % ways.length)));
 }
 
 /** Every act that takes a right away, from wherever it may be done. */

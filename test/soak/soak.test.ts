@@ -12,7 +12,8 @@ import { waitFor } from "../support/wait.ts";
 import { startSoakService } from "./service.ts";
 import { runSoak } from "./soak.ts";
 
-const STREAMS_WANTED = LONG ? 5_000 : 500;
+const [REQUESTS, ABORTS] = LONG ? [5_000, 1_000] : [600, 120];
+const STREAMS_WANTED = LONG ? 5_000 : 250;
 const STREAM_BYTES_MAX = 48 * 1024;
 
 /** Each stream takes two files of the service and one of this process; the upstream in this process another. */
@@ -21,7 +22,7 @@ function streamsPossible(): number {
 	return Math.min(STREAMS_WANTED, Math.floor((limit - 500) / 2));
 }
 
-const READERS = LONG ? 20 : 8;
+const READERS = LONG ? 20 : 4;
 /** Of the 105 MB that the upstream has for each of them: what is read at once becomes garbage that a young heap lets lie. */
 const GROWTH_BYTES_MAX = 512 * 1024 * 1024;
 /** In the second half of the time: nothing is read any more. */
@@ -34,11 +35,11 @@ const onLinux = test.skipIf(process.platform !== "linux");
 const service = untilEnd(await startSoakService());
 
 onLinux(
-	"after thousands of requests and hundreds of hang-ups nothing is left over, and the books are exact",
+	`after ${REQUESTS} requests and ${ABORTS} hang-ups nothing is left over, and the books are exact`,
 	async () => {
 		const plan = {
-			requests: LONG ? 5_000 : 1_000,
-			aborts: LONG ? 1_000 : 200,
+			requests: REQUESTS,
+			aborts: ABORTS,
 			warmUpShare: 0.3,
 			connections: 32,
 			// A young heap still grows to its size; the long form has the tight limit.

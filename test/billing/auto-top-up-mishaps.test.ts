@@ -38,6 +38,9 @@ for (const how of MISHAPS) {
 			stripe.cards.upset();
 			await pass(4);
 			expect({ call, charges: charges(ann), balance: await balance(ann) }).toEqual({ call, charges: 1, balance: 110 });
+			// An answer that was lost comes again under the same key: nothing was made at Stripe beside what was charged.
+			const made = stripe.cards.intents.filter(({ customer }) => customer === ann.card.customer);
+			expect({ call, made: made.length }).toEqual({ call, made: 1 });
 		}
 		const ben = await payer("declined");
 		await spend(ben, 90);

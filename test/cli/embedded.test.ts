@@ -69,7 +69,7 @@ describe("without DATABASE_URL", () => {
 		expect(readdirSync(elsewhere)).toEqual([]);
 	}, 30_000);
 
-	// The others, by a command that is told twice: below.
+	// Of the others, SIGTERM by a service: below.
 	test.each(LONG ? (["SIGTERM", "SIGINT", "SIGHUP"] as const) : (["SIGHUP"] as const))(
 		"a command that is ended by %s takes the database along that it has started",
 		async (signal) => {
@@ -85,26 +85,34 @@ describe("without DATABASE_URL", () => {
 		60_000,
 	);
 
-	test("a command that is told to end twice ends at once, and leaves no database behind either", async () => {
-		const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
-		const cluster = join(dataDir, "postgres", "cluster");
-		const child = startCheck();
-		await waitFor(() => findPostmaster(cluster) !== undefined, "the server to be started", 30_000);
-		child.kill("SIGINT");
-		child.kill("SIGTERM");
-		expect([130, 143]).toContain(await child.exited);
-		await waitFor(() => findPostmaster(cluster) === undefined, "the server's end", 30_000);
-	}, 60_000);
+	test.if(LONG)(
+		"a command that is told to end twice ends at once, and leaves no database behind either",
+		async () => {
+			const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
+			const cluster = join(dataDir, "postgres", "cluster");
+			const child = startCheck();
+			await waitFor(() => findPostmaster(cluster) !== undefined, "the server to be started", 30_000);
+			child.kill("SIGINT");
+			child.kill("SIGTERM");
+			expect([130, 143]).toContain(await child.exited);
+			await waitFor(() => findPostmaster(cluster) === undefined, "the server's end", 30_000);
+		},
+		60_000,
+	);
 
-	test("a command that was started not to hear of a closed terminal, as by nohup, goes on behind one", async () => {
-		const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
-		const child = startCheck(["sh", "-c", 'trap "" HUP; exec "$@"', "sh"]);
-		const cluster = join(dataDir, "postgres", "cluster");
-		await waitFor(() => findPostmaster(cluster) !== undefined, "the server to be started", 30_000);
-		child.kill("SIGHUP");
-		expect([await child.exited, child.signalCode]).toEqual([0, null]);
-		expect(findPostmaster(cluster)).toBeUndefined();
-	}, 60_000);
+	test.if(LONG)(
+		"a command that was started not to hear of a closed terminal, as by nohup, goes on behind one",
+		async () => {
+			const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
+			const child = startCheck(["sh", "-c", 'trap "" HUP; exec "$@"', "sh"]);
+			const cluster = join(dataDir, "postgres", "cluster");
+			await waitFor(() => findPostmaster(cluster) !== undefined, "the server to be started", 30_000);
+			child.kill("SIGHUP");
+			expect([await child.exited, child.signalCode]).toEqual([0, null]);
+			expect(findPostmaster(cluster)).toBeUndefined();
+		},
+		60_000,
+	);
 
 	test("a service that is told to end while it still prepares takes the database along that it has started", async () => {
 		const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
@@ -121,27 +129,32 @@ describe("without DATABASE_URL", () => {
 		expect(findPostmaster(cluster)).toBeUndefined();
 	}, 60_000);
 
-	test("a service that is ended at once, by a second signal, leaves no database and no folder of sockets behind", async () => {
-		const dataDir = join(folder, "twice");
-		mkdirSync(dataDir);
-		await placeCluster(dataDir);
-		writeFileSync(join(folder, "none.yaml"), "models: []\n");
-		const server = await startServe(
-			{ ROLE: "all", DATA_DIR: dataDir, CONFIG: join(folder, "none.yaml"), PORT: String(quietPort()), DRAIN_S: "60" },
-			{ ready: "all processes are ready", program: FROM_SOURCE },
-		);
-		const cluster = join(dataDir, "postgres", "cluster");
-		expect(findPostmaster(cluster)).toBeDefined();
-		const [gateway = 0] = childrenWithRole(server.pid, "gateway");
-		const { RUN_DIR: runDir = "" } = environmentOf(gateway);
-		expect(existsSync(runDir)).toBe(true);
-		// Within a second of the first it is the same signal.
-		await waitFor(() => {
-			server.kill("SIGTERM");
-			return server.hasExited();
-		}, "the parent's end");
-		expect(await server.exited).toBe(1);
-		await waitFor(() => findPostmaster(cluster) === undefined, "the server's end", 30_000);
-		expect(existsSync(runDir)).toBe(false);
-	}, 60_000);
+	// With a database of others, `leaving.test.ts`.
+	test.if(LONG)(
+		"a service that is ended at once, by a second signal, leaves no database and no folder of sockets behind",
+		async () => {
+			const dataDir = join(folder, "twice");
+			mkdirSync(dataDir);
+			await placeCluster(dataDir);
+			writeFileSync(join(folder, "none.yaml"), "models: []\n");
+			const server = await startServe(
+				{ ROLE: "all", DATA_DIR: dataDir, CONFIG: join(folder, "none.yaml"), PORT: String(quietPort()), DRAIN_S: "60" },
+				{ ready: "all processes are ready", program: FROM_SOURCE },
+			);
+			const cluster = join(dataDir, "postgres", "cluster");
+			expect(findPostmaster(cluster)).toBeDefined();
+			const [gateway = 0] = childrenWithRole(server.pid, "gateway");
+			const { RUN_DIR: runDir = "" } = environmentOf(gateway);
+			expect(existsSync(runDir)).toBe(true);
+			// Within a second of the first it is the same signal.
+			await waitFor(() => {
+				server.kill("SIGTERM");
+				return server.hasExited();
+			}, "the parent's end");
+			expect(await server.exited).toBe(1);
+			await waitFor(() => findPostmaster(cluster) === undefined, "the server's end", 30_000);
+			expect(existsSync(runDir)).toBe(false);
+		},
+		60_000,
+	);
 });

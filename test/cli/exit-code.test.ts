@@ -85,13 +85,17 @@ test("a gateway that is killed while all leave makes it no stop in order, and it
 	]);
 }, 60_000);
 
-test("a stop while processes are replaced does not say that all were", async () => {
-	const server = await startServe(environment("replaced", { ROLE: "all" }), { ready: "all processes are ready" });
-	const from = server.lines.length;
-	server.kill("SIGUSR2");
-	await server.logged(({ message }) => message === "leaving to a successor", "that the first one leaves", from);
-	server.kill("SIGTERM");
-	expect(await server.exited).toBe(0);
-	const said = server.lines.slice(from);
-	expect(said.filter(({ process, level }) => process === "parent" || level === "error")).toEqual([]);
-}, 60_000);
+test.if(LONG)(
+	"a stop while processes are replaced does not say that all were",
+	async () => {
+		const server = await startServe(environment("replaced", { ROLE: "all" }), { ready: "all processes are ready" });
+		const from = server.lines.length;
+		server.kill("SIGUSR2");
+		await server.logged(({ message }) => message === "leaving to a successor", "that the first one leaves", from);
+		server.kill("SIGTERM");
+		expect(await server.exited).toBe(0);
+		const said = server.lines.slice(from);
+		expect(said.filter(({ process, level }) => process === "parent" || level === "error")).toEqual([]);
+	},
+	60_000,
+);

@@ -32,9 +32,13 @@ const ready = async (url: string) => {
 
 for (const [role, started, asked] of [
 	["all", "all processes are ready", [LIVE, PAGE]],
-	// One alone serves by the lines by which it serves beside a console.
-	...(LONG ? ([["gateway", "listening", [LIVE]]] as const) : []),
-	["console", "listening", [LIVE, PAGE]],
+	// One alone serves by the lines by which it serves beside the other.
+	...(LONG
+		? ([
+				["gateway", "listening", [LIVE]],
+				["console", "listening", [LIVE, PAGE]],
+			] as const)
+		: []),
 ] as const)
 	test(`told to stop, ${role} tells balancers so, and ends a connection that lies idle by an answer`, async () => {
 		const server = await startServe(

@@ -21,7 +21,7 @@ import { waitFor } from "../support/wait.ts";
 const PEPPER = "p".repeat(40);
 const CLIENTS = LONG ? 12 : 4;
 /** As many are answered before, and again after, what is done to a worker. */
-const ANSWERS = LONG ? 200 : 40;
+const ANSWERS = LONG ? 200 : 24;
 /** Requests of which each worker gets some. */
 const SCRAPED = LONG ? 40 : 24;
 const CHAT = JSON.stringify({ model: "test-model", messages: [{ role: "user", content: "one two three" }] });
@@ -185,34 +185,43 @@ async function expectOneScrapeForAll(url: string): Promise<void> {
 }
 
 describe("workers on one port", () => {
-	test("kill -9 of one costs its own connections alone, and it is started again", async () => {
+	test("each of them takes some of the requests and tells the figures of all", async () => {
 		const service = await sharedWorkers();
 		expect(service.workerPids()).toHaveLength(2);
 		expect(await liveInstances("worked")).toBe(2);
 		await expectOneScrapeForAll(service.url);
-		const load = keepAsking(service.url, CLIENTS);
-		await waitFor(() => load.ended.length > ANSWERS, "the load to run");
-		const [victim] = service.workerPids();
-		process.kill(victim as number, "SIGKILL");
-		await waitFor(
-			() => service.workerPids().length === 2 && !service.workerPids().includes(victim as number),
-			"a new worker",
-		);
-		// Its successor has taken over what the dead one had.
-		await service.supervisor.logged(
-			(line) => line.message === "this instance is live" && line.epoch === 2,
-			"the second life of the worker",
-		);
-		await waitFor(async () => (await liveInstances("worked")) === 2, "the dead one's journal to be handed in");
-		const before = load.ended.length;
-		await waitFor(() => load.ended.length > before + ANSWERS, "the load to go on");
-		const answers = answersOf(await load.stop());
-		console.log(`kill -9 of one of two workers: ${JSON.stringify(answers)}`);
-		const lost = load.ended.filter((one) => one.status !== 200).length;
-		// Each client lost what it had on the dead worker, and those in its accept queue.
-		expect(lost).toBeLessThan(CLIENTS);
-		expect(load.ended.slice(-ANSWERS / 2).every((one) => one.status === 200)).toBe(true);
 	}, 120_000);
+
+	// Of one alone, `planes/processes.test.ts`.
+	test.if(LONG)(
+		"kill -9 of one costs its own connections alone, and it is started again",
+		async () => {
+			const service = await sharedWorkers();
+			const load = keepAsking(service.url, CLIENTS);
+			await waitFor(() => load.ended.length > ANSWERS, "the load to run");
+			const [victim] = service.workerPids();
+			process.kill(victim as number, "SIGKILL");
+			await waitFor(
+				() => service.workerPids().length === 2 && !service.workerPids().includes(victim as number),
+				"a new worker",
+			);
+			// Its successor has taken over what the dead one had.
+			await service.supervisor.logged(
+				(line) => line.message === "this instance is live" && line.epoch === 2,
+				"the second life of the worker",
+			);
+			await waitFor(async () => (await liveInstances("worked")) === 2, "the dead one's journal to be handed in");
+			const before = load.ended.length;
+			await waitFor(() => load.ended.length > before + ANSWERS, "the load to go on");
+			const answers = answersOf(await load.stop());
+			console.log(`kill -9 of one of two workers: ${JSON.stringify(answers)}`);
+			const lost = load.ended.filter((one) => one.status !== 200).length;
+			// Each client lost what it had on the dead worker, and those in its accept queue.
+			expect(lost).toBeLessThan(CLIENTS);
+			expect(load.ended.slice(-ANSWERS / 2).every((one) => one.status === 200)).toBe(true);
+		},
+		120_000,
+	);
 
 	test("a rolling restart replaces all of them and refuses nothing", async () => {
 		const service = await sharedWorkers();

@@ -80,18 +80,22 @@ async function startWithDatabase(runner: readonly string[] = []): Promise<void> 
 	await waitFor(isReady, "it to be ready", 60_000);
 }
 
-test("who closes the terminal ends it too, and all that it has started", async () => {
-	await startWithDatabase();
-	const children = [...childrenWithRole(server.pid, "gateway"), ...childrenWithRole(server.pid, "console")];
-	expect(children).toHaveLength(2);
-	// While it is there the same signal asks for something else.
-	server.kill("SIGHUP");
-	server.terminal?.close();
-	expect(await server.exited).toBe(0);
-	expect(children.filter(isRunning)).toEqual([]);
-}, 120_000);
+// In short, `embedded.test.ts` has a command that is ended so.
+test.if(LONG)(
+	"who closes the terminal ends it too, and all that it has started",
+	async () => {
+		await startWithDatabase();
+		const children = [...childrenWithRole(server.pid, "gateway"), ...childrenWithRole(server.pid, "console")];
+		expect(children).toHaveLength(2);
+		// While it is there the same signal asks for something else.
+		server.kill("SIGHUP");
+		server.terminal?.close();
+		expect(await server.exited).toBe(0);
+		expect(children.filter(isRunning)).toEqual([]);
+	},
+	120_000,
+);
 
-// `embedded.test.ts` has a command that was started so.
 test.if(LONG)(
 	"a service that was started not to hear of a closed terminal, as by nohup, goes on behind one",
 	async () => {

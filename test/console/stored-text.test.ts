@@ -16,6 +16,7 @@ const BAD: readonly unknown[] = [
 	{ deep: { "name \ud800": 1 } },
 	{ list: [{ deep: ["fine", "half \ud83d"] }] },
 ];
+const NO_TEXTS = ["%", "%ff", "%ed%a0%80"];
 const SAID = "The request has a character that no text may have.";
 const service = await withService({ models: chatModel({ url: "http://127.0.0.1:9" }), env: PERSON_ENV });
 const { sql } = service.db;
@@ -58,9 +59,9 @@ test("an address whose signs are no text is that of no page", async () => {
 	const { routes } = createConsoleApi({ visits: {}, config: {}, live: {} } as unknown as ConsoleParts);
 	const named = routes.filter(({ path }) => path.includes("/:"));
 	expect(named.length).toBeGreaterThan(10);
-	for (const { method, path } of named) {
+	for (const [nth, { method, path }] of named.entries()) {
 		const asked = path.startsWith("/api/console/operator/") ? boss : ann;
-		for (const bad of ["%", "%ff", "%ed%a0%80"]) {
+		for (const bad of LONG ? NO_TEXTS : [NO_TEXTS[nth % NO_TEXTS.length] as string]) {
 			const at = path.replace(/:\w+/, bad);
 			const { status } = await (method === "GET" ? asked.get(at) : asked.send(method, at));
 			expect([method, at, status]).toEqual([method, at, 404]);
@@ -112,8 +113,9 @@ test("sign-in refuses whatever it is sent, and has no fault of its own at it", a
 		["sign-up/email", "name", { email: "somebody@example.com", password: PASSWORD }],
 		["company/begin", "email", { next: "/keys" }],
 	];
-	for (const [path, field, body] of sent)
-		for (const value of ["half \ud800", "zero \0", "zero\0@example.com", { a: 1 }, ["x"], 5, null]) {
+	const values = ["half \ud800", "zero \0", "zero\0@example.com", { a: 1 }, ["x"], 5, null];
+	for (const [at, [path, field, body]] of sent.entries())
+		for (const value of LONG ? values : [values[at], values[(at + 3) % values.length]]) {
 			// Each from an address of its own: guesses are counted by it.
 			const person = path === "update-user" ? ann : newPerson(service);
 			const { status } = await person.send("POST", `/api/auth/${path}`, { ...body, [field]: value });

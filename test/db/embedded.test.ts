@@ -19,6 +19,7 @@ import { tryFileLock } from "../../src/base/file-lock.ts";
 import { createLog, silentLog } from "../../src/base/log.ts";
 import { runningEmbeddedUrl, startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { findPostmaster } from "../../src/db/postmaster.ts";
+import { LONG } from "../support/long-form.ts";
 import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
@@ -98,36 +99,45 @@ async function query<Row extends Record<string, unknown>>(url: string, text: str
 	}
 }
 
-test("a server keeps its data from one start to the next, and is gone after its stop", async () => {
-	const folder = usedFolder();
-	const first = await start(folder);
-	expect(first.adopted).toBe(false);
-	expect(runningEmbeddedUrl(folder)).toBe(first.url);
-	await query(first.url, "create table t (a int); insert into t values (7)");
-	await first.stop();
-	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
-	expect(runningEmbeddedUrl(folder)).toBeUndefined();
-	const second = await start(folder);
-	expect(second.adopted).toBe(false);
-	expect(await query<{ a: number }>(second.url, "select a from t")).toEqual([{ a: 7 }]);
-	await second.stop();
-	await second.stop();
-}, 60_000);
+// The others start again too, but for what is said of a stop.
+test.if(LONG)(
+	"a server keeps its data from one start to the next, and is gone after its stop",
+	async () => {
+		const folder = usedFolder();
+		const first = await start(folder);
+		expect(first.adopted).toBe(false);
+		expect(runningEmbeddedUrl(folder)).toBe(first.url);
+		await query(first.url, "create table t (a int); insert into t values (7)");
+		await first.stop();
+		expect(findPostmaster(clusterOf(folder))).toBeUndefined();
+		expect(runningEmbeddedUrl(folder)).toBeUndefined();
+		const second = await start(folder);
+		expect(second.adopted).toBe(false);
+		expect(await query<{ a: number }>(second.url, "select a from t")).toEqual([{ a: 7 }]);
+		await second.stop();
+		await second.stop();
+	},
+	60_000,
+);
 
-test("a server that restores an archive is ready when it may write, not while it reads the log", async () => {
-	const folder = usedFolder();
-	const cluster = clusterOf(folder);
-	const { uid, gid } = statSync(cluster);
-	// Consistent at once, and then a while on its way to the log's end.
-	appendFileSync(join(cluster, "postgresql.auto.conf"), "restore_command = 'sleep 0.3; false'\n");
-	writeFileSync(join(cluster, "recovery.signal"), "");
-	chownSync(join(cluster, "recovery.signal"), uid, gid);
-	const restored = await start(folder);
-	const [state] = await query(restored.url, "select pg_is_in_recovery() as recovering");
-	expect(state).toEqual({ recovering: false });
-	await query(restored.url, "create table t (a int)");
-	await restored.stop();
-}, 60_000);
+test.if(LONG)(
+	"a server that restores an archive is ready when it may write, not while it reads the log",
+	async () => {
+		const folder = usedFolder();
+		const cluster = clusterOf(folder);
+		const { uid, gid } = statSync(cluster);
+		// Consistent at once, and then a while on its way to the log's end.
+		appendFileSync(join(cluster, "postgresql.auto.conf"), "restore_command = 'sleep 0.3; false'\n");
+		writeFileSync(join(cluster, "recovery.signal"), "");
+		chownSync(join(cluster, "recovery.signal"), uid, gid);
+		const restored = await start(folder);
+		const [state] = await query(restored.url, "select pg_is_in_recovery() as recovering");
+		expect(state).toEqual({ recovering: false });
+		await query(restored.url, "create table t (a int)");
+		await restored.stop();
+	},
+	60_000,
+);
 
 test.if(IS_ROOT)(
 	"started by root, the server runs as another user who alone can read the data",
@@ -146,7 +156,7 @@ test.if(IS_ROOT)(
 	60_000,
 );
 
-test.if(IS_ROOT)(
+test.if(LONG && IS_ROOT)(
 	"a data folder that root brought back from a copy, as files of root's own, is given to its server again",
 	async () => {
 		const folder = newFolder(0o700);
@@ -159,17 +169,6 @@ test.if(IS_ROOT)(
 	},
 	60_000,
 );
-
-test("neither the server nor its children get anything of our environment", async () => {
-	const folder = usedFolder();
-	const { url } = await hold(folder, ["env", "KEY_PEPPER=canary-secret"]);
-	await query(url, "select 1");
-	const postmaster = findPostmaster(clusterOf(folder))?.pid as number;
-	const environments = [postmaster, ...childrenOf(postmaster)].flatMap((pid) => environmentOf(pid) ?? []);
-	expect(environments.length).toBeGreaterThan(2);
-	expect(environments.join()).toContain("TZ=UTC");
-	for (const text of environments) expect(text).not.toContain("canary");
-}, 60_000);
 
 function childrenOf(pid: number): number[] {
 	const ids = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
@@ -185,11 +184,16 @@ function environmentOf(pid: number): string | undefined {
 	}
 }
 
-test("a server survives the kill of its parent, is adopted with what was committed, and then stopped in order", async () => {
+test("a server gets nothing of our environment, nor do its children; it survives the kill of its parent, is adopted with what was committed, and then stopped in order", async () => {
 	const folder = usedFolder();
-	const { process: parent, url } = await hold(folder);
+	const { process: parent, url } = await hold(folder, ["env", "KEY_PEPPER=canary-secret"]);
 	const before = findPostmaster(clusterOf(folder));
+	const postmaster = before?.pid as number;
 	await query(url, "create table t (a int); insert into t values (7)");
+	const environments = [postmaster, ...childrenOf(postmaster)].flatMap((pid) => environmentOf(pid) ?? []);
+	expect(environments.length).toBeGreaterThan(2);
+	expect(environments.join()).toContain("TZ=UTC");
+	for (const text of environments) expect(text).not.toContain("canary");
 	parent.kill("SIGKILL");
 	await parent.exited;
 	const adopted = await start(folder);
@@ -200,18 +204,23 @@ test("a server survives the kill of its parent, is adopted with what was committ
 	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
 }, 60_000);
 
-test("a server that was killed itself is started again with what was committed", async () => {
-	const folder = usedFolder();
-	const first = await start(folder);
-	await query(first.url, "create table t (a int); insert into t values (7)");
-	process.kill(findPostmaster(clusterOf(folder))?.pid as number, "SIGKILL");
-	await waitFor(() => findPostmaster(clusterOf(folder)) === undefined, "the server to die");
-	await first.stop();
-	const second = await start(folder);
-	expect(second.adopted).toBe(false);
-	expect(await query<{ a: number }>(second.url, "select a from t")).toEqual([{ a: 7 }]);
-	await second.stop();
-}, 60_000);
+// In short it is somebody who has it running: the next.
+test.if(LONG)(
+	"a server that was killed itself is started again with what was committed",
+	async () => {
+		const folder = usedFolder();
+		const first = await start(folder);
+		await query(first.url, "create table t (a int); insert into t values (7)");
+		process.kill(findPostmaster(clusterOf(folder))?.pid as number, "SIGKILL");
+		await waitFor(() => findPostmaster(clusterOf(folder)) === undefined, "the server to die");
+		await first.stop();
+		const second = await start(folder);
+		expect(second.adopted).toBe(false);
+		expect(await query<{ a: number }>(second.url, "select a from t")).toEqual([{ a: 7 }]);
+		await second.stop();
+	},
+	60_000,
+);
 
 test("a server that is killed under its users runs again by itself, at the address that they have", async () => {
 	const folder = usedFolder();
@@ -232,16 +241,20 @@ test("a server that is killed under its users runs again by itself, at the addre
 	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
 }, 60_000);
 
-test("who comes while the server is dead starts it at the address that its users have", async () => {
-	const folder = usedFolder();
-	const first = await start(folder);
-	process.kill(findPostmaster(clusterOf(folder))?.pid as number, "SIGKILL");
-	await waitFor(() => findPostmaster(clusterOf(folder)) === undefined, "the server to die");
-	const second = await start(folder);
-	expect(second.url).toBe(first.url);
-	await Promise.all([first.stop(), second.stop()]);
-	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
-}, 60_000);
+test.if(LONG)(
+	"who comes while the server is dead starts it at the address that its users have",
+	async () => {
+		const folder = usedFolder();
+		const first = await start(folder);
+		process.kill(findPostmaster(clusterOf(folder))?.pid as number, "SIGKILL");
+		await waitFor(() => findPostmaster(clusterOf(folder)) === undefined, "the server to die");
+		const second = await start(folder);
+		expect(second.url).toBe(first.url);
+		await Promise.all([first.stop(), second.stop()]);
+		expect(findPostmaster(clusterOf(folder))).toBeUndefined();
+	},
+	60_000,
+);
 
 test("a pid file that names a stranger is not believed", async () => {
 	const folder = usedFolder();

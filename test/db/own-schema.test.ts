@@ -45,13 +45,15 @@ test.each(LONG ? ["a,b", "a, b", 'A "b"', "it's"] : [`A, "b",it's`])(
 	},
 );
 
-test.each([
-	["table api_key (version int)", "api_key"],
-	["table schema_migration (version int)", "schema_migration"],
-	["type batch as enum ('version')", "batch"],
-	["domain member as int", "member"],
-	["type project as (version int)", "project"],
-])("beside another program's %s nothing is made", async (what, name) => {
+test.each(
+	[
+		["table api_key (version int)", "api_key"],
+		["table schema_migration (version int)", "schema_migration"],
+		["type batch as enum ('version')", "batch"],
+		["domain member as int", "member"],
+		["type project as (version int)", "project"],
+	].slice(0, LONG ? 5 : 3) as [string, string][],
+)("beside another program's %s nothing is made", async (what, name) => {
 	const client = open(database.url);
 	await client.unsafe(`create ${what}`);
 	const made = () => client`select oid from pg_class where relnamespace = 'public'::regnamespace`;

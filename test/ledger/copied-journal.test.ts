@@ -1,5 +1,5 @@
 /** A folder of journals that was copied, as a snapshot of a volume that is started beside its original. */
-import { afterAll, afterEach, beforeEach, expect, spyOn, test } from "bun:test";
+import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +11,7 @@ import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
 import type { Hold, Ledger } from "../../src/ledger/ledger.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { LeaseChild } from "../support/lease-child.ts";
@@ -19,7 +20,7 @@ import { LONG } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
 import { admitted, makeAccount, outcome } from "./fixture.ts";
 
-const root = mkdtempSync(join(tmpdir(), "tollgate-copied-journal-"));
+const root = temporaryFolder();
 let db: TestDatabase;
 let original: string;
 let copy: string;
@@ -39,7 +40,6 @@ afterEach(async () => {
 	for (const one of started.splice(0)) await one.stop(1_000);
 	await db.drop();
 });
-afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 /** One request that is settled there, one that runs; others of that process have done nothing yet. */
 async function serveThere(ttlMs: number, ...others: readonly string[]): Promise<void> {

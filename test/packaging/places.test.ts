@@ -65,11 +65,11 @@ afterEach(async () => {
 	if (left !== undefined) process.kill(left.pid, "SIGQUIT");
 	await waitFor(() => findPostmaster(cluster()) === undefined, "the database to end");
 	rmSync(join(tree, ".data"), { recursive: true, force: true });
-});
+}, TEST_DEADLINE_MS);
 afterAll(() => {
 	rmSync(base, { recursive: true, force: true });
 	sweepMemory();
-});
+}, TEST_DEADLINE_MS);
 
 const cluster = () => join(tree, ".data", "demo", "postgres", "cluster");
 

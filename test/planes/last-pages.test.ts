@@ -5,6 +5,7 @@ import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
+import { LONG } from "../support/long-form.ts";
 import { childrenWithRole, isRunning } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
@@ -15,43 +16,48 @@ const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const folder = temporaryFolder();
 writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
 
-test("what a console that is slow asks of a gateway for a page of a stop's last moment is answered", async () => {
-	const server = await startServe(
-		{
-			...PERSON_ENV,
-			ROLE: "all",
-			WORKERS: "2",
-			PORT: String(quietPort()),
-			DATABASE_URL: database.url,
-			DATA_DIR: join(folder, "data"),
-			CONFIG: join(folder, "tollgate.yaml"),
-			KEY_PEPPER: "p".repeat(40),
-			CONSOLE_SECRET: "p".repeat(40),
-			LEASE_TTL_S: "20",
-			DRAIN_S: "8",
-		},
-		{ ready: "all processes are ready" },
-	);
-	const { url } = server;
-	const customer = await signedUp({ url, db: database });
-	await topUp(customer, await operator({ url, db: database }));
-	const { key } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
-	const [people = 0] = childrenWithRole(server.pid, "console");
-	atEnd(() => isRunning(people) && process.kill(people, "SIGCONT"));
+// In short, `cli/supervise.test.ts` has a console that stays behind the gateways.
+test.if(LONG)(
+	"what a console that is slow asks of a gateway for a page of a stop's last moment is answered",
+	async () => {
+		const server = await startServe(
+			{
+				...PERSON_ENV,
+				ROLE: "all",
+				WORKERS: "2",
+				PORT: String(quietPort()),
+				DATABASE_URL: database.url,
+				DATA_DIR: join(folder, "data"),
+				CONFIG: join(folder, "tollgate.yaml"),
+				KEY_PEPPER: "p".repeat(40),
+				CONSOLE_SECRET: "p".repeat(40),
+				LEASE_TTL_S: "20",
+				DRAIN_S: "8",
+			},
+			{ ready: "all processes are ready" },
+		);
+		const { url } = server;
+		const customer = await signedUp({ url, db: database });
+		await topUp(customer, await operator({ url, db: database }));
+		const { key } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
+		const [people = 0] = childrenWithRole(server.pid, "console");
+		atEnd(() => isRunning(people) && process.kill(people, "SIGCONT"));
 
-	server.kill("SIGTERM");
-	const once = () => ({ headers: { connection: "close" }, signal: AbortSignal.timeout(500) });
-	await waitFor(async () => (await fetch(`${url}/readyz`, once())).status === 503, "it to say that it stops");
-	process.kill(people, "SIGSTOP");
-	const chat = { model: "test-model", messages: [{ role: "user", content: "one two three" }] };
-	const played = customer.send("POST", `/api/console/playground/chat?key=${key.id}`, chat, { connection: "close" });
-	const isShut = async () => {
-		const problem = await fetch(`${url}/livez`, once()).catch((error) => error.code);
-		return problem === "ECONNREFUSED";
-	};
-	await waitFor(isShut, "the doors to be shut");
-	process.kill(people, "SIGCONT");
-	const { status, body } = await played;
-	expect([status, body.choices?.[0].message.content ?? body]).toEqual([200, "echo: one two three"]);
-	expect(await server.exited).toBe(0);
-}, 60_000);
+		server.kill("SIGTERM");
+		const once = () => ({ headers: { connection: "close" }, signal: AbortSignal.timeout(500) });
+		await waitFor(async () => (await fetch(`${url}/readyz`, once())).status === 503, "it to say that it stops");
+		process.kill(people, "SIGSTOP");
+		const chat = { model: "test-model", messages: [{ role: "user", content: "one two three" }] };
+		const played = customer.send("POST", `/api/console/playground/chat?key=${key.id}`, chat, { connection: "close" });
+		const isShut = async () => {
+			const problem = await fetch(`${url}/livez`, once()).catch((error) => error.code);
+			return problem === "ECONNREFUSED";
+		};
+		await waitFor(isShut, "the doors to be shut");
+		process.kill(people, "SIGCONT");
+		const { status, body } = await played;
+		expect([status, body.choices?.[0].message.content ?? body]).toEqual([200, "echo: one two three"]);
+		expect(await server.exited).toBe(0);
+	},
+	60_000,
+);

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import OpenAI7 from "openai";
-import OpenAI6 from "openai6";
 import { suspendAccount } from "../../../src/keys/account-admin.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import { untilEnd } from "../../support/at-end.ts";
+import { LONG } from "../../support/long-form.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { startUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
@@ -50,7 +50,7 @@ const problemOf = async (response: Response) => {
 
 for (const [name, SDK] of [
 	["openai 7", OpenAI7],
-	["openai 6", OpenAI6 as unknown as typeof OpenAI7],
+	...(LONG ? [["openai 6", (await import("openai6")).default as unknown as typeof OpenAI7] as const] : []),
 ] as const) {
 	test(`${name} makes, lists, reads and deletes files`, async () => {
 		const { secret } = await service.customer();

@@ -2,6 +2,7 @@ import { heapStats } from "bun:jsc";
 import { expect, spyOn, test } from "bun:test";
 import { Prompt } from "../../../src/upstream/prompt.ts";
 import { atEnd, untilEnd } from "../../support/at-end.ts";
+import { LONG } from "../../support/long-form.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { waitFor } from "../../support/wait.ts";
 
@@ -48,7 +49,7 @@ function heldBytes(): number {
 }
 
 for (const [name, content] of Object.entries(PROMPTS))
-	for (const stream of [false, true])
+	for (const stream of LONG ? [false, true] : [name === "text"])
 		test(`a long prompt of ${name} is nothing that the collector walks while its answer is awaited, and is let go behind it (streamed ${stream})`, async () => {
 			letGo.mockClear();
 			const { secret } = await service.customer();

@@ -2,7 +2,6 @@
 import { expect, test } from "bun:test";
 import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage } from "../../support/chat.ts";
-import { LONG } from "../../support/long-form.ts";
 import { chatEvent, streamReply, usageEvent } from "../../support/raw-answer.ts";
 import { openRaw, rawPost } from "../../support/raw-http.ts";
 import { chatModel, withService } from "../../support/service.ts";
@@ -60,11 +59,10 @@ test("one who leaves after six of them pays six", async () => {
 });
 
 test("a server that lies in what it finishes raises nobody's estimate past twice its size, nor past what was reserved", async () => {
-	await finish(1, 2_000, LONG ? 60 : 20);
+	await finish(1, 2_000, 60);
 	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 24 });
 	expect(await estimate("test-model", { max_tokens: 9 })).toEqual({ basis: "estimated", completion_tokens: 9 });
-	// It is forgotten once it tells the truth again, which a test of the measure itself tells in short.
-	if (!LONG) return;
+	// It is forgotten once it tells the truth again.
 	await finish(40, 40, 250);
 	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 6 });
 }, 60_000);

@@ -1,7 +1,6 @@
 /** A folder of journals that was copied, as a snapshot of a volume that is started beside its original. */
 import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { libc } from "../../src/base/libc.ts";

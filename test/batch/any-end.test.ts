@@ -12,8 +12,8 @@ import { COST, createCrashWorld, keyOwner } from "./crash-world.ts";
 
 const db = await withDatabase();
 const owner = await keyOwner(db);
-/** In short each act once. */
-const SEEDS = LONG ? 30 : 4;
+/** In short each act three times: a line that is sent again is noticed by each second. */
+const SEEDS = LONG ? 30 : 12;
 const RUNS_MAX = 20;
 
 const acts = ["cancel", "expire", "delete its input", "lose its input's bytes"] as const;

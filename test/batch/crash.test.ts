@@ -16,7 +16,7 @@ import { COST, createCrashWorld, keyOwner } from "./crash-world.ts";
 
 const db = await withDatabase();
 const owner = await keyOwner(db);
-const SEEDS = LONG ? 24 : 5;
+const SEEDS = LONG ? 24 : 8;
 const random = (seed: number) => createRandom(seed).fraction;
 
 /** Every line has one outcome and was carried out once at most; what was answered is what was charged. */

@@ -15,7 +15,7 @@ const automatic = await withAutomatic();
 const { attempts, balance, broken, charges, db, pass, payer, spend, stripe } = automatic;
 /** Long enough for an answer of a busy machine, short against one that trickles. */
 const CALL_MS = 1_000;
-/** More than have a place, and twice as many in the long form. */
+/** Of whom 20 have a place at once. */
 const PAYERS = LONG ? 43 : 23;
 const HOW = ["hang", "late", "trickle"] as const;
 

@@ -124,6 +124,13 @@ export async function openTab(browser: Browser, url: string, options: TabOptions
 	return { page, context, complaints, failures, close: () => context.close() };
 }
 
+/** Whoever was signed in there is not any more, and nothing of him is kept. */
+export async function becomeNobody({ page, context }: Pick<Tab, "page" | "context">): Promise<void> {
+	await page.evaluate("localStorage.clear(), sessionStorage.clear()");
+	await page.goto("about:blank");
+	await context.clearCookies();
+}
+
 export function cookiesOf(person: Person, url: string) {
 	return [...person.cookies].map(([name, value]) => ({ name, value, url }));
 }

@@ -8,7 +8,6 @@ import type { LedgerStore } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
-import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
 import { giving, goLive, makeAccount, patient, settledEvent, usd, wish } from "./fixture.ts";
@@ -16,8 +15,6 @@ import { giving, goLive, makeAccount, patient, settledEvent, usd, wish } from ".
 const db = await withDatabase();
 
 const storeOf = (id: string) => patient(createPgLedgerStore({ statements: db.ledger }, id, 1));
-/** Of twelve at once each. */
-const DEADLOCK_ROUNDS = LONG ? 10 : 4;
 const repeat = <T>(count: number, work: (n: number) => Promise<T>) =>
 	Promise.all(Array.from({ length: count }, (_, n) => work(n)));
 
@@ -54,7 +51,7 @@ test("a batch is recorded as it was, however many of its settlements say the sam
 	const store = storeOf("says");
 	await store.grant(accounts.flatMap((account) => [wish(account, 500_000), wish(`${account}-key`, 500_000)]));
 	const { int, pick } = createRandom(7);
-	const sent = Array.from({ length: 30 }, () =>
+	const sent = Array.from({ length: 60 }, () =>
 		Array.from({ length: int(1, 4) }, () => {
 			const account = pick(accounts);
 			return settledEvent(account, `${account}-key`, int(0, 1), {
@@ -130,10 +127,10 @@ test("flushes, grants and returns of many instances on the same budgets do not d
 		]);
 	};
 	// Some more than there are connections: what only waits for one is not answered in time on a busy machine.
-	for (let from = 0; from < DEADLOCK_ROUNDS * 12; from += 12) await repeat(12, (n) => all(from + n));
+	for (let from = 0; from < 120; from += 12) await repeat(12, (n) => all(from + n));
 	const [row] =
 		await db.sql`select sum(settled_nano_usd) as settled from lease where instance_id like 'd-%' and budget_id like '%-key'`;
-	expect(Number(row?.settled)).toBe(DEADLOCK_ROUNDS * 12 * 6 * 10);
+	expect(Number(row?.settled)).toBe(120 * 6 * 10);
 });
 
 test("a close beside late grants, returns and flushes leaves the books in order", async () => {

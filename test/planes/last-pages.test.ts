@@ -11,15 +11,14 @@ import { chatModel } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
-const database = await withDatabase();
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const folder = temporaryFolder();
-writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
-
 // In short, `cli/supervise.test.ts` has a console that stays behind the gateways.
 test.if(LONG)(
 	"what a console that is slow asks of a gateway for a page of a stop's last moment is answered",
 	async () => {
+		const database = await withDatabase();
+		const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+		const folder = temporaryFolder();
+		writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
 		const server = await startServe(
 			{
 				...PERSON_ENV,

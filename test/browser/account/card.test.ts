@@ -6,7 +6,7 @@ import { newMail } from "../../console/mailbox.ts";
 import { type Person, signedUp } from "../../console/person.ts";
 import { untilEnd } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
-import { cookiesOf, hasChromium } from "../chromium.ts";
+import { becomeNobody, cookiesOf, hasChromium } from "../chromium.ts";
 import { firstMinutes } from "../first-minutes.ts";
 import { problemsOf } from "../page-problems.ts";
 import { createPlayedPayments } from "../played-payments.ts";
@@ -182,15 +182,8 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 	let card: PlayedCard | undefined;
 	const panel = page?.getByRole("region", { name: "Automatic top-ups" });
 
-	/** Whose tab it is by then, in a window of the usual size. */
-	async function becomeNobody(): Promise<void> {
-		await page.evaluate("localStorage.clear(), sessionStorage.clear()");
-		await page.goto("about:blank");
-		await tab.context.clearCookies();
-	}
-
 	test("from signing up to the first streamed answer it takes as many steps as the paper says, and nothing but mail and payment lie elsewhere; a second click on the way to the payment opens no second page, and a forged word of it gives nothing", async () => {
-		if (LONG) await becomeNobody();
+		if (LONG) await becomeNobody(tab);
 		const before = stripe.pages.length;
 		// Where the button is can be asked for as long as the page is not being left.
 		let box: Awaited<ReturnType<Locator["boundingBox"]>> = null;

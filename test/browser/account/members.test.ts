@@ -6,7 +6,7 @@ import { LONG } from "../../support/long-form.ts";
 import { startLyingProvider } from "../../support/lying-provider.ts";
 import { waitFor } from "../../support/wait.ts";
 import type { Tab } from "../chromium.ts";
-import { hasChromium } from "../chromium.ts";
+import { becomeNobody, hasChromium } from "../chromium.ts";
 import { picture, WITH_PICTURES, withScene } from "../stage.ts";
 import { walk } from "../windows.ts";
 
@@ -38,13 +38,6 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		if (WITH_PICTURES) await picture(tab.page, name);
 	};
 	const members = (tab: Tab) => tab.page.getByRole("table", { name: "Members" });
-
-	/** The guest's window is another person's from then on. */
-	async function becomeNobody(): Promise<void> {
-		await guest.page.evaluate("localStorage.clear()");
-		await guest.page.goto("about:blank");
-		await guest.context.clearCookies();
-	}
 
 	test("an owner invites somebody; the mailed link leads through sign-up into the account, as a developer", async () => {
 		await house.page.goto("/settings");
@@ -180,7 +173,7 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		await shoot(house, "members-6-company");
 		await service.db.sql`update company_sign_in set domain_verified_at = now()`;
 		// In the guest's window, as somebody else.
-		await becomeNobody();
+		await becomeNobody(guest);
 		await guest.page.goto("/sign-in?next=/settings");
 		await guest.page.getByRole("button", { name: "Sign in with your company" }).click();
 		await guest.page.getByLabel("Your address at the company").fill("ada@works.example");
@@ -192,7 +185,7 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 
 	test("a passkey of this device signs in without a password, once for each asking, and not where nobody was looked at", async () => {
 		const { page } = guest;
-		await becomeNobody();
+		await becomeNobody(guest);
 		const cdp = await page.context().newCDPSession(page);
 		await cdp.send("WebAuthn.enable");
 		const { authenticatorId } = await cdp.send("WebAuthn.addVirtualAuthenticator", {

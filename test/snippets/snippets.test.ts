@@ -2,13 +2,13 @@
  * What the pages tell a customer to run gives him a streamed answer and is charged. Here those tools that need no
  * package but this project's own; `bun run snippets` fetches all of them, its table is `results.md`.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import OpenAI from "openai";
 import { keyVariableOf } from "../../src/console/web/snippets.ts";
 import { TOOLS } from "../../src/console/web/tools/all-tools.ts";
-import { atEnd, untilEnd } from "../support/at-end.ts";
+import { atEnd, testsMayTake, untilEnd } from "../support/at-end.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { withService } from "../support/service.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
@@ -17,7 +17,7 @@ import { playTool } from "./play-tool.ts";
 import { FINE, NOT_RUN, readRows } from "./results.ts";
 import { TRIALS } from "./trials.ts";
 
-setDefaultTimeout(60_000);
+testsMayTake(60_000);
 
 const HERE = ["curl", "openai-javascript", "langchain-javascript", "ai-sdk"];
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));

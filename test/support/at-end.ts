@@ -11,6 +11,15 @@ const LATE_MS = 20_000;
 /** What is to run at the end of the file that is under way, and of those before it that could not be loaded to their end. */
 let ends: { file: string; registered: (() => unknown)[] } | undefined;
 
+/** The file whose tests have a time of their own. */
+let patient: string | undefined;
+
+/** For a file whose tests need more than that: said before or after what it stops at its end. */
+export function testsMayTake(ms: number): void {
+	patient = Bun.main;
+	setDefaultTimeout(ms);
+}
+
 /** Run after the last test of the file, the last that was registered first: what it was made from is still there. */
 export function atEnd(end: () => unknown): void {
 	// A file that throws while it is loaded never comes to its end; what it left is stopped with the next one.
@@ -18,7 +27,7 @@ export function atEnd(end: () => unknown): void {
 		const registered = ends?.registered ?? [];
 		ends = { file: Bun.main, registered };
 		// Bun's own 5 s, which no file of settings changes, are too short for a test that has something to stop.
-		setDefaultTimeout(TEST_MS_MAX);
+		if (patient !== Bun.main) setDefaultTimeout(TEST_MS_MAX);
 		// Bun runs these in the order in which they were registered, so there is one for all.
 		afterAll(async () => {
 			ends = undefined;

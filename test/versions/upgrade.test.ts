@@ -2,7 +2,7 @@
  * Two versions on one database, as in an upgrade and in a rollback: the former one is the real program, taken from the
  * history. The long form: `bun run upgrade`.
  */
-import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,6 +19,7 @@ import { startLoad } from "../chaos/load.ts";
 import { startServe } from "../chaos/serve-process.ts";
 import { judge } from "../chaos/verdict.ts";
 import { PROGRAM, type Program } from "../cli/run-cli.ts";
+import { testsMayTake } from "../support/at-end.ts";
 import { createEmptyDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
@@ -27,7 +28,7 @@ import { waitFor } from "../support/wait.ts";
 import { startBalanced } from "./balanced.ts";
 import { FORMER_COMMIT, takeFormerVersion } from "./former-version.ts";
 
-setDefaultTimeout(180_000);
+testsMayTake(180_000);
 
 const taken = takeFormerVersion();
 const former = "program" in taken ? taken : undefined;

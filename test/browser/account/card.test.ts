@@ -1,10 +1,10 @@
-import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import type { Locator, Route } from "playwright-core";
 import type { PlayedCard } from "../../billing/stripe-cards.ts";
 import { startStripe } from "../../billing/stripe-server.ts";
 import { newMail } from "../../console/mailbox.ts";
 import { type Person, signedUp } from "../../console/person.ts";
-import { untilEnd } from "../../support/at-end.ts";
+import { testsMayTake, untilEnd } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { becomeNobody, cookiesOf, hasChromium } from "../chromium.ts";
 import { firstMinutes } from "../first-minutes.ts";
@@ -18,7 +18,7 @@ const SECRET = "whsec_browser";
 const PAYMENT = "pi_browser";
 const NEWCOMER = "first-minutes@example.com";
 
-setDefaultTimeout(180_000);
+testsMayTake(180_000);
 
 const stripe = untilEnd(startStripe({ withPages: true }));
 const { service, open } = await withScene({

@@ -1,7 +1,7 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mailsTo } from "../../console/mailbox.ts";
 import { mailedLink, newPerson, PASSWORD, signedUp } from "../../console/person.ts";
-import { atEnd } from "../../support/at-end.ts";
+import { atEnd, testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { startLyingProvider } from "../../support/lying-provider.ts";
 import { waitFor } from "../../support/wait.ts";
@@ -12,7 +12,7 @@ import { walk } from "../windows.ts";
 
 const GUEST = "grace@example.com";
 
-setDefaultTimeout(180_000);
+testsMayTake(180_000);
 
 const { service, open } = await withScene();
 const startProvider = async () => {

@@ -1,11 +1,11 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import { confirmTopUp, createTopUp } from "../../../src/billing/top-ups.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { newMail } from "../../console/mailbox.ts";
 import { mailedLink, newPerson, operator, PASSWORD, signedUp, topUp } from "../../console/person.ts";
 import { totpCode } from "../../console/totp.ts";
-import { untilEnd } from "../../support/at-end.ts";
+import { testsMayTake, untilEnd } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { foldAll } from "../../support/sums.ts";
 import { reply } from "../../support/upstream-reply.ts";
@@ -15,7 +15,7 @@ import { readQrCode } from "../qr-reader.ts";
 import { MODEL, picture, withScene } from "../stage.ts";
 import { seenAs, walk } from "../windows.ts";
 
-setDefaultTimeout(180_000);
+testsMayTake(180_000);
 
 const OTHER_MODEL = "other-model";
 /** One red point. */

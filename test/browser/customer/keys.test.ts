@@ -1,9 +1,10 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import OpenAI, { APIError } from "openai";
 import { systemClock } from "../../../src/base/clock.ts";
 import { TOOLS } from "../../../src/console/web/tools/all-tools.ts";
 import { operator, signedUp, topUp } from "../../console/person.ts";
 import { factsFor } from "../../snippets/customer.ts";
+import { testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { waitFor } from "../../support/wait.ts";
 import { hasChromium } from "../chromium.ts";
@@ -14,7 +15,7 @@ const LARGE = "llama-3.3-70b-instruct";
 const SMALL = "mistral-small-3.2";
 const HOUR_MS = 3_600_000;
 
-setDefaultTimeout(180_000);
+testsMayTake(180_000);
 
 let clockAheadMs = 0;
 const { service, open } = await withScene({

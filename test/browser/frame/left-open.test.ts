@@ -1,8 +1,8 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PASSWORD } from "../../console/person.ts";
-import { temporaryFolder } from "../../support/at-end.ts";
+import { temporaryFolder, testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { reply } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
@@ -12,7 +12,7 @@ import { OWN_BRAND, picture, WITH_PICTURES } from "../stage.ts";
 import { seenAs, settled, walk } from "../windows.ts";
 import { withTwoAccounts } from "./two-accounts.ts";
 
-setDefaultTimeout(180_000);
+testsMayTake(180_000);
 
 const folder = temporaryFolder();
 const house = await withTwoAccounts({

@@ -1,11 +1,12 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { hasChromium } from "../chromium.ts";
 import { picture } from "../stage.ts";
 import { walk } from "../windows.ts";
 import { withTwoAccounts } from "./two-accounts.ts";
 
-setDefaultTimeout(180_000);
+testsMayTake(180_000);
 /** What signing out, or a change of account, asks. */
 const UNREACHED = /\/api\/(auth\/sign-out|console\/me(\?|$)|console\/public\/config)/;
 /** The address of who looks at the page, and not of the account's members. */

@@ -1,5 +1,5 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { atEnd } from "../../support/at-end.ts";
+import { describe, expect, test } from "bun:test";
+import { atEnd, testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { hasChromium } from "../chromium.ts";
 import { problemsOf } from "../page-problems.ts";
@@ -8,7 +8,7 @@ import { picture, setStage, WITH_OWN_BRAND, WITH_PICTURES, withBrowser } from ".
 import { createWindows, seenAs, settled, walk } from "../windows.ts";
 
 // The long form looks at four times as much, and draws pictures.
-setDefaultTimeout(WITH_PICTURES ? 1_800_000 : 300_000);
+testsMayTake(WITH_PICTURES ? 1_800_000 : 300_000);
 
 /** At length alone: a dialog's focus, the drawer and the weight of the first page's script are told by `pages/pages.test.ts` as well. */
 const isRun = LONG && hasChromium;

@@ -1,14 +1,15 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import OpenAI, { APIError } from "openai";
 import type { Page, Route } from "playwright-core";
 import { operator, signedUp } from "../../console/person.ts";
+import { testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { hasChromium } from "../chromium.ts";
 import { ledgerThatAddsUp } from "../screen-ledger.ts";
 import { MODEL, picture, WITH_PICTURES, withScene } from "../stage.ts";
 import { walk } from "../windows.ts";
 
-setDefaultTimeout(180_000);
+testsMayTake(180_000);
 
 const { service, open } = await withScene({ env: { TOPUP_SECOND_LOOK_USD: "5000" } });
 const customer = await signedUp(service);

@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { LANGUAGE_COOKIE } from "../../../src/base/language.ts";
 import { germanRefusals } from "../../../src/console/texts/german-refusals.ts";
@@ -6,7 +6,7 @@ import { germanRefusalsBelow } from "../../../src/console/texts/german-refusals-
 import { germanRefusalsLibrary } from "../../../src/console/texts/german-refusals-library.ts";
 import { german } from "../../../src/console/web/german/german.ts";
 import type { Person } from "../../console/person.ts";
-import { atEnd } from "../../support/at-end.ts";
+import { atEnd, testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import type { Tab } from "../chromium.ts";
 import { hasChromium } from "../chromium.ts";
@@ -18,7 +18,7 @@ import type { View } from "../windows.ts";
 import { BETWEEN, createWindows, layoutElsewhere, seenAs, settled, VIEWS, walk } from "../windows.ts";
 
 // The long form looks at four times as much, and draws pictures.
-setDefaultTimeout(WITH_PICTURES ? 1_800_000 : 300_000);
+testsMayTake(WITH_PICTURES ? 1_800_000 : 300_000);
 
 // One stage and one window for all that is asked of every page: both are dearer than most pages.
 const [stage, browser] = await Promise.all([setStage({ own: WITH_OWN_BRAND }), withBrowser()]);

@@ -32,7 +32,14 @@ export interface App extends GatewayPlane {
 
 export async function createApp(
 	config: Config,
-	deps: { log: Log; clock?: Clock; jobs?: JobOptions | undefined; onDiskFailed?: (error: unknown) => void },
+	deps: {
+		log: Log;
+		clock?: Clock;
+		jobs?: JobOptions | undefined;
+		/** By default the configured one, opened here. */
+		database?: OpenDatabase | undefined;
+		onDiskFailed?: (error: unknown) => void;
+	},
 ): Promise<App> {
 	const { log } = deps;
 	const clock = deps.clock ?? systemClock;
@@ -44,7 +51,7 @@ export async function createApp(
 	let gateway: GatewayPlane | undefined;
 	let people: ConsolePlane | undefined;
 	try {
-		database = await openDatabase({ log }, config);
+		database = deps.database ?? (await openDatabase({ log }, config));
 		const { url: databaseUrl } = database;
 		const shared = { log, clock, databaseUrl, secrets };
 		people = createConsolePlane(config, {

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { sortAutoTopUps } from "../../src/billing/auto-top-ups.ts";
 import { lookForAlerts } from "../../src/console/alerts/alerts.ts";
+import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { withAutomatic } from "./automatic.ts";
 
 /** What looking for low credit costs does not grow with the accounts, nor what is noted with the time in which nobody looks. */
@@ -38,6 +39,7 @@ async function read({ isSmall }: { isSmall: boolean }): Promise<Record<string, n
 	for (const [name, statement] of Object.entries(STATEMENTS)) {
 		await db.sql
 			.begin(async (sql) => {
+				await sql.unsafe(PLANS_AS_USUAL);
 				// What a turn finds: accounts that are marked already.
 				await sql`update auto_top_up set look_at = now() where account_id in (select 'many' || n * 10 from generate_series(1, 9) n)`;
 				// Of tables of a page or two all rows are read, as is right, by which the larger ones would not be measured.

@@ -4,6 +4,7 @@ import { collectRefunds } from "../../src/billing/stripe-events.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import type { Transactional } from "../../src/db/transactional.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
+import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { usd, withAutomatic } from "./automatic.ts";
 
 /** Refunds of credit that was spent stay owed, for years if need be: that costs nobody else anything. */
@@ -69,6 +70,7 @@ test("a hundred accounts that owe what they have spent are in nobody's way", asy
 test("a look reads the same rows however many payments and disputes there ever were", async () => {
 	const UNDONE = new Error("undone");
 	const work = db.tx.transaction(async (tx) => {
+		await tx.execute(PLANS_AS_USUAL);
 		const rowsOf = async (text: string) => (await tx.execute(text)) as unknown as { rows: number }[];
 		const fill = async (from: number, to: number) => {
 			const n = `from generate_series(${from}, ${to}) n`;

@@ -8,6 +8,7 @@ import { type NoticeDeps, sendNotices } from "../../src/console/notices/notices.
 import type { WebhookMessage } from "../../src/console/notices/webhook.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
+import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { foldAll } from "../support/sums.ts";
 import { zoneByDay } from "../support/zone-by-day.ts";
 
@@ -441,6 +442,7 @@ test("a turn reads the same rows of a hundred times the notices that wait", asyn
 		let rows = 0;
 		const undone = new Error("undone");
 		const turn = db.sql.begin(async (sql) => {
+			await sql.unsafe(PLANS_AS_USUAL);
 			await sql`set local enable_seqscan = off`;
 			const statements = ((...query: Parameters<typeof sql>) => sql(...query)) as unknown as NoticeDeps["statements"];
 			const count = async () => {

@@ -8,6 +8,7 @@ import type { LedgerStore } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
+import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
 import { giving, goLive, makeAccount, patient, settledEvent, usd, wish } from "./fixture.ts";
@@ -397,6 +398,7 @@ test("a flush looks up the leases and requests that it names, however many its i
 	const columns = SettledColumns.of(events.slice(0, 2)).literals();
 	const literals = Object.values(columns).map((literal) => `'${literal}'`);
 	const read = await db.sql.begin(async (sql) => {
+		await sql.unsafe(PLANS_AS_USUAL);
 		await sql.unsafe(`select lease_settle('many', 1, ${literals.join()}, '[]')`);
 		return sql<{ name: string; rows: number }[]>`
 			select relname as name, (seq_tup_read + idx_tup_fetch)::integer as rows from pg_stat_xact_user_tables

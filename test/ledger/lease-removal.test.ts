@@ -4,6 +4,7 @@ import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { removeLeases, removeUsage } from "../../src/ledger/removal.ts";
 import { sealDays } from "../../src/ledger/seals.ts";
+import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { agedBooks, KEPT_DAYS } from "./aged-books.ts";
 import { giving, goLive, settledEvent, wish } from "./fixture.ts";
 
@@ -152,6 +153,7 @@ test("what a balance reads does not grow with restarts, nor does what stands of 
 		)
 		update sealed_budget set spent_nano_usd = spent_nano_usd + ${to - from + 1}`;
 	const one = await sql.reserve();
+	await one.unsafe(PLANS_AS_USUAL);
 	/** The fewest of some runs in one session: others read the catalogue too. */
 	const pages = async () => {
 		await one`vacuum analyze lease`;

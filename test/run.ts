@@ -88,8 +88,6 @@ async function run(some: readonly string[], options: readonly string[]): Promise
 				// As the product does, or a thread of each process looks for memory to give back many times a second.
 				MIMALLOC_PURGE_DELAY: "5000",
 				MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "5000",
-				// The last of the compilers works for longer on what a test runs than the test does.
-				BUN_JSC_useFTLJIT: "0",
 				TEST_POSTGRES_HELD: "1",
 				TEST_BINARY: product.binary,
 				...(cpuLog && { TEST_CPU_LOG: cpuLog }),

@@ -41,11 +41,12 @@ const SETTINGS = {
 	max_wal_size: "256MB",
 	// Databases live for seconds, hundreds at once: what looks after them in the background finds nothing worth its work.
 	autovacuum: "off",
-	// Of a statement that a session asks for again the first five plans are made anew, of which few sessions here see a sixth: to make one
-	// alone is an eighth less work for the whole. Who counts what a plan reads has them made as everywhere (`PLANS_AS_USUAL`).
+	// By default the first five plans of a statement that a session repeats are made for its values, and few sessions here come to a sixth:
+	// to make one alone is a tenth less work for the server.
 	plan_cache_mode: "force_generic_plan",
 };
 
+/** Sent first by a session that counts what a plan reads. */
 export const PLANS_AS_USUAL = "set plan_cache_mode = auto";
 
 /** Where the server's files lie: a database is a copy of 640 of them, and a disk takes ten times as much work to make one. */

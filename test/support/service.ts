@@ -85,7 +85,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
 		log,
 		...(options.clock ? { clock: options.clock } : {}),
 		jobs: options.jobs,
-		// As a supervisor's children get it: a clone has its schema, and to look at all of it once more is a tenth of a service's work.
+		// As a supervisor's children get it: a clone has its schema, and to look at all of it once more is a fifth of a service's work.
 		database: options.env?.DATABASE_URL === undefined ? { url: db.url, release: async () => true } : undefined,
 	});
 	const maker = {

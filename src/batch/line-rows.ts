@@ -17,7 +17,7 @@ export interface LineRows {
 	keep(rows: readonly LineOutcome[], signal: AbortSignal): Promise<readonly LineOutcome[]>;
 	/** Why the batch waits: its outcomes are refused, so that no further line is sent. */
 	pause(): BatchPause | null;
-	/** Nobody waits any more. */
+	/** Nobody waits any more: rows that are still refused then reject, and mark nothing. */
 	stop(): void;
 }
 
@@ -36,6 +36,7 @@ export function createLineRows(
 ): LineRows {
 	const { books, clock, log, refused } = deps;
 	let pause: BatchPause | null = null;
+	let stopped = false;
 
 	/** Why it was refused; undefined if it was taken. Waits for a database that is away. */
 	async function refusalOf(rows: readonly LineOutcome[], signal: AbortSignal): Promise<unknown> {
@@ -83,6 +84,8 @@ export function createLineRows(
 				});
 				return taken(bare);
 			}
+			// Its statement may have been under way as the run ended, which then looks after no mark any more.
+			if (stopped) throw new Error("the run of the batch is over");
 			wait(refusal);
 			await sleepUntil(clock, REFUSED_RETRY_MS, signal);
 		}
@@ -91,7 +94,7 @@ export function createLineRows(
 	function taken(row: LineOutcome): LineOutcome {
 		if (pause !== null) {
 			log.info("outcomes of a batch are taken again", { batch: batchId });
-			stop();
+			goOn();
 		}
 		return row;
 	}
@@ -106,12 +109,19 @@ export function createLineRows(
 		refused.add(batchId);
 	}
 
-	function stop(): void {
+	function goOn(): void {
 		pause = null;
 		refused.delete(batchId);
 	}
 
-	return { keep, pause: () => pause, stop };
+	return {
+		keep,
+		pause: () => pause,
+		stop() {
+			stopped = true;
+			goOn();
+		},
+	};
 }
 
 const REFUSED = {

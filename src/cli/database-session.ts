@@ -14,12 +14,14 @@ import { isIgnored } from "./ignored-signal.ts";
 
 export type DatabaseSession = Pick<Database, "statements" | "liveness" | "url">;
 
-interface SessionDeps {
+export interface SessionDeps {
 	readonly log: Log;
 	/** A line on stderr that is no error. */
 	note(text: string): void;
 	/** Whether an embedded database is made where there is none. */
 	readonly makesDatabase: boolean;
+	/** The address for clients of a database whose schema is there; by default it is looked at, and what is missing is made. */
+	readonly preparedUrl?: ((url: string) => Promise<string | undefined>) | undefined;
 }
 
 /** Longer than a server's deadline: a reconciliation reads everything. */
@@ -114,7 +116,7 @@ async function onDatabase<Result>(
 	work: (session: DatabaseSession) => Promise<Result>,
 ): Promise<Result> {
 	// A schema that a newer server laid down is left as it is: only what is missing is made.
-	const preparedUrl = (await migratedUrl(url)) ?? (await migrate(deps, url)).url;
+	const preparedUrl = (await (deps.preparedUrl ?? migratedUrl)(url)) ?? (await migrate(deps, url)).url;
 	const database = createDatabase(
 		{ clock: systemClock, log: deps.log },
 		{

@@ -3,7 +3,7 @@ import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import type { Command, CommandContext, Output } from "./command.ts";
 import { readCommandLine } from "./command-line.ts";
-import { withDatabase, withDatabaseUrl } from "./database-session.ts";
+import { type SessionDeps, withDatabase, withDatabaseUrl } from "./database-session.ts";
 import { EXIT_FAILED, EXIT_USAGE, explain } from "./explain.ts";
 import { shown, shownJson, shownLines } from "./shown.ts";
 
@@ -13,6 +13,8 @@ export interface RunDeps {
 	readonly env: Environment;
 	loadConfig(): Config;
 	readonly log: Log;
+	/** As in `database-session.ts`. */
+	readonly preparedUrl?: SessionDeps["preparedUrl"];
 	/** Each gets whole lines. */
 	out(text: string): void;
 	err(text: string): void;
@@ -66,7 +68,7 @@ function contextOf(deps: RunDeps, { makesDatabase = false }: Command): CommandCo
 		return config;
 	};
 	const note = (text: string) => deps.err(`${shownLines(text)}\n`);
-	const session = { log: deps.log, note, makesDatabase };
+	const session = { log: deps.log, note, makesDatabase, preparedUrl: deps.preparedUrl };
 	return {
 		config: loaded,
 		env: deps.env,

@@ -3,6 +3,8 @@ import { COMMIT, VERSION } from "../../src/base/version.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { runCommand } from "../../src/cli/run-command.ts";
 import { loadConfig } from "../../src/config.ts";
+import { migratedUrl } from "../../src/db/migrate.ts";
+import { isPreparedUrl } from "../support/database.ts";
 import type { CliResult } from "./run-cli.ts";
 import { cliResult } from "./run-cli.ts";
 
@@ -26,6 +28,8 @@ export async function runHere(
 			version: { version: VERSION, commit: COMMIT },
 			env,
 			loadConfig: () => loadConfig(env, cwd),
+			// A clone has its schema, and to look at all of it takes most commands more work than what they do.
+			preparedUrl: async (url) => (isPreparedUrl(url) ? url : migratedUrl(url)),
 			log: createLog({ level: "warn", write: (line) => err(`${line}\n`) }),
 			out(text) {
 				stdout += text;

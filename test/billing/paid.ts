@@ -3,7 +3,7 @@ import { expect } from "bun:test";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";
-import { chatModel, withService } from "../support/service.ts";
+import { chatModel, JOBS_AS_USUAL, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { type OpenedPage, signedEvent, startStripe } from "./stripe-server.ts";
 
@@ -31,6 +31,7 @@ export async function withPayers() {
 			STRIPE_WEBHOOK_SECRET: `${OLD_SECRET},${SECRET}`,
 			STRIPE_API_BASE: stripe.url,
 		},
+		jobs: JOBS_AS_USUAL,
 	});
 	async function deliver({ body, signature }: { body: string; signature: string }): Promise<number> {
 		const headers = { "content-type": "application/json", "stripe-signature": signature };

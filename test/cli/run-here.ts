@@ -3,8 +3,8 @@ import { COMMIT, VERSION } from "../../src/base/version.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { runCommand } from "../../src/cli/run-command.ts";
 import { loadConfig } from "../../src/config.ts";
+import { isPrepared } from "../../src/db/function-set.ts";
 import { migratedUrl } from "../../src/db/migrate.ts";
-import { isPreparedUrl } from "../support/database.ts";
 import type { CliResult } from "./run-cli.ts";
 import { cliResult } from "./run-cli.ts";
 
@@ -29,7 +29,7 @@ export async function runHere(
 			env,
 			loadConfig: () => loadConfig(env, cwd),
 			// A clone has its schema, and to look at all of it takes most commands more work than what they do.
-			preparedUrl: async (url) => (isPreparedUrl(url) ? url : migratedUrl(url)),
+			preparedUrl: async (url) => (isPrepared(url) ? url : migratedUrl(url)),
 			log: createLog({ level: "warn", write: (line) => err(`${line}\n`) }),
 			out(text) {
 				stdout += text;

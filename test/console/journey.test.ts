@@ -1,12 +1,16 @@
 import { expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
-import { chatModel, startService, withService } from "../support/service.ts";
+import { chatModel, JOBS_AS_USUAL, startService, withService } from "../support/service.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+const service = await withService({
+	models: chatModel({ url: upstream.url, dialect: "vllm" }),
+	env: PERSON_ENV,
+	jobs: JOBS_AS_USUAL,
+});
 
 const ask = { model: "test-model", messages: [{ role: "user", content: "hello there" }], max_tokens: 20 };
 

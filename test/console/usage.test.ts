@@ -9,7 +9,7 @@ import { untilEnd } from "../support/at-end.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
-import { chatModel, withService } from "../support/service.ts";
+import { chatModel, JOBS_AS_USUAL, withService } from "../support/service.ts";
 import { foldAll, rebuildAll } from "../support/sums.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -17,7 +17,11 @@ import { mailsTo } from "./mailbox.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+const service = await withService({
+	models: chatModel({ url: upstream.url, dialect: "vllm" }),
+	env: PERSON_ENV,
+	jobs: JOBS_AS_USUAL,
+});
 const customer = await signedUp(service);
 await topUp(customer, await operator(service));
 const { key, secret } = (await customer.send("POST", "/api/console/keys", { name: "=cmd|' /C calc'!A0" })).body;

@@ -58,11 +58,6 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 /** What addresses of migrated databases have besides: asked of the first clone, and the same for all. */
 let ofClones: string | undefined;
 
-/** Whether it is the address of a clone as `createTestDatabase` gives it. */
-export function isPreparedUrl(url: string): boolean {
-	return ofClones !== undefined && url.endsWith(ofClones);
-}
-
 async function preparedUrl(address: string): Promise<string> {
 	const url = await migratedUrl(address);
 	assert(url !== undefined, "the database is migrated");

@@ -2,7 +2,7 @@ import { type App, createApp } from "../../src/app.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
 import { atEnd, temporaryFolder } from "./at-end.ts";
-import type { TestService } from "./service.ts";
+import { preparedDatabase, type TestService } from "./service.ts";
 
 /**
  * Another instance beside a service, on its database (by `databaseUrl`, if given) and with its catalogue, until the end of
@@ -22,7 +22,10 @@ export async function secondGateway(
 		DRAIN_S: "2",
 		...more,
 	};
-	const app = await createApp(loadConfig(env, service.dataDir), { log: silentLog });
+	const app = await createApp(loadConfig(env, service.dataDir), {
+		log: silentLog,
+		database: preparedDatabase(databaseUrl),
+	});
 	atEnd(() => app.stop());
 	return app;
 }

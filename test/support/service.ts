@@ -8,6 +8,7 @@ import { createLog } from "../../src/base/log.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import { loadConfig } from "../../src/config.ts";
 import type { JobOptions } from "../../src/console/jobs.ts";
+import { isPrepared } from "../../src/db/function-set.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
@@ -17,6 +18,7 @@ import { accountBalance } from "../../src/ledger/balance.ts";
 import type { Check } from "../../src/ledger/reconcile.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
+import type { OpenDatabase } from "../../src/planes/open-database.ts";
 import { untilEnd } from "./at-end.ts";
 import type { TestDatabase } from "./database.ts";
 import { createTestDatabase } from "./database.ts";
@@ -64,9 +66,14 @@ export interface ServiceOptions {
 	/** By default one of its own. It is dropped with the service. */
 	readonly database?: TestDatabase;
 	readonly clock?: Clock;
-	/** How often the console's jobs look for something to do. */
+	/** How often the console's jobs look for something to do; by default not once in the life of a test, of which few are about them. */
 	readonly jobs?: JobOptions | undefined;
 }
+
+/** Each looks for the first time after half an hour and more. */
+const NO_JOBS: JobOptions = { pace: 1 / 1_000 };
+/** As in every service. */
+export const JOBS_AS_USUAL: JobOptions = {};
 
 /** A service for all tests of a file: awaited at its top, stopped after its last test. */
 export async function withService(options: ServiceOptions): Promise<TestService> {
@@ -84,9 +91,8 @@ export async function startService(options: ServiceOptions): Promise<TestService
 	const app = await createApp(loadConfig(env, dataDir), {
 		log,
 		...(options.clock ? { clock: options.clock } : {}),
-		jobs: options.jobs,
-		// As a supervisor's children get it: a clone has its schema, and to look at all of it once more is a fifth of a service's work.
-		database: options.env?.DATABASE_URL === undefined ? { url: db.url, release: async () => true } : undefined,
+		jobs: options.jobs ?? NO_JOBS,
+		database: preparedDatabase(env.DATABASE_URL),
 	});
 	const maker = {
 		statements: db.statements,
@@ -163,6 +169,11 @@ export async function startService(options: ServiceOptions): Promise<TestService
 		},
 	};
 	return service;
+}
+
+/** As a supervisor's children get it: a clone has its schema, and to look at all of it once more is a fifth of a service's work. */
+export function preparedDatabase(url: string): OpenDatabase | undefined {
+	return isPrepared(url) ? { url, release: async () => true } : undefined;
 }
 
 function catalogText(models: string, limits?: string, brand?: string): string {

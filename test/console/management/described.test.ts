@@ -11,7 +11,7 @@ import type { ManagementAnswer } from "./management-client.ts";
 import { managementClient, memberOf } from "./management-client.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
+const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), jobs: { pace: 10 } });
 const script = await managementClient(service);
 const { accountId, keyId, secret } = await service.customer();
 const document = await (await fetch(`${service.url}/openapi.json`)).json();

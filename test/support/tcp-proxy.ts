@@ -40,10 +40,15 @@ export interface ProxiedConnection {
 	freeze(): void;
 }
 
+/** Its type and length: the first one ends the signing in. */
+const READY_FOR_QUERY = Buffer.from([0x5a, 0, 0, 0, 5]);
+
 interface Pair {
 	readonly client: Socket<Pair>;
 	name: string | undefined;
 	server: Socket<unknown> | undefined;
+	/** Postgres has said that it takes statements. */
+	isSignedIn: boolean;
 	/** Never thawed. */
 	silent: boolean;
 	readonly toServer: Uint8Array[];
@@ -65,7 +70,10 @@ export function startTcpProxy(target: { hostname: string; port: number }): TcpPr
 			socket: {
 				open(client) {
 					accepted += 1;
-					const pair: Pair = { client, name: undefined, server: undefined, silent: false, toServer: [], toClient: [] };
+					const pair: Pair = {
+						...{ client, name: undefined, server: undefined, isSignedIn: false, silent: false },
+						...{ toServer: [], toClient: [] },
+					};
 					client.data = pair;
 					pairs.add(pair);
 					void connect(pair);
@@ -88,6 +96,7 @@ export function startTcpProxy(target: { hostname: string; port: number }): TcpPr
 				...target,
 				socket: {
 					data(_, bytes) {
+						pair.isSignedIn ||= bytes.includes(READY_FOR_QUERY);
 						pair.toClient.push(new Uint8Array(bytes));
 						flush(pair);
 					},
@@ -107,6 +116,15 @@ export function startTcpProxy(target: { hostname: string; port: number }): TcpPr
 		if (frozen || pair.silent || !pairs.has(pair)) return;
 		if (pair.server && !isHeld(pair, "to server")) drain(pair.toServer, pair.server);
 		if (!isHeld(pair, "to client")) drain(pair.toClient, pair.client);
+	}
+
+	/**
+	 * For good. Who is signing in goes silent towards the client alone: a server process that waits for a client's proof takes part in
+	 * nothing else, and no database of any test can be made or dropped until it has ended.
+	 */
+	function silence(pair: Pair): void {
+		pair.silent = true;
+		if (pair.name && !pair.isSignedIn) pair.server?.terminate();
 	}
 
 	function isHeld(pair: Pair, way: Way): boolean {
@@ -153,7 +171,7 @@ export function startTcpProxy(target: { hostname: string; port: number }): TcpPr
 			frozen = true;
 		},
 		freezeExisting() {
-			for (const pair of pairs) pair.silent = true;
+			for (const pair of pairs) silence(pair);
 		},
 		hold(way, name) {
 			const hold = { way, name };
@@ -184,9 +202,7 @@ export function startTcpProxy(target: { hostname: string; port: number }): TcpPr
 				.filter(({ silent }) => !silent)
 				.map((pair) => ({
 					name: pair.name ?? "",
-					freeze() {
-						pair.silent = true;
-					},
+					freeze: () => silence(pair),
 				})),
 		stop() {
 			listener.stop(true);

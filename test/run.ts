@@ -45,8 +45,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 
 const cpuLog = args.includes("--cpu") ? join(mkdtempSync(join(tmpdir(), "tollgate-cpu-")), "files") : undefined;
 // Held for the whole run, so that no file has to start it, and none stops it.
-const database = await testPostgres();
-const product = await buildProduct(testHome());
+const [database, product] = await Promise.all([testPostgres(), buildProduct(testHome())]);
 const postmaster = findPostmaster(join(serverFolder(), "postgres", "cluster"));
 const watched = cpuLog && postmaster ? watchServer(postmaster.pid) : undefined;
 const startedAtMs = performance.now();

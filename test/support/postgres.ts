@@ -6,7 +6,6 @@ import { waitForFileLock } from "../../src/base/file-lock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
-import { POSTGRES_USER } from "../../src/db/postgres-start.ts";
 import { memoryFolder } from "./memory-folder.ts";
 
 /**
@@ -39,6 +38,9 @@ const SETTINGS = {
 	...FAST,
 	max_connections: "800",
 	max_wal_size: "256MB",
+	// With no standby to tell of it, a transaction that locks tables is given no number, and nobody who folds sums waits for it (`sums.ts`).
+	wal_level: "minimal",
+	max_wal_senders: "0",
 	// Databases live for seconds, hundreds at once: what looks after them in the background finds nothing worth its work.
 	autovacuum: "off",
 	// By default the first five plans of a statement that a session repeats are made for its values, and few sessions here come to a sixth:
@@ -128,9 +130,6 @@ async function makeTemplate(adminUrl: string, templateUrl: string, template: str
 	try {
 		const [found] = await admin`select 1 from pg_database where datname = ${template} and datistemplate`;
 		if (found) return;
-		// Who signs in with a password works it out anew for each connection, of which there are thousands in a run.
-		const password = decodeURIComponent(new URL(adminUrl).password);
-		await admin.unsafe(`set scram_iterations = 1; alter user ${POSTGRES_USER} password '${password}'`);
 		await admin.unsafe(`drop database if exists ${template}`);
 		await admin.unsafe(`create database ${template}`);
 		await migrate({ log: silentLog }, templateUrl);

@@ -17,7 +17,7 @@ export interface LineRows {
 	keep(rows: readonly LineOutcome[], signal: AbortSignal): Promise<readonly LineOutcome[]>;
 	/** Why the batch waits: its outcomes are refused, so that no further line is sent. */
 	pause(): BatchPause | null;
-	/** Nobody waits any more: rows that are still refused then reject, and mark nothing. */
+	/** Nobody waits any more: after the signals of all that is being kept were aborted. */
 	stop(): void;
 }
 
@@ -36,7 +36,6 @@ export function createLineRows(
 ): LineRows {
 	const { books, clock, log, refused } = deps;
 	let pause: BatchPause | null = null;
-	let stopped = false;
 
 	/** Why it was refused; undefined if it was taken. Waits for a database that is away. */
 	async function refusalOf(rows: readonly LineOutcome[], signal: AbortSignal): Promise<unknown> {
@@ -84,8 +83,8 @@ export function createLineRows(
 				});
 				return taken(bare);
 			}
-			// Its statement may have been under way as the run ended, which then looks after no mark any more.
-			if (stopped) throw new Error("the run of the batch is over");
+			// The run may have ended while its statement was under way, and looks after no mark any more.
+			signal.throwIfAborted();
 			wait(refusal);
 			await sleepUntil(clock, REFUSED_RETRY_MS, signal);
 		}
@@ -94,7 +93,7 @@ export function createLineRows(
 	function taken(row: LineOutcome): LineOutcome {
 		if (pause !== null) {
 			log.info("outcomes of a batch are taken again", { batch: batchId });
-			goOn();
+			stop();
 		}
 		return row;
 	}
@@ -109,19 +108,12 @@ export function createLineRows(
 		refused.add(batchId);
 	}
 
-	function goOn(): void {
+	function stop(): void {
 		pause = null;
 		refused.delete(batchId);
 	}
 
-	return {
-		keep,
-		pause: () => pause,
-		stop() {
-			stopped = true;
-			goOn();
-		},
-	};
+	return { keep, pause: () => pause, stop };
 }
 
 const REFUSED = {

@@ -96,6 +96,12 @@ async function startWorkers(name: string, workers: number): Promise<Supervised> 
 const liveInstances = async (name: string): Promise<number> =>
 	(await database.sql`select 1 from instance_now where id like ${`${name}%`} and state = 'live'`).length;
 
+const isRefused = (url: string): Promise<boolean> =>
+	fetch(`${url}/livez`, { keepalive: false, signal: AbortSignal.timeout(500) }).then(
+		() => false,
+		(error) => error.code === "ECONNREFUSED",
+	);
+
 /** Clients that hold their connections and never repeat a request. */
 function keepAsking(url: string, clients: number) {
 	const ended: Exchange[] = [];
@@ -256,11 +262,13 @@ describe("workers on one port", () => {
 
 	test("SIGTERM lets streams run to their end, with the console behind the gateways, then all is handed back", async () => {
 		const service = await sharedWorkers();
-		// For longer than the quarter of the drain after which no door is open.
+		const looked = Promise.withResolvers<void>();
+		// For longer than the quarter of the drain after which no door is open, and then for as long as it is looked.
 		upstream.next(
 			reply()
 				.text(Array.from({ length: 60 }, (_, at) => ` w${at}`))
-				.trickle(55),
+				.trickle(55)
+				.pauseAfter(59, looked.promise),
 		);
 		const [consolePid = 0] = childrenWithRole(service.supervisor.pid, "console");
 		const response = await fetch(`${service.url}/v1/chat/completions`, {
@@ -271,14 +279,15 @@ describe("workers on one port", () => {
 		expect(response.status).toBe(200);
 		service.supervisor.kill("SIGTERM");
 		let text = "";
-		let consoleStayed = false;
 		for await (const piece of response.body as unknown as AsyncIterable<Uint8Array>) {
 			text += Buffer.from(piece).toString();
-			if (text.includes("w58") && !text.includes("w59")) consoleStayed = isRunning(consolePid);
+			if (!text.includes("w58") || text.includes("w59")) continue;
+			await waitFor(() => isRefused(service.url), "the last door to be shut");
+			expect(isRunning(consolePid)).toBe(true);
+			looked.resolve();
 		}
 		expect(text).toEndWith("data: [DONE]\n\n");
 		expect(text).toContain("w59");
-		expect(consoleStayed).toBe(true);
 		expect(await service.supervisor.exited).toBe(0);
 		expect(service.journals()).toEqual([]);
 		expect(await liveInstances("worked")).toBe(0);

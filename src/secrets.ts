@@ -40,6 +40,7 @@ export interface SecretsDeps {
 const SECRET_BYTES = 32;
 const INSTANCE_ID_BYTES = 6;
 const OWNER_ONLY = 0o600;
+const NOT_IN_PRODUCTION = "in production the configuration is refused without its secrets";
 
 export const systemSecretsDeps: SecretsDeps = {
 	randomBytes: (count) => crypto.getRandomValues(new Uint8Array(count)),
@@ -52,18 +53,13 @@ export const systemSecretsDeps: SecretsDeps = {
  * Processes that start together get the same ones. Throws ConfigError if a kept file is damaged or cannot be written.
  */
 export function loadOrCreateSecrets(config: Config, deps: SecretsDeps = systemSecretsDeps): Secrets {
-	const path = join(config.dataDir, "secrets.json");
 	const made: Secrets["made"][number][] = [];
-	let { keyPepper, consoleSecret, instanceId } = config;
+	let { consoleSecret, instanceId } = config;
+	const { keyPepper, isNew, path } = loadOrCreatePepper(config, deps);
+	if (isNew) made.push("KEY_PEPPER");
 	if (config.role === "gateway") consoleSecret = "";
-	if (keyPepper === null || consoleSecret === null)
-		assert(!config.production, "in production the configuration is refused without its secrets");
-	if (keyPepper === null) {
-		const kept = keepOnce(deps, path, () => `${JSON.stringify({ key_pepper: hex(deps, SECRET_BYTES) }, null, "\t")}\n`);
-		keyPepper = parsePepper(path, kept.text);
-		if (kept.isNew) made.push("KEY_PEPPER");
-	}
 	if (consoleSecret === null) {
+		assert(!config.production, NOT_IN_PRODUCTION);
 		const kept = keepConsoleSecret(deps, config.dataDir, path);
 		consoleSecret = kept.secret;
 		if (kept.isNew) made.push("CONSOLE_SECRET");
@@ -77,6 +73,18 @@ export function loadOrCreateSecrets(config: Config, deps: SecretsDeps = systemSe
 		if (kept.isNew) made.push("INSTANCE_ID");
 	}
 	return Object.freeze({ keyPepper, consoleSecret, instanceId, made: Object.freeze(made), path });
+}
+
+/** The pepper alone, for who makes keys and serves nobody. Throws as `loadOrCreateSecrets` does. */
+export function loadOrCreatePepper(
+	config: Config,
+	deps: SecretsDeps = systemSecretsDeps,
+): { readonly keyPepper: string; readonly isNew: boolean; readonly path: string } {
+	const path = join(config.dataDir, "secrets.json");
+	if (config.keyPepper !== null) return { keyPepper: config.keyPepper, isNew: false, path };
+	assert(!config.production, NOT_IN_PRODUCTION);
+	const kept = keepOnce(deps, path, () => `${JSON.stringify({ key_pepper: hex(deps, SECRET_BYTES) }, null, "\t")}\n`);
+	return { keyPepper: parsePepper(path, kept.text), isNew: kept.isNew, path };
 }
 
 /** Version 0.1 kept it beside the pepper: there it stays, since that version may run here again. */

@@ -15,7 +15,7 @@ import { basename, dirname, join } from "node:path";
 import { environmentWarnings } from "../src/base/environment-warnings.ts";
 import { ConfigError, loadConfig } from "../src/config.ts";
 import { CONFIG_TABLE } from "../src/config-table.ts";
-import { loadOrCreateSecrets, systemSecretsDeps } from "../src/secrets.ts";
+import { loadOrCreatePepper, loadOrCreateSecrets, systemSecretsDeps } from "../src/secrets.ts";
 
 let cwd: string;
 beforeEach(() => {
@@ -459,6 +459,7 @@ describe("loadOrCreateSecrets", () => {
 	});
 
 	test("writes nothing where everything is given", () => {
+		loadOrCreatePepper(loadConfig({ KEY_PEPPER: "given" }, cwd));
 		loadOrCreateSecrets(loadConfig({ ...PRODUCTION, INSTANCE_ID: "i" }, cwd));
 		expect(existsSync(join(cwd, ".data"))).toBe(false);
 	});

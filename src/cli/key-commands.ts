@@ -5,7 +5,7 @@ import { createDigest } from "../keys/digest.ts";
 import type { KeyMakerDeps, KeyRecord } from "../keys/key-admin.ts";
 import { createKey, listKeys, revokeKey, rotateKey, updateKey } from "../keys/key-admin.ts";
 import { formatUsd } from "../money/nano-usd.ts";
-import { loadOrCreateSecrets } from "../secrets.ts";
+import { loadOrCreatePepper } from "../secrets.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { UsageError } from "./command.ts";
 import { FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
@@ -153,10 +153,9 @@ export const keyCommands: readonly Command[] = [create, list, revoke, rotate, up
 /** What making a secret takes, on the command line. */
 export function keyMaker(context: CommandContext, statements: Statements): KeyMakerDeps {
 	const config = context.config();
-	const secrets = loadOrCreateSecrets(config);
-	if (secrets.made.includes("KEY_PEPPER"))
-		context.note(`KEY_PEPPER is not set: one was made and is kept in ${secrets.path}`);
-	return { statements, digest: createDigest(secrets.keyPepper), serviceName: config.serviceName };
+	const { keyPepper, isNew, path } = loadOrCreatePepper(config);
+	if (isNew) context.note(`KEY_PEPPER is not set: one was made and is kept in ${path}`);
+	return { statements, digest: createDigest(keyPepper), serviceName: config.serviceName };
 }
 
 function keyJson(key: KeyRecord): Record<string, unknown> {

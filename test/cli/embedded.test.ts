@@ -44,6 +44,8 @@ describe("without DATABASE_URL", () => {
 			const key = await runHere(["key", "create", "--account", id, "--name", "k", "--json"], env, folder);
 			expect(key.json<{ secret: string }>().secret).toStartWith("sk_service_");
 			expect(key.stderr).toContain("KEY_PEPPER is not set: one was made");
+			// What a service has besides, it makes itself.
+			expect(readdirSync(dataDir).filter((name) => !name.startsWith("postgres"))).toEqual(["secrets.json"]);
 			const migrated = await runHere(["migrate", "--json"], env, folder);
 			expect(migrated.json<object>()).toEqual({ applied: [] });
 			expect(runningEmbeddedUrl(dataDir)).toBe(server.url);

@@ -53,7 +53,7 @@ async function productWith({ flags, env }: Counted, name: string) {
 	// In quotes, as a path may have spaces.
 	const BUN_OPTIONS = `"${flags.join("=")}"`;
 	const options = { databaseUrl: url, upstreamPort: upstream.port, folder: join(folder, name), pinned: false };
-	return untilEnd(await startProduct({ command: PROGRAM, env: { ...env, BUN_OPTIONS }, ...options }));
+	return untilEnd(await startProduct({ command: PROGRAM, env: { ...env, BUN_OPTIONS, DRAIN_S: "1" }, ...options }));
 }
 
 function loadOf(target: { readonly port: number }, body: string): LoadOptions {

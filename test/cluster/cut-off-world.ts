@@ -1,7 +1,7 @@
 import { runHere } from "../cli/run-here.ts";
 import { managementClient } from "../console/management/management-client.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
-import { temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { secondGateway } from "../support/second-gateway.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
@@ -27,6 +27,8 @@ export async function withCutOffWorld() {
 	const throughProxy = new URL(service.db.url);
 	throughProxy.host = `127.0.0.1:${proxy.port}`;
 	const distant = await secondGateway(service, throughProxy.href, { LEASE_TTL_S, DRAIN_S: "1" });
+	// Or at its end it waits for a database that does not answer.
+	atEnd(() => proxy.thaw(false));
 	const script = await managementClient(service);
 	const commandLine = {
 		DATABASE_URL: service.db.url,

@@ -3,6 +3,13 @@ import packageJson from "../../package.json" with { type: "json" };
 
 const ROOT = join(import.meta.dir, "../..");
 
+/** What the script `build` writes into the binary as its commit. */
+export function builtCommit(): string {
+	const [word] = /"\$\{COMMIT.*\}"$/.exec(packageJson.scripts.build) ?? [];
+	if (word === undefined) throw new Error("the script `build` does not end with the commit");
+	return Bun.spawnSync(["sh", "-c", `printf %s ${word}`], { cwd: ROOT, env: process.env }).stdout.toString();
+}
+
 /**
  * `TOLLGATE_BINARY`, or what the script `build` of package.json makes, at `outfile`; for a test in a run of several, what the
  * run has built. Gives its path.

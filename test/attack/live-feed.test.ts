@@ -2,15 +2,14 @@ import { expect, test } from "bun:test";
 import { revokeOperator } from "../../src/console/operator/operator-admin.ts";
 import { operator, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";
-import { chatModel } from "../support/service.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
-import { withProduct } from "./product.ts";
 
 /** Who may not look any more does not go on looking through a page that is still open. */
 
 const upstream = untilEnd(startUpstream());
-const product = await withProduct({ models: chatModel({ url: upstream.url }), env: { ROLE: "all", ...PERSON_ENV } });
+const service = await withService({ models: chatModel({ url: upstream.url }), env: PERSON_ENV });
 
 /** An open page: what it heard so far, and whether it was ended. */
 async function watch(person: Person, path: string) {
@@ -29,16 +28,16 @@ async function watch(person: Person, path: string) {
 const overview = (accountId: string) => `/api/console/live?account=${accountId}`;
 
 test("pages of who signed out, was signed out, was removed, set a new password, or is no operator any more end at the next tick", async () => {
-	const owner = await signedUp(product);
+	const owner = await signedUp(service);
 	const [guest, leaver, thrownOut, forgetful] = [
-		await signedUp(product),
-		await signedUp(product),
-		await signedUp(product),
-		await signedUp(product),
+		await signedUp(service),
+		await signedUp(service),
+		await signedUp(service),
+		await signedUp(service),
 	];
-	const boss = await operator(product);
+	const boss = await operator(service);
 	const { body } = await guest.get("/api/console/me");
-	await product.db
+	await service.db
 		.sql`insert into member (user_id, account_id, role) values (${body.user.id}, ${owner.accountId}, 'member')`;
 	const pages = {
 		removed: await watch(guest, overview(owner.accountId)),
@@ -48,16 +47,16 @@ test("pages of who signed out, was signed out, was removed, set a new password, 
 		operator: await watch(boss, "/api/console/live?topics=operator"),
 	};
 	const stays = [await watch(owner, overview(owner.accountId)), await watch(guest, overview(guest.accountId))];
-	await product.db.sql`delete from member where user_id = ${body.user.id} and account_id = ${owner.accountId}`;
+	await service.db.sql`delete from member where user_id = ${body.user.id} and account_id = ${owner.accountId}`;
 	await leaver.send("POST", "/api/auth/sign-out");
-	await product.db
+	await service.db
 		.sql`delete from session where user_id = (select user_id from member where account_id = ${thrownOut.accountId})`;
 	await forgetful.send("POST", "/api/auth/change-password", {
 		currentPassword: PASSWORD,
 		newPassword: "another long passphrase of mine",
 		revokeOtherSessions: true,
 	});
-	await revokeOperator(product.db.statements, boss.email);
+	await revokeOperator(service.db.statements, boss.email);
 	await waitFor(() => Object.values(pages).every(({ isOver }) => isOver), "all these pages to be ended", 20_000).catch(
 		(error: unknown) => {
 			throw new Error(`${error}: ${JSON.stringify(Object.entries(pages).map(([who, { isOver }]) => [who, isOver]))}`);
@@ -65,7 +64,7 @@ test("pages of who signed out, was signed out, was removed, set a new password, 
 	);
 	// What happens now reaches the pages that may still hear it, and none of those.
 	const before = Object.values(pages).map(({ text }) => text);
-	await product.db.sql`update account set name = 'Renamed meanwhile' where id = ${owner.accountId}`;
+	await service.db.sql`update account set name = 'Renamed meanwhile' where id = ${owner.accountId}`;
 	await owner.send("POST", "/api/console/credit/top-ups/transfer", { usd: "100" });
 	expect(stays.map(({ isOver }) => isOver)).toEqual([false, false]);
 	expect(Object.values(pages).map(({ text }) => text)).toEqual(before);

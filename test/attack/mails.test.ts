@@ -2,19 +2,18 @@ import { expect, test } from "bun:test";
 import { mailsTo } from "../console/mailbox.ts";
 import { newPerson, operator, PASSWORD, PERSON_ENV, signedUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";
-import { chatModel } from "../support/service.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
-import { withProduct } from "./product.ts";
 
 /** Nobody is flooded with mails that others ask for, and no mail carries what a stranger wants to say. */
 
 const upstream = untilEnd(startUpstream());
-const product = await withProduct({ models: chatModel({ url: upstream.url }), env: { ROLE: "all", ...PERSON_ENV } });
+const service = await withService({ models: chatModel({ url: upstream.url }), env: PERSON_ENV, jobs: { pace: 10 } });
 const dropped = () =>
-	product.serve.lines.filter(({ message }) => message.startsWith("a mail was dropped: its recipient got")).length;
+	service.logged.filter(({ message }) => String(message).startsWith("a mail was dropped: its recipient got")).length;
 const signUp = (email: string, name = "Ann") =>
-	newPerson(product).send("POST", "/api/auth/sign-up/email", { name, email, password: PASSWORD });
+	newPerson(service).send("POST", "/api/auth/sign-up/email", { name, email, password: PASSWORD });
 
 test("one mailbox gets five mails of a kind in an hour, from however many browsers, in however many spellings", async () => {
 	const name = crypto.randomUUID();
@@ -34,7 +33,7 @@ test("one mailbox gets five mails of a kind in an hour, from however many browse
 	expect(new Set(all().map(({ subject }) => subject)).size).toBe(1);
 	// An hour later there is more, and at the end of the day no more.
 	for (const expected of [10, 15, 15]) {
-		await product.db
+		await service.db
 			.sql`update rate_count set started_at = started_at - interval '61 minutes' where key like 'mails an hour:%'`;
 		const already = dropped() + all().length;
 		await Promise.all(Array.from({ length: 8 }, (_, nth) => signUp(spellings[nth % 4] as string)));
@@ -44,7 +43,7 @@ test("one mailbox gets five mails of a kind in an hour, from however many browse
 });
 
 test("a flood of one kind does not stop the other: who is flooded can still set a new password", async () => {
-	const victim = await signedUp(product);
+	const victim = await signedUp(service);
 	const before = mailsTo(victim.email).length;
 	await Promise.all(Array.from({ length: 10 }, () => signUp(victim.email)));
 	await waitFor(() => mailsTo(victim.email).length === before + 5, "five mails");
@@ -53,13 +52,13 @@ test("a flood of one kind does not stop the other: who is flooded can still set 
 });
 
 test("whoever asks for somebody's reset mails all day long does not use them up", async () => {
-	const victim = await signedUp(product);
+	const victim = await signedUp(service);
 	const links = () => mailsTo(victim.email).filter(({ text }) => text.includes("/reset?token=")).length;
 	for (const expected of [5, 10, 15, 20]) {
 		const already = dropped() + links();
-		await product.db.sql`update rate_count set started_at = started_at - interval '61 minutes'`;
+		await service.db.sql`update rate_count set started_at = started_at - interval '61 minutes'`;
 		for (let nth = 0; nth < 6; nth += 1)
-			await newPerson(product).send("POST", "/api/auth/request-password-reset", { email: victim.email });
+			await newPerson(service).send("POST", "/api/auth/request-password-reset", { email: victim.email });
 		await waitFor(() => dropped() + links() === already + 6, "all to be sent or dropped");
 		expect(links()).toBe(expected);
 	}
@@ -97,7 +96,7 @@ const USUAL = [
 ];
 
 test("names that say more than a name are taken nowhere; those of people are", async () => {
-	const person = await signedUp(product);
+	const person = await signedUp(service);
 	for (const name of NAMES) {
 		const shown = name.slice(0, 40);
 		expect([shown, (await signUp(`${crypto.randomUUID()}@example.com`, name)).status]).toEqual([shown, 400]);
@@ -113,13 +112,13 @@ test("names that say more than a name are taken nowhere; those of people are", a
 });
 
 test("a bad name is refused the same whether the address is known or not", async () => {
-	const known = await signedUp(product);
+	const known = await signedUp(service);
 	const [a, b] = [await signUp(known.email, "evil.example"), await signUp("nobody@example.com", "evil.example")];
 	expect([a.status, a.body]).toEqual([b.status, b.body]);
 });
 
 test("an address is one address: no list, no name with another address, nothing that ends a line", async () => {
-	const owner = await signedUp(product);
+	const owner = await signedUp(service);
 	const victim = `${crypto.randomUUID()}@example.com`;
 	for (const email of [
 		`${victim},other@example.com`,
@@ -141,14 +140,14 @@ test("an address is one address: no list, no name with another address, nothing 
 });
 
 test("the subject of a mail is ours alone, whoever invites and whatever an account is called", async () => {
-	const owner = await signedUp(product);
+	const owner = await signedUp(service);
 	await owner.send("POST", "/api/auth/update-user", { name: "Buy Now" });
 	await owner.send("PATCH", "/api/console/account", { name: "Cheap Pills" });
 	const guest = `${crypto.randomUUID()}@example.com`;
 	await owner.send("POST", "/api/console/invitations", { email: guest, role: "developer" });
 	await waitFor(() => mailsTo(guest).length === 1, "the invitation");
 	expect(mailsTo(guest)[0]?.subject).toBe("An invitation to service");
-	const boss = await operator(product);
+	const boss = await operator(service);
 	expect(boss.email).toContain("@");
 	await owner.send("PUT", "/api/console/alert", { usd: "50" });
 	const alerts = () => mailsTo(owner.email).filter(({ subject }) => subject.startsWith("Credit is low"));

@@ -2,22 +2,21 @@ import { expect, test } from "bun:test";
 import { newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { totpCode } from "../console/totp.ts";
 import { untilEnd } from "../support/at-end.ts";
-import { chatModel } from "../support/service.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
-import { withProduct } from "./product.ts";
 
 /** An operator alone, with a password that leaked or with an account of his own, moves no money. */
 
 const upstream = untilEnd(startUpstream());
 const SECRETS = { KEY_PEPPER: "p".repeat(64), CONSOLE_SECRET: "s".repeat(64) };
-const product = await withProduct({
+const service = await withService({
 	models: chatModel({ url: upstream.url }),
-	env: { ROLE: "all", NODE_ENV: "production", TOPUP_SECOND_LOOK_USD: "1000", ...SECRETS, ...PERSON_ENV },
+	env: { NODE_ENV: "production", TOPUP_SECOND_LOOK_USD: "1000", ...SECRETS, ...PERSON_ENV },
 });
 
 /** An operator who has set up a second factor. */
 async function boss(): Promise<Person & { totp: string }> {
-	const person = await operator(product);
+	const person = await operator(service);
 	const enabled = await person.send("POST", "/api/auth/two-factor/enable", { password: PASSWORD });
 	const totp = new URL(enabled.body.totpURI).searchParams.get("secret") ?? "";
 	const confirmed = await person.send("POST", "/api/auth/two-factor/verify-totp", { code: totpCode(totp) });
@@ -25,7 +24,7 @@ async function boss(): Promise<Person & { totp: string }> {
 	return { ...person, totp };
 }
 
-const customer = await signedUp(product);
+const customer = await signedUp(service);
 const [ann, ben] = [await boss(), await boss()];
 const at = (path: string, accountId = customer.accountId) => `/api/console/operator/accounts/${accountId}${path}`;
 const adjustment = (usd: string, reason = "goodwill") => ({ usd, reason, idempotencyKey: crypto.randomUUID() });
@@ -55,7 +54,7 @@ const ROUTES: readonly (readonly [method: string, path: string, body?: unknown])
 ];
 
 test("in production an operator without a second factor is asked for it everywhere, can set it up, and is one then", async () => {
-	const person = await operator(product);
+	const person = await operator(service);
 	for (const [method, path, body] of ROUTES) {
 		const answer = method === "GET" ? await person.get(path) : await person.send(method, path, body);
 		expect([path, answer.status, answer.body.error?.code]).toEqual([path, 403, "second_factor_required"]);
@@ -68,7 +67,7 @@ test("in production an operator without a second factor is asked for it everywhe
 	await person.send("POST", "/api/auth/two-factor/verify-totp", { code: totpCode(totp) });
 	expect((await person.get("/api/console/operator/summary")).status).toBe(200);
 
-	const thief = newPerson(product, person.email);
+	const thief = newPerson(service, person.email);
 	await thief.send("POST", "/api/auth/sign-in/email", { email: person.email, password: PASSWORD });
 	expect((await thief.get("/api/console/operator/summary")).status).toBe(401);
 });
@@ -84,7 +83,7 @@ test("nobody decides about an account that he belongs to, did, or is asked into"
 		].map(
 			([path, body]) => [String(path).startsWith("/api") ? String(path) : at(String(path), accountId), body] as const,
 		);
-	const owner = await signedUp(product);
+	const owner = await signedUp(service);
 	const topUp = (await owner.send("POST", "/api/console/credit/top-ups/transfer", { usd: "200" })).body.topUp.id;
 	const refused = async (person: Person, accountId: string, topUpId: string) => {
 		for (const [path, body] of idempotent(accountId, topUpId)) {
@@ -100,9 +99,9 @@ test("nobody decides about an account that he belongs to, did, or is asked into"
 	const invite = await owner.send("POST", "/api/console/invitations", { email: ben.email, role: "owner" });
 	expect(invite.status).toBe(200);
 	await refused(ben, owner.accountId, topUp);
-	await product.db.sql`delete from invitation where account_id = ${owner.accountId}`;
+	await service.db.sql`delete from invitation where account_id = ${owner.accountId}`;
 	const benId = await userIdOf(ben);
-	await product.db.sql`insert into member (user_id, account_id, role) values (${benId}, ${owner.accountId}, 'owner')`;
+	await service.db.sql`insert into member (user_id, account_id, role) values (${benId}, ${owner.accountId}, 'owner')`;
 	await refused(ben, owner.accountId, topUp);
 	const removed = await owner.send("DELETE", `/api/console/members/${benId}`);
 	expect(removed.status).toBe(200);
@@ -127,7 +126,7 @@ const decide = (person: Person, id: string, act: "confirm" | "reject", body: unk
 
 test("an adjustment from the amount on that takes two moves nothing until a second operator confirms it, once", async () => {
 	const [carl, dora, eve] = [await boss(), await boss(), await boss()];
-	const payee = await signedUp(product);
+	const payee = await signedUp(service);
 	const large = adjustment("1000", "made good for the outage");
 	// However often, in whatever form, by however many at once it is sent: it is one.
 	const sent = await Promise.all(
@@ -163,7 +162,7 @@ test("an adjustment from the amount on that takes two moves nothing until a seco
 
 test("many small adjustments are a large one, whatever their sign, account and moment", async () => {
 	const carl = await boss();
-	const [one, two] = [await signedUp(product), await signedUp(product)];
+	const [one, two] = [await signedUp(service), await signedUp(service)];
 	const sent = await Promise.all(
 		Array.from({ length: 8 }, (_, nth) =>
 			carl.send("POST", at("/adjust", (nth % 2 === 0 ? one : two).accountId), adjustment("300")),
@@ -175,14 +174,14 @@ test("many small adjustments are a large one, whatever their sign, account and m
 	const back = await carl.send("POST", at("/adjust", one.accountId), adjustment("-300"));
 	expect([back.status, back.body.secondLookNeeded]).toEqual([200, true]);
 	// A day later the count begins anew.
-	await product.db.sql`update credit_adjustment set first_at = first_at - interval '25 hours' where state = 'booked'`;
+	await service.db.sql`update credit_adjustment set first_at = first_at - interval '25 hours' where state = 'booked'`;
 	const next = await carl.send("POST", at("/adjust", one.accountId), adjustment("300"));
 	expect([next.status, next.body.secondLookNeeded]).toEqual([200, false]);
 });
 
 test("what was rejected is never booked, and what is not covered when it is confirmed stays open", async () => {
 	const [carl, dora] = [await boss(), await boss()];
-	const payee = await signedUp(product);
+	const payee = await signedUp(service);
 	await carl.send("POST", at("/adjust", payee.accountId), adjustment("5000"));
 	const [first] = await waiting(dora, payee.accountId);
 	const raced = await Promise.all([
@@ -204,7 +203,7 @@ test("what was rejected is never booked, and what is not covered when it is conf
 });
 
 test("one transaction of the bank pays one top-up, however its reference is written", async () => {
-	const payer = await signedUp(product);
+	const payer = await signedUp(service);
 	const [carl, dora] = [await boss(), await boss()];
 	const expected = async (usd: string) =>
 		(await payer.send("POST", "/api/console/credit/top-ups/transfer", { usd })).body.topUp.id as string;
@@ -226,7 +225,7 @@ test("one transaction of the bank pays one top-up, however its reference is writ
 });
 
 test("a transaction that was looked for under another top-up, which was rejected or cancelled then, pays the right one", async () => {
-	const payer = await signedUp(product);
+	const payer = await signedUp(service);
 	const [carl, dora] = [await boss(), await boss()];
 	const expected = async () =>
 		(await payer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "2000" })).body.topUp.id as string;

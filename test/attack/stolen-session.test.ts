@@ -4,16 +4,15 @@ import type { ConsoleParts } from "../../src/console/console-deps.ts";
 import { WITHOUT_PASSWORD } from "../../src/console/sign-in/sensitive-acts.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";
-import { chatModel } from "../support/service.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
-import { withProduct } from "./product.ts";
 
 /** A session without the password, as a page that was left open or a stolen cookie: what it can do after a while. */
 
 const upstream = untilEnd(startUpstream());
 const models = chatModel({ url: upstream.url });
-const product = await withProduct({ models, env: { ROLE: "all", ...PERSON_ENV } });
-const { sql } = product.db;
+const service = await withService({ models, env: PERSON_ENV });
+const { sql } = service.db;
 
 const again = (person: Person, password: unknown) => person.send("POST", "/api/console/reauthenticate", { password });
 const minutesPass = (minutes: number) => sql`
@@ -22,7 +21,7 @@ const minutesPass = (minutes: number) => sql`
 
 /** An owner with a capped key and an uncapped one, and another member. */
 async function household() {
-	const [owner, other] = [await signedUp(product), await signedUp(product)];
+	const [owner, other] = [await signedUp(service), await signedUp(service)];
 	const make = async (body: object) => (await owner.send("POST", "/api/console/keys", body)).body.key.id as string;
 	const capped = await make({ name: "capped", capUsd: "200" });
 	const open = await make({ name: "open" });
@@ -88,8 +87,8 @@ test("after a quarter of an hour each sensitive act asks for the password, and d
 }, 60_000);
 
 test("only the password does it, for this session alone, and it cannot be guessed", async () => {
-	const owner = await signedUp(product);
-	const phone = newPerson(product, owner.email);
+	const owner = await signedUp(service);
+	const phone = newPerson(service, owner.email);
 	await phone.send("POST", "/api/auth/sign-in/email", { email: owner.email, password: PASSWORD });
 	await minutesPass(60);
 	const rotate = (person: Person) => act(person, ["POST", "/keys", { name: "x" }]);
@@ -105,12 +104,12 @@ test("only the password does it, for this session alone, and it cannot be guesse
 	expect(statuses.filter((status) => status === 400).length).toBeLessThanOrEqual(10);
 	expect((await again(owner, PASSWORD)).status).toBe(429);
 	// The same person's other session is not held up by the guesses, and gets nothing from anybody else's password.
-	const other = await signedUp(product);
+	const other = await signedUp(service);
 	expect((await again(other, PASSWORD)).status).toBe(200);
 	expect((await rotate(phone)).status).toBe(403);
 	expect((await again(phone, PASSWORD)).status).toBe(200);
 	expect([(await rotate(phone)).status, (await rotate(owner)).status]).toEqual([200, 403]);
-	expect((await again(newPerson(product), PASSWORD)).status).toBe(401);
+	expect((await again(newPerson(service), PASSWORD)).status).toBe(401);
 });
 
 /** Of the console's own routes. Those that are neither here nor spared by `WITHOUT_PASSWORD` ask all the same. */
@@ -146,7 +145,7 @@ test("every route that changes something asks for it, but for those that say why
 	expect(routes.filter((route) => WITHOUT_PASSWORD[route] === undefined).toSorted()).toEqual(ASKING.toSorted());
 	expect(Object.keys(WITHOUT_PASSWORD).filter((route) => !routes.includes(route))).toEqual([]);
 
-	const [worker, visitor] = [await operator(product), newPerson(product)];
+	const [worker, visitor] = [await operator(service), newPerson(service)];
 	const codeOf = async (person: Person, route: string) => {
 		const [method, path] = route.split(" ") as [string, string];
 		return (await person.send(method, `/api/console${path.replace(/:\w+/, "x")}`, {})).body.error?.code;
@@ -164,7 +163,7 @@ test("every route that changes something asks for it, but for those that say why
 }, 60_000);
 
 test("many small keys are no large one: what they may spend in all is counted, however many come at once", async () => {
-	const owner = await signedUp(product);
+	const owner = await signedUp(service);
 	const make = (capUsd: string) => act(owner, ["POST", "/keys", { name: "x", capUsd }]);
 	const small = (await make("1")).body.key.id as string;
 	expect((await make("100")).status).toBe(200);

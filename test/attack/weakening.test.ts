@@ -3,16 +3,15 @@ import { mailsTo } from "../console/mailbox.ts";
 import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { totpCode } from "../console/totp.ts";
 import { untilEnd } from "../support/at-end.ts";
-import { chatModel } from "../support/service.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
-import { withProduct } from "./product.ts";
 
 /** Somebody has a password, or a session, or both, and wants to stay: by taking the second factor away, or by being quick. */
 
 const upstream = untilEnd(startUpstream());
 const models = chatModel({ url: upstream.url });
-const product = await withProduct({ models, env: { ROLE: "all", ...PERSON_ENV } });
+const service = await withService({ models, env: PERSON_ENV });
 
 const STEP_MS = 30_000;
 const NEW_PASSWORD = "a new password of the owner";
@@ -20,12 +19,12 @@ const auth = (browser: Person, act: string, body: object) => browser.send("POST"
 const signIn = (browser: Person, password: string) =>
 	auth(browser, "sign-in/email", { email: browser.email, password });
 const me = async (browser: Person) => (await browser.get("/api/console/me")).status;
-const elsewhere = ({ email }: Person) => newPerson(product, email);
+const elsewhere = ({ email }: Person) => newPerson(service, email);
 const told = (person: Person, words: string) =>
 	waitFor(() => mailsTo(person.email).some(({ text }) => text.includes(words)), `a mail that says ${words}`);
 const limitsPass = async () => {
-	await product.db.sql`delete from rate_limit`;
-	await product.db.sql`delete from rate_count`;
+	await service.db.sql`delete from rate_limit`;
+	await service.db.sql`delete from rate_count`;
 };
 
 async function withFactor(person: Person) {
@@ -36,7 +35,7 @@ async function withFactor(person: Person) {
 }
 
 test("setting up the second factor ends all other sessions, and its owner is told; so is switching it off", async () => {
-	const person = await signedUp(product);
+	const person = await signedUp(service);
 	const thief = elsewhere(person);
 	await signIn(thief, PASSWORD);
 	const { next } = await withFactor(person);
@@ -49,7 +48,7 @@ test("setting up the second factor ends all other sessions, and its owner is tol
 });
 
 test("a session and the password do not take the second factor away, by whatever act", async () => {
-	const person = await signedUp(product);
+	const person = await signedUp(service);
 	const { codes, next } = await withFactor(person);
 	const isOn = async () => (await person.get("/api/console/me")).body.user.twoFactorEnabled;
 	for (const act of ["disable", "generate-backup-codes"])
@@ -86,7 +85,7 @@ test("a session and the password do not take the second factor away, by whatever
 });
 
 test("a browser that needs no code, a sign-in half done and a link for a new password end with the password", async () => {
-	const person = await signedUp(product);
+	const person = await signedUp(service);
 	const { next } = await withFactor(person);
 	const trusted = elsewhere(person);
 	await signIn(trusted, PASSWORD);
@@ -109,7 +108,7 @@ test("a browser that needs no code, a sign-in half done and a link for a new pas
 });
 
 test("who signs in with the former password at the very moment of the change is not signed in", async () => {
-	const person = await signedUp(product);
+	const person = await signedUp(service);
 	await auth(person, "request-password-reset", { email: person.email });
 	const token = new URL(await mailedLink(person)).searchParams.get("token");
 	let isReset = false;
@@ -134,7 +133,7 @@ test("who signs in with the former password at the very moment of the change is 
 
 test("a password that everybody tries first is refused wherever one is chosen, and uses nothing up", async () => {
 	const bad = "Password2026!";
-	const fresh = newPerson(product);
+	const fresh = newPerson(service);
 	const up = (password: string) => auth(fresh, "sign-up/email", { name: "Ann", email: fresh.email, password });
 	expect((await up(bad)).body.code).toBe("PASSWORD_TOO_COMMON");
 	expect((await up(fresh.email)).body.code).toBe("PASSWORD_TOO_COMMON");

@@ -19,15 +19,16 @@ interface StandingDeps {
  * has just joined may have no journal yet, one that ended has none any more.
  */
 export async function standingOf({ untilSilent, journals }: StandingDeps, id: string): Promise<OwnerStanding> {
-	let seen: number | undefined;
+	const seen = new Set<number>();
 	for (;;) {
 		const running = await runningOf(untilSilent(id));
 		if (running === undefined) return "gone";
 		if (!running.renews) return "unsure";
 		const owner: JournalOwner = { id, epoch: running.epoch };
 		if (journals.isHere(owner)) return "runs here";
-		if (running.epoch === seen) return "runs elsewhere";
-		seen = running.epoch;
+		// Several may run under one name, each from a copy, and renew in turns.
+		if (seen.has(running.epoch)) return "runs elsewhere";
+		seen.add(running.epoch);
 	}
 }
 

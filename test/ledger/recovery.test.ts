@@ -262,6 +262,8 @@ test("an instance runs elsewhere if it renews its lease after it was seen to hav
 	// What was seen to renew has ended in order, with its journal.
 	expect(await standing(renews(1), undefined)).toEqual(["gone", 0]);
 	expect(await standing(renews(1), renews(2), renews(2))).toEqual(["runs elsewhere", 0]);
+	// Two of one name, each started from a copy, renew in turns: neither is seen twice in a row.
+	expect(await standing(renews(1), renews(2), renews(1))).toEqual(["runs elsewhere", 0]);
 	// Its journal may be about to be made.
 	expect(await standing(renews(1), new InstanceRuns("one", 2, false))).toEqual(["unsure", 0]);
 	const claim = openJournalHome(home).claim("one", 1, { create: true });

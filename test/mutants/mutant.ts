@@ -7,6 +7,14 @@ import { join } from "node:path";
  */
 export type Killer = string | number;
 
+/** The life of an instance's lease, by itself and where the instance or its database is gone. */
+export const INSTANCE_LEASE: readonly Killer[] = [
+	"ledger/instance-lease",
+	"ledger/left-behind",
+	"ledger/lost-instance",
+	"ledger/moved-database",
+];
+
 /** One line of the source, changed so that it breaks a rule. */
 export interface Mutant {
 	/** The rule as it is broken; names the mutant. */

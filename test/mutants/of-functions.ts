@@ -1,4 +1,5 @@
 import type { MutantsOfFile } from "./mutant.ts";
+import { INSTANCE_LEASE } from "./mutant.ts";
 
 /** The functions of money in Postgres. */
 export const functionMutants: readonly MutantsOfFile[] = [
@@ -332,7 +333,7 @@ export const functionMutants: readonly MutantsOfFile[] = [
 				breaks: "instances do not hear that credit was taken away",
 				before: "jsonb_build_object('lowered', p_amount < 0)",
 				after: "jsonb_build_object('lowered', false)",
-				killers: ["ledger/instance-lease"],
+				killers: [...INSTANCE_LEASE],
 			},
 		],
 	},

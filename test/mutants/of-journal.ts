@@ -1,4 +1,5 @@
 import type { MutantsOfFile } from "./mutant.ts";
+import { INSTANCE_LEASE } from "./mutant.ts";
 
 /** The journal and its replay. */
 export const journalMutants: readonly MutantsOfFile[] = [
@@ -123,7 +124,7 @@ export const journalMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/journal-reader.ts",
-		killers: ["ledger/journal", "ledger/journal-carry", "ledger/instance-lease", 60],
+		killers: ["ledger/journal", "ledger/journal-carry", ...INSTANCE_LEASE, 60],
 		mutants: [
 			{
 				breaks: "what a crash cut is charged its bound",
@@ -149,7 +150,7 @@ export const journalMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/journal-home.ts",
-		killers: ["ledger/recovery", "ledger/instance-lease", "ledger/copied-journal"],
+		killers: ["ledger/recovery", ...INSTANCE_LEASE, "ledger/copied-journal", "ledger/found-journals"],
 		mutants: [
 			{
 				breaks: "the lock of a copied journal is believed",
@@ -215,7 +216,7 @@ export const journalMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/recovery.ts",
-		killers: ["ledger/recovery", "ledger/instance-lease", 60, "ledger/copied-journal"],
+		killers: ["ledger/recovery", ...INSTANCE_LEASE, 60, "ledger/copied-journal", "ledger/found-journals"],
 		mutants: [
 			{
 				breaks: "a replay closes the epoch without those whose rows are held",
@@ -256,7 +257,7 @@ export const journalMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/left-journals.ts",
-		killers: ["ledger/recovery", "ledger/instance-lease", 60, "ledger/copied-journal"],
+		killers: ["ledger/recovery", ...INSTANCE_LEASE, 60, "ledger/copied-journal", "ledger/found-journals"],
 		mutants: [
 			{
 				breaks: "journals that wait keep others waiting",
@@ -313,7 +314,7 @@ export const journalMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/owner-standing.ts",
-		killers: ["ledger/recovery", "ledger/copied-journal"],
+		killers: ["ledger/recovery", "ledger/copied-journal", "ledger/found-journals"],
 		mutants: [
 			{
 				breaks: "who has only joined again is said to run elsewhere",
@@ -327,14 +328,19 @@ export const journalMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "what ended in order as it was looked at is said to run elsewhere",
-				before: "if (running.epoch === seen)",
+				before: "if (seen.has(running.epoch))",
 				after: "if (running.epoch > 0)",
+			},
+			{
+				breaks: "of instances of one name that renew in turns none is ever said to run",
+				before: "seen.add(running.epoch);",
+				after: "seen.clear();\n\t\tseen.add(running.epoch);",
 			},
 		],
 	},
 	{
 		file: "ledger/lost-journal.ts",
-		killers: ["ledger/instance-lease", "ledger/copied-journal"],
+		killers: [...INSTANCE_LEASE, "ledger/copied-journal", "ledger/found-journals"],
 		mutants: [
 			{
 				breaks: "an attestation closes the leases of an instance that renews its own",

@@ -1,4 +1,5 @@
 import type { MutantsOfFile } from "./mutant.ts";
+import { INSTANCE_LEASE } from "./mutant.ts";
 
 /** Holds, the way of settlements to Postgres, the lives of an instance. */
 export const ledgerMutants: readonly MutantsOfFile[] = [
@@ -206,7 +207,7 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 				breaks: "settlements of an epoch that another server does not know are not counted as lost",
 				before: "unknown += settledNow.fresh + settledNow.late;",
 				after: "unknown += settledNow.fresh;",
-				killers: ["ledger/instance-lease"],
+				killers: [...INSTANCE_LEASE],
 			},
 			{
 				breaks: "settlements that wait for a held row are forgotten",
@@ -267,7 +268,7 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/settling.ts",
-		killers: ["ledger/writer", "ledger/recovery", "ledger/instance-lease", 60],
+		killers: ["ledger/writer", "ledger/recovery", ...INSTANCE_LEASE, 60],
 		mutants: [
 			{
 				breaks: "each late settlement of an account whose row is held is waited for",
@@ -293,7 +294,7 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/epoch.ts",
-		killers: ["ledger/instance-lease", 60],
+		killers: [...INSTANCE_LEASE, 60],
 		mutants: [
 			{
 				breaks: "an epoch that ends before anybody noticed another server leaves to it what it has lost",
@@ -324,7 +325,7 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 	},
 	{
 		file: "ledger/instance-lease.ts",
-		killers: ["ledger/instance-lease", 60],
+		killers: [...INSTANCE_LEASE, 60],
 		mutants: [
 			{
 				breaks: "a process takes a number again that another server gives again",

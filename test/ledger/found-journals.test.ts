@@ -1,0 +1,141 @@
+/** Journals that are found under another name than they had, or from before a restart of the machine. */
+import { expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { startLeaseChild } from "../support/lease-child.ts";
+import { LONG } from "../support/long-form.ts";
+import { waitFor } from "../support/wait.ts";
+import { withJournals } from "./journals-world.ts";
+
+const world = withJournals();
+
+/** Instances, and what was renamed to what: as somebody who tidies up, or a tool that unpacks a backup, may leave them. */
+const RENAMED = [
+	["a", "a", "a (old) %2F %zz é"],
+	["b", "b", "%62"],
+	["c", "c/1", "c/1.bak"],
+	["d", "d/1", "d/20261127104500000000000"],
+	["e", "e", "renamed"],
+	["f", "f/1", "f/01"],
+] as const;
+
+test("a journal that was renamed is handed in as that of whoever wrote it", async () => {
+	// One process has them all, and leaves a settled request and one that runs of each.
+	const { db, original } = world;
+	const instanceId = RENAMED.map(([id]) => id).join();
+	const child = await startLeaseChild({ db, dataDir: original, instanceId, ttlMs: 2_000 });
+	world.child = child;
+	for (const [id] of RENAMED) {
+		await child.ask(`open done-${id} 100`, `opened done-${id}`);
+		await child.ask(`settle done-${id} 60`, `settled done-${id}`);
+		await child.ask(`open streaming-${id} 1000`, `opened streaming-${id}`);
+		await child.ask(`progress streaming-${id} 200 320`, `progressed streaming-${id}`);
+	}
+	await child.end();
+	const journals = join(original, "journal");
+	for (const [, from, to] of RENAMED)
+		expect(Bun.spawnSync(["mv", join(journals, from), join(journals, to)]).success).toBe(true);
+	await world.startOn(original, "another");
+	await world.handedIn(RENAMED.length);
+	const rows =
+		await db.sql`select instance_id, epoch, count(*)::int as count from usage_event group by 1, 2 order by 1`;
+	expect(rows.map((row) => ({ ...row }))).toEqual(RENAMED.map(([id]) => ({ instance_id: id, epoch: 1, count: 2 })));
+	expect((await db.sql`select 1 from lease where state = 'open'`).length).toBe(0);
+});
+
+test("a journal of which neither lock nor folder says the epoch is named, and keeps no other one waiting", async () => {
+	await world.serveThere(2_000);
+	await world.child.end();
+	const journals = join(world.original, "journal");
+	expect(Bun.spawnSync(["cp", "-a", join(journals, "one"), join(journals, "a")]).success).toBe(true);
+	expect(Bun.spawnSync(["mv", join(journals, "a", "1"), join(journals, "a", "lost+found")]).success).toBe(true);
+	rmSync(join(journals, "a", "lost+found", "lock"));
+	await world.startOn(world.original, "another");
+	await world.handedIn();
+	expect(world.lines.filter(({ level }) => level === "warn")).toMatchObject([
+		{ message: "a journal could not be handed in", folder: join(journals, "a", "lost+found") },
+	]);
+});
+
+test("workers of one folder hand in what each left before a restart of the machine, and call nothing a copy", async () => {
+	await world.serveThere(2_000, "two");
+	await world.child.ask("open streaming-two 1000", "opened streaming-two");
+	await world.child.ask("progress streaming-two 300 420", "progressed streaming-two");
+	await world.child.end();
+	for (const id of ["one", "two"]) world.writeLockOfAnotherStart(id);
+	// Both live, so that each sees the other's instance run.
+	await world.startOn(world.original, "one", 1_000);
+	await world.startOn(world.original, "two", 1_000);
+	await waitFor(async () => (await world.charges()).length === 3, "both journals to be handed in");
+	expect(await world.charges()).toEqual([
+		[60, "exact"],
+		[200, "recovered"],
+		[300, "recovered"],
+	]);
+	expect(world.lines.filter(({ level }) => level === "error")).toEqual([]);
+});
+
+// In short a restart of the machine is told of workers that each find their own, and of processes that crash.
+test.if(LONG)(
+	"what was left before a restart of the machine is no copy to a process whose forerunner still settles",
+	async () => {
+		await world.serveThere(2_000);
+		await world.child.end();
+		world.writeLockOfAnotherStart("one");
+		const { db, original: dataDir } = world;
+		const forerunner = await startLeaseChild({ db, dataDir, instanceId: "one", ttlMs: 2_500 });
+		const opened = forerunner.ask("open running 1000", "opened running");
+		const stopped = forerunner.ask("stop 3000", "stopped");
+		await opened;
+		await world.startOn(dataDir, "one", 1_000);
+		await stopped;
+		await waitFor(
+			async () => (await world.charges()).some(([charged]) => charged === 200),
+			"the journal to be handed in",
+		);
+		await forerunner.end();
+		expect(world.lines.filter(({ level }) => level === "error")).toEqual([]);
+	},
+	30_000,
+);
+
+// A successor, or a worker that comes up after it.
+test.if(LONG).each([
+	["one", "two"],
+	["one", "one"],
+	["two", "two"],
+])(
+	"what was left before a restart of the machine is no copy to one that waits while %p and then %p start beside it and crash",
+	async (first, second) => {
+		await world.serveThere(2_000, "two");
+		await world.child.ask("open running-two 1000", "opened running-two");
+		await world.child.end();
+		for (const id of ["one", "two"]) world.writeLockOfAnotherStart(id);
+		const { db, original: dataDir } = world;
+		await world.startOn(dataDir, "one", 1_000);
+		const waits = "a journal was not made here: it is handed in once its instance is known to be gone";
+		await waitFor(() => world.said(waits).length > 0, "it to wait");
+		for (const name of [first, second])
+			await (await startLeaseChild({ db, dataDir, instanceId: name, ttlMs: 1_000 })).end();
+		await waitFor(async () => (await world.charges()).length === 3, "all journals to be handed in");
+		expect(world.lines.filter(({ level }) => level === "error")).toEqual([]);
+	},
+);
+
+test("what was left before a restart of the machine is handed in by processes that each crash before its lease is over", async () => {
+	await world.serveThere(5_000);
+	await world.child.end();
+	world.writeLockOfAnotherStart("one");
+	const { db, original: dataDir } = world;
+	// A lease and a second are to be waited for, and each lives for less than half of that.
+	const isOver = async () => (await world.charges()).length === 2;
+	for (let life = 0; life < 8 && !(await isOver()); life++) {
+		const one = await startLeaseChild({ db, dataDir, instanceId: "one", ttlMs: 5_000 });
+		await waitFor(isOver, "it to be handed in", 2_000).catch(() => {});
+		await one.end();
+	}
+	expect(await world.charges()).toEqual([
+		[60, "exact"],
+		[200, "recovered"],
+	]);
+}, 60_000);

@@ -1,0 +1,110 @@
+import { afterEach, beforeEach, expect } from "bun:test";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { createLog } from "../../src/base/log.ts";
+import type { InstanceLease } from "../../src/ledger/instance-lease.ts";
+import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { temporaryFolder } from "../support/at-end.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { LeaseChild } from "../support/lease-child.ts";
+import { startLeaseChild } from "../support/lease-child.ts";
+import { waitFor } from "../support/wait.ts";
+import { makeAccount } from "./fixture.ts";
+
+type Line = Record<string, unknown> & { readonly level: string; readonly message: string };
+
+/** It looks for journals every ten seconds; here it does more often. */
+const clock = {
+	...systemClock,
+	after: (ms: number, then: () => void) => systemClock.after(ms === 10_000 ? 200 : ms, then),
+};
+
+/**
+ * Processes that leave journals, and instances of this one that find them: each test of the file has a database and folders
+ * of its own, and what it started is stopped behind it.
+ */
+export function withJournals() {
+	const root = temporaryFolder();
+	const started: InstanceLease[] = [];
+	const world = {
+		db: undefined as unknown as TestDatabase,
+		/** Where the process writes. */
+		original: "",
+		copy: "",
+		child: undefined as unknown as LeaseChild,
+		/** What the instances of this process say. */
+		lines: [] as Line[],
+
+		newFolder: (name: string): string => mkdtempSync(join(root, `${name}-`)),
+
+		/** One request that is settled there, one that runs; others of that process have done nothing yet. */
+		async serveThere(ttlMs: number, ...others: readonly string[]): Promise<void> {
+			const { db, original: dataDir } = world;
+			world.child = await startLeaseChild({ db, dataDir, instanceId: ["one", ...others].join(), ttlMs });
+			await world.child.ask("open done 100", "opened done");
+			await world.child.ask("settle done 60", "settled done");
+			await world.child.ask("open streaming 1000", "opened streaming");
+			await world.child.ask("progress streaming 200 320", "progressed streaming");
+		},
+
+		copyTo(folder: string): void {
+			expect(Bun.spawnSync(["cp", "-a", `${world.original}/.`, folder]).success).toBe(true);
+		},
+
+		async startOn(dataDir: string, instanceId: string, leaseTtlMs = 30_000): Promise<InstanceLease> {
+			const log = createLog({ level: "info", write: (line) => void world.lines.push(JSON.parse(line)) });
+			const one = await startInstanceLease(
+				{ db: world.db, clock, log, apply: () => {}, reset: () => {}, onDiskFailed: () => {} },
+				{ instanceId, dataDir, mode: "process", leaseTtlMs, flushIntervalMs: 10 },
+			);
+			started.push(one);
+			return one;
+		},
+
+		said: (message: string): readonly Line[] => world.lines.filter((line) => line.message === message),
+
+		handedIn: (count = 1): Promise<void> =>
+			waitFor(() => world.said("a journal was handed in").length === count, "the journals to be handed in"),
+
+		/** It was not fenced off, and hands all back in order. */
+		async endThere(): Promise<void> {
+			await world.child.ask("settle streaming 700", "settled streaming");
+			await world.child.ask("stop", "stopped true");
+			expect(await world.charges()).toEqual([
+				[60, "exact"],
+				[700, "exact"],
+			]);
+			expect((await reconcile(world.db.statements)).checks.filter(({ ok }) => !ok)).toEqual([]);
+		},
+
+		charges: async () =>
+			(await world.db.sql`select charged_nano_usd, basis from usage_event order by charged_nano_usd`).map((row) => [
+				Number(row.charged_nano_usd),
+				row.basis,
+			]),
+
+		/** As if the machine had been started again since. */
+		writeLockOfAnotherStart(id: string): void {
+			const lock = join(world.original, "journal", id, "1", "lock");
+			const [, ...rest] = readFileSync(lock, "utf8").split(" ");
+			writeFileSync(lock, ["another-start", ...rest].join(" "));
+		},
+	};
+
+	beforeEach(async () => {
+		world.db = await createTestDatabase();
+		world.original = world.newFolder("original");
+		world.copy = world.newFolder("copy");
+		world.lines = [];
+		await makeAccount(world.db, "acc", 1_000_000, { key: 500_000 });
+	});
+	afterEach(async () => {
+		await world.child?.end();
+		await Promise.all(started.splice(0).map((one) => one.stop(1_000)));
+		await world.db.drop();
+	});
+	return world;
+}

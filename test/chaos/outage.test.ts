@@ -1,28 +1,23 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
 import type { Sent } from "./chat-client.ts";
-import { nowMs, sendChat } from "./chat-client.ts";
-import { startCountingUpstream } from "./counting-upstream.ts";
+import { nowMs } from "./chat-client.ts";
+import { KNOWN_MS, withCustomers } from "./customers.ts";
 import type { FleetMember } from "./fleet.ts";
-import { LEASE_TTL_MS, startFleet } from "./fleet.ts";
+import { LEASE_TTL_MS } from "./fleet.ts";
 import { withOwnPostgres } from "./own-postgres.ts";
 
 /** The gate closes a fifth of the lease (at most 2 s) before its end, and the last heartbeat is up to 1 s old. */
 const SURVIVED_MS = LEASE_TTL_MS - LEASE_TTL_MS / 5 - 1_000;
-const USERS = 2;
-/** By then the instance has a slice that outlasts a lease. */
-const WARM_MS = 2_500;
-/** Where the gate or the end is what it is about, and not how long credit lasts. */
-const KNOWN_MS = 300;
 
 const postgres = await withOwnPostgres();
-const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 1, failures: 0 }));
 /** The second one serves where Postgres is away to the first alone. */
 const instances = LONG ? 2 : 1;
-const fleet = untilEnd(await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url, instances }));
-const member = fleet.members[0] as FleetMember;
+const { fleet, member, ask, keepAsking, rowsOf, warmKey } = await withCustomers({
+	databaseUrl: postgres.url,
+	instances,
+});
 
 /** A test that failed in the middle leaves the others what they need. */
 afterEach(async () => {
@@ -30,74 +25,16 @@ afterEach(async () => {
 	if (member.process()) member.proxy.thaw(false);
 });
 
-const ask = (key: { id: string; secret: string }, at = 0, to = member): Promise<Sent> =>
-	sendChat({ member: to.index, url: to.url }, key, { words: 4, stream: at % 2 === 0, maxTokens: 50 });
-
-/** Asks without a pause until told to stop. */
-function keepAsking(key: { id: string; secret: string }, to = member) {
-	const sent: Sent[] = [];
-	let stopping = false;
-	const users = Array.from({ length: USERS }, async (_, at) => {
-		while (!stopping) {
-			const answer = await ask(key, at, to);
-			sent.push(answer);
-			// Leaves the machine something for the tests beside this one.
-			await Bun.sleep(120);
-		}
-	});
-	return {
-		sent,
-		async stop() {
-			stopping = true;
-			await Promise.all(users);
-			return sent;
-		},
-	};
-}
-
 const readiness = async (to = member) => {
 	const response = await fetch(`${to.url}/readyz`);
 	return { status: response.status, body: (await response.json()) as { reasons: string[] } };
 };
-
-async function rowsOf(account: string): Promise<{ count: number; charged: number }> {
-	const [row] = await fleet.sql`
-		select count(*)::int as count, coalesce(sum(charged_nano_usd), 0)::bigint as charged from usage_event where account_id = ${account}`;
-	return { count: Number(row?.count), charged: Number(row?.charged) };
-}
 
 const servedAfter = (sent: readonly Sent[], ms: number) =>
 	sent.filter((one) => one.status === 200 && one.sentAtMs > ms);
 
 const chargeOf = (sent: readonly Sent[]) =>
 	sent.reduce((sum, one) => sum + Math.round((one.usage?.cost ?? 0) * 1e9), 0);
-
-/**
- * A busy customer for so long. One that nobody has seen before may hear 503 as long as connections of the outage before
- * are timing out, and nothing else; the time begins behind that.
- */
-async function warmKey(forMs = WARM_MS, to = member) {
-	const account = await fleet.account();
-	const key = await fleet.key(account);
-	const warming = keepAsking(key, to);
-	let seen = 0;
-	let smooth = { sinceMs: nowMs(), from: 0 };
-	await waitFor(
-		() => {
-			for (; seen < warming.sent.length; seen++)
-				if (!warming.sent[seen]?.complete) smooth = { sinceMs: nowMs(), from: seen + 1 };
-			return seen - smooth.from >= 10 && nowMs() - smooth.sinceMs > forMs;
-		},
-		"the key to be warm",
-		30_000,
-	);
-	const before = await warming.stop();
-	const refused = before.filter((one) => !one.complete);
-	if (refused.length > 0) console.log(`${refused.length} of a new customer's first requests heard 503`);
-	expect(refused.map(({ status }) => status).filter((status) => status !== 503)).toEqual([]);
-	expect(before.slice(smooth.from).every((one) => one.complete)).toBe(true);
-	return { account, key, before: before.filter((one) => one.complete) };
-}
 
 describe("Postgres is away", () => {
 	test("for less than a lease: warm keys do not notice, an unknown key hears 503, all usage arrives afterwards", async () => {
@@ -199,41 +136,4 @@ describe("Postgres is away", () => {
 		},
 		60_000,
 	);
-
-	test("on the connections that existed alone: they count as gone and new ones are used before the lease is over", async () => {
-		const { account, key, before } = await warmKey();
-		const leaseUntilMs = async () =>
-			Number(
-				(await fleet.sql`select extract(epoch from max(lease_until)) * 1000 as at from instance_now where id = 'i0'`)[0]
-					?.at,
-			);
-		member.proxy.freezeExisting();
-		const asking = keepAsking(key);
-		const leaseEndsMs = await leaseUntilMs();
-		// Heartbeats and settlements both have found their way before the lease that it had is over.
-		await waitFor(async () => (await leaseUntilMs()) > leaseEndsMs, "the lease to be renewed", LEASE_TTL_MS);
-		const renewedMs = nowMs();
-		const sentBy = asking.sent.length;
-		await waitFor(
-			async () => (await rowsOf(account)).count >= before.length + sentBy,
-			"what was settled meanwhile to be in Postgres",
-			3 * LEASE_TTL_MS,
-		);
-		await waitFor(() => nowMs() - renewedMs > 1_000, "traffic to go on");
-		const during = await asking.stop();
-		const failed = during.filter((one) => !one.complete);
-		console.log(`${during.length} requests after all connections went silent, ${failed.length} failed`);
-		expect(failed).toEqual([]);
-	}, 60_000);
-
-	test("silent connections do not keep an instance from its end: SIGTERM hands everything back", async () => {
-		await warmKey(KNOWN_MS);
-		member.proxy.freezeExisting();
-		const frozenAtMs = nowMs();
-		await waitFor(() => nowMs() - frozenAtMs > 2_000, "every part to be caught by the silence");
-		const stoppedAtMs = nowMs();
-		expect(await member.stop()).toBe(0);
-		expect(nowMs() - stoppedAtMs).toBeLessThan(15_000);
-		expect(member.journals()).toEqual([]);
-	}, 60_000);
 });

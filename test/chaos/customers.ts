@@ -1,0 +1,83 @@
+import { expect } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
+import { waitFor } from "../support/wait.ts";
+import type { Sent } from "./chat-client.ts";
+import { nowMs, sendChat } from "./chat-client.ts";
+import { startCountingUpstream } from "./counting-upstream.ts";
+import type { FleetMember } from "./fleet.ts";
+import { startFleet } from "./fleet.ts";
+
+const USERS = 2;
+/** By then the instance has a slice that outlasts a lease. */
+const WARM_MS = 2_500;
+/** Where the gate or the end is what it is about, and not how long credit lasts. */
+export const KNOWN_MS = 300;
+
+type Key = { readonly id: string; readonly secret: string };
+
+/** Instances and their busy customers, for all tests of a file: who is asked without a pause while the database is away. */
+export async function withCustomers({ databaseUrl, instances }: { databaseUrl: string; instances: number }) {
+	const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 1, failures: 0 }));
+	const fleet = untilEnd(await startFleet({ databaseUrl, upstreamUrl: upstream.url, instances }));
+	const member = fleet.members[0] as FleetMember;
+
+	const ask = (key: Key, at = 0, to = member): Promise<Sent> =>
+		sendChat({ member: to.index, url: to.url }, key, { words: 4, stream: at % 2 === 0, maxTokens: 50 });
+
+	/** Asks without a pause until told to stop. */
+	function keepAsking(key: Key, to = member) {
+		const sent: Sent[] = [];
+		let stopping = false;
+		const users = Array.from({ length: USERS }, async (_, at) => {
+			while (!stopping) {
+				const answer = await ask(key, at, to);
+				sent.push(answer);
+				// Leaves the machine something for the tests beside this one.
+				await Bun.sleep(120);
+			}
+		});
+		return {
+			sent,
+			async stop() {
+				stopping = true;
+				await Promise.all(users);
+				return sent;
+			},
+		};
+	}
+
+	async function rowsOf(account: string): Promise<{ count: number; charged: number }> {
+		const [row] = await fleet.sql`
+			select count(*)::int as count, coalesce(sum(charged_nano_usd), 0)::bigint as charged from usage_event where account_id = ${account}`;
+		return { count: Number(row?.count), charged: Number(row?.charged) };
+	}
+
+	/**
+	 * A busy customer for so long. One that nobody has seen before may hear 503 as long as connections of the outage before
+	 * are timing out, and nothing else; the time begins behind that.
+	 */
+	async function warmKey(forMs = WARM_MS, to = member) {
+		const account = await fleet.account();
+		const key = await fleet.key(account);
+		const warming = keepAsking(key, to);
+		let seen = 0;
+		let smooth = { sinceMs: nowMs(), from: 0 };
+		await waitFor(
+			() => {
+				for (; seen < warming.sent.length; seen++)
+					if (!warming.sent[seen]?.complete) smooth = { sinceMs: nowMs(), from: seen + 1 };
+				return seen - smooth.from >= 10 && nowMs() - smooth.sinceMs > forMs;
+			},
+			"the key to be warm",
+			30_000,
+		);
+		const before = await warming.stop();
+		const refused = before.filter((one) => !one.complete);
+		if (refused.length > 0) console.log(`${refused.length} of a new customer's first requests heard 503`);
+		expect(refused.map(({ status }) => status).filter((status) => status !== 503)).toEqual([]);
+		expect(before.slice(smooth.from).every((one) => one.complete)).toBe(true);
+		return { account, key, before: before.filter((one) => one.complete) };
+	}
+
+	return { fleet, member, ask, keepAsking, rowsOf, warmKey };
+}

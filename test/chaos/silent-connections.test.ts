@@ -1,0 +1,48 @@
+import { expect, test } from "bun:test";
+import { withDatabase } from "../support/database.ts";
+import { waitFor } from "../support/wait.ts";
+import { nowMs } from "./chat-client.ts";
+import { KNOWN_MS, withCustomers } from "./customers.ts";
+import { LEASE_TTL_MS } from "./fleet.ts";
+
+/** Postgres answers nothing any more on the connections that there are, and does on new ones. */
+
+const { url } = await withDatabase();
+const { fleet, member, keepAsking, rowsOf, warmKey } = await withCustomers({ databaseUrl: url, instances: 1 });
+
+test("connections that are silent count as gone and new ones are used before the lease is over", async () => {
+	const { account, key, before } = await warmKey();
+	const leaseUntilMs = async () =>
+		Number(
+			(await fleet.sql`select extract(epoch from max(lease_until)) * 1000 as at from instance_now where id = 'i0'`)[0]
+				?.at,
+		);
+	member.proxy.freezeExisting();
+	const asking = keepAsking(key);
+	const leaseEndsMs = await leaseUntilMs();
+	// Heartbeats and settlements both have found their way before the lease that it had is over.
+	await waitFor(async () => (await leaseUntilMs()) > leaseEndsMs, "the lease to be renewed", LEASE_TTL_MS);
+	const renewedMs = nowMs();
+	const sentBy = asking.sent.length;
+	await waitFor(
+		async () => (await rowsOf(account)).count >= before.length + sentBy,
+		"what was settled meanwhile to be in Postgres",
+		3 * LEASE_TTL_MS,
+	);
+	await waitFor(() => nowMs() - renewedMs > 1_000, "traffic to go on");
+	const during = await asking.stop();
+	const failed = during.filter((one) => !one.complete);
+	console.log(`${during.length} requests after all connections went silent, ${failed.length} failed`);
+	expect(failed).toEqual([]);
+}, 60_000);
+
+test("silent connections do not keep an instance from its end: SIGTERM hands everything back", async () => {
+	await warmKey(KNOWN_MS);
+	member.proxy.freezeExisting();
+	const frozenAtMs = nowMs();
+	await waitFor(() => nowMs() - frozenAtMs > 2_000, "every part to be caught by the silence");
+	const stoppedAtMs = nowMs();
+	expect(await member.stop()).toBe(0);
+	expect(nowMs() - stoppedAtMs).toBeLessThan(15_000);
+	expect(member.journals()).toEqual([]);
+}, 60_000);

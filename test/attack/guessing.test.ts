@@ -4,16 +4,15 @@ import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } fr
 import { totpCode } from "../console/totp.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { lockWaits } from "../support/lock-waits.ts";
-import { chatModel } from "../support/service.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
-import { withProduct } from "./product.ts";
 
 /** Many guesses from many addresses, at passwords and at codes; and what they cost whom they are about. */
 
 const upstream = untilEnd(startUpstream());
 const models = chatModel({ url: upstream.url });
-const product = await withProduct({ models, env: { ROLE: "all", ...PERSON_ENV } });
+const service = await withService({ models, env: PERSON_ENV });
 
 const STEP_MS = 30_000;
 const signIn = (browser: Person, password: string, email = browser.email) =>
@@ -21,13 +20,13 @@ const signIn = (browser: Person, password: string, email = browser.email) =>
 const post = (browser: Person, act: string, body: object) => browser.send("POST", `/api/auth/two-factor/${act}`, body);
 const me = async (browser: Person) => (await browser.get("/api/console/me")).status;
 /** Another browser at an address of its own. */
-const elsewhere = ({ email }: Person) => newPerson(product, email);
-const timePasses = () => product.db.sql`update rate_count set started_at = started_at - interval '61 minutes'`;
+const elsewhere = ({ email }: Person) => newPerson(service, email);
+const timePasses = () => service.db.sql`update rate_count set started_at = started_at - interval '61 minutes'`;
 /** The rows stay: the library answers 500 if one goes between its two looks at it, and nothing but a test has that happen. */
-const limitsByAddressPass = () => product.db.sql`update rate_limit set count = 0`;
+const limitsByAddressPass = () => service.db.sql`update rate_limit set count = 0`;
 
 async function withFactor() {
-	const person = await signedUp(product);
+	const person = await signedUp(service);
 	const { body } = await post(person, "enable", { password: PASSWORD });
 	const secret = new URL(body.totpURI).searchParams.get("secret") ?? "";
 	const used = totpCode(secret);
@@ -58,7 +57,7 @@ test("one challenge takes five codes, however many addresses they come from and 
 	expect(new Set(guesses.map(({ status }) => status))).toEqual(new Set([401, 429]));
 	expect((await post(thief, "verify-totp", { code: next() })).status).not.toBe(200);
 	expect(await me(thief)).toBe(401);
-	const { sql } = product.db;
+	const { sql } = service.db;
 	const [left] = await sql`select count(*)::int as n from verification where identifier like '2fa-%'`;
 	expect(left?.n).toBe(0);
 });
@@ -109,7 +108,7 @@ test("a code is good once: in another browser, at the same moment, for another a
 		}),
 	);
 	const backups: number[] = [];
-	const { sql } = product.db;
+	const { sql } = service.db;
 	const spending = await sql.begin(async (held) => {
 		// Until all have looked for the code in the list nobody strikes it out.
 		await held`select from two_factor for update`;
@@ -126,8 +125,8 @@ test("a code is good once: in another browser, at the same moment, for another a
 });
 
 test("a hundred wrong passwords from everywhere stop strangers, not the browser that was signed in before, nor a mailed link", async () => {
-	const person = await signedUp(product);
-	const { sql } = product.db;
+	const person = await signedUp(service);
+	const { sql } = service.db;
 	await person.send("POST", "/api/auth/sign-out");
 	// Ten from one address: the eleventh is refused there, whatever it says, and counts against nobody else.
 	const one = elsewhere(person);
@@ -138,11 +137,11 @@ test("a hundred wrong passwords from everywhere stop strangers, not the browser 
 	}
 	expect(statuses).toEqual([...Array(10).fill(401), 429, 429]);
 	// The log says so, with the address of the net, and names neither the person's nor what was tried.
-	const lines = product.serve.lines.filter(({ message }) => message === "a sign-in was refused");
+	const lines = service.logged.filter(({ message }) => message === "a sign-in was refused");
 	const codes = lines.map(({ code }) => code).slice(-12);
 	expect(codes).toEqual([...Array(10).fill("INVALID_EMAIL_OR_PASSWORD"), "TOO_MANY_ATTEMPTS", "TOO_MANY_ATTEMPTS"]);
 	expect(lines.at(-1)?.address).toStartWith("10.0.");
-	expect(JSON.stringify(product.serve.lines)).not.toMatch(/@example\.com|wrong password/);
+	expect(JSON.stringify(service.logged)).not.toMatch(/@example\.com|wrong password/);
 	expect((await signIn(elsewhere(person), PASSWORD)).status).toBe(200);
 	// As after guesses from a hundred addresses.
 	await sql`update rate_count set count = 100 where key like 'passwords of person:%'`;
@@ -162,8 +161,8 @@ test("a hundred wrong passwords from everywhere stop strangers, not the browser 
 });
 
 test("a browser that one person signed in with is nothing to another's account, and its own guesses are counted", async () => {
-	const [person, other] = [await signedUp(product), await signedUp(product)];
-	await product.db.sql`
+	const [person, other] = [await signedUp(service), await signedUp(service)];
+	await service.db.sql`
 		insert into rate_count (key, count, started_at)
 		values (${`passwords of person:${new Bun.CryptoHasher("sha256").update(person.email).digest("hex")}`}, 100, now())`;
 	expect((await signIn(other, PASSWORD, person.email)).status).toBe(429);
@@ -171,7 +170,7 @@ test("a browser that one person signed in with is nothing to another's account, 
 	const device = [...other.cookies].find(([name]) => name.endsWith(".device"));
 	expect(device).toBeDefined();
 	const [name = "", value = ""] = device ?? [];
-	const [row] = await product.db.sql`select id from console_user where email = ${person.email}`;
+	const [row] = await service.db.sql`select id from console_user where email = ${person.email}`;
 	const forged = elsewhere(person);
 	forged.cookies.set(name, value.replace(/~[^.]*\./, `~${row?.id}.`));
 	expect((await signIn(forged, PASSWORD)).status).toBe(429);
@@ -184,7 +183,7 @@ test("a browser that one person signed in with is nothing to another's account, 
 });
 
 test("guesses that come all at once are counted before they are tried", async () => {
-	const person = await signedUp(product);
+	const person = await signedUp(service);
 	const browser = elsewhere(person);
 	const rounds = await Promise.all(
 		Array.from({ length: 8 }, async (_, nth) => {

@@ -206,9 +206,12 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 	function durable(): Promise<void> {
 		if (!options.syncs) return Promise.resolve();
 		if (syncFailure) return Promise.reject(syncFailure.error);
+		// It is yet to start, also in the moment in which the one before it is over: with another one between them it would find
+		// nothing to sync, and end before that one.
+		if (next) return next;
 		if (!syncing) return startSync();
 		// What is being synced now may not hold our record: wait for the one behind it.
-		next ??= syncing.then(() => {
+		next = syncing.then(() => {
 			next = undefined;
 			return startSync();
 		});

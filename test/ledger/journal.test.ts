@@ -332,6 +332,36 @@ test("a segment is not removed before what was carried out of it is on the disk"
 	journal.close();
 });
 
+test("what waits for a sync waits for it too where a third one is asked for in the moment in which the first is over", async () => {
+	const { disk, state, syncs } = scriptedDisk();
+	const { journal } = openTestJournal(disk, systemClock, { syncs: true, segmentBytesMax: 1 });
+	const carried = [journal.admit(admit("a")), journal.admit(admit("b"))];
+	journal.admit(admit("c"));
+	const carry = (id: string, from: number) => {
+		journal.carry(admit(id), undefined);
+		journal.acknowledge(from);
+	};
+	// The first is for what was carried, and while it runs more is: so its end asks for one more.
+	carry("a", carried[0] as number);
+	const ofFirst = syncs.splice(0);
+	expect(ofFirst.length).toBeGreaterThan(0);
+	carry("b", carried[1] as number);
+	let isDurable = false;
+	void journal.durable().then(() => {
+		isDurable = true;
+	});
+	for (const sync of ofFirst) sync.resolve();
+	await Bun.sleep(0);
+	expect(syncs.length).toBe(1);
+	expect(isDurable).toBe(false);
+	expect(state.closed).toEqual([]);
+	for (const sync of syncs) sync.resolve();
+	await Bun.sleep(0);
+	expect(isDurable).toBe(true);
+	expect(state.closed).toEqual(["00000001.log", "00000002.log"]);
+	journal.close();
+});
+
 test("a replay knows what was known of a request before it was carried forward, and charges no more than was reserved", () => {
 	const disk = openJournalDisk(folder(), { create: true });
 	const { journal } = openTestJournal(disk, systemClock, {});

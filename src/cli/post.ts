@@ -47,6 +47,8 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 	let present: Holder | undefined;
 	/** Running beside it: on their way out, or not in office yet. */
 	const beside = new Set<Holder>();
+	/** One of those: it is to follow the present one, and not ready yet. */
+	let successor: Holder | undefined;
 	let failuresInRow = 0;
 	let stopping: Promise<boolean> | undefined;
 	let inOrder = true;
@@ -78,6 +80,7 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 		const wasPresent = present === holder;
 		if (wasPresent) present = undefined;
 		const wasToLeave = beside.delete(holder) || stopping !== undefined;
+		if (successor === holder) successor = undefined;
 		// Of a successor that was not ready its replacement speaks.
 		if (wasToLeave && (holder.wasReady() || isBereft) && exitCode !== 0) {
 			inOrder = false;
@@ -93,6 +96,11 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 			return;
 		}
 		isBereft ||= holder.wasReady();
+		if (successor !== undefined) {
+			log.error("a process died; its successor starts already", { child: name, exitCode, signal });
+			takeOffice(successor);
+			return;
+		}
 		const lived = performance.now() - holder.startedAtMs;
 		failuresInRow = lived > STABLE_MS ? 0 : failuresInRow + 1;
 		const waitMs = failuresInRow === 0 ? 0 : Math.min(RESTART_MS_MAX, RESTART_MS_MIN * 2 ** (failuresInRow - 1));
@@ -100,6 +108,13 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 		setTimeout(() => {
 			if (stopping === undefined && present === undefined) present = start();
 		}, waitMs);
+	}
+
+	/** A third one, started beside it, would take over from it where the post is asked, and then leave. */
+	function takeOffice(holder: Holder): void {
+		beside.delete(holder);
+		successor = undefined;
+		present = holder;
 	}
 
 	const everybody = () => [...(present === undefined ? [] : [present]), ...beside];
@@ -151,12 +166,14 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 			for (const holder of beside) holder.say(() => lastWord);
 		},
 		async replace() {
-			const successor = start();
-			beside.add(successor);
-			await within(options.readyMsMax ?? READY_MS_MAX, successor, successor.ready, "a successor does not become ready");
-			beside.delete(successor);
+			const next = start();
+			successor = next;
+			beside.add(next);
+			if (present === undefined) takeOffice(next);
+			await within(options.readyMsMax ?? READY_MS_MAX, next, next.ready, "a successor does not become ready");
 			const old = present;
-			present = successor;
+			if (old === next) return;
+			takeOffice(next);
 			if (old === undefined) return;
 			beside.add(old);
 			old.process.send(options.retire);

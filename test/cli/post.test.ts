@@ -6,6 +6,8 @@ import { startPost } from "../../src/cli/post.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
 
+const RUN_DIR = join(import.meta.dir, "../../src/planes/run-dir.ts");
+
 const LIMIT_MS = 1_500;
 const folder = temporaryFolder();
 const marker = join(folder, "first-is-there");
@@ -120,3 +122,72 @@ test("one that was killed before the stop and has a successor that is ready does
 	expect(await made.stop("SIGTERM")).toBe(true);
 	expect(said).toEqual(["a process died; starting it again"]);
 }, 60_000);
+
+test.each([
+	["while its successor starts", "a process died; its successor starts already"],
+	["just before it is replaced", "a process died; starting it again"],
+])(
+	"one that dies %s is followed by that one alone, which is there where the post is asked",
+	async (when, noted) => {
+		const place = join(folder, when.replaceAll(" ", "-"));
+		const child = `${place}.ts`;
+		/** Each serves at the same place: the first at once, each other as soon as the test lets it. */
+		writeFileSync(
+			child,
+			`import { appendFileSync, existsSync } from "node:fs";
+		import { serveAt } from ${JSON.stringify(RUN_DIR)};
+		const place = ${JSON.stringify(place)};
+		const isFirst = !existsSync(place + "-started");
+		appendFileSync(place + "-started", process.pid + "\\n");
+		while (!isFirst && !existsSync(place + "-may-" + process.pid)) await Bun.sleep(10);
+		serveAt(place + ".sock", { fetch: () => new Response(String(process.pid)), error: () => new Response(), maxRequestBodySize: 1 });
+		process.send({ ready: true });
+		process.on("SIGTERM", () => process.exit(0));
+		process.on("message", () => process.exit(0));
+		`,
+		);
+		const started = () => readFileSync(`${place}-started`, "utf8").trim().split("\n").map(Number);
+		const asked = () =>
+			fetch("http://post/", { unix: `${place}.sock`, keepalive: false }).then(
+				(answer) => answer.text(),
+				() => "nobody",
+			);
+		const said: string[] = [];
+		const died = Promise.withResolvers<void>();
+		const write = (line: string) => {
+			said.push(JSON.parse(line).message);
+			died.resolve();
+		};
+		const made = startPost(
+			{ log: createLog({ level: "warn", write }), givesUp: () => false },
+			{
+				name: "follows",
+				argv: [process.execPath, child],
+				env: { PATH: process.env.PATH ?? "" },
+				retire: "leave",
+				stopMsMax: LIMIT_MS,
+			},
+		);
+		atEnd(() => made.stop("SIGTERM"));
+		await made.ready;
+		const [first = 0] = started();
+		const isUnderWay = when.startsWith("while");
+		const underWay = isUnderWay ? made.replace() : undefined;
+		if (isUnderWay) await waitFor(() => started().length === 2, "the successor's start");
+		process.kill(first, "SIGKILL");
+		await died.promise;
+		const replaced = underWay ?? made.replace();
+		await waitFor(() => started().length === 2, "the successor's start");
+		// Longer than it takes until one that died is started again.
+		await Bun.sleep(500);
+		const [, successor, ...others] = started();
+		writeFileSync(`${place}-may-${successor}`, "");
+		await waitFor(async () => (await asked()) === String(successor), "the successor to serve");
+		for (const pid of others) writeFileSync(`${place}-may-${pid}`, "");
+		await replaced;
+		expect(await asked()).toBe(String(successor));
+		expect(others).toEqual([]);
+		expect(said).toEqual([noted]);
+	},
+	60_000,
+);

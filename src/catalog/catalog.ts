@@ -155,9 +155,11 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 		problems: () => problems,
 		isStale,
 		reload() {
+			// It is yet to start, also in the moment in which the one before it has ended: beside another one the older text might win.
+			if (following !== undefined) return following;
 			if (running === undefined) return start();
 			// The reload under way may have read the file before its latest change.
-			following ??= running.then(() => {
+			following = running.then(() => {
 				following = undefined;
 				return start();
 			});

@@ -72,12 +72,14 @@ export function createReconciler(deps: {
 	}
 
 	function run(by: string): Promise<BooksRun> {
+		// It is yet to start, also in the moment in which the one before it has ended.
+		if (following !== undefined) return following;
 		if (running === undefined) return start(by);
 		const afterThis = () => {
 			following = undefined;
 			return start(by);
 		};
-		following ??= running.then(afterThis, afterThis);
+		following = running.then(afterThis, afterThis);
 		return following;
 	}
 

@@ -9,6 +9,7 @@ import { findModel } from "../../src/catalog/find-model.ts";
 import { watchCatalog } from "../../src/catalog/watch.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { withDatabase } from "../support/database.ts";
+import { waitFor } from "../support/wait.ts";
 import { oneModel } from "./catalog-text.ts";
 import { chatSpec } from "./model-specs.ts";
 
@@ -124,6 +125,22 @@ describe("a catalogue from a file", () => {
 		await Promise.all([first, catalog.reload(), catalog.reload(), catalog.reload()]);
 		expect([...catalog.current().models.keys()]).toEqual(["v2"]);
 		expect(file.reads).toBe(2);
+	});
+
+	test("nor is one done beside that, which would bring an older file back, where it is asked for as the first has ended", async () => {
+		const reads: ((text: string) => void)[] = [];
+		const readFile = () => new Promise<string>((resolve) => reads.push(resolve));
+		const { statements } = database;
+		const catalog = createCatalog({ statements, clock: systemClock, log: silentLog, readFile, env: {} });
+		const again = catalog.reload().then(() => catalog.reload());
+		const following = catalog.reload();
+		reads.shift()?.(oneModel({ id: "v1" }));
+		await waitFor(() => reads.length > 0, "the next one");
+		reads.pop()?.(oneModel({ id: "v2" }));
+		await following;
+		for (const read of reads) read(oneModel({ id: "v1" }));
+		await again;
+		expect([...catalog.current().models.keys()]).toEqual(["v2"]);
 	});
 
 	test("without a database a new upstream comes into force, a new price does not, until the database is back", async () => {

@@ -179,3 +179,20 @@ test("a run from before the database's clock was set back is not taken for a fre
 		await db.drop();
 	}
 });
+
+test("nor does one begin beside the one that others wait for, though the former has just ended", async () => {
+	const { books, rows, instance, holdChecks, clock } = world();
+	const one = instance();
+	clock.advance(MINUTE_MS);
+	await waitFor(() => rows.length === 1, "the check of the start");
+	const goOn = holdChecks();
+	// Who had asked first asks again as soon as that has ended, while a second one waits for the next.
+	const again = one.run("first").then(() => one.run("third"));
+	const following = one.run("second");
+	const before = books.checks;
+	goOn();
+	const both = await Promise.all([again, following]);
+	expect(books.checks).toBe(before + 1);
+	expect(both.map(({ by }) => by)).toEqual(["second", "second"]);
+	one.stop();
+});

@@ -13,15 +13,16 @@ export interface Attempt {
 }
 
 export function createAttempt(): Attempt {
-	let former = { asked: "", token: "" };
+	/** By what was asked for. Who tries something else meanwhile, and then that again, has asked for it once. */
+	const unanswered = new Map<string, string>();
 	return {
 		async send(asked, act) {
 			const text = JSON.stringify(asked);
-			if (former.asked !== text) former = { asked: text, token: newToken() };
-			const { token } = former;
+			const token = unanswered.get(text) ?? newToken();
+			unanswered.set(text, token);
 			const made = await act(token);
 			// Whoever asks for the same once more wants another one.
-			if (former.token === token) former = { asked: "", token: "" };
+			if (unanswered.get(text) === token) unanswered.delete(text);
 			return made;
 		},
 	};

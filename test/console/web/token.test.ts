@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createAttempt } from "../../../src/console/web/token.ts";
 
-test("what is asked for is sent with one token until it is answered; what is asked for instead, and afterwards, with another", async () => {
+test("what is asked for is sent with one token until it is answered, whatever is asked for in between, and afterwards with another", async () => {
 	const attempt = createAttempt();
 	const sent: string[] = [];
 	const send = (usd: string, isAnswered: boolean) =>
@@ -16,6 +16,9 @@ test("what is asked for is sent with one token until it is answered; what is ask
 	await send("100", true);
 	await send("100", false);
 	await send("200", false);
+	await send("300", true);
 	await send("100", true);
-	expect(sent.map((token) => sent.indexOf(token))).toEqual([0, 0, 0, 3, 4, 5]);
+	await send("200", true);
+	await send("100", true);
+	expect(sent.map((token) => sent.indexOf(token))).toEqual([0, 0, 0, 3, 4, 5, 3, 4, 8]);
 });

@@ -191,3 +191,41 @@ test("who waits for room at a model whose servers failed has it once their break
 	clock.advance(1_000);
 	expect(clock.pending()).toBe(0);
 });
+
+test("a line whose account is kept away from a server that has room keeps no other account's from it", async () => {
+	const clock = createManualClock();
+	const limits = limitsWith({ queueLengthMax: 10, queueWaitMs: 1_000, breakerFailuresInRow: 2, breakerCoolMs: 10_000 });
+	const [first, second] = [0, 1].map((at) => {
+		const spec = {
+			url: `http://r${at}/v1`,
+			apiKey: null,
+			model: "m",
+			dialect: "vllm",
+			maxConcurrency: 1,
+			keepAlive: true,
+		} as const;
+		return createReplica({ clock }, { modelId: "m", alias: `m#${at}`, spec, limits: () => limits });
+	}) as [Replica, Replica];
+	const pool = createPool({ clock }, { limits: () => limits });
+	pool.replace([first, second]);
+	first.setHealth("up");
+	const { signal } = new AbortController();
+	const ask = (accountId: string, patient: boolean, exclude = NONE) =>
+		pool.acquire({ affinity: undefined, exclude, signal, accountId, patient });
+	for (let failure = 0; failure < 2; failure += 1)
+		(ask("fails", false, new Set([second])) as Ticket).release("suspect");
+	expect([first.usable("fails"), first.usable("other")]).toEqual([false, true]);
+	const held = ["one", "two"].map((accountId) => ask(accountId, false)) as Ticket[];
+	// Three of each: what stands behind who cannot go on is not only the next one.
+	const fails = [1, 2, 3].map(() => ask("fails", true));
+	const others = [1, 2, 3].map(() => ask("other", true));
+	for (const line of [...fails, ...others]) expect(await now(line)).toBe("pending");
+	// What says nothing of the server: an answer would end what keeps the account away.
+	held.find(({ replica }) => replica === first)?.release("neutral");
+	for (const line of others) {
+		const ticket = await now(line);
+		expect(ticket === "pending" ? ticket : ticket.replica.alias).toBe("m#0");
+		(ticket as Ticket).release("neutral");
+	}
+	for (const line of fails) expect(await now(line)).toBe("pending");
+});

@@ -9,6 +9,8 @@ import type { Waiter } from "./waiting-lines.ts";
 export interface PatientCalls {
 	/** A replica with a place that others leave. */
 	choose(replicas: readonly Replica[], exclude: ReadonlySet<Replica>, accountId: string): Replica | undefined;
+	/** Whether others leave a place at any of them, for whichever account. */
+	hasRoom(replicas: readonly Replica[]): boolean;
 	/** How many lines others leave places for, those that are under way counted. */
 	places(replicas: readonly Replica[]): number;
 	/** Counts a call in. `ask` makes it give its place up; undefined if it may not be asked. */
@@ -50,6 +52,7 @@ export function createPatientCalls(): PatientCalls {
 			}
 			return best;
 		},
+		hasRoom: (replicas) => replicas.some((replica) => replica.takesCalls() && roomAt(replica) > 0),
 		places(replicas) {
 			let places = calls.size;
 			for (const replica of replicas) if (replica.takesCalls()) places += Math.max(0, roomAt(replica));

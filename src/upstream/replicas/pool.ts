@@ -170,14 +170,18 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		if (patient.watching.size > 0) for (const watcher of patient.watching) watcher.look();
 	}
 
-	/** What is left goes to lines of batches. */
+	/** What is left goes to lines of batches: of an account that is kept away from where there is room the others are passed over. */
 	function servePatient(): void {
+		const passed = new Set<string>();
 		for (const waiter of patient.waiting) {
 			const { options } = waiter;
+			const isFirst = options.exclude.size === 0;
+			if (isFirst && passed.has(options.accountId)) continue;
 			const replica = choosePatient(options);
 			if (replica !== undefined) waiter.serve(ticketOf(replica, options));
 			else if (!hasUsable(options)) sendAway(waiter);
-			else if (options.exclude.size === 0) return;
+			else if (isFirst && !patient.hasRoom(replicas)) return;
+			else if (isFirst) passed.add(options.accountId);
 		}
 	}
 

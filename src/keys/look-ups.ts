@@ -29,6 +29,8 @@ const TRICKLE_MAX = 8;
 const WINDOW_MS = 60_000;
 
 interface Asking {
+	/** All who ask or wait, and who was woken and has not looked yet. */
+	present: number;
 	underWay: number;
 	/** Wait for the one that goes on each second. */
 	trickling: number;
@@ -86,8 +88,9 @@ export function createLookUps<Digest extends string, Entry>(
 	}
 
 	async function findFirst(digest: Digest, address: string, network: string): Promise<Entry> {
-		const asking = networks.get(network) ?? { underWay: 0, trickling: 0, waiting: [] };
+		const asking = networks.get(network) ?? { present: 0, underWay: 0, trickling: 0, waiting: [] };
 		networks.set(network, asking);
+		asking.present += 1;
 		try {
 			await enter(asking, address);
 			try {
@@ -100,7 +103,8 @@ export function createLookUps<Digest extends string, Entry>(
 			// Whoever wakes looks again; one that may not go on wakes nobody, so the last to leave wakes all.
 			if (asking.underWay === 0) for (const wake of asking.waiting.splice(0)) wake();
 			else asking.waiting.shift()?.();
-			if (asking.underWay + asking.trickling + asking.waiting.length === 0) networks.delete(network);
+			asking.present -= 1;
+			if (asking.present === 0) networks.delete(network);
 		}
 	}
 

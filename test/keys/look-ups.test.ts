@@ -67,6 +67,33 @@ describe("keys that do not exist", () => {
 		expect(loads).toEqual(["bad"]);
 	});
 
+	test("are not asked for beside one that waited, by who comes as the first is answered", async () => {
+		const clock = manualClock();
+		const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => 1 });
+		const asked = new Map<string, PromiseWithResolvers<KeyEntry | null>>();
+		const keyring = {
+			load(digest: KeyDigest): Promise<KeyEntry | null> {
+				const answer = Promise.withResolvers<KeyEntry | null>();
+				asked.set(digest, answer);
+				return answer.promise;
+			},
+		};
+		const lookUps = createLookUps({ keyring, failedAttempts, clock }, { failuresPerMinuteMax: 1_000 });
+		const find = (digest: string) => lookUps.find(digest as KeyDigest, HERE);
+		const first = find("first");
+		const second = find("second");
+		const third = first.then(() => find("third"));
+		await Bun.sleep(0);
+		const entry = {} as KeyEntry;
+		const order = ["first", "second", "third"];
+		for (const [at, digest] of order.entries()) {
+			expect([...asked.keys()]).toEqual(order.slice(0, at + 1));
+			asked.get(digest)?.resolve(entry);
+			await Bun.sleep(0);
+		}
+		expect(await Promise.all([first, second, third])).toEqual([entry, entry, entry]);
+	});
+
 	test("of many addresses together cost it at most the limit of all; then everybody hears 503 until the minute is over", async () => {
 		const { clock, find, loads } = setUp(200);
 		const results = await Promise.all(

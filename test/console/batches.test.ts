@@ -251,6 +251,24 @@ describe("a batch in the console", () => {
 		expect((await cleo.send("POST", `/api/console/batches/${id}/cancel`)).body.error.code).toBe("conflict");
 	}, 60_000);
 
+	test("is fetched and ended by people of an account whose first key is one of an archived project, and the second revoked", async () => {
+		const dora = await signedUp(service);
+		await topUp(dora, await operator(service));
+		const { id: projectId } = (await dora.send("POST", "/api/console/projects", { name: "over" })).body;
+		const make = async (asked: object) => (await dora.send("POST", "/api/console/keys", asked)).body.key;
+		const first = await make({ name: "first", projectId });
+		const second = await make({ name: "second" });
+		const third = await make({ name: "third" });
+		expect(first.id < second.id && second.id < third.id).toBe(true);
+		const { id } = (await (await begin(dora, third.id, chatLine("a"))).json()) as { id: string };
+		const shown = await over(id, dora);
+		expect((await dora.send("POST", `/api/console/projects/${projectId}/archive`)).status).toBe(200);
+		expect((await dora.send("POST", `/api/console/keys/${second.id}/revoke`)).status).toBe(200);
+		expect((await dora.fetch(`/api/console/batch-files/${shown.outputFileId}`)).status).toBe(200);
+		const ended = await dora.send("POST", `/api/console/batches/${id}/cancel`);
+		expect([ended.status, ended.body.error.code]).toEqual([409, "conflict"]);
+	}, 60_000);
+
 	test("does not exist for others, nor does its file, nor may they spend its key", async () => {
 		const [batch] = (await ann.get("/api/console/batches")).body.items.filter(
 			({ state }: { state: string }) => state === "completed",

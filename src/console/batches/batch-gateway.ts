@@ -97,11 +97,12 @@ export async function cancelBatch(parts: ConsoleParts, connection: Connection, i
 	await askGateway(parts, connection, { keyDigest, path: `/v1/batches/${id}/cancel`, body: "{}" });
 }
 
-/** Of any key of the account that is in use and does more than read, since all of them share its files and batches. Fault conflict. */
+/** Of any key of the account that is in use, in a project that is, and does more than read, since all of them share its files and batches. Fault conflict. */
 async function digestOfAny(parts: ConsoleParts, accountId: string): Promise<KeyDigest> {
 	const [key] = await parts.statements<{ digest: KeyDigest }>`
-		select digest from api_key where account_id = ${accountId}
-		order by state = 'active' and not reads_only and (expires_at is null or expires_at > clock_timestamp()) desc, id limit 1`;
+		select k.digest from api_key k left join project p on p.id = k.project_id where k.account_id = ${accountId}
+		order by k.state = 'active' and not k.reads_only and (k.expires_at is null or k.expires_at > clock_timestamp())
+			and p.state is distinct from 'archived' desc, k.id limit 1`;
 	if (key === undefined) throw new Refusal("conflict", "Files are read by a key of the account: make one first.");
 	return key.digest;
 }

@@ -150,6 +150,13 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 				returning id, store`;
 		},
 
+		/** One that has ended lets all others pass that have by now: its bytes could not be deleted. */
+		async putBehind(fileId: string, nowMs: number): Promise<void> {
+			await statements`
+				update stored_file set expires_at = least(to_timestamp(${nowMs}::double precision / 1000.0), now())
+				where id = ${fileId} and state = 'removed'`;
+		},
+
 		/** Once its bytes are gone. */
 		async forget(fileId: string): Promise<void> {
 			await statements`select file_forget(${fileId})`;

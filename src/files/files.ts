@@ -143,6 +143,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 					swept += 1;
 				} catch (error) {
 					log.warn("a file that has ended could not be deleted", { fileId: id, error });
+					await books.putBehind(id, clock.wallMs());
 				}
 			}
 			return swept;

@@ -247,4 +247,24 @@ describe("the end of a file", () => {
 		while ((await files.sweep()) > 0);
 		expect(existsSync(join(folder, record.id))).toBe(false);
 	});
+
+	test("is not kept waiting by others that cannot be deleted, however many", async () => {
+		const { removeFile } = store;
+		const many = { accountId: "acc_many", keyId: "key_many" };
+		const stuck = await files.create(many, newFile, streamOf(sample(4)));
+		// As many as one look finds, and all of them older.
+		await at.db.sql`
+			insert into stored_file select f.* from generate_series(1, 199) n, lateral (
+				select (jsonb_populate_record(s, jsonb_build_object('id', s.id || n))).* from stored_file s where s.id = ${stuck.id}) f`;
+		await at.passInDatabase(many.accountId, 31 * DAY_MS);
+		const behind = { accountId: "acc_behind", keyId: "key_behind" };
+		const last = await files.create(behind, newFile, streamOf(sample(4)));
+		await at.passInDatabase(behind.accountId, 30 * DAY_MS + 60_000);
+		store.removeFile = (id) => (id.startsWith(stuck.id) ? Promise.reject(new Error("it is held")) : removeFile(id));
+		for (let look = 0; look < 2; look += 1) await files.sweep();
+		expect(existsSync(join(folder, last.id))).toBe(false);
+		store.removeFile = removeFile;
+		while ((await files.sweep()) > 0);
+		expect(existsSync(join(folder, stuck.id))).toBe(false);
+	});
 });

@@ -47,7 +47,8 @@ export async function takeStripeEvent(db: Transactional, event: Stripe.Event): P
  * Refunds that came while the credit was lent out to instances: takes what has come back meanwhile. Books as well what
  * two events about one payment, taken in at the same moment, left to each other. Who has spent what he owes, and has
  * nothing that could be taken, is passed over: there may be many of them, and for years. So is who has no room for what he
- * gets back.
+ * gets back. Who has something comes before those whose credit is asked back in vain, perhaps, and of these any may be next:
+ * what lies at an instance that is gone is in nobody's way.
  */
 export async function collectRefunds(db: Transactional): Promise<void> {
 	// Row by row behind the few that owe something: joined, all payments that ever were would be read.
@@ -58,7 +59,7 @@ export async function collectRefunds(db: Transactional): Promise<void> {
 			where p.booked_refund_cents < p.refunded_cents and p.booked_refund_cents < t.amount_nano_usd / 10000000
 				and t.state not in ('pending', 'rejected')
 				and (b.limit_nano_usd - b.drawn_nano_usd >= 10000000 or ${isLent(sql`b.id`)})
-			order by p.id limit ${COLLECTED_AT_ONCE_MAX})
+			order by b.limit_nano_usd - b.drawn_nano_usd >= 10000000 desc, random() limit ${COLLECTED_AT_ONCE_MAX})
 		union
 		(select p.id, t.id from stripe_dispute d
 			cross join lateral (select * from stripe_payment x where x.id = d.payment_id limit 1) p

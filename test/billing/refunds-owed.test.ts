@@ -67,6 +67,24 @@ test("a hundred accounts that owe what they have spent are in nobody's way", asy
 	expect(await booked("pi_9_covered")).toBe(10_000);
 });
 
+test("nor are a hundred whose credit lies at an instance that gives nothing back; of those each is asked for in its turn", async () => {
+	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('ins_gone', 1, 1, 'live', 30000, now())`;
+	const lend = async ({ accountId }: { accountId: string }) => {
+		const grant = { op: crypto.randomUUID(), budget: accountId, want: usd(100), min: usd(100), again: false };
+		await db.sql`select lease_grant('ins_gone', 1, ${JSON.stringify([grant])}::text::json)`;
+		return accountId;
+	};
+	for (let n = 0; n < 100; n++) await lend(await refunded(`pi_0_gone_${n}`, 0));
+	await refunded("pi_8_covered", 0);
+	await collectRefunds(db.tx);
+	expect(await booked("pi_8_covered")).toBe(10_000);
+	const last = await lend(await refunded("pi_8_lent", 0));
+	const isAsked = async () =>
+		(await db.sql`select 1 from control_log where subject = ${last} and payload->>'lowered' = 'true'`).length > 0;
+	for (let looks = 0; looks < 20 && !(await isAsked()); looks++) await collectRefunds(db.tx);
+	expect(await isAsked()).toBe(true);
+}, 60_000);
+
 test("a look reads the same rows however many payments and disputes there ever were", async () => {
 	const UNDONE = new Error("undone");
 	const work = db.tx.transaction(async (tx) => {

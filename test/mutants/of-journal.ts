@@ -13,6 +13,11 @@ export const journalMutants: readonly MutantsOfFile[] = [
 				after: "if (error) throw error;\n\t\t\tlog.warn",
 			},
 			{
+				breaks: "of three waits for the disk that meet one ends before the disk has written",
+				before: "if (next) return next;",
+				after: "",
+			},
+			{
 				breaks: "segments are removed out of their turn",
 				before: "if (segment === current || segment.owed > 0 || closed) return;",
 				after: "if (segment === current || segment.owed > 0 || closed) continue;",

@@ -124,6 +124,11 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 		killers: ["upstream/pool", "upstream/patient-calls"],
 		mutants: [
 			{
+				breaks: "a line whose account is kept away from the server that has room keeps all others from it",
+				before: "else if (isFirst && !patient.hasRoom(replicas)) return;",
+				after: "else if (isFirst) return;",
+			},
+			{
 				breaks: "a request that failed is not tried on what is doubted",
 				before: " || lastResort(wanted) !== undefined",
 				after: "",

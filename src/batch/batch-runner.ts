@@ -45,7 +45,7 @@ const STOP_MS = 8_000;
  * to another when its heartbeats fail. It decides who runs a batch and never what is sent: that is `batch_claim`'s.
  */
 export function createBatchRunner(
-	deps: RunDeps & { readonly books: BatchBooks; readonly held: HeldJobs; readonly log: Log },
+	deps: Omit<RunDeps, "othersWait"> & { readonly books: BatchBooks; readonly held: HeldJobs; readonly log: Log },
 	options: BatchRunnerOptions,
 ): BatchRunner {
 	const { books, clock, held, log, spool } = deps;
@@ -93,7 +93,9 @@ export function createBatchRunner(
 	}
 
 	async function run(id: string, signal: AbortSignal): Promise<void> {
-		const mine = runBatch(deps, id, signal);
+		// What the database refuses is told of until it goes on here.
+		const othersWait = async () => !deps.refused.has(id) && (await waiting()) > 0;
+		const mine = runBatch({ ...deps, othersWait }, id, signal);
 		running.add(mine);
 		try {
 			await mine;
@@ -105,7 +107,13 @@ export function createBatchRunner(
 		}
 	}
 
-	/** A job that could not be made, or whose end was a mistake, is made again; what batches left here goes with them. */
+	/** Jobs that wait for a place, as they were counted some seconds ago. */
+	async function waiting(): Promise<number> {
+		const counted = await boss?.getQueueStats(QUEUE);
+		return counted?.at(-1)?.readyCount ?? 0;
+	}
+
+	/** A job that could not be made, that made room for others, or whose end was a mistake, is made again; what batches left here goes with them. */
 	async function sweep(): Promise<void> {
 		cancelSweep = clock.after(SWEEP_MS, () => void sweep());
 		try {

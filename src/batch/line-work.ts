@@ -44,8 +44,8 @@ export interface Carrier {
 	room(model: string, signal: AbortSignal): Promise<number>;
 }
 
-/** Why no further line is sent. */
-export type Stop = "cancelled" | "expired" | "key" | "shutdown" | "lost" | "unreadable";
+/** Why no further line is sent. `aside`: none can be at present, and others wait for its place. */
+export type Stop = "cancelled" | "expired" | "key" | "shutdown" | "lost" | "unreadable" | "aside";
 
 /** Attempts of a line that model servers fail on; the last failure is its outcome. */
 const FAILURES_MAX = 3;

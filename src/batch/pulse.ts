@@ -20,6 +20,8 @@ const SEAL_MS_MIN = 200;
 const SEAL_MS_MAX = 10_000;
 const SEAL_MS_PER_PART = 5;
 const SEAL_CHARS = 4 * 1024 * 1024;
+/** One that could send no line for so long leaves its place to those that wait for one. */
+const STUCK_MS = 60_000;
 /** What was under way when a batch came to its end may go on for so long: what gave its place up waits for another one without end. */
 const END_GRACE_MS = 10 * 60_000;
 
@@ -28,8 +30,11 @@ export function startPulse(
 	/** `isPast`: by the database's clock its time is over. */
 	batch: BatchRecord & { readonly isPast: boolean },
 	run: { work: LineWork; outcomes: Outcomes; signal: AbortSignal },
-	/** After the process was told to stop: how long what is under way may go on. */
-	options: { graceMs: number },
+	/**
+	 * `graceMs`: after the process was told to stop, how long what is under way may go on. `othersWait`: whether batches wait
+	 * for a place of this instance.
+	 */
+	options: { graceMs: number; othersWait(): Promise<boolean> },
 ): Pulse {
 	const { books, clock, log } = deps;
 	const { work, outcomes, signal } = run;
@@ -71,6 +76,7 @@ export function startPulse(
 			if (now === undefined) work.stop("lost");
 			else if (now.state === "cancelling") work.stop("cancelled");
 			else if (isOver(now)) work.stop("expired");
+			else if (isStuck() && (await options.othersWait())) work.stop("aside");
 		} catch (error) {
 			log.debug("a batch could not tell how far it is", { batch: batch.id, error });
 		}
@@ -79,6 +85,13 @@ export function startPulse(
 	/** Of two clocks the later one counts: what one of them ends too early nobody brings back. */
 	function isOver({ isPast, expiresAtMs }: { isPast: boolean; expiresAtMs: number }): boolean {
 		return isPast && clock.wallMs() >= expiresAtMs;
+	}
+
+	/** For want of credit, say. What the database refuses stays where it is kept. */
+	function isStuck(): boolean {
+		const pause = work.pause();
+		if (pause === null || outcomes.pause() !== null || work.inFlight() > 0) return false;
+		return clock.wallMs() - pause.sinceMs >= STUCK_MS;
 	}
 
 	function progress() {

@@ -33,6 +33,8 @@ export interface RunDeps {
 	readonly refused: Set<string>;
 	/** After a stop of the process: how long lines that are under way may go on. */
 	readonly graceMs: number;
+	/** Whether other batches wait for a place; one that can send nothing makes room for them. */
+	othersWait(): Promise<boolean>;
 }
 
 /** Outcomes of lines that are not sent any more, that are sealed together. */
@@ -45,7 +47,8 @@ type Taken = BatchRecord & { readonly keyDigest: KeyDigest; readonly isPast: boo
 
 /**
  * Brings a batch as far as it can be brought: from where an earlier run left it to its end, or until `signal` aborts. A
- * run that another one has replaced ends in silence. Rejects if it should be tried again later.
+ * run that another one has replaced ends in silence, and so does one that makes room for others: it is queued anew, behind
+ * them. Rejects if it should be tried again later.
  */
 export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSignal): Promise<void> {
 	const taken = await deps.books.take(batchId);
@@ -148,6 +151,8 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 		if (!(failure instanceof Fault) || failure.code !== "conflict") throw failure;
 		return await fail(deps, batch, [{ ...OUTPUT_GONE, message: failure.message }]);
 	}
+	if (stop === "aside")
+		return deps.log.info("a batch that can send nothing makes room for others", { batch: batch.id });
 	const ending = stop === undefined ? "completed" : stop === "expired" ? "expired" : "cancelled";
 	const problems = stop === "key" ? [KEY_GONE] : null;
 	if (!(await deps.books.finalize(batch.id, batch.run, ending, problems))) throw new RunLost();
@@ -199,7 +204,7 @@ async function everyLine(
 		const stop = await work.run();
 		if (stop === "lost") throw new RunLost();
 		let unread: unknown;
-		if (stop === "shutdown" || stop === "unreadable") {
+		if (stop === "shutdown" || stop === "unreadable" || stop === "aside") {
 			work.giveBack();
 			await outcomes.flush(AbortSignal.timeout(SHUTDOWN_FLUSH_MS));
 			if (stop === "shutdown") throw new Error(STOPS);

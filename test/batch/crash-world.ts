@@ -195,6 +195,7 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 			refused,
 			snapshot: () => snapshotOf(modelOver([], { id: "test-model", batch: { rateCard: null } })),
 			graceMs: 100,
+			othersWait: async () => false,
 		};
 		return {
 			run: (batchId, signal = new AbortController().signal) =>

@@ -11,7 +11,18 @@ import { createManualClock } from "../support/upstream-clock.ts";
 const MINUTE_MS = 60_000;
 
 /** A batch that is running, with something under way that does not end. */
-function running(state: BatchRecord["state"] = "in_progress", { leftMs = MINUTE_MS, isPast = false } = {}) {
+function running(
+	state: BatchRecord["state"] = "in_progress",
+	{
+		leftMs = MINUTE_MS,
+		isPast = false,
+		...stuck
+	}: Partial<Pick<LineWork, "inFlight" | "pause">> & {
+		leftMs?: number;
+		isPast?: boolean;
+		othersWait?: () => Promise<boolean>;
+	} = {},
+) {
 	const clock = createManualClock();
 	let stop: Stop | undefined;
 	let isCutOff = false;
@@ -24,7 +35,8 @@ function running(state: BatchRecord["state"] = "in_progress", { leftMs = MINUTE_
 			isCutOff = true;
 		},
 		giveBack() {},
-		pause: () => null,
+		pause: stuck.pause ?? (() => null),
+		inFlight: stuck.inFlight ?? (() => 1),
 	} as Partial<LineWork> as LineWork;
 	const counts = { completed: 0, failed: 0, promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0 };
 	const outcomes = {
@@ -44,7 +56,7 @@ function running(state: BatchRecord["state"] = "in_progress", { leftMs = MINUTE_
 		},
 		{ ...batch, isPast },
 		{ work, outcomes: outcomes as Partial<Outcomes> as Outcomes, signal: new AbortController().signal },
-		{ graceMs: 1_000 },
+		{ graceMs: 1_000, othersWait: stuck.othersWait ?? (async () => false) },
 	);
 	return { clock, pulse, work, books, stop: () => stop, isCutOff: () => isCutOff };
 }
@@ -82,6 +94,31 @@ test("a batch that is taken up behind its window sends nothing, and one is that 
 	for (const isPast of [true, false]) {
 		const { pulse, stop } = running("in_progress", { leftMs: -24 * 60 * MINUTE_MS, isPast });
 		expect({ isPast, stop: stop() }).toEqual({ isPast, stop: isPast ? "expired" : undefined });
+		pulse.stop();
+	}
+});
+
+test("a batch that could send nothing for a minute makes room for others, if any wait and nothing of it is under way", async () => {
+	const pause = () => ({ code: "insufficient_quota", message: "", sinceMs: createManualClock().wallMs() });
+	const day = { leftMs: 24 * 60 * MINUTE_MS };
+	for (const [until, options] of [
+		["aside", { pause, inFlight: () => 0, othersWait: async () => true }],
+		[undefined, { pause, inFlight: () => 0 }],
+		[undefined, { pause, othersWait: async () => true }],
+		[undefined, { inFlight: () => 0, othersWait: async () => true }],
+	] as const) {
+		const { clock, pulse, stop } = running("in_progress", { ...day, ...options });
+		const beganMs = clock.monotonicMs();
+		for (const [second, expected] of [
+			[50, undefined],
+			[61, until],
+		] as const) {
+			while (clock.monotonicMs() < beganMs + second * 1_000) {
+				clock.advance(1_000);
+				for (let turns = 0; turns < 5; turns += 1) await Promise.resolve();
+			}
+			expect(stop()).toBe(expected);
+		}
 		pulse.stop();
 	}
 });

@@ -78,12 +78,15 @@ export async function collectRefunds(db: Transactional): Promise<void> {
 	}
 }
 
-/** Payments that found no room become credit as soon as what the account holds leaves some. */
+/**
+ * Payments that found no room become credit as soon as what the account holds leaves some. Any of them may be next: those of
+ * an account that has none for years are in nobody's way.
+ */
 export async function creditLate(db: Transactional): Promise<void> {
 	const waiting = (await db.execute(sql`
 		select p.id, p.top_up_id from stripe_finding f join stripe_payment p on f.id = 'paid:' || p.id
 		where f.resolved_at is null and f.reason = ${NO_ROOM} and p.top_up_id is not null
-		order by f.found_at limit ${COLLECTED_AT_ONCE_MAX}`)) as unknown as { id: string; top_up_id: string }[];
+		order by random() limit ${COLLECTED_AT_ONCE_MAX}`)) as unknown as { id: string; top_up_id: string }[];
 	for (const { id, top_up_id } of waiting) {
 		await db.transaction(async (tx) => {
 			const topUp = await lockTopUp(tx, top_up_id);

@@ -80,6 +80,35 @@ test("a payment that an account has no room for is on record and alarms, and bec
 	expect(await balance(at.customer)).toBe(MOST - 1e9);
 }, 20_000);
 
+test("payments of an account that has no room, however many, keep nobody else's from becoming credit", async () => {
+	const full = await atThePage("100");
+	await adjust(full.customer.accountId, MOST - 99e9);
+	await send("checkout.session.completed", sessionOf(full));
+	// As many as one look finds, and all of them older.
+	for (const [table, ids] of [
+		["top_up", { id: "top_", reference: "r_" }],
+		["stripe_payment", { id: "pi_full_", top_up_id: "top_" }],
+		["stripe_finding", { id: "paid:pi_full_", top_up_id: "top_" }],
+	] as const) {
+		const former = {
+			top_up: full.page.topUpId,
+			stripe_payment: full.paymentId,
+			stripe_finding: `paid:${full.paymentId}`,
+		};
+		await service.db.sql`
+			insert into ${service.db.sql(table)} select f.* from generate_series(1, 100) n, lateral (
+				select (jsonb_populate_record(s, (select jsonb_object_agg(i.key, i.value || n) from jsonb_each_text(${JSON.stringify(ids)}::text::jsonb) i))).*
+				from ${service.db.sql(table)} s where s.id = ${former[table]}) f`;
+	}
+	const at = await atThePage("100");
+	await adjust(at.customer.accountId, MOST - 99e9);
+	await send("checkout.session.completed", sessionOf(at));
+	await adjust(at.customer.accountId, -2e9);
+	const isCredited = async () => (await stateOf(at.page.topUpId)) === "confirmed";
+	for (let looks = 0; looks < 20 && !(await isCredited()); looks += 1) await creditLate(service.db.tx);
+	expect(await isCredited()).toBe(true);
+}, 30_000);
+
 test("a payment whose event fails whatever is done is on record all the same, and alarms after a minute", async () => {
 	const at = await atThePage();
 	await service.db.sql`alter table stripe_payment add constraint test_broken check (false) not valid`;

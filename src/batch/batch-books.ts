@@ -113,11 +113,11 @@ function asAsked(statements: Statements) {
 /** What runners look for, and what becomes of what they run. */
 function asRun(statements: Statements) {
 	return {
-		/** Those that nobody may be running: all that are not over. */
-		open(limit: number): Promise<{ id: string; accountId: string }[]> {
+		/** Those that nobody may be running: all that are not over, a page of them behind `after`. */
+		open(after: string, limit: number): Promise<{ id: string; accountId: string }[]> {
 			return statements<{ id: string; accountId: string }>`
 				select id, account_id as "accountId" from batch
-				where state in ('validating', 'in_progress', 'finalizing', 'cancelling') order by id limit ${limit}`;
+				where state in ('validating', 'in_progress', 'finalizing', 'cancelling') and id > ${after} order by id limit ${limit}`;
 		},
 
 		/** Those of them that are over, or that there are none of. */

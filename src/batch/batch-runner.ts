@@ -117,7 +117,12 @@ export function createBatchRunner(
 	async function sweep(): Promise<void> {
 		cancelSweep = clock.after(SWEEP_MS, () => void sweep());
 		try {
-			for (const batch of await books.open(SWEPT_MAX)) await send(batch);
+			// Page by page: those that are open for long are the first ones at each look.
+			for (let after: string | undefined = ""; after !== undefined; ) {
+				const open: { id: string; accountId: string }[] = await books.open(after, SWEPT_MAX);
+				for (const batch of open) await send(batch);
+				after = open.at(-1)?.id;
+			}
 			const spooled = spool.batches().slice(0, SWEPT_MAX);
 			if (spooled.length > 0) for (const id of await books.over(spooled)) spool.forget(id);
 			while (await books.dropLines());

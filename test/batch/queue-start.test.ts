@@ -1,7 +1,7 @@
 import { expect, spyOn, test } from "bun:test";
 import { PgBoss } from "pg-boss";
 import { systemClock } from "../../src/base/clock.ts";
-import { createLog } from "../../src/base/log.ts";
+import { createLog, type Log, silentLog } from "../../src/base/log.ts";
 import { createBatchBooks } from "../../src/batch/batch-books.ts";
 import { createBatchRunner } from "../../src/batch/batch-runner.ts";
 import type { RunDeps } from "../../src/batch/run-batch.ts";
@@ -16,31 +16,32 @@ const connections = async () => {
 	return row?.n as number;
 };
 
+const unused = () => {
+	throw new Error("no batch is run");
+};
+const makeRunner = (log: Log) =>
+	createBatchRunner(
+		{
+			...({ files: {}, carrier: {}, refused: new Set(), graceMs: 0, snapshot: unused } as unknown as RunDeps),
+			books: createBatchBooks(db),
+			spool: { batches: () => [], forget() {}, open: unused, left: unused, taken: unused },
+			held: { hold: () => () => {}, orphans: () => [] },
+			clock: systemClock,
+			log,
+		},
+		{ databaseUrl: db.url },
+	);
+
 test("a queue whose start fails halfway leaves neither connections nor timers, and the next start works", async () => {
 	const said: string[] = [];
 	const log = createLog({ level: "error", write: (line) => said.push(JSON.parse(line).message) });
-	const unused = () => {
-		throw new Error("no batch is run");
-	};
-	const makeRunner = () =>
-		createBatchRunner(
-			{
-				...({ files: {}, carrier: {}, refused: new Set(), graceMs: 0, snapshot: unused } as unknown as RunDeps),
-				books: createBatchBooks(db),
-				spool: { batches: () => [], forget() {}, open: unused, left: unused, taken: unused },
-				held: { hold: () => () => {}, orphans: () => [] },
-				clock: systemClock,
-				log,
-			},
-			{ databaseUrl: db.url },
-		);
-	const runner = makeRunner();
+	const runner = makeRunner(log);
 	await runner.start();
 	expect(await connections()).toBeGreaterThan(0);
 	await runner.stop();
 
 	await db.sql`alter function batch_jobs.create_queue rename to create_queue_away`;
-	const next = makeRunner();
+	const next = makeRunner(log);
 	const stops = spyOn(PgBoss.prototype, "stop");
 	await next.start();
 	// Its timers would ask again and again, also once it is nobody's.
@@ -53,3 +54,16 @@ test("a queue whose start fails halfway leaves neither connections nor timers, a
 	expect(await connections()).toBeGreaterThan(0);
 	await next.stop();
 }, 30_000);
+
+test("a batch whose job is missing has one made though a thousand older ones are open, none of which comes to its end", async () => {
+	// None has the files that it writes, so that whoever takes it fails.
+	await db.sql`
+		insert into batch (id, account_id, key_id, endpoint, input_file_id, completion_window, created_at, expires_at, state, model)
+		select 'batch_' || lpad(n::text, 4, '0'), 'acc_' || n, 'key', '/v1/chat/completions', 'file', '24h', now(), now() + interval '1 day', 'in_progress', 'm'
+		from generate_series(1, 1001) n`;
+	const runner = makeRunner(silentLog);
+	await runner.start();
+	const jobs = await db.sql`select 1 from batch_jobs.job where singleton_key = 'batch_1001'`;
+	await runner.stop();
+	expect(jobs.length).toBe(1);
+}, 60_000);

@@ -219,7 +219,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 	}
 
 	function closeFile(file: JournalFile): void {
-		if (syncing) unused.push(file);
+		if (syncing || next) unused.push(file);
 		else file.close();
 	}
 
@@ -230,11 +230,14 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 		syncing = run;
 		const done = () => {
 			syncing = undefined;
+			// The one behind it is for the same files, also where the journal was closed meanwhile.
+			if (next) return;
 			for (const file of unused) file.close();
 			unused = [];
 		};
 		run.then(done, (error) => {
 			syncFailure ??= { error };
+			next = undefined;
 			done();
 			deps.onSyncFailed(error);
 		});

@@ -377,6 +377,36 @@ test("a replay knows what was known of a request before it was carried forward, 
 	]);
 });
 
+test.each(["close", "destroy"] as const)(
+	"%s() leaves files to the sync under way and to the one behind it",
+	async (end) => {
+		const disk = openJournalDisk(folder(), { create: true });
+		const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true });
+		journal.admit(admit("1"));
+		const first = journal.durable();
+		journal.settle(settle("1"));
+		const behind = journal.durable();
+		journal[end]();
+		await Promise.all([first, behind]);
+		expect(failures).toEqual([]);
+	},
+);
+
+test("a journal that was closed closes its files once, behind its last sync", async () => {
+	const { disk, state, syncs } = scriptedDisk();
+	const { journal } = openTestJournal(disk, systemClock, { syncs: true });
+	journal.admit(admit("1"));
+	void journal.durable();
+	journal.settle(settle("1"));
+	void journal.durable();
+	journal.close();
+	for (const closed of [[], [], ["00000001.log"]]) {
+		expect(state.closed).toEqual(closed);
+		syncs.shift()?.resolve();
+		await Bun.sleep(0);
+	}
+});
+
 test("a failed sync is reported and never retried", async () => {
 	const { disk, syncs } = scriptedDisk();
 	const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true });

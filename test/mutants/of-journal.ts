@@ -59,7 +59,7 @@ export const journalMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "a file is closed under a sync",
-				before: "if (syncing) unused.push(file);\n\t\telse file.close();",
+				before: "if (syncing || next) unused.push(file);\n\t\telse file.close();",
 				after: "file.close();",
 			},
 		],

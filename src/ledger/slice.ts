@@ -70,7 +70,7 @@ export interface Shortage {
 	readonly untimely: boolean;
 }
 
-export function createSlice(budget: string, nowMs: number): Slice {
+export function createSlice(budget: string, nowMs: number, contestedUntilMs: number): Slice {
 	return {
 		budget,
 		free: ZERO_USD,
@@ -88,7 +88,7 @@ export function createSlice(budget: string, nowMs: number): Slice {
 		burntSinceTick: 0,
 		heldPeak: 0,
 		lastUsedMs: nowMs,
-		contestedUntilMs: Number.NEGATIVE_INFINITY,
+		contestedUntilMs,
 		dryUntilMs: Number.NEGATIVE_INFINITY,
 		recalledMs: Number.NEGATIVE_INFINITY,
 		waiters: [],

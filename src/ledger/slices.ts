@@ -107,15 +107,14 @@ export function createSlices(
 	const counts = options.counts ?? (() => true);
 	let totals: SliceTotals = NO_TOTALS;
 	let lowerings = 0;
+	/** How long new slices are contested: once all is handed back, for good. Who had begun to draw may still come to a budget. */
+	let newOnesUntilMs = Number.NEGATIVE_INFINITY;
 	let stopped = false;
 	let cancelTick = clock.after(options.tickMs, tick);
 
 	function obtain(budget: string): Slice {
-		let slice = slices.get(budget);
-		if (slice === undefined) {
-			slice = createSlice(budget, clock.monotonicMs());
-			slices.set(budget, slice);
-		}
+		const slice = slices.get(budget) ?? createSlice(budget, clock.monotonicMs(), newOnesUntilMs);
+		slices.set(budget, slice);
 		return slice;
 	}
 
@@ -305,6 +304,7 @@ export function createSlices(
 			giveBack(slice);
 		},
 		async handBack() {
+			newOnesUntilMs = Number.POSITIVE_INFINITY;
 			const arrived = [...slices.values()].map(async (slice) => {
 				slice.contestedUntilMs = Number.POSITIVE_INFINITY;
 				giveBack(slice);

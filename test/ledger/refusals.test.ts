@@ -354,6 +354,21 @@ test("at the end of an epoch what is free goes back, and so does what becomes fr
 	expect([slice.free, state.available]).toEqual([usd(0), 1_007]);
 });
 
+test("at the end of an epoch nothing stays of a budget either that a request comes to only then", async () => {
+	const { slices, state, clock } = scripted(1_000);
+	const replies: (() => void)[] = [];
+	state.beforeReply = () => new Promise((resolve) => replies.push(resolve));
+	const drawn = slices.draw(["key", "account"], usd(10));
+	await settleMicrotasks();
+	const back = slices.handBack();
+	state.beforeReply = async () => {};
+	for (const reply of replies) reply();
+	expect([await drawn, await back]).toEqual([null, true]);
+	// The epoch has ended, so it reserves nothing.
+	await pass(clock, 50);
+	expect([slices.get("key")?.free, slices.get("account")?.free, state.available]).toEqual([usd(0), usd(0), 1_000]);
+});
+
 test("an instance that does not know all that it holds answers no recall", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	let fault: Error | undefined = new DatabaseTimeout("no answer");

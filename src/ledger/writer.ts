@@ -125,7 +125,9 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		if (running || stopped) return;
 		running = run().finally(() => {
 			running = undefined;
-			if (settled.length() + aside.length() + opened.size + outlived.size > 0) schedule();
+			// Who came as it had just looked is not kept waiting for the interval.
+			if (hurried || settled.length() >= options.flushAt) begin();
+			else if (settled.length() + aside.length() + opened.size + outlived.size > 0) schedule();
 		});
 	}
 

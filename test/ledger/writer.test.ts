@@ -67,6 +67,28 @@ test("settlements go out together after the interval and are acknowledged only t
 	expect(acknowledged).toEqual(["a", "b"]);
 });
 
+test.each(["who hurries", "a full batch"])(
+	"%s does not wait for the interval, whenever in the end of a flush that is",
+	async (what) => {
+		const flushed: number[] = [];
+		for (let steps = 0; steps < 20; steps++) {
+			const { settle, pass, state, flushes, writer } = build({ flushAt: 3 });
+			let answer = () => {};
+			state.flush = () => new Promise((resolve) => (answer = () => resolve("ok")));
+			settle("first");
+			writer.hurry();
+			await turn();
+			answer();
+			for (let step = 0; step < steps; step++) await undefined;
+			for (const id of ["a", "b", "c"]) settle(id);
+			if (what === "who hurries") writer.hurry();
+			await pass(0);
+			flushed.push(flushes.length);
+		}
+		expect(flushed).toEqual(flushed.map(() => 2));
+	},
+);
+
 test("as many as make a step of the event loop long go out without waiting; what runs is told at its interval as ever", async () => {
 	const { settle, pass, flushes, writer } = build({ flushAt: 3 });
 	writer.open({ slot: 0, json: () => '"long"', isOpen: () => true });

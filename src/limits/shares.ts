@@ -98,6 +98,8 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		}
 		// Sent again by the tick, and not at once.
 		for (const share of leftOut) if (share.isLeftOut) dirty.add(share);
+		// In the step in which it looked for the last time: what came between would wait for the tick.
+		sending = undefined;
 	}
 
 	/** What somebody waits for, or lacks, comes before what is only told: of that there may be hundreds of statements. */
@@ -166,13 +168,8 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 	}
 
 	function kick(): void {
-		if (sending !== undefined) return;
 		// Asks of the same turn go together.
-		sending = Promise.resolve()
-			.then(send)
-			.finally(() => {
-				sending = undefined;
-			});
+		sending ??= Promise.resolve().then(send);
 	}
 
 	function asked(share: Share): Promise<void> {
@@ -183,7 +180,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		share.answered = Promise.withResolvers();
 		dirty.add(share);
 		const answer = share.answered.promise;
-		// The one that sends may be just about to end.
+		// The one that sends may break off before this is asked.
 		if (sending === undefined) kick();
 		else void sending.then(kick);
 		return answer.finally(() => {

@@ -41,6 +41,26 @@ test("what is used of a share is not given back", async () => {
 	expect([share.amount, asks.at(-1)?.have]).toEqual([3, 3]);
 });
 
+test("what is given back as a statement is answered is sent at once, also to one that ends, whenever in its end that is", async () => {
+	for (let steps = 0; steps < 12; steps++) {
+		const { shares, asks, state } = build();
+		const [first, second] = ["first", "second"].map((key) => shares.obtain(key, "rate", () => 0));
+		if (!first || !second) throw new Error("both were obtained");
+		first.amount = 5;
+		second.amount = 5;
+		let answer = () => {};
+		state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+		shares.giveBack(first);
+		await turn();
+		state.beforeReply = async () => {};
+		answer();
+		for (let step = 0; step < steps; step++) await undefined;
+		shares.giveBack(second);
+		await shares.sent();
+		expect({ steps, asked: asks.map(({ key }) => key) }).toEqual({ steps, asked: ["first", "second"] });
+	}
+});
+
 test("what is given back while a draw is under way stays given back when that is answered", async () => {
 	const { shares, asks, state } = build();
 	let used = 5;

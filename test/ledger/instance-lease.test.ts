@@ -198,3 +198,25 @@ test("a stop that runs out of time leaves the running request to the next start,
 	expect(await next.stop(5_000)).toBe(true);
 	expect(await broken()).toEqual([]);
 });
+
+test("a stop says what an epoch that had been fenced off leaves behind, also where that is known before a replay is over", async () => {
+	const { db, dataDir } = world;
+	const deps = { db, clock: systemClock, log: silentLog, apply: () => {}, reset: () => {}, onDiskFailed: () => {} };
+	const options = { instanceId: "fenced", dataDir, mode: "process", leaseTtlMs: 2_000, fencedDrainMs: 300 } as const;
+	const instanceLease = await startInstanceLease(deps, options);
+	await reserveHere(instanceLease, 500);
+	const crashed = await startHere("crashed");
+	const left = await reserveHere(crashed, 500);
+	left.ledger.progress(left, { delivered: usd(10), bound: usd(20), prompt: 1, completion: 1 });
+	expect(await crashed.stop(50)).toBe(false);
+	let stopped: Promise<boolean> | undefined;
+	await db.sql.begin(async (holder) => {
+		await holder`select 1 from budget where id = 'acc' for update`;
+		await db.sql`select instance_stand('fenced', 1, null, array['live'], 'dead', null, null)`;
+		await waitFor(() => instanceLease.ledger()?.epoch === 2, "the next epoch");
+		stopped = instanceLease.stop(10_000);
+		await Bun.sleep(1_000);
+	});
+	expect(await stopped).toBe(false);
+	expect([journals("fenced"), journals("crashed")]).toEqual([["1"], []]);
+});

@@ -259,9 +259,9 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		present = undefined;
 		// An epoch that is just joining gives itself up, one that was fenced off may take longer than we wait. A journal that
 		// is being replayed has the drain time too, or what its crash left would stay held until the next start.
-		// Those that retire now: by then some are through, and may have left something.
+		// Those that retire now besides: by then some are through, and may have left something.
 		const leaving = [...retiring.values()];
-		const everything = Promise.all([replacing, recovering]).then(() => Promise.all(leaving));
+		const everything = Promise.all([replacing, recovering]).then(() => Promise.all([...leaving, ...retiring.values()]));
 		const late = () => new Error("not all was handed back in time");
 		const outcomes = await withDeadline(clock, everything, drainMs, late).catch(() => {
 			if (recovering) log.warn("the drain time is over while a journal is replayed: the next start goes on with it");

@@ -2,6 +2,7 @@ import type Stripe from "stripe";
 import { errorText } from "../base/error-record.ts";
 import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
+import { DatabaseBusy, isDatabaseAway } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import type { Attempt } from "./auto-payments.ts";
@@ -99,8 +100,14 @@ export function createAutoAttempts(deps: {
 			const held = await statements<{ account_id: string }>`
 				select account_id from auto_top_up where state = 'on' and look_at <= now() order by look_at limit ${HELD_MAX}`;
 			for (const { account_id: accountId } of held) {
-				await statements`
-					select auto_top_up_begin(${accountId}, ${newId("att")}, ${newId("top")}, ${newReference()})`;
+				try {
+					await statements`
+						select auto_top_up_begin(${accountId}, ${newId("att")}, ${newId("top")}, ${newReference()})`;
+				} catch (error) {
+					// It stays the first one until then, and must not keep the others from their turn.
+					if (isDatabaseAway(error) && !(error instanceof DatabaseBusy)) throw error;
+					log.warn("an automatic top-up could not be begun; it is tried again", { account: accountId, error });
+				}
 			}
 		},
 

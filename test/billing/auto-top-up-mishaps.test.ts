@@ -1,6 +1,6 @@
 /** Automatic top-ups where Stripe, the bank or the card misbehaves. */
 import { afterEach, expect, test } from "bun:test";
-import { readAutoAttempts } from "../../src/billing/auto-top-ups.ts";
+import { readAutoAttempts, sortAutoTopUps } from "../../src/billing/auto-top-ups.ts";
 import { collectRefunds } from "../../src/billing/stripe-events.ts";
 import { createTopUp } from "../../src/billing/top-ups.ts";
 import { LONG } from "../support/long-form.ts";
@@ -242,3 +242,26 @@ test("a payment that no bank decides about alarms operators and tells its people
 		]);
 	}
 });
+
+test("a row of an account that somebody holds keeps nobody else from being topped up", async () => {
+	const held = await payer();
+	const other = await payer();
+	await spend(held, 60);
+	await sortAutoTopUps(db.statements);
+	await spend(other, 60);
+	const release = Promise.withResolvers<void>();
+	const holds = Promise.withResolvers<void>();
+	const holding = db.sql.begin(async (sql) => {
+		await sql`select 1 from auto_top_up where account_id = ${held.accountId} for update`;
+		holds.resolve();
+		await release.promise;
+	});
+	await holds.promise;
+	await turn();
+	expect((await attempts(other)).length).toBe(1);
+	expect((await attempts(held)).length).toBe(0);
+	release.resolve();
+	await holding;
+	await turn();
+	expect((await attempts(held)).length).toBe(1);
+}, 60_000);

@@ -6,7 +6,16 @@ import { centsOf } from "../money/cents.ts";
 import { MAX_NANO_USD } from "../money/nano-usd.ts";
 import type { AuditAction, StripeEvent } from "../ops/audit-action.ts";
 import { RECEIVED } from "../ops/payment-findings.ts";
-import { CURRENCY, codeOf, isLent, lockTopUp, rowsOf, settlePayment, type Transaction } from "./stripe-books.ts";
+import {
+	CURRENCY,
+	codeOf,
+	isLent,
+	lockTopUp,
+	type PaidTopUp,
+	rowsOf,
+	settlePayment,
+	type Transaction,
+} from "./stripe-books.ts";
 import { explainFinding, type Finding, noteFinding, settleFinding } from "./stripe-findings.ts";
 import {
 	credit,
@@ -22,6 +31,7 @@ import {
 import { TOP_UP_NANO_USD_MAX } from "./top-ups.ts";
 
 const DEADLOCK = "40P01";
+const LOCK_NOT_AVAILABLE = "55P03";
 const ATTEMPTS_MAX = 5;
 const COLLECTED_AT_ONCE_MAX = 100;
 const NO_SUM = "refused: its amount is none";
@@ -70,11 +80,23 @@ export async function collectRefunds(db: Transactional): Promise<void> {
 				and t.state not in ('pending', 'rejected')
 			order by d.payment_id limit ${COLLECTED_AT_ONCE_MAX})
 		order by 1`)) as unknown as { id: string; top_up_id: string }[];
-	for (const { id, top_up_id } of owed) {
+	for (const { id, top_up_id } of owed) await withTopUp(db, top_up_id, (tx, topUp) => settlePayment(tx, id, topUp));
+}
+
+/** Who has a row that somebody holds lets the others pass, and is found again at the next look. */
+async function withTopUp(
+	db: Transactional,
+	id: string,
+	work: (tx: Transaction, topUp: PaidTopUp) => Promise<unknown>,
+): Promise<void> {
+	try {
 		await db.transaction(async (tx) => {
-			const topUp = await lockTopUp(tx, top_up_id);
-			if (topUp !== undefined) await settlePayment(tx, id, topUp);
+			await tx.execute(sql`set local lock_timeout = '1s'`);
+			const topUp = await lockTopUp(tx, id);
+			if (topUp !== undefined) await work(tx, topUp);
 		});
+	} catch (error) {
+		if (codeOf(error) !== LOCK_NOT_AVAILABLE) throw error;
 	}
 }
 
@@ -87,12 +109,7 @@ export async function creditLate(db: Transactional): Promise<void> {
 		select p.id, p.top_up_id from stripe_finding f join stripe_payment p on f.id = 'paid:' || p.id
 		where f.resolved_at is null and f.reason = ${NO_ROOM} and p.top_up_id is not null
 		order by random() limit ${COLLECTED_AT_ONCE_MAX}`)) as unknown as { id: string; top_up_id: string }[];
-	for (const { id, top_up_id } of waiting) {
-		await db.transaction(async (tx) => {
-			const topUp = await lockTopUp(tx, top_up_id);
-			if (topUp !== undefined) await credit(tx, id, topUp);
-		});
-	}
+	for (const { id, top_up_id } of waiting) await withTopUp(db, top_up_id, (tx, topUp) => credit(tx, id, topUp));
 }
 
 type PaidEvent = Stripe.CheckoutSessionCompletedEvent | Stripe.CheckoutSessionAsyncPaymentSucceededEvent;

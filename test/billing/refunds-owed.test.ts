@@ -85,6 +85,23 @@ test("nor are a hundred whose credit lies at an instance that gives nothing back
 	expect(await isAsked()).toBe(true);
 }, 60_000);
 
+test("nor is one whose account's row somebody holds", async () => {
+	const held = await refunded("pi_0_held", 0);
+	await refunded("pi_1_behind", 0);
+	const [holds, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+	const holding = db.sql.begin(async (sql) => {
+		await sql`select 1 from account where id = ${held.accountId} for update`;
+		holds.resolve();
+		await release.promise;
+	});
+	await holds.promise;
+	await collectRefunds(db.tx).finally(() => release.resolve());
+	await holding;
+	expect([await booked("pi_0_held"), await booked("pi_1_behind")]).toEqual([0, 10_000]);
+	await collectRefunds(db.tx);
+	expect(await booked("pi_0_held")).toBe(10_000);
+}, 60_000);
+
 test("a look reads the same rows however many payments and disputes there ever were", async () => {
 	const UNDONE = new Error("undone");
 	const work = db.tx.transaction(async (tx) => {

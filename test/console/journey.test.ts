@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
-import { chatModel, JOBS_AS_USUAL, startService, withService } from "../support/service.ts";
+import { chatModel, startService, withService } from "../support/service.ts";
+import { FOLD_MS } from "../support/sums.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, signedUp, topUp } from "./person.ts";
@@ -9,7 +10,7 @@ const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const service = await withService({
 	models: chatModel({ url: upstream.url, dialect: "vllm" }),
 	env: PERSON_ENV,
-	jobs: JOBS_AS_USUAL,
+	jobs: { pace: 10 },
 });
 
 const ask = { model: "test-model", messages: [{ role: "user", content: "hello there" }], max_tokens: 20 };
@@ -89,7 +90,7 @@ test("from the first top-up to a revoked key: every step is seen in the console"
 		return overview.body.checklist.firstRequest && isSpent;
 	};
 	// Transactions of other files' databases hold the sums back.
-	await waitFor(isSeen, "the request to reach the overview", 45_000);
+	await waitFor(isSeen, "the request to reach the overview", FOLD_MS);
 	const log = await customer.get("/api/console/requests");
 	expect(log.body.items).toHaveLength(1);
 	expect(log.body.items[0]).toMatchObject({ id: requestId, model: "test-model", keyName: "prod", statusClass: "ok" });
@@ -123,7 +124,7 @@ test("from the first top-up to a revoked key: every step is seen in the console"
 	const actions = audited.body.items.map((item: { action: string }) => item.action);
 	expect(actions).toEqual(["key.revoke", "key.create", "topup.confirm", "topup.create"]);
 	expect(JSON.stringify(audited.body)).not.toContain(key.body.secret);
-});
+}, 120_000);
 
 test("the playground is a chat of the key's: billed to it, refused once it is revoked", async () => {
 	const customer = await signedUp(service);

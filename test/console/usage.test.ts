@@ -9,7 +9,7 @@ import { untilEnd } from "../support/at-end.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
-import { chatModel, JOBS_AS_USUAL, withService } from "../support/service.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { foldAll, rebuildAll } from "../support/sums.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -20,7 +20,7 @@ const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const service = await withService({
 	models: chatModel({ url: upstream.url, dialect: "vllm" }),
 	env: PERSON_ENV,
-	jobs: JOBS_AS_USUAL,
+	jobs: { pace: 10 },
 });
 const customer = await signedUp(service);
 await topUp(customer, await operator(service));

@@ -68,8 +68,11 @@ export interface Matrix {
 	): void;
 }
 
-/** To be awaited once in a test file: the service of all its tests. */
-export async function dialectMatrix(limits: string): Promise<Matrix> {
+/**
+ * To be awaited once in a test file: the service of all its tests. Where each cell waits for seconds they act one after the
+ * other from the start, `ahead` of their tests and beside the cells of another matrix.
+ */
+export async function dialectMatrix(limits: string, { ahead = false } = {}): Promise<Matrix> {
 	const upstreams = new Map(CHAT_DIALECTS.map((dialect) => [dialect, untilEnd(startUpstream({ dialect }))]));
 	const models = [...upstreams].map(([dialect, { url }]) => {
 		const yaml = chatModel({ id: `model-${dialect}`, url, dialect });
@@ -103,34 +106,41 @@ export async function dialectMatrix(limits: string): Promise<Matrix> {
 		expect(parseRaw(await client.ended()).status).toBe(200);
 	}
 
+	let lastAhead: Promise<unknown> = Promise.resolve();
+
 	return {
 		cell(name, act, check, half) {
 			const dialects = CHAT_DIALECTS.filter((_, at) => LONG || half === undefined || at % 2 === half);
+
+			async function run() {
+				const ends = await Promise.allSettled(
+					dialects.map(async (dialect) => {
+						const place = await placeOf(dialect);
+						const acted = await act(place);
+						await service.settled();
+						const rows = await service.usage(place.accountId);
+						const balance = await service.balance(place.accountId);
+						await serveOn(place);
+						return { dialect, acted, rows, balance };
+					}),
+				);
+				await service.settled();
+				return { ends, broken: (await service.reconciled()).filter(({ ok }) => !ok) };
+			}
+
+			const begun = ahead ? lastAhead.then(run) : undefined;
+			// Its own tests say what became of it.
+			if (begun !== undefined) lastAhead = begun.catch(() => {});
 			describe(name, () => {
-				type Acted = Awaited<ReturnType<typeof act>>;
-				const cells = new Map<DialectName, PromiseSettledResult<Cell<Acted>>>();
-				let broken: unknown[];
+				let done: Awaited<ReturnType<typeof run>>;
 				beforeAll(async () => {
-					const ends = await Promise.allSettled(
-						dialects.map(async (dialect) => {
-							const place = await placeOf(dialect);
-							const acted = await act(place);
-							await service.settled();
-							const rows = await service.usage(place.accountId);
-							const balance = await service.balance(place.accountId);
-							await serveOn(place);
-							return { dialect, acted, rows, balance };
-						}),
-					);
-					dialects.forEach((dialect, at) => void cells.set(dialect, ends[at] as (typeof ends)[number]));
-					await service.settled();
-					broken = (await service.reconciled()).filter(({ ok }) => !ok);
+					done = await (begun ?? run());
 				}, 60_000);
 				test.each(dialects)("%s", (dialect) => {
-					const end = cells.get(dialect);
+					const end = done.ends[dialects.indexOf(dialect)];
 					if (end?.status !== "fulfilled") throw end?.reason;
 					check(end.value);
-					expect(broken).toEqual([]);
+					expect(done.broken).toEqual([]);
 				});
 			});
 		},

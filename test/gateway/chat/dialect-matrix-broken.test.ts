@@ -15,7 +15,7 @@ import { waitFor } from "../../support/wait.ts";
 const UNBROKEN = "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1";
 const matrix = await dialectMatrix(UNBROKEN);
 /** For silence alone: a busy machine is silent for seconds where nobody means it. */
-const impatient = await dialectMatrix(`  silence_s: 3\n  first_event_s: 3\n${UNBROKEN}`);
+const impatient = await dialectMatrix(`  silence_s: 3\n  first_event_s: 3\n${UNBROKEN}`, { ahead: true });
 const OUTPUT_TOKENS_MAX = 1_024;
 const LEFT = { ending: "client_left", status: 499 };
 

@@ -21,7 +21,7 @@ import { type Reply, reply } from "../../support/upstream-reply.ts";
 const UNBROKEN = "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1";
 const matrix = await dialectMatrix(UNBROKEN);
 /** For silence alone: a busy machine is silent for seconds where nobody means it. */
-const impatient = await dialectMatrix(`  silence_s: 3\n  first_event_s: 3\n  total_s: 4\n${UNBROKEN}`);
+const impatient = await dialectMatrix(`  silence_s: 3\n  first_event_s: 3\n  total_s: 4\n${UNBROKEN}`, { ahead: true });
 
 type Json = Record<string, unknown>;
 

@@ -76,8 +76,8 @@ describe("502 upstream_error, streamed or not, with nothing of the upstream's ow
 describe("504 upstream_timeout", () => {
 	test("no first event in time", async () => {
 		upstream.always(() => reply().hang());
-		for (const stream of [false, true]) {
-			const { status, error } = await errorOf(await post(ask("hi", { stream })));
+		const ways = [false, true].map(async (stream) => errorOf(await post(ask("hi", { stream }))));
+		for (const { status, error } of await Promise.all(ways)) {
 			expect(status).toBe(504);
 			expect(error).toEqual({
 				message: "The model server did not answer in time.",

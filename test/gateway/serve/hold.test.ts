@@ -9,10 +9,18 @@ import { reply, startUpstream } from "../../support/upstream-server.ts";
 
 const first = untilEnd(startUpstream({ dialect: "vllm" }));
 const second = untilEnd(startUpstream({ dialect: "vllm" }));
-const lone = untilEnd(startUpstream({ dialect: "vllm" }));
+/** Of a model each, whose tests wait for seconds beside each other. */
+const failing = untilEnd(startUpstream({ dialect: "vllm" }));
+const slow = untilEnd(startUpstream({ dialect: "vllm" }));
+const stalling = untilEnd(startUpstream({ dialect: "vllm" }));
 const pair = `${chatModel({ url: first.url, dialect: "vllm" })}\n      - { url: "${second.url}", model: served-name, dialect: vllm }`;
 const service = await withService({
-	models: `${pair}\n${chatModel({ id: "lone-model", url: lone.url, dialect: "vllm" })}`,
+	models: [
+		pair,
+		chatModel({ id: "failing-model", url: failing.url, dialect: "vllm" }),
+		chatModel({ id: "slow-model", url: slow.url, dialect: "vllm" }),
+		chatModel({ id: "stalling-model", url: stalling.url, dialect: "vllm" }),
+	].join("\n"),
 	limits: "  status_hold_s: 1\n  keep_alive_s: 1\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
 });
 
@@ -44,20 +52,20 @@ describe("while no event has come", () => {
 	});
 
 	test("the status is not sent: a failure after a while still has its own", async () => {
-		lone.next(reply().delay(150).errorStatus(500));
+		failing.next(reply().delay(150).errorStatus(500));
 		const { secret } = await service.customer();
 		const { status } = await errorOf(
-			await service.post("/v1/chat/completions", secret, ask("hi", { model: "lone-model", stream: true })),
+			await service.post("/v1/chat/completions", secret, ask("hi", { model: "failing-model", stream: true })),
 		);
 		expect(status).toBe(502);
 	});
 
-	test("longer than the hold, the whole header goes out with a comment; a failure after that is an event, and costs nothing", async () => {
-		lone.next(reply().delay(1_500).errorStatus(500));
+	test.concurrent("longer than the hold, the whole header goes out with a comment; a failure after that is an event, and costs nothing", async () => {
+		failing.next(reply().delay(1_500).errorStatus(500));
 		const { accountId, secret } = await service.customer();
 		const client = await openRaw(
 			service.url,
-			rawPost("/v1/chat/completions", secret, ask("hi", { model: "lone-model", stream: true })),
+			rawPost("/v1/chat/completions", secret, ask("hi", { model: "failing-model", stream: true })),
 		);
 		const early = parseRaw(await client.until("\r\n\r\n"));
 		expect(early.status).toBe(200);
@@ -79,10 +87,10 @@ describe("while no event has come", () => {
 });
 
 describe("an idle stream", () => {
-	test("gets comments before the first event, and nothing else changes", async () => {
-		lone.next(reply().delay(3_500).text("a b"));
+	test.concurrent("gets comments before the first event, and nothing else changes", async () => {
+		slow.next(reply().delay(3_500).text("a b"));
 		const { accountId, secret } = await service.customer();
-		const body = ask("one two three", { model: "lone-model", stream: true, stream_options: { include_usage: true } });
+		const body = ask("one two three", { model: "slow-model", stream: true, stream_options: { include_usage: true } });
 		const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, body));
 		const raw = parseRaw(await client.until("[DONE]"));
 		client.leave();
@@ -93,10 +101,10 @@ describe("an idle stream", () => {
 		expect((await onlyUsage(service, accountId)).completion_tokens).toBe(2);
 	});
 
-	test("gets comments between events", async () => {
-		lone.next(reply().text("a b").stallAfter(1));
+	test.concurrent("gets comments between events", async () => {
+		stalling.next(reply().text("a b").stallAfter(1));
 		const { secret } = await service.customer();
-		const body = ask("one two three", { model: "lone-model", stream: true });
+		const body = ask("one two three", { model: "stalling-model", stream: true });
 		const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, body));
 		const events = eventsOf(parseRaw(await client.until(": \n\n")).body);
 		client.leave();

@@ -175,10 +175,12 @@ describe("an error before the first token costs nothing", () => {
 		}
 	});
 
-	test("silence is 504", async () => {
-		vllm.next(reply().hang());
+	// Beside the other one that takes the whole silence, and not of its server.
+	test.concurrent("silence is 504", async () => {
+		openai.next(reply().hang());
 		const { accountId, secret } = await service.customer();
-		const response = await service.post("/v1/chat/completions", secret, ask(QUESTION, { stream: true }));
+		const body = ask(QUESTION, { model: "openai-model", stream: true });
+		const response = await service.post("/v1/chat/completions", secret, body);
 		expect(response.status).toBe(504);
 		await response.text();
 		expect(await onlyUsage(service, accountId)).toMatchObject({
@@ -191,9 +193,9 @@ describe("an error before the first token costs nothing", () => {
 
 describe("an upstream that fails in the middle: what was delivered is charged, and the stream says so", () => {
 	const cases: [string, (upstream: UpstreamServer) => Reply, string, string][] = [
+		["falls silent", () => reply().text("aaaa bbb ccc ddd").stallAfter(2), "upstream_silent", "upstream_timeout"],
 		["dies", () => reply().text("aaaa bbb ccc ddd").dieAfter(2), "upstream_died", "upstream_error"],
 		["ends without its end", () => reply().text("aaaa bbb ccc ddd").endAfter(2), "upstream_died", "upstream_error"],
-		["falls silent", () => reply().text("aaaa bbb ccc ddd").stallAfter(2), "upstream_silent", "upstream_timeout"],
 		["sends an error event", () => reply().text("aaaa bbb ccc ddd").errorEvent(2), "upstream_failed", "upstream_error"],
 		[
 			"sends what is no JSON",
@@ -205,7 +207,7 @@ describe("an upstream that fails in the middle: what was delivered is charged, a
 			"upstream_error",
 		],
 	];
-	// Beside each other where it takes the whole silence: the answers are the same.
+	// Beside each other, and the one before, where it takes the whole silence: the answers are the same.
 	for (const [at, [name, answer, ending, code]] of cases.entries())
 		for (const include of LONG ? [true, false] : [at % 2 === 0])
 			(ending === "upstream_silent" ? test.concurrent : test)(

@@ -14,6 +14,7 @@ import { derivedHex } from "./digest.ts";
 import type { KeySettings } from "./key-settings.ts";
 import { checkSettings } from "./key-settings.ts";
 import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record.ts";
+import type { ProjectState } from "./project-entry.ts";
 import type { Secret } from "./secret.ts";
 import { derivedSecret, newSecret, shownParts } from "./secret.ts";
 
@@ -71,6 +72,8 @@ export interface KeyRecord extends LimitedRecord {
 	readonly readsOnly: boolean;
 	readonly projectId: string | null;
 	readonly projectName: string | null;
+	/** Of an archived one no key is admitted, whatever its own state is. */
+	readonly projectState: ProjectState | null;
 	readonly replacedBy: string | null;
 	readonly lastUsedAtMs: number | null;
 	readonly createdAtMs: number;
@@ -209,7 +212,7 @@ export async function updateKey(
 export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRecord> {
 	const rows = await statements<KeyRow>`
 		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent, a.time_zone, clock_timestamp() as now,
-			budget_spent(cap_budget(k)) as cap_spent, p.name as project_name
+			budget_spent(cap_budget(k)) as cap_spent, p.name as project_name, p.state as project_state
 		from api_key k join account a on a.id = k.account_id left join project p on p.id = k.project_id
 		where k.id = ${key.id} and (${key.accountId ?? null}::text is null or k.account_id = ${key.accountId ?? null}::text)`;
 	const [row] = rows;
@@ -233,7 +236,7 @@ export async function listKeys(
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<KeyRow>`
 		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent, a.time_zone, clock_timestamp() as now,
-			budget_spent(cap_budget(k)) as cap_spent, p.name as project_name
+			budget_spent(cap_budget(k)) as cap_spent, p.name as project_name, p.state as project_state
 		from api_key k join account a on a.id = k.account_id left join project p on p.id = k.project_id
 		where k.account_id = ${accountId} and (${after}::text is null or k.id < ${after}::text)
 			and (${personId}::text is null or key_is_of(k, ${personId}::text))
@@ -253,6 +256,7 @@ interface KeyRow extends LimitedRow {
 	reads_only: boolean;
 	project_id: string | null;
 	project_name: string | null;
+	project_state: ProjectState | null;
 	replaced_by: string | null;
 	last_used_at: Date | null;
 	created_at: Date;
@@ -273,6 +277,7 @@ function recordOf(row: KeyRow): KeyRecord {
 		readsOnly: row.reads_only,
 		projectId: row.project_id,
 		projectName: row.project_name,
+		projectState: row.project_state,
 		replacedBy: row.replaced_by,
 		lastUsedAtMs: row.last_used_at?.getTime() ?? null,
 		createdAtMs: row.created_at.getTime(),

@@ -11,6 +11,7 @@ import { type Noted, notedJson } from "../ops/audit.ts";
 import type { KeySettings } from "./key-settings.ts";
 import { checkSettings } from "./key-settings.ts";
 import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record.ts";
+import type { ProjectState } from "./project-entry.ts";
 
 /** What may be decided about a project; as of keys. */
 export type ProjectSettings = Pick<
@@ -29,7 +30,7 @@ export interface ProjectRecord extends LimitedRecord {
 	readonly id: string;
 	readonly accountId: string;
 	readonly name: string;
-	readonly state: "active" | "archived";
+	readonly state: ProjectState;
 	/** Keys in use. */
 	readonly keys: number;
 	readonly createdAtMs: number;
@@ -144,7 +145,7 @@ interface ProjectRow extends LimitedRow {
 	id: string;
 	account_id: string;
 	name: string;
-	state: "active" | "archived";
+	state: ProjectState;
 	keys: string;
 	created_at: Date;
 	archived_at: Date | null;

@@ -3,12 +3,14 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { CapPeriod, KnownPeriod } from "./cap-period.ts";
 
+export type ProjectState = "active" | "archived";
+
 /** A project as admission sees it. One object for all its keys, changed in place. */
 export interface ProjectEntry {
 	readonly id: string;
 	name: string;
 	/** Of an archived one no key is admitted any more. */
-	state: "active" | "archived";
+	state: ProjectState;
 	/** Null: no cap. */
 	capNanoUsd: NanoUsd | null;
 	capPeriod: CapPeriod;
@@ -23,7 +25,7 @@ export interface ProjectEntry {
 /** The project as the SQL function `project_fields` writes it: the payload of control entries of kind `project`. */
 export interface ProjectFields {
 	name: string;
-	state: "active" | "archived";
+	state: ProjectState;
 	capNanoUsd: number | null;
 	capPeriod: CapPeriod;
 	models: readonly string[] | null;

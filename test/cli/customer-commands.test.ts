@@ -110,7 +110,7 @@ test("a project is made, listed, changed and archived; keys are made in it and m
 	}>();
 	const listed = async (of: "project" | "key") =>
 		(await run(of, "list", "--account", account)).json<{ data: object[] }>().data;
-	expect(await listed("key")).toMatchObject([{ id: key.id, project: id }]);
+	expect(await listed("key")).toMatchObject([{ id: key.id, project: id, project_state: "active" }]);
 	const settings = ["--cap-usd", "none", "--cap-period", "day", "--models", "a,b", "--requests-per-minute", "9"];
 	expect((await run("project", "update", id, ...settings)).json<object>()).toMatchObject({ id, effective: true });
 	const now = { id, name: "search", cap_usd: null, cap_period: "day", models: ["a", "b"], requests_per_minute: 9 };
@@ -132,8 +132,13 @@ test("a project is made, listed, changed and archived; keys are made in it and m
 	expect([await members(), (await member("remove", "nobody", "--keys", "revoke")).exitCode]).toEqual([[], 1]);
 	await run("key", "update", key.id, "--project", "none");
 	expect(await listed("key")).toMatchObject([{ id: key.id, project: null }]);
+	await run("key", "create", "--account", account, "--name", "left", "--project", id);
 	expect((await run("project", "archive", id)).json<object>()).toMatchObject({ id, effective: true });
-	expect(await listed("project")).toMatchObject([{ keys: 0, state: "archived" }]);
+	expect(await listed("project")).toMatchObject([{ keys: 1, state: "archived" }]);
+	expect(await listed("key")).toMatchObject([
+		{ name: "left", state: "active", project_state: "archived" },
+		{ id: key.id, project_state: null },
+	]);
 	expect((await run("project", "update", id)).exitCode).toBe(2);
 });
 

@@ -309,6 +309,19 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		await fact("State").getByText("Archived").waitFor();
 	});
 
+	test("its keys are shown as archived, and nothing is asked of models with them", async () => {
+		const link = page
+			.getByRole("table", { name: "Keys of this project" })
+			.getByRole("link", { name: "search-indexer" });
+		await link.click();
+		await page.getByRole("heading", { name: "search-indexer", exact: true }).waitFor();
+		await fact("State").getByText("Archived").waitFor();
+		expect(await page.getByRole("heading", { name: "Use it" }).count()).toBe(0);
+		await walk(page, "/playground");
+		// The other keys were revoked.
+		await page.getByText("A key is needed.").waitFor();
+	});
+
 	test("on all this way the browser found nothing to complain of and no request failed", () => {
 		expect(tab.complaints).toEqual([]);
 		expect(tab.failures).toEqual([]);

@@ -4,6 +4,7 @@ import { api } from "../api.ts";
 import type { BatchCheck } from "../batch-check.ts";
 import { readBatch } from "../batch-check.ts";
 import { formatCount } from "../format.ts";
+import { canAsk } from "../key-use.ts";
 import { keyLabel } from "../labels.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { DialogEnd, Form } from "../parts/form.tsx";
@@ -29,7 +30,7 @@ export function BatchStartDialog(props: {
 	const [check, setCheck] = useState<BatchCheck>();
 	const [chosen, setChosen] = useState<string | null>(null);
 	const [taken, setTaken] = useState<File>();
-	const usable = keys.data?.items.filter((key) => key.state === "active" && !key.readsOnly) ?? [];
+	const usable = keys.data?.items.filter(canAsk) ?? [];
 	const keyId = chosen ?? usable[0]?.id ?? null;
 	const start = useAction(async () => {
 		if (file === null || keyId === null || check?.endpoint == null) return;

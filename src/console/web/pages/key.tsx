@@ -2,6 +2,7 @@ import { Button, Skeleton } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
+import { canAsk } from "../key-use.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
 import { Facts, Page, Panel } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
@@ -58,7 +59,7 @@ export default function KeyPage({ id }: { id: string }) {
 			{item && (
 				<>
 					<KeyFacts item={item} />
-					{item.state === "active" && !item.readsOnly && (
+					{canAsk(item) && (
 						<Panel title={t("Use it")}>
 							<ToolChoice apiKey={`${item.prefix}…${item.lastFour}`} models={item.models} />
 						</Panel>

@@ -2,6 +2,7 @@ import { Button } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
+import { isArchived } from "../key-use.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Page, Panel, State } from "../parts/page.tsx";
@@ -37,7 +38,7 @@ export const KEY_COLUMNS: readonly Column<KeyView>[] = [
 
 export function KeyState({ item }: { item: KeyView }) {
 	if (item.state === "active" && item.replacedBy) return <State value="draining" label={t("Being replaced")} />;
-	return <State value={item.state} />;
+	return <State value={isArchived(item) ? "archived" : item.state} />;
 }
 
 export default function KeysPage() {

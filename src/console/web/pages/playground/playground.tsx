@@ -1,6 +1,7 @@
 import { Button } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { api } from "../../api.ts";
+import { canAsk } from "../../key-use.ts";
 import { Page, Panel } from "../../parts/page.tsx";
 import { Empty, Notice, Problem } from "../../parts/problem.tsx";
 import { PageWaiting } from "../../parts/waiting.tsx";
@@ -20,7 +21,7 @@ export default function PlaygroundPage() {
 	const models = useResource("models", api.models);
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
 	const link = useSharedLink();
-	const usable = keys.data?.items.filter((key) => key.state === "active" && !key.readsOnly);
+	const usable = keys.data?.items.filter(canAsk);
 	if (usable?.length === 0) {
 		return (
 			<Page title={t("Playground")}>

@@ -317,9 +317,12 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		await page.getByRole("heading", { name: "search-indexer", exact: true }).waitFor();
 		await fact("State").getByText("Archived").waitFor();
 		expect(await page.getByRole("heading", { name: "Use it" }).count()).toBe(0);
+		await customer.send("POST", "/api/console/keys", { name: "in-use", capUsd: "5" });
 		await walk(page, "/playground");
-		// The other keys were revoked.
-		await page.getByText("A key is needed.").waitFor();
+		await page.getByRole("combobox", { name: "Key", exact: true }).click();
+		await page.getByRole("option", { name: /in-use/ }).waitFor();
+		expect(await page.getByRole("option", { name: /search-indexer/ }).count()).toBe(0);
+		await page.keyboard.press("Escape");
 	});
 
 	test("on all this way the browser found nothing to complain of and no request failed", () => {

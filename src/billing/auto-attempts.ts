@@ -8,6 +8,7 @@ import type { Transactional } from "../db/transactional.ts";
 import type { Attempt } from "./auto-payments.ts";
 import { createAutoPayments } from "./auto-payments.ts";
 import { sortAutoTopUps } from "./auto-top-ups.ts";
+import { closePage } from "./payment-pages.ts";
 import { newReference } from "./top-up-reference.ts";
 import { createUnderWay } from "./under-way.ts";
 
@@ -50,10 +51,10 @@ export function createAutoAttempts(deps: {
 	const underWay = createUnderWay(DRIVEN_MAX);
 
 	/** False if it has none. */
-	async function closePage(attempt: Attempt): Promise<boolean> {
+	async function closePageOf(attempt: Attempt): Promise<boolean> {
 		const [page] = await statements<{ id: string }>`
 			select id from stripe_checkout where top_up_id = ${attempt.top_up_id}`;
-		if (page !== undefined) await stripe.checkout.sessions.expire(page.id);
+		if (page !== undefined) await closePage(stripe, page.id);
 		return page !== undefined;
 	}
 
@@ -61,12 +62,12 @@ export function createAutoAttempts(deps: {
 	async function settleWaiting(attempt: Attempt): Promise<void> {
 		if (attempt.given_up) {
 			// Closed first: a page that may have been paid is left to say so.
-			const wasOpen = await closePage(attempt);
+			const hadPage = await closePageOf(attempt);
 			await statements`
 				update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = 'stripe'
 				where id = ${attempt.top_up_id} and state = 'pending'`;
 			// One that is being opened meanwhile is closed by whoever comes second.
-			if (!wasOpen) await closePage(attempt);
+			if (!hadPage) await closePageOf(attempt);
 		}
 		await statements`select auto_top_up_decided(${attempt.id})`;
 	}
@@ -123,7 +124,8 @@ export function createAutoAttempts(deps: {
 					a.reason, a.payment_id, a.looks,
 					a.begun_at < now() - make_interval(mins => ${LATE_MINUTES}::integer) as late,
 					a.begun_at < now() - make_interval(hours => ${UNDECIDED_HOURS}::integer) as undecided,
-					not exists (select 1 from auto_top_up s where s.account_id = a.account_id and s.state = 'needs_owner') as given_up`;
+					not exists (select 1 from auto_top_up s where s.account_id = a.account_id and s.state = 'needs_owner')
+						and exists (select 1 from top_up t where t.id = a.top_up_id and t.state = 'pending') as given_up`;
 			return underWay.begin(due, moveAndNote);
 		},
 

@@ -26,7 +26,7 @@ export interface Attempt {
 	late: boolean;
 	/** So old that operators and its people hear of it. */
 	undecided: boolean;
-	/** Its owner has switched automatic top-ups on again, or off, instead of paying. */
+	/** Its owner has switched automatic top-ups on again, or off, instead of paying; and nothing is decided of it yet. */
 	given_up: boolean;
 }
 

@@ -2,8 +2,22 @@ import Stripe from "stripe";
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { centsOf } from "../money/cents.ts";
-import { paymentServiceFault } from "./stripe-client.ts";
+import { isRefused, paymentServiceFault } from "./stripe-client.ts";
 import { getTopUp, type TopUpRecord } from "./top-ups.ts";
+
+/**
+ * Closes a page, so that nothing can be paid on it any more. Stripe closes one that is open alone: one that was closed before
+ * stays closed, or whoever died before writing that down could never do so. Rejects if something may have been paid on it.
+ */
+export async function closePage(stripe: Stripe, pageId: string): Promise<void> {
+	try {
+		await stripe.checkout.sessions.expire(pageId);
+	} catch (error) {
+		if (!isRefused(error)) throw error;
+		const { status } = await stripe.checkout.sessions.retrieve(pageId);
+		if (status !== "expired") throw error;
+	}
+}
 
 /** Stripe's own pages, on which top-ups are paid. */
 export function createPaymentPages(
@@ -63,7 +77,7 @@ export function createPaymentPages(
 			const { state } = await getTopUp(statements, topUp.id);
 			// Stripe has forgotten the page that this top-up has, which may have been paid: nobody is to pay on another one.
 			if (known !== page.id || state !== "pending") {
-				await stripe.checkout.sessions.expire(page.id);
+				await closePage(stripe, page.id);
 				throw new Fault("conflict", "The payment page is closed: the payment may have been made.");
 			}
 			return { id: page.id, url: page.url };
@@ -80,7 +94,7 @@ export function createPaymentPages(
 				return;
 			}
 			try {
-				await stripe.checkout.sessions.expire(page);
+				await closePage(stripe, page);
 			} catch (error) {
 				if (error instanceof Stripe.errors.StripeInvalidRequestError)
 					throw new Fault("conflict", "The payment page is closed: the payment may have been made.", { cause: error });

@@ -105,7 +105,8 @@ export function startStripe({ withPages = false } = {}) {
 		if (request.method === "GET" && page !== undefined && !held["checkout/sessions"].some(({ id }) => id === visited)) {
 			await meanwhile();
 			return Response.json({
-				...{ id: visited, object: "checkout.session", mode: page.fields.get("mode"), status: "open" },
+				...{ id: visited, object: "checkout.session", mode: page.fields.get("mode") },
+				status: paid.has(visited) ? "complete" : expired.has(visited) ? "expired" : "open",
 				...{ customer: page.fields.get("customer"), ...given.get(visited) },
 			});
 		}
@@ -134,8 +135,11 @@ export function startStripe({ withPages = false } = {}) {
 		}
 		const id = /^\/v1\/checkout\/sessions\/([^/]+)\/expire$/.exec(pathname)?.[1];
 		if (request.method === "POST" && id !== undefined) {
-			if (paid.has(id))
-				return Response.json({ error: { type: "invalid_request_error", message: "complete" } }, { status: 400 });
+			// As the real one: only a page that is open can be closed, and one that is closed already is none.
+			if (paid.has(id) || expired.has(id)) {
+				const message = `Only Checkout Sessions with a status in ["open"] can be expired. This Checkout Session has a status of \`${paid.has(id) ? "complete" : "expired"}\`.`;
+				return Response.json({ error: { type: "invalid_request_error", message } }, { status: 400 });
+			}
 			expired.add(id);
 			return Response.json({ id, object: "checkout.session", status: "expired" });
 		}

@@ -1,0 +1,75 @@
+/** Pages of Stripe's on which payments of automatic top-ups wait: closed once, whoever dies or is cut off beside that. */
+import { afterEach, expect, test } from "bun:test";
+import { getTopUp, rejectTopUp } from "../../src/billing/top-ups.ts";
+import { withAutomatic } from "./automatic.ts";
+
+const { attempts, balance, broken, cards, db, pass, payer, setting, spend, stripe, tell } = await withAutomatic();
+
+afterEach(async () => {
+	stripe.cards.upset();
+	expect(await broken()).toEqual([]);
+});
+
+/** An automatic top-up that waits for its owner on an open page, whose card would pay the next one. */
+async function onPage() {
+	const ann = await payer("authentication");
+	await spend(ann, 90);
+	await pass(2);
+	await cards.finish(ann.accountId, "http://service/credit?topup=");
+	const page = stripe.pages.at(-1);
+	if (page === undefined) throw new Error("no page was opened");
+	ann.card.nature = "good";
+	return { ann, page };
+}
+
+test("a page that is closed already keeps nobody from buying again, whoever closed it and whatever was written down of that", async () => {
+	for (const half of ["closed and not written down", "told by its event", "cancelled by its owner", "paid"] as const) {
+		const { ann, page } = await onPage();
+		const session = { id: page.id, object: "checkout.session", client_reference_id: page.topUpId };
+		if (half === "paid") {
+			stripe.paid.add(page.id);
+			const sum = { amount_total: page.amount, currency: "usd", payment_intent: `pi_${page.id}` };
+			await tell("checkout.session.completed", { ...session, ...sum, payment_status: "paid", status: "complete" });
+		} else stripe.expired.add(page.id);
+		if (half === "told by its event")
+			await tell("checkout.session.expired", { ...session, payment_status: "unpaid", status: "expired" });
+		if (half === "cancelled by its owner") await rejectTopUp(db.statements, page.topUpId, "test");
+		// Before anybody has looked after it again.
+		await ann.save();
+		await pass(4);
+		const [first, second] = await attempts(ann);
+		if (half === "paid")
+			expect({ half, first, second }).toMatchObject({ half, first: { state: "succeeded" }, second: undefined });
+		else
+			expect({ half, first, second }).toMatchObject({
+				half,
+				first: { state: "ended", top_up_state: "rejected" },
+				second: { state: "succeeded" },
+			});
+		expect({ half, balance: await balance(ann) }).toEqual({ half, balance: 110 });
+		expect(await setting(ann)).toMatchObject({ state: "on" });
+		await spend(ann, 90);
+		await pass(2);
+		expect({ half, balance: await balance(ann) }).toEqual({ half, balance: 120 });
+	}
+});
+
+test("a page that is being opened for what was given up by then says so, also if it is asked for again", async () => {
+	const { ann, page } = await onPage();
+	await rejectTopUp(db.statements, page.topUpId, "test");
+	const topUp = await getTopUp(db.statements, page.topUpId);
+	const payer = { email: "ann@example.com", back: "http://service/credit?topup=" };
+	expect(ann.accountId).toBe(topUp.accountId);
+	stripe.pages.splice(stripe.pages.indexOf(page), 1);
+	for (let asked = 0; asked < 2; asked++)
+		await expect(cards.checkout(topUp, payer)).rejects.toMatchObject({ code: "conflict" });
+});
+
+test("who cancels a payment and hears nothing of it cancels it again; one that may have been paid is not cancelled", async () => {
+	const { page } = await onPage();
+	await cards.expire(page.topUpId);
+	await cards.expire(page.topUpId);
+	const { page: paid } = await onPage();
+	stripe.paid.add(paid.id);
+	await expect(cards.expire(paid.topUpId)).rejects.toMatchObject({ code: "conflict" });
+});

@@ -1,10 +1,13 @@
 import type { BetterAuthOptions } from "better-auth";
 import type { DBAdapter } from "better-auth/adapters";
 import { type DB, drizzleAdapter } from "better-auth/adapters/drizzle";
+import { sql } from "drizzle-orm";
 import type { Transactional } from "../../db/transactional.ts";
 import * as tables from "./user.sql.ts";
 
 type Adapter = DBAdapter<BetterAuthOptions>;
+type Asked = Parameters<Adapter["update"]>[0];
+type Transaction = Parameters<Parameters<Transactional["transaction"]>[0]>[0];
 type Found = Record<string, unknown> & { id: string; userId?: string };
 
 const SCHEMA = {
@@ -17,15 +20,50 @@ const SCHEMA = {
 };
 
 /**
- * The library's own, but for what it looks for together with something else: of a second look that fails it writes the error to
- * the terminal, with the statement and its values, beside our log.
+ * The library's own, but for two things. Of a second look for something that fails it writes the error to the terminal, with the
+ * statement and its values, beside our log. And what a new password or a second factor ends, it ends in statements of their
+ * own: a console that died before them, or lost the database, left whoever was in beside the change.
  */
 export function authDatabase(tx: Transactional) {
-	const adapterOf = drizzleAdapter(tx as unknown as DB, { provider: "pg", schema: SCHEMA });
+	const adapterOn = (database: Transactional | Transaction, options: BetterAuthOptions): Adapter =>
+		drizzleAdapter(database as unknown as DB, { provider: "pg", schema: SCHEMA })(options);
 	return (options: BetterAuthOptions): Adapter => {
-		const adapter = adapterOf(options);
-		return { ...adapter, findOne: (asked) => findWith(adapter, asked) as never };
+		const adapter = adapterOn(tx, options);
+		const update = (asked: Asked) => {
+			const follow = followingOf(asked);
+			if (follow === undefined) return adapter.update(asked);
+			return tx.transaction(async (part) => {
+				const changed = await adapterOn(part, options).update<Found>(asked);
+				if (changed !== null) await follow(part, changed);
+				return changed;
+			});
+		};
+		return {
+			...adapter,
+			findOne: (asked) => findWith(adapter, asked) as never,
+			update: (asked) => update(asked) as never,
+		};
 	};
+}
+
+/** What must be together with a change, if anything. */
+function followingOf({ model, update }: Asked): ((part: Transaction, changed: Found) => Promise<void>) | undefined {
+	if (model === "account" && "password" in update) return (part, { userId = "" }) => endBegun(part, userId);
+	if (model !== "user" || !("twoFactorEnabled" in update)) return undefined;
+	if (update.twoFactorEnabled !== true)
+		// One that stays behind is taken for the next one's: that would be confirmed and never asked for.
+		return async (part, { id }) => void (await part.execute(sql`delete from two_factor where user_id = ${id}`));
+	return async (part, { id }) => {
+		// A factor that is asked for and not confirmed lets nobody in.
+		await part.execute(sql`update two_factor set verified = true where user_id = ${id}`);
+		await endBegun(part, id);
+	};
+}
+
+/** Sessions; and links for a new password, sign-ins that are half done, browsers that need no code. */
+async function endBegun(part: Transaction, userId: string): Promise<void> {
+	await part.execute(sql`delete from session where user_id = ${userId}`);
+	await part.execute(sql`delete from verification where value = ${userId}`);
 }
 
 async function findWith(adapter: Adapter, asked: Parameters<Adapter["findOne"]>[0]): Promise<unknown> {

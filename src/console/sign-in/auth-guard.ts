@@ -16,6 +16,7 @@ import {
 import { readDevice, rememberDevice } from "./auth-device.ts";
 import { changeMail } from "./auth-mails.ts";
 import { checkNewPassword } from "./auth-password.ts";
+import { resetIdentifier, resetTokenOf } from "./auth-reset.ts";
 
 interface GuardDeps {
 	readonly log: Log;
@@ -136,9 +137,8 @@ async function beforeReset(
 	{ serviceName }: GuardOptions,
 	ctx: GenericEndpointContext,
 ): Promise<Note | undefined> {
-	const token = fieldOf(ctx, "token") || String(ctx.query?.token ?? "");
 	const [row] = await statements<{ value: string }>`
-		select value from verification where identifier = ${`reset-password:${token}`} and expires_at > clock_timestamp()`;
+		select value from verification where identifier = ${resetIdentifier(resetTokenOf(ctx))} and expires_at > clock_timestamp()`;
 	const person = row && (await personOf(statements, { id: row.value }));
 	const ownWords = person === undefined ? [] : [person.email, person.name];
 	checkNewPassword(fieldOf(ctx, "newPassword"), [serviceName, ...ownWords]);
@@ -243,7 +243,7 @@ async function afterwards(
 	if (ctx.path === "/sign-in/email") return stillGood(statements, ctx, person);
 	if (ctx.path === "/reset-password") {
 		await rememberDevice(ctx, person.id);
-		// Whoever was in the account before may have left one of his own, and have begun a session by it since all were ended.
+		// Whoever was in the account before may have left one of his own, and have begun a session by it while all were being ended.
 		await statements`delete from passkey where user_id = ${person.id}`;
 		await statements`delete from session where user_id = ${person.id}`;
 	}

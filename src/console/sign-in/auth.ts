@@ -18,6 +18,7 @@ import { guard } from "./auth-guard.ts";
 import { resetMail } from "./auth-mails.ts";
 import { mayBegin } from "./auth-operator.ts";
 import { passkeys } from "./auth-passkey.ts";
+import { passwordReset } from "./auth-reset.ts";
 import { signUps } from "./auth-sign-up.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
 import { isPersonName, NAME_RULE } from "./person-name.ts";
@@ -173,6 +174,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 			factor,
 			companySignIns({ ...deps, oidc: createCompanyOidc(config) }, { origin, secret: options.secret }),
 			passkeys(deps, { serviceName: options.serviceName, origin, origins: options.origins }),
+			passwordReset(deps),
 			signUps(deps, { serviceName: options.serviceName, terms: options.terms, origin }),
 			guard(deps, { serviceName: options.serviceName, origin, checkCode: codeCheck(factor) }),
 			...(config.demo ? [signInLinks()] : []),

@@ -44,3 +44,28 @@ begin
     updated_at = clock_timestamp() where u.id = made_id;
   perform audit_note(p_acts, made_id, null);
 end $$;
+
+-- Sets a password anew by what stands behind p_identifier, a link of a mail. All of it or nothing: who was in before by the former
+-- one, or left a passkey of his own, is out as soon as the new one counts, and the link is used up by nothing less. In this order:
+-- a session that a passkey begins meanwhile is seen behind the passkey's end. Null, and nothing was done: the link is not good.
+create or replace function password_reset(p_identifier text, p_credential_id text, p_password text) returns text
+language plpgsql as $$
+declare
+  v_user text;
+begin
+  delete from verification v using console_user u
+    where v.identifier = p_identifier and v.expires_at > clock_timestamp() and u.id = v.value returning u.id into v_user;
+  if v_user is null then
+    return null;
+  end if;
+  perform 1 from console_user u where u.id = v_user for no key update;
+  update auth_account a set password = p_password, updated_at = clock_timestamp() where a.user_id = v_user and a.provider_id = 'credential';
+  if not found then
+    insert into auth_account (id, account_id, provider_id, user_id, password)
+      values (p_credential_id, v_user, 'credential', v_user, p_password);
+  end if;
+  delete from passkey k where k.user_id = v_user;
+  delete from session s where s.user_id = v_user;
+  delete from verification v where v.value = v_user;
+  return v_user;
+end $$;

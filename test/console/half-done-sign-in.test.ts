@@ -1,0 +1,129 @@
+/** What changes how somebody signs in, cut off at any of its statements: it is done with all that it ends, or it is not done and may be repeated. */
+import { expect, test } from "bun:test";
+import { createDevice } from "../attack/passkey.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "./person.ts";
+import { totpCode } from "./totp.ts";
+
+const service = await withService({
+	models: chatModel({ url: "http://127.0.0.1:9", dialect: "vllm" }),
+	env: PERSON_ENV,
+});
+const { sql } = service.db;
+await sql`
+	create function test_cut() returns trigger language plpgsql as $$
+	begin
+		perform pg_terminate_backend(pg_backend_pid());
+		perform pg_sleep(1);
+		return coalesce(new, old);
+	end $$`;
+const NEW_PASSWORD = "another good one, long enough";
+
+/** The connection of whoever does so to a row of this table ends before that is done. */
+async function cutAt<T>([act, table]: readonly [string, string], run: () => Promise<T>): Promise<T> {
+	await sql.unsafe(`create trigger test_cut before ${act} on ${table} for each row execute function test_cut()`);
+	try {
+		return await run();
+	} finally {
+		await sql.unsafe(`drop trigger test_cut on ${table}`);
+	}
+}
+
+async function signIn(email: string, password: string): Promise<Person & { status: number }> {
+	const person = newPerson(service, email);
+	const { status } = await person.send("POST", "/api/auth/sign-in/email", { email, password });
+	return { ...person, status };
+}
+const isIn = async (person: Person) => (await person.get("/api/console/me")).status === 200;
+
+async function withTotp(person: Person): Promise<string> {
+	const enabled = await person.send("POST", "/api/auth/two-factor/enable", { password: PASSWORD });
+	return new URL(enabled.body.totpURI).searchParams.get("secret") ?? "";
+}
+/** A code is good once, and for a step before and behind its own. */
+const codeOf = (secret: string, stepsAhead: number) => totpCode(secret, Date.now() + stepsAhead * 30_000);
+const confirm = (person: Person, secret: string, stepsAhead = 0) =>
+	person.send("POST", "/api/auth/two-factor/verify-totp", { code: codeOf(secret, stepsAhead) });
+
+const STATEMENTS = [
+	["update", "auth_account"],
+	["delete", "session"],
+	["delete", "passkey"],
+	["delete", "verification"],
+] as const;
+
+for (const at of STATEMENTS) {
+	test(`a new password by a mail's link, cut off at its ${at.join(" of a ")}: nobody who was in before stays beside it, and the link is good until it is set`, async () => {
+		const owner = await signedUp(service);
+		const { email } = owner;
+		const device = createDevice();
+		await sql`
+			insert into passkey (id, user_id, name, public_key, counter)
+			select ${device.id}, id, 'of a thief', ${device.publicKey}, 0 from console_user where email = ${email}`;
+		await owner.send("POST", "/api/auth/request-password-reset", { email });
+		const token = new URL(await mailedLink(owner)).searchParams.get("token");
+		const reset = () =>
+			newPerson(service).send("POST", "/api/auth/reset-password", { token, newPassword: NEW_PASSWORD });
+		const thief = await signIn(email, PASSWORD);
+		const left = async () => {
+			const [row] = await sql`
+				select count(*)::int as passkeys from passkey k join console_user u on u.id = k.user_id where u.email = ${email}`;
+			return { session: await isIn(thief), passkeys: row?.passkeys };
+		};
+		expect((await cutAt(at, reset)).status).toBe(503);
+		const isNew = (await signIn(email, NEW_PASSWORD)).status === 200;
+		expect(await left()).toEqual(isNew ? { session: false, passkeys: 0 } : { session: true, passkeys: 1 });
+		expect((await reset()).status).toBe(200);
+		expect(await left()).toEqual({ session: false, passkeys: 0 });
+		expect((await signIn(email, PASSWORD)).status).toBe(401);
+		expect((await signIn(email, NEW_PASSWORD)).status).toBe(200);
+		expect((await reset()).body.code).toBe("INVALID_TOKEN");
+	});
+}
+
+test("a password that is changed, cut off where the other sessions end: they end with it, or it is as it was", async () => {
+	const owner = await signedUp(service);
+	const thief = await signIn(owner.email, PASSWORD);
+	const body = { currentPassword: PASSWORD, newPassword: NEW_PASSWORD };
+	const change = () => owner.send("POST", "/api/auth/change-password", body);
+	expect((await cutAt(["delete", "session"], change)).status).toBe(503);
+	expect([(await signIn(owner.email, NEW_PASSWORD)).status, await isIn(owner)]).toEqual([401, true]);
+	expect((await change()).status).toBe(200);
+	expect([await isIn(owner), await isIn(thief)]).toEqual([true, false]);
+	expect((await signIn(owner.email, NEW_PASSWORD)).status).toBe(200);
+});
+
+test("a second factor that is set up, cut off where the other sessions end or where it is noted as confirmed: it lets its owner in, and nobody else stays", async () => {
+	for (const at of [
+		["delete", "session"],
+		["update", "two_factor"],
+	] as const) {
+		const owner = await signedUp(service);
+		const thief = await signIn(owner.email, PASSWORD);
+		const secret = await withTotp(owner);
+		expect((await cutAt(at, () => confirm(owner, secret))).status).toBe(503);
+		expect({ at, owner: await isIn(owner) }).toEqual({ at, owner: true });
+		expect((await owner.get("/api/console/me")).body.user.twoFactorEnabled).toBe(false);
+		expect((await confirm(owner, secret, 1)).status).toBe(200);
+		expect([await isIn(owner), await isIn(thief)]).toEqual([true, false]);
+		const again = await signIn(owner.email, PASSWORD);
+		expect(await isIn(again)).toBe(false);
+		expect((await confirm(again, secret, -1)).status).toBe(200);
+		expect(await isIn(again)).toBe(true);
+	}
+});
+
+test("a second factor that is switched off, cut off at its last step: what is set up after that is asked for", async () => {
+	const owner = await signedUp(service);
+	const former = await withTotp(owner);
+	expect((await confirm(owner, former)).status).toBe(200);
+	const off = (stepsAhead: number) =>
+		owner.send("POST", "/api/auth/two-factor/disable", { password: PASSWORD, code: codeOf(former, stepsAhead) });
+	expect((await cutAt(["delete", "two_factor"], () => off(1))).status).toBe(503);
+	// It is on or off, and the page says which.
+	if ((await owner.get("/api/console/me")).body.user.twoFactorEnabled) expect((await off(-1)).status).toBe(200);
+	const secret = await withTotp(owner);
+	expect((await confirm(owner, secret)).status).toBe(200);
+	expect((await owner.get("/api/console/me")).body.user.twoFactorEnabled).toBe(true);
+	expect(await isIn(await signIn(owner.email, PASSWORD))).toBe(false);
+});

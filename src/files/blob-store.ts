@@ -5,7 +5,7 @@
 export interface BlobStore {
 	/** As it stands in a file's record. */
 	readonly name: string;
-	/** May be repeated with the same bytes. */
+	/** May be repeated with the same bytes, and with no others: what is there of them by then may stay. */
 	put(fileId: string, blob: string, bytes: Uint8Array): Promise<void>;
 	/** The bytes from `start` to `end` (exclusive). Rejects where they are not all there: with BytesLost if that stays so. */
 	read(fileId: string, blob: string, start: number, end: number): Promise<Uint8Array>;

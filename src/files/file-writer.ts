@@ -45,8 +45,14 @@ const PART_BYTES = 2 * 1024 * 1024;
 const BLOB_NAME_BYTES = 8;
 
 interface PendingPart {
-	readonly bytes: Uint8Array;
+	/** Of what was written. */
+	readonly bytes: number;
 	readonly blob: string;
+	/**
+	 * Sealed once: each sealing makes other bytes of the same, and a store that has some of the former from an attempt that broke
+	 * off may keep those. Nothing would open what is of two.
+	 */
+	readonly sealedBytes: Uint8Array;
 	isStored: boolean;
 }
 
@@ -65,11 +71,11 @@ export function createFileWriter(
 	let sealing: Promise<unknown> = Promise.resolve();
 
 	async function sealPending(part: PendingPart): Promise<void> {
-		if (!part.isStored) await blobs.put(id, part.blob, cipher.seal(id, sealed, part.bytes));
+		if (!part.isStored) await blobs.put(id, part.blob, part.sealedBytes);
 		part.isStored = true;
-		await books.seal(id, { number: sealed, bytes: part.bytes.length, blob: part.blob });
+		await books.seal(id, { number: sealed, bytes: part.bytes, blob: part.blob });
 		sealed += 1;
-		sealedBytes += part.bytes.length;
+		sealedBytes += part.bytes;
 		pending = undefined;
 	}
 
@@ -77,7 +83,8 @@ export function createFileWriter(
 		if (pending !== undefined) await sealPending(pending);
 		if (gatheredBytes > 0) {
 			const blob = `${sealed}-${randomBytes(BLOB_NAME_BYTES).toString("hex")}`;
-			pending = { bytes: Buffer.concat(gathered), blob, isStored: false };
+			const bytes = Buffer.concat(gathered);
+			pending = { bytes: bytes.length, blob, sealedBytes: cipher.seal(id, sealed, bytes), isStored: false };
 			gathered = [];
 			gatheredBytes = 0;
 			await sealPending(pending);
@@ -89,7 +96,7 @@ export function createFileWriter(
 		fileId: id,
 		parts: () => sealed,
 		bytes: () => sealedBytes,
-		buffered: () => gatheredBytes + (pending?.bytes.length ?? 0),
+		buffered: () => gatheredBytes + (pending?.bytes ?? 0),
 		write(bytes) {
 			const piece = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
 			gathered.push(piece);

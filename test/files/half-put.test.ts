@@ -1,0 +1,52 @@
+/** A part whose blob was put by halves, and what is put again: what is read is what was written. */
+import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { createFiles } from "../../src/files/files.ts";
+import { createPostgresBlobs } from "../../src/files/postgres-blobs.ts";
+import { withDatabase } from "../support/database.ts";
+import { bytesOf, MB, sample } from "./file-store.ts";
+
+const db = await withDatabase();
+const owner = { accountId: "acc_halves", keyId: "key_halves" };
+const output = { purpose: "batch_output", filename: "out.jsonl" } as const;
+
+/** Files in the database, whose connection breaks at the nth of its statements with bytes, before or behind its being carried out. */
+function filesCutAt(nth: number, isDone: boolean) {
+	let count = 0;
+	const statements = (async (...query: Parameters<typeof db.statements>) => {
+		const isBytes = query[0].join("").includes("insert into stored_blob");
+		if (isBytes) count += 1;
+		if (!isBytes || count !== nth) return db.statements(...query);
+		if (isDone) await db.statements(...query);
+		throw new Error("the connection broke");
+	}) as typeof db.statements;
+	const main = createPostgresBlobs({ statements });
+	const limits = {
+		fileBytesMax: 16 * MB,
+		fileAccountBytesMax: 64 * MB,
+		filesBytesMax: 256 * MB,
+		filesPerAccountMax: 100,
+	};
+	const deps = { statements: db.statements, clock: systemClock, log: silentLog, limits: () => limits };
+	return createFiles({ ...deps, stores: { main, others: [] } }, { secret: "a secret of 32 bytes, as any other" });
+}
+
+test("a part of which some pieces are in the database when the connection breaks is whole once it is put again", async () => {
+	for (const isDone of [false, true]) {
+		for (const nth of [1, 2, 3]) {
+			const files = filesCutAt(nth, isDone);
+			const bytes = sample(600_000);
+			const writer = await files.writer(owner, output);
+			writer.write(bytes);
+			await expect(writer.seal()).rejects.toThrow("the connection broke");
+			// As the runner of a batch does, whose answers these are.
+			expect(await writer.seal()).toBe(1);
+			const record = await writer.finish();
+			const read = await bytesOf(files.read(record)).catch((error: unknown) => error);
+			expect({ nth, isDone, isWhole: read instanceof Uint8Array && Buffer.compare(read, bytes) === 0 }).toEqual({
+				...{ nth, isDone, isWhole: true },
+			});
+		}
+	}
+});

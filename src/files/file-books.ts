@@ -99,6 +99,12 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			return row?.file;
 		},
 
+		/** Whether it was neither deleted nor has ended, as far as anybody has seen to that. */
+		async isKept(fileId: string): Promise<boolean> {
+			const rows = await statements`select 1 from stored_file where id = ${fileId} and state <> 'removed'`;
+			return rows.length > 0;
+		},
+
 		/** One that is being written. */
 		async findOpen(fileId: string): Promise<FileRow | undefined> {
 			const [row] = await statements<{ file: FileRow }>`

@@ -73,7 +73,13 @@ export function createFileWriter(
 	async function sealPending(part: PendingPart): Promise<void> {
 		if (!part.isStored) await blobs.put(id, part.blob, part.sealedBytes);
 		part.isStored = true;
-		await books.seal(id, { number: sealed, bytes: part.bytes, blob: part.blob });
+		try {
+			await books.seal(id, { number: sealed, bytes: part.bytes, blob: part.blob });
+		} catch (error) {
+			// Who deleted it while this was being put has seen nothing of that, and nobody else knows of it.
+			if (error instanceof Fault && !(await books.isKept(id))) await blobs.removeFile(id);
+			throw error;
+		}
 		sealed += 1;
 		sealedBytes += part.bytes;
 		pending = undefined;

@@ -89,6 +89,11 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 		await books.forget(fileId);
 	}
 
+	/** Also where somebody else has deleted it, who did not see what was being put. */
+	async function leaveNothing({ accountId }: FileOwner, fileId: string): Promise<void> {
+		if (!(await files.remove(accountId, fileId))) await stores.main.removeFile(fileId);
+	}
+
 	const files: Files = {
 		async create(owner, file, bytes, conclude = async () => ({})) {
 			// What a crash leaves of it does not take the account's space for a month.
@@ -104,7 +109,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 				const { lifetimeMs = FILE_LIFETIME_MS } = await conclude(total);
 				return await writer.finish({ lifetimeMs, since: "begun" });
 			} catch (error) {
-				await files.remove(owner.accountId, writer.fileId).catch((failure) => {
+				await leaveNothing(owner, writer.fileId).catch((failure) => {
 					log.warn("an upload that failed could not be deleted; it is when its time is over", { error: failure });
 				});
 				throw error;

@@ -1,11 +1,13 @@
 /** A part whose blob was put by halves, and what is put again: what is read is what was written. */
 import { expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createFiles } from "../../src/files/files.ts";
 import { createPostgresBlobs } from "../../src/files/postgres-blobs.ts";
 import { withDatabase } from "../support/database.ts";
-import { bytesOf, MB, sample } from "./file-store.ts";
+import { bytesOf, MB, sample, streamOf, withFiles } from "./file-store.ts";
 
 const db = await withDatabase();
 const owner = { accountId: "acc_halves", keyId: "key_halves" };
@@ -48,5 +50,39 @@ test("a part of which some pieces are in the database when the connection breaks
 				...{ nth, isDone, isWhole: true },
 			});
 		}
+	}
+});
+
+test("a file that is deleted while a part of it is being put leaves nothing in the store", async () => {
+	const at = await withFiles();
+	const { files, store } = at;
+	const { put } = store;
+	for (const how of ["deleted", "ended", "deleted while an upload is put"] as const) {
+		const begun = Promise.withResolvers<string>();
+		const held = Promise.withResolvers<void>();
+		store.put = async (fileId, blob, bytes) => {
+			begun.resolve(fileId);
+			await held.promise;
+			await put(fileId, blob, bytes);
+		};
+		const write = async () => {
+			if (how === "deleted while an upload is put") return files.create(owner, output, streamOf(sample(65_536)));
+			const writer = await files.writer(owner, output);
+			writer.write(sample(65_536));
+			return writer.seal();
+		};
+		const writing = write().catch((error: unknown) => error);
+		const fileId = await begun.promise;
+		if (how === "ended") {
+			at.nowMs += 40 * 24 * 3600_000;
+			await at.passInDatabase(owner.accountId, 40 * 24 * 3600_000);
+			await files.sweep();
+		} else expect(await files.remove(owner.accountId, fileId)).toBe(true);
+		held.resolve();
+		expect(await writing).toMatchObject({ code: "conflict" });
+		store.put = put;
+		await files.sweep();
+		expect({ how, left: existsSync(join(at.folder, fileId)) }).toEqual({ how, left: false });
+		expect(await at.db.sql`select 1 from stored_file`).toHaveLength(0);
 	}
 });

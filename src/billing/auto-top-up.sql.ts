@@ -18,15 +18,15 @@ export const savedCard = pgTable("saved_card", {
 	savedAt: moment("saved_at"),
 });
 
-/** A page of Stripe's on which somebody gives a card; once he has, it is read from there. */
+/** A page of Stripe's on which somebody gives a card; once he has, it is read from there. Or a card that Stripe is to forget. */
 export const cardSetup = pgTable(
 	"card_setup",
 	{
-		/** `cs_…` */
+		/** `cs_…`, or `pm_…` of a card. */
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
-		/** card: a card alone. payment: the payment of an attempt that wanted its owner. */
-		kind: text({ enum: ["card", "payment"] }).notNull(),
+		/** card: a card alone. payment: the payment of an attempt that wanted its owner. gone: a card that was removed or replaced. */
+		kind: text({ enum: ["card", "payment", "gone"] }).notNull(),
 		state: text({ enum: ["open", "done", "closed"] })
 			.notNull()
 			.default("open"),

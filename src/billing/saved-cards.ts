@@ -4,7 +4,7 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
-import { isGone, paymentServiceFault } from "./stripe-client.ts";
+import { isRefused, paymentServiceFault } from "./stripe-client.ts";
 import { idOf } from "./stripe-events.ts";
 import { createUnderWay } from "./under-way.ts";
 
@@ -15,9 +15,9 @@ export interface SavedCards {
 	setup(accountId: string, person: { email: string; back: string }, act?: Noted): Promise<string>;
 	/** On this page of Stripe's an automatic top-up is paid by its owner, and its card given for the next ones. */
 	expect(accountId: string, pageId: string): Promise<void>;
-	/** Forgets the card, here and at Stripe, and tops up by it no more. */
+	/** Forgets the card, here and at Stripe, and tops up by it no more. Where Stripe does not answer `collect` tries it again. */
 	remove(accountId: string, act?: Noted): Promise<void>;
-	/** Reads cards from pages on which somebody may have given one. The next call needs not wait for this one's end. */
+	/** Reads cards from pages on which somebody may have given one, and has Stripe forget those that were removed. The next call needs not wait for this one's end. */
 	collect(): Promise<void>;
 	/** Resolves when nothing is under way any more. */
 	ended(): Promise<void>;
@@ -33,7 +33,7 @@ export interface SavedCard {
 
 interface SetupRow {
 	id: string;
-	account_id: string;
+	kind: "card" | "payment" | "gone";
 	old: boolean;
 }
 
@@ -49,8 +49,27 @@ export function createSavedCards(
 	const { statements, stripe, log } = deps;
 	const underWay = createUnderWay(COLLECTED_AT_ONCE_MAX);
 
+	/** A card that stays with Stripe is charged by nobody: it is in no row but this one, by which it is tried again. */
+	async function detach(paymentMethodId: string): Promise<void> {
+		await stripe.paymentMethods.detach(paymentMethodId).catch((error) => {
+			// Stripe knows of no such card of ours: an earlier try was carried out, or its owner has removed it there.
+			if (!isRefused(error)) throw error;
+		});
+		await statements`update card_setup set state = 'done' where id = ${paymentMethodId} and kind = 'gone'`;
+	}
+
+	/** Whoever asked for it is not kept from what he has by a Stripe that does not answer. */
+	async function detachSoon(paymentMethodId: string): Promise<void> {
+		await detach(paymentMethodId).catch((error) =>
+			log.warn("a card was removed here and not yet at the payment service; it is tried again", {
+				problem: errorText(error),
+			}),
+		);
+	}
+
 	/** Stripe is asked what came of a page; what an event says of it is only the reason to ask. */
-	async function finish({ id, account_id: accountId, old }: SetupRow): Promise<void> {
+	async function finish({ id, kind, old }: SetupRow): Promise<void> {
+		if (kind === "gone") return detach(id);
 		const page = await stripe.checkout.sessions.retrieve(id, {
 			expand: ["setup_intent.payment_method", "payment_intent.payment_method"],
 		});
@@ -60,19 +79,23 @@ export function createSavedCards(
 				await statements`update card_setup set state = 'closed' where id = ${id} and state = 'open'`;
 			return;
 		}
-		const [before] = await statements<{ payment_method_id: string | null }>`
-			select payment_method_id from saved_card where account_id = ${accountId}`;
-		// One statement, so that a page which was closed meanwhile saves nothing.
-		const done = await statements`
+		// One statement, so that a page which was closed meanwhile saves nothing, and the former card is not forgotten at Stripe.
+		const [gone] = await statements<{ id: string }>`
 			with done as (
 				update card_setup set state = 'done' where id = ${id} and state = 'open' returning account_id
+			), before as (
+				select c.account_id, c.payment_method_id from saved_card c join done d on d.account_id = c.account_id for update of c
+			), saved as (
+				update saved_card c set payment_method_id = ${card?.id ?? null}, brand = ${card?.brand ?? null}, last_four = ${card?.last4 ?? null},
+					exp_month = ${card?.expMonth ?? null}::integer, exp_year = ${card?.expYear ?? null}::integer, saved_at = clock_timestamp()
+				from before b where c.account_id = b.account_id and ${card !== undefined}::boolean and c.customer_id = ${idOf(page.customer)}
+				returning b.account_id, b.payment_method_id
 			)
-			update saved_card c set payment_method_id = ${card?.id ?? null}, brand = ${card?.brand ?? null}, last_four = ${card?.last4 ?? null},
-				exp_month = ${card?.expMonth ?? null}::integer, exp_year = ${card?.expYear ?? null}::integer, saved_at = clock_timestamp()
-			from done d where c.account_id = d.account_id and ${card !== undefined}::boolean and c.customer_id = ${idOf(page.customer)}
-			returning c.account_id`;
-		if (done.length > 0 && before?.payment_method_id && before.payment_method_id !== card?.id)
-			await detach({ stripe, log }, before.payment_method_id);
+			insert into card_setup (id, account_id, kind, look_at)
+				select payment_method_id, account_id, 'gone', now() + make_interval(secs => ${LOOK_S}::integer) from saved
+				where payment_method_id <> ${card?.id ?? ""} on conflict (id) do update set state = 'open', look_at = excluded.look_at
+			returning id`;
+		if (gone !== undefined) await detachSoon(gone.id);
 	}
 
 	return {
@@ -132,15 +155,19 @@ export function createSavedCards(
 				), woken as (
 					update auto_top_up_attempt set look_at = now() where account_id = ${accountId} and state = 'needs_authentication'
 				), closed as (
-					update card_setup set state = 'closed' where account_id = ${accountId} and state = 'open'
+					update card_setup set state = 'closed' where account_id = ${accountId} and state = 'open' and kind <> 'gone'
 				), before as (
 					select account_id, payment_method_id from saved_card where account_id = ${accountId} for update
+				), gone as (
+					insert into card_setup (id, account_id, kind, look_at)
+						select payment_method_id, account_id, 'gone', now() + make_interval(secs => ${LOOK_S}::integer) from before
+						where payment_method_id is not null on conflict (id) do update set state = 'open', look_at = excluded.look_at
 				)
 				update saved_card c set payment_method_id = null, brand = null, last_four = null, exp_month = null, exp_year = null, saved_at = null
 				from before b where c.account_id = b.account_id and b.payment_method_id is not null
 				returning b.payment_method_id, audit_note(${notedJson(act)}::text::jsonb, c.account_id, c.account_id)`;
 			if (row === undefined) throw new Fault("not_found", "No card is saved.");
-			await detach({ stripe, log }, row.payment_method_id);
+			await detachSoon(row.payment_method_id);
 		},
 
 		collect() {
@@ -149,7 +176,7 @@ export function createSavedCards(
 				where id in (
 					select id from card_setup where state = 'open' and look_at <= now() order by look_at
 					limit ${places} for update skip locked)
-				returning id, account_id, created_at < now() - make_interval(hours => ${PAGE_HOURS}::integer) as old`;
+				returning id, kind, created_at < now() - make_interval(hours => ${PAGE_HOURS}::integer) as old`;
 			return underWay.begin(due, (row) =>
 				finish(row).catch((error) =>
 					log.warn("a page for a card could not be looked after; it is tried again", {
@@ -183,15 +210,6 @@ async function customerOf(statements: Statements, accountId: string): Promise<st
 	const [row] = await statements<{ customer_id: string }>`
 		select customer_id from saved_card where account_id = ${accountId}`;
 	return row?.customer_id;
-}
-
-/** A card that stays with Stripe is charged by nobody: it is in no row. */
-async function detach({ stripe, log }: { stripe: Stripe; log: Log }, paymentMethodId: string): Promise<void> {
-	try {
-		await stripe.paymentMethods.detach(paymentMethodId);
-	} catch (error) {
-		if (!isGone(error)) log.warn("a card was removed here and not at the payment service", { error });
-	}
 }
 
 interface CardRow {

@@ -53,7 +53,3 @@ export function isRefused(error: unknown): error is InstanceType<typeof Stripe.e
 		error instanceof Stripe.errors.StripeInvalidRequestError && (error.statusCode === 400 || error.statusCode === 404)
 	);
 }
-
-export function isGone(error: unknown): boolean {
-	return isRefused(error) && (error.statusCode === 404 || error.code === "resource_missing");
-}

@@ -1,9 +1,11 @@
-/** Pages of Stripe's on which payments of automatic top-ups wait: closed once, whoever dies or is cut off beside that. */
+/** Pages of Stripe's on which payments of automatic top-ups wait, and cards that it is to forget: done once, whoever dies or is cut off beside that. */
 import { afterEach, expect, test } from "bun:test";
 import { getTopUp, rejectTopUp } from "../../src/billing/top-ups.ts";
+import { waitFor } from "../support/wait.ts";
 import { withAutomatic } from "./automatic.ts";
 
-const { attempts, balance, broken, cards, db, pass, payer, setting, spend, stripe, tell } = await withAutomatic();
+const { attempts, balance, broken, cards, db, hasty, pass, payer, setting, spend, stripe, tell } =
+	await withAutomatic();
 
 afterEach(async () => {
 	stripe.cards.upset();
@@ -72,4 +74,48 @@ test("who cancels a payment and hears nothing of it cancels it again; one that m
 	const { page: paid } = await onPage();
 	stripe.paid.add(paid.id);
 	await expect(cards.expire(paid.topUpId)).rejects.toMatchObject({ code: "conflict" });
+});
+
+test("a card that is removed or replaced is forgotten at Stripe, too, however it answers at first", async () => {
+	for (const how of ["error", "busy", "kept error", "lost"] as const) {
+		const ann = await payer();
+		stripe.cards.upset((name) => (name === "detach" ? how : undefined));
+		await cards.saved.remove(ann.accountId);
+		expect(await cards.saved.read(ann.accountId)).toBeNull();
+		stripe.cards.upset();
+		await pass(2);
+		expect({ how, removed: ann.card.customer }).toEqual({ how, removed: null });
+	}
+	const ben = await payer();
+	await cards.saved.setup(ben.accountId, { email: "ben@example.com", back: "http://service/credit?card=" });
+	const page = stripe.pages.at(-1);
+	if (page === undefined) throw new Error("no page was opened");
+	const given = stripe.give(page);
+	stripe.cards.upset((name) => (name === "detach" ? "error" : undefined));
+	await pass();
+	stripe.cards.upset();
+	await pass(2);
+	expect([ben.card.customer, given.customer === null]).toEqual([null, false]);
+	const asked = stripe.cards.seen.length;
+	await pass(2);
+	expect(stripe.cards.seen.slice(asked)).toEqual([]);
+});
+
+test("a console that dies while Stripe is to forget a card leaves that to another one, also behind another card that is removed", async () => {
+	const ann = await payer();
+	stripe.cards.upset((name) => (name === "detach" ? "hang" : undefined));
+	void hasty(60_000, 60_000)
+		.saved.remove(ann.accountId)
+		.catch(() => {});
+	await waitFor(async () => (await cards.saved.read(ann.accountId)) === null, "the card to be removed here");
+	stripe.cards.upset();
+	await cards.saved.setup(ann.accountId, { email: "ann@example.com", back: "http://service/credit?card=" });
+	const page = stripe.pages.at(-1);
+	if (page === undefined) throw new Error("no page was opened");
+	const given = stripe.give(page);
+	await db.sql`update card_setup set look_at = now() where id = ${page.id}`;
+	await cards.collect();
+	await cards.saved.remove(ann.accountId);
+	await pass();
+	expect([ann.card.customer, given.customer]).toEqual([null, null]);
 });

@@ -190,7 +190,10 @@ function asRun(statements: Statements) {
 			return rows.length === 1;
 		},
 
-		/** Its end, with the files that are whole; null for one that has nothing in it. Who is to be told of it hears so. */
+		/**
+		 * Its end, with the files that are whole; null for one that has nothing in it. Who is to be told of it hears so. From now on
+		 * they last as long as was asked for: before, nobody can have heard of them, and a runner that dies may be away for longer.
+		 */
 		async end(
 			id: string,
 			run: number,
@@ -205,7 +208,10 @@ function asRun(statements: Statements) {
 					expired_at = case when ${ending} = 'expired' then clock_timestamp() end,
 					cancelled_at = case when ${ending} = 'cancelled' then clock_timestamp() end,
 					cancelling_at = case when ${ending} = 'cancelled' then coalesce(cancelling_at, clock_timestamp()) end
-				where b.id = ${id} and b.run = ${run} returning b.id, b.account_id
+				where b.id = ${id} and b.run = ${run} returning b.id, b.account_id, b.output_expires_s
+				), kept as (
+					update stored_file f set expires_at = now() + make_interval(secs => e.output_expires_s) from ended e
+						where e.output_expires_s is not null and f.id in (${output}, ${error}) and f.state = 'ready'
 				), told as (
 					insert into batch_end (batch_id) select e.id from ended e
 						where exists (select 1 from batch_notice_setting s where s.account_id = e.account_id)

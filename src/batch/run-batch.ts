@@ -263,9 +263,7 @@ async function finishedFile({ files }: RunDeps, batch: BatchRecord, id: string |
 		await files.remove(batch.accountId, id);
 		return null;
 	}
-	const { outputExpiresS } = batch;
-	const kept = outputExpiresS === null ? undefined : { lifetimeMs: outputExpiresS * 1_000, since: "finished" as const };
-	return (await writer.finish(kept)).id;
+	return (await writer.finish()).id;
 }
 
 /** What it has by then is kept. The books know first, so that nobody finishes files that another run writes. */

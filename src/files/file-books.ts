@@ -1,7 +1,7 @@
 import { Fault } from "../base/fault.ts";
 import { onlyRow } from "../db/only-row.ts";
 import type { Statements } from "../db/statements.ts";
-import type { FileLifetime, FileOwner, FilePurpose, FileRecord } from "./file-record.ts";
+import type { FileOwner, FilePurpose, FileRecord } from "./file-record.ts";
 
 /** How much may be kept. */
 export interface FileLimits {
@@ -80,12 +80,11 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			return rows.map(({ number }) => number);
 		},
 
-		/** Makes it known. Undefined if nobody may write it any more. Without a lifetime it ends when it was begun to. */
-		async finish(fileId: string, kept: FileLifetime | undefined): Promise<FileRecord | undefined> {
+		/** Makes it known. Undefined if nobody may write it any more. From when it was begun it is kept so long; unsaid, as was said then. */
+		async finish(fileId: string, lifetimeMs: number | undefined): Promise<FileRecord | undefined> {
 			const [row] = await statements<{ file: FileRow }>`
 				update stored_file f set state = 'ready', expires_at = coalesce(
-					case when ${kept?.since === "finished"} then now() else created_at end
-						+ ${kept?.lifetimeMs ?? null}::double precision * interval '1 millisecond', expires_at)
+					created_at + ${lifetimeMs ?? null}::double precision * interval '1 millisecond', expires_at)
 				where id = ${fileId} and state in ('writing', 'ready') returning file_fields(f) as file`;
 			return row?.file;
 		},

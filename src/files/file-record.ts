@@ -8,13 +8,6 @@ export interface FileOwner {
 	readonly keyId: string;
 }
 
-/** How long a file is kept, by the database's clock: gateways' may be a day apart. */
-export interface FileLifetime {
-	readonly lifetimeMs: number;
-	/** From when on. */
-	readonly since: "begun" | "finished";
-}
-
 /** A file that is whole. Its bytes never change. */
 export interface FileRecord extends FileOwner {
 	/** `file_…`, sorted by time. */

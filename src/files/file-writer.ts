@@ -3,7 +3,7 @@ import { Fault } from "../base/fault.ts";
 import type { BlobStore } from "./blob-store.ts";
 import type { FileBooks } from "./file-books.ts";
 import type { FileCipher } from "./file-cipher.ts";
-import type { FileLifetime, FileRecord } from "./file-record.ts";
+import type { FileRecord } from "./file-record.ts";
 
 /**
  * A file in the making. What is written gathers in memory until `seal` makes one part of it: that is final, and there
@@ -30,8 +30,8 @@ export interface FileWriter {
 	 * empty part for that; resolves with the numbers of all such parts. Before anything is written. Faults of `seal`.
 	 */
 	fence(): Promise<ReadonlySet<number>>;
-	/** Seals the rest; from now on the file is found. Faults of `seal`. May be repeated. */
-	finish(kept?: FileLifetime): Promise<FileRecord>;
+	/** Seals the rest; from now on the file is found. It is kept so long from when it was begun. Faults of `seal`. May be repeated. */
+	finish(lifetimeMs?: number): Promise<FileRecord>;
 }
 
 export interface FileWriterDeps {
@@ -128,9 +128,9 @@ export function createFileWriter(
 			sealed += 1;
 			return new Set(await books.emptyParts(id));
 		},
-		async finish(kept) {
+		async finish(lifetimeMs) {
 			await writer.seal();
-			const record = await books.finish(id, kept);
+			const record = await books.finish(id, lifetimeMs);
 			if (record === undefined) throw new Fault("conflict", "The file was deleted while it was written.");
 			return record;
 		},

@@ -107,7 +107,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 					if (writer.write(piece)) await writer.seal();
 				}
 				const { lifetimeMs = FILE_LIFETIME_MS } = await conclude(total);
-				return await writer.finish({ lifetimeMs, since: "begun" });
+				return await writer.finish(lifetimeMs);
 			} catch (error) {
 				await leaveNothing(owner, writer.fileId).catch((failure) => {
 					log.warn("an upload that failed could not be deleted; it is when its time is over", { error: failure });

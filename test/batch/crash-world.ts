@@ -215,13 +215,16 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 		files,
 		books,
 		live,
-		async create(lines: readonly string[], { windowMs = 24 * 3600_000 } = {}): Promise<string> {
+		async create(
+			lines: readonly string[],
+			{ windowMs = 24 * 3600_000, outputExpiresS = null }: { windowMs?: number; outputExpiresS?: number | null } = {},
+		): Promise<string> {
 			const bytes = new Blob([lines.map((line) => `${line}\n`).join("")]).stream();
 			const input = await files.create(owner, { purpose: "batch", filename: "in" }, bytes);
 			const id = `batch_${crypto.randomUUID()}`;
 			const batch = {
 				...{ id, ...owner, endpoint: "/v1/chat/completions", inputFileId: input.id, completionWindow: "24h" },
-				...{ metadata: null, outputExpiresS: null, idempotencyKey: null },
+				...{ metadata: null, outputExpiresS, idempotencyKey: null },
 				windowMs,
 			};
 			await books.create(batch, 10_000);

@@ -169,11 +169,13 @@ test("a batch and its files last as long as they say, by the database's clock, w
 		const batch = await batches.create(owner, { ...request, outputExpiresS: 3600 });
 		const writer = await files.writer(owner, { purpose: "batch_output", filename: "out" });
 		writer.write("{}\n");
-		const output = await writer.finish({ lifetimeMs: dayMs, since: "finished" });
+		const made = await writer.finish();
+		const taken = await books.take(batch.id);
+		await books.end(batch.id, taken?.batch.run ?? 0, { ending: "completed", output: made.id, error: null });
 		setSystemTime();
-		const found = await files.find(owner.accountId, id);
+		const [found, output] = await Promise.all([id, made.id].map((file) => files.find(owner.accountId, file)));
 		const lastsMs = [batch, found, output].map((made) => (made?.expiresAtMs ?? 0) - Date.now());
-		for (const [index, ms] of [dayMs, 30 * dayMs, dayMs].entries()) {
+		for (const [index, ms] of [dayMs, 30 * dayMs, 3_600_000].entries()) {
 			expect(lastsMs[index]).toBeWithin(ms - 60_000, ms + 1_000);
 		}
 	}

@@ -77,7 +77,10 @@ export function createPaymentPages(
 			const { state } = await getTopUp(statements, topUp.id);
 			// Stripe has forgotten the page that this top-up has, which may have been paid: nobody is to pay on another one.
 			if (known !== page.id || state !== "pending") {
-				await closePage(stripe, page.id);
+				await closePage(stripe, page.id).catch((error) => {
+					// It is closed: what was paid on it is told below.
+					if (!isRefused(error)) throw error;
+				});
 				throw new Fault("conflict", "The payment page is closed: the payment may have been made.");
 			}
 			return { id: page.id, url: page.url };

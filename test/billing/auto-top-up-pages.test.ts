@@ -1,8 +1,9 @@
 /** Pages of Stripe's on which payments of automatic top-ups wait, and cards that it is to forget: done once, whoever dies or is cut off beside that. */
 import { afterEach, expect, test } from "bun:test";
-import { getTopUp, rejectTopUp } from "../../src/billing/top-ups.ts";
+import { createTopUp, getTopUp, rejectTopUp } from "../../src/billing/top-ups.ts";
 import { waitFor } from "../support/wait.ts";
-import { withAutomatic } from "./automatic.ts";
+import { usd, withAutomatic } from "./automatic.ts";
+import type { OpenedPage } from "./stripe-server.ts";
 
 const { attempts, balance, broken, cards, db, hasty, pass, payer, setting, spend, stripe, tell } =
 	await withAutomatic();
@@ -10,6 +11,12 @@ const { attempts, balance, broken, cards, db, hasty, pass, payer, setting, spend
 afterEach(async () => {
 	stripe.cards.upset();
 	expect(await broken()).toEqual([]);
+});
+
+/** The event of a page on which its payment was made. */
+const paidOn = ({ id, topUpId, amount }: OpenedPage) => ({
+	...{ id, object: "checkout.session", client_reference_id: topUpId, payment_intent: `pi_${id}` },
+	...{ amount_total: amount, currency: "usd", payment_status: "paid", status: "complete" },
 });
 
 /** An automatic top-up that waits for its owner on an open page, whose card would pay the next one. */
@@ -30,8 +37,7 @@ test("a page that is closed already keeps nobody from buying again, whoever clos
 		const session = { id: page.id, object: "checkout.session", client_reference_id: page.topUpId };
 		if (half === "paid") {
 			stripe.paid.add(page.id);
-			const sum = { amount_total: page.amount, currency: "usd", payment_intent: `pi_${page.id}` };
-			await tell("checkout.session.completed", { ...session, ...sum, payment_status: "paid", status: "complete" });
+			await tell("checkout.session.completed", paidOn(page));
 		} else stripe.expired.add(page.id);
 		if (half === "told by its event")
 			await tell("checkout.session.expired", { ...session, payment_status: "unpaid", status: "expired" });
@@ -65,6 +71,21 @@ test("a page that is being opened for what was given up by then says so, also if
 	stripe.pages.splice(stripe.pages.indexOf(page), 1);
 	for (let asked = 0; asked < 2; asked++)
 		await expect(cards.checkout(topUp, payer)).rejects.toMatchObject({ code: "conflict" });
+});
+
+test("a page that is asked for again in the moment in which it is paid says that it may have been, and not that nothing was charged", async () => {
+	const { accountId } = await payer();
+	const made = { accountId, amountNanoUsd: usd(100), method: "card", reference: crypto.randomUUID() } as const;
+	const { id } = await createTopUp(db.statements, made);
+	const topUp = await getTopUp(db.statements, id);
+	const person = { email: "ann@example.com", back: "http://service/credit?topup=" };
+	await cards.checkout(topUp, person);
+	const page = stripe.pages.at(-1);
+	if (page === undefined) throw new Error("no page was opened");
+	stripe.paid.add(page.id);
+	await tell("checkout.session.completed", paidOn(page));
+	await expect(cards.checkout(topUp, person)).rejects.toMatchObject({ code: "conflict" });
+	expect(await getTopUp(db.statements, id)).toMatchObject({ state: "confirmed" });
 });
 
 test("who cancels a payment and hears nothing of it cancels it again; one that may have been paid is not cancelled", async () => {

@@ -1,11 +1,10 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { isWholeCents } from "../money/cents.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
 import type { StopReason } from "./stop-reasons.ts";
-import { TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "./top-ups.ts";
+import { payableByCard, TOP_UP_NANO_USD_MIN } from "./top-ups.ts";
 
 /** What an account has set: below so much buy so much, at most so much a calendar month of its time zone. */
 export interface AutoTopUpAmounts {
@@ -136,8 +135,7 @@ function checkAmounts({ belowNanoUsd, amountNanoUsd, monthMostNanoUsd }: AutoTop
 	};
 	if (belowNanoUsd <= 0) refuse("belowUsd", "That is more than nothing.");
 	if (amountNanoUsd < TOP_UP_NANO_USD_MIN) refuse("amountUsd", "A top-up is at least USD 100.");
-	if (amountNanoUsd > TOP_UP_NANO_USD_MAX) refuse("amountUsd", "A top-up is at most USD 1000000.");
-	if (!isWholeCents(amountNanoUsd)) refuse("amountUsd", "A card payment is a whole number of cents.");
+	payableByCard(amountNanoUsd, "amountUsd");
 	// So that one payment is enough for one crossing.
 	if (amountNanoUsd < belowNanoUsd) refuse("amountUsd", "Buy at least as much as it is bought below.");
 	if (monthMostNanoUsd < amountNanoUsd) refuse("monthMostUsd", "The month's most covers one top-up at least.");

@@ -4,8 +4,6 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
-import { isWholeCents } from "../money/cents.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
 import { createAutoAttempts } from "./auto-attempts.ts";
 import { createPaymentPages } from "./payment-pages.ts";
 import { createSavedCards, type SavedCards } from "./saved-cards.ts";
@@ -16,8 +14,6 @@ import { getTopUp, rejectTopUp, type TopUpRecord } from "./top-ups.ts";
 
 /** Top-ups by card, paid on Stripe's own page. No card number ever comes near this service. */
 export interface CardPayments {
-	/** Gives the amount back. Fault invalid_request unless it is whole cents. */
-	wholeCents(amount: NanoUsd): NanoUsd;
 	/** The cards that may be charged while nobody is there. */
 	readonly saved: SavedCards;
 	/**
@@ -68,11 +64,6 @@ export function createCardPayments(
 	const inTurn = (work: Promise<void>) => Promise.race([work, sleep(clock, TURN_MS)]);
 
 	return {
-		wholeCents(amount) {
-			if (isWholeCents(amount)) return amount;
-			throw new Fault("invalid_request", "A card payment is a whole number of cents.", { param: "usd" });
-		},
-
 		saved,
 
 		async checkout(topUp, { email, back }) {

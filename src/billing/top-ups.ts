@@ -6,6 +6,7 @@ import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { isLabel } from "../keys/key-settings.ts";
+import { isWholeCents, nanoUsdOfCents } from "../money/cents.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { NANO_PER_USD, nanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
@@ -39,7 +40,18 @@ export interface NewTopUp {
 export const TOP_UP_NANO_USD_MIN = nanoUsd(100 * NANO_PER_USD);
 /** The most, so that sums stay far from what can be counted and a slip of the keyboard is noticed. */
 export const TOP_UP_NANO_USD_MAX = nanoUsd(1_000_000 * NANO_PER_USD);
+/** The most that one card payment pays in: Stripe's amounts have eight digits of cents. */
+export const CARD_NANO_USD_MAX = nanoUsdOfCents(99_999_999);
 const REFERENCE_CHARS_MAX = 200;
+
+/** Gives an amount back that a card can pay. Fault invalid_request, naming `param`. */
+export function payableByCard(amount: NanoUsd, param: string): NanoUsd {
+	if (!isWholeCents(amount))
+		throw new Fault("invalid_request", "A card payment is a whole number of cents.", { param });
+	if (amount > CARD_NANO_USD_MAX)
+		throw new Fault("invalid_request", "A card payment is at most USD 999999.99.", { param });
+	return amount;
+}
 
 /**
  * Writes down a payment that is expected. It gives no credit until it is confirmed. Under an `id` that was written down

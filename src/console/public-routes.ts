@@ -1,5 +1,5 @@
 import { Elysia, t } from "elysia";
-import { TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts";
+import { CARD_NANO_USD_MAX, TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts";
 import { rateCardHistory } from "../catalog/rate-cards.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import type { SentMail } from "./mail/mailer.ts";
@@ -35,6 +35,7 @@ export function publicRoutes(parts: ConsoleParts) {
 			cardPayments: parts.cards !== undefined,
 			topUpMinNanoUsd: TOP_UP_NANO_USD_MIN,
 			topUpMaxNanoUsd: TOP_UP_NANO_USD_MAX,
+			topUpByCardMaxNanoUsd: CARD_NANO_USD_MAX,
 			/** A cookie of a session came along; whether it is still good, `/me` says. */
 			signedIn: /tollgate\.session_token=/.test(request.headers.get("cookie") ?? ""),
 		}))

@@ -206,6 +206,7 @@ test("amounts that one payment would not cover, or that no card can pay, are ref
 	for (const [amounts, param] of [
 		[{ amount: 99.99 }, "amountUsd"],
 		[{ amount: 100.001 }, "amountUsd"],
+		[{ amount: 1_000_000, most: 2_000_000 }, "amountUsd"],
 		[{ amount: 1_000_001, most: 2_000_000 }, "amountUsd"],
 		[{ below: 150 }, "amountUsd"],
 		[{ below: 0 }, "belowUsd"],

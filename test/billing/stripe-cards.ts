@@ -48,6 +48,8 @@ const FIELDS: Record<string, RegExp> = {
 
 const failed = (status: number, error: Json) => ({ status, body: { error } });
 const refused = (code: string, status = 400) => failed(status, { type: "invalid_request_error", code, message: code });
+/** Amounts have eight digits. */
+export const CENTS_MAX = 99_999_999;
 const MISSING = refused("resource_missing", 404);
 
 export function createPlayedCards() {
@@ -105,6 +107,7 @@ export function createPlayedCards() {
 			const customer = fields.get("customer") ?? "";
 			const card = cards.get(fields.get("payment_method") ?? "");
 			if (!customers.has(customer) || card === undefined || card.customer !== customer) return MISSING;
+			if (Number(fields.get("amount")) > CENTS_MAX) return refused("amount_too_large");
 			const metadata = Object.fromEntries(
 				[...fields].flatMap(([name, value]) => {
 					const key = /^metadata\[(.*)\]$/.exec(name)?.[1];

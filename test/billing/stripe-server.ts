@@ -1,6 +1,6 @@
 import type { Server } from "bun";
 import Stripe from "stripe";
-import { createPlayedCards, type PlayedCard } from "./stripe-cards.ts";
+import { CENTS_MAX, createPlayedCards, type PlayedCard } from "./stripe-cards.ts";
 
 /** A checkout session as the server below has made it. */
 export interface OpenedPage {
@@ -115,6 +115,8 @@ export function startStripe({ withPages = false } = {}) {
 			return listed(held[list[1] as keyof typeof held], list[2], new URL(request.url).searchParams);
 		if (request.method === "POST" && pathname === "/v1/checkout/sessions") {
 			const fields = new URLSearchParams(await request.text());
+			if (Number(fields.get("line_items[0][price_data][unit_amount]")) > CENTS_MAX)
+				return Response.json({ error: { type: "invalid_request_error", code: "amount_too_large" } }, { status: 400 });
 			const idempotencyKey = request.headers.get("idempotency-key") ?? "";
 			let page = pages.find((one) => one.idempotencyKey === idempotencyKey);
 			if (page === undefined) {

@@ -46,6 +46,20 @@ async function outcomes(topUpId: string): Promise<string[]> {
 	return rows.map((row) => row.outcome);
 }
 
+test("the largest card payment is one that Stripe takes; a cent more is refused before anything is written down", async () => {
+	const { page } = await atThePage("999999.99");
+	expect(page.amount).toBe(99_999_999);
+	const customer = await newCustomer();
+	for (const usd of ["1000000", "1000000.01", "9007199.25"]) {
+		const { status, body } = await customer.send("POST", "/api/console/credit/top-ups/card", { usd });
+		expect([usd, status, body.error?.param, body.error?.message]).toEqual([
+			...[usd, 400, "usd", "A card payment is at most USD 999999.99."],
+		]);
+	}
+	expect((await customer.get("/api/console/credit/top-ups")).body.items).toEqual([]);
+	expect((await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "1000000" })).status).toBe(200);
+});
+
 test("a card payment becomes credit when Stripe says that it was paid, and not before", async () => {
 	const { customer, page, paymentId } = await atThePage("250.5");
 	expect(page.amount).toBe(25_050);

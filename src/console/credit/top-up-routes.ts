@@ -1,5 +1,5 @@
 import { Elysia, t } from "elysia";
-import { listTopUps, rejectTopUp } from "../../billing/top-ups.ts";
+import { listTopUps, payableByCard, rejectTopUp } from "../../billing/top-ups.ts";
 import { TOKEN } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { memberNoted } from "../member-act.ts";
@@ -47,7 +47,7 @@ export function topUpRoutes(parts: ConsoleParts) {
 				const { viewer } = visits.account(request);
 				if (!parts.cards)
 					throw new Refusal("service_unavailable", "Card payments are not set up. Use a bank transfer.");
-				const amountNanoUsd = parts.cards.wholeCents(amountOf(body.usd, "usd"));
+				const amountNanoUsd = payableByCard(amountOf(body.usd, "usd"), "usd");
 				const topUp = await expectTopUp(parts, request, { amountNanoUsd, method: "card", token: body.token });
 				const back = `${parts.origin()}/credit?topup=${topUp.id}&payment=`;
 				const url = await parts.cards.checkout(topUp, { email: viewer.email, back });

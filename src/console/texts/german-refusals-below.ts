@@ -52,6 +52,7 @@ export const germanRefusalsBelow: Readonly<Record<string, string>> = {
 	// Credit.
 	"{count} top-ups are pending already. Cancel those that you will not pay.":
 		"Es sind schon {count} Aufladungen offen. Brechen Sie die ab, die Sie nicht bezahlen werden.",
+	"A card payment is at most USD 999999.99.": "Eine Kartenzahlung beträgt höchstens USD 999.999,99.",
 	"A card payment is a whole number of cents.": "Eine Kartenzahlung ist ein Betrag in ganzen Cent.",
 	"A card payment is confirmed by the payment service alone.":
 		"Eine Kartenzahlung wird nur vom Zahlungsdienst bestätigt.",

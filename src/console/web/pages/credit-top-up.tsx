@@ -30,6 +30,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 	const account = useAccount();
 	const [usd, setUsd] = useState("100");
 	const [method, setMethod] = useState<"card" | "transfer">(config.cardPayments ? "card" : "transfer");
+	const most = method === "card" ? config.topUpByCardMaxNanoUsd : config.topUpMaxNanoUsd;
 	const [made, setMade] = useState<Transfer>();
 	const [outside, setOutside] = useState<string>();
 	const attempt = useAttempt();
@@ -49,7 +50,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 	});
 
 	function submit() {
-		const { topUpMinNanoUsd: least, topUpMaxNanoUsd: most } = config;
+		const { topUpMinNanoUsd: least } = config;
 		// The field takes digits alone, so that what cannot be an amount is empty or too large to be written down.
 		const amount = usd === "" ? ZERO_USD : (parseUsd(usd) ?? MAX_NANO_USD);
 		if (amount < least) setOutside(t("A top-up is at least {least}.", { least: showUsd(least) }));
@@ -82,7 +83,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 					label={t("Amount in USD")}
 					description={t("From {topUpMin} to {topUpMax} at a time", {
 						topUpMin: showUsd(config.topUpMinNanoUsd),
-						topUpMax: showUsd(config.topUpMaxNanoUsd),
+						topUpMax: showUsd(most),
 					})}
 					required
 					withAsterisk={false}
@@ -104,7 +105,10 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 							{ value: "transfer", label: t("Bank transfer") },
 						]}
 						value={method}
-						onChange={(value) => setMethod(value === "card" ? "card" : "transfer")}
+						onChange={(value) => {
+							setMethod(value === "card" ? "card" : "transfer");
+							setOutside(undefined);
+						}}
 					/>
 				)}
 				<p className="small dim">

@@ -22,7 +22,7 @@ const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 /** What tells a repeated rotation from another one. */
 const ROTATION_TOKEN = /^[0-9A-Za-z-]{16,64}$/;
 
-/** Keys of one account that are not revoked: a bound against a runaway script. */
+/** Keys of one account that are in use, neither revoked nor ended: a bound against a runaway script. */
 export const ACTIVE_KEYS_MAX = 1_000;
 
 /** What making a secret takes. */
@@ -185,7 +185,7 @@ export async function rotateKey(
 
 /**
  * Changes the settings that are given; null takes one away. `match`: only in one of these states, as `etag` names them.
- * Faults: not_found, conflict (revoked), invalid_request, precondition_failed.
+ * Faults: not_found, conflict (revoked; it had ended, and `activeMost` keys of the account are in use), invalid_request, precondition_failed.
  */
 export async function updateKey(
 	statements: Statements,
@@ -193,13 +193,14 @@ export async function updateKey(
 	changes: KeySettings,
 	match: readonly string[] | null = null,
 	act?: Noted,
+	activeMost: number | null = null,
 ): Promise<{ id: string } & AppendedEntry> {
 	checkSettings(changes);
 	const patch = { ...changes, ...(changes.models === undefined ? {} : { models: changes.models ?? [] }) };
 	try {
 		const [row] = await statements<AppendedRow>`
 			select key_update(${key.id}, ${key.accountId ?? null}, ${JSON.stringify(patch)}::text::jsonb,
-				${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros,
+				${match === null ? null : JSON.stringify(match)}::text::jsonb, ${activeMost}::integer) as seq, control_at() as at_micros,
 				audit_note(${notedJson(act)}::text::jsonb, ${key.id}, (select k.account_id from api_key k where k.id = ${key.id}))`;
 		assert(row !== undefined, "a change of a key says its entry");
 		return { id: key.id, ...appendedOf(row) };

@@ -47,6 +47,35 @@ test("keys of an account: made, rotated, by people and scripts at once; who repe
 	expect((await byScript()).body.id).toBe(made[1]?.body.id);
 });
 
+test("keys of an account that have ended are not in use: whoever replaces one each hour never has too many, and none comes back beyond the bound", async () => {
+	const owner = await signedUp(service);
+	const script = await managementClient(service);
+	const { accountId } = owner;
+	const { id } = (await owner.send("POST", "/api/console/keys", { name: "in use" })).body.key;
+	await sql`
+		insert into api_key (id, account_id, name, digest, prefix, last_four, replaced_by, expires_at)
+		select 'key_ended_' || n, ${accountId}, 'k', 'ended_' || n, 'p', '0000', case when n % 2 = 0 then 'key_next' end, now() - interval '1 minute'
+		from generate_series(1, 1000) n`;
+	await sql`insert into budget (id, kind, account_id) select id, 'key', account_id from api_key where id like 'key_ended_%'`;
+	const rotation = { graceMs: 3_600_000, token: crypto.randomUUID() };
+	expect((await owner.send("POST", `/api/console/keys/${id}/rotate`, rotation)).status).toBe(200);
+	expect((await owner.send("POST", "/api/console/keys", { name: "new" })).status).toBe(200);
+	expect((await script.send("POST", "/keys", { account_id: accountId, name: "s" })).status).toBe(200);
+	await sql`update api_key set expires_at = now() + interval '1 hour' where account_id = ${accountId} and id in (
+		select id from api_key where account_id = ${accountId} and id like 'key_ended_%' order by id limit 995)`;
+	const [first, second, third] = (
+		await sql`select id from api_key where account_id = ${accountId} and expires_at < now() order by id`
+	).map((row) => row.id);
+	const later = { expiresAtMs: Date.now() + 3_600_000 };
+	const byOwner = (key: string, change: object) => owner.send("PATCH", `/api/console/keys/${key}`, change);
+	const byScript = (key: string) => script.send("PATCH", `/keys/${key}`, { expires_at: null });
+	const made = await Promise.all([byOwner(first, later), byScript(second), byOwner(third, later)]);
+	expect(made.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
+	expect((await owner.send("POST", "/api/console/keys", { name: "one more" })).status).toBe(409);
+	expect((await byOwner(id, later)).status).toBe(200);
+	expect((await byOwner(made[0]?.status === 200 ? second : first, { name: "ended" })).status).toBe(200);
+});
+
 test("a key that is asked for eight times in one moment, with one token, is one, and each hears its secret", async () => {
 	const owner = await signedUp(service);
 	const body = { name: "one", token: "a-token-of-one-creation" };

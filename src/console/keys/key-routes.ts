@@ -1,6 +1,6 @@
 import { Elysia, t } from "elysia";
 import type { KeyRecord } from "../../keys/key-admin.ts";
-import { getKey, listKeys, revokeKey, updateKey } from "../../keys/key-admin.ts";
+import { ACTIVE_KEYS_MAX, getKey, listKeys, revokeKey, updateKey } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import { noteOutcome } from "../../ops/audit.ts";
@@ -53,7 +53,7 @@ export function keyRoutes(parts: ConsoleParts) {
 				const settings = settingsOf(body);
 				await checkChange(parts, request, await getKey(statements, { id: params.id, accountId }), settings);
 				const act = noted(request, "key.update", { ...body });
-				const entry = await updateKey(statements, { id: params.id, accountId }, settings, null, act);
+				const entry = await updateKey(statements, { id: params.id, accountId }, settings, null, act, ACTIVE_KEYS_MAX);
 				const fence = await fenceOf(parts, visits.of(request).connection, entry);
 				return { key: await keyOf(parts, accountId, params.id), fence };
 			},

@@ -69,7 +69,7 @@ export function keyAnswers(parts: ConsoleParts) {
 			const changes = { ...settingsOf(given), ...(name === undefined ? {} : { name }) };
 			if (Object.keys(changes).length === 0) throw new Fault("invalid_request", "Nothing to change was given.");
 			const act = notedAct(call, "key.update", detailOf(call));
-			const { id, ...entry } = await updateKey(statements, { id: call.id }, changes, call.match, act);
+			const { id, ...entry } = await updateKey(statements, { id: call.id }, changes, call.match, act, ACTIVE_KEYS_MAX);
 			const fence = await fenceOf(parts, call.connection, entry);
 			return { ...view(await getKey(statements, { id })), in_force: inForceOf(fence) };
 		},

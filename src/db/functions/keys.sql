@@ -65,15 +65,22 @@ end $$;
 -- Changes the fields that p_patch names: name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax,
 -- projectId.
 -- p_account: only if the key is that account's; null: any. p_match: the states of which one must be the present one, null
--- for any. Returns the sequence number of the last control entry.
--- TG002: no such key or project. TG004: it was revoked, or only reads and a cap is given; the project is archived. TG005: it is in another state.
-create or replace function key_update(p_id text, p_account text, p_patch jsonb, p_match jsonb) returns bigint
+-- for any. p_most: as for `key_room`, of a key that had ended and does not any more. Returns the sequence number of the last
+-- control entry.
+-- TG002: no such key or project. TG004: it was revoked, or only reads and a cap is given; the project is archived; the account has
+-- p_most keys in use. TG005: it is in another state.
+create or replace function key_update(p_id text, p_account text, p_patch jsonb, p_match jsonb, p_most integer default null) returns bigint
 language plpgsql as $$
 declare
   k api_key;
   v_period text;
+  v_ended boolean;
   v_seq bigint;
 begin
+  if p_most is not null and p_patch ? 'expiresAtMs' then
+    -- Before its key, as everywhere: whose it is never changes.
+    perform 1 from account a where a.id = (select o.account_id from api_key o where o.id = p_id) for no key update;
+  end if;
   select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
   if not found then
     raise exception 'There is no key %.', p_id using errcode = 'TG002';
@@ -92,7 +99,13 @@ begin
   if p_patch ? 'capNanoUsd' then k.cap_nano_usd := (p_patch ->> 'capNanoUsd')::bigint; end if;
   if p_patch ? 'capPeriod' then k.cap_period := cap_check_period(p_patch ->> 'capPeriod'); end if;
   if p_patch ? 'models' then k.models := p_patch -> 'models'; end if;
-  if p_patch ? 'expiresAtMs' then k.expires_at := to_timestamp((p_patch ->> 'expiresAtMs')::double precision / 1000.0); end if;
+  if p_patch ? 'expiresAtMs' then
+    v_ended := k.expires_at <= clock_timestamp();
+    k.expires_at := to_timestamp((p_patch ->> 'expiresAtMs')::double precision / 1000.0);
+    if v_ended and (k.expires_at is null or k.expires_at > clock_timestamp()) then
+      perform key_room(k.account_id, '', p_most);
+    end if;
+  end if;
   if p_patch ? 'requestsPerMinute' then k.requests_per_minute := (p_patch ->> 'requestsPerMinute')::integer; end if;
   if p_patch ? 'concurrencyMax' then k.concurrency_max := (p_patch ->> 'concurrencyMax')::integer; end if;
   if p_patch ? 'projectId' then k.project_id := project_for_key(p_patch ->> 'projectId', k.account_id); end if;
@@ -104,6 +117,7 @@ end $$;
 
 -- Whether an account may have one more key in use, of p_most at most (null: any number): held until commit, so that of two
 -- that are made at once the second one sees the first. One that is there is there: whoever repeats it makes none.
+-- A key that has ended by itself is none in use, as one of whoever replaces his each hour is.
 -- Always true; TG004: it has as many.
 create or replace function key_room(p_account text, p_id text, p_most integer) returns boolean
 language plpgsql as $$
@@ -112,7 +126,8 @@ begin
     return true;
   end if;
   perform 1 from account a where a.id = p_account for no key update;
-  if (select count(*) from api_key k where k.account_id = p_account and k.state = 'active') >= p_most
+  if (select count(*) from api_key k where k.account_id = p_account and k.state = 'active'
+      and (k.expires_at is null or k.expires_at > clock_timestamp())) >= p_most
       and not exists (select 1 from api_key k where k.id = p_id) then
     raise exception 'An account has at most % keys in use. Revoke some first.', p_most using errcode = 'TG004';
   end if;

@@ -6,7 +6,7 @@ import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { addUsd, formatUsd, NANO_PER_USD, nanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { formatUsd, NANO_PER_USD, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
 import { rowsOf, type Transaction } from "./stripe-books.ts";
 
@@ -166,15 +166,15 @@ function isSame(former: Adjustment, asked: NewAdjustment): boolean {
 	);
 }
 
-/** With the one that is asked for; what takes away counts like what gives. */
-async function bookedAlone(tx: Transaction, { operatorId, amount }: NewAdjustment): Promise<NanoUsd> {
+/** With the one that is asked for; what takes away counts like what gives. The sum may be more than an amount can be. */
+async function bookedAlone(tx: Transaction, { operatorId, amount }: NewAdjustment): Promise<bigint> {
 	const rows = await rowsOf<{ sum: string }>(
 		tx,
 		sql`select coalesce(sum(abs(amount_nano_usd)), 0) as sum from credit_adjustment
 			where first_by = ${operatorId} and state = 'booked' and second_by is null
 				and first_at > clock_timestamp() - make_interval(hours => ${WINDOW_HOURS}::integer)`,
 	);
-	return addUsd(nanoUsdOfColumn(onlyRow(rows).sum), nanoUsd(Math.abs(amount)));
+	return BigInt(onlyRow(rows).sum) + BigInt(Math.abs(amount));
 }
 
 async function checkPending(tx: Transaction, operatorId: string): Promise<void> {

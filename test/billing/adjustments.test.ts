@@ -1,0 +1,41 @@
+/** What one operator has booked alone is added up, however much that is. */
+import { expect, test } from "bun:test";
+import { newId } from "../../src/base/id.ts";
+import { adjust } from "../../src/billing/adjustments.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import { MAX_NANO_USD, NANO_PER_USD, nanoUsd } from "../../src/money/nano-usd.ts";
+import { withDatabase } from "../support/database.ts";
+
+const db = await withDatabase();
+const usd = (amount: number) => nanoUsd(amount * NANO_PER_USD);
+
+async function account(): Promise<string> {
+	const { id } = await createAccount(db.statements, { email: `${newId("acc")}@example.com`, vouched: true });
+	return id;
+}
+
+/** A hundred adjustments of 100,000 dollars within a day are more than one amount can be. */
+async function operatorWho(booked: string): Promise<string> {
+	const operatorId = newId("usr");
+	await db.sql`
+		insert into credit_adjustment (id, account_id, amount_nano_usd, reason, idempotency_key, state, first_by)
+		select 'adj_' || ${operatorId} || n, ${await account()}, case when n % 2 = 0 then -1 else 1 end * ${booked}::bigint, 'test',
+			${operatorId} || n, 'booked', ${operatorId} from generate_series(1, 100) n`;
+	return operatorId;
+}
+
+test("an operator who has booked more alone than an amount can be waits for a second one, as with any sum above the line", async () => {
+	for (const [booked, line, state] of [
+		["100000000000000", usd(10_000), "pending"],
+		["100000000000000", MAX_NANO_USD, "pending"],
+		["90071992547409", MAX_NANO_USD, "pending"],
+		["90071992547408", MAX_NANO_USD, "booked"],
+		["100000000000000", null, "booked"],
+	] as const) {
+		const asked = {
+			...{ accountId: await account(), amount: nanoUsd(91), reason: "test", idempotencyKey: crypto.randomUUID() },
+			...{ operatorId: await operatorWho(booked), ip: null },
+		};
+		expect([booked, line, (await adjust(db.tx, asked, line)).state]).toEqual([booked, line, state]);
+	}
+});

@@ -1,7 +1,7 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { nanoUsdOfColumn, subUsd, sumOfColumn } from "../money/nano-usd.ts";
+import { nanoUsdOfColumn, shownRest, sumOfColumn } from "../money/nano-usd.ts";
 
 /** An account's credit as Postgres knows it; requests of the last flush interval are not in it yet. */
 export interface Balance {
@@ -46,8 +46,8 @@ interface Row {
 /** Fault not_found. */
 export async function accountBalance(statements: Statements, accountId: string): Promise<Balance> {
 	const { rest, spent, held } = await readBudget(statements, accountId, "account");
-	const balance = nanoUsdOfColumn(rest ?? 0);
-	return { balance, held, available: subUsd(balance, held), spent };
+	const balance = sumOfColumn(rest ?? 0);
+	return { balance, held, available: shownRest(balance, held), spent };
 }
 
 /**
@@ -80,7 +80,7 @@ async function capBalance(
 	const { limit, spent, periodSpent, held } = await readBudget(statements, id, kind, period?.budget);
 	const lifetime = limit === null ? null : nanoUsdOfColumn(limit);
 	const { cap, capSpent } = period ? { cap: period.cap, capSpent: periodSpent } : { cap: lifetime, capSpent: spent };
-	return { cap, held, spent, capSpent, remaining: cap === null ? null : subUsd(subUsd(cap, capSpent), held) };
+	return { cap, held, spent, capSpent, remaining: cap === null ? null : shownRest(shownRest(cap, capSpent), held) };
 }
 
 /**
@@ -117,6 +117,6 @@ async function readBudget(
 		rest: row.rest,
 		spent: sumOfColumn(row.spent),
 		periodSpent: sumOfColumn(row.period_spent),
-		held: nanoUsdOfColumn(row.held),
+		held: sumOfColumn(row.held),
 	};
 }

@@ -27,8 +27,9 @@ export function nanoUsdOfColumn(value: string | number | bigint): NanoUsd {
 }
 
 /**
- * As `nanoUsdOfColumn`, for what was spent in a lifetime, which has no limit: past MAX_NANO_USD it is the nearest number
- * that can be written down (a nano-dollar off below USD 18 million). It is shown, never reckoned with.
+ * As `nanoUsdOfColumn`, for what was spent in a lifetime or is of all accounts together, which has no limit: past
+ * MAX_NANO_USD it is the nearest number that can be written down (a nano-dollar off below USD 18 million). It is shown,
+ * never reckoned with.
  */
 export function sumOfColumn(value: string | number | bigint): NanoUsd {
 	return Number(value) as NanoUsd;
@@ -37,6 +38,11 @@ export function sumOfColumn(value: string | number | bigint): NanoUsd {
 /** The sum of two amounts for people to read; past MAX_NANO_USD as exact as `sumOfColumn`. */
 export function shownSum(a: NanoUsd, b: NanoUsd): NanoUsd {
 	return (a + b) as NanoUsd;
+}
+
+/** What is left of one for people to read; below −MAX_NANO_USD as exact as `sumOfColumn`. */
+export function shownRest(a: NanoUsd, b: NanoUsd): NanoUsd {
+	return (a - b) as NanoUsd;
 }
 
 export function addUsd(a: NanoUsd, b: NanoUsd): NanoUsd {

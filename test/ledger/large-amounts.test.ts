@@ -1,5 +1,9 @@
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
+import { searchAccounts } from "../../src/console/operator/operator-accounts.ts";
+import { listInstances } from "../../src/console/operator/operator-cluster.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
+import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { MAX_NANO_USD } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
@@ -35,4 +39,39 @@ test("an account that an earlier version gave back more than can be counted is s
 		[usd(2), MAX_NANO_USD],
 		[usd(100), usd(900)],
 	]);
+});
+
+test("a key that has spent more than can be counted is told what a cap leaves, to the nearest number", async () => {
+	await makeAccount(db, "long", 1_000, { "long-key": null });
+	for (const epoch of [1, 2])
+		await db.sql`
+			insert into lease (budget_id, instance_id, epoch, granted_nano_usd, settled_nano_usd, state)
+			values ('long-key', 'gone', ${epoch}, ${MAX_NANO_USD}::bigint, ${MAX_NANO_USD}::bigint, 'closed')`;
+	expect((await keyBalance(db.statements, "long-key")).remaining).toBe(null);
+	await db.sql`update budget set limit_nano_usd = 1000 where id = 'long-key'`;
+	const { cap, capSpent, remaining } = await keyBalance(db.statements, "long-key");
+	expect([cap, capSpent, remaining]).toEqual([usd(1_000), 2 * MAX_NANO_USD, 1_000 - 2 * MAX_NANO_USD] as never);
+	const period = { cap: usd(1_000), budget: "long-key" };
+	expect((await keyBalance(db.statements, "long-key", period)).remaining).toBe(remaining);
+});
+
+test("an account that holds more than can be counted is told so, and is in no operator's way to the others", async () => {
+	const { id } = await createAccount(db.statements, { email: "full@example.com", vouched: true });
+	await createAccount(db.statements, { email: "beside@example.com", vouched: true });
+	await db.sql`update budget set limit_nano_usd = ${`${MAX_NANO_USD + 1}`}::bigint where id = ${id}`;
+	expect((await accountBalance(db.statements, id)).available).toBe((MAX_NANO_USD + 1) as never);
+	const rows = await searchAccounts(db.statements, null, { asked: 10, after: null });
+	expect(rows.map(({ email, balanceNanoUsd }) => [email, balanceNanoUsd])).toEqual([
+		["beside@example.com", usd(0)],
+		["full@example.com", (MAX_NANO_USD + 1) as never],
+	]);
+});
+
+test("instances that hold more of all accounts together than one amount can be are listed", async () => {
+	await goLive(db, "lender");
+	for (const account of ["acc_a", "acc_b"])
+		await db.sql`
+			insert into lease (budget_id, instance_id, epoch, granted_nano_usd) values (${account}, 'lender', 1, ${MAX_NANO_USD}::bigint)`;
+	const rows = await listInstances(db.statements);
+	expect(rows.find(({ id }) => id === "lender")?.heldNanoUsd).toBe((2 * MAX_NANO_USD) as never);
 });

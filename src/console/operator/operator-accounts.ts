@@ -5,7 +5,7 @@ import type { Statements } from "../../db/statements.ts";
 import { findAccount } from "../../keys/account-admin.ts";
 import { listKeys } from "../../keys/key-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { nanoUsdOfColumn, sumOfColumn } from "../../money/nano-usd.ts";
+import { sumOfColumn } from "../../money/nano-usd.ts";
 import { balanceOf, topUpView } from "../credit/credit.ts";
 import { ledgerPage } from "../credit/credit-ledger.ts";
 import { heldByKey, keyView } from "../keys/key-view.ts";
@@ -61,7 +61,7 @@ export async function searchAccounts(
 		toppedUp: row.topped_up,
 		signedInAtMs: row.signed_in_at?.getTime() ?? null,
 		createdAtMs: row.created_at.getTime(),
-		balanceNanoUsd: nanoUsdOfColumn(row.balance),
+		balanceNanoUsd: sumOfColumn(row.balance),
 		spentNanoUsd: sumOfColumn(row.spent),
 	}));
 }

@@ -1,6 +1,6 @@
 import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { sumOfColumn } from "../../money/nano-usd.ts";
 import type { ReplicaView } from "../../upstream/replicas/replica.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 
@@ -78,8 +78,8 @@ export async function listInstances(statements: Statements): Promise<InstanceVie
 		startedAtMs: row.started_at.getTime(),
 		endedAtMs: row.ended_at?.getTime() ?? null,
 		leases: Number(row.leases),
-		heldNanoUsd: nanoUsdOfColumn(row.held),
+		heldNanoUsd: sumOfColumn(row.held),
 		running: Number(row.running),
-		runningNanoUsd: nanoUsdOfColumn(row.reserved),
+		runningNanoUsd: sumOfColumn(row.reserved),
 	}));
 }

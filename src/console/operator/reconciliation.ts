@@ -8,7 +8,7 @@ import type { BooksRow } from "../../ledger/books-history.ts";
 import { booksRunOf } from "../../ledger/books-history.ts";
 import type { BooksRun, Reconciler } from "../../ledger/reconciler.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { sumOfColumn } from "../../money/nano-usd.ts";
 import { Refusal } from "../texts/refusal.ts";
 import { toldIn } from "../texts/told-in.ts";
 
@@ -72,7 +72,7 @@ async function refusedSettlements(statements: Statements): Promise<RefusedSettle
 	if (row === undefined) return null;
 	return {
 		requests: Number(row.requests),
-		chargedNanoUsd: nanoUsdOfColumn(row.charged),
+		chargedNanoUsd: sumOfColumn(row.charged),
 		atMs: row.at.getTime(),
 		instance: row.instance,
 	};

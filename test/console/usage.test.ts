@@ -158,6 +158,22 @@ test("bad filters are named and answered with 400", async () => {
 		expect((await customer.get(`/api/console/requests?${query}`)).status).toBe(400);
 });
 
+test("so many days as are told of at once are told of, whenever they begin; a millisecond more is not", async () => {
+	const day = 86_400_000;
+	const answers: unknown[] = [];
+	for (const [bucket, days] of [
+		["hour", 31],
+		["day", 400],
+	] as const)
+		for (const to of [Date.UTC(2026, 9, 31), Date.UTC(2026, 9, 31) + 1, Date.UTC(2026, 9, 31) - 1, Date.now()])
+			for (const more of [-1, 0, 1]) {
+				const from = to - days * day - more;
+				const { status } = await customer.get(`/api/console/usage?bucket=${bucket}&from=${from}&to=${to}`);
+				if (status !== (more > 0 ? 400 : 200)) answers.push([bucket, days, to, more, status]);
+			}
+	expect(answers).toEqual([]);
+});
+
 test("the live overview tells of a new request by itself, and an ended page leaves nothing behind", async () => {
 	const leave = new AbortController();
 	const response = await customer.fetch("/api/console/live", { signal: leave.signal });

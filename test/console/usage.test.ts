@@ -3,6 +3,7 @@ import { sql } from "drizzle-orm";
 import { csvLine } from "../../src/base/csv.ts";
 import { lookForAlerts } from "../../src/console/alerts/alerts.ts";
 import { foldUsage } from "../../src/console/usage/usage-fold.ts";
+import { usageSeries } from "../../src/console/usage/usage-query.ts";
 import type { NanoUsd } from "../../src/money/nano-usd.ts";
 import { formatUsd, parseUsd } from "../../src/money/nano-usd.ts";
 import { untilEnd } from "../support/at-end.ts";
@@ -349,3 +350,29 @@ test("what a key used stays in the project where it was used, wherever the key g
 		`${search},search,2,`,
 	);
 }, 120_000);
+
+test("groups beyond those that are told apart are summed as one, whatever the others are called; each request counts once", async () => {
+	const accountId = (await signedUp(service)).accountId;
+	const write = (model: string, charged: number) => service.db.sql`
+		insert into usage_hour (account_id, hour, key_id, model, class, requests, prompt_tokens, cached_tokens, completion_tokens,
+			reasoning_tokens, charged_nano_usd, written_off_nano_usd, duration_ms, first_token_ms, first_tokens)
+		values (${accountId}, date_trunc('hour', now()), 'k', ${model}, 'ok', 1, 0, 0, 0, 0, ${charged}, 0, 0, 0, 0)`;
+	const filter = {
+		...({ fromMs: Date.now() - 86_400_000, toMs: Date.now() + 1, bucket: "hour", group: "model" } as const),
+		...{ model: null, keyId: null, projectId: null, status: null },
+	};
+	const read = () => usageSeries(service.db.statements, accountId, filter);
+	const summed = (rows: readonly { costNanoUsd: NanoUsd; requests: number }[]) => [
+		rows.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0),
+		rows.reduce((sum, { requests }) => sum + requests, 0),
+	];
+	await write("other", 1_000);
+	for (let n = 1; n <= 49; n++) await write(`m${n}`, n);
+	for (const count of [50, 51, 52, 53]) {
+		const { groups, points, total } = await read();
+		const all = [total.costNanoUsd as number, total.requests];
+		expect([count, summed(groups), summed(points), all[1]]).toEqual([count, all, all, count]);
+		expect(new Set(groups.map(({ id }) => id)).size).toBe(groups.length);
+		await write(`m${count}`, count);
+	}
+});

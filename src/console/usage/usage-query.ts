@@ -128,10 +128,12 @@ function seriesOf(rows: readonly Row[], range: { bucketMs: number; fromMs: numbe
 		addGroup(group, row);
 	}
 	const dearest = [...all.values()].sort((a, b) => b.costNanoUsd - a.costNanoUsd || b.requests - a.requests);
-	const shown = new Set(dearest.slice(0, GROUPS_MAX).map(({ id }) => id));
+	const hasRest = dearest.length > GROUPS_MAX;
+	// A model may be called as the rest is: then it is a part of that.
+	const groups = dearest.filter(({ id }) => !hasRest || id !== OTHER).slice(0, GROUPS_MAX);
+	const shown = new Set(groups.map(({ id }) => id));
 	const idOf = (row: Row) => (shown.has(row.group_id) ? row.group_id : OTHER);
-	const groups = dearest.slice(0, GROUPS_MAX);
-	if (dearest.length > GROUPS_MAX) {
+	if (hasRest) {
 		const rest: GroupSums = { ...noSums(), id: OTHER, label: "Other", duration: 0, first: 0, firsts: 0 };
 		for (const row of rows) if (idOf(row) === OTHER) addGroup(rest, row);
 		groups.push(rest);

@@ -80,5 +80,14 @@ export function readChunked(
 }
 
 function bodyTooLarge(bytesMax: number): Fault {
-	return new Fault("payload_too_large", `The body is larger than ${Math.floor(bytesMax / (1024 * 1024))} MB.`);
+	return new Fault("payload_too_large", `The body is larger than ${shownBytes(bytesMax)}.`);
 }
+
+/** In the largest unit that has no rest: some bodies are bounded by kilobytes. */
+function shownBytes(bytes: number): string {
+	if (bytes % BYTES_PER_MB === 0) return `${bytes / BYTES_PER_MB} MB`;
+	return bytes % BYTES_PER_KB === 0 ? `${bytes / BYTES_PER_KB} KB` : `${bytes} bytes`;
+}
+
+const BYTES_PER_KB = 1024;
+const BYTES_PER_MB = 1024 * BYTES_PER_KB;

@@ -36,6 +36,27 @@ const post = (body: BodyInit, headers: Record<string, string> = {}) =>
 	from(new Request(URL, { method: "POST", body, headers }));
 
 describe("a body", () => {
+	test("of as many bytes as it may have is read, and one of a byte more hears how many those are, in the largest unit that is exact", async () => {
+		for (const [bytesMax, limit] of [
+			[2, "2 bytes"],
+			[1_000, "1000 bytes"],
+			[64 * 1024, "64 KB"],
+			[1024 * 1024 - 1, "1048575 bytes"],
+			[1024 * 1024, "1 MB"],
+			[1536 * 1024, "1536 KB"],
+			[16 * 1024 * 1024, "16 MB"],
+		] as const) {
+			const inPieces = (bytes: number) => new Blob(["x".repeat(bytes)]).stream();
+			const told = (bytes: number) => ({ "content-length": String(bytes) });
+			expect(await codeOf(readBytes(post("x".repeat(bytesMax), told(bytesMax)), bytesMax, systemReads))).toBe("none");
+			expect(await codeOf(readBytes(post(inPieces(bytesMax)), bytesMax, systemReads))).toBe("none");
+			for (const large of [post("x", told(bytesMax + 1)), post(inPieces(bytesMax + 1))])
+				await expect(readBytes(large, bytesMax, systemReads)).rejects.toMatchObject({
+					...{ code: "payload_too_large", message: `The body is larger than ${limit}.` },
+				});
+		}
+	});
+
 	test("that trickles in without an end is given up after a minute, and no timer stays behind when one arrives", async () => {
 		const clock = createManualClock();
 		const reads = createBodyReads(clock);

@@ -1,6 +1,7 @@
 import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
+import { isMailAddress } from "../base/mail-address.ts";
 import type { AppendedEntry } from "../cluster/control-log.ts";
 import { appendedOf } from "../cluster/control-log.ts";
 import { onlyRow } from "../db/only-row.ts";
@@ -40,7 +41,6 @@ export interface NewAccount {
 	readonly vouched: boolean;
 }
 
-const EMAIL_CHARS_MAX = 320;
 const NAME_CHARS_MAX = 200;
 
 /**
@@ -72,13 +72,15 @@ export async function createAccount(
 /** As it will be written down. Fault invalid_request. */
 export function checkNewAccount(account: Pick<NewAccount, "email" | "name">): { email: string; name: string } {
 	const email = account.email.trim().toLowerCase();
-	if (email.length > EMAIL_CHARS_MAX || !/^[^\s@]+@[^\s@]+$/.test(email)) {
-		throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
-	}
-	const name = account.name ?? email.slice(0, email.indexOf("@"));
+	// To another one no mail is sent, and nobody signs up with it: the account would be nobody's.
+	if (!isMailAddress(email)) throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
+	const name = account.name ?? cut(email.slice(0, email.indexOf("@")));
 	checkName(name);
 	return { email, name };
 }
+
+/** To as much as a name may have, without half a character. */
+const cut = (text: string): string => text.slice(0, NAME_CHARS_MAX).replace(/\p{Cs}$/u, "");
 
 function checkName(name: string): void {
 	if (!isLabel(name, NAME_CHARS_MAX))

@@ -3,8 +3,8 @@ import { APIError, createAuthEndpoint, createAuthMiddleware, getSessionFromCtx }
 import { expireCookie, setSessionCookie } from "better-auth/cookies";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import type { Log } from "../../base/log.ts";
+import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
-import { isMailAddress } from "../mail/mail-address.ts";
 import { isPersonName } from "../sign-in/person-name.ts";
 import { type Told, told } from "../texts/refusal.ts";
 import type { Claims, Client, CompanyOidc, Journey } from "./company-oidc.ts";

@@ -1,7 +1,7 @@
 import { newId } from "../../base/id.ts";
+import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
 import { noted, notedJson } from "../../ops/audit.ts";
-import { isMailAddress } from "../mail/mail-address.ts";
 import { GIVEN_ROLES, may, type Role } from "../members/roles.ts";
 import type { Claims } from "./company-oidc.ts";
 import type { Company, CompanyRole } from "./company-store.ts";

@@ -2,10 +2,10 @@ import { type Clock, sleep } from "../../base/clock.ts";
 import { newId } from "../../base/id.ts";
 import { isLanguage, type Language } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
+import { isMailAddress, mailboxOf } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
 import { countWithin } from "../rate-counter.ts";
-import { isMailAddress, mailboxOf } from "./mail-address.ts";
 import { createSmtpTransport } from "./smtp-transport.ts";
 
 interface MailText {

@@ -1,7 +1,7 @@
 import { newId } from "../../base/id.ts";
+import { isMailAddress, mailboxOf } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
-import { isMailAddress, mailboxOf } from "../mail/mail-address.ts";
 import { countWithin } from "../rate-counter.ts";
 import { Refusal, type Told } from "../texts/refusal.ts";
 import { may, type Role, rightOver, rolesJson } from "./roles.ts";

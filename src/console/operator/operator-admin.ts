@@ -1,7 +1,7 @@
 import { newId } from "../../base/id.ts";
+import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
 import { noted, notedJson } from "../../ops/audit.ts";
-import { isMailAddress } from "../mail/mail-address.ts";
 import { Refusal } from "../texts/refusal.ts";
 
 export interface OperatorRecord {

@@ -43,7 +43,7 @@ export function checkSettings(settings: KeySettings): void {
 		);
 	}
 	if (isGiven(expiresAtMs))
-		check(isWhole(expiresAtMs, 1, EXPIRES_AT_MS_MAX), "expires", "An expiry is a date before the year 10000.");
+		check(isWhole(expiresAtMs, 1, EXPIRES_AT_MS_MAX), "expires_at", "An expiry is a date before the year 10000.");
 	if (isGiven(requestsPerMinute))
 		check(
 			isWhole(requestsPerMinute, 1, RATE_MAX),

@@ -227,3 +227,37 @@ test("the catalogue that is served has a digest, which changes with its rates", 
 	await waitFor(async () => (await digest()).digest !== before.digest, "the gateway to report its new rates");
 	await service.serve(chatModel({ url: upstream.url, dialect: "vllm" }));
 });
+
+test("each setting of a key takes its least and its most, and what is beyond is refused by its name in the body", async () => {
+	const accountId = await service.account();
+	const { id } = await service.key(accountId);
+	const bounds: Readonly<Record<string, { readonly good: readonly unknown[]; readonly bad: readonly unknown[] }>> = {
+		name: { good: ["x", "x".repeat(100)], bad: ["", " ", "x".repeat(101), "a\u0000"] },
+		cap_usd: {
+			good: ["0", "0.000000001", "9007199.254740991", null],
+			bad: ["-0", "-1", "", "0.0000000001", "9007199.254740992", "1e3", "9".repeat(33)],
+		},
+		models: {
+			good: [[], ["x".repeat(200)], Array(200).fill("m"), null],
+			bad: [["x".repeat(201)], [""], Array(201).fill("m")],
+		},
+		requests_per_minute: { good: [1, 10_000_000, null], bad: [0, -1, 1.5, 10_000_001, 2 ** 31, 2 ** 53, 1e300] },
+		concurrency: { good: [1, 10_000_000, null], bad: [0, -1, 1.5, 10_000_001, 2 ** 31] },
+		expires_at: {
+			good: ["2028-02-29", "9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59+00:01", null],
+			bad: ["", "2027-02-29", "1970-01-01T00:00:00Z", "0000-01-01", "9999-12-31T23:59:59.999-00:01", "10000-01-01"],
+		},
+	};
+	const send = (field: string, value: unknown) =>
+		Promise.all([
+			script.send("POST", "/keys", { account_id: accountId, name: "n", [field]: value }),
+			script.send("PATCH", `/keys/${id}`, { [field]: value }),
+		]);
+	for (const [field, { good, bad }] of Object.entries(bounds)) {
+		for (const value of good)
+			for (const { status } of await send(field, value)) expect([field, value, status]).toEqual([field, value, 200]);
+		for (const value of bad)
+			for (const { status, body } of await send(field, value))
+				expect([value, status, body.error.param.split(/[.[]/)[0]]).toEqual([value, 400, field]);
+	}
+});

@@ -166,3 +166,26 @@ test("public addresses are those of the internet and no others", () => {
 	])
 		expect({ address, is: isPublicAddress(address) }).toEqual({ address, is: false });
 });
+
+test("an address is as long as it is when it is written down and called: what is taken is called, whatever signs are in it", () => {
+	const written = (url: string) => new URL(url).href;
+	for (const sign of ["x", "é", "東", "\u{1f600}", " ", '"'])
+		for (const before of ["https://hook.example/", "https://hook.example/?q=", `https://${"東".repeat(20)}.example/`]) {
+			const most = Math.floor(
+				(2_000 - written(before).length) / (written(`${before}${sign}x`).length - written(`${before}x`).length),
+			);
+			for (const [count, problem] of [
+				[most - 1, undefined],
+				[most, undefined],
+				[most + 1, "That is no address."],
+			] as const) {
+				// A blank at the end is none of the address.
+				const url = `${before}${sign.repeat(count)}`.replace(/ $/, "%20");
+				const told = [
+					publicUrlProblem(url, true),
+					problem === undefined ? publicUrlProblem(written(url), true) : problem,
+				];
+				expect([sign, before, count, ...told]).toEqual([sign, before, count, problem, problem]);
+			}
+		}
+});

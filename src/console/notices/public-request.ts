@@ -23,7 +23,8 @@ const URL_CHARS_MAX = 2_000;
  */
 export function publicUrlProblem(text: string, production: boolean): Told | undefined {
 	const url = URL.canParse(text) ? new URL(text) : undefined;
-	if (url === undefined || text.length > URL_CHARS_MAX) return "That is no address.";
+	// As it is written down, and read again each time that it is called.
+	if (url === undefined || url.href.length > URL_CHARS_MAX) return "That is no address.";
 	if (url.username !== "" || url.password !== "") return "The address must have no user and no password in it.";
 	const host = hostOf(url);
 	const isOwn = host === "localhost" || isLoopback(host);

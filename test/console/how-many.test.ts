@@ -120,6 +120,18 @@ test("invitations to an account", async () => {
 		invite(by, accountId, { email: `one-more-${nth}@example.com`, role: "viewer", invitedBy }),
 	);
 	expect(await made).toBe(false);
+	const open = async () =>
+		(await sql`select email, role from invitation where account_id = ${accountId} order by email`).map(
+			({ email, role }) => [email, role],
+		);
+	expect(await open()).toHaveLength(50);
+	// Who is invited again, as by a mail that was lost, takes no other place.
+	const again = await owner.send("POST", "/api/console/invitations", { email: "7@example.com", role: "developer" });
+	expect(again.status).toBe(200);
+	expect(await open()).toHaveLength(50);
+	expect(await open()).toContainEqual(["7@example.com", "developer"]);
+	const more = { email: "one-more@example.com", role: "viewer" };
+	expect((await owner.send("POST", "/api/console/invitations", more)).status).toBe(409);
 });
 
 test("passkeys of a person", async () => {

@@ -56,7 +56,7 @@ export async function invite(
 			clock_timestamp() + make_interval(days => ${INVITATION_DAYS}::integer)
 		from account a join member w on w.account_id = a.id and w.user_id = ${invitation.invitedBy}::text
 		where a.id = ${accountId} and jsonb_exists(${rolesJson(rightOver(invitation.role))}::text::jsonb, w.role)
-			and invitation_room(a.id, ${INVITATIONS_MAX}::integer)
+			and invitation_room(a.id, ${email}::text, ${INVITATIONS_MAX}::integer)
 			and not exists (select 1 from member m join console_user u on u.id = m.user_id where m.account_id = a.id and u.email = ${email}::text)
 		for share of w
 		on conflict (account_id, email) do update set id = excluded.id, role = excluded.role, token_hash = excluded.token_hash,

@@ -13,12 +13,12 @@ begin
   return found;
 end $$;
 
--- Whether fewer than p_most invitations to an account are open.
-create or replace function invitation_room(p_account text, p_most integer) returns boolean
+-- Whether fewer than p_most invitations to an account are open, but for that of this address, whose place the new one takes.
+create or replace function invitation_room(p_account text, p_email text, p_most integer) returns boolean
 language plpgsql as $$
 begin
   perform 1 from account a where a.id = p_account for no key update;
-  return (select count(*) from invitation i where i.account_id = p_account) < p_most;
+  return (select count(*) from invitation i where i.account_id = p_account and i.email <> p_email) < p_most;
 end $$;
 
 -- Makes a person an operator. Sessions of before go in the same statement, and first: none of them ever has the role. Ready:

@@ -1,5 +1,5 @@
 /** What the request bodies of all endpoints have in common: absent is null, unknown fields pass by the deployment's list. */
-import type { Static, TSchema } from "@sinclair/typebox";
+import type { ObjectOptions, Static, TSchema } from "@sinclair/typebox";
 import { Type } from "@sinclair/typebox";
 import type { TypeCheck } from "@sinclair/typebox/compiler";
 import { Fault } from "../base/fault.ts";
@@ -8,6 +8,10 @@ import { bodyProblem } from "./body/body-problem.ts";
 
 /** Absent and null are the same everywhere in this interface. */
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+
+/** An object of any names, whose members are all so: a record of texts looks at no member whose name has a line end in it. */
+export const mapOf = <T extends TSchema>(member: T, options: ObjectOptions = {}) =>
+	Type.Unsafe<Record<string, Static<T>>>(Type.Object({}, { ...options, additionalProperties: member }));
 
 /** The model's name, before anything else is known. Fault invalid_request. */
 export function modelNameOf(body: Readonly<Record<string, unknown>>): string {

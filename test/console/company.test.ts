@@ -65,6 +65,16 @@ async function signIn(person: Person, more: JWTPayload = {}, told: Partial<Told>
 const at = `account=${owner.accountId}`;
 const meOf = async (person: Person) => (await person.get("/api/console/me")).body;
 
+test("a value of a claim gives one of the roles that may be given, whatever it is called", async () => {
+	const before = (await owner.get(PATH)).body.settings;
+	for (const value of ["builders", "", "two\nlines", "\u2028"])
+		for (const role of ["owner", "none", 1, null, {}]) {
+			const roleValues = { [value]: role } as unknown as typeof SETTINGS.roleValues;
+			expect([value, role, (await set({ roleValues })).status]).toEqual([value, role, 400]);
+		}
+	expect((await owner.get(PATH)).body.settings).toEqual(before);
+});
+
 test("somebody of a company signs in by a real provider, is a member by its claim, and his session opens nothing else", async () => {
 	const listening = createServer().listen(0, "127.0.0.1");
 	await once(listening, "listening");

@@ -4,7 +4,7 @@ import { memberNoted } from "../member-act.ts";
 import { publicUrlProblem } from "../notices/public-request.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
-import type { CompanySettings } from "./company-store.ts";
+import type { CompanyRole, CompanySettings } from "./company-store.ts";
 import {
 	challengeName,
 	challengeText,
@@ -36,7 +36,8 @@ const BODY = t.Object({
 	domain: t.String({ pattern: DOMAIN, maxLength: 253 }),
 	emailTrusted: t.Boolean(),
 	roleClaim: t.Nullable(text(200)),
-	roleValues: t.Record(t.String({ maxLength: 200 }), ROLE),
+	// Not a record, which looks at no member whose name has a line end in it.
+	roleValues: t.Unsafe<Record<string, CompanyRole>>(t.Object({}, { additionalProperties: ROLE })),
 	defaultRole: t.Nullable(ROLE),
 	required: t.Boolean(),
 });

@@ -4,7 +4,7 @@ import { Fault } from "../../base/fault.ts";
 import { assertStorable } from "../../base/stored-text.ts";
 import { BATCH_ENDPOINTS } from "../../batch/batch-record.ts";
 import type { BatchRequest } from "../../batch/batches.ts";
-import { assertBody, optional } from "../request-fields.ts";
+import { assertBody, mapOf, optional } from "../request-fields.ts";
 
 const METADATA_MAX = 16;
 const METADATA_NAME_CHARS_MAX = 64;
@@ -19,7 +19,7 @@ export const BatchRequestBody = Type.Object(
 		endpoint: Type.Union(BATCH_ENDPOINTS.map((path) => Type.Literal(path))),
 		completion_window: Type.Literal("24h"),
 		metadata: optional(
-			Type.Record(Type.String(), Type.String({ maxLength: METADATA_VALUE_CHARS_MAX }), {
+			mapOf(Type.String({ maxLength: METADATA_VALUE_CHARS_MAX }), {
 				maxProperties: METADATA_MAX,
 				description: `Up to ${METADATA_MAX} pairs; names of at most ${METADATA_NAME_CHARS_MAX} characters.`,
 			}),

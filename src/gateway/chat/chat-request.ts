@@ -13,6 +13,7 @@ import {
 	assertStreamOptions,
 	honouredFields,
 	limitsOutput,
+	mapOf,
 	NO_FIELDS,
 	optional,
 } from "../request-fields.ts";
@@ -66,7 +67,7 @@ export const ChatRequestBody = Type.Object(
 		stop: optional(Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 16 })])),
 		logprobs: optional(Type.Boolean()),
 		top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
-		logit_bias: optional(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }))),
+		logit_bias: optional(mapOf(Type.Number({ minimum: -100, maximum: 100 }))),
 		tools: optional(Type.Array(Tool)),
 		tool_choice: optional(
 			Type.Union([Type.String(), Type.Object({ type: Type.String() }, { additionalProperties: true })]),

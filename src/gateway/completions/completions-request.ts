@@ -9,7 +9,7 @@ import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import type { CompletionShape } from "../../upstream/completions/completion-answer.ts";
 import { DIALECTS } from "../../upstream/dialects.ts";
 import { Prompt } from "../../upstream/prompt.ts";
-import { assertBody, assertStreamOptions, honouredFields, limitsOutput, optional } from "../request-fields.ts";
+import { assertBody, assertStreamOptions, honouredFields, limitsOutput, mapOf, optional } from "../request-fields.ts";
 
 /** Prompts of one request. */
 const PROMPTS_MAX = 128;
@@ -44,7 +44,7 @@ export const CompletionRequestBody = Type.Object(
 		presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
 		seed: optional(Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER })),
 		stop: optional(Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 16 })])),
-		logit_bias: optional(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }))),
+		logit_bias: optional(mapOf(Type.Number({ minimum: -100, maximum: 100 }))),
 		user: optional(Type.String()),
 	},
 	{ additionalProperties: true },

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { createAccount } from "../../src/keys/account-admin.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
@@ -138,6 +139,14 @@ test("accounts are found by address, name, key and top-up; deployments show thei
 		expect(items.map((item: { id: string }) => item.id)).toContain(customer.accountId);
 	}
 	expect((await boss.get("/api/console/operator/accounts?q=%25")).body.items).toEqual([]);
+	// As long as an address may be, or a name.
+	const long = { email: `${"x".repeat(308)}@example.com`, name: "n".repeat(200) };
+	const { id } = await createAccount(service.db.statements, { ...long, vouched: true });
+	for (const q of [long.email, long.name]) {
+		const { status, body } = await boss.get(`/api/console/operator/accounts?q=${encodeURIComponent(q)}`);
+		expect([q, status, body.items?.map((item: { id: string }) => item.id)]).toEqual([q, 200, [id]]);
+	}
+	expect((await boss.get(`/api/console/operator/audit?actor=${encodeURIComponent(long.email)}`)).status).toBe(200);
 	const detail = (await boss.get(at(""))).body;
 	expect(detail.keys).toHaveLength(1);
 	expect(detail.members.map((one: { email: string }) => one.email)).toEqual([customer.email]);

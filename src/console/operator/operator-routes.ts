@@ -20,7 +20,9 @@ import { operatorSummary } from "./operator-summary.ts";
 import { listWaiting } from "./operator-top-ups.ts";
 import { checkBooks, listReconciliations, toldRun } from "./reconciliation.ts";
 
-const pageQuery = t.Object({ ...PAGE_QUERY, q: t.Optional(t.String({ maxLength: 200 })) });
+/** What is looked for may be an address of mail, of any length that one may have. */
+const text = t.Optional(t.String({ maxLength: 320 }));
+const pageQuery = t.Object({ ...PAGE_QUERY, q: text });
 const REASON_BODY = t.Object({ reason: REASON });
 const TOP_UP_STATE = t.Union([
 	t.Literal("pending"),
@@ -29,7 +31,6 @@ const TOP_UP_STATE = t.Union([
 	t.Literal("refunded"),
 	t.Literal("disputed"),
 ]);
-const text = t.Optional(t.String({ maxLength: 200 }));
 
 /** Every handler asks for the operator first; every act is in the audit log before it is answered. */
 export function operatorRoutes(parts: ConsoleParts) {

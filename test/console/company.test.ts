@@ -334,3 +334,26 @@ test("in production no address of the operator's own network is asked, whatever 
 	])
 		await expect(sealed(url, {})).rejects.toThrow("the address is not public");
 });
+
+test("an id of a provider is one line of at most 255 signs, as its standard has it; with another one nobody comes in, and nobody is made", async () => {
+	await set();
+	await proved(owner.accountId);
+	const longest = Array.from({ length: 255 }, (_, at) => String.fromCharCode(33 + ((at * 7) % 90))).join("");
+	const random = Buffer.from(crypto.getRandomValues(new Uint8Array(6_000))).toString("base64");
+	for (const [n, sub] of [random, "a\u0000b", "", "a\nb", "\ud800", `${longest}x`].entries()) {
+		const email = `other-${n}@${DOMAIN}`;
+		const person = newPerson(service);
+		const sent = await begin(person, email);
+		const code = liar.tell({ claims: claimsFor(sent, { sub, email }) });
+		const answer = await person.fetch(
+			`/api/auth/company/callback?${new URLSearchParams({ code, state: sent.get("state") ?? "" })}`,
+		);
+		expect([n, answer.status, (answer.headers.get("location") ?? "").replace(service.url, "")]).toEqual([
+			n,
+			302,
+			"/sign-in?company=failed",
+		]);
+		expect(await sql`select 1 from console_user where email = ${email}`).toHaveLength(0);
+	}
+	expect(await signIn(newPerson(service), { sub: longest, email: `longest@${DOMAIN}` })).toBe("/keys");
+});

@@ -1,4 +1,5 @@
 import type { Configuration, IDToken } from "openid-client";
+import { isLabel } from "../../keys/key-settings.ts";
 import { createPublicFetch, type FetchInit } from "./public-fetch.ts";
 
 /** What a way to a company's provider and back is known by. Kept on our side alone, for one use. */
@@ -26,6 +27,8 @@ export interface CompanyOidc {
 }
 
 const TIMEOUT_S = 10;
+/** OpenID Connect, section 2: of `sub`. */
+const SUBJECT_CHARS_MAX = 255;
 
 /**
  * OpenID Connect's code flow with PKCE, state and nonce. The library is loaded when somebody signs in so: few do. What the
@@ -74,6 +77,8 @@ export function createCompanyOidc(options: { production: boolean }): CompanyOidc
 				idTokenExpected: true,
 			});
 			const claims = tokens.claims() as IDToken;
+			// A longer one has no room in the index by which people are known, and one with other signs none in a text.
+			if (!isLabel(claims.sub, SUBJECT_CHARS_MAX)) throw new Error("the id of a person is none");
 			// Some say who somebody is in the token, some only when asked.
 			if (claims.email !== undefined || config.serverMetadata().userinfo_endpoint === undefined) return claims;
 			const asked = await oidc.fetchUserInfo(config, tokens.access_token, claims.sub);

@@ -135,7 +135,7 @@ function fileIdOf(url: string): string {
 /** Fault invalid_request. */
 function listQuery(parameters: URLSearchParams) {
 	const limit = parameters.get("limit") ?? String(PAGE_ROWS_MAX);
-	if (!/^[1-9]\d{0,8}$/.test(limit))
+	if (!/^[1-9]\d*$/.test(limit))
 		throw new Fault("invalid_request", "`limit` must be a whole number from 1 on.", { param: "limit" });
 	const order = parameters.get("order") ?? "desc";
 	if (order !== "asc" && order !== "desc")

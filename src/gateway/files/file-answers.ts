@@ -115,10 +115,12 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 				return refused;
 			}
 			const { start, end } = range ?? { start: 0, end: record.bytes };
+			// Before there is a place: it throws where the store is not connected, and reads nothing yet.
+			const bytes = files.read(record, { start, end });
 			const leave = downloads.enter(key.accountId);
 			// Whoever takes nothing for so long is thrown out.
 			connection.setIdleTimeout(STREAM_TIMEOUT_S);
-			const body = passedBody(files.read(record, { start, end }), () => {
+			const body = passedBody(bytes, () => {
 				connection.setIdleTimeout(IDLE_TIMEOUT_S);
 				leave();
 			});

@@ -207,6 +207,18 @@ describe("the bytes of a file", () => {
 	});
 });
 
+test("a file whose store is not connected takes nobody's place, however often it is asked for", async () => {
+	const { id } = await uploaded("0123456789");
+	const [before] = await service.db.sql`select store from stored_file where id = ${id}`;
+	const lieIn = (store: string) => service.db.sql`update stored_file set store = ${store} where id = ${id}`;
+	const read = async () => (await problemOf(await ask(`/v1/files/${id}/content`)))[1];
+	await lieIn("s3");
+	for (let asked = 0; asked < 70; asked += 1) expect(await read()).toBe("service_unavailable");
+	await lieIn(before?.store as string);
+	expect(await (await ask(`/v1/files/${id}/content`)).text()).toBe("0123456789");
+	await ask(`/v1/files/${id}`, { method: "DELETE" });
+});
+
 describe("whose a file is", () => {
 	const routes = (id: string): [string, RequestInit][] => [
 		[`/v1/files/${id}`, {}],

@@ -49,6 +49,7 @@ export class RunningHold<Owner> implements HoldOf<Owner>, OpenRequest {
 	readonly ledger: Owner;
 	readonly known: Promise<void> | undefined;
 	readonly acknowledge: (() => void) | undefined;
+	readonly #giveUp: ((why: unknown) => void) | undefined;
 	runningSlot = 0;
 	slot = 0;
 
@@ -74,6 +75,7 @@ export class RunningHold<Owner> implements HoldOf<Owner>, OpenRequest {
 		const known = isAwaited ? Promise.withResolvers<void>() : undefined;
 		this.known = known?.promise;
 		this.acknowledge = known?.resolve;
+		this.#giveUp = known?.reject;
 	}
 
 	json(): string {
@@ -82,5 +84,12 @@ export class RunningHold<Owner> implements HoldOf<Owner>, OpenRequest {
 
 	isOpen(): boolean {
 		return this.state === "held";
+	}
+
+	/** Postgres will not hear of it: who waits for that hears why. */
+	giveUp(why: unknown): void {
+		// Mostly nobody does.
+		this.known?.catch(() => {});
+		this.#giveUp?.(why);
 	}
 }

@@ -159,7 +159,8 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	}
 
 	/** Of what ends behind the journal nothing goes out any more. */
-	const notOnRecord = () => Promise.reject(unavailable("the journal is closed"));
+	const closedJournal = () => unavailable("the journal is closed");
+	const notOnRecord = () => Promise.reject(closedJournal());
 
 	function ended(hold: Hold): void {
 		running.release(hold.runningSlot, hold);
@@ -211,7 +212,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			assert(hold.state === "held", "only a running request delivers");
 			assert(progress.delivered <= progress.bound, "a bound is not below what was delivered");
 			if (progress.bound <= hold.bound) return;
-			if (closed) throw unavailable("the journal is closed");
+			if (closed) throw closedJournal();
 			journal.progress(JSON.stringify({ id: hold.admitted.id, ...progress }));
 			hold.bound = progress.bound;
 			hold.progress = progress;
@@ -231,7 +232,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			for (const slice of hold.further) release(hold, slice, charged, journalled);
 			const posted = mode === "remote" ? Promise.withResolvers<void>() : undefined;
 			const nowMs = clock.monotonicMs();
-			writer.settle(event, acknowledge, unacknowledged.add(hold, charged, journalled, posted?.resolve), nowMs);
+			writer.settle(event, acknowledge, unacknowledged.add(hold, charged, journalled, posted), nowMs);
 			if (posted) {
 				settling.set(hold, posted.promise);
 				writer.hurry();
@@ -292,6 +293,8 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			writer.stop();
 			// What is not in Postgres stays in the journal for the next start of this identity.
 			closed = true;
+			unacknowledged.giveUp(closedJournal());
+			for (const hold of running) (hold as RunningHold<Ledger>).giveUp(closedJournal());
 			if (clean) journal.destroy();
 			else journal.close();
 			return clean;

@@ -11,9 +11,16 @@ import type { Slice, Slices } from "./slices.ts";
  */
 export interface Unacknowledged {
 	/** Gives the ticket. `journalled`: it stands in the journal. `posted`: somebody waits until Postgres has it. */
-	add(hold: HoldOf<unknown>, charged: NanoUsd, journalled: boolean, posted: (() => void) | undefined): number;
+	add(
+		hold: HoldOf<unknown>,
+		charged: NanoUsd,
+		journalled: boolean,
+		posted: PromiseWithResolvers<void> | undefined,
+	): number;
 	/** Postgres has it, now and for good; its ticket is another one's from here on. */
 	acknowledge(ticket: number): void;
+	/** Nothing is sent to Postgres any more: who waits for that hears why. */
+	giveUp(why: unknown): void;
 }
 
 export function createUnacknowledged(deps: {
@@ -29,7 +36,7 @@ export function createUnacknowledged(deps: {
 	const rests: (NanoUsd | undefined)[] = [];
 	const lowerings: number[] = [];
 	const segments: number[] = [];
-	const waiters: ((() => void) | undefined)[] = [];
+	const waiters: (PromiseWithResolvers<void> | undefined)[] = [];
 	const unused: number[] = [];
 
 	function acknowledgeOn(slice: Slice, ticket: number): void {
@@ -59,7 +66,14 @@ export function createUnacknowledged(deps: {
 			const posted = waiters[ticket];
 			waiters[ticket] = undefined;
 			unused.push(ticket);
-			posted?.();
+			posted?.resolve();
+		},
+		giveUp(why) {
+			for (const posted of waiters.splice(0)) {
+				// Whose client has left waits no more.
+				posted?.promise.catch(() => {});
+				posted?.reject(why);
+			}
 		},
 	};
 }

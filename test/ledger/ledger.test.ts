@@ -361,3 +361,26 @@ test("what outlives its journal is settled once, as its replay will say, and not
 		expect(sum("a")).toEqual(before);
 	}
 });
+
+test("mode remote: who waits for Postgres when the journal is closed hears that it will not come", async () => {
+	const { ledger, state, clock } = await build("remote");
+	state.away = true;
+	const [running, over] = [ledger.reserve(request(10)), ledger.reserve(request(10))];
+	if (!running || !over) throw new Error("refused");
+	ledger.settle(over, outcome(1));
+	const outcomes: string[] = [];
+	for (const waited of [ledger.durable(running), ledger.settledDurable(over)])
+		waited?.then(
+			() => outcomes.push("known"),
+			(error) => outcomes.push(error.code),
+		);
+	const retired = ledger.retire(1_000);
+	for (let round = 0; round < 4; round++) {
+		clock.advance(1_000);
+		await turn();
+	}
+	expect(await retired).toBe(false);
+	await turn();
+	expect(outcomes).toEqual(["service_unavailable", "service_unavailable"]);
+	expect(ledger.settle(running, outcome(9))).toMatchObject({ basis: "recovered" });
+});

@@ -84,7 +84,7 @@ export const ledgerMutants: readonly MutantsOfFile[] = [
 			},
 			{
 				breaks: "what outlived its journal is still delivered",
-				before: 'if (closed) throw unavailable("the journal is closed");',
+				before: "if (closed) throw closedJournal();",
 				after: "",
 			},
 			{

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import OpenAI from "openai";
 import { Webhook } from "standardwebhooks";
+import { createPublicFetch } from "../../src/console/company/public-fetch.ts";
 import { isPublicAddress } from "../../src/console/notices/public-address.ts";
 import { publicUrlProblem } from "../../src/console/notices/public-request.ts";
 import { createWebhookSender, webhookSecret } from "../../src/console/notices/webhook.ts";
@@ -77,6 +78,25 @@ test("an answer is its status: no redirect is followed, no answer read, none wai
 	expect(await send(message("http://127.0.0.1:9/"), never)).toEqual({ problem: "no_connection" });
 	const hangs = createWebhookSender({ production: true }, () => new Promise(() => {}));
 	expect(await hangs(message("https://hangs.example/"), AbortSignal.timeout(50))).toEqual({ problem: "timeout" });
+});
+
+test("who answers by changing the protocol has not answered: nobody waits for what comes next", async () => {
+	const switching = untilEnd(
+		Bun.listen({
+			port: 0,
+			hostname: "127.0.0.1",
+			socket: {
+				data: (socket) =>
+					void socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n"),
+			},
+		}),
+	);
+	const url = `http://127.0.0.1:${switching.port}/`;
+	const heard = await Promise.all([
+		Promise.race([send(message(url), AbortSignal.timeout(1_000)), Bun.sleep(3_000)]),
+		Promise.race([createPublicFetch({ production: false })(url, {}).catch(String), Bun.sleep(3_000)]),
+	]);
+	expect(heard).toEqual([{ problem: "no_connection" }, "Error: it answers by another protocol"]);
 });
 
 test("in production nothing is called that a name leads to within our own networks, however it is written", async () => {

@@ -55,7 +55,14 @@ export async function findPublic(
 export function pinnedRequest(text: string, addresses: Addresses, options: RequestOptions): ClientRequest {
 	const url = new URL(text);
 	const pinned: LookupFunction = (_host, _options, done) => done(null, [...addresses]);
-	return (url.protocol === "https:" ? requestHttps : requestHttp)(url, { ...options, agent: false, lookup: pinned });
+	const request = url.protocol === "https:" ? requestHttps : requestHttp;
+	const sending = request(url, { ...options, agent: false, lookup: pinned });
+	// For the runtime that is neither an answer nor an error, and its deadline passes unheard.
+	sending.on("upgrade", (_response, socket) => {
+		socket.destroy();
+		sending.emit("error", new Error("it answers by another protocol"));
+	});
+	return sending;
 }
 
 /** Undefined if there are none, or not in time. */

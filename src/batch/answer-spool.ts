@@ -85,19 +85,24 @@ export function createAnswerSpool(
 		const unsent = new Map<string, Claim>();
 		for (const place of places) {
 			const records = readSpoolSegment<SpoolRecord>(cipher, fileOf(batchId, place), nameOf(batchId, place));
-			for (;;) {
-				const { value, done } = await records.next();
-				if (done === true) {
-					isComplete &&= value;
-					break;
+			try {
+				for (;;) {
+					const { value, done } = await records.next();
+					if (done === true) {
+						isComplete &&= value;
+						break;
+					}
+					if ("claims" in value) {
+						if (value.boot === boot) for (const claim of value.claims) unsent.set(claim.id, claim);
+					} else if ("sent" in value) unsent.delete(value.sent);
+					else {
+						unsent.delete(value.id);
+						yield value;
+					}
 				}
-				if ("claims" in value) {
-					if (value.boot === boot) for (const claim of value.claims) unsent.set(claim.id, claim);
-				} else if ("sent" in value) unsent.delete(value.sent);
-				else {
-					unsent.delete(value.id);
-					yield value;
-				}
+			} finally {
+				// Who reads no further would keep its file open, and the space of it when it is removed.
+				await records.return(false);
 			}
 		}
 		if (isComplete) for (const { line, id } of unsent.values()) yield { line, id, answer: undefined };

@@ -1,9 +1,20 @@
 import { expect, test } from "bun:test";
-import { appendFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+	appendFileSync,
+	existsSync,
+	readdirSync,
+	readFileSync,
+	readlinkSync,
+	rmSync,
+	statSync,
+	writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import type { Log } from "../../src/base/log.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createAnswerSpool } from "../../src/batch/answer-spool.ts";
+import { linesBefore } from "../../src/batch/lines-before.ts";
+import type { Outcomes } from "../../src/batch/outcomes.ts";
 import type { Claim, SpooledLine } from "../../src/batch/run-spool.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 
@@ -72,6 +83,43 @@ test("a record that a kill cut off hides nothing before it; nobody else can read
 	writeFileSync(segment, whole.subarray(0, -1));
 	expect(await spool.left(2)).toEqual([lines[0]]);
 });
+
+test.skipIf(!existsSync("/proc/self/fd"))(
+	"a run that fails while it reads what others left keeps no file open",
+	async () => {
+		const folder = join(temporaryFolder(), "batches");
+		const spool = createAnswerSpool({ log: silentLog }, { folder, secret: SECRET });
+		const run = spool.open(BATCH, 1);
+		const lines = [answered(1), answered(2), answered(3)];
+		for (const line of lines) run.add(line);
+		run.close();
+		const openHere = () =>
+			readdirSync("/proc/self/fd").filter((fd) => {
+				try {
+					return readlinkSync(`/proc/self/fd/${fd}`).startsWith(folder);
+				} catch {
+					return false;
+				}
+			}).length;
+		const rows = lines.map(({ line, id }) => ({ line, id, state: "claimed" }));
+		const books = { lines: async (_: string, after: number) => (after === 0 ? rows : []) } as never;
+		// As much is there as is sealed at once, and its account has no room for it.
+		const full = new Error("the files of this account take as much space as they may");
+		const outcomes = { add() {}, bytes: () => Number.POSITIVE_INFINITY, flush: () => Promise.reject(full) };
+		const nothing = { parts: 0, empty: new Set<number>() };
+		for (let runs = 2; runs < 20; runs += 1) {
+			const failing = linesBefore(
+				{ books, spool, outcomes: outcomes as unknown as Outcomes },
+				{ batchId: BATCH, run: runs },
+				{ output: nothing, error: nothing },
+				new AbortController().signal,
+			);
+			await expect(failing).rejects.toBe(full);
+		}
+		expect(openHere()).toBe(0);
+		expect(await Array.fromAsync(spool.left(BATCH, 20))).toEqual(lines);
+	},
+);
 
 test("what was claimed and never sent is told once nothing can be missing: its process is gone, all is whole, no restart", async () => {
 	const folder = join(temporaryFolder(), "batches");

@@ -143,7 +143,8 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 	let replacing: Promise<void> | undefined;
 	let recovering: Promise<void> | undefined;
 	let stopping = false;
-	const told = Promise.withResolvers<void>();
+	/** Ends the wait for the next look at the journals, if there is one. */
+	let lookNow = () => {};
 	/** The drain time is over: what is not handed in is the next start's. */
 	let givenUp = false;
 
@@ -189,7 +190,11 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 				return;
 			}
 			if (failed + left.waiting() === 0) return;
-			await Promise.race([sleep(clock, RECOVER_AGAIN_MS), told.promise]);
+			// No race with a promise of the stop: that would keep something of each wait, for as long as a journal stays.
+			await new Promise<void>((resolve) => {
+				lookNow = resolve;
+				clock.after(RECOVER_AGAIN_MS, resolve);
+			});
 		}
 	}
 
@@ -251,7 +256,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 
 	async function stop(drainMs: number): Promise<boolean> {
 		stopping = true;
-		told.resolve();
+		lookNow();
 		cancelLook();
 		witness.stop();
 		gate.close("stopping", true);

@@ -1,5 +1,8 @@
 /** What a process leaves in its journal when it ends, and who hands it in. */
+import { heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Clock } from "../../src/base/clock.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
@@ -159,4 +162,28 @@ test("another instance on the same machine replays for one that does not come ba
 	expect(await available()).toBe(CREDIT - 30);
 	expect(await broken()).toEqual([]);
 	expect(await other.stop(5_000)).toBe(true);
+});
+
+test("a journal that nobody can hand in is looked for again and again, and nothing is kept of that", async () => {
+	const odd = join(world.dataDir, "journal", "other", "no number");
+	mkdirSync(odd, { recursive: true });
+	writeFileSync(join(odd, "00000001.log"), "whose it is, nothing says");
+	let looks = 0;
+	const clock: Clock = {
+		...systemClock,
+		after(delayMs, run) {
+			const isLook = delayMs === 5_000;
+			if (isLook) looks += 1;
+			return systemClock.after(isLook ? 0 : delayMs, run);
+		},
+	};
+	const here = await startHere("one", 30_000, clock);
+	const promisesAt = async (look: number) => {
+		await waitFor(() => looks >= look, `look ${look}`);
+		Bun.gc(true);
+		return heapStats().objectTypeCounts.Promise ?? 0;
+	};
+	const before = await promisesAt(200);
+	expect((await promisesAt(1_200)) - before).toBeLessThan(300);
+	expect(await here.stop(4_000)).toBe(true);
 });

@@ -115,6 +115,8 @@ export function createBatchRunner(
 
 	/** A job that could not be made, that made room for others, or whose end was a mistake, is made again; what batches left here goes with them. */
 	async function sweep(): Promise<void> {
+		// A start that was under way when the stop came ends with a look, too.
+		if (stopping.signal.aborted) return;
 		cancelSweep = clock.after(SWEEP_MS, () => void sweep());
 		try {
 			// Page by page: those that are open for long are the first ones at each look.
@@ -138,6 +140,7 @@ export function createBatchRunner(
 
 	const runner: BatchRunner = {
 		start() {
+			if (stopping.signal.aborted) return starting ?? Promise.resolve();
 			starting ??= begin().catch((error) => {
 				log.error("the queue of batches could not be started; trying again", { error });
 				starting = undefined;

@@ -1,6 +1,6 @@
 import { expect, spyOn, test } from "bun:test";
 import { PgBoss } from "pg-boss";
-import { systemClock } from "../../src/base/clock.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { createLog, type Log, silentLog } from "../../src/base/log.ts";
 import { createBatchBooks } from "../../src/batch/batch-books.ts";
 import { createBatchRunner } from "../../src/batch/batch-runner.ts";
@@ -19,14 +19,14 @@ const connections = async () => {
 const unused = () => {
 	throw new Error("no batch is run");
 };
-const makeRunner = (log: Log) =>
+const makeRunner = (log: Log, clock: Clock = systemClock) =>
 	createBatchRunner(
 		{
 			...({ files: {}, carrier: {}, refused: new Set(), graceMs: 0, snapshot: unused } as unknown as RunDeps),
 			books: createBatchBooks(db),
 			spool: { batches: () => [], forget() {}, open: unused, left: unused, taken: unused },
 			held: { hold: () => () => {}, orphans: () => [] },
-			clock: systemClock,
+			clock,
 			log,
 		},
 		{ databaseUrl: db.url },
@@ -53,6 +53,27 @@ test("a queue whose start fails halfway leaves neither connections nor timers, a
 	expect(said.length).toBe(1);
 	expect(await connections()).toBeGreaterThan(0);
 	await next.stop();
+}, 30_000);
+
+test("a queue that is stopped while it starts, or asked for behind its stop, leaves neither connections nor timers", async () => {
+	const looks = new Set<() => void>();
+	const clock: Clock = {
+		...systemClock,
+		after(delayMs, run) {
+			if (delayMs < 60_000) return systemClock.after(delayMs, run);
+			looks.add(run);
+			return () => looks.delete(run);
+		},
+	};
+	const runner = makeRunner(silentLog, clock);
+	void runner.start();
+	await runner.stop();
+	expect(looks.size).toBe(0);
+	const never = makeRunner(silentLog, clock);
+	await never.stop();
+	await never.start();
+	expect(looks.size).toBe(0);
+	await waitFor(async () => (await connections()) === 0, "the connections to be gone");
 }, 30_000);
 
 test("a batch whose job is missing has one made though a thousand older ones are open, none of which comes to its end", async () => {

@@ -21,7 +21,9 @@ export async function playgroundChat(parts: ConsoleParts, connection: Connection
 	const allowed = parts.visits.allow(request, "requests.send");
 	const keyDigest = await usableDigest(parts, allowed, new URL(request.url).searchParams.get("key") ?? "");
 	const leave = new AbortController();
-	request.signal.addEventListener("abort", () => leave.abort(), { once: true });
+	// One that has left while it was found out who asks is not heard of any more.
+	if (request.signal.aborted) leave.abort();
+	else request.signal.addEventListener("abort", () => leave.abort(), { once: true });
 	const body = await request.arrayBuffer();
 	// A model may think for long before its first word; the gateway has the deadlines.
 	connection.setIdleTimeout(0);

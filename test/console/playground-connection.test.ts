@@ -1,0 +1,28 @@
+import { expect, test } from "bun:test";
+import type { ConsoleParts } from "../../src/console/console-deps.ts";
+import type { RequestAs } from "../../src/console/gateway-client.ts";
+import { playgroundChat } from "../../src/console/playground.ts";
+
+/** A chat of a page whose gateway answers as `send` does. */
+function asked(send: (request: RequestAs) => Promise<Response>, signal = new AbortController().signal) {
+	const timeouts: number[] = [];
+	const url = "http://console.internal/api/console/playground/chat?key=key_1";
+	const request = new Request(url, { method: "POST", body: "{}", signal });
+	const parts = {
+		visits: { allow: () => ({ accountId: "acc_1", viewer: { userId: "user_1" }, scope: "all" }) },
+		statements: async () => [{ digest: "d".repeat(64) }],
+		gateways: { send },
+	} as unknown as ConsoleParts;
+	const connection = { request, address: "", setIdleTimeout: (seconds: number) => void timeouts.push(seconds) };
+	return { chat: playgroundChat(parts, connection), timeouts };
+}
+
+test("whose page is gone before a gateway is asked has nothing asked there", async () => {
+	const signals: AbortSignal[] = [];
+	const { chat } = asked(async ({ signal }) => {
+		signals.push(signal);
+		return Response.json({});
+	}, AbortSignal.abort());
+	await chat.catch(() => {});
+	expect(signals.filter(({ aborted }) => !aborted)).toEqual([]);
+});

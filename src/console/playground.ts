@@ -27,7 +27,8 @@ export async function playgroundChat(parts: ConsoleParts, connection: Connection
 	const body = await request.arrayBuffer();
 	// A model may think for long before its first word; the gateway has the deadlines.
 	connection.setIdleTimeout(0);
-	const answer = await parts.gateways.send({
+	const over = () => connection.setIdleTimeout(IDLE_TIMEOUT_S);
+	const asked = parts.gateways.send({
 		keyDigest,
 		method: "POST",
 		path: CHAT,
@@ -37,13 +38,18 @@ export async function playgroundChat(parts: ConsoleParts, connection: Connection
 		address: connection.address,
 		signal: leave.signal,
 	});
+	const answer = await asked.catch((error: unknown) => {
+		over();
+		throw error;
+	});
 	const headers = new Headers();
 	for (const name of HEADERS) {
 		const value = answer.headers.get(name);
 		if (value !== null) headers.set(name, value);
 	}
-	connection.setIdleTimeout(STREAM_TIMEOUT_S);
+	if (answer.body === null) over();
+	else connection.setIdleTimeout(STREAM_TIMEOUT_S);
 	const told = failuresIn(languageOf(request.headers));
-	const events = answer.body && passedBody(answer.body, () => connection.setIdleTimeout(IDLE_TIMEOUT_S), told);
+	const events = answer.body && passedBody(answer.body, over, told);
 	return new Response(events, { status: answer.status, headers });
 }

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
 import type { RequestAs } from "../../src/console/gateway-client.ts";
 import { playgroundChat } from "../../src/console/playground.ts";
+import { IDLE_TIMEOUT_S } from "../../src/gateway/connection.ts";
 
 /** A chat of a page whose gateway answers as `send` does. */
 function asked(send: (request: RequestAs) => Promise<Response>, signal = new AbortController().signal) {
@@ -16,6 +17,15 @@ function asked(send: (request: RequestAs) => Promise<Response>, signal = new Abo
 	const connection = { request, address: "", setIdleTimeout: (seconds: number) => void timeouts.push(seconds) };
 	return { chat: playgroundChat(parts, connection), timeouts };
 }
+
+test("a connection whose chat came to nothing is closed when it lies idle, as it was before", async () => {
+	const failed = asked(() => Promise.reject(new Error("no gateway is running")));
+	await expect(failed.chat).rejects.toThrow("no gateway");
+	expect(failed.timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
+	const empty = asked(async () => new Response(null, { status: 204 }));
+	expect((await empty.chat).body).toBeNull();
+	expect(empty.timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
+});
 
 test("whose page is gone before a gateway is asked has nothing asked there", async () => {
 	const signals: AbortSignal[] = [];

@@ -205,8 +205,14 @@ function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 		sync: () => new Promise((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve()))),
 		close() {
 			mapped?.close();
-			ftruncateSync(fd, length);
-			closeSync(fd);
+			try {
+				ftruncateSync(fd, length);
+			} catch (error) {
+				// As a crash leaves it: the zeros behind its end are read as none.
+				if (!isOfTheSystem(error)) throw error;
+			} finally {
+				closeSync(fd);
+			}
 		},
 	};
 }

@@ -1,5 +1,18 @@
+import { dlopen } from "bun:ffi";
 import { afterAll, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+	closeSync,
+	existsSync,
+	mkdirSync,
+	mkdtempSync,
+	openSync,
+	readdirSync,
+	readFileSync,
+	readlinkSync,
+	rmSync,
+	truncateSync,
+	writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
@@ -167,6 +180,42 @@ test("what cannot be removed of a journal ends nothing, and is said", () => {
 		Array(2).fill("a part of the journal that is not needed any more could not be removed"),
 	);
 });
+
+test.skipIf(!existsSync("/proc/self/fd"))(
+	"a file that cannot be cut behind its end is closed all the same, and ends nothing",
+	() => {
+		const path = folder();
+		const { journal, lines } = openTestJournal(openJournalDisk(path, { create: true }), systemClock, {
+			segmentBytesMax: 1,
+		});
+		const openAt = (name: string) =>
+			readdirSync("/proc/self/fd").filter((fd) => {
+				try {
+					return readlinkSync(`/proc/self/fd/${fd}`).startsWith(join(path, name));
+				} catch {
+					return false;
+				}
+			});
+		const { symbols: libc } = dlopen("libc.so.6", { dup2: { args: ["i32", "i32"], returns: "i32" } });
+		/** As on a disk that went read-only. */
+		const makeUncut = (name: string) => {
+			const [fd] = openAt(name);
+			const readOnly = openSync(join(path, name), "r");
+			expect(libc.dup2(readOnly, Number(fd))).toBe(Number(fd));
+			closeSync(readOnly);
+		};
+		const first = journal.admit(admit("1"));
+		journal.admit(admit("2"));
+		makeUncut("00000001.log");
+		journal.acknowledge(first);
+		expect(openAt("00000001.log")).toEqual([]);
+		makeUncut("00000002.log");
+		journal.close();
+		expect(openAt("00000002.log")).toEqual([]);
+		expect(lines).toEqual([]);
+		expect(replayed(openJournalDisk(path, { create: false }), 0).recovered.map(({ id }) => id)).toEqual(["2"]);
+	},
+);
 
 test("a settlement in a later segment outlives that segment's own requests until it is acknowledged", () => {
 	const path = folder();

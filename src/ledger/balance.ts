@@ -85,7 +85,8 @@ async function capBalance(
 
 /**
  * One statement, so one snapshot. Each dollar is held once: of an instance that is live its running requests, of any
- * other the rest of its lease, in which its requests are contained.
+ * other the rest of its lease, in which its requests are contained. `period`: the budget that limits it now, of which an
+ * instance holds less than of its own, which has no limit then.
  */
 async function readBudget(
 	statements: Statements,
@@ -98,7 +99,7 @@ async function readBudget(
 			select l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd as rest,
 				l.state = 'open' and not coalesce(i.state = 'live' and i.lease_until > clock_timestamp(), false) as absent
 			from lease l left join instance_now i on i.id = l.instance_id and i.epoch = l.epoch
-			where l.budget_id = ${id} and not l.sealed
+			where l.budget_id = ${period === "" ? id : period} and not l.sealed
 		), running as (
 			select r.reserved_nano_usd as reserved
 			from reservation r join instance_now i on i.id = r.instance_id and i.epoch = r.epoch

@@ -213,7 +213,7 @@ export async function updateKey(
 export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRecord> {
 	const rows = await statements<KeyRow>`
 		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent, a.time_zone, clock_timestamp() as now,
-			budget_spent(cap_budget(k)) as cap_spent, p.name as project_name, p.state as project_state
+			budget_spent(cap_budget(k)) as cap_spent, budget_absent(cap_budget(k)) as absent, p.name as project_name, p.state as project_state
 		from api_key k join account a on a.id = k.account_id left join project p on p.id = k.project_id
 		where k.id = ${key.id} and (${key.accountId ?? null}::text is null or k.account_id = ${key.accountId ?? null}::text)`;
 	const [row] = rows;
@@ -237,7 +237,7 @@ export async function listKeys(
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<KeyRow>`
 		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent, a.time_zone, clock_timestamp() as now,
-			budget_spent(cap_budget(k)) as cap_spent, p.name as project_name, p.state as project_state
+			budget_spent(cap_budget(k)) as cap_spent, budget_absent(cap_budget(k)) as absent, p.name as project_name, p.state as project_state
 		from api_key k join account a on a.id = k.account_id left join project p on p.id = k.project_id
 		where k.account_id = ${accountId} and (${after}::text is null or k.id < ${after}::text)
 			and (${personId}::text is null or key_is_of(k, ${personId}::text))

@@ -8,6 +8,8 @@ export interface LimitedRecord {
 	readonly capPeriod: CapPeriod;
 	/** What counts against the cap: spent in the present period; where the cap never begins anew, ever. */
 	readonly capSpentNanoUsd: NanoUsd;
+	/** What instances that are gone hold of the cap, in the present period, until their journals are read. */
+	readonly absentNanoUsd: NanoUsd;
 	/** When the cap begins anew by the account's time zone; null: never. */
 	readonly capRenewsAtMs: number | null;
 	/** What it has ever spent, a project by keys while they were its own, as far as Postgres knows; running requests come on top. */
@@ -24,6 +26,7 @@ export interface LimitedRow {
 	cap_nano_usd: string | null;
 	cap_period: CapPeriod;
 	cap_spent: string;
+	absent: string;
 	spent: string;
 	time_zone: string;
 	now: Date;
@@ -37,6 +40,7 @@ export function limitedOf(row: LimitedRow): LimitedRecord {
 		capNanoUsd: row.cap_nano_usd === null ? null : nanoUsdOfColumn(row.cap_nano_usd),
 		capPeriod: row.cap_period,
 		capSpentNanoUsd: sumOfColumn(row.cap_spent),
+		absentNanoUsd: nanoUsdOfColumn(row.absent),
 		capRenewsAtMs:
 			row.cap_period === "lifetime" ? null : spanAt(row.cap_period, row.time_zone, row.now.getTime()).untilMs,
 		spentNanoUsd: sumOfColumn(row.spent),

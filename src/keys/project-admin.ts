@@ -112,7 +112,7 @@ async function patchProject(
 export async function getProject(statements: Statements, project: ProjectRef): Promise<ProjectRecord> {
 	const rows = await statements<ProjectRow>`
 		select p.*, project_etag(p) as etag, budget_spent(p.id) as spent, a.time_zone, clock_timestamp() as now,
-			budget_spent(cap_budget(p)) as cap_spent,
+			budget_spent(cap_budget(p)) as cap_spent, budget_absent(cap_budget(p)) as absent,
 			(select count(*) from api_key k where k.project_id = p.id and k.state = 'active' and (k.expires_at is null or k.expires_at > now())) as keys
 		from project p join account a on a.id = p.account_id
 		where p.id = ${project.id} and (${project.accountId ?? null}::text is null or p.account_id = ${project.accountId ?? null}::text)`;
@@ -131,7 +131,7 @@ export async function listProjects(
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<ProjectRow>`
 		select p.*, project_etag(p) as etag, budget_spent(p.id) as spent, a.time_zone, clock_timestamp() as now,
-			budget_spent(cap_budget(p)) as cap_spent,
+			budget_spent(cap_budget(p)) as cap_spent, budget_absent(cap_budget(p)) as absent,
 			(select count(*) from api_key k where k.project_id = p.id and k.state = 'active' and (k.expires_at is null or k.expires_at > now())) as keys
 		from project p join account a on a.id = p.account_id
 		where p.account_id = ${accountId} and (${after}::text is null or p.id < ${after}::text)

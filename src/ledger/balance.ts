@@ -95,12 +95,7 @@ async function readBudget(
 	period = "",
 ): Promise<{ limit: string | null; rest: string | null; spent: NanoUsd; periodSpent: NanoUsd; held: NanoUsd }> {
 	const [row] = await statements<Row>`
-		with budget_leases as (
-			select l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd as rest,
-				l.state = 'open' and not coalesce(i.state = 'live' and i.lease_until > clock_timestamp(), false) as absent
-			from lease l left join instance_now i on i.id = l.instance_id and i.epoch = l.epoch
-			where l.budget_id = ${period === "" ? id : period} and not l.sealed
-		), running as (
+		with running as (
 			select r.reserved_nano_usd as reserved
 			from reservation r join instance_now i on i.id = r.instance_id and i.epoch = r.epoch
 				and i.state = 'live' and i.lease_until > clock_timestamp()
@@ -109,7 +104,7 @@ async function readBudget(
 		)
 		select b.limit_nano_usd as "limit", b.limit_nano_usd - s.spent as rest, s.spent,
 			budget_spent(${period}) as period_spent,
-			coalesce((select sum(rest) from budget_leases where absent), 0) + coalesce((select sum(reserved) from running), 0) as held
+			budget_absent(${period === "" ? id : period}) + coalesce((select sum(reserved) from running), 0) as held
 		from budget b, (select budget_spent(${id}) as spent) s
 		where b.id = ${id} and b.kind = ${kind}`;
 	if (row === undefined) throw new Fault("not_found", `There is no ${kind} ${id}.`);

@@ -1,10 +1,14 @@
 /** What is held of a cap or of credit is the same amount wherever it is said. */
 import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
+import { balanceOf, runningRequests } from "../../src/console/credit/credit.ts";
+import { heldByKey, keyOf } from "../../src/console/keys/key-view.ts";
+import { heldByProject, projectView } from "../../src/console/projects/project-view.ts";
 import { updateAccount } from "../../src/keys/account-admin.ts";
-import { createProject } from "../../src/keys/project-admin.ts";
+import { createProject, getProject } from "../../src/keys/project-admin.ts";
 import type { NanoUsd } from "../../src/money/nano-usd.ts";
-import { parseUsd } from "../../src/money/nano-usd.ts";
+import { formatUsd, parseUsd } from "../../src/money/nano-usd.ts";
 import { withLookups } from "../gateway/lookups/lookups-world.ts";
 import { goLive } from "../ledger/fixture.ts";
 import { zoneByDay } from "../support/zone-by-day.ts";
@@ -14,7 +18,7 @@ const { service } = await withLookups();
 const { sql, statements } = service.db;
 
 /** An instance that died with so much of each budget. */
-async function deadWith(amounts: Readonly<Record<string, NanoUsd>>): Promise<void> {
+async function deadWith(amounts: Readonly<Record<string, NanoUsd>>): Promise<{ id: string; epoch: number }> {
 	const id = newUuid();
 	const epoch = await goLive(service.db, id);
 	const wishes = Object.entries(amounts).map(([budget, amount]) => ({
@@ -23,6 +27,7 @@ async function deadWith(amounts: Readonly<Record<string, NanoUsd>>): Promise<voi
 	const granted = await sql`select amount from lease_grant(${id}, ${epoch}, ${JSON.stringify(wishes)}::text::json)`;
 	expect(granted.map(({ amount }) => Number(amount))).toEqual(Object.values(amounts));
 	await sql`update instance_beat set lease_until = now() - interval '1 second' where id = ${id}`;
+	return { id, epoch };
 }
 
 const periodOf = async (table: "api_key" | "project", id: string): Promise<string> => {
@@ -43,3 +48,46 @@ test("what a dead instance holds of a cap that begins anew is what it holds of t
 	expect(data).toMatchObject({ held_usd: "0.25", remaining_usd: "0.75", limit_remaining: 0.75 });
 	expect(data.project).toMatchObject({ remaining_usd: "0.50", limit_remaining: 0.5 });
 });
+
+test("the pages of a key and of a project say what a dead instance holds of their caps, as /v1/key does", async () => {
+	const accountId = await service.account();
+	const { id: projectId } = await createProject(statements, accountId, { name: "search", capNanoUsd: usd("2") });
+	const { id, secret } = await service.key(accountId, { capNanoUsd: usd("1"), projectId });
+	const instance = await deadWith({ [accountId]: usd("1"), [id]: usd("0.4"), [projectId]: usd("0.5") });
+	// A part of it for a request that it was serving.
+	await sql`insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at)
+		values (${newUuid()}, ${accountId}, ${id}, ${instance.id}, ${instance.epoch}, 'text', 100000000, now())`;
+	const { data } = await (await service.get("/v1/key", secret)).json();
+	expect(data).toMatchObject({ held_usd: "0.40", remaining_usd: "0.60", project: { remaining_usd: "1.50" } });
+	const shown = await keyOf({ statements, clock: systemClock }, accountId, id);
+	expect(formatUsd(shown.heldNanoUsd)).toBe(data.held_usd);
+	const project = projectView(
+		await getProject(statements, { id: projectId }),
+		(await heldByProject(statements, accountId)).get(projectId),
+	);
+	expect(formatUsd(project.heldNanoUsd)).toBe("0.50");
+});
+
+test("what a dead instance was serving is not told as running beside what that instance holds", async () => {
+	const accountId = await service.account();
+	const { id } = await service.key(accountId);
+	const { instanceId, epoch } = await living();
+	const dead = await deadWith({ [accountId]: usd("1"), [id]: usd("1") });
+	const reserve = (instance: string, at: number, nano: number) => sql`
+		insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at)
+		values (${newUuid()}, ${accountId}, ${id}, ${instance}, ${at}, 'text', ${nano}, now())`;
+	await reserve(instanceId, epoch, 200_000_000);
+	await reserve(dead.id, dead.epoch, 300_000_000);
+	const { heldNanoUsd } = await balanceOf(statements, accountId);
+	expect(formatUsd(heldNanoUsd)).toBe("1.20");
+	const running = await runningRequests(statements, accountId);
+	expect(running.map(({ reservedNanoUsd }) => formatUsd(reservedNanoUsd))).toEqual(["0.20"]);
+	expect((await heldByKey(statements, accountId)).get(id)?.requests).toBe(1);
+	await sql`delete from reservation where account_id = ${accountId}`;
+});
+
+/** The service's own instance. */
+async function living(): Promise<{ instanceId: string; epoch: number }> {
+	const [row] = await sql`select id, epoch from instance_now where state = 'live' and lease_until > now()`;
+	return { instanceId: row?.id as string, epoch: Number(row?.epoch) };
+}

@@ -68,7 +68,7 @@ export async function topUpOfAccount(statements: Statements, accountId: string, 
 	return topUp;
 }
 
-/** What is held: the requests that outlived a flush and still run. */
+/** What is held: the requests that outlived a flush and still run, at an instance that is there. */
 export async function runningRequests(statements: Statements, accountId: string): Promise<RunningRequest[]> {
 	const rows = await statements<{
 		id: string;
@@ -80,6 +80,7 @@ export async function runningRequests(statements: Statements, accountId: string)
 	}>`
 		select r.request_id::text as id, r.key_id, k.name, r.model, r.reserved_nano_usd as reserved, r.admitted_at as at
 		from reservation r join api_key k on k.id = r.key_id
+			join instance_now i on i.id = r.instance_id and i.epoch = r.epoch and i.state = 'live' and i.lease_until > clock_timestamp()
 		where r.account_id = ${accountId} order by r.admitted_at limit ${RUNNING_SHOWN_MAX}`;
 	return rows.map((row) => ({
 		requestId: `req_${row.id.replaceAll("-", "")}`,

@@ -2,12 +2,12 @@ import type { Statements } from "../../db/statements.ts";
 import type { KeyRecord } from "../../keys/key-admin.ts";
 import { getKey } from "../../keys/key-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
+import { addUsd, nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 
-export interface KeyView extends Omit<KeyRecord, "accountId" | "state" | "models" | "etag"> {
+export interface KeyView extends Omit<KeyRecord, "accountId" | "state" | "models" | "etag" | "absentNanoUsd"> {
 	readonly state: "active" | "revoked" | "expired";
-	/** By running requests, as of the last flush. */
+	/** By running requests, as of the last flush, and by instances that are gone. */
 	readonly heldNanoUsd: NanoUsd;
 	/** Empty: all. */
 	readonly models: string[];
@@ -18,24 +18,26 @@ export interface Held {
 	readonly nanoUsd: NanoUsd;
 }
 
-/** What running requests hold, by key. */
+/** What running requests hold, by key. Those of an instance that is gone run no more: they are part of what it holds. */
 export async function heldByKey(statements: Statements, accountId: string): Promise<ReadonlyMap<string, Held>> {
 	const rows = await statements<{ key_id: string; requests: string; held: string }>`
-		select key_id, count(*) as requests, sum(reserved_nano_usd) as held from reservation
-		where account_id = ${accountId} group by 1`;
+		select r.key_id, count(*) as requests, sum(r.reserved_nano_usd) as held
+		from reservation r join instance_now i on i.id = r.instance_id and i.epoch = r.epoch
+			and i.state = 'live' and i.lease_until > clock_timestamp()
+		where r.account_id = ${accountId} group by 1`;
 	return new Map(
 		rows.map((row) => [row.key_id, { requests: Number(row.requests), nanoUsd: nanoUsdOfColumn(row.held) }]),
 	);
 }
 
 export function keyView(key: KeyRecord, held: Held | undefined, nowMs: number): KeyView {
-	const { accountId: _, etag: __, models, state, ...shown } = key;
+	const { accountId: _, etag: __, models, state, absentNanoUsd, ...shown } = key;
 	const expired = key.expiresAtMs !== null && key.expiresAtMs <= nowMs;
 	return {
 		...shown,
 		models: [...models],
 		state: state === "active" && expired ? "expired" : state,
-		heldNanoUsd: held?.nanoUsd ?? ZERO_USD,
+		heldNanoUsd: addUsd(held?.nanoUsd ?? ZERO_USD, absentNanoUsd),
 	};
 }
 

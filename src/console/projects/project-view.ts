@@ -1,11 +1,11 @@
 import type { Statements } from "../../db/statements.ts";
 import type { ProjectRecord } from "../../keys/project-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
+import { addUsd, nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
 import { Refusal } from "../texts/refusal.ts";
 
-export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag"> {
-	/** By running requests of its keys, as of the last flush. */
+export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag" | "absentNanoUsd"> {
+	/** By running requests of its keys, as of the last flush, and by instances that are gone. */
 	readonly heldNanoUsd: NanoUsd;
 	/** Empty: all. */
 	readonly models: string[];
@@ -15,13 +15,14 @@ export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" 
 export async function heldByProject(statements: Statements, accountId: string): Promise<ReadonlyMap<string, NanoUsd>> {
 	const rows = await statements<{ id: string; held: string }>`
 		select k.project_id as id, sum(r.reserved_nano_usd) as held from reservation r join api_key k on k.id = r.key_id
+			join instance_now i on i.id = r.instance_id and i.epoch = r.epoch and i.state = 'live' and i.lease_until > clock_timestamp()
 		where r.account_id = ${accountId} and k.project_id is not null group by 1`;
 	return new Map(rows.map(({ id, held }) => [id, nanoUsdOfColumn(held)]));
 }
 
 export function projectView(project: ProjectRecord, held: NanoUsd | undefined): ProjectView {
-	const { accountId: _, etag: __, models, ...shown } = project;
-	return { ...shown, models: [...models], heldNanoUsd: held ?? ZERO_USD };
+	const { accountId: _, etag: __, models, absentNanoUsd, ...shown } = project;
+	return { ...shown, models: [...models], heldNanoUsd: addUsd(held ?? ZERO_USD, absentNanoUsd) };
 }
 
 /** Fault not_found for a project that this person does not work in; null may see all. */

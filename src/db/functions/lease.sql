@@ -16,6 +16,15 @@ language sql stable set enable_seqscan = off as $$
     + coalesce((select b.spent_nano_usd from sealed_budget b where b.budget_id = p_budget), 0)
 $$;
 
+-- What instances that are not live hold of a budget until their journals are replayed: running requests are contained.
+create or replace function budget_absent(p_budget text) returns numeric
+language sql stable set enable_seqscan = off as $$
+  select coalesce(sum(l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd), 0)
+    from lease l left join instance_now i on i.id = l.instance_id and i.epoch = l.epoch
+    where l.budget_id = p_budget and not l.sealed and l.state = 'open'
+      and not coalesce(i.state = 'live' and i.lease_until > clock_timestamp(), false)
+$$;
+
 -- Grants slices to a live instance. p_requests: [{op, budget, want, min, again, ticket}], at most one a budget.
 -- A grant is as much of `want` as is fair (half of what is available, divided by the live instances), at least `min` if
 -- that much is available, else nothing. While others lack the budget too, it is `min`. An unknown budget has nothing.

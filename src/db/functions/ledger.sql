@@ -217,7 +217,10 @@ begin
   perform 1 from usage_event e where e.request_id = x.id for update nowait;
   perform 1 from reservation r where r.request_id = x.id for update nowait;
   -- An operator attested that nothing would be heard of this request any more (ledger_close). That was wrong.
-  delete from usage_event e where e.request_id = x.id and e.rate_card_id = '' and e.charged_nano_usd = 0;
+  if exists (select 1 from usage_event e where e.request_id = x.id and e.rate_card_id = '' and e.charged_nano_usd = 0) then
+    perform usage_take_back(x.id);
+    delete from usage_event e where e.request_id = x.id and e.rate_card_id = '' and e.charged_nano_usd = 0;
+  end if;
   if exists (select 1 from usage_event e where e.request_id = x.id) then
     return;
   end if;

@@ -2,8 +2,11 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
+import type { ConsoleParts } from "../../src/console/console-deps.ts";
 import { balanceOf, runningRequests } from "../../src/console/credit/credit.ts";
 import { heldByKey, keyOf } from "../../src/console/keys/key-view.ts";
+import { listInstances } from "../../src/console/operator/operator-cluster.ts";
+import { operatorSummary } from "../../src/console/operator/operator-summary.ts";
 import { heldByProject, projectView } from "../../src/console/projects/project-view.ts";
 import { updateAccount } from "../../src/keys/account-admin.ts";
 import { createProject, getProject } from "../../src/keys/project-admin.ts";
@@ -16,6 +19,11 @@ import { zoneByDay } from "../support/zone-by-day.ts";
 const usd = (text: string) => parseUsd(text) as NanoUsd;
 const { service } = await withLookups();
 const { sql, statements } = service.db;
+const operators = {
+	statements,
+	config: { topUpSecondLook: null },
+	deployments: { current: async () => ({ models: [], replicas: [], connected: () => true }) },
+} as unknown as ConsoleParts;
 
 /** An instance that died with so much of each budget. */
 async function deadWith(amounts: Readonly<Record<string, NanoUsd>>): Promise<{ id: string; epoch: number }> {
@@ -83,6 +91,24 @@ test("what a dead instance was serving is not told as running beside what that i
 	const running = await runningRequests(statements, accountId);
 	expect(running.map(({ reservedNanoUsd }) => formatUsd(reservedNanoUsd))).toEqual(["0.20"]);
 	expect((await heldByKey(statements, accountId)).get(id)?.requests).toBe(1);
+	await sql`delete from reservation where account_id = ${accountId}`;
+});
+
+test("operators see who was killed as silent, with what it holds, whether or not another instance was there to notice", async () => {
+	const accountId = await service.account();
+	const { id } = await service.key(accountId);
+	const before = await operatorSummary(operators);
+	const dead = await deadWith({ [accountId]: usd("1"), [id]: usd("1") });
+	await sql`insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at)
+		values (${newUuid()}, ${accountId}, ${id}, ${dead.id}, ${dead.epoch}, 'text', 300000000, now())`;
+	const after = await operatorSummary(operators);
+	expect(after.instances).toEqual({ live: before.instances.live, gone: before.instances.gone + 1 });
+	expect(after.heldTooLong.filter(({ instanceId }) => instanceId === dead.id)).toHaveLength(1);
+	const stateOf = async () => (await listInstances(statements)).find((item) => item.id === dead.id)?.state;
+	expect(await stateOf()).toBe("silent");
+	await sql`update instance_beat set state = 'silent' where id = ${dead.id}`;
+	expect(await stateOf()).toBe("silent");
+	expect((await operatorSummary(operators)).instances).toEqual(after.instances);
 	await sql`delete from reservation where account_id = ${accountId}`;
 });
 

@@ -16,6 +16,7 @@ export interface DeploymentView {
 export interface InstanceView {
 	readonly id: string;
 	readonly epoch: number;
+	/** Who was live and has let its lease end is silent, whether or not another instance was there to notice it. */
 	readonly state: "joining" | "live" | "silent" | "closing" | "left" | "dead";
 	readonly leaseUntilMs: number;
 	readonly appliedSeq: number;
@@ -56,11 +57,12 @@ interface Row {
 	reserved: string;
 }
 
-/** Those that matter first: dead ones that hold credit, those whose end is not over yet, live ones, then the past. */
+/** Those that matter first: dead ones that hold credit, those whose end is not over yet, silent ones, live ones, then the past. */
 export async function listInstances(statements: Statements): Promise<InstanceView[]> {
 	const rows = await statements<Row>`
-		select i.*, coalesce(l.leases, 0) as leases, coalesce(l.held, 0) as held, coalesce(r.running, 0) as running, coalesce(r.reserved, 0) as reserved
+		select i.*, s.state, coalesce(l.leases, 0) as leases, coalesce(l.held, 0) as held, coalesce(r.running, 0) as running, coalesce(r.reserved, 0) as reserved
 		from instance_now i
+			cross join lateral (select case when i.state = 'live' and i.lease_until <= clock_timestamp() then 'silent' else i.state end as state) s
 			left join (
 				select o.instance_id, o.epoch, count(*) as leases, sum(o.granted_nano_usd - o.returned_nano_usd - o.settled_nano_usd) as held
 				from lease o where o.state = 'open' and o.budget_id like 'acc\\_%' group by 1, 2
@@ -68,7 +70,7 @@ export async function listInstances(statements: Statements): Promise<InstanceVie
 			left join (
 				select instance_id, epoch, count(*) as running, sum(reserved_nano_usd) as reserved from reservation group by 1, 2
 			) r on r.instance_id = i.id and r.epoch = i.epoch
-		order by array_position(array['dead', 'closing', 'silent', 'live', 'joining', 'left'], i.state), i.started_at desc limit ${INSTANCES_SHOWN}`;
+		order by array_position(array['dead', 'closing', 'silent', 'live', 'joining', 'left'], s.state), i.started_at desc limit ${INSTANCES_SHOWN}`;
 	return rows.map((row) => ({
 		id: row.id,
 		epoch: row.epoch,

@@ -27,7 +27,8 @@ export interface OperatorSummary {
 		readonly instanceId: string;
 	}[];
 	readonly replicasNotUp: ReplicaView[];
-	readonly instances: { readonly live: number; readonly dead: number };
+	/** gone: dead, or silent for a lease; what they hold comes back when their journals are read. */
+	readonly instances: { readonly live: number; readonly gone: number };
 	readonly reconciliation: { readonly ok: boolean; readonly atMs: number; readonly greenSinceMs: number | null } | null;
 	/** Of the last 24 hours, by mean time to the end. */
 	readonly slowestModels: {
@@ -65,9 +66,11 @@ export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSumm
 			select r.request_id::text as id, r.account_id, r.model, r.reserved_nano_usd as reserved, r.admitted_at as at, r.instance_id
 			from reservation r left join instance_now i on i.id = r.instance_id and i.epoch = r.epoch
 			where r.admitted_at < clock_timestamp() - make_interval(secs => ${HELD_TOO_LONG_S}::integer) or i.state is distinct from 'live'
+				or i.lease_until <= clock_timestamp()
 			order by r.admitted_at limit ${HELD_SHOWN}`,
-		statements<{ live: string; dead: string; accounts: string; cleared_at: Date | null }>`
-			select (select count(*) from instance_now where state = 'live') as live, (select count(*) from instance_now where state = 'dead') as dead,
+		statements<{ live: string; gone: string; accounts: string; cleared_at: Date | null }>`
+			select (select count(*) from instance_now where state = 'live' and lease_until > clock_timestamp()) as live,
+				(select count(*) from instance_now where state in ('silent', 'dead') or state = 'live' and lease_until <= clock_timestamp()) as gone,
 				(select count(*) from account) as accounts, (select max(finished_at) from stripe_clearing) as cleared_at`,
 		statements<{ model: string; requests: string; mean: number; first: number | null }>`
 			select model, sum(requests) as requests, sum(duration_ms) / sum(requests) as mean, sum(first_token_ms) / nullif(sum(first_tokens), 0) as first
@@ -90,7 +93,7 @@ export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSumm
 			instanceId: row.instance_id,
 		})),
 		replicasNotUp: deployed.replicas.filter((replica) => replica.health === "down" || replica.breaker !== "closed"),
-		instances: { live: Number(counts?.live), dead: Number(counts?.dead) },
+		instances: { live: Number(counts?.live), gone: Number(counts?.gone) },
 		reconciliation,
 		slowestModels: slow.map(({ model, requests, mean, first }) => ({
 			model,

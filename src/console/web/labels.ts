@@ -46,6 +46,7 @@ const STATES: Readonly<Record<string, string>> = {
 	finalizing: t("Finalizing"),
 	cancelling: t("Cancelling"),
 	live: t("Live"),
+	silent: t("Silent"),
 	dead: t("Dead"),
 	ended: t("Ended"),
 	draining: t("Draining"),

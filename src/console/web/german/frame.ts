@@ -91,6 +91,7 @@ export const frame = {
 	"In progress": "In Arbeit",
 	Finalizing: "Wird abgeschlossen",
 	Cancelling: "Wird abgebrochen",
+	Silent: "Verstummt",
 	Dead: "Ausgefallen",
 	Ended: "Beendet",
 	Draining: "Läuft aus",

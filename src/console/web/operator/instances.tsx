@@ -9,7 +9,10 @@ import { operatorApi } from "./api.ts";
 
 export function InstancesPage() {
 	const instances = useResource("operator-instances", operatorApi.instances);
-	const lost = instances.data?.items.filter((item) => item.state === "dead" && item.heldNanoUsd > 0) ?? [];
+	const lost =
+		instances.data?.items.filter(
+			(item) => (item.state === "dead" || item.state === "silent") && item.heldNanoUsd > 0,
+		) ?? [];
 	return (
 		<Page
 			title={t("Instances")}
@@ -42,7 +45,11 @@ export function InstancesPage() {
 						{
 							label: t("Lease ends"),
 							render: (item) =>
-								item.state === "live" ? <Ago atMs={item.leaseUntilMs} /> : <Ago atMs={item.endedAtMs} />,
+								item.state === "live" || item.state === "silent" ? (
+									<Ago atMs={item.leaseUntilMs} />
+								) : (
+									<Ago atMs={item.endedAtMs} />
+								),
 						},
 						{
 							label: t("Applied"),

@@ -45,9 +45,9 @@ function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDec
 						value={data ? t("{live} live", { live: formatCount(data.instances.live) }) : "–"}
 					>
 						<Link to="/operator/instances">
-							{data && data.instances.dead > 0
-								? t("{dead} dead", { dead: formatCount(data.instances.dead) })
-								: t("none dead")}
+							{data && data.instances.gone > 0
+								? t("{gone} silent or dead", { gone: formatCount(data.instances.gone) })
+								: t("none silent or dead")}
 						</Link>
 					</Stat>
 					<Stat label={t("Books")} value={data ? <Books reconciliation={data.reconciliation} /> : "–"}>

@@ -97,6 +97,7 @@ const TONES: Readonly<Record<string, string>> = {
 	recovered: "warn",
 	left: "warn",
 	starting: "warn",
+	silent: "warn",
 	failed: "bad",
 	unavailable: "bad",
 	revoked: "off",

@@ -68,7 +68,8 @@ export async function overviewPulse(statements: Statements, accountId: string): 
 		statements<PulseRow>`
 			select a.signed_in_at is not null as signed_in, a.topped_up,
 				exists (select 1 from api_key k where k.account_id = a.id) as key_made,
-				exists (select 1 from usage_event e where e.account_id = a.id) as used,
+				-- Of requests that are not kept any more the sums are.
+				exists (select 1 from usage_event e where e.account_id = a.id) or exists (select 1 from usage_hour h where h.account_id = a.id) as used,
 				(select count(*) from top_up t where t.account_id = a.id and t.state = 'pending') as pending,
 				(select coalesce(sum(h.charged_nano_usd), 0) from usage_hour h
 					where h.account_id = a.id and h.hour >= date_trunc('month', now(), 'UTC')) as month,

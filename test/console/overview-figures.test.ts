@@ -1,0 +1,28 @@
+/** What the first pages of customers and operators say of what is not all shown, or not kept any more. */
+import { expect, test } from "bun:test";
+import { overviewPulse } from "../../src/console/live/overview.ts";
+import { goLive, makeAccount, settledEvent } from "../ledger/fixture.ts";
+import { atEnd } from "../support/at-end.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { foldAll } from "../support/sums.ts";
+
+const db = await createTestDatabase();
+atEnd(() => db.drop());
+const { sql, statements } = db;
+await makeAccount(db, "acc", 1_000_000, { key: null });
+await sql`insert into account (id, email, name) values ('acc', 'acc@example.com', 'acc')`;
+await sql`insert into api_key (id, account_id, name, digest, prefix, last_four, models) values ('key', 'acc', 'key', 'd', 'p', 'l', '[]')`;
+
+test("an account whose requests are not kept any more has made its first one all the same", async () => {
+	const firstRequest = async () => (await overviewPulse(statements, "acc")).checklist.firstRequest;
+	expect(await firstRequest()).toBe(false);
+	const epoch = await goLive(db, "gone");
+	await sql`select lease_close('gone', ${epoch}, false, 100, '[]')`;
+	const event = settledEvent("acc", "key", 7, { at: Date.now() });
+	await sql`select ledger_settle_late('gone', ${epoch}, ${JSON.stringify(event)}::text::json)`;
+	expect(await firstRequest()).toBe(true);
+	await foldAll(statements);
+	// As after RETENTION_USAGE_DAYS.
+	await sql`delete from usage_event`;
+	expect(await firstRequest()).toBe(true);
+});

@@ -1,6 +1,9 @@
 /** What the first pages of customers and operators say of what is not all shown, or not kept any more. */
 import { expect, test } from "bun:test";
+import { newUuid } from "../../src/base/id.ts";
+import type { ConsoleParts } from "../../src/console/console-deps.ts";
 import { overviewPulse } from "../../src/console/live/overview.ts";
+import { operatorSummary } from "../../src/console/operator/operator-summary.ts";
 import { goLive, makeAccount, settledEvent } from "../ledger/fixture.ts";
 import { atEnd } from "../support/at-end.ts";
 import { createTestDatabase } from "../support/database.ts";
@@ -25,4 +28,16 @@ test("an account whose requests are not kept any more has made its first one all
 	// As after RETENTION_USAGE_DAYS.
 	await sql`delete from usage_event`;
 	expect(await firstRequest()).toBe(true);
+});
+
+test("operators are told how many top-ups wait, and not how many of them are shown", async () => {
+	await sql`insert into top_up (id, account_id, amount_nano_usd, method, reference)
+		select 'top_' || n, 'acc', 100000000000, 'transfer', ${newUuid()} || n from generate_series(1, 23) n`;
+	const summary = await operatorSummary({
+		statements,
+		config: { topUpSecondLook: null },
+		deployments: { current: async () => ({ models: [], replicas: [], connected: () => true }) },
+	} as unknown as ConsoleParts);
+	expect(summary.waitingTopUps).toHaveLength(20);
+	expect(summary.topUpsWaiting).toBe(23);
 });

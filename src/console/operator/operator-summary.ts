@@ -11,6 +11,8 @@ import { listWaiting } from "./operator-top-ups.ts";
 import { lastReconciliation } from "./reconciliation.ts";
 
 export interface OperatorSummary {
+	/** How many there are, of which the oldest are shown. */
+	readonly topUpsWaiting: number;
 	readonly waitingTopUps: TopUpWaiting[];
 	readonly waitingAdjustments: AdjustmentRow[];
 	/** Card payments that Stripe and the books do not agree about. */
@@ -68,10 +70,11 @@ export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSumm
 			where r.admitted_at < clock_timestamp() - make_interval(secs => ${HELD_TOO_LONG_S}::integer) or i.state is distinct from 'live'
 				or i.lease_until <= clock_timestamp()
 			order by r.admitted_at limit ${HELD_SHOWN}`,
-		statements<{ live: string; gone: string; accounts: string; cleared_at: Date | null }>`
+		statements<{ live: string; gone: string; accounts: string; waiting: string; cleared_at: Date | null }>`
 			select (select count(*) from instance_now where state = 'live' and lease_until > clock_timestamp()) as live,
 				(select count(*) from instance_now where state in ('silent', 'dead') or state = 'live' and lease_until <= clock_timestamp()) as gone,
-				(select count(*) from account) as accounts, (select max(finished_at) from stripe_clearing) as cleared_at`,
+				(select count(*) from account) as accounts, (select count(*) from top_up where state = 'pending') as waiting,
+				(select max(finished_at) from stripe_clearing) as cleared_at`,
 		statements<{ model: string; requests: string; mean: number; first: number | null }>`
 			select model, sum(requests) as requests, sum(duration_ms) / sum(requests) as mean, sum(first_token_ms) / nullif(sum(first_tokens), 0) as first
 			from usage_hour where hour >= now() - interval '24 hours' and class = 'ok'
@@ -80,6 +83,7 @@ export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSumm
 		parts.deployments.current(),
 	]);
 	return {
+		topUpsWaiting: Number(counts?.waiting),
 		waitingTopUps: waiting,
 		waitingAdjustments: adjustments,
 		paymentFindings: findings,

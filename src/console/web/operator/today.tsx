@@ -37,7 +37,7 @@ function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDec
 		<>
 			<Panel>
 				<div className="stats">
-					<Stat label={t("Top-ups waiting")} value={data ? formatCount(data.waitingTopUps.length) : "–"}>
+					<Stat label={t("Top-ups waiting")} value={data ? formatCount(data.topUpsWaiting) : "–"}>
 						<Link to="/operator/top-ups">{t("verify")}</Link>
 					</Stat>
 					<Stat

@@ -1,9 +1,10 @@
+import { systemClock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { isoOrNull } from "../base/iso-date.ts";
 import type { Statements } from "../db/statements.ts";
 import { createDigest } from "../keys/digest.ts";
 import type { KeyMakerDeps, KeyRecord } from "../keys/key-admin.ts";
-import { createKey, listKeys, revokeKey, rotateKey, updateKey } from "../keys/key-admin.ts";
+import { createKey, listKeys, revokeKey, rotateKey, shownKeyState, updateKey } from "../keys/key-admin.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { loadOrCreatePepper } from "../secrets.ts";
 import type { Command, CommandContext } from "./command.ts";
@@ -61,7 +62,7 @@ const list: Command = {
 			row.id,
 			row.name,
 			`${row.prefix}…${row.lastFour}`,
-			row.state === "active" && row.projectState === "archived" ? "archived" : row.state,
+			stateText(row),
 			formatUsd(row.spentNanoUsd),
 			row.readsOnly ? "reads only" : capText(row),
 			row.projectName ?? "none",
@@ -158,6 +159,11 @@ export function keyMaker(context: CommandContext, statements: Statements): KeyMa
 	return { statements, digest: createDigest(keyPepper), serviceName: config.serviceName };
 }
 
+function stateText(key: KeyRecord): string {
+	const state = shownKeyState(key, systemClock.wallMs());
+	return state === "active" && key.projectState === "archived" ? "archived" : state;
+}
+
 function keyJson(key: KeyRecord): Record<string, unknown> {
 	return {
 		id: key.id,
@@ -165,7 +171,7 @@ function keyJson(key: KeyRecord): Record<string, unknown> {
 		name: key.name,
 		prefix: key.prefix,
 		last_four: key.lastFour,
-		state: key.state,
+		state: shownKeyState(key, systemClock.wallMs()),
 		cap_usd: key.capNanoUsd === null ? null : formatUsd(key.capNanoUsd),
 		cap_period: key.capPeriod,
 		cap_spent_usd: formatUsd(key.capSpentNanoUsd),

@@ -82,6 +82,11 @@ export interface KeyRecord extends LimitedRecord {
 	readonly etag: string;
 }
 
+/** As it is said to people: one that is over is no more active, though nobody has ended it. */
+export function shownKeyState({ state, expiresAtMs }: KeyRecord, nowMs: number): KeyRecord["state"] | "expired" {
+	return state === "active" && expiresAtMs !== null && expiresAtMs <= nowMs ? "expired" : state;
+}
+
 /** Faults: not_found (account, project), invalid_request, conflict. */
 export async function createKey(
 	deps: KeyMakerDeps,

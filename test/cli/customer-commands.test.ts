@@ -93,6 +93,17 @@ test("a key that only reads is made with no cap, and is listed as what it is", a
 	expect(loaded.key).toMatchObject({ readsOnly: true, capNanoUsd: 0 });
 });
 
+test("a key that has expired is listed as expired, as it is shown everywhere", async () => {
+	const account = await newAccount();
+	const { id } = await newKey(account);
+	await database.sql`update api_key set expires_at = now() - interval '1 second' where id = ${id}`;
+	const listed = await run("key", "list", "--account", account);
+	expect(listed.json<{ data: object[] }>().data).toMatchObject([{ id, state: "expired" }]);
+	const { stdout } = await runHere(["key", "list", "--account", account], env);
+	expect(stdout).toContain("expired");
+	expect(stdout).not.toContain("active");
+});
+
 test("no secret is ever listed", async () => {
 	const account = await newAccount();
 	const { secret } = await newKey(account);

@@ -1,6 +1,6 @@
 import type { Statements } from "../../db/statements.ts";
 import type { KeyRecord } from "../../keys/key-admin.ts";
-import { getKey } from "../../keys/key-admin.ts";
+import { getKey, shownKeyState } from "../../keys/key-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { addUsd, nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
@@ -31,12 +31,11 @@ export async function heldByKey(statements: Statements, accountId: string): Prom
 }
 
 export function keyView(key: KeyRecord, held: Held | undefined, nowMs: number): KeyView {
-	const { accountId: _, etag: __, models, state, absentNanoUsd, ...shown } = key;
-	const expired = key.expiresAtMs !== null && key.expiresAtMs <= nowMs;
+	const { accountId: _, etag: __, models, absentNanoUsd, ...shown } = key;
 	return {
 		...shown,
 		models: [...models],
-		state: state === "active" && expired ? "expired" : state,
+		state: shownKeyState(key, nowMs),
 		heldNanoUsd: addUsd(held?.nanoUsd ?? ZERO_USD, absentNanoUsd),
 	};
 }

@@ -42,10 +42,10 @@ function stretchOf(query: URLSearchParams, nowMs: number, otherwise = "7d"): Str
 		return withBucket(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1), nowMs);
 	}
 	const lengthMs = LENGTHS_MS[range] ?? LENGTHS_MS[otherwise] ?? 7 * DAY_MS;
-	if (lengthMs <= DAY_MS) return withBucket(nowMs - lengthMs, nowMs);
-	// Whole days, today among them.
-	const today = Math.floor(nowMs / DAY_MS) * DAY_MS;
-	return withBucket(today - lengthMs + DAY_MS, nowMs);
+	// Whole hours or days, this one among them: usage is summed by them, and the log lists what is in the sum.
+	const bucketMs = lengthMs <= DAY_MS ? HOUR_MS : DAY_MS;
+	const thisOne = Math.floor(nowMs / bucketMs) * bucketMs;
+	return withBucket(thisOne - lengthMs + bucketMs, nowMs);
 }
 
 /** What the address names by its ends; undefined where those are none, as in a link that was cut. */

@@ -60,6 +60,11 @@ test("filters of the address: unknown words are left out, whole days are asked f
 		status: null,
 	});
 	expect(filterOf(new URLSearchParams("range=24h"), now).bucket).toBe("hour");
+	// Usage is summed by whole hours: the log that it leads to lists what is in the sum, and no less.
+	for (const range of ["24h", "7d", "30d", "month", "90d", "365d"]) {
+		const { from, bucket } = filterOf(new URLSearchParams(`range=${range}`), now);
+		expect([range, (from ?? 0) % (bucket === "hour" ? 3_600_000 : 86_400_000)]).toEqual([range, 0]);
+	}
 	expect(filterOf(new URLSearchParams("range=month"), now).from).toBe(Date.UTC(2026, 10, 1));
 });
 

@@ -103,18 +103,21 @@ export const requests = {
 		"Geschätzt: Der Client brach ab, bevor der Server gezählt hatte",
 	"Recovered: settled after an instance of the service died":
 		"Nachgetragen: abgerechnet, nachdem eine Instanz des Dienstes ausgefallen war",
-	"The servers of the model were busy.": "Die Server des Modells waren ausgelastet.",
+	"Estimated: the model's server gave no count that could be taken":
+		"Geschätzt: Der Modellserver nannte keine Zahl, die gelten konnte",
+	"No server took it": "Kein Server hat sie angenommen",
 	"The client closed the connection.": "Der Client hat die Verbindung geschlossen.",
 	"The model's server failed.": "Der Modellserver ist ausgefallen.",
-	"No server for the model was connected.": "Kein Server für dieses Modell war verbunden.",
+	"No server for the model could take it just then.":
+		"Kein Server für dieses Modell konnte sie in diesem Moment annehmen.",
 	"The model's server did not answer in time.": "Der Modellserver hat nicht rechtzeitig geantwortet.",
 	"There is no such request in this account.": "In diesem Konto gibt es keine solche Anfrage.",
-	"The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends; one that was refused is kept for 30 days.":
-		"Die Kennung steht in der Kopfzeile x-request-id oder ist die der Antwort. Eine Anfrage erscheint, sobald sie endet; eine abgewiesene wird 30 Tage aufbewahrt.",
+	"The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends; one that was refused is kept for a time.":
+		"Die Kennung steht in der Kopfzeile x-request-id oder ist die der Antwort. Eine Anfrage erscheint, sobald sie endet; eine abgewiesene wird eine Zeit lang aufbewahrt.",
 	"held {reserved}": "{reserved} reserviert",
 	"prompt + completion": "Eingabe + Ausgabe",
-	"It cost {writtenOff} more than was held and the credit did not cover that. It was not charged.":
-		"Sie kostete {writtenOff} mehr als reserviert, und das Guthaben deckte das nicht. Dieser Betrag wurde nicht berechnet.",
+	"The credit did not cover {writtenOff} of what it cost. That was not charged.":
+		"Das Guthaben deckte {writtenOff} ihrer Kosten nicht. Dieser Betrag wurde nicht berechnet.",
 	", streamed": ", gestreamt",
 	"How it ended": "Wie sie endete",
 	Basis: "Grundlage",

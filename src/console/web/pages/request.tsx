@@ -7,6 +7,7 @@ import { Facts, Page, Panel, Stat } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { RequestEnding } from "../parts/request-table.tsx";
 import { Amount, Id, Moment } from "../parts/text.tsx";
+import { basisText, failureReason, howEnded } from "../request-words.ts";
 import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount } from "../session.tsx";
@@ -22,30 +23,6 @@ const STEPS: Readonly<Record<string, string>> = {
 	settled: t("Settled"),
 };
 
-const HOW_ENDED: Readonly<Record<string, string>> = {
-	finished: t("The model finished its answer"),
-	upstream_failed: t("The model's server failed"),
-	upstream_died: t("The model's server broke off in the middle"),
-	upstream_silent: t("The model's server fell silent"),
-	client_left: t("The client left"),
-	shutdown: t("The service was being restarted"),
-	crashed: t("The instance of the service died"),
-};
-
-const BASES: Readonly<Record<string, string>> = {
-	exact: t("Exact: as counted by the model's server"),
-	estimated: t("Estimated: the client left before the server had counted"),
-	recovered: t("Recovered: settled after an instance of the service died"),
-};
-
-const ENDINGS: Readonly<Record<number, string>> = {
-	429: t("The servers of the model were busy."),
-	499: t("The client closed the connection."),
-	502: t("The model's server failed."),
-	503: t("No server for the model was connected."),
-	504: t("The model's server did not answer in time."),
-};
-
 export default function RequestPage({ id }: { id: string }) {
 	const account = useAccount();
 	const request = useResource(`request ${account.id} ${id}`, () => api.request(account.id, id));
@@ -58,7 +35,7 @@ export default function RequestPage({ id }: { id: string }) {
 					action={<Link to="/requests">{t("All requests")}</Link>}
 				>
 					{t(
-						"The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends; one that was refused is kept for 30 days.",
+						"The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends; one that was refused is kept for a time.",
 					)}
 				</Empty>
 			</Page>
@@ -74,7 +51,7 @@ export default function RequestPage({ id }: { id: string }) {
 }
 
 function Detail({ row }: { row: RequestDetail }) {
-	const endingText = ENDINGS[row.status];
+	const reason = failureReason(row);
 	return (
 		<>
 			<Panel>
@@ -90,10 +67,10 @@ function Detail({ row }: { row: RequestDetail }) {
 					<Stat label={t("Speed")} value={speedText(row)} />
 				</div>
 			</Panel>
-			{endingText && <Notice kind="warn">{endingText}</Notice>}
+			{reason && <Notice kind="warn">{reason}</Notice>}
 			{row.writtenOffNanoUsd > 0 && (
 				<Notice>
-					{rich("It cost {writtenOff} more than was held and the credit did not cover that. It was not charged.", {
+					{rich("The credit did not cover {writtenOff} of what it cost. That was not charged.", {
 						writtenOff: <Amount nanoUsd={row.writtenOffNanoUsd} />,
 					})}
 				</Notice>
@@ -111,8 +88,8 @@ function Detail({ row }: { row: RequestDetail }) {
 							[t("Key"), <Link key="key" to={`/keys/${row.keyId}`}>{`${row.keyName} …${row.keyLastFour}`}</Link>],
 							[t("Endpoint"), `${endpointName(row.endpoint)}${row.streamed ? t(", streamed") : ""}`],
 							[t("Ending"), <RequestEnding key="ending" row={row} />],
-							[t("How it ended"), HOW_ENDED[row.ending] ?? row.ending.replaceAll("_", " ")],
-							[t("Basis"), BASES[row.basis] ?? row.basis],
+							[t("How it ended"), howEnded(row)],
+							[t("Basis"), basisText(row)],
 							[
 								t("Replica"),
 								row.replica ?? (

@@ -233,7 +233,9 @@ const UsageList = exact({
 	),
 	from: Type.String(),
 	to: Type.String(),
-	as_of: orNull(Type.String({ description: "What was settled until then is in the sums." })),
+	as_of: orNull(
+		Type.String({ description: "What was settled until then is in the sums, and most of what came after it." }),
+	),
 	has_more: Type.Boolean(),
 	next: orNull(Type.String()),
 });

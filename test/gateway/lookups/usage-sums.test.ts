@@ -2,6 +2,7 @@
 import { beforeAll, expect, test } from "bun:test";
 import { foldUsage } from "../../../src/console/usage/usage-fold.ts";
 import { createProject } from "../../../src/keys/project-admin.ts";
+import { foldAll } from "../../support/sums.ts";
 import { waitFor } from "../../support/wait.ts";
 import { withLookups } from "./lookups-world.ts";
 
@@ -212,4 +213,37 @@ test("a key that only reads opens the look-ups, and is refused everywhere else, 
 	}
 	expect(tried).toBeGreaterThan(18);
 	expect((await ask(secret, march)).status).toBe(200);
+});
+
+test("what was settled before `as_of` is in the sums, also while somebody's transaction holds back what is young", async () => {
+	const { accountId, secret } = await service.customer();
+	const { sql, statements } = service.db;
+	const settle = async () => {
+		const [row] = await sql`
+			insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+				reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)
+			values (gen_random_uuid(), ${accountId}, 'key_00', 'i', 1, 'm', 'm@1', 'chat', false, 10, 10, 'exact', 'finished', 200, now())
+			returning extract(epoch from settled_at) * 1000 as ms`;
+		return Number(row?.ms);
+	};
+	await settle();
+	await foldAll(statements);
+	const begun = Promise.withResolvers<void>();
+	const release = Promise.withResolvers<void>();
+	const other = sql.begin(async (tx) => {
+		await tx`create temporary table held ()`;
+		begun.resolve();
+		await release.promise;
+	});
+	await begun.promise;
+	const settledMs = await settle();
+	try {
+		await waitFor(async () => (await foldUsage(statements)) !== null, "a fold");
+		const { data, as_of: asOf } = await (await ask(secret, "?group_by=")).json();
+		expect(data[0].requests).toBe(1);
+		expect(Date.parse(asOf)).toBeLessThan(settledMs);
+	} finally {
+		release.resolve();
+		await other;
+	}
 });

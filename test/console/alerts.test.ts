@@ -4,8 +4,11 @@ import { newId } from "../../src/base/id.ts";
 import { confirmTopUp, createTopUp, rejectTopUp } from "../../src/billing/top-ups.ts";
 import { ALERT_TYPES, lookForAlerts, lookForExpiring, lookForRetiring } from "../../src/console/alerts/alerts.ts";
 import type { Mail } from "../../src/console/mail/mailer.ts";
+import { GIVEN_ROLES, may } from "../../src/console/members/roles.ts";
 import { type NoticeDeps, sendNotices } from "../../src/console/notices/notices.ts";
 import type { WebhookMessage } from "../../src/console/notices/webhook.ts";
+import { mailedBelow } from "../../src/console/web/labels.ts";
+import { accountBalance } from "../../src/ledger/balance.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
 import { PLANS_AS_USUAL } from "../support/postgres.ts";
@@ -157,6 +160,23 @@ test("a project's cap is told of at 80 and at 100 % of the present period, which
 	expect(data).toEqual({ project_id: project, percent: 100, period: "month", cap_usd: "1.00", spent_usd: "1.00" });
 	expect(mails[0]?.text).toContain("USD 0.80 of USD 1.00 this month");
 	for (const { text, subject } of mails) expect(text + subject).not.toContain("A name that is written");
+});
+
+test("the credit page promises the mail of low credit to those who get it, and by the balance that it goes by", async () => {
+	const promise = mailedBelow("$0.50");
+	for (const role of GIVEN_ROLES)
+		expect([role, promise.toLowerCase().includes(role)]).toEqual([role, may(role, "notices.get")]);
+	expect(promise).toContain("when the balance falls below $0.50");
+	const id = await newAccount(["credit.low"], 1_000_000_000);
+	await db.sql`insert into credit_alert (account_id, threshold_nano_usd) values (${id}, 500000000)`;
+	// Little is available, since much is held.
+	await db.sql`insert into lease (budget_id, instance_id, epoch, granted_nano_usd, state) values (${id}, 'gone', 1, 800000000, 'open')`;
+	await db.sql`update budget set drawn_nano_usd = drawn_nano_usd + 800000000 where id = ${id}`;
+	await db.sql`insert into alert_touched (account_id) values (${id})`;
+	expect(Number((await accountBalance(db.statements, id)).available)).toBe(200_000_000);
+	mails.length = 0;
+	await lookAndTell();
+	expect(told()).toEqual([]);
 });
 
 test("low credit is told once each time it falls below the threshold", async () => {

@@ -23,6 +23,10 @@ export const roleName = (role: Role): string => t(ROLE_LABELS[role]);
 /** Behind "may", as in the table of rights. */
 export const rightText = (right: Right): string => t(RIGHTS[right].says);
 
+/** Whom the alert of low credit goes to, and what it goes by: what is held is part of the balance. */
+export const mailedBelow = (threshold: string): string =>
+	t("Owners, admins and billing members get a mail when the balance falls below {threshold}.", { threshold });
+
 /** Of a key among others: two may have one name. */
 export const keyLabel = ({ name, lastFour }: { readonly name: string; readonly lastFour: string }): string =>
 	`${isolated(name)} …${lastFour}`;

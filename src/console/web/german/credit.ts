@@ -33,9 +33,9 @@ export const credit = {
 	"Low-balance alert": "Warnung bei niedrigem Guthaben",
 	"No alert is set. Requests are refused with 402 when the credit runs out.":
 		"Keine Warnung ist eingerichtet. Ist das Guthaben aufgebraucht, werden Anfragen mit 402 abgewiesen.",
-	"The owners get a mail when less than {threshold} is available.":
-		"Die Inhaber erhalten eine E-Mail, sobald weniger als {threshold} verfügbar sind.",
-	"Mail me below, in USD": "E-Mail unterhalb von, in USD",
+	"Owners, admins and billing members get a mail when the balance falls below {threshold}.":
+		"Inhaber, Administratoren und Mitglieder für Abrechnung erhalten eine E-Mail, sobald das Guthaben unter {threshold} fällt.",
+	"Mail below, in USD": "E-Mail unterhalb von, in USD",
 	"Last sent {lastSent}": "Zuletzt gesendet {lastSent}",
 	"Being closed": "Wird abgeschlossen",
 	"{month} as {kind}": "{month} als {kind}",

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { formatUsd } from "../../../money/nano-usd.ts";
 import { api } from "../api.ts";
 import { SEPARATORS } from "../format.ts";
+import { mailedBelow } from "../labels.ts";
 import { Form } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
 import { PanelEnd } from "../parts/panel-end.tsx";
@@ -50,10 +51,10 @@ export function AlertPanel({ alert, onChanged }: { alert: AlertView | undefined;
 				<p>
 					{threshold === null
 						? t("No alert is set. Requests are refused with 402 when the credit runs out.")
-						: t("The owners get a mail when less than {threshold} is available.", { threshold: showUsd(threshold) })}
+						: mailedBelow(showUsd(threshold))}
 				</p>
 				<NumberInput
-					label={t("Mail me below, in USD")}
+					label={t("Mail below, in USD")}
 					placeholder={threshold === null ? "25" : undefined}
 					hideControls
 					decimalScale={2}

@@ -100,7 +100,7 @@ async function readBudget(
 			from reservation r join instance_now i on i.id = r.instance_id and i.epoch = r.epoch
 				and i.state = 'live' and i.lease_until > clock_timestamp()
 			where case ${kind}::text when 'account' then r.account_id = ${id} when 'key' then r.key_id = ${id}
-				else exists (select 1 from api_key k where k.id = r.key_id and k.project_id = ${id}) end
+				else r.project_id = ${id} end
 		)
 		select b.limit_nano_usd as "limit", b.limit_nano_usd - s.spent as rest, s.spent,
 			budget_spent(${period}) as period_spent,

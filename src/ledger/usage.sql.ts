@@ -77,6 +77,8 @@ export const reservation = pgTable(
 		model: text().notNull(),
 		reservedNanoUsd: bigint("reserved_nano_usd", { mode: "number" }).notNull(),
 		admittedAt: timestamp("admitted_at", { withTimezone: true }).notNull(),
+		/** As in `usage_event`: its key may have been moved since. */
+		projectId: text("project_id"),
 	},
 	(table) => [
 		index("reservation_account").on(table.accountId),

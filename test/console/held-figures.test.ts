@@ -9,15 +9,17 @@ import { listInstances } from "../../src/console/operator/operator-cluster.ts";
 import { operatorSummary } from "../../src/console/operator/operator-summary.ts";
 import { heldByProject, projectView } from "../../src/console/projects/project-view.ts";
 import { updateAccount } from "../../src/keys/account-admin.ts";
+import { updateKey } from "../../src/keys/key-admin.ts";
 import { createProject, getProject } from "../../src/keys/project-admin.ts";
 import type { NanoUsd } from "../../src/money/nano-usd.ts";
 import { formatUsd, parseUsd } from "../../src/money/nano-usd.ts";
 import { withLookups } from "../gateway/lookups/lookups-world.ts";
 import { goLive } from "../ledger/fixture.ts";
+import { brokenSse } from "../support/upstream-endpoints.ts";
 import { zoneByDay } from "../support/zone-by-day.ts";
 
 const usd = (text: string) => parseUsd(text) as NanoUsd;
-const { service } = await withLookups();
+const { service, upstream, complete } = await withLookups();
 const { sql, statements } = service.db;
 const operators = {
 	statements,
@@ -92,6 +94,38 @@ test("what a dead instance was serving is not told as running beside what that i
 	expect(running.map(({ reservedNanoUsd }) => formatUsd(reservedNanoUsd))).toEqual(["0.20"]);
 	expect((await heldByKey(statements, accountId)).get(id)?.requests).toBe(1);
 	await sql`delete from reservation where account_id = ${accountId}`;
+});
+
+test("what a request holds of its project stays that project's when its key is moved", async () => {
+	const accountId = await service.account();
+	const cap = { capNanoUsd: usd("1") };
+	const { id: former } = await createProject(statements, accountId, { name: "former", ...cap });
+	const { id: next } = await createProject(statements, accountId, { name: "next", ...cap });
+	const [key, sister, other] = await Promise.all([
+		service.key(accountId, { projectId: former }),
+		service.key(accountId, { projectId: former }),
+		service.key(accountId, { projectId: next }),
+	]);
+	const never = Promise.withResolvers<void>();
+	upstream.next(() =>
+		brokenSse([JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] })], { stall: never.promise }),
+	);
+	const response = await complete(key.secret, { stream: true });
+	await response.body?.getReader().read();
+	const id = response.headers.get("x-request-id") as string;
+	const { status, reserved_usd: reserved } = await (await service.get(`/v1/usage/${id}`, key.secret)).json();
+	expect(status).toBe("running");
+	const leftOf = async (secret: string) =>
+		(await (await service.get("/v1/key", secret)).json()).data.project.remaining_usd;
+	const held = async () => Object.fromEntries(await heldByProject(statements, accountId));
+	const before = await leftOf(sister.secret);
+	expect(Number(before)).toBeCloseTo(1 - Number(reserved), 9);
+	await updateKey(statements, { id: key.id }, { projectId: next });
+	expect(await leftOf(sister.secret)).toBe(before);
+	expect(await leftOf(other.secret)).toBe("1.00");
+	expect(await held()).toEqual({ [former]: usd(reserved) });
+	never.resolve();
+	await service.settled();
 });
 
 test("operators see who was killed as silent, with what it holds, whether or not another instance was there to notice", async () => {

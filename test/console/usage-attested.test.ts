@@ -14,6 +14,7 @@ const { sql, statements } = db;
 const HOUR_MS = 3_600_000;
 
 test("a request that was attested as lost and is settled after all is one request, in the sums as in the log", async () => {
+	await sql`insert into budget (id, kind, account_id) values ('proj_1', 'project', 'acc')`;
 	await makeAccount(db, "acc", 1_000_000, { key: null });
 	await sql`insert into account (id, email, name) values ('acc', 'acc@example.com', 'acc')`;
 	await sql`insert into api_key (id, account_id, name, digest, prefix, last_four, models) values ('key', 'acc', 'key', 'd', 'p', 'l', '[]')`;
@@ -23,9 +24,10 @@ test("a request that was attested as lost and is settled after all is one reques
 	for (const id of ids)
 		await sql`insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at)
 			values (${id}, 'acc', 'key', 'lost', ${epoch}, 'm', 100, to_timestamp(${admittedMs / 1000}))`;
+	await sql`update reservation set project_id = 'proj_1'`;
 	await sql`select lease_close('lost', ${epoch}, true, 100, '[]')`;
 	const late = (id: string | undefined) =>
-		sql`select ledger_settle_late('lost', ${epoch}, ${JSON.stringify(settledEvent("acc", "key", 7, { id: id as string, at: admittedMs }))}::text::json)`;
+		sql`select ledger_settle_late('lost', ${epoch}, ${JSON.stringify(settledEvent("acc", "key", 7, { id: id as string, at: admittedMs, budgets: ["proj_1"] }))}::text::json)`;
 	// One before the sums have it, one that they have for a while, one that they have for certain.
 	await late(ids[0]);
 	await foldAll(statements);
@@ -36,9 +38,10 @@ test("a request that was attested as lost and is settled after all is one reques
 	await sql`update usage_cursor set folded_at = folded_at - interval '10 minutes'`;
 	await foldAll(statements);
 	const range = { fromMs: admittedMs - HOUR_MS, toMs: Date.now(), model: null, keyId: null, projectId: null } as const;
-	const sums = async () => {
+	const sums = async (projectId: string | null = null) => {
 		const { groups } = await usageSeries(statements, "acc", {
 			...range,
+			projectId,
 			bucket: "hour",
 			group: "status",
 			status: null,
@@ -46,6 +49,7 @@ test("a request that was attested as lost and is settled after all is one reques
 		return Object.fromEntries(groups.map(({ id, requests, costNanoUsd }) => [id, [requests, Number(costNanoUsd)]]));
 	};
 	expect(await sums()).toEqual({ ok: [3, 21] });
+	expect(await sums("proj_1")).toEqual({ ok: [3, 21] });
 	const log = await logPage(statements, "acc", { ...range, status: null, batchId: null }, { asked: 10, after: null });
 	expect(log.map(({ row }) => row.statusClass)).toEqual(["ok", "ok", "ok"]);
 	await rebuildUsage(statements);

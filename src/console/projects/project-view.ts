@@ -5,18 +5,18 @@ import { addUsd, nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
 import { Refusal } from "../texts/refusal.ts";
 
 export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag" | "absentNanoUsd"> {
-	/** By running requests of its keys, as of the last flush, and by instances that are gone. */
+	/** By running requests that were admitted in it, as of the last flush, and by instances that are gone. */
 	readonly heldNanoUsd: NanoUsd;
 	/** Empty: all. */
 	readonly models: string[];
 }
 
-/** What running requests hold, by the project of their keys. */
+/** What running requests hold, by the project that their keys belonged to when they were admitted. */
 export async function heldByProject(statements: Statements, accountId: string): Promise<ReadonlyMap<string, NanoUsd>> {
 	const rows = await statements<{ id: string; held: string }>`
-		select k.project_id as id, sum(r.reserved_nano_usd) as held from reservation r join api_key k on k.id = r.key_id
+		select r.project_id as id, sum(r.reserved_nano_usd) as held from reservation r
 			join instance_now i on i.id = r.instance_id and i.epoch = r.epoch and i.state = 'live' and i.lease_until > clock_timestamp()
-		where r.account_id = ${accountId} and k.project_id is not null group by 1`;
+		where r.account_id = ${accountId} and r.project_id is not null group by 1`;
 	return new Map(rows.map(({ id, held }) => [id, nanoUsdOfColumn(held)]));
 }
 

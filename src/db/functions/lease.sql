@@ -262,9 +262,9 @@ begin
       ) x where v.request_id = x.request_id returning v.*
   )
   insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
-      reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)
+      reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at, project_id)
     select v.request_id, v.account_id, v.key_id, p_instance, p_epoch, v.model, '', 'chat', false,
-      v.reserved_nano_usd, 0, 'recovered', 'crashed', 500, v.admitted_at
+      v.reserved_nano_usd, 0, 'recovered', 'crashed', 500, v.admitted_at, v.project_id
     from gone v where p_journal_lost and not exists (select 1 from removal m where v.admitted_at < m.usage_before)
     on conflict do nothing;
   done := not exists (select 1 from lease l where l.instance_id = p_instance and l.epoch = p_epoch and l.state = 'open')

@@ -171,9 +171,9 @@ begin
       and (v_busy is null or not (r.account_id = any (v_busy) or r.key_id = any (v_busy) or exists (
         select 1 from unnest(p_id, p_budgets) x(id, budgets) where x.id = r.request_id and x.budgets::text[] && v_busy)));
   end if;
-  insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at)
-    select x.id, x.account, x.key, p_instance, p_epoch, x.model, x.reserved, to_timestamp(x.at / 1000.0)
-    from json_to_recordset(p_open) as x(id uuid, account text, key text, model text, reserved bigint, at double precision)
+  insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at, project_id)
+    select x.id, x.account, x.key, p_instance, p_epoch, x.model, x.reserved, to_timestamp(x.at / 1000.0), budgets_project(x.budgets)
+    from json_to_recordset(p_open) as x(id uuid, account text, key text, model text, reserved bigint, at double precision, budgets text[])
     where not exists (select 1 from usage_event e where e.request_id = x.id)
     on conflict do nothing;
   if v_busy is not null then

@@ -135,23 +135,28 @@ begin
   return v_rows;
 end $$;
 
--- A request that cost nothing and used nothing, in no project, is about to go: takes it off the sums, where they have it. That
--- is so where the last call of usage_fold counted it, by the same rule; nobody folds meanwhile.
+-- A request that cost nothing and used nothing is about to go: takes it off the sums, where they have it. That is so where the last call of usage_fold
+-- counted it, by the same rule; nobody folds meanwhile.
 -- An error lock_not_available while somebody does: the client asks again.
 create or replace function usage_take_back(p_id uuid) returns void
 language plpgsql as $$
 declare
   c usage_cursor;
+  e usage_event;
 begin
   select * into c from usage_cursor where id = 1 for update nowait;
   if c.horizon is null or c.horizon > pg_current_xact_id()::text::bigint then
     return; -- They are made anew, without it.
   end if;
-  update usage_hour h set requests = h.requests - 1 from usage_event e
-    where e.request_id = p_id and h.account_id = e.account_id and h.hour = date_trunc('hour', e.admitted_at, 'UTC')
-      and h.key_id = e.key_id and h.model = e.model and h.class = usage_class(e.ending)
-      and c.horizon + ((e.xmin::text::bigint - c.horizon % 4294967296 + 6442450944) % 4294967296) - 2147483648
-        < case when e.settled_at < c.folded_at - interval '1 minute' then greatest(c.newest, c.horizon) else c.horizon end;
+  select * into e from usage_event u where u.request_id = p_id
+      and c.horizon + ((u.xmin::text::bigint - c.horizon % 4294967296 + 6442450944) % 4294967296) - 2147483648
+        < case when u.settled_at < c.folded_at - interval '1 minute' then greatest(c.newest, c.horizon) else c.horizon end;
+  update usage_hour h set requests = h.requests - 1
+    where h.account_id = e.account_id and h.hour = date_trunc('hour', e.admitted_at, 'UTC') and h.key_id = e.key_id
+      and h.model = e.model and h.class = usage_class(e.ending);
+  update usage_project_hour h set requests = h.requests - 1
+    where h.account_id = e.account_id and h.hour = date_trunc('hour', e.admitted_at, 'UTC') and h.project_id = e.project_id
+      and h.key_id = e.key_id and h.model = e.model and h.class = usage_class(e.ending);
 end $$;
 
 -- An account's hours; with p_told told apart by project ('': none), of one project or of all (null). What was used in none is

@@ -38,6 +38,7 @@ import unreadIndex from "./0036_unread_index.sql" with { type: "text" };
 import usageProject from "./0037_usage_project.sql" with { type: "text" };
 import usageNewest from "./0038_usage_newest.sql" with { type: "text" };
 import paymentsOwed from "./0039_payments_owed.sql" with { type: "text" };
+import reservationProject from "./0040_reservation_project.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -88,4 +89,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0037_usage_project", sql: usageProject },
 	{ name: "0038_usage_newest", sql: usageNewest },
 	{ name: "0039_payments_owed", sql: paymentsOwed },
+	{ name: "0040_reservation_project", sql: reservationProject },
 ];

@@ -77,8 +77,11 @@ export interface UsageRow {
 	settled_at: Date;
 }
 
-/** What may be missing in the sums: they are kept up to date every few seconds. */
-const SUMS_LAG_MS = 5 * 60_000;
+/**
+ * What may be missing in the sums: they are by the hour of admission, and made a few seconds, or a minute, behind the end. So it is a
+ * little more than a request takes at most, unless `limits` say otherwise.
+ */
+const SUMS_LAG_MS = 35 * 60_000;
 const MOMENT_MS_MAX = 253_402_300_799_999;
 
 interface Asked {
@@ -168,7 +171,7 @@ async function rowsOfBatch(
 /**
  * The newest hours within `whole` in which, by the sums, there are at least `wanted` matching requests, or all such
  * hours; and the hours at its ends, of which the sums do not say on which side the requests are. At the newer end that is
- * the last few minutes too, which the sums may not know of yet.
+ * the last half hour too, which the sums may not know of yet.
  */
 async function spansWithRows(
 	statements: Statements,

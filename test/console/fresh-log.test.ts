@@ -1,0 +1,37 @@
+import { afterEach, expect, setSystemTime, test } from "bun:test";
+import { newUuid } from "../../src/base/id.ts";
+import { logPage } from "../../src/console/log/log-page.ts";
+import { atEnd } from "../support/at-end.ts";
+import { createTestDatabase } from "../support/database.ts";
+
+const db = await createTestDatabase();
+atEnd(() => db.drop());
+const { sql, statements } = db;
+await sql`insert into account (id, email, name) values ('acc', 'acc@example.com', 'acc')`;
+await sql`insert into api_key (id, account_id, name, digest, prefix, last_four, models) values ('key', 'acc', 'key', 'd', 'p', 'l', '[]')`;
+
+afterEach(() => void setSystemTime());
+
+test("a request that ran for half an hour is in the log as soon as it has ended, whatever the log is narrowed to", async () => {
+	// Over the turn of an hour, and before the sums have it.
+	const nowMs = Date.UTC(2026, 10, 20, 12, 20);
+	const at = new Date(nowMs - 30 * 60_000);
+	await sql`
+		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+			reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at, settled_at)
+		values (${newUuid()}, 'acc', 'key', 'i', 1, 'm', 'm@1', 'chat', true, 10, 10, 'exact', 'finished', 200, ${at}, ${new Date(nowMs)})`;
+	setSystemTime(nowMs);
+	const any = {
+		fromMs: nowMs - 7 * 86_400_000,
+		toMs: null,
+		model: null,
+		keyId: null,
+		projectId: null,
+		status: null,
+		batchId: null,
+	};
+	for (const narrowed of [{}, { keyId: "key" }, { model: "m" }, { status: "ok" as const }, { projectId: "" }]) {
+		const page = await logPage(statements, "acc", { ...any, ...narrowed }, { asked: 10, after: null });
+		expect([narrowed, page.length]).toEqual([narrowed, 1]);
+	}
+});

@@ -1,0 +1,35 @@
+import { expect, test } from "bun:test";
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createPublicFetch } from "../../src/console/company/public-fetch.ts";
+import { createWebhookSender, webhookSecret } from "../../src/console/notices/webhook.ts";
+import { atEnd } from "../support/at-end.ts";
+import { waitFor } from "../support/wait.ts";
+
+/** Servers whose addresses customers write down answer what they like: each call ends, and nothing else does by it. */
+
+const open = new Set<Socket>();
+let says = "";
+const server = createServer((socket) => {
+	open.add(socket);
+	socket.on("error", () => {});
+	socket.on("close", () => open.delete(socket));
+	socket.once("data", () => socket.write(says));
+}).listen(0, "127.0.0.1");
+await once(server, "listening");
+atEnd(() => {
+	for (const socket of open) socket.destroy();
+	server.close();
+});
+const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+const fetched = createPublicFetch({ production: false });
+const send = createWebhookSender({ production: false });
+const message = { id: "evt_1", url, secret: webhookSecret("secret", "salt"), body: "{}", atMs: Date.now() };
+const told = () => send(message, new AbortController().signal);
+
+test("a server that changes the protocol, which nobody asked for, has not answered, and keeps no connection", async () => {
+	says = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n";
+	expect(await told()).toEqual({ problem: "no_connection" });
+	await expect(fetched(url, {})).rejects.toThrow("another protocol");
+	await waitFor(() => open.size === 0, "the connections to end");
+});

@@ -33,3 +33,15 @@ test("a server that changes the protocol, which nobody asked for, has not answer
 	await expect(fetched(url, {})).rejects.toThrow("another protocol");
 	await waitFor(() => open.size === 0, "the connections to end");
 });
+
+test("a status that no answer may have is an error of that call alone", async () => {
+	for (const status of ["099", "600", "999"]) {
+		says = `HTTP/1.1 ${status} Odd\r\ncontent-length: 2\r\n\r\n{}`;
+		await expect(fetched(url, {})).rejects.toThrow("a status that there is not");
+		expect(await told()).toEqual({ status: Number(status) });
+	}
+	for (const status of [204, 205, 304, 451, 599]) {
+		says = `HTTP/1.1 ${status} Known\r\ncontent-length: 0\r\n\r\n`;
+		expect((await fetched(url, {})).status).toBe(status);
+	}
+});

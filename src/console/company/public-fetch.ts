@@ -11,6 +11,9 @@ export type PublicFetch = (url: string, init: FetchInit) => Promise<Response>;
 const DEADLINE_MS = 10_000;
 /** Keys and the description of a provider; the usual ones have some 10 KB. */
 const ANSWER_BYTES_MAX = 512 * 1024;
+/** Of an answer that is no step on the way to another one; what else a `Response` has no room for. */
+const STATUS_MIN = 200;
+const STATUS_MAX = 599;
 const PROBLEMS = {
 	address_not_public: "the address is not public",
 	name_not_found: "its name leads nowhere",
@@ -45,12 +48,14 @@ export function createPublicFetch(options: { production: boolean }, resolve: Res
 				});
 				response.on("error", fail);
 				response.on("end", () => {
+					const status = response.statusCode ?? 0;
+					// Thrown here by what makes an answer of it, it would be nobody's and end the process.
+					if (status < STATUS_MIN || status > STATUS_MAX) return fail(new Error("a status that there is not"));
 					const kept = new Headers();
 					for (const name of ["content-type", "date", "www-authenticate", "dpop-nonce"]) {
 						const value = response.headers[name];
 						if (typeof value === "string") kept.set(name, value);
 					}
-					const status = response.statusCode ?? 500;
 					const empty = status === 204 || status === 304;
 					answer(new Response(empty ? null : Buffer.concat(parts), { status, headers: kept }));
 				});

@@ -29,6 +29,11 @@ export function createS3Blobs(deps: { clock: Clock }, options: S3Bucket): BlobSt
 	});
 	const inTime = <T>(work: Promise<T>) =>
 		withDeadline(deps.clock, work, DEADLINE_MS, () => new Error("the object storage did not answer in time"));
+	/** A proxy without a way to the storage says 404 as well, or something shorter: only its list says what it has. */
+	async function isListed(key: string, bytes: number): Promise<boolean> {
+		const { contents = [] } = await inTime(client.list({ prefix: key, maxKeys: 1 }));
+		return contents.some((object) => object.key === key && (object.size ?? bytes) >= bytes);
+	}
 	const keyOf = (fileId: string, blob: string) => `${PREFIX}/${fileId}/${blob}`;
 
 	return {
@@ -37,9 +42,11 @@ export function createS3Blobs(deps: { clock: Clock }, options: S3Bucket): BlobSt
 			await inTime(client.write(keyOf(fileId, blob), bytes as Uint8Array<ArrayBuffer>));
 		},
 		async read(fileId, blob, start, end) {
-			const bytes = await inTime(client.file(keyOf(fileId, blob)).slice(start, end).bytes()).catch(lostIfGone);
-			if (bytes.length !== end - start) throw new BytesLost("an object in the storage is shorter than it was");
-			return bytes;
+			const key = keyOf(fileId, blob);
+			const bytes = await inTime(client.file(key).slice(start, end).bytes()).catch(noneIfGone);
+			if (bytes?.length === end - start) return bytes;
+			if (await isListed(key, end)) throw new Error("what the object storage answered is not what was asked for");
+			throw new BytesLost("an object in the storage is gone, or shorter than it was");
 		},
 		async removeFile(fileId) {
 			// A page holds up to a thousand; what is deleted is not on the next one.
@@ -53,7 +60,6 @@ export function createS3Blobs(deps: { clock: Clock }, options: S3Bucket): BlobSt
 }
 
 /** Of a bucket that is not there nothing is known. */
-function lostIfGone(error: unknown): never {
+function noneIfGone(error: unknown): undefined {
 	if ((error as { code?: unknown }).code !== "NoSuchKey") throw error;
-	throw new BytesLost("an object in the storage is gone", { cause: error });
 }

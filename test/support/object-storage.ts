@@ -14,7 +14,10 @@ export function startObjectStorage() {
 
 	function list(bucket: string, prefix: string): Response {
 		const found = [...objects.keys()].filter((key) => key.startsWith(`${bucket}/${prefix}`)).sort();
-		const rows = found.map((key) => `<Contents><Key>${key.slice(bucket.length + 1)}</Key></Contents>`);
+		const rows = found.map(
+			(key) =>
+				`<Contents><Key>${key.slice(bucket.length + 1)}</Key><Size>${objects.get(key)?.length}</Size></Contents>`,
+		);
 		const body = `<ListBucketResult><Name>${bucket}</Name><KeyCount>${rows.length}</KeyCount><IsTruncated>false</IsTruncated>${rows.join("")}</ListBucketResult>`;
 		return new Response(`<?xml version="1.0"?>${body}`, { headers: { "content-type": "application/xml" } });
 	}

@@ -1,0 +1,61 @@
+import { beforeEach, expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { BytesLost } from "../../src/files/blob-store.ts";
+import { createS3Blobs } from "../../src/files/s3-blobs.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { startObjectStorage } from "../support/object-storage.ts";
+
+/** What answers in a bucket's place, or a proxy before it, may say anything: no file is given up for it, and nothing else deleted. */
+
+const storage = startObjectStorage();
+/** Undefined: what the storage itself says. */
+let says: (request: Request) => Response | undefined = () => undefined;
+const server = untilEnd(
+	Bun.serve({
+		port: 0,
+		async fetch(request) {
+			const { pathname, search } = new URL(request.url);
+			const { method, headers } = request;
+			const body = method === "PUT" ? await request.bytes() : null;
+			return says(request) ?? fetch(`${storage.url}${pathname}${search}`, { method, headers, body });
+		},
+	}),
+);
+const store = createS3Blobs(
+	{ clock: systemClock },
+	{
+		...{ endpoint: server.url.href.replace(/\/$/, ""), bucket: "files", region: "us-east-1" },
+		...{ accessKeyId: "id", secretAccessKey: "s" },
+	},
+);
+const bytes = new TextEncoder().encode("0123456789");
+
+beforeEach(async () => {
+	says = () => undefined;
+	storage.objects.clear();
+	await store.put("file_a", "0-x", bytes);
+});
+
+test("an object that the storage has is not lost, whatever is answered in its place", async () => {
+	const places: Record<string, () => Response> = {
+		"a proxy without a way": () => new Response("<html>no route</html>", { status: 404 }),
+		"a 404 without a word": () => new Response(null, { status: 404 }),
+		"less than was asked for": () => new Response("01", { status: 206 }),
+		"nothing at all": () => new Response(null, { status: 204 }),
+		"more than was asked for": () => new Response("0123456789"),
+		"a page of its own": () => new Response("<html>maintenance</html>"),
+	};
+	for (const [name, answer] of Object.entries(places)) {
+		says = ({ url, method }) => (method === "GET" && !url.includes("list-type") ? answer() : undefined);
+		const failure = await store.read("file_a", "0-x", 2, 6).catch((error: unknown) => error);
+		expect([name, failure instanceof Error, failure instanceof BytesLost]).toEqual([name, true, false]);
+		// One that answers so to everything has not said that the object is gone, either.
+		says = ({ method }) => (method === "GET" ? answer() : undefined);
+		const other = await store.read("file_a", "0-x", 2, 6).catch((error: unknown) => error);
+		expect([name, other instanceof Error, other instanceof BytesLost]).toEqual([name, true, false]);
+	}
+	says = () => undefined;
+	expect(await store.read("file_a", "0-x", 2, 6)).toEqual(bytes.slice(2, 6));
+	await expect(store.read("file_a", "0-x", 2, 11)).rejects.toBeInstanceOf(BytesLost);
+	await expect(store.read("file_a", "0", 2, 6)).rejects.toBeInstanceOf(BytesLost);
+});

@@ -49,11 +49,19 @@ export function createS3Blobs(deps: { clock: Clock }, options: S3Bucket): BlobSt
 			throw new BytesLost("an object in the storage is gone, or shorter than it was");
 		},
 		async removeFile(fileId) {
+			const prefix = `${PREFIX}/${fileId}/`;
+			const deleted = new Set<string>();
 			// A page holds up to a thousand; what is deleted is not on the next one.
 			for (;;) {
-				const { contents = [] } = await inTime(client.list({ prefix: `${PREFIX}/${fileId}/` }));
+				const { contents = [] } = await inTime(client.list({ prefix }));
 				if (contents.length === 0) return;
-				for (const { key } of contents) await inTime(client.delete(key));
+				for (const { key } of contents) {
+					if (!key.startsWith(prefix)) throw new Error("the object storage lists what it was not asked for");
+					// Asked again at once it would say the same, perhaps for ever.
+					if (deleted.has(key)) throw new Error("the object storage still lists what was deleted");
+					deleted.add(key);
+					await inTime(client.delete(key));
+				}
 			}
 		},
 	};

@@ -59,3 +59,33 @@ test("an object that the storage has is not lost, whatever is answered in its pl
 	await expect(store.read("file_a", "0-x", 2, 11)).rejects.toBeInstanceOf(BytesLost);
 	await expect(store.read("file_a", "0", 2, 6)).rejects.toBeInstanceOf(BytesLost);
 });
+
+const deleted = (keys: Set<string>) => (request: Request) => {
+	if (request.method !== "DELETE") return undefined;
+	keys.add(decodeURIComponent(new URL(request.url).pathname));
+	return new Response(null, { status: 204 });
+};
+
+test("what is still listed when it was deleted is left to the next look: a removal has an end", async () => {
+	await store.put("file_a", "1-x", bytes);
+	const keys = new Set<string>();
+	says = deleted(keys);
+	await expect(store.removeFile("file_a")).rejects.toThrow("still lists");
+	expect(keys.size).toBe(2);
+	says = () => undefined;
+	await store.removeFile("file_a");
+	expect(storage.objects.size).toBe(0);
+});
+
+test("nothing is deleted but the file's own objects, whatever is listed", async () => {
+	await store.put("file_ab", "0-x", bytes);
+	const keys = new Set<string>();
+	says = (request) => {
+		const url = new URL(request.url);
+		if (!url.searchParams.has("list-type")) return deleted(keys)(request);
+		const rows = [...storage.objects.keys()].map((key) => `<Contents><Key>${key.slice(6)}</Key></Contents>`);
+		return new Response(`<?xml version="1.0"?><ListBucketResult><Name>files</Name>${rows.join("")}</ListBucketResult>`);
+	};
+	await expect(store.removeFile("file_a")).rejects.toThrow("not asked for");
+	expect([...keys]).not.toContain("/files/tollgate/file_ab/0-x");
+});

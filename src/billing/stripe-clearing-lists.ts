@@ -34,6 +34,8 @@ const DAY_S = 24 * 3_600;
 export const SAME_AGAIN = "the same again";
 /** Of each list; beyond it the rest is not compared, and a finding says so. */
 const OBJECTS_MAX = 20_000;
+/** Of one payment's list. */
+const REFUNDS_MAX = 1_000;
 const PAGE = 100;
 /** What Stripe's lists say, the books must say too; what no event told is taken in as if one had. */
 export async function compareLists(clearing: Clearing): Promise<void> {
@@ -43,11 +45,16 @@ export async function compareLists(clearing: Clearing): Promise<void> {
 	await compareDisputes(clearing);
 }
 
-/** At most OBJECTS_MAX of a list, page by page as they are asked for. */
-async function* limited<Item>(clearing: Clearing, name: string, list: AsyncIterable<Item>): AsyncIterable<Item> {
+/** At most so many of a list, page by page as they are asked for. */
+async function* limited<Item>(
+	clearing: Clearing,
+	name: string,
+	list: AsyncIterable<Item>,
+	most = OBJECTS_MAX,
+): AsyncIterable<Item> {
 	let seen = 0;
 	for await (const item of list) {
-		if (++seen > OBJECTS_MAX) return noteRest(clearing, name, OBJECTS_MAX);
+		if (++seen > most) return noteRest(clearing, name, most);
 		clearing.outcome.compared += 1;
 		yield item;
 	}
@@ -104,8 +111,13 @@ export async function compareRefund(clearing: Clearing, paymentId: string): Prom
 	if (row === undefined) return;
 	let sumCents = 0;
 	let last: Stripe.Refund | undefined;
-	for await (const refund of stripe.refunds.list({ limit: PAGE, payment_intent: paymentId })) {
+	const counted = new Set<string>();
+	const refunds = stripe.refunds.list({ limit: PAGE, payment_intent: paymentId });
+	for await (const refund of limited(clearing, `refunds of ${paymentId}`, refunds, REFUNDS_MAX)) {
 		if (refund.status === "failed" || refund.status === "canceled") continue;
+		// One that a later page has again, or that is another payment's, would take credit for nothing.
+		if (counted.has(refund.id) || idOf(refund.payment_intent) !== paymentId) continue;
+		counted.add(refund.id);
 		sumCents += refund.amount;
 		last = refund;
 	}

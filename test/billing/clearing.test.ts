@@ -177,6 +177,33 @@ test("a refund or dispute that the books have and Stripe has not is found", asyn
 	expect(await findings(`dp_${disputed.paymentId}`)).toHaveLength(1);
 });
 
+/** What a list of the refunds of one payment says, whatever it was asked for. */
+const listOfRefunds = (answer: (query: URLSearchParams) => Response) =>
+	stripe.lie(({ url }) => {
+		const { pathname, searchParams } = new URL(url);
+		return pathname === "/v1/refunds" && searchParams.has("payment_intent") ? answer(searchParams) : undefined;
+	});
+
+test("a refund counts once and for its own payment alone, and a list that begins anew for ever has an end", async () => {
+	const at = await paid("200");
+	const other = await paid("200");
+	const [first, second] = [refund(at, 3_000), refund(at, 1_000)];
+	stripe.held.refunds.push(first, second);
+	await send("charge.refunded", charge(at, 3_000));
+	let pages = 0;
+	listOfRefunds(() => {
+		pages += 1;
+		return Response.json({ object: "list", data: [first, second, refund(other, 500)], has_more: pages < 50, url: "" });
+	});
+	await clear();
+	expect(await balance(at.customer)).toBe(160e9);
+	pages = Number.NEGATIVE_INFINITY;
+	await clear();
+	stripe.lie();
+	expect(await balance(at.customer)).toBe(160e9);
+	expect(await balance(other.customer)).toBe(200e9);
+});
+
 test("a page that ran out without a word of it rejects its top-up; one that is open or was paid keeps it", async () => {
 	const [over, open, paying] = [await atThePage(), await atThePage(), await atThePage()];
 	const here = (at: AtThePage, status: string) =>

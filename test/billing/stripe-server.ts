@@ -78,6 +78,7 @@ export function startStripe({ withPages = false } = {}) {
 	const given = new Map<string, Record<string, unknown>>();
 	let meanwhile = async () => {};
 	let failing = false;
+	let lie: (request: Request) => Response | undefined = () => undefined;
 	let slowness: (request: string) => Slowness = () => undefined;
 	let quick = Promise.withResolvers<void>();
 	const server: Server<undefined> = Bun.serve({
@@ -86,7 +87,7 @@ export function startStripe({ withPages = false } = {}) {
 			const how = slowness(`${request.method} ${request.url} ${await request.clone().text()}`);
 			if (how === "hang") return new Promise<never>(() => {});
 			const late = quick.promise;
-			const answer = await play(request);
+			const answer = lie(request) ?? (await play(request));
 			if (how === "late") await late;
 			return how === "trickle" ? trickled(await answer.text(), answer) : answer;
 		},
@@ -172,6 +173,10 @@ export function startStripe({ withPages = false } = {}) {
 			slowness = how;
 			quick.resolve();
 			quick = Promise.withResolvers();
+		},
+		/** What is answered in its place from now on. */
+		lie(says: (request: Request) => Response | undefined = () => undefined) {
+			lie = says;
 		},
 		fail(on: boolean) {
 			failing = on;

@@ -4,6 +4,7 @@ import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { CURRENCY } from "./stripe-books.ts";
+import { isGone } from "./stripe-client.ts";
 import { disputeState, idOf, isOurs, takeStripeEvent } from "./stripe-events.ts";
 import { type Finding, noteFinding, reopenFinding, settleFinding } from "./stripe-findings.ts";
 import { isAutomatic } from "./stripe-paid.ts";
@@ -103,24 +104,15 @@ async function compareRefunds(clearing: Clearing): Promise<void> {
 
 /** The refunds of one payment, there and here. Payments that the books do not know are not ours. */
 export async function compareRefund(clearing: Clearing, paymentId: string): Promise<void> {
-	const { stripe, statements } = clearing;
+	const { statements } = clearing;
 	if (clearing.refunds.has(paymentId)) return;
 	clearing.refunds.add(paymentId);
 	const [row] = await statements<{ refunded: string }>`
 		select refunded_cents as refunded from stripe_payment where id = ${paymentId}`;
 	if (row === undefined) return;
-	let sumCents = 0;
-	let last: Stripe.Refund | undefined;
-	const counted = new Set<string>();
-	const refunds = stripe.refunds.list({ limit: PAGE, payment_intent: paymentId });
-	for await (const refund of limited(clearing, `refunds of ${paymentId}`, refunds, REFUNDS_MAX)) {
-		if (refund.status === "failed" || refund.status === "canceled") continue;
-		// One that a later page has again, or that is another payment's, would take credit for nothing.
-		if (counted.has(refund.id) || idOf(refund.payment_intent) !== paymentId) continue;
-		counted.add(refund.id);
-		sumCents += refund.amount;
-		last = refund;
-	}
+	const refunds = await refundsOf(clearing, paymentId);
+	const sumCents = refunds.reduce((sum, { amount }) => sum + amount, 0);
+	const last = refunds.at(-1);
 	if (last !== undefined && sumCents > Number(row.refunded)) {
 		const charge = {
 			id: idOf(last.charge) ?? "",
@@ -136,6 +128,22 @@ export async function compareRefund(clearing: Clearing, paymentId: string): Prom
 	const id = `refund:${paymentId}`;
 	if (reason === undefined) await settleFinding(clearing.tx, id, SAME_AGAIN);
 	else await note(clearing, { id, kind: "refund", reason, amountCents: Number(row.refunded) - sumCents });
+}
+
+/** None of a payment that Stripe does not know: what the books say of it is a difference, and those behind it are compared. */
+async function refundsOf(clearing: Clearing, paymentId: string): Promise<Stripe.Refund[]> {
+	const refunds = new Map<string, Stripe.Refund>();
+	const list = clearing.stripe.refunds.list({ limit: PAGE, payment_intent: paymentId });
+	try {
+		for await (const refund of limited(clearing, `refunds of ${paymentId}`, list, REFUNDS_MAX)) {
+			if (refund.status === "failed" || refund.status === "canceled") continue;
+			// By its id: one that a later page has again, or that is another payment's, would take credit for nothing.
+			if (idOf(refund.payment_intent) === paymentId) refunds.set(refund.id, refund);
+		}
+	} catch (error) {
+		if (!isGone(error)) throw error;
+	}
+	return [...refunds.values()];
 }
 
 async function compareDisputes(clearing: Clearing): Promise<void> {

@@ -53,3 +53,7 @@ export function isRefused(error: unknown): error is InstanceType<typeof Stripe.e
 		error instanceof Stripe.errors.StripeInvalidRequestError && (error.statusCode === 400 || error.statusCode === 404)
 	);
 }
+
+export function isGone(error: unknown): error is InstanceType<typeof Stripe.errors.StripeInvalidRequestError> {
+	return isRefused(error) && (error.statusCode === 404 || error.code === "resource_missing");
+}

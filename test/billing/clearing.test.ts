@@ -204,6 +204,20 @@ test("a refund counts once and for its own payment alone, and a list that begins
 	expect(await balance(other.customer)).toBe(200e9);
 });
 
+test("a refund of a payment that Stripe does not know any more is found, and what comes behind it is compared", async () => {
+	const at = await paid();
+	await send("charge.refunded", charge(at, 4_000));
+	const { page } = await atThePage();
+	await service.db.sql`update stripe_checkout set created_at = now() - interval '26 hours' where id = ${page.id}`;
+	stripe.held["checkout/sessions"].push({ ...sessionOf({ page, paymentId: "pi_none" }), status: "expired" });
+	const error = { type: "invalid_request_error", code: "resource_missing", message: "No such payment_intent" };
+	listOfRefunds(() => Response.json({ error }, { status: 404 }));
+	expect(await clear()).not.toBeNull();
+	stripe.lie();
+	expect((await findings(at.paymentId)).map(({ kind }) => kind)).toEqual(["refund"]);
+	expect(await stateOf(page.topUpId)).toBe("rejected");
+});
+
 test("a page that ran out without a word of it rejects its top-up; one that is open or was paid keeps it", async () => {
 	const [over, open, paying] = [await atThePage(), await atThePage(), await atThePage()];
 	const here = (at: AtThePage, status: string) =>

@@ -33,6 +33,9 @@ export interface Attempt {
 /** Under the same key, so that an answer that was lost comes again. A key may have an error for its answer for a day. */
 const SAME_KEY_LOOKS = 3;
 
+/** An answer that says so is no reason to ask the same again at once, and again: that is done when it is looked at next. */
+const AS_BEFORE = "Stripe has done what it was asked, and the payment is as before";
+
 /** The payment of an attempt at Stripe: made, written down, charged once or given up. */
 export function createAutoPayments(deps: { statements: Statements; tx: Transactional; stripe: Stripe; log: Log }) {
 	const { statements, tx, stripe, log } = deps;
@@ -79,14 +82,16 @@ export function createAutoPayments(deps: { statements: Statements; tx: Transacti
 	async function charge(attempt: Attempt, intent: Stripe.PaymentIntent): Promise<void> {
 		if (!(await isWanted(statements, attempt))) return giveUp(attempt, intent, "changed");
 		try {
-			await apply(attempt, await stripe.paymentIntents.confirm(intent.id, { off_session: true }));
+			const charged = await stripe.paymentIntents.confirm(intent.id, { off_session: true });
+			const isDecided = isOver(charged) || charged.status === "requires_action" || charged.last_payment_error !== null;
+			if (!isDecided) throw new Error(AS_BEFORE);
+			await apply(attempt, charged);
 		} catch (error) {
 			const isCard = error instanceof Stripe.errors.StripeCardError;
 			if (!isCard && !isRefused(error)) throw error;
 			const now = await stripe.paymentIntents.retrieve(intent.id);
 			// Refused as it stands, or charged by somebody else meanwhile.
-			const isOver = now.status === "succeeded" || now.status === "processing" || now.status === "canceled";
-			if (isOver) return apply(attempt, now);
+			if (isOver(now)) return apply(attempt, now);
 			await giveUp(attempt, now, stopReasonOf(error.code, error.decline_code));
 		}
 	}
@@ -95,7 +100,9 @@ export function createAutoPayments(deps: { statements: Statements; tx: Transacti
 	async function giveUp(attempt: Attempt, intent: Stripe.PaymentIntent, reason: StopReason): Promise<void> {
 		await statements`
 			update auto_top_up_attempt set reason = ${reason} where id = ${attempt.id} and state in ('begun', 'sent', 'unknown')`;
-		await apply({ ...attempt, reason }, await stripe.paymentIntents.cancel(intent.id));
+		const left = await stripe.paymentIntents.cancel(intent.id);
+		if (!isOver(left)) throw new Error(AS_BEFORE);
+		await apply({ ...attempt, reason }, left);
 	}
 
 	async function stop(
@@ -110,6 +117,11 @@ export function createAutoPayments(deps: { statements: Statements; tx: Transacti
 	}
 
 	return { move };
+}
+
+/** Nothing is to be done with it any more. */
+function isOver({ status }: Stripe.PaymentIntent): boolean {
+	return status === "succeeded" || status === "processing" || status === "canceled";
 }
 
 /** By the road of its event, which may come before or after this or never. */

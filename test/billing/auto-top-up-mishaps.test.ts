@@ -265,3 +265,28 @@ test("a row of an account that somebody holds keeps nobody else from being toppe
 	await turn();
 	expect((await attempts(held)).length).toBe(1);
 }, 60_000);
+
+test("a payment that Stripe says it has charged or cancelled and that is as before is asked for again at its time, and not at once", async () => {
+	for (const [nature, call] of [
+		["good", "confirm"],
+		["declined", "cancel"],
+	] as const) {
+		const ann = await payer(nature);
+		await spend(ann, 90);
+		let asked = 0;
+		stripe.lie(({ url }) => {
+			const id = new RegExp(`/payment_intents/([^/]+)/${call}$`).exec(url)?.[1];
+			if (id === undefined) return undefined;
+			asked += 1;
+			if (asked > 20) return undefined;
+			return Response.json(stripe.cards.intents.find((one) => one.id === id));
+		});
+		await pass(1);
+		expect([call, asked]).toEqual([call, 1]);
+		expect(await attempts(ann)).toMatchObject([{ state: "unknown" }]);
+		stripe.lie();
+		await pass(2);
+		expect(await attempts(ann)).toMatchObject([{ state: nature === "good" ? "succeeded" : "declined" }]);
+		expect(charges(ann)).toBe(nature === "good" ? 1 : 0);
+	}
+});

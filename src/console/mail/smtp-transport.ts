@@ -3,11 +3,14 @@ import nodemailer, { type SendMailOptions } from "nodemailer";
 /** Anything shorter stands in words by chance. */
 const SECRET_CHARS_MIN = 4;
 
+/** Of one mail from the connection to the last answer: who sends a line now and then is never silent, and never done. */
+const WHOLE_MS = 60_000;
+
 /**
  * A client of a mail server whose failures do not show its password: what a server says to a command that it does not know
  * is often the command itself, with user and password in it.
  */
-export function createSmtpTransport(url: string, timeoutMs: number) {
+export function createSmtpTransport(url: string, timeoutMs: number, wholeMs = WHOLE_MS) {
 	const transport = nodemailer.createTransport({
 		url,
 		connectionTimeout: timeoutMs,
@@ -25,7 +28,8 @@ export function createSmtpTransport(url: string, timeoutMs: number) {
 	};
 	return {
 		verify: () => transport.verify().catch(failed),
-		send: (mail: SendMailOptions) => transport.sendMail(mail).catch(failed),
+		send: (mail: SendMailOptions) =>
+			transport.sendMail({ ...mail, signal: AbortSignal.timeout(wholeMs) }).catch(failed),
 		close: () => transport.close(),
 	};
 }

@@ -3,6 +3,7 @@ import { checkMail } from "../../../src/cli/doctor/check-mail.ts";
 import { loadConfig } from "../../../src/config.ts";
 import { createSmtpTransport } from "../../../src/console/mail/smtp-transport.ts";
 import { atEnd } from "../../support/at-end.ts";
+import { waitFor } from "../../support/wait.ts";
 
 const PASSWORD = "canary/7f:3 ü";
 
@@ -53,3 +54,30 @@ function whole(error: Error & { response?: string; command?: string }): string[]
 	const { message, stack = "", response = "" } = error;
 	return [message, stack, response, JSON.stringify(error, Object.getOwnPropertyNames(error))];
 }
+
+test("a server that goes on answering and never comes to its end is given up, with its connection", async () => {
+	const open = new Set<unknown>();
+	const server = Bun.listen<{ timer?: Timer }>({
+		hostname: "127.0.0.1",
+		port: 0,
+		socket: {
+			open(socket) {
+				socket.data = {};
+				open.add(socket);
+				socket.write("220 mail.example ESMTP\r\n");
+			},
+			data(socket) {
+				socket.data.timer ??= setInterval(() => socket.write("250-mail.example\r\n"), 20);
+			},
+			close(socket) {
+				clearInterval(socket.data.timer);
+				open.delete(socket);
+			},
+		},
+	});
+	atEnd(() => server.stop(true));
+	const transport = createSmtpTransport(`smtp://127.0.0.1:${server.port}`, 5_000, 300);
+	const mail = { from: "a@b.example", to: "c@d.example", subject: "s", text: "t" };
+	await expect(transport.send(mail)).rejects.toThrow();
+	await waitFor(() => open.size === 0, "the connections to end");
+});

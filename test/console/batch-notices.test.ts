@@ -98,6 +98,9 @@ const tell = async () => {
 };
 const rows = () =>
 	db.sql`select state, attempts, answer, problem, next_at > now() + interval '1 minute' as later from batch_notice`;
+/** What a mail server said to one of its commands, as the client of it tells. */
+const refusedAt = (command: string, responseCode: number) =>
+	Object.assign(new Error("refused"), { command, responseCode });
 /** As if the time until the next attempt had passed. */
 const wait = () => db.sql`update batch_notice set next_at = now()`;
 
@@ -236,7 +239,7 @@ test("what is not taken is tried again, ever later, and given up after three day
 
 	calls.length = 0;
 	onCall = async () => ({ status: 410 });
-	onMail = () => Promise.reject(Object.assign(new Error("no such mailbox"), { responseCode: 550 }));
+	onMail = () => Promise.reject(refusedAt("RCPT TO", 550));
 	await ended(id);
 	await tell();
 	await wait();
@@ -256,6 +259,29 @@ test("what is not taken is tried again, ever later, and given up after three day
 		"failed no_member",
 		"failed switched_off",
 	]);
+});
+
+test("a mail server that refuses us, and not this mail, is asked again: no notice is lost by a password or a list of senders", async () => {
+	const { id } = await newAccount({ mail: "owners" });
+	await ended(id);
+	for (const [command, responseCode] of [
+		["CONN", 554],
+		["EHLO", 502],
+		["STARTTLS", 502],
+		["AUTH PLAIN", 535],
+		["MAIL FROM", 550],
+	] as const) {
+		onMail = () => Promise.reject(refusedAt(command, responseCode));
+		await wait();
+		await tell();
+		expect((await rows()).map(({ state, problem }) => [command, state, problem])).toEqual([
+			[command, "waiting", "mail_not_sent"],
+		]);
+	}
+	onMail = async () => true;
+	await wait();
+	await tell();
+	expect((await rows()).map(({ state }) => state)).toEqual(["sent"]);
 });
 
 test("a dead receiver stands in nobody's way", async () => {

@@ -197,9 +197,10 @@ async function sendMail(deps: NoticeDeps, { batch, alert, email, userId, account
 		const sent = await withDeadline(deps.clock, deps.mailer.deliver(mail), MAIL_DEADLINE_MS, late);
 		return sent ? { state: "sent" } : { state: "waiting", problem: "mail_limit" };
 	} catch (error) {
-		// Of SMTP: 5xx is for good.
-		const { responseCode } = error as { responseCode?: number };
-		if (responseCode !== undefined && responseCode >= 500) return { state: "failed", problem: "mail_refused" };
+		// Of SMTP: 5xx is for good, if it is said of this recipient or this mail; what is said of us, who operates us can mend.
+		const { responseCode, command } = error as { responseCode?: number; command?: string };
+		const isOfMail = command === "RCPT TO" || command === "DATA";
+		if (isOfMail && Number(responseCode) >= 500) return { state: "failed", problem: "mail_refused" };
 		return { state: "waiting", problem: "mail_not_sent" };
 	}
 }

@@ -4,7 +4,7 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
-import { isRefused, paymentServiceFault } from "./stripe-client.ts";
+import { isGone, isRefused, paymentServiceFault } from "./stripe-client.ts";
 import { idOf } from "./stripe-events.ts";
 import { createUnderWay } from "./under-way.ts";
 
@@ -120,10 +120,10 @@ export function createSavedCards(
 		},
 
 		async setup(accountId, { email, back }, act) {
-			try {
-				const page = await stripe.checkout.sessions.create({
+			const pageFor = (customerId: string) =>
+				stripe.checkout.sessions.create({
 					mode: "setup",
-					customer: await customer({ statements, stripe }, accountId, email),
+					customer: customerId,
 					allowed_payment_method_types: ["card"],
 					metadata: { account: accountId },
 					custom_text: {
@@ -131,6 +131,12 @@ export function createSavedCards(
 					},
 					success_url: `${back}saved`,
 					cancel_url: `${back}cancelled`,
+				});
+			try {
+				const known = await customer({ statements, stripe }, accountId, email);
+				const page = await pageFor(known).catch(async (error) => {
+					if (!isGone(error) || error.param !== "customer") throw error;
+					return pageFor(await customer({ statements, stripe }, accountId, email, known));
 				});
 				if (page.url === null) throw new Error("the page has no address");
 				// The newest page counts: on one that was left open no card is given any more.
@@ -191,17 +197,19 @@ export function createSavedCards(
 	};
 }
 
-/** Who the account is at Stripe. */
+/** Who the account is at Stripe. `gone`: who it was until it was deleted there. */
 async function customer(
 	{ statements, stripe }: { statements: Statements; stripe: Stripe },
 	accountId: string,
 	email: string,
+	gone?: string,
 ): Promise<string> {
 	const known = await customerOf(statements, accountId);
-	if (known !== undefined) return known;
+	if (known !== undefined && known !== gone) return known;
 	const made = await stripe.customers.create({ email, metadata: { account: accountId } });
 	await statements`
-		insert into saved_card (account_id, customer_id) values (${accountId}, ${made.id}) on conflict do nothing`;
+		insert into saved_card as c (account_id, customer_id) values (${accountId}, ${made.id})
+		on conflict (account_id) do update set customer_id = excluded.customer_id where c.customer_id = ${gone ?? null}`;
 	// Of two at once the first one's stands.
 	return (await customerOf(statements, accountId)) ?? made.id;
 }

@@ -298,3 +298,34 @@ for (const [what, { run, buysCents, state }] of Object.entries(CHANGES)) {
 		if (buysCents > 0) expect(asNow).toBeGreaterThanOrEqual(unpaid.length - 1);
 	});
 }
+
+test("who has no customer at Stripe any more is one anew when a card is to be given, and that card is charged", async () => {
+	const ann = await payer();
+	const gone = ann.card.customer;
+	const asked: (string | null)[] = [];
+	stripe.lie(async (request) => {
+		if (!request.url.endsWith("/v1/checkout/sessions")) return undefined;
+		const customer = new URLSearchParams(await request.text()).get("customer");
+		asked.push(customer);
+		const error = { type: "invalid_request_error", code: "resource_missing", param: "customer", message: "none" };
+		return customer === gone ? Response.json({ error }, { status: 400 }) : undefined;
+	});
+	const open = () =>
+		cards.saved.setup(ann.accountId, { email: "ann@example.com", back: "http://service/credit?card=" });
+	const urls = await Promise.all([open(), open()]);
+	await open();
+	stripe.lie();
+	// Of two at once the first one's customer stands.
+	expect(new Set(asked.filter((customer) => customer !== gone)).size).toBe(1);
+	expect(urls).toHaveLength(2);
+	const page = stripe.pages.at(-1);
+	if (page === undefined) throw new Error("no page was opened");
+	const { id: given, customer } = stripe.give(page);
+	await pass(1);
+	const [row] = await db.sql`select payment_method_id as card from saved_card where account_id = ${ann.accountId}`;
+	expect(row?.card).toBe(given);
+	await ann.save();
+	await spend(ann, 90);
+	await pass(2);
+	expect([charges(ann, customer), await balance(ann)]).toEqual([1, 110]);
+});

@@ -17,6 +17,9 @@ type StripeObject = { readonly id: string; readonly created?: number } & Readonl
 /** Never answered; done, and answered only when the next slowness is set; or answered a byte now and then. */
 export type Slowness = "hang" | "late" | "trickle" | undefined;
 
+/** Undefined: as it is. */
+type Lie = Response | undefined;
+
 /** Of an answer's bytes. */
 const TRICKLE_MS = 50;
 
@@ -78,7 +81,7 @@ export function startStripe({ withPages = false } = {}) {
 	const given = new Map<string, Record<string, unknown>>();
 	let meanwhile = async () => {};
 	let failing = false;
-	let lie: (request: Request) => Response | undefined = () => undefined;
+	let lie: (request: Request) => Lie | Promise<Lie> = () => undefined;
 	let slowness: (request: string) => Slowness = () => undefined;
 	let quick = Promise.withResolvers<void>();
 	const server: Server<undefined> = Bun.serve({
@@ -87,7 +90,7 @@ export function startStripe({ withPages = false } = {}) {
 			const how = slowness(`${request.method} ${request.url} ${await request.clone().text()}`);
 			if (how === "hang") return new Promise<never>(() => {});
 			const late = quick.promise;
-			const answer = lie(request) ?? (await play(request));
+			const answer = (await lie(request.clone())) ?? (await play(request));
 			if (how === "late") await late;
 			return how === "trickle" ? trickled(await answer.text(), answer) : answer;
 		},
@@ -175,7 +178,7 @@ export function startStripe({ withPages = false } = {}) {
 			quick = Promise.withResolvers();
 		},
 		/** What is answered in its place from now on. */
-		lie(says: (request: Request) => Response | undefined = () => undefined) {
+		lie(says: typeof lie = () => undefined) {
 			lie = says;
 		},
 		fail(on: boolean) {

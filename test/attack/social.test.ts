@@ -45,11 +45,15 @@ const claimsOf = ({ id, email, verified }: typeof present) => ({
 	name: "Some Body",
 });
 
+/** What the other service answers in place of what is asked there; it may throw. */
+let says: (place: string) => Response | undefined = () => undefined;
 const real = globalThis.fetch;
 globalThis.fetch = Object.assign(
 	async (input: string | URL | Request, init?: RequestInit) => {
 		const { hostname, pathname } = new URL(input instanceof Request ? input.url : input);
 		const { id, email, verified } = present;
+		const instead = says(`${hostname}${pathname}`);
+		if (instead !== undefined) return instead;
 		if (hostname === "github.com")
 			return Response.json({ access_token: "x", token_type: "bearer", scope: "user:email" });
 		if (hostname === "oauth2.googleapis.com")
@@ -199,4 +203,27 @@ test("a token that a client brings itself is another service's word, for us, and
 	await person.send("POST", "/api/auth/sign-in/social", { provider: "google", idToken: { token: await idToken(who) } });
 	// So the refusals above were not for another reason.
 	expect((await person.get("/api/console/me")).status).toBe(200);
+});
+
+test("another service that does not answer as it should sends people back to this site, with no fault of ours", async () => {
+	const failures: Record<string, () => Response> = {
+		"a failure that is a success": () => Response.json({ message: "rate limit" }),
+		"no JSON": () => new Response("<html>"),
+		nothing: () => new Response(null, { status: 204 }),
+		null: () => Response.json(null),
+		"a refusal": () => Response.json({ message: "no" }, { status: 403 }),
+		away: () => {
+			throw new TypeError("fetch failed");
+		},
+	};
+	for (const [name, fail] of Object.entries(failures))
+		for (const place of ["github.com/login/oauth/access_token", "api.github.com/user", "api.github.com/user/emails"]) {
+			says = (asked) => (asked === place ? fail() : undefined);
+			present = { id: crypto.randomUUID(), email: `${crypto.randomUUID()}@example.com`, verified: true };
+			const person = newPerson(service);
+			const answer = await comeBack(person, "github", await begin(person, "github"));
+			says = () => undefined;
+			const location = answer.headers.get("location") ?? "";
+			expect([name, place, answer.status, isOurs(location)]).toEqual([name, place, 302, true]);
+		}
 });

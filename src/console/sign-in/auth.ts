@@ -1,4 +1,4 @@
-import { betterAuth, type GenericEndpointContext } from "better-auth";
+import { type BetterAuthPlugin, betterAuth, type GenericEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { magicLink, twoFactor } from "better-auth/plugins";
 import { languageOf } from "../../base/language.ts";
@@ -172,6 +172,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 		},
 		plugins: [
 			factor,
+			failingProviders(log),
 			companySignIns({ ...deps, oidc: createCompanyOidc(config) }, { origin, secret: options.secret }),
 			passkeys(deps, { serviceName: options.serviceName, origin, origins: options.origins }),
 			passwordReset(deps),
@@ -237,6 +238,25 @@ export async function passOnAnswer(answer: Response): Promise<Response> {
 		.catch(() => null);
 	if ((said as { code?: unknown } | null)?.code === SESSION_UNREADABLE) throw databaseAway(said);
 	return answer;
+}
+
+/** Another service that does not say who somebody is sends him back to the door: what is thrown there would be a bug of ours. */
+function failingProviders(log: Log): BetterAuthPlugin {
+	return {
+		id: "failing-providers",
+		init: ({ socialProviders }) => ({
+			context: {
+				socialProviders: socialProviders.map((provider) => ({
+					...provider,
+					getUserInfo: (token) =>
+						provider.getUserInfo(token).catch((error: unknown) => {
+							log.info("a sign-in's other service does not say who came", { provider: provider.id, error });
+							return null;
+						}),
+				})),
+			},
+		}),
+	};
 }
 
 function socialProviders(config: Config) {

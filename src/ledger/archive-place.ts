@@ -100,12 +100,17 @@ function openBucket(
 	return {
 		name: `s3://${bucket.bucket}/${prefix}`,
 		async names() {
-			const names: string[] = [];
+			const keys = new Set<string>();
 			for (let startAfter: string | undefined; ; ) {
 				const page = await inTime(client.list({ prefix, ...(startAfter === undefined ? {} : { startAfter }) }));
-				for (const { key } of page.contents ?? []) names.push(key.slice(prefix.length));
+				for (const { key } of page.contents ?? []) {
+					// Asked on, a page that comes again would do so for ever.
+					if (!key.startsWith(prefix) || keys.has(key))
+						throw new Error("the archive's storage lists what it was not asked for");
+					keys.add(key);
+				}
 				const last = page.contents?.at(-1)?.key;
-				if (page.isTruncated !== true || last === undefined) return names;
+				if (page.isTruncated !== true || last === undefined) return [...keys].map((key) => key.slice(prefix.length));
 				startAfter = last;
 			}
 		},

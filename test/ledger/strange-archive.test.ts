@@ -1,0 +1,41 @@
+import { expect, test } from "bun:test";
+import { openArchive } from "../../src/ledger/archive-place.ts";
+import { untilEnd } from "../support/at-end.ts";
+
+/** A bucket's list, page after page, as a service that does not do what it is asked gives it. */
+
+let pages = 0;
+let keys: (query: URLSearchParams) => readonly string[] = () => [];
+const PAGES_MAX = 50;
+const server = untilEnd(
+	Bun.serve({
+		port: 0,
+		fetch(request) {
+			pages += 1;
+			const rows = keys(new URL(request.url).searchParams).map((key) => `<Contents><Key>${key}</Key></Contents>`);
+			const body = `<ListBucketResult><Name>books</Name><IsTruncated>${pages < PAGES_MAX}</IsTruncated>${rows.join("")}</ListBucketResult>`;
+			return new Response(`<?xml version="1.0"?>${body}`, { headers: { "content-type": "application/xml" } });
+		},
+	}),
+);
+const bucket = {
+	...{ endpoint: server.url.href.replace(/\/$/, ""), bucket: "books", region: "us-east-1" },
+	...{ accessKeyId: "id", secretAccessKey: "s" },
+};
+const place = openArchive({ bucket, prefix: "days/" });
+
+test("a list that begins anew for ever is an error, and so is one of other objects than were asked for", async () => {
+	keys = () => ["days/a", "days/b"];
+	await expect(place.names()).rejects.toThrow("not asked for");
+	expect(pages).toBe(2);
+	pages = 0;
+	keys = (query) => (query.get("start-after") === "days/a" ? ["days/b"] : ["days/a"]);
+	await expect(place.names()).rejects.toThrow("not asked for");
+	expect(pages).toBe(3);
+	pages = 0;
+	keys = () => ["months/a"];
+	await expect(place.names()).rejects.toThrow("not asked for");
+	pages = PAGES_MAX - 2;
+	keys = (query) => (query.has("start-after") ? ["days/b"] : ["days/a"]);
+	expect(await place.names()).toEqual(["a", "b"]);
+});

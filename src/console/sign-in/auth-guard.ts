@@ -137,8 +137,9 @@ async function beforeReset(
 	{ serviceName }: GuardOptions,
 	ctx: GenericEndpointContext,
 ): Promise<Note | undefined> {
+	// Whether its time is over is said by the machine's clock, behind this: by another one this could miss what that lets pass.
 	const [row] = await statements<{ value: string }>`
-		select value from verification where identifier = ${resetIdentifier(resetTokenOf(ctx))} and expires_at > clock_timestamp()`;
+		select value from verification where identifier = ${resetIdentifier(resetTokenOf(ctx))}`;
 	const person = row && (await personOf(statements, { id: row.value }));
 	const ownWords = person === undefined ? [] : [person.email, person.name];
 	checkNewPassword(fieldOf(ctx, "newPassword"), [serviceName, ...ownWords]);
@@ -221,8 +222,8 @@ async function challengeOf(statements: Statements, ctx: GenericEndpointContext) 
 	const cookie = ctx.context.createAuthCookie("two_factor");
 	const challenge = await ctx.getSignedCookie(cookie.name, ctx.context.secret);
 	if (typeof challenge !== "string") return undefined;
-	const [row] = await statements<{ value: string }>`
-		select value from verification where identifier = ${challenge} and expires_at > clock_timestamp()`;
+	// Of one whose time is over guesses count too: the library goes by another clock, and tries what this would let pass uncounted.
+	const [row] = await statements<{ value: string }>`select value from verification where identifier = ${challenge}`;
 	const person = row && (await personOf(statements, { id: row.value }));
 	return person && { person, challenge, isSession: false };
 }

@@ -47,14 +47,15 @@ end $$;
 
 -- Sets a password anew by what stands behind p_identifier, a link of a mail. All of it or nothing: who was in before by the former
 -- one, or left a passkey of his own, is out as soon as the new one counts, and the link is used up by nothing less. In this order:
--- a session that a passkey begins meanwhile is seen behind the passkey's end. Null, and nothing was done: the link is not good.
-create or replace function password_reset(p_identifier text, p_credential_id text, p_password text) returns text
+-- a session that a passkey begins meanwhile is seen behind the passkey's end. Null, and nothing was done: the link is not good, or
+-- its time is over by p_at, milliseconds of the clock by which it was dated.
+create or replace function password_reset(p_identifier text, p_credential_id text, p_password text, p_at double precision) returns text
 language plpgsql as $$
 declare
   v_user text;
 begin
   delete from verification v using console_user u
-    where v.identifier = p_identifier and v.expires_at > clock_timestamp() and u.id = v.value returning u.id into v_user;
+    where v.identifier = p_identifier and v.expires_at > to_timestamp(p_at / 1000.0) and u.id = v.value returning u.id into v_user;
   if v_user is null then
     return null;
   end if;

@@ -1,0 +1,73 @@
+import { afterEach, expect, setSystemTime, test } from "bun:test";
+import { mailsTo } from "../console/mailbox.ts";
+import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
+import { totpCode } from "../console/totp.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
+import { createDevice } from "./passkey.ts";
+
+/** The console's machine and the database's disagree about the time: what protects people holds all the same. */
+
+const upstream = untilEnd(startUpstream());
+const models = chatModel({ url: upstream.url });
+const service = await withService({ models, env: PERSON_ENV });
+const { sql } = service.db;
+
+const MINUTE_MS = 60_000;
+/** The console's clock, the sign-in library's with it; the database's stays. */
+const setApart = (minutes: number) => setSystemTime(new Date(Date.now() + minutes * MINUTE_MS));
+afterEach(() => {
+	setSystemTime();
+});
+
+const post = (browser: Person, act: string, body: object) => browser.send("POST", `/api/auth/${act}`, body);
+
+test("of a challenge five codes are tried, and a code is good once, where the database's clock is ahead", async () => {
+	const person = await signedUp(service);
+	const { body } = await post(person, "two-factor/enable", { password: PASSWORD });
+	const secret = new URL(body.totpURI).searchParams.get("secret") ?? "";
+	expect((await post(person, "two-factor/verify-totp", { code: totpCode(secret) })).status).toBe(200);
+	setApart(-20);
+	const signIn = async () => {
+		const browser = newPerson(service, person.email);
+		await post(browser, "sign-in/email", { email: person.email, password: PASSWORD });
+		return browser;
+	};
+	const [one, other] = [await signIn(), await signIn()];
+	const code = totpCode(secret);
+	expect((await post(one, "two-factor/verify-totp", { code })).status).toBe(200);
+	expect((await post(other, "two-factor/verify-totp", { code })).status).toBe(401);
+
+	const thief = await signIn();
+	const right = [-1, 0, 1].map((step) => totpCode(secret, Date.now() + step * 30_000));
+	const wrong = ["000000", "000001", "000002", "000003", "000004", "000005", "000006", "000007", "000008", "000009"];
+	const codes: string[] = [];
+	for (const guess of wrong.filter((guess) => !right.includes(guess))) {
+		const helper = newPerson(service, person.email);
+		for (const [name, value] of thief.cookies) helper.cookies.set(name, value);
+		codes.push((await post(helper, "two-factor/verify-totp", { code: guess })).body.code);
+	}
+	expect(codes.filter((said) => said === "INVALID_CODE").length).toBeLessThanOrEqual(5);
+});
+
+test("a password that is set anew ends passkeys, and its owner is told, where the database's clock is ahead", async () => {
+	const owner = await signedUp(service);
+	const device = createDevice();
+	await sql`
+		insert into passkey (id, user_id, name, public_key, counter)
+		select ${device.id}, id, 'a device', ${device.publicKey}, 0 from console_user where email = ${owner.email}`;
+	setApart(-120);
+	await post(owner, "request-password-reset", { email: owner.email });
+	const token = new URL(await mailedLink(owner)).searchParams.get("token");
+	const own = { token, newPassword: owner.email };
+	expect((await post(newPerson(service), "reset-password", own)).status).toBe(400);
+	const newPassword = "another good one, long enough";
+	expect((await post(newPerson(service), "reset-password", { token, newPassword })).status).toBe(200);
+	expect(await sql`select id from passkey where id = ${device.id}`).toHaveLength(0);
+	await waitFor(
+		() => mailsTo(owner.email).some(({ subject }) => /password/i.test(subject)),
+		"the mail that tells of it",
+	);
+});

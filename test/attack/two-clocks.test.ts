@@ -71,3 +71,20 @@ test("a password that is set anew ends passkeys, and its owner is told, where th
 		"the mail that tells of it",
 	);
 });
+
+const act = async (person: Person) =>
+	(await person.send("POST", "/api/console/keys", { name: crypto.randomUUID() })).status;
+const again = async (person: Person) =>
+	(await person.send("POST", "/api/console/reauthenticate", { password: PASSWORD })).status;
+
+for (const apart of [-60, 60])
+	test(`who gave the password again may do what asks for it, for a quarter of an hour and no longer: a console ${apart} minutes off`, async () => {
+		setApart(apart);
+		const person = await signedUp(service);
+		setApart(16);
+		expect(await act(person)).toBe(403);
+		expect(await again(person)).toBe(200);
+		expect(await act(person)).toBe(200);
+		setApart(16);
+		expect(await act(person)).toBe(403);
+	});

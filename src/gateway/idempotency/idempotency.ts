@@ -85,7 +85,7 @@ async function once(
 		// By key and not by account: what one key may ask for another may not be allowed to see.
 		const id = claimIdOf(key.id, header);
 		seal = await createSeal(bearerText(request.headers), header, id);
-		const proof = seal.proof(new URL(request.url).pathname, body);
+		const proof = seal.proof(new URL(request.url).pathname, body, request.headers.get("content-type"));
 		claim = { id, accountId: key.accountId, proof, requestUuid: connection.requestUuid };
 		const outcome = await claimOrWait(deps, idempotency, claim, connection);
 		if (outcome.state === "answered") {

@@ -1,3 +1,5 @@
+import { formPieces } from "./form-pieces.ts";
+
 /** A whole answer, as it left. */
 export interface StoredAnswer {
 	readonly status: number;
@@ -7,8 +9,8 @@ export interface StoredAnswer {
 
 /** What only who has the customer's secret and the header can do. */
 export interface Seal {
-	/** Stands for path and body; nobody else can try guesses on it. */
-	proof(path: string, body: Uint8Array): string;
+	/** Stands for path and body; nobody else can try guesses on it. `contentType`: names the boundary of a form. */
+	proof(path: string, body: Uint8Array, contentType?: string | null): string;
 	/** `IV (12 bytes) | AES-256-GCM of length of the head u32 | head as JSON | body`. */
 	seal(answer: StoredAnswer): Promise<Uint8Array>;
 	/** Rejects if it was altered or is another claim's. */
@@ -34,7 +36,14 @@ export async function createSeal(secret: string, header: string, claimId: string
 	const additionalData = text.encode(claimId);
 
 	return {
-		proof: (path, body) => new Bun.CryptoHasher("sha256", proofKey).update(`${path}\n`).update(body).digest("base64"),
+		proof(path, body, contentType = null) {
+			const hasher = new Bun.CryptoHasher("sha256", proofKey);
+			const pieces = formPieces(contentType, body);
+			if (pieces === null) return hasher.update(`${path}\n`).update(body).digest("base64");
+			hasher.update(`${path} form\n`);
+			for (const piece of pieces) hasher.update(`${piece.length}\n`).update(piece);
+			return hasher.digest("base64");
+		},
 		async seal({ status, headers, body }) {
 			const head = text.encode(JSON.stringify({ status, headers }));
 			const plain = new Uint8Array(LENGTH_BYTES + head.length + body.length);

@@ -141,6 +141,54 @@ test("a form is replayed too, and a broken header is a 400", async () => {
 	expect((await send("a b")).status).toBe(400);
 });
 
+test("a form is the same whatever its boundary, which every client draws anew, and no other form is", async () => {
+	const { secret, accountId } = await service.customer();
+	const send = (key: string, seconds: number, more: Record<string, string> = {}) => {
+		const form = new FormData();
+		form.append("file", new File([wavOf(seconds)], "a.wav"));
+		for (const [name, value] of Object.entries({ model: "audio", ...more })) form.append(name, value);
+		const headers = { authorization: `Bearer ${secret}`, "idempotency-key": key };
+		return fetch(`${service.url}/v1/audio/transcriptions`, { method: "POST", headers, body: form });
+	};
+	const first = await (await send("anew", 2)).text();
+	expect(first).toContain("Hello");
+	const again = await send("anew", 2);
+	expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([200, "true"]);
+	expect(await again.text()).toBe(first);
+	expect(await rows(accountId)).toHaveLength(1);
+	expect((await send("anew", 3)).status).toBe(422);
+	expect((await send("anew", 2, { language: "en" })).status).toBe(422);
+	expect((await send("anew", 2, { model: "text" })).status).toBe(422);
+});
+
+test("the same bytes under another boundary are another form", async () => {
+	const { secret } = await service.customer();
+	const part = (boundary: string, head: string, content: string | Uint8Array) =>
+		Buffer.concat([
+			Buffer.from(`--${boundary}\r\ncontent-disposition: form-data; ${head}\r\n\r\n`),
+			Buffer.from(content),
+			Buffer.from("\r\n"),
+		]);
+	const wav = 'name="file"; filename="a.wav"\r\ncontent-type: audio/wav';
+	const model = (boundary: string) => part(boundary, 'name="model"', "audio");
+	const ended = (boundary: string) => Buffer.from(`--${boundary}--\r\n`);
+	const one = Buffer.concat([part("one", wav, wavOf(2)), model("one"), ended("one")]);
+	const two = Buffer.concat([part("two", wav, wavOf(5)), model("two"), ended("two")]);
+	const body = Buffer.concat([one, two]);
+	const send = (boundary: string) =>
+		fetch(`${service.url}/v1/audio/transcriptions`, {
+			method: "POST",
+			headers: {
+				authorization: `Bearer ${secret}`,
+				"content-type": `multipart/form-data; boundary=${boundary}`,
+				"idempotency-key": "both",
+			},
+			body,
+		});
+	expect((await send("one")).status).toBe(200);
+	expect((await send("two")).status).toBe(422);
+});
+
 test("a revoked key replays nothing", async () => {
 	const { secret, keyId } = await service.customer();
 	await (await complete(secret, "r")).text();

@@ -74,6 +74,14 @@ function withoutPort(hop: string): string {
 	return plain(bracketed ?? dotted ?? hop);
 }
 
+/** IPv4 in the form of IPv6 as the address that it is, however that form is written: else it would be another client's, or nobody's. */
 function plain(address: string): string {
-	return address.startsWith("::ffff:") ? address.slice(7) : address;
+	if (!/:ffff:/i.test(address) || isIP(address) !== 6) return address;
+	const tail = address.slice("::ffff:".length);
+	if (address.startsWith("::ffff:") && isIP(tail) === 4) return tail;
+	const { hostname } = new URL(`http://[${address.replace(/%.*$/, "")}]`);
+	const mapped = /^\[::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})\]$/.exec(hostname);
+	if (mapped === null) return address;
+	const [high = 0, low = 0] = mapped.slice(1).map((group) => Number.parseInt(group, 16));
+	return [high >> 8, high & 255, low >> 8, low & 255].join(".");
 }

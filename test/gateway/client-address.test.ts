@@ -52,4 +52,21 @@ describe("a client's address", () => {
 		expect(address("fd00::1", "2001:db8::7")).toBe("2001:db8::7");
 		expect(address("2001:db8::1", "198.51.100.7")).toBe("2001:db8::1");
 	});
+
+	test("IPv4 in the form of IPv6 is the same address, however a proxy writes that: with letters of either size, in hex, at full length", () => {
+		const address = createClientAddress(["10.0.0.0/8"]);
+		const written = [
+			"::FFFF:198.51.100.7",
+			"::ffff:c633:6407",
+			"[::ffff:c633:6407]:443",
+			"0:0:0:0:0:ffff:198.51.100.7",
+		];
+		for (const one of [...written, "0000:0000:0000:0000:0000:FFFF:C633:6407", "0::ffff:c633:6407"]) {
+			expect([one, address("10.0.0.1", one)]).toEqual([one, "198.51.100.7"]);
+			expect([one, address(one, "203.0.113.9")]).toEqual([one, one.startsWith("[") ? one : "198.51.100.7"]);
+		}
+		expect(address("10.0.0.1", "198.51.100.7, ::ffff:a00:2")).toBe("198.51.100.7");
+		for (const other of ["2001:db8::ffff:c633:6407", "::fffe:c633:6407", "::ffff:0:c633:6407", "64:ff9b::c633:6407"])
+			expect(address("10.0.0.1", other)).toBe(other);
+	});
 });

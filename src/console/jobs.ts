@@ -109,8 +109,8 @@ export function startJobs(deps: JobDeps, { pace = 1 }: JobOptions = {}): Jobs {
 	if (auditDays > 0) every(FORGET_MS, "old acts", () => forgetActs(deps.statements, auditDays));
 	if (refusalDays > 0) every(FORGET_MS, "old refusals", () => forgetRefusals(deps.statements, refusalDays));
 	every(FORGET_MS, "old counts", () => forgetOldCounts(deps.statements));
-	every(FORGET_MS, "unproved addresses", () => forgetUnproved(deps.statements));
-	every(FORGET_MS, "old sessions", () => forgetSessions(deps.statements));
+	every(FORGET_MS, "unproved addresses", () => forgetUnproved(deps.statements, clock.wallMs()));
+	every(FORGET_MS, "old sessions", () => forgetSessions(deps.statements, clock.wallMs()));
 	every(FORGET_MS, "old checks of the books", () => forgetOldRuns(deps.statements));
 	every(LOOK_MS, "what accounts want to hear of", () => lookForAlerts(deps.statements));
 	every(EXPIRING_MS, "keys about to expire", () => lookForExpiring(deps.statements));

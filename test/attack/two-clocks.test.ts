@@ -1,4 +1,5 @@
 import { afterEach, expect, setSystemTime, test } from "bun:test";
+import { forgetSessions, forgetUnproved } from "../../src/console/sign-in/auth-sign-up.ts";
 import { mailsTo } from "../console/mailbox.ts";
 import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { totpCode } from "../console/totp.ts";
@@ -24,11 +25,16 @@ afterEach(() => {
 
 const post = (browser: Person, act: string, body: object) => browser.send("POST", `/api/auth/${act}`, body);
 
-test("of a challenge five codes are tried, and a code is good once, where the database's clock is ahead", async () => {
+async function withFactor() {
 	const person = await signedUp(service);
 	const { body } = await post(person, "two-factor/enable", { password: PASSWORD });
 	const secret = new URL(body.totpURI).searchParams.get("secret") ?? "";
 	expect((await post(person, "two-factor/verify-totp", { code: totpCode(secret) })).status).toBe(200);
+	return { person, secret };
+}
+
+test("of a challenge five codes are tried, and a code is good once, where the database's clock is ahead", async () => {
+	const { person, secret } = await withFactor();
 	setApart(-20);
 	const signIn = async () => {
 		const browser = newPerson(service, person.email);
@@ -88,3 +94,33 @@ for (const apart of [-60, 60])
 		setApart(16);
 		expect(await act(person)).toBe(403);
 	});
+
+test("a sign-in half done, a link for a new password and a session last as long as they should where the database's clock is ahead", async () => {
+	const { person, secret } = await withFactor();
+	setApart(-120);
+	const browser = newPerson(service, person.email);
+	await post(browser, "sign-in/email", { email: person.email, password: PASSWORD });
+	await post(person, "request-password-reset", { email: person.email });
+	await forgetUnproved(service.db.statements, Date.now());
+	expect((await post(browser, "two-factor/verify-totp", { code: totpCode(secret) })).status).toBe(200);
+	const token = new URL(await mailedLink(person)).searchParams.get("token");
+	const newPassword = "another good one, long enough";
+	expect((await post(newPerson(service), "reset-password", { token, newPassword })).status).toBe(200);
+
+	setApart(-8 * 24 * 60);
+	const late = await signedUp(service);
+	await forgetSessions(service.db.statements, Date.now());
+	expect((await late.get("/api/console/me")).status).toBe(200);
+	const { items } = (await late.get("/api/console/sessions")).body;
+	expect(items).toEqual([expect.objectContaining({ current: true })]);
+});
+
+test("what nobody answered goes when both clocks say that its time is over", async () => {
+	const { person } = await withFactor();
+	await post(newPerson(service, person.email), "sign-in/email", { email: person.email, password: PASSWORD });
+	await sql`update verification set expires_at = clock_timestamp() - interval '1 second'`;
+	await sql`update session set expires_at = clock_timestamp() - interval '1 second'`;
+	await forgetUnproved(service.db.statements, Date.now());
+	await forgetSessions(service.db.statements, Date.now());
+	for (const table of ["verification", "session"]) expect(await sql.unsafe(`select 1 from ${table}`)).toHaveLength(0);
+});

@@ -178,19 +178,24 @@ async function prove(
 	return row?.id;
 }
 
-/** Sign-ups whose mail nobody answered, and people of an earlier version who never proved their address. */
-export async function forgetUnproved(statements: Statements): Promise<void> {
+/**
+ * Sign-ups whose mail nobody answered, people of an earlier version who never proved their address, and links and sign-ins half
+ * done whose time is over by the database's clock and by this one: the library goes by this one, and would miss them.
+ */
+export async function forgetUnproved(statements: Statements, nowMs: number): Promise<void> {
 	await statements`delete from sign_up where expires_at < clock_timestamp()`;
 	await statements`
 		delete from console_user u where not email_verified and not operator
 			and created_at < clock_timestamp() - make_interval(hours => ${VALID_HOURS}::integer)
 			and not exists (select 1 from member m where m.user_id = u.id)`;
-	await statements`delete from verification where expires_at < clock_timestamp()`;
+	await statements`
+		delete from verification where expires_at < least(clock_timestamp(), to_timestamp(${nowMs}::double precision / 1000.0))`;
 }
 
-/** Sessions that are over: who never signs out leaves one behind. */
-export async function forgetSessions(statements: Statements): Promise<void> {
-	await statements`delete from session where expires_at < clock_timestamp()`;
+/** Sessions that are over, by both clocks as well: who never signs out leaves one behind. */
+export async function forgetSessions(statements: Statements, nowMs: number): Promise<void> {
+	await statements`
+		delete from session where expires_at < least(clock_timestamp(), to_timestamp(${nowMs}::double precision / 1000.0))`;
 }
 
 function signUpOf(body: unknown): { name: string; email: string; next: string | null } {

@@ -15,5 +15,5 @@ export async function ensureDemoPeople(statements: Statements): Promise<void> {
 		on conflict (email) do nothing`;
 	const operators = await listOperators(statements);
 	if (operators.every(({ email }) => email !== DEMO_OPERATOR_EMAIL))
-		await createOperator(statements, DEMO_OPERATOR_EMAIL);
+		await createOperator(statements, DEMO_OPERATOR_EMAIL, "link");
 }

@@ -36,6 +36,44 @@ test("many first requests at the same moment make one account", async () => {
 	expect(row?.n).toBe(1);
 });
 
+test("who can sign up with an address can sign in with it, and who could not is told so when he signs up", async () => {
+	const random = () => crypto.randomUUID();
+	const addresses = [
+		`${random()}@example.com`,
+		`O'Neil+a_b.${random()}@Sub-Domain.Example.co.uk`,
+		`o!x-${random()}@example.com`,
+		`a/b=c-${random()}@example.com`,
+		`jörg-${random()}@example.com`,
+		`${random()}.@example.com`,
+		`a..${random()}@example.com`,
+		`${random()}'@example.com`,
+		`${random()}@localhost`,
+		`${random()}@example.com.`,
+		`${random()}@bücher.example`,
+		`${random()}@xn--bcher-kva.example`,
+		`${random()}@example.xn--p1ai`,
+		`${random()}@1.2.3.4`,
+		`${random()}@-example.com`,
+		`${random()}@exa_mple.com`,
+	];
+	for (const email of addresses) {
+		const browser = newPerson(service);
+		const up = await browser.send("POST", "/api/auth/sign-up/email", {
+			name: "Test Person",
+			email,
+			password: PASSWORD,
+		});
+		const sent = { email, password: PASSWORD };
+		const known = (await browser.send("POST", "/api/auth/sign-in/email", sent)).body.code !== "INVALID_EMAIL";
+		const reset = await browser.send("POST", "/api/auth/request-password-reset", { email });
+		expect([email, up.status, up.status === 200]).toEqual([email, known ? 200 : 400, reset.status === 200]);
+		await service.db.sql`delete from rate_limit`;
+		const made = createOperator(service.db.statements, email);
+		if (known) await made;
+		else await expect(made).rejects.toThrow("Nobody can sign in with this address");
+	}
+});
+
 test("signing up with a known address tells nobody that it is known", async () => {
 	const known = await signedUp(service);
 	const stranger = newPerson(service);

@@ -2,6 +2,7 @@ import { newId } from "../../base/id.ts";
 import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
 import { noted, notedJson } from "../../ops/audit.ts";
+import { isSignInAddress } from "../sign-in/sign-in-address.ts";
 import { Refusal } from "../texts/refusal.ts";
 
 export interface OperatorRecord {
@@ -17,14 +18,19 @@ const OPERATORS_SHOWN_MAX = 1_000;
 
 /**
  * Makes a person an operator, with a verified address: whoever may run this vouches for it. `token`: sets the password
- * once, at `/reset`; null for who can sign in already. Fault invalid_request.
+ * once, at `/reset`; null for who can sign in already. `signsInBy`: a link is for the demo alone. Fault invalid_request.
  */
 export async function createOperator(
 	statements: Statements,
 	address: string,
+	signsInBy: "password" | "link" = "password",
 ): Promise<{ id: string; token: string | null }> {
 	const email = address.trim().toLowerCase();
 	if (!isMailAddress(email)) throw new Refusal("invalid_request", "That is no e-mail address.", { param: "email" });
+	if (signsInBy === "password" && !isSignInAddress(email))
+		throw new Refusal("invalid_request", "Nobody can sign in with this address here. Please use another one.", {
+			param: "email",
+		});
 	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("base64url");
 	const act = noted({ ...COMMAND_LINE, action: "operator.create", detail: { email } });
 	// The token's row is as the sign-in library makes it for somebody who forgot the password.

@@ -12,6 +12,7 @@ import { rememberDevice } from "./auth-device.ts";
 import { knownMail, signUpMail } from "./auth-mails.ts";
 import { checkNewPassword } from "./auth-password.ts";
 import { isPersonName, NAME_RULE } from "./person-name.ts";
+import { isSignInAddress } from "./sign-in-address.ts";
 
 interface SignUpDeps {
 	readonly statements: Statements;
@@ -201,6 +202,8 @@ export async function forgetSessions(statements: Statements, nowMs: number): Pro
 function signUpOf(body: unknown): { name: string; email: string; next: string | null } {
 	const email = textOf(body, "email").trim().toLowerCase();
 	if (!isMailAddress(email)) throw refused("INVALID_EMAIL", "That is no e-mail address.");
+	if (!isSignInAddress(email))
+		throw refused("INVALID_EMAIL", "Nobody can sign in with this address here. Please use another one.");
 	const next = isRecord(body) && typeof body.next === "string" ? body.next : "";
 	// A place on this site, as the pages take it too.
 	const isPlace = /^\/(?![/\\])/.test(next) && next.length <= NEXT_CHARS_MAX;

@@ -47,6 +47,8 @@ export const germanRefusals = {
 	"That is no amount in dollars.": "Das ist kein Betrag in Dollar.",
 	"A transfer is a whole number of cents.": "Eine Überweisung ist ein Betrag in ganzen Cent.",
 	"That is no e-mail address.": "Das ist keine E-Mail-Adresse.",
+	"Nobody can sign in with this address here. Please use another one.":
+		"Mit dieser Adresse kann sich hier niemand anmelden. Bitte verwenden Sie eine andere.",
 	"That is no month such as 2027-01.": "Das ist kein Monat wie 2027-01.",
 	"That is no page.": "Diese Seite der Liste gibt es nicht.",
 	"The address must be one of the public internet.": "Die Adresse muss im öffentlichen Internet liegen.",

@@ -1,6 +1,11 @@
-/** One address and nothing that a mail program could take for two, or for a name with another address. */
+/**
+ * One address and nothing that a mail program could take for two, or for a name with another address; and no second spelling of one,
+ * as a dot behind the domain is.
+ */
 export function isMailAddress(text: string): boolean {
-	return /^[^\s@,;:<>()[\]\\"\p{C}]+@[^\s@,;:<>()[\]\\"\p{C}]+$/u.test(text) && text.length <= ADDRESS_CHARS_MAX;
+	if (text.length > ADDRESS_CHARS_MAX) return false;
+	const [, domain] = /^[^\s@,;:<>()[\]\\"\p{C}]+@([^\s@,;:<>()[\]\\"\p{C}]+)$/u.exec(text) ?? [];
+	return domain?.split(".").every((label) => label !== "") ?? false;
 }
 
 const ADDRESS_CHARS_MAX = 320;

@@ -131,6 +131,11 @@ test("an address is one address: no list, no name with another address, nothing 
 		`a@b@example.com`,
 		`@example.com`,
 		`(${victim})x@example.com`,
+		// To a mail program the same mailbox once more, and again with each further dot.
+		`${victim}.`,
+		`${victim}..`,
+		`a@.example.com`,
+		`a@example..com`,
 	]) {
 		const invited = await owner.send("POST", "/api/console/invitations", { email, role: "developer" });
 		expect([email, invited.status]).toEqual([email, 400]);

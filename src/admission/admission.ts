@@ -4,7 +4,7 @@ import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
 import type { Endpoint } from "../catalog/request-fields.ts";
 import { checkAccess } from "../keys/access.ts";
-import { furtherBudgets, presentPeriod, projectPeriod } from "../keys/cap-budgets.ts";
+import { furtherBudgets, goOnInFormer, presentPeriod, projectPeriod } from "../keys/cap-budgets.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { SettledEvent } from "../ledger/event.ts";
 import type { Hold, Ledger } from "../ledger/ledger.ts";
@@ -196,7 +196,8 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			let shortage: Shortage | null = null;
 			if (lacking === null) await drawLimits(key);
 			else shortage = await lacking.draw(drawingOf(key), amount);
-			if (shortage?.untimely) await awaitCapNews(key, shortage.budget);
+			if (shortage?.untimely && !goOnInFormer(key, shortage.budget, clock.wallMs()))
+				await awaitCapNews(key, shortage.budget);
 			const outcome = attempt(request, amount);
 			if (outcome !== null && "hold" in outcome) return outcome;
 			if (shortage && outcome !== null && isDrawnOn(key, shortage.budget))

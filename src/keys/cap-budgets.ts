@@ -25,6 +25,29 @@ export function projectPeriod({ account }: KeyEntry, project: ProjectEntry, nowM
 	return periodOf(project, account.timeZone, nowMs);
 }
 
+/** A period that began no longer ago may not have begun by the database. */
+const BEGUN_MS_MAX = 2 * 3_600_000;
+/** The period before goes on for so long, then the new one is asked for again. */
+const FORMER_MS = 60_000;
+
+/**
+ * The database gives out nothing of a period that has just begun here: by its clock, or by its tables of time zones, which may be
+ * older than ours, it has not begun. Its word counts, and the period before goes on. False where it is another one that is drawn on,
+ * or one that began long ago.
+ */
+export function goOnInFormer(entry: KeyEntry, budget: string, nowMs: number): boolean {
+	for (const capped of [entry, ...(entry.project === null ? [] : [entry.project])]) {
+		const { period, capPeriod } = capped;
+		if (period === null || capPeriod === "lifetime" || !period.budgets.includes(budget)) continue;
+		if (nowMs - period.fromMs > BEGUN_MS_MAX) return false;
+		const { firstDay, fromMs } = spanAt(capPeriod, period.timeZone, period.fromMs - 1);
+		const budgets = [periodBudget(capped.id, capPeriod, firstDay)];
+		capped.period = { budgets, timeZone: period.timeZone, fromMs, untilMs: nowMs + FORMER_MS };
+		return true;
+	}
+	return false;
+}
+
 function periodOf(capped: KeyEntry | ProjectEntry, timeZone: string, nowMs: number): KnownPeriod | undefined {
 	const { capPeriod } = capped;
 	if (capPeriod === "lifetime" || capped.capNanoUsd === null) return undefined;

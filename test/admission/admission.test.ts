@@ -86,6 +86,11 @@ const PLAIN_PROJECT: ProjectFields = {
 	concurrencyMax: null,
 };
 const SHORT: Shortage = { budget: "acc_1", needNanoUsd: nanoUsd(10), availableNanoUsd: nanoUsd(0), untimely: false };
+/** At noon no day has just begun. */
+const toNoon = (clock: ReturnType<typeof createManualClock>) => {
+	const DAY_MS = 86_400_000;
+	clock.advance(1.5 * DAY_MS - (clock.wallMs() % DAY_MS));
+};
 const codeOf = (run: () => unknown) =>
 	Promise.try(run).then(
 		() => "admitted",
@@ -140,6 +145,7 @@ test("what was lacking in a period that ended while credit was drawn refuses nob
 
 test("a cap that was lifted or renamed in the database before this instance hears of it refuses nobody who can wait for that", async () => {
 	const { admission, request, state, clock, key } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
+	toNoon(clock);
 	const today = () => `key_1:day:${new Date(clock.wallMs()).toISOString().slice(0, 10)}`;
 	let draws = 0;
 	state.free = 0;
@@ -170,8 +176,33 @@ test("a cap that was lifted or renamed in the database before this instance hear
 	expect(draws).toBe(2);
 });
 
+test("a day that has just begun, and by the database has not, is asked for again a minute later; the day before goes on so long", async () => {
+	const { admission, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
+	toNoon(clock);
+	clock.advance(13 * 3_600_000);
+	const dayOf = (ms: number) => `key_1:day:${new Date(ms).toISOString().slice(0, 10)}`;
+	const [today, before] = [dayOf(clock.wallMs()), dayOf(clock.wallMs() - 86_400_000)];
+	let draws = 0;
+	state.free = 0;
+	state.whileDrawn = () => {
+		draws += 1;
+		state.free = 1_000;
+		return { ...SHORT, budget: today, untimely: true };
+	};
+	for (const waitedMs of [0, 59_000]) {
+		clock.advance(waitedMs);
+		expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
+		expect(state.drawnOn.at(-1)).toEqual([before]);
+	}
+	expect(draws).toBe(1);
+	clock.advance(1_000);
+	expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
+	expect(state.drawnOn.at(-1)).toEqual([today]);
+});
+
 test("a thousand wait for news of a cap at most: one more is refused at once, and those that wait go on", async () => {
 	const { admission, key, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
+	toNoon(clock);
 	const today = `key_1:day:${new Date(clock.wallMs()).toISOString().slice(0, 10)}`;
 	state.free = 0;
 	state.whileDrawn = () => ({ ...SHORT, budget: today, untimely: true });

@@ -8,8 +8,8 @@ export const requestMutants: readonly MutantsOfFile[] = [
 		mutants: [
 			{
 				breaks: "who comes before the news of a cap that was lifted is refused",
-				before: "if (shortage?.untimely) await awaitCapNews(key, shortage.budget);",
-				after: "",
+				before: "await awaitCapNews(key, shortage.budget);",
+				after: ";",
 			},
 			{
 				breaks: "a key is not looked at in the moment of admission",

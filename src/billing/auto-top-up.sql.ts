@@ -91,6 +91,8 @@ export const autoTopUpAttempt = pgTable(
 		/** `pi_…`, once it is known. */
 		paymentId: text("payment_id"),
 		begunAt: moment("begun_at").notNull().defaultNow(),
+		/** Which it was bought in, by the zone that the account had then: `2027-01`. Null where a former version began it. */
+		month: text(),
 		sentAt: moment("sent_at"),
 		endedAt: moment("ended_at"),
 		/** When whoever comes first looks after it. */

@@ -61,8 +61,7 @@ export async function readAutoAttempts(
 				case when exists (select 1 from stripe_finding f where f.id = 'open:' || a.id and f.resolved_at is null) then 'undecided' else reason end as reason
 			from auto_top_up_attempt a where account_id = ${accountId} order by begun_at desc limit ${ATTEMPTS_SHOWN}`,
 		statements<{ bought: string }>`
-			select coalesce(sum(m.amount_nano_usd), 0) as bought from account a join auto_top_up_attempt m on m.account_id = a.id
-			where a.id = ${accountId} and m.state not in ('declined', 'ended') and m.begun_at >= date_trunc('month', now(), a.time_zone)`,
+			select auto_top_up_bought(a.id, a.time_zone) as bought from account a where a.id = ${accountId}`,
 	]);
 	return {
 		attempts: rows.map((row) => ({

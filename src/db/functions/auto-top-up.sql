@@ -29,6 +29,22 @@ begin
   return v_seen;
 end $$;
 
+-- The calendar month of a moment in a time zone: 2027-01.
+create or replace function auto_top_up_month(p_at timestamptz, p_zone text) returns text
+language sql stable as $$
+  select to_char(p_at at time zone p_zone, 'YYYY-MM')
+$$;
+
+-- What an account has bought in the present month, or is buying. By the month's name, which each attempt keeps: in another zone it may
+-- be that month already, or still, and there is one limit for each. Those of before the last day of the month before are of another one.
+create or replace function auto_top_up_bought(p_account text, p_zone text) returns numeric
+language sql stable as $$
+  select coalesce(sum(m.amount_nano_usd), 0) from auto_top_up_attempt m
+    where m.account_id = p_account and m.state not in ('declined', 'ended')
+      and m.begun_at >= date_trunc('month', now(), p_zone) - interval '2 days'
+      and coalesce(m.month, auto_top_up_month(m.begun_at, p_zone)) = auto_top_up_month(now(), p_zone)
+$$;
+
 -- Begins a payment if the account's credit is below what it set, nothing keeps it from buying and no attempt is open. Under
 -- the row of its settings, so that of all consoles one begins; credit and open attempts are read in one snapshot, so that a
 -- payment which is just becoming credit is seen as one of both. Returns whether one has begun.
@@ -50,9 +66,7 @@ begin
   select * into c from saved_card x where x.account_id = p_account;
   select b.limit_nano_usd - budget_spent(b.id),
       exists (select 1 from auto_top_up_attempt o where o.account_id = p_account and o.state in ('begun', 'sent', 'unknown', 'needs_authentication')),
-      coalesce((select sum(m.amount_nano_usd) from auto_top_up_attempt m
-        where m.account_id = p_account and m.state not in ('declined', 'ended')
-          and m.begun_at >= date_trunc('month', now(), a.time_zone)), 0)
+      auto_top_up_bought(p_account, a.time_zone)
     into v_balance, v_open, v_bought from budget b where b.id = p_account;
   if v_open or v_balance >= s.below_nano_usd then
     update auto_top_up t set look_at = null where t.account_id = p_account and t.look_at is not null;
@@ -71,8 +85,8 @@ begin
   end if;
   insert into top_up (id, account_id, amount_nano_usd, method, reference)
     values (p_top_up, p_account, s.amount_nano_usd, 'card', p_reference);
-  insert into auto_top_up_attempt (id, account_id, top_up_id, amount_nano_usd, customer_id, payment_method_id, state)
-    values (p_attempt, p_account, p_top_up, s.amount_nano_usd, c.customer_id, c.payment_method_id, 'begun');
+  insert into auto_top_up_attempt (id, account_id, top_up_id, amount_nano_usd, customer_id, payment_method_id, state, month)
+    values (p_attempt, p_account, p_top_up, s.amount_nano_usd, c.customer_id, c.payment_method_id, 'begun', auto_top_up_month(now(), a.time_zone));
   update auto_top_up t set look_at = null where t.account_id = p_account;
   return true;
 end $$;

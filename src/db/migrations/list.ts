@@ -39,6 +39,7 @@ import usageProject from "./0037_usage_project.sql" with { type: "text" };
 import usageNewest from "./0038_usage_newest.sql" with { type: "text" };
 import paymentsOwed from "./0039_payments_owed.sql" with { type: "text" };
 import reservationProject from "./0040_reservation_project.sql" with { type: "text" };
+import autoTopUpMonth from "./0041_auto_top_up_month.sql" with { type: "text" };
 
 export interface Migration {
 	readonly name: string;
@@ -90,4 +91,5 @@ export const migrations: readonly Migration[] = [
 	{ name: "0038_usage_newest", sql: usageNewest },
 	{ name: "0039_payments_owed", sql: paymentsOwed },
 	{ name: "0040_reservation_project", sql: reservationProject },
+	{ name: "0041_auto_top_up_month", sql: autoTopUpMonth },
 ];

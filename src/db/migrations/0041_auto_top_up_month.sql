@@ -1,0 +1,1 @@
+ALTER TABLE "auto_top_up_attempt" ADD COLUMN "month" text;

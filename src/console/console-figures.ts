@@ -45,7 +45,7 @@ export function createConsoleFigures(): ConsoleFigures {
 			},
 			{
 				name: "tollgate_batch_notices_total",
-				help: "Attempts to tell somebody that a batch is over.",
+				help: "Attempts to tell somebody that a batch is over, or what else an account wants to hear.",
 				labels: ["channel", "outcome"],
 				read: () =>
 					CHANNELS.flatMap((channel) =>

@@ -47,6 +47,7 @@ const deps: NoticeDeps = {
 beforeEach(async () => {
 	mails.length = 0;
 	calls.length = 0;
+	noted.length = 0;
 	onMail = async () => true;
 	onCall = async () => ({ status: 200 });
 	await db.sql`truncate batch, batch_end, batch_notice, batch_notice_setting`;
@@ -231,11 +232,14 @@ test("what is not taken is tried again, ever later, and given up after three day
 	}
 	expect(waits).toEqual([2, 10, 30, 120, 300, 600, 600]);
 	await db.sql`update batch_notice set created_at = now() - interval '73 hours'`;
+	expect(noted).not.toContain("webhook failed");
 	await tell();
 	await wait();
 	await tell();
 	expect([calls.length, mails.length]).toEqual([8, 8]);
 	expect((await rows()).map(({ state }) => state)).toEqual(["failed", "failed"]);
+	// As TollgateNoticesFail hears of it.
+	expect(noted.slice(-2)).toEqual(["webhook failed", "mail failed"]);
 
 	calls.length = 0;
 	onCall = async () => ({ status: 410 });

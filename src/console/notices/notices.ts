@@ -90,8 +90,7 @@ export async function sendNotices(deps: NoticeDeps, channel: "mail" | "webhook",
 	const ended = await Promise.allSettled(
 		due.map(async (one) => {
 			const outcome = await attempt(deps, one, signal);
-			deps.figures.notice(channel, outcome.state);
-			await write(deps.statements, one, outcome);
+			deps.figures.notice(channel, await write(deps.statements, one, outcome));
 		}),
 	);
 	for (const one of ended) if (one.status === "rejected") throw one.reason;
@@ -237,17 +236,23 @@ function mailOfAlert({ origin, serviceName }: NoticeDeps, alert: Alert, accountI
 	};
 }
 
-async function write(statements: Statements, due: Due, outcome: Outcome): Promise<void> {
+/** Returns what it is from now on: who takes nothing for too long is given up, which an operator is to hear of. */
+async function write(statements: Statements, due: Due, outcome: Outcome): Promise<Outcome["state"]> {
 	const { id, accountId, channel, userId, attempts } = due;
 	const { state, answer = null, problem = null } = outcome;
 	// Written so that it is found by its key alone: the indexes of what waits look as good until PostgreSQL has counted that.
-	await statements`
+	const [written] = await statements<Pick<Outcome, "state">>`
 		update batch_notice set answer = ${answer}::integer, problem = ${problem}::text,
 			state = case when ${state} = 'waiting' and created_at < clock_timestamp() - make_interval(hours => ${GIVEN_UP_HOURS})
 				then 'failed' else ${state} end
 		where batch_id = ${id} and channel = ${channel} and user_id = ${userId} and attempts = ${attempts}
-			and state || '' = 'waiting'`;
-	if (state !== "waiting" || channel !== "webhook") return;
+			and state || '' = 'waiting'
+		returning state`;
+	if (state === "waiting" && channel === "webhook") await letRest(statements, accountId);
+	return written?.state ?? state;
+}
+
+async function letRest(statements: Statements, accountId: string): Promise<void> {
 	await statements`
 		update batch_notice set next_at = greatest(next_at, clock_timestamp() + make_interval(secs => ${RECEIVER_REST_S}))
 		where account_id = ${accountId} and channel = 'webhook' and state = 'waiting'`;

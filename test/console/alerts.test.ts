@@ -208,6 +208,24 @@ test("low credit is told once each time it falls below the threshold", async () 
 	]);
 });
 
+test("a mail says why it comes: what comes in any case is no wish that the settings of notices could take back", async () => {
+	const id = await newAccount(["key.cap_reached"], 0);
+	await db.sql`insert into credit_alert (account_id, threshold_nano_usd) values (${id}, 500000000)`;
+	await db.sql`insert into alert_touched (account_id) values (${id})`;
+	await db.sql`select alert_notice(${id}, 'auto_top_up.stopped', '{"state":"stopped","reason":"declined"}', '["owner"]', true)`;
+	await spend(id, await newKey(id, { cap: 1 }), 1);
+	await lookAndTell();
+	const why = new Map(mails.map(({ subject, text }) => [subject, text.trim().split("\n").at(-1)]));
+	expect(Object.fromEntries(why)).toEqual({
+		"Credit is low (service)":
+			"You get this mail because your account has an alert of low credit: https://service.example/credit",
+		"Automatic top-ups have stopped (service)":
+			"You get this mail because your account has automatic top-ups: https://service.example/credit",
+		"A key has used 100 % of its cap (service)":
+			"You get this mail because your account asks for it: https://service.example/settings",
+	});
+});
+
 test("a confirmed top-up is told of, once", async () => {
 	const id = await newAccount(["top_up.confirmed"]);
 	const made = {
@@ -322,6 +340,13 @@ test("a model that goes away is told of to accounts that used it lately, 30 and 
 	expect(await look(7.001)).toEqual(none);
 	expect(await look(7)).toEqual(told);
 	expect(mails[0]?.text).toContain("The model leaves is retired on 2027-01-01");
+	// Nobody asked for it, and nothing in the settings keeps it away.
+	for (const { text, german } of mails) {
+		expect(text).toContain("\nYou get this mail because your account used the model lately.\n");
+		expect(german?.text).toContain(
+			"\nSie erhalten diese E-Mail, weil Ihr Konto das Modell in letzter Zeit benutzt hat.\n",
+		);
+	}
 	expect(await look(0.001)).toEqual(none);
 	expect(await look(0)).toEqual(none);
 	expect(await look(6, "2027-01-02")).toEqual([[{ model: "leaves", retires_on: "2027-01-02" }], people]);

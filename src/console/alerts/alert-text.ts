@@ -171,5 +171,37 @@ export function germanAlertMail({ type, data }: Alert): { subject: string; says:
 	}
 }
 
+/** What is mailed whether the account asked for its type or not, with the reason: the settings of notices keep none of it away. */
+const MAILED_ANYWAY: Readonly<
+	Record<string, { readonly english: string; readonly german: string; readonly path: string }>
+> = {
+	"credit.low": {
+		english: "your account has an alert of low credit",
+		german: "Ihr Konto eine Warnung bei niedrigem Guthaben hat",
+		path: "/credit",
+	},
+	"auto_top_up.stopped": {
+		english: "your account has automatic top-ups",
+		german: "Ihr Konto automatische Aufladungen hat",
+		path: "/credit",
+	},
+	"model.retiring": {
+		english: "your account used the model lately",
+		german: "Ihr Konto das Modell in letzter Zeit benutzt hat",
+		path: "",
+	},
+};
+const ASKED_FOR = { english: "your account asks for it", german: "Ihr Konto sie verlangt", path: "/settings" };
+
+/** Why somebody gets it, and where that can be changed, if it can. `origin`: where people reach the service. */
+export function alertReason({ type }: Pick<Alert, "type">, origin: string): { english: string; german: string } {
+	const { english, german, path } = MAILED_ANYWAY[type] ?? ASKED_FOR;
+	const end = path === "" ? "." : `: ${origin}${path}`;
+	return {
+		english: `You get this mail because ${english}${end}`,
+		german: `Sie erhalten diese E-Mail, weil ${german}${end}`,
+	};
+}
+
 const usd = (value: unknown): string => formatUsd(nanoUsdOfColumn(String(value)));
 const germanUsd = (value: unknown): string => usd(value).replace(".", ",");

@@ -3,7 +3,7 @@ import { withDeadline } from "../../base/clock.ts";
 import type { BatchRecord } from "../../batch/batch-record.ts";
 import { BITE_ROWS, removeInBites } from "../../db/bites.ts";
 import type { Statements } from "../../db/statements.ts";
-import { type Alert, alertEvent, alertMail, germanAlertMail } from "../alerts/alert-text.ts";
+import { type Alert, alertEvent, alertMail, alertReason, germanAlertMail } from "../alerts/alert-text.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { rolesJson } from "../members/roles.ts";
@@ -222,15 +222,14 @@ function mailOfAlert({ origin, serviceName }: NoticeDeps, alert: Alert, accountI
 	const german = germanAlertMail(alert);
 	// Who works in several accounts comes to the page of this one.
 	const link = `${origin()}${path}${path.includes("?") ? "&" : "?"}account=${accountId}`;
-	const why = `You get this mail because your account asks for it: ${origin()}/settings`;
-	const germanWhy = `Sie erhalten diese E-Mail, weil Ihr Konto sie verlangt: ${origin()}/settings`;
+	const why = alertReason(alert, origin());
 	return {
 		id: alert.id,
 		subject: `${subject} (${serviceName})`,
-		text: `${says}\n\n${link}\n\n${why}\n`,
+		text: `${says}\n\n${link}\n\n${why.english}\n`,
 		german: {
 			subject: `${german.subject} (${serviceName})`,
-			text: `${german.says}\n\n${link}\n\n${germanWhy}\n`,
+			text: `${german.says}\n\n${link}\n\n${why.german}\n`,
 		},
 		link,
 	};

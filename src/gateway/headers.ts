@@ -48,11 +48,23 @@ export function jsonHeaders(requestId: string): Record<string, string> {
 	};
 }
 
+const RATE_HEADERS = [
+	"x-ratelimit-limit-requests",
+	"x-ratelimit-remaining-requests",
+	"x-ratelimit-reset-requests",
+] as const;
+
 /** Tells a limited key where it stands, under the names that SDKs and dashboards of OpenAI's interface read. */
 export function setRateHeaders(headers: Headers, { limit, remaining, resetMs }: RateStanding): void {
-	headers.set("x-ratelimit-limit-requests", String(limit));
-	headers.set("x-ratelimit-remaining-requests", String(remaining));
-	headers.set("x-ratelimit-reset-requests", durationText(resetMs));
+	headers.set(RATE_HEADERS[0], String(limit));
+	headers.set(RATE_HEADERS[1], String(remaining));
+	headers.set(RATE_HEADERS[2], durationText(resetMs));
+}
+
+/** The same for an answer of before, whose own are of its time. */
+export function renewRateHeaders(headers: Headers, standing: RateStanding | null): void {
+	for (const name of RATE_HEADERS) headers.delete(name);
+	if (standing !== null) setRateHeaders(headers, standing);
 }
 
 /** As there: `0s`, `850ms`, `6s`, `1m30s`. */

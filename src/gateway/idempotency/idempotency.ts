@@ -8,6 +8,7 @@ import type { BodyHold } from "../body/body-memory.ts";
 import { readBytes } from "../body/bytes-body.ts";
 import type { Connection } from "../connection.ts";
 import { connectionWith, IDLE_TIMEOUT_S } from "../connection.ts";
+import { renewRateHeaders } from "../headers.ts";
 import type { ServeDeps } from "../serve/context.ts";
 import { createContext, firstAttemptUuid } from "../serve/context.ts";
 import { refuse } from "../serve/refuse.ts";
@@ -93,11 +94,15 @@ async function once(
 			// A replay passes no admission, which looks at gate and key again after the body was read: this is its place.
 			deps.admission.checkOpen();
 			checkKey(key, deps.clock.wallMs());
-			return replayOf(answer, passed);
+			const replay = replayOf(answer, passed);
+			renewRateHeaders(replay.headers, deps.admission.rateStanding(key));
+			return replay;
 		}
 		if (outcome.state !== "new") throw refusalOf(outcome);
 	} catch (error) {
-		return refuse(deps, context, { error, admitted: false });
+		const refusal = refuse(deps, context, { error, admitted: false });
+		if (context.key !== undefined) renewRateHeaders(refusal.headers, deps.admission.rateStanding(context.key));
+		return refusal;
 	} finally {
 		// The road counts it again, for as long as it needs it.
 		held?.release();

@@ -91,6 +91,19 @@ test("while the first is running its repetitions wait for it, and one of another
 	expect(await rows(accountId)).toHaveLength(1);
 });
 
+test("a limited key hears where it stands now: of a replay not what the first answer said, and of a refusal too", async () => {
+	const { secret } = await service.customer({ settings: { requestsPerMinute: 10 } });
+	const standing = async (response: Response) => {
+		await response.text();
+		const header = (name: string) => response.headers.get(`x-ratelimit-${name}-requests`);
+		return [response.status, header("limit"), header("remaining"), header("reset") !== null];
+	};
+	expect(await standing(await complete(secret, "s1"))).toEqual([200, "10", "9", true]);
+	expect(await standing(await complete(secret, "s2"))).toEqual([200, "10", "8", true]);
+	expect(await standing(await complete(secret, "s1"))).toEqual([200, "10", "8", true]);
+	expect(await standing(await complete(secret, "s1", { prompt: "another" }))).toEqual([422, "10", "8", true]);
+});
+
 test("what failed runs anew", async () => {
 	const { secret, accountId } = await service.customer();
 	upstream.next(() => Response.json({ error: { message: "no" } }, { status: 500 }));
@@ -207,7 +220,7 @@ describe("the key of a repeatable request", () => {
 				return entry;
 			},
 			clock,
-			admission: { checkOpen() {} },
+			admission: { checkOpen() {}, rateStanding: () => null },
 			limits: () => ({ bodyBytesMax: 1_000 }),
 			bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
 			bodyReads: createBodyReads(createManualClock()),

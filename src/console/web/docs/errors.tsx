@@ -18,20 +18,32 @@ const ERRORS: readonly { status: string; codes: string; what: ReactNode }[] = [
 		status: "402",
 		codes: "top_up_required, insufficient_quota, project_cap_exceeded, key_cap_exceeded",
 		what: t(
-			"Not to be sent again as it is. The error says what is available, held and required, and how many tokens would have fitted.",
+			"Not to be sent again as it is. But for top_up_required the error says what is available, held and required, and, where a shorter answer would do, how many tokens would have fitted.",
 		),
 	},
 	{
 		status: "403",
-		codes: "model_not_allowed, account_suspended, project_archived, read_only_key",
+		codes: "model_not_allowed, account_suspended, sign_in_required, project_archived, read_only_key",
 		what: t(
-			"The key's or its project's list of models does not have it, the account is suspended, or the project was archived.",
+			"The key's or its project's list of models does not have it, the account is suspended or nobody has signed in to it, the project was archived, or the key only reads.",
 		),
 	},
 	{ status: "404", codes: "model_not_found, unsupported_mode, not_found", what: t("Take an id from GET /v1/models.") },
 	{
-		status: "405, 408, 413, 415",
-		codes: "method_not_allowed, request_timeout, payload_too_large, unsupported_media_type",
+		status: "409, 422",
+		codes: "conflict, idempotency_mismatch, unprocessable_request",
+		what: (
+			<>
+				{rich(
+					"Not to be sent again as it is: the error says why. With {code}: the first request with this Idempotency-Key is still running; wait for it.",
+					{ code: <code>retry-after</code> },
+				)}
+			</>
+		),
+	},
+	{
+		status: "405, 408, 413, 415, 416",
+		codes: "method_not_allowed, request_timeout, payload_too_large, unsupported_media_type, range_not_satisfiable",
 		what: t("The request itself is at fault."),
 	},
 	{
@@ -39,11 +51,19 @@ const ERRORS: readonly { status: string; codes: string; what: ReactNode }[] = [
 		codes: "rate_limit_exceeded",
 		what: (
 			<>
-				{rich("A limit of your key or its project. Wait for {code} seconds, then send it again.", {
-					code: <code>retry-after</code>,
-				})}
+				{rich(
+					"A limit of your key, its project or your account, or too many wrong keys from your address. Wait for {code} seconds, then send it again.",
+					{
+						code: <code>retry-after</code>,
+					},
+				)}
 			</>
 		),
+	},
+	{
+		status: "500",
+		codes: "internal_error",
+		what: t("A fault of the service. Send it again, and name the x-request-id if it stays."),
 	},
 	{
 		status: "502, 504",
@@ -110,7 +130,7 @@ x-request-id: req_…
 			</ul>
 			<h2>{t("Sending again")}</h2>
 			<p>
-				{rich("The header {code} says true or false where the status alone would mislead; the usual SDKs obey it.", {
+				{rich("The header {code} says false where the status alone would mislead; the usual SDKs obey it.", {
 					code: <code>x-should-retry</code>,
 				})}
 			</p>

@@ -63,14 +63,18 @@ export const docs = {
 	"API reference": "API-Referenz",
 	"Mend the request; {code} names the field.": "Berichtigen Sie die Anfrage; {code} nennt das Feld.",
 	"Use a key that is active.": "Verwenden Sie einen aktiven Schlüssel.",
-	"Not to be sent again as it is. The error says what is available, held and required, and how many tokens would have fitted.":
-		"Nicht unverändert erneut senden. Der Fehler sagt, was verfügbar, reserviert und nötig ist und wie viele Token gepasst hätten.",
-	"The key's or its project's list of models does not have it, the account is suspended, or the project was archived.":
-		"Die Modellliste des Schlüssels oder seines Projekts enthält es nicht, das Konto ist gesperrt oder das Projekt wurde archiviert.",
+	"Not to be sent again as it is. But for top_up_required the error says what is available, held and required, and, where a shorter answer would do, how many tokens would have fitted.":
+		"Nicht unverändert erneut senden. Außer bei top_up_required sagt der Fehler, was verfügbar, reserviert und nötig ist und, wo eine kürzere Antwort möglich wäre, wie viele Token gepasst hätten.",
+	"The key's or its project's list of models does not have it, the account is suspended or nobody has signed in to it, the project was archived, or the key only reads.":
+		"Die Modellliste des Schlüssels oder seines Projekts enthält es nicht, das Konto ist gesperrt oder niemand hat sich dafür angemeldet, das Projekt wurde archiviert, oder der Schlüssel liest nur.",
 	"Take an id from GET /v1/models.": "Nehmen Sie eine Kennung aus GET /v1/models.",
+	"Not to be sent again as it is: the error says why. With {code}: the first request with this Idempotency-Key is still running; wait for it.":
+		"Nicht unverändert erneut senden: Der Fehler sagt, warum. Mit {code}: Die erste Anfrage mit diesem Idempotency-Key läuft noch; warten Sie auf sie.",
+	"A fault of the service. Send it again, and name the x-request-id if it stays.":
+		"Ein Fehler des Dienstes. Senden Sie sie erneut und nennen Sie die x-request-id, wenn er bleibt.",
 	"The request itself is at fault.": "Die Anfrage selbst ist fehlerhaft.",
-	"A limit of your key or its project. Wait for {code} seconds, then send it again.":
-		"Eine Grenze Ihres Schlüssels oder seines Projekts. Warten Sie {code} Sekunden und senden Sie sie dann erneut.",
+	"A limit of your key, its project or your account, or too many wrong keys from your address. Wait for {code} seconds, then send it again.":
+		"Eine Grenze Ihres Schlüssels, seines Projekts oder Ihres Kontos, oder zu viele falsche Schlüssel von Ihrer Adresse. Warten Sie {code} Sekunden und senden Sie sie dann erneut.",
 	"The model's server failed. Send it again, a few times at most.":
 		"Der Modellserver ist ausgefallen. Senden Sie sie erneut, höchstens einige Male.",
 	"No server for this model or service is connected. With {code}: a passing state, busy servers for instance; send it again.":
@@ -89,8 +93,8 @@ export const docs = {
 	"When you leave: what was generated until then. Leaving before the first token costs nothing.":
 		"Wenn Sie abbrechen: was bis dahin erzeugt wurde. Ein Abbruch vor dem ersten Token kostet nichts.",
 	"Sending again": "Erneut senden",
-	"The header {code} says true or false where the status alone would mislead; the usual SDKs obey it.":
-		"Die Kopfzeile {code} sagt true oder false, wo der Status allein irreführen würde; die üblichen SDKs richten sich danach.",
+	"The header {code} says false where the status alone would mislead; the usual SDKs obey it.":
+		"Die Kopfzeile {code} sagt false, wo der Status allein irreführen würde; die üblichen SDKs richten sich danach.",
 	"The top-level system prompt becomes the first message.":
 		"Die Systemanweisung der obersten Ebene wird zur ersten Nachricht.",
 	"Kept as it is.": "Bleibt, wie es ist.",

@@ -66,8 +66,8 @@ export const requests = {
 	"Take an id from {modelsLink}.": "Nehmen Sie eine Kennung aus {modelsLink}.",
 	"Use the model's own endpoint, or another model from {modelsLink}.":
 		"Verwenden Sie den Endpunkt des Modells oder ein anderes Modell aus {modelsLink}.",
-	"Send fewer requests at a time, or {link}. SDKs wait and send them again by themselves.":
-		"Senden Sie weniger Anfragen gleichzeitig oder {link}. SDKs warten und senden sie von selbst erneut.",
+	"Send fewer or smaller requests at a time or, where it was a limit of the key's own, {link}. SDKs wait and send them again by themselves.":
+		"Senden Sie weniger oder kleinere Anfragen gleichzeitig oder, wo es eine Grenze des Schlüssels selbst war: {link}. SDKs warten und senden sie von selbst erneut.",
 	"change the limits of {keyName}": "ändern Sie die Grenzwerte von {keyName}",
 	"The body did not arrive in time. Send it again.": "Der Inhalt kam nicht rechtzeitig an. Senden Sie ihn erneut.",
 	"Shorten the prompt, lower max_tokens, or use a model with a longer context.":

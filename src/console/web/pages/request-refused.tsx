@@ -168,9 +168,12 @@ const ADVICE: Readonly<Record<string, (row: RefusedDetail) => ReactNode>> = {
 	),
 	rate_limit_exceeded: (row) => (
 		<>
-			{rich("Send fewer requests at a time, or {link}. SDKs wait and send them again by themselves.", {
-				link: keyLink(row, t("change the limits of {keyName}", { keyName: row.keyName })),
-			})}
+			{rich(
+				"Send fewer or smaller requests at a time or, where it was a limit of the key's own, {link}. SDKs wait and send them again by themselves.",
+				{
+					link: keyLink(row, t("change the limits of {keyName}", { keyName: row.keyName })),
+				},
+			)}
 		</>
 	),
 	overloaded: () => SEND_AGAIN,

@@ -36,6 +36,8 @@ export function publicRoutes(parts: ConsoleParts) {
 			topUpMinNanoUsd: TOP_UP_NANO_USD_MIN,
 			topUpMaxNanoUsd: TOP_UP_NANO_USD_MAX,
 			topUpByCardMaxNanoUsd: CARD_NANO_USD_MAX,
+			/** 0: for ever. */
+			refusalsKeptDays: config.retention.refusalDays,
 			/** A cookie of a session came along; whether it is still good, `/me` says. */
 			signedIn: /tollgate\.session_token=/.test(request.headers.get("cookie") ?? ""),
 		}))

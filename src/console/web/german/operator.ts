@@ -186,8 +186,8 @@ export const operator = {
 	"Models and their servers are listed in the file that CONFIG names.":
 		"Modelle und ihre Server stehen in der Datei, die CONFIG nennt.",
 	"No replica is configured.": "Kein Replikat ist eingerichtet.",
-	"Every act of an operator, on a key, or of the payment service. Lines are only ever added.":
-		"Jeder Eingriff eines Betreibers, an einem Schlüssel oder des Zahlungsdienstes. Zeilen kommen nur hinzu.",
+	"Every act of an operator, on a key, or of the payment service. Lines are only ever added, and end by their age alone, where RETENTION_AUDIT_DAYS says so.":
+		"Jeder Eingriff eines Betreibers, an einem Schlüssel oder des Zahlungsdienstes. Zeilen kommen nur hinzu und enden allein durch ihr Alter, wo RETENTION_AUDIT_DAYS es bestimmt.",
 	Log: "Protokoll",
 	"Audit log": "Prüfprotokoll",
 	"No act matches.": "Kein Eingriff passt.",

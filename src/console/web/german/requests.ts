@@ -4,8 +4,8 @@ export const requests = {
 	Output: "Ausgabe",
 	Audio: "Audio",
 	Searches: "Suchen",
-	"What was asked and answered is not stored: only when, by which key, how much and what it cost. An answer to a request with an Idempotency-Key is kept for a day, sealed so that only your API key opens it.":
-		"Fragen und Antworten werden nicht gespeichert: nur wann, mit welchem Schlüssel, wie viel und zu welchen Kosten. Die Antwort auf eine Anfrage mit Idempotency-Key wird einen Tag lang aufbewahrt, so verschlossen, dass nur Ihr API-Schlüssel sie öffnet.",
+	"What was asked and answered is not stored, but for the files of batches: only when, by which key, how much and what it cost. An answer to a request with an Idempotency-Key is kept for a day, sealed so that only your API key opens it.":
+		"Fragen und Antworten werden außer in den Dateien von Stapeln nicht gespeichert: nur wann, mit welchem Schlüssel, wie viel und zu welchen Kosten. Die Antwort auf eine Anfrage mit Idempotency-Key wird einen Tag lang aufbewahrt, so verschlossen, dass nur Ihr API-Schlüssel sie öffnet.",
 	Reload: "Neu laden",
 	"Only lines of the batch {link}. <button>Show all requests</button>":
 		"Nur Zeilen des Stapels {link}. <button>Alle Anfragen anzeigen</button>",
@@ -112,8 +112,14 @@ export const requests = {
 		"Kein Server für dieses Modell konnte sie in diesem Moment annehmen.",
 	"The model's server did not answer in time.": "Der Modellserver hat nicht rechtzeitig geantwortet.",
 	"There is no such request in this account.": "In diesem Konto gibt es keine solche Anfrage.",
-	"The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends; one that was refused is kept for a time.":
-		"Die Kennung steht in der Kopfzeile x-request-id oder ist die der Antwort. Eine Anfrage erscheint, sobald sie endet; eine abgewiesene wird eine Zeit lang aufbewahrt.",
+	"The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends, or when it is refused.":
+		"Die Kennung steht in der Kopfzeile x-request-id oder ist die der Antwort. Eine Anfrage erscheint, sobald sie endet oder abgewiesen wird.",
+	"The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends; one that was refused is kept for {count} days.":
+		{
+			one: "Die Kennung steht in der Kopfzeile x-request-id oder ist die der Antwort. Eine Anfrage erscheint, sobald sie endet; eine abgewiesene wird einen Tag aufbewahrt.",
+			other:
+				"Die Kennung steht in der Kopfzeile x-request-id oder ist die der Antwort. Eine Anfrage erscheint, sobald sie endet; eine abgewiesene wird {count} Tage aufbewahrt.",
+		},
 	"held {reserved}": "{reserved} reserviert",
 	"prompt + completion": "Eingabe + Ausgabe",
 	"The credit did not cover {writtenOff} of what it cost. That was not charged.":

@@ -22,7 +22,9 @@ export function AuditPage() {
 	return (
 		<Page
 			title={t("Audit")}
-			lead={t("Every act of an operator, on a key, or of the payment service. Lines are only ever added.")}
+			lead={t(
+				"Every act of an operator, on a key, or of the payment service. Lines are only ever added, and end by their age alone, where RETENTION_AUDIT_DAYS says so.",
+			)}
 		>
 			<Panel flush title={t("Log")} aside={<Filter key={JSON.stringify(filter)} filter={filter} onChange={change} />}>
 				<DataTable

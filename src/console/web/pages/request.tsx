@@ -10,9 +10,9 @@ import { Amount, Id, Moment } from "../parts/text.tsx";
 import { basisText, failureReason, howEnded } from "../request-words.ts";
 import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
-import { useAccount } from "../session.tsx";
+import { useAccount, useSession } from "../session.tsx";
 import { showUsdExact } from "../shown-money.ts";
-import { rich, t } from "../texts.tsx";
+import { plural, rich, t } from "../texts.tsx";
 import type { RequestDetail } from "../views.ts";
 import { RefusedRequest } from "./request-refused.tsx";
 
@@ -25,6 +25,7 @@ const STEPS: Readonly<Record<string, string>> = {
 
 export default function RequestPage({ id }: { id: string }) {
 	const account = useAccount();
+	const { config } = useSession();
 	const request = useResource(`request ${account.id} ${id}`, () => api.request(account.id, id));
 	const found = request.data;
 	if (request.error?.status === 404) {
@@ -34,9 +35,19 @@ export default function RequestPage({ id }: { id: string }) {
 					title={t("There is no such request in this account.")}
 					action={<Link to="/requests">{t("All requests")}</Link>}
 				>
-					{t(
-						"The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends; one that was refused is kept for a time.",
-					)}
+					{config.refusalsKeptDays === 0
+						? t(
+								"The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends, or when it is refused.",
+							)
+						: plural(
+								config.refusalsKeptDays,
+								{
+									one: "The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends; one that was refused is kept for a day.",
+									other:
+										"The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends; one that was refused is kept for {count} days.",
+								},
+								{ count: config.refusalsKeptDays },
+							)}
 				</Empty>
 			</Page>
 		);

@@ -36,7 +36,7 @@ export default function RequestsPage() {
 		<Page
 			title={t("Requests")}
 			lead={t(
-				"What was asked and answered is not stored: only when, by which key, how much and what it cost. An answer to a request with an Idempotency-Key is kept for a day, sealed so that only your API key opens it.",
+				"What was asked and answered is not stored, but for the files of batches: only when, by which key, how much and what it cost. An answer to a request with an Idempotency-Key is kept for a day, sealed so that only your API key opens it.",
 			)}
 			aside={
 				<>

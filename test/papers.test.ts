@@ -90,3 +90,29 @@ test("each room's paper is linked from the one about all of them", () => {
 	const papers = [...new Bun.Glob("*/**/README.md").scanSync(SOURCE)].sort();
 	expect(papers.filter((path) => !paper("README.md").includes(`](${path})`))).toEqual([]);
 });
+
+test("whoever reads that prompts and answers are not written down reads of both that are: files of batches, and sealed answers", () => {
+	for (const [path, says] of [
+		["../SECURITY.md", "prompts and\nanswers"],
+		["console/README.md", "No prompt and no answer"],
+		["files/README.md", "neither\nprompts nor answers"],
+	] as const) {
+		const said = paper(path)
+			.split(/\n\n/)
+			.filter((paragraph) => paragraph.includes(says))
+			.join("\n");
+		expect(said).toMatch(/batches/);
+		expect(said).toContain("`Idempotency-Key`");
+	}
+});
+
+test("a constant that SECURITY.md names with its value has it, in the file beside it", () => {
+	const named = [...paper("../SECURITY.md").matchAll(/([^|]*?)\(`(src\/[^`]+\.ts)`\)/g)].flatMap(
+		([, text = "", file = ""]) =>
+			[...text.matchAll(/`([A-Z]+_[A-Z_]+_MAX)` (\d+)/g)].map(
+				([, name, value]) => [file, `const ${name} = ${value};`] as const,
+			),
+	);
+	expect(named.length).toBeGreaterThanOrEqual(4);
+	for (const [file, line] of named) expect([file, paper(`../${file}`).includes(line)]).toEqual([file, true]);
+});

@@ -154,6 +154,14 @@ describe("a request for a batch", () => {
 		expect([again.status, (await again.json()).id]).toEqual([200, ids[0]]);
 		const other = await service.post("/v1/batches", secret, { ...body, metadata: { for: "another" } }, { headers });
 		expect(other.status).toBe(422);
+		// For good, and so it is said.
+		await service.db.sql`update batch set created_at = created_at - interval '40 days' where id = ${ids[0]}`;
+		expect((await (await service.post("/v1/batches", secret, body, { headers })).json()).id).toBe(ids[0]);
+		const document = await (await fetch(`${service.url}/openapi.json`)).json();
+		const saidOf = (path: string): string =>
+			document.paths[path].post.parameters.find(({ name }: { name: string }) => name === "Idempotency-Key").description;
+		expect(saidOf("/v1/chat/completions")).toContain("for 24 hours");
+		expect(saidOf("/v1/batches")).toContain("however long ago");
 	});
 });
 

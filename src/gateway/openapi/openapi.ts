@@ -92,6 +92,13 @@ const IDEMPOTENCY_KEY = {
 		"The same key with the same body replays the first answer at no charge, for 24 hours: whole answers with status 200, of up to 4 MB. A repetition waits for the first request while that runs.",
 };
 
+/** A batch is never removed, and neither is what it was made under. */
+const BATCH_IDEMPOTENCY_KEY = {
+	...IDEMPOTENCY_KEY,
+	description:
+		"The same key with the same body answers with the batch that was made, as it is by now, however long ago that was; with another body it is 422.",
+};
+
 interface Inference {
 	readonly summary: string;
 	readonly request: keyof typeof REQUESTS;
@@ -257,7 +264,7 @@ const PATHS: Readonly<Record<string, Json>> = {
 			...aboutBatches(
 				"Run a file of requests within a day, behind interactive traffic and at batch rates.",
 				json("Batch"),
-				[IDEMPOTENCY_KEY],
+				[BATCH_IDEMPOTENCY_KEY],
 				[400, 404, 408, 413, 415, 422],
 			),
 			requestBody: { required: true, content: { "application/json": { schema: refOf("BatchRequest") } } },

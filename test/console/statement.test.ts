@@ -242,6 +242,21 @@ test("names in other alphabets are drawn with fonts that the file brings; what n
 	expect((await pdfOf(plain)).text).not.toContain("no font here");
 });
 
+test("a closed month says of its figures alone that they stay: whom it is made out to is who that is today", async () => {
+	const statement = await read(second);
+	expect(statement.state).toBe("closed");
+	const paper = async (company: string) => {
+		const facts = { statement, lines: statementLines(statement, place), serviceName: "Acme", seller: NOBODY };
+		const account = { id: ID, name: "Books", email: "b@example.com" };
+		const buyer = { ...NOBODY, company };
+		return pdfOf(await statementPdf({ ...facts, language: "en", buyer, account, font: null, logUrl: () => ORIGIN }));
+	};
+	const [before, after] = await Promise.all([paper("Acme Ltd"), paper("Acme Holding")]);
+	expect(before.text).not.toBe(after.text);
+	expect(before.text).toContain("Closed: its figures do not change any more");
+	expect(PAPER_TEXTS.de.states.closed).toContain("Zahlen");
+});
+
 test("it is in the language of who fetches it: words, months and amounts", async () => {
 	const statement = await read(second);
 	const facts = {

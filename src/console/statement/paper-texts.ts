@@ -61,7 +61,7 @@ export const PAPER_TEXTS: Readonly<Record<Language, PaperTexts>> = {
 			credit_note: "Credit notes",
 		},
 		states: {
-			closed: "Closed: nothing of it changes any more",
+			closed: "Closed: its figures do not change any more",
 			over: "Preliminary: the month is over and not closed yet",
 			running: "Preliminary: the month is not over",
 		},
@@ -111,7 +111,7 @@ export const PAPER_TEXTS: Readonly<Record<Language, PaperTexts>> = {
 			credit_note: "Gutschriften",
 		},
 		states: {
-			closed: "Abgeschlossen: Daran ändert sich nichts mehr",
+			closed: "Abgeschlossen: Seine Zahlen ändern sich nicht mehr",
 			over: "Vorläufig: Der Monat ist vorbei und noch nicht abgeschlossen",
 			running: "Vorläufig: Der Monat ist noch nicht vorbei",
 		},

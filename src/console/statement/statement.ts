@@ -36,7 +36,7 @@ export interface Statement {
 	readonly fromMs: number;
 	/** Exclusive. */
 	readonly toMs: number;
-	/** closed: nothing of it changes any more. over: its last days are not sealed yet. running: it is this month. */
+	/** closed: none of its figures changes any more. over: its last days are not sealed yet. running: it is this month. */
 	readonly state: MonthState;
 	readonly openingNanoUsd: bigint;
 	/** Oldest first; at most ENTRIES_MAX, of `entryCount`. */

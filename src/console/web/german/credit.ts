@@ -43,8 +43,8 @@ export const credit = {
 	"No month yet.": "Noch kein Monat.",
 	Month: "Monat",
 	Files: "Dateien",
-	"Months in UTC. Each is closed within hours of its end and never changes then. Your company, address and VAT ID are in the <link>settings</link>.":
-		"Monate in UTC. Jeder wird binnen Stunden nach seinem Ende abgeschlossen und ändert sich danach nie. Unternehmen, Anschrift und USt-IdNr. stehen in den <link>Einstellungen</link>.",
+	"Months in UTC. Each is closed within hours of its end, and its figures never change then. Your company, address and VAT ID are in the <link>settings</link>.":
+		"Monate in UTC. Jeder wird binnen Stunden nach seinem Ende abgeschlossen, und seine Zahlen ändern sich danach nie. Unternehmen, Anschrift und USt-IdNr. stehen in den <link>Einstellungen</link>.",
 	"A top-up is at most {most}.": "Eine Aufladung beträgt höchstens {most}.",
 	"Recorded as pending. Now make the transfer:": "Als ausstehend gespeichert. Überweisen Sie jetzt:",
 	"Give exactly this reference, so that the payment can be found. An operator checks that it has arrived and confirms it with the bank's transaction reference; the credit then appears on this page by itself, with a receipt.":

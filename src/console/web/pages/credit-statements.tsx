@@ -61,7 +61,7 @@ export function StatementsPanel({ accountId }: { accountId: string }) {
 			/>
 			<p className="small dim panel-note">
 				{rich(
-					"Months in UTC. Each is closed within hours of its end and never changes then. Your company, address and VAT ID are in the <link>settings</link>.",
+					"Months in UTC. Each is closed within hours of its end, and its figures never change then. Your company, address and VAT ID are in the <link>settings</link>.",
 					{ link: (inner) => <Link to="/settings">{inner}</Link> },
 				)}
 			</p>

@@ -1,0 +1,35 @@
+import { expect, spyOn, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { untilEnd } from "../../support/at-end.ts";
+import { withService } from "../../support/service.ts";
+import { deployment, startEndpoints } from "../../support/upstream-endpoints.ts";
+
+const upstream = untilEnd(startEndpoints("vllm"));
+const service = await withService({
+	models: deployment({
+		id: "text",
+		kind: "chat",
+		url: upstream.url,
+		dialect: "vllm",
+		rates: 'input: "1", output: "2"',
+	}),
+});
+
+test("a bug behind the settlement is charged, and the runbook says where that stands", async () => {
+	const { secret, accountId } = await service.customer();
+	const { stringify } = JSON;
+	const bug = spyOn(JSON, "stringify").mockImplementation(((value: unknown, ...more: []) => {
+		if ((value as { object?: string } | null)?.object === "text_completion") throw new TypeError("a bug");
+		return stringify(value, ...more);
+	}) as typeof JSON.stringify);
+	const response = await service.post("/v1/completions", secret, { model: "text", prompt: "a b c" });
+	bug.mockRestore();
+	expect([response.status, (await response.json()).error.code]).toEqual([500, "internal_error"]);
+	await service.settled();
+	const [row] = await service.usage(accountId);
+	expect(Number(row?.charged_nano_usd)).toBeGreaterThan(0);
+	const runbook = readFileSync(join(import.meta.dir, "../../../src/ops/runbook.md"), "utf8");
+	const [, page = ""] = /### TollgateInternalErrors\n\n(.*?)\n\n/s.exec(runbook) ?? [];
+	expect(page).toContain("Its usage record, by that id, says what was charged");
+});

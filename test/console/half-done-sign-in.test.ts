@@ -1,5 +1,5 @@
 /** What changes how somebody signs in, cut off at any of its statements: it is done with all that it ends, or it is not done and may be repeated. */
-import { expect, test } from "bun:test";
+import { afterEach, beforeEach, expect, setSystemTime, test } from "bun:test";
 import { createDevice } from "../attack/passkey.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "./person.ts";
@@ -40,8 +40,17 @@ async function withTotp(person: Person): Promise<string> {
 	const enabled = await person.send("POST", "/api/auth/two-factor/enable", { password: PASSWORD });
 	return new URL(enabled.body.totpURI).searchParams.get("secret") ?? "";
 }
+const STEP_MS = 30_000;
+// In the middle of a step, where each test stays: the code of the step before is none any more where one ends meanwhile.
+beforeEach(() => {
+	setSystemTime(new Date((Math.floor(Date.now() / STEP_MS) + 0.5) * STEP_MS));
+});
+afterEach(() => {
+	setSystemTime();
+});
+
 /** A code is good once, and for a step before and behind its own. */
-const codeOf = (secret: string, stepsAhead: number) => totpCode(secret, Date.now() + stepsAhead * 30_000);
+const codeOf = (secret: string, stepsAhead: number) => totpCode(secret, Date.now() + stepsAhead * STEP_MS);
 const confirm = (person: Person, secret: string, stepsAhead = 0) =>
 	person.send("POST", "/api/auth/two-factor/verify-totp", { code: codeOf(secret, stepsAhead) });
 

@@ -9,9 +9,12 @@ import { bodyProblem } from "./body/body-problem.ts";
 /** Absent and null are the same everywhere in this interface. */
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
-/** An object of any names, whose members are all so: a record of texts looks at no member whose name has a line end in it. */
+/** A record of texts looks at no member whose name has a line end in it. */
+const ANY_NAME = Type.String({ pattern: "^[\\s\\S]*$" });
+
+/** An object of any names, whose members are all so. (As `additionalProperties` its check would make a scope for each request.) */
 export const mapOf = <T extends TSchema>(member: T, options: ObjectOptions = {}) =>
-	Type.Unsafe<Record<string, Static<T>>>(Type.Object({}, { ...options, additionalProperties: member }));
+	Type.Record(ANY_NAME, member, options);
 
 /** The model's name, before anything else is known. Fault invalid_request. */
 export function modelNameOf(body: Readonly<Record<string, unknown>>): string {

@@ -1,10 +1,11 @@
 import { Elysia, t } from "elysia";
+import { mapOf } from "../../gateway/request-fields.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { memberNoted } from "../member-act.ts";
 import { publicUrlProblem } from "../notices/public-request.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
-import type { CompanyRole, CompanySettings } from "./company-store.ts";
+import type { CompanySettings } from "./company-store.ts";
 import {
 	challengeName,
 	challengeText,
@@ -36,8 +37,7 @@ const BODY = t.Object({
 	domain: t.String({ pattern: DOMAIN, maxLength: 253 }),
 	emailTrusted: t.Boolean(),
 	roleClaim: t.Nullable(text(200)),
-	// Not a record, which looks at no member whose name has a line end in it.
-	roleValues: t.Unsafe<Record<string, CompanyRole>>(t.Object({}, { additionalProperties: ROLE })),
+	roleValues: mapOf(ROLE),
 	defaultRole: t.Nullable(ROLE),
 	required: t.Boolean(),
 });

@@ -179,28 +179,28 @@ test("the live overview tells of a new request by itself, and an ended page leav
 	const leave = new AbortController();
 	const response = await customer.fetch("/api/console/live", { signal: leave.signal });
 	expect(response.headers.get("content-type")).toBe("text/event-stream");
-	const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-	const decoder = new TextDecoder();
-	let text = "";
-	const until = async (condition: () => boolean) => {
-		while (!condition()) {
-			const { done, value } = await reader.read();
-			if (done) throw new Error("the feed ended");
-			text += decoder.decode(value, { stream: true });
-		}
-	};
-	await until(() => text.includes("event: overview"));
-	text = "";
+	let told = "";
+	const reading = (async () => {
+		const decoder = new TextDecoder();
+		for await (const bytes of response.body as ReadableStream<Uint8Array>)
+			told += decoder.decode(bytes, { stream: true });
+	})().catch((error) => error);
+	await waitFor(() => told.includes("event: overview"), "the overview as it is");
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
 	const used = await service.post("/v1/chat/completions", secret, body);
 	const id = used.headers.get("x-request-id") ?? "";
-	await used.text();
-	await until(() => text.includes(id));
+	expect({ id, text: await used.text() }).toEqual({
+		id: expect.stringMatching(/^req_/),
+		text: expect.stringContaining("hi there"),
+	});
+	await service.settled();
+	expect((await customer.get("/api/console/overview")).body.newest[0].id).toBe(id);
+	await waitFor(() => told.includes(id), "the overview with the request");
 	leave.abort();
-	await reader.cancel().catch(() => {});
+	expect((await reading)?.name).toBe("AbortError");
 	const rest = service.logged.filter((line) => line.level === "error");
 	expect(rest).toEqual([]);
-}, 30_000);
+}, 60_000);
 
 test("the owners hear once when the credit falls below the threshold, and again after it rose", async () => {
 	const heard = () => mailsTo(customer.email).filter(({ subject }) => subject.startsWith("Credit is low"));

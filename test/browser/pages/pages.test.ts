@@ -274,7 +274,7 @@ describe.skipIf(!hasChromium)("the console in German, in a browser", () => {
 			await visitor.goto("/reset?token=nothing");
 			await visitor.locator("input[type=password]").first().fill("a long and new password of theirs");
 			await visitor.locator("form button[type=submit]").click();
-			await says(visitor, "Dieser Link ist ungültig oder zu alt.", "reset");
+			await says(visitor, "Dieser Link wurde schon verwendet oder ist zu alt.", "reset");
 		}
 
 		const rich = await inGerman("rich");

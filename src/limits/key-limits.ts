@@ -78,7 +78,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 			usage = { running: 0, sinceMs, count: 0, countBefore: 0, rateShare: undefined, runningShare: undefined };
 			usages.set(keyId, usage);
 		}
-		advance(usage, nowMs);
+		advance(usage, nowMs, clock);
 		return usage;
 	}
 
@@ -91,7 +91,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 				return;
 			}
 			const [keyId, usage] = value;
-			advance(usage, nowMs);
+			advance(usage, nowMs, clock);
 			const isIdle = usage.running === 0 && !isDrawn(usage);
 			if (isIdle && (evenCounted || counted(usage, nowMs) === 0)) forget(keyId, usage);
 		}
@@ -114,7 +114,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 		usage[member] ??= shares.obtain(keyId, kind, () => {
 			if (kind === "running") return usage.running;
 			const nowMs = clock.monotonicMs();
-			advance(usage, nowMs);
+			advance(usage, nowMs, clock);
 			return Math.ceil(counted(usage, nowMs));
 		});
 		shares.limitTo(usage[member], limit);

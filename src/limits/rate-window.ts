@@ -1,3 +1,5 @@
+import type { Clock } from "../base/clock.ts";
+
 /** A minute of requests, of which the sliding count is approximated: two fixed windows, the older weighted by what still counts. */
 export interface RateWindow {
 	/** When the present window began. */
@@ -16,13 +18,19 @@ export function windowStart(nowMs: number, wallMs: number): number {
 	return nowMs - (wallMs % WINDOW_MS);
 }
 
-/** Moves on to the window that `nowMs` is in. */
-export function advance(window: RateWindow, nowMs: number): void {
+/**
+ * Moves on to the window that `nowMs` is in. Each begins with the wall clock's minute anew: that clock may have been set since
+ * the last one, and instances that met the key before and behind that would stay apart for as long as it is used.
+ */
+export function advance(window: RateWindow, nowMs: number, clock: Pick<Clock, "wallMs">): void {
 	const windows = Math.floor((nowMs - window.sinceMs) / WINDOW_MS);
 	if (windows <= 0) return;
 	window.countBefore = windows === 1 ? window.count : 0;
 	window.count = 0;
 	window.sinceMs += windows * WINDOW_MS;
+	// To the nearest one: the clocks differ by fractions of a millisecond, and the minute before is over.
+	const apartMs = windowStart(nowMs, clock.wallMs()) - window.sinceMs;
+	window.sinceMs += apartMs - Math.round(apartMs / WINDOW_MS) * WINDOW_MS;
 }
 
 /** Requests that count now, with a fraction. The window was advanced to `nowMs`. */

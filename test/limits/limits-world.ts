@@ -19,14 +19,15 @@ export interface Member {
 /** A busy machine answers behind a short pause: for tests that demand the answer itself. */
 export const PATIENT = 2;
 
-/** Time passes for counts as the test says; pauses are real and so many times shorter. */
-export function createShiftedClock(shorter: number): Clock & { passMs: number } {
+/** Time passes for counts as the test says, and the wall clock is set by `stepMs`; pauses are real and so many times shorter. */
+export function createShiftedClock(shorter: number): Clock & { passMs: number; stepMs: number } {
 	const clock = {
 		...systemClock,
 		passMs: 0,
+		stepMs: 0,
 		after: (delayMs: number, run: () => void) => systemClock.after(delayMs / shorter, run),
 		monotonicMs: () => systemClock.monotonicMs() + clock.passMs,
-		wallMs: () => systemClock.wallMs() + clock.passMs,
+		wallMs: () => systemClock.wallMs() + clock.passMs + clock.stepMs,
 	};
 	return clock;
 }

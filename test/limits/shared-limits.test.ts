@@ -100,6 +100,29 @@ test.each(LONG ? [2, 3, 5] : [3])(
 	},
 );
 
+test("whose machine's clock is set back between the first uses of its instances gets no more in the long run", async () => {
+	const count = 3;
+	const { clock, at } = await cluster(count);
+	const perMinute = 60;
+	const turnMs = 60_000 / count;
+	clock.stepMs = -(clock.wallMs() % 60_000);
+	// To each it is the beginning of a minute, which the clock goes back to.
+	for (let place = 0; place < count; place++) {
+		expect(await at(place).enter("key", perMinute)).toBe(true);
+		clock.passMs += turnMs;
+		clock.stepMs -= turnMs;
+	}
+	clock.passMs += 60_000 - 2_000;
+	let passed = 0;
+	const minutes = 6;
+	for (let turn = 0; turn < minutes * count; turn++) {
+		while (await at(turn).enter("key", perMinute)) passed += 1;
+		clock.passMs += turnMs;
+	}
+	expect(passed).toBeLessThanOrEqual((minutes + 1) * perMinute);
+	expect(passed).toBeGreaterThanOrEqual((minutes * perMinute) / 2);
+});
+
 test("an instance that is cut off keeps to its share, and what it lacks is a failure that may be repeated, not a refusal", async () => {
 	const { at } = await cluster(2);
 	let passed = 0;

@@ -89,7 +89,8 @@ export async function usageAnswer(
 }
 
 const ID_CHARS_MAX = 128;
-const RECENT_MS = 10_000;
+/** With room for a clock that was set since, or differs from that of the instance that made the id. */
+const RECENT_MS = 60_000;
 
 /** Our ids are UUIDv7, which begin with the milliseconds of their making. */
 function isRecent(requestId: string, clock: Clock): boolean {

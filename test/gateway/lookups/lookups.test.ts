@@ -1,5 +1,9 @@
 /** Single requests, what is not deployed, and the status. */
 import { describe, expect, test } from "bun:test";
+import type { Clock } from "../../../src/base/clock.ts";
+import { systemClock } from "../../../src/base/clock.ts";
+import { newRequestId } from "../../../src/base/id.ts";
+import { usageAnswer } from "../../../src/gateway/lookups/usage-lookup.ts";
 import { COST, withLookups } from "./lookups-world.ts";
 
 const { service, complete } = await withLookups();
@@ -49,6 +53,32 @@ describe("GET /v1/usage/{id}", () => {
 			${`recovered:${row?.request_id}`}, 'recovery', '', false)`;
 		expect((await (await service.get(`/v1/usage/${requestId}`, secret)).json()).cost_usd).toBe("0.000005");
 	});
+
+	test.each([-30_000, 30_000])(
+		"a request of this moment is waited for, though the clock was set by %i ms since",
+		async (ms) => {
+			const { accountId, keyId } = await service.customer();
+			const { uuid, requestId } = newRequestId();
+			let waits = 0;
+			const clock: Clock = {
+				...systemClock,
+				wallMs: () => systemClock.wallMs() + ms,
+				// It becomes known while it is looked for, later than one of which nothing is on its way.
+				after(delayMs, run) {
+					if (++waits !== 3) return systemClock.after(delayMs, run);
+					void service.db.sql`
+					insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at)
+					values (${uuid}, ${accountId}, ${keyId}, 'other', 1, 'text', 5000, now())`.then(run);
+					return () => {};
+				},
+			};
+			const { statements } = service.db;
+			expect(await usageAnswer({ statements, clock }, accountId, requestId)).toMatchObject({
+				id: requestId,
+				status: "running",
+			});
+		},
+	);
 
 	test("another account's request, a refused one and nonsense are 404", async () => {
 		const { secret } = await service.customer();

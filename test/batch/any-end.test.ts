@@ -28,7 +28,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 		const { inputFileId } = await world.find(id);
 		const does = {
 			cancel: () => world.books.cancel(owner.accountId, id),
-			expire: () => db.sql`update batch set expires_at = clock_timestamp() where id = ${id}`,
+			expire: () => db.sql`update batch set expires_at = clock_timestamp() - interval '1 minute' where id = ${id}`,
 			"delete its input": () => world.files.remove(owner.accountId, inputFileId),
 			"lose its input's bytes": async () => rmSync(join(world.folder, inputFileId), { recursive: true, force: true }),
 		}[act];

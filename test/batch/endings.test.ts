@@ -73,7 +73,7 @@ test("a batch that is cancelled settles what is under way and sends nothing more
 test("a batch whose window ends keeps what it has; the rest stands in the error file", async () => {
 	const { secret } = await service.customer();
 	const { id, sent } = await begun(secret);
-	await service.db.sql`update batch set expires_at = clock_timestamp() where id = ${id}`;
+	await service.db.sql`update batch set expires_at = clock_timestamp() - interval '1 minute' where id = ${id}`;
 	// Nothing is sent any more once that was heard; what is under way may end. It hears as it tells how far it is, and tells
 	// again when it has heard.
 	const told = async () => (await service.db.sql`select xmin::text as by from batch where id = ${id}`)[0]?.by;

@@ -96,7 +96,7 @@ test("a key that only reads is made with no cap, and is listed as what it is", a
 test("a key that has expired is listed as expired, as it is shown everywhere", async () => {
 	const account = await newAccount();
 	const { id } = await newKey(account);
-	await database.sql`update api_key set expires_at = now() - interval '1 second' where id = ${id}`;
+	await database.sql`update api_key set expires_at = now() - interval '1 minute' where id = ${id}`;
 	const listed = await run("key", "list", "--account", account);
 	expect(listed.json<{ data: object[] }>().data).toMatchObject([{ id, state: "expired" }]);
 	const { stdout } = await runHere(["key", "list", "--account", account], env);

@@ -339,7 +339,7 @@ test("who was away while entries were removed that he had not applied ends, and 
 	// While its lease runs, nothing goes that it has not applied.
 	await removeControl({ statements: db.statements, clock: systemClock }, 30);
 	expect(await db.sql`select 1 from control_log where subject in ('revoked', 'later')`).toHaveLength(2);
-	await db.sql`update instance_beat set lease_until = now() - interval '1 second' where id = 'paused'`;
+	await db.sql`update instance_beat set lease_until = now() - interval '1 minute' where id = 'paused'`;
 	await removeControl({ statements: db.statements, clock: systemClock }, 30);
 	expect((await db.sql`select subject from control_log`).map(({ subject }) => subject)).toEqual(["later"]);
 	resumed.resolve();

@@ -357,7 +357,7 @@ test("a key that expires within a week is told of once; a later end is a new one
 	const in6 = new Date(Date.now() + 6 * 86_400_000).toISOString();
 	const key = await newKey(id, { expires: in6 });
 	await newKey(id, { expires: new Date(Date.now() + 8 * 86_400_000).toISOString() });
-	await newKey(id, { expires: new Date(Date.now() - 1000).toISOString() });
+	await newKey(id, { expires: new Date(Date.now() - 60_000).toISOString() });
 	const replaced = await newKey(id, { expires: in6 });
 	await db.sql`update api_key set replaced_by = ${key} where id = ${replaced}`;
 	await lookAndTell();

@@ -105,7 +105,7 @@ test("sessions that are over are forgotten, and no other", async () => {
 	await sql`insert into console_user (id, name, email, email_verified) values (${user}, 'A', 'a@example.com', true)`;
 	await sql`
 		insert into session (id, token, user_id, expires_at) values
-			('over', 'a', ${user}, now() - interval '1 second'), ('open', 'b', ${user}, now() + interval '1 hour')`;
+			('over', 'a', ${user}, now() - interval '1 hour'), ('open', 'b', ${user}, now() + interval '1 hour')`;
 	await runJobs(0);
 	expect(await sql`select id from session`).toEqual([{ id: "open" }] as never);
 });

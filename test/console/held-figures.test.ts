@@ -36,7 +36,7 @@ async function deadWith(amounts: Readonly<Record<string, NanoUsd>>): Promise<{ i
 	}));
 	const granted = await sql`select amount from lease_grant(${id}, ${epoch}, ${JSON.stringify(wishes)}::text::json)`;
 	expect(granted.map(({ amount }) => Number(amount))).toEqual(Object.values(amounts));
-	await sql`update instance_beat set lease_until = now() - interval '1 second' where id = ${id}`;
+	await sql`update instance_beat set lease_until = now() - interval '1 minute' where id = ${id}`;
 	return { id, epoch };
 }
 

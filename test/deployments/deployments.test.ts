@@ -101,7 +101,7 @@ test("several gateways: load is added, and the worst that one of them sees is sh
 test("without a live gateway the last one's models are shown, and none is connected", async () => {
 	const one = await gateway("a", { models: ["m", "n"] });
 	await one.see(replica({ modelId: "n" }));
-	for (const gone of ["state = 'left'", "state = 'live', lease_until = now() - interval '1 second'"]) {
+	for (const gone of ["state = 'left'", "state = 'live', lease_until = now() - interval '1 minute'"]) {
 		await database.sql.unsafe(`update instance_beat set ${gone}`);
 		const view = await seen();
 		expect(view.gateways).toBe(0);

@@ -261,7 +261,7 @@ test("kill -9 of the gateway: the console's process stays, says what is missing,
 	await whileParentSleeps(async () => {
 		await kill(old);
 		// Its lease is over a few seconds later; the clock is put on instead of waiting.
-		await database.sql`update instance_beat set lease_until = now() - interval '1 second' where state = 'live'`;
+		await database.sql`update instance_beat set lease_until = now() - interval '1 minute' where state = 'live'`;
 		await waitFor(async () => (await behind("/readyz")).warnings.length > 0, "the console to notice");
 		expect((await behind("/readyz")).warnings).toEqual(["no gateway is live: no model can be asked"]);
 		const { items } = await behind("/api/console/public/models");

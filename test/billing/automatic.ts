@@ -82,8 +82,8 @@ export async function withAutomatic() {
 	/** As time passes: whatever waits for its moment is looked after. */
 	async function pass(turns = 1): Promise<void> {
 		for (let count = 0; count < turns; count++) {
-			await db.sql`update auto_top_up_attempt set look_at = now() where ended_at is null`;
-			await db.sql`update card_setup set look_at = now()`;
+			await db.sql`update auto_top_up_attempt set look_at = now() - interval '1 minute' where ended_at is null`;
+			await db.sql`update card_setup set look_at = now() - interval '1 minute'`;
 			await cards.collect();
 			await turn();
 		}
@@ -125,7 +125,7 @@ export async function withAutomatic() {
 		},
 		attempts: ({ accountId }: Pick<Payer, "accountId">): Promise<AttemptRow[]> => db.sql<AttemptRow[]>`
 			select a.id, a.state, a.reason, a.payment_id, a.top_up_id, t.state as top_up_state
-			from auto_top_up_attempt a join top_up t on t.id = a.top_up_id where a.account_id = ${accountId} order by a.begun_at`,
+			from auto_top_up_attempt a join top_up t on t.id = a.top_up_id where a.account_id = ${accountId} order by a.id`,
 		async setting({ accountId }: Pick<Payer, "accountId">): Promise<Record<string, unknown> | undefined> {
 			const [row] = await db.sql`select state, reason, tell from auto_top_up where account_id = ${accountId}`;
 			return row;

@@ -18,9 +18,13 @@ export function windowStart(nowMs: number, wallMs: number): number {
 	return nowMs - (wallMs % WINDOW_MS);
 }
 
+/** Instances may be so much apart: a clock differs from the other by fractions of a millisecond where nobody has set it. */
+const APART_MS_MAX = 1_000;
+
 /**
- * Moves on to the window that `nowMs` is in. Each begins with the wall clock's minute anew: that clock may have been set since
- * the last one, and instances that met the key before and behind that would stay apart for as long as it is used.
+ * Moves on to the window that `nowMs` is in, which begins with the wall clock's minute anew where that clock was set since: instances
+ * that met the key before and behind that would stay apart for as long as it is used. No window begins later than now, or the
+ * one before would count for more than was in it.
  */
 export function advance(window: RateWindow, nowMs: number, clock: Pick<Clock, "wallMs">): void {
 	const windows = Math.floor((nowMs - window.sinceMs) / WINDOW_MS);
@@ -28,9 +32,10 @@ export function advance(window: RateWindow, nowMs: number, clock: Pick<Clock, "w
 	window.countBefore = windows === 1 ? window.count : 0;
 	window.count = 0;
 	window.sinceMs += windows * WINDOW_MS;
-	// To the nearest one: the clocks differ by fractions of a millisecond, and the minute before is over.
-	const apartMs = windowStart(nowMs, clock.wallMs()) - window.sinceMs;
-	window.sinceMs += apartMs - Math.round(apartMs / WINDOW_MS) * WINDOW_MS;
+	const startMs = windowStart(nowMs, clock.wallMs());
+	const apartMs = Math.abs(window.sinceMs - startMs);
+	// A minute apart is none: at its very end the clocks are in two of them.
+	if (Math.min(apartMs, WINDOW_MS - apartMs) > APART_MS_MAX) window.sinceMs = startMs;
 }
 
 /** Requests that count now, with a fraction. The window was advanced to `nowMs`. */

@@ -76,6 +76,21 @@ describe("requests a minute", () => {
 		expect(passed).toBeGreaterThanOrEqual(30 * 9);
 	});
 
+	test.each([-45_000, -30_000, -25_000, -1_500, -400, 400, 1_500, 25_000, 30_000, 45_000])(
+		"who keeps to the number is never refused, though the wall clock is set by %i ms again and again",
+		(stepMs) => {
+			const clock = createManualClock();
+			let setMs = 0;
+			const limits = createKeyLimits({ clock: { ...clock, wallMs: () => clock.wallMs() + setMs } });
+			for (let sent = 0; sent < 600; sent++) {
+				limits.enter("key", 60, null);
+				limits.leave("key");
+				clock.advance(1_050);
+				if (sent % 130 === 129) setMs += stepMs;
+			}
+		},
+	);
+
 	test("a request that was withdrawn does not count, so that the first of one a minute gets through", () => {
 		const { enter, limits } = setUp();
 		expect(enter(1)).toBeUndefined();

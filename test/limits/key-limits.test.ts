@@ -91,6 +91,29 @@ describe("requests a minute", () => {
 		},
 	);
 
+	test.each([-900, -1, 0, 1, 900])(
+		"a minute's end does not give the number again where clocks are %i ms apart",
+		(apartMs) => {
+			const clock = createManualClock(60_000_000);
+			let setMs = 0;
+			const limits = createKeyLimits({ clock: { ...clock, wallMs: () => clock.wallMs() + setMs } });
+			const admitted = () => {
+				for (let count = 0; ; count++) {
+					try {
+						limits.enter("key", 60, null);
+					} catch {
+						return count;
+					}
+				}
+			};
+			clock.advance(59_000);
+			expect(admitted()).toBe(60);
+			setMs = apartMs;
+			clock.advance(1_000);
+			expect(admitted()).toBeLessThanOrEqual(1);
+		},
+	);
+
 	test("a request that was withdrawn does not count, so that the first of one a minute gets through", () => {
 		const { enter, limits } = setUp();
 		expect(enter(1)).toBeUndefined();

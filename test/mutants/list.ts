@@ -4,6 +4,7 @@ import { clusterMutants } from "./of-cluster.ts";
 import { functionMutants } from "./of-functions.ts";
 import { journalMutants } from "./of-journal.ts";
 import { ledgerMutants } from "./of-ledger.ts";
+import { limitMutants } from "./of-limits.ts";
 import { replicaMutants } from "./of-replicas.ts";
 import { requestMutants } from "./of-requests.ts";
 import { sliceMutants } from "./of-slices.ts";
@@ -17,6 +18,7 @@ export const mutants = placed([
 	...journalMutants,
 	...functionMutants,
 	...requestMutants,
+	...limitMutants,
 	...capMutants,
 	...replicaMutants,
 	...upstreamMutants,

@@ -76,51 +76,50 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 	}, 60_000);
 });
 
-test.each(LONG ? [2, 3, 5] : [3])(
-	"who comes to %d instances in turn, each first used at a time of its own, gets no more in the long run",
-	async (count) => {
-		const { clock, at } = await cluster(count);
-		const perMinute = 60;
+describe("who comes to several instances in turn", () => {
+	const perMinute = 60;
+
+	/** Uses each once, a part of a minute after the one before, and then for `minutes` takes all that each gives: how much that is. */
+	async function takenInTurn(
+		{ clock, at }: Awaited<ReturnType<typeof cluster>>,
+		{ count, minutes, setBack }: { count: number; minutes: number; setBack: boolean },
+	): Promise<number> {
 		const turnMs = 60_000 / count;
-		const minutes = 4;
 		for (let place = 0; place < count; place++) {
 			expect(await at(place).enter("key", perMinute)).toBe(true);
 			clock.passMs += turnMs;
+			if (setBack) clock.stepMs -= turnMs;
 		}
 		// Right before a minute since its first use has passed there again.
 		clock.passMs += 60_000 - 2_000;
-		let passed = 0;
+		let taken = 0;
 		for (let turn = 0; turn < minutes * count; turn++) {
-			while (await at(turn).enter("key", perMinute)) passed += 1;
+			while (await at(turn).enter("key", perMinute)) taken += 1;
 			clock.passMs += turnMs;
 		}
-		expect(passed).toBeLessThanOrEqual((minutes + 1) * perMinute);
-		// Who comes twice a minute, at its beginning and in its middle, gets two thirds.
-		expect(passed).toBeGreaterThanOrEqual((minutes * perMinute) / 2);
-	},
-);
+		return taken;
+	}
 
-test("whose machine's clock is set back between the first uses of its instances gets no more in the long run", async () => {
-	const count = 3;
-	const { clock, at } = await cluster(count);
-	const perMinute = 60;
-	const turnMs = 60_000 / count;
-	clock.stepMs = -(clock.wallMs() % 60_000);
-	// To each it is the beginning of a minute, which the clock goes back to.
-	for (let place = 0; place < count; place++) {
-		expect(await at(place).enter("key", perMinute)).toBe(true);
-		clock.passMs += turnMs;
-		clock.stepMs -= turnMs;
-	}
-	clock.passMs += 60_000 - 2_000;
-	let passed = 0;
-	const minutes = 6;
-	for (let turn = 0; turn < minutes * count; turn++) {
-		while (await at(turn).enter("key", perMinute)) passed += 1;
-		clock.passMs += turnMs;
-	}
-	expect(passed).toBeLessThanOrEqual((minutes + 1) * perMinute);
-	expect(passed).toBeGreaterThanOrEqual((minutes * perMinute) / 2);
+	test.each(LONG ? [2, 3, 5] : [3])(
+		"gets no more in the long run of %d, each first used at a time of its own",
+		async (count) => {
+			const minutes = 4;
+			const taken = await takenInTurn(await cluster(count), { count, minutes, setBack: false });
+			expect(taken).toBeLessThanOrEqual((minutes + 1) * perMinute);
+			// Who comes twice a minute, at its beginning and in its middle, gets two thirds.
+			expect(taken).toBeGreaterThanOrEqual((minutes * perMinute) / 2);
+		},
+	);
+
+	test("gets no more in the long run where the clock was set back between their first uses", async () => {
+		const members = await cluster(3);
+		// To each it is the beginning of a minute, which the clock goes back to.
+		members.clock.stepMs = -(members.clock.wallMs() % 60_000);
+		const minutes = 6;
+		const taken = await takenInTurn(members, { count: 3, minutes, setBack: true });
+		expect(taken).toBeLessThanOrEqual((minutes + 1) * perMinute);
+		expect(taken).toBeGreaterThanOrEqual((minutes * perMinute) / 2);
+	});
 });
 
 test("an instance that is cut off keeps to its share, and what it lacks is a failure that may be repeated, not a refusal", async () => {

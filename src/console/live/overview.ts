@@ -4,7 +4,7 @@ import { sumOfColumn } from "../../money/nano-usd.ts";
 import type { BalanceView } from "../credit/credit.ts";
 import { balanceOf } from "../credit/credit.ts";
 import type { LogRow } from "../log/log-page.ts";
-import { logPage } from "../log/log-page.ts";
+import { ANY_REQUEST, logPage } from "../log/log-page.ts";
 import type { UsageSeries } from "../usage/usage-query.ts";
 import { DAY_MS, usageSeries } from "../usage/usage-query.ts";
 
@@ -41,15 +41,6 @@ export interface Overview extends OverviewPulse {
 const NEWEST_SHOWN = 10;
 const TOP_MODELS_SHOWN = 5;
 const CHART_DAYS = 30;
-const ANY_REQUEST = {
-	fromMs: null,
-	toMs: null,
-	model: null,
-	keyId: null,
-	projectId: null,
-	status: null,
-	batchId: null,
-};
 
 interface PulseRow {
 	signed_in: boolean;

@@ -19,6 +19,17 @@ export interface LogFilter extends Omit<RequestFilter, "status"> {
 	readonly status: LogStatus | null;
 }
 
+/** Nothing is left out. */
+export const ANY_REQUEST: LogFilter = {
+	fromMs: null,
+	toMs: null,
+	model: null,
+	keyId: null,
+	projectId: null,
+	status: null,
+	batchId: null,
+};
+
 /**
  * Newest first, both kinds in one row. `after` is the `cursor` of the last row of the page before. Each kind is asked for
  * a whole page by its own index, so that neither has to be read past for the other.

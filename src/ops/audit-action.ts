@@ -1,4 +1,4 @@
-/** What is written down when it is done. Each has words for people (`../console/web/operator/audit-words.ts`). */
+/** What is written down when it is done. Each has words for people (`../web/operator/audit-words.ts`). */
 export type AuditAction =
 	| `account.${"adjust" | "alert" | "billing_details" | "create" | "rename" | "suspend" | "time_zone" | "unsuspend"}`
 	| `adjustment.${"ask" | "reject"}`

@@ -15,7 +15,7 @@ export const LAYERS: readonly (readonly string[])[] = [
 	["main"],
 	["app", "cli"],
 	["planes"],
-	["build", "demo"],
+	["build", "demo", "web"],
 	["console"],
 	["gateway", "secrets"],
 	["admission", "batch", "billing", "config", "deployments", "status"],
@@ -27,7 +27,7 @@ export const LAYERS: readonly (readonly string[])[] = [
 
 const LINES_MAX = 330;
 /** Snippets that they show read the environment and write to the terminal; the files themselves do neither. */
-const SHOW_CODE = ["src/demo/banner.ts", "src/console/web/snippets.ts", "src/console/web/tools/framework-tools.ts"];
+const SHOW_CODE = ["src/demo/banner.ts", "src/web/snippets.ts", "src/web/tools/framework-tools.ts"];
 
 /** A file is read once, however many orders of the layers it is held against. */
 const read = new WeakMap<SourceFile, readonly string[]>();

@@ -19,7 +19,7 @@ export interface Accents {
 export const CONTRAST_MIN = 4.5;
 const LIGHTNESS = [0.96, 0.91, 0.83, 0.75, 0.68, 0.62, 0.56, 0.49, 0.42, 0.35] as const;
 const STEP = 0.01;
-/** The lightest panel and the darkest, as `web/styles/base.css` has them. */
+/** The lightest panel and the darkest, as `src/web/styles/base.css` has them. */
 const PAGE = { light: "#f5f7f8", dark: "#1f2428" } as const;
 
 /** Whatever the colour, what is made of it can be read: it is made darker, or lighter, until it can be. */

@@ -38,8 +38,8 @@ async function bundle(): Promise<Record<string, string>> {
 function commandLine(directory: string): string[] {
 	return [
 		"build",
-		join(import.meta.dir, "..", "web", "index.html"),
-		join(import.meta.dir, "..", "web", "german", "german-texts.ts"),
+		join(import.meta.dir, "..", "..", "web", "index.html"),
+		join(import.meta.dir, "..", "..", "web", "german-texts.ts"),
 		"--target=browser",
 		"--minify",
 		"--splitting",

@@ -4,8 +4,8 @@ import { type Language, languageOf } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
 import type { OwnBrand } from "../brand/shown-brand.ts";
 import { PAGE_POLICY, secure } from "../security-headers.ts";
-import scheme from "../web/scheme.js" with { type: "text" };
 import { packed, takesGzip } from "./pack.ts";
+import scheme from "./scheme.js" with { type: "text" };
 
 /**
  * Serves the console's pages: one document, whose script draws the page that the address names, and its assets.

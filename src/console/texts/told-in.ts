@@ -1,5 +1,5 @@
 import { ENGLISH, type Language } from "../../base/language.ts";
-import { german } from "../web/german/german.ts";
+import { german } from "./german/german.ts";
 import { germanMoment } from "./german-moment.ts";
 import { germanRefusals } from "./german-refusals.ts";
 import { germanRefusalsBelow } from "./german-refusals-below.ts";

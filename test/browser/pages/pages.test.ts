@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { LANGUAGE_COOKIE } from "../../../src/base/language.ts";
+import { german } from "../../../src/console/texts/german/german.ts";
 import { germanRefusals } from "../../../src/console/texts/german-refusals.ts";
 import { germanRefusalsBelow } from "../../../src/console/texts/german-refusals-below.ts";
 import { germanRefusalsLibrary } from "../../../src/console/texts/german-refusals-library.ts";
-import { german } from "../../../src/console/web/german/german.ts";
 import type { Person } from "../../console/person.ts";
 import { atEnd, testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";

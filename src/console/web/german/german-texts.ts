@@ -1,5 +1,0 @@
-import { CATALOGUE } from "../catalogue.ts";
-import { german } from "./german.ts";
-
-/** A script of its own, which stands before that of the pages in a document in German, and in no other. */
-Object.assign(globalThis, { [CATALOGUE]: german });

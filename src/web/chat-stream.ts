@@ -1,0 +1,147 @@
+import { EventSourceParserStream } from "eventsource-parser/stream";
+import type { JsonUsd } from "../money/json-usd.ts";
+import { nanoUsdOfJson } from "../money/json-usd.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
+import { ApiError, apiErrorOf } from "./http.ts";
+import { t } from "./texts.tsx";
+
+/** Reads a chat completion as it streams. */
+
+export interface ChatUsage {
+	readonly promptTokens: number;
+	readonly completionTokens: number;
+	readonly costNanoUsd: NanoUsd | null;
+}
+
+/** A function that the model wants called; `input` is JSON as the model wrote it. */
+export interface ToolCall {
+	readonly id: string;
+	readonly name: string;
+	readonly input: string;
+}
+
+export interface ChatEnd {
+	readonly requestId: string | null;
+	readonly usage: ChatUsage | undefined;
+	readonly toolCalls: readonly ToolCall[];
+	readonly finishReason: string | null;
+	/** A failure after the first byte: it comes as an event of the stream. */
+	readonly error: string | undefined;
+}
+
+/** A browser does not tell a connection that was never made from one that broke behind the request. */
+const UNANSWERED = t(
+	"The connection broke before an answer came. The request may have been served and charged: look at the requests before you send it again.",
+);
+/** An event longer than this is no chat: the answer counts as cut off. */
+const EVENT_CHARS_MAX = 4_000_000;
+
+/** Throws ApiError for a refusal; an abort by `signal` ends quietly. */
+export async function streamChat(
+	address: string,
+	body: Record<string, unknown>,
+	signal: AbortSignal,
+	onText: (text: string, kind: "answer" | "thought") => void,
+): Promise<ChatEnd> {
+	const response = await send(address, body, signal);
+	const requestId = response.headers.get("x-request-id");
+	const calls = new Map<number, ToolCall>();
+	let usage: ChatUsage | undefined;
+	let finishReason: string | null = null;
+	let error: string | undefined;
+	try {
+		for await (const data of events(response)) {
+			if (data === "[DONE]") break;
+			const event = JSON.parse(data) as Event;
+			if (event.error?.message) error = event.error.message;
+			const choice = event.choices?.[0];
+			if (choice?.delta?.reasoning_content) onText(choice.delta.reasoning_content, "thought");
+			if (choice?.delta?.content) onText(choice.delta.content, "answer");
+			for (const piece of choice?.delta?.tool_calls ?? []) addPiece(calls, piece);
+			if (choice?.finish_reason) finishReason = choice.finish_reason;
+			if (event.usage) {
+				usage = {
+					promptTokens: event.usage.prompt_tokens ?? 0,
+					completionTokens: event.usage.completion_tokens ?? 0,
+					costNanoUsd: event.usage.cost === undefined ? null : nanoUsdOfJson(event.usage.cost),
+				};
+			}
+		}
+	} catch (failure) {
+		if (!signal.aborted) error ??= failure instanceof ApiError ? failure.message : t("The answer was cut off.");
+	}
+	return { requestId, usage, toolCalls: [...calls.values()], finishReason, error };
+}
+
+/** The first piece of a call has its id and name, later ones more of its arguments. */
+function addPiece(calls: Map<number, ToolCall>, piece: ToolPiece): void {
+	const index = piece.index ?? 0;
+	const before = calls.get(index);
+	calls.set(index, {
+		id: before?.id || (piece.id ?? ""),
+		name: before?.name || (piece.function?.name ?? ""),
+		input: (before?.input ?? "") + (piece.function?.arguments ?? ""),
+	});
+}
+
+interface ToolPiece {
+	readonly index?: number;
+	readonly id?: string;
+	readonly function?: { readonly name?: string; readonly arguments?: string };
+}
+
+interface Event {
+	readonly error?: { readonly message?: string };
+	readonly choices?: readonly {
+		readonly delta?: {
+			readonly content?: string;
+			readonly reasoning_content?: string;
+			readonly tool_calls?: readonly ToolPiece[];
+		};
+		readonly finish_reason?: string | null;
+	}[];
+	readonly usage?: {
+		readonly prompt_tokens?: number;
+		readonly completion_tokens?: number;
+		readonly cost?: JsonUsd;
+	} | null;
+}
+
+async function send(address: string, body: Record<string, unknown>, signal: AbortSignal): Promise<Response> {
+	let response: Response;
+	try {
+		response = await fetch(address, {
+			method: "POST",
+			credentials: "same-origin",
+			headers: { "content-type": "application/json" },
+			body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
+			signal,
+		});
+	} catch (error) {
+		if (signal.aborted) throw error;
+		throw new ApiError(UNANSWERED, { status: 0, code: "unanswered" });
+	}
+	if (response.ok) return response;
+	const text = await response.text().catch(() => "");
+	let parsed: unknown;
+	try {
+		parsed = JSON.parse(text);
+	} catch {
+		parsed = undefined;
+	}
+	throw apiErrorOf(response, parsed);
+}
+
+/** The data of each event; comments are left out. */
+async function* events(response: Response): AsyncGenerator<string> {
+	const reader = response.body
+		?.pipeThrough(new TextDecoderStream())
+		.pipeThrough(new EventSourceParserStream({ maxBufferSize: EVENT_CHARS_MAX }))
+		.getReader();
+	if (!reader) return;
+	for (;;) {
+		const { done, value } = await reader.read();
+		if (done) return;
+		yield value.data;
+	}
+}

@@ -1,0 +1,91 @@
+import { RIGHTS, type Right, ROLE_LABELS, type Role } from "../console/members/roles.ts";
+import { isolated, t } from "./texts.tsx";
+import type { LedgerEntry, TopUpView } from "./views.ts";
+
+/** Words for the codes that the interface speaks in; each page says the same. */
+
+export const TOP_UP_METHODS: Readonly<Record<TopUpView["method"], string>> = {
+	transfer: t("Bank transfer"),
+	card: t("Card"),
+	demo: t("Demo credit"),
+};
+
+export const LEDGER_KINDS: Readonly<Record<LedgerEntry["kind"], string>> = {
+	top_up: t("Top-up"),
+	refund: t("Refund"),
+	adjustment: t("Adjustment"),
+	dispute: t("Dispute"),
+	credit_note: t("Credit note"),
+	usage: t("Usage"),
+};
+
+export const roleName = (role: Role): string => t(ROLE_LABELS[role]);
+/** Behind "may", as in the table of rights. */
+export const rightText = (right: Right): string => t(RIGHTS[right].says);
+
+/** Whom the alert of low credit goes to, and what it goes by: what is held is part of the balance. */
+export const mailedBelow = (threshold: string): string =>
+	t("Owners, admins and billing members get a mail when the balance falls below {threshold}.", { threshold });
+
+/** Of a key among others: two may have one name. */
+export const keyLabel = ({ name, lastFour }: { readonly name: string; readonly lastFour: string }): string =>
+	`${isolated(name)} …${lastFour}`;
+
+const STATES: Readonly<Record<string, string>> = {
+	active: t("Active"),
+	archived: t("Archived"),
+	revoked: t("Revoked"),
+	expired: t("Expired"),
+	pending: t("Pending"),
+	confirmed: t("Confirmed"),
+	rejected: t("Rejected"),
+	refunded: t("Refunded"),
+	disputed: t("Disputed"),
+	suspended: t("Suspended"),
+	cancelled: t("Cancelled"),
+	completed: t("Completed"),
+	failed: t("Failed"),
+	validating: t("Validating"),
+	in_progress: t("In progress"),
+	finalizing: t("Finalizing"),
+	cancelling: t("Cancelling"),
+	live: t("Live"),
+	silent: t("Silent"),
+	dead: t("Dead"),
+	ended: t("Ended"),
+	draining: t("Draining"),
+	starting: t("Starting"),
+	healthy: t("Healthy"),
+	unhealthy: t("Unhealthy"),
+	unknown: t("Unknown"),
+	up: t("Up"),
+	down: t("Down"),
+	sent: t("Sent"),
+	delivered: t("Delivered"),
+};
+
+/** The word for a state of anything; one without a word of ours is said as it is. */
+export const stateText = (code: string): string =>
+	STATES[code] ?? code.slice(0, 1).toUpperCase() + code.slice(1).replaceAll("_", " ");
+
+const ENDPOINTS: Readonly<Record<string, string>> = {
+	chat: t("Chat completions"),
+	completions: t("Completions"),
+	embeddings: t("Embeddings"),
+	transcription: t("Transcriptions"),
+	image: t("Images"),
+	rerank: t("Rerank"),
+};
+
+export const endpointName = (code: string): string => ENDPOINTS[code] ?? code;
+
+const DIALECTS: Readonly<Record<string, string>> = {
+	openai: "OpenAI",
+	vllm: "vLLM",
+	sglang: "SGLang",
+	ollama: "Ollama",
+	tgi: "TGI",
+	tei: "TEI",
+};
+
+export const dialectName = (code: string): string => DIALECTS[code] ?? code;

@@ -1,0 +1,53 @@
+import { may, type Right, type Role } from "../console/members/roles.ts";
+import type { IconName } from "./parts/icons.tsx";
+import { t } from "./texts.tsx";
+
+export interface Destination {
+	readonly to: string;
+	readonly label: string;
+	readonly icon: IconName;
+	/** Not one of these pages: it is loaded as a whole. */
+	readonly apart?: true;
+	/** Pressed after `g`. */
+	readonly key: string;
+	/** Asked of a member's role. */
+	readonly right?: Right;
+}
+
+const DESTINATIONS: readonly Destination[] = [
+	{ to: "/overview", label: t("Overview"), icon: "overview", key: "o" },
+	{ to: "/keys", label: t("Keys"), icon: "keys", key: "k" },
+	{ to: "/projects", label: t("Projects"), icon: "projects", key: "j", right: "projects.see" },
+	{ to: "/credit", label: t("Credit"), icon: "credit", key: "c", right: "credit.see" },
+	{ to: "/usage", label: t("Usage"), icon: "usage", key: "u" },
+	{ to: "/requests", label: t("Requests"), icon: "requests", key: "r" },
+	{ to: "/batches", label: t("Batches"), icon: "batches", key: "b" },
+	{ to: "/playground", label: t("Playground"), icon: "playground", key: "p", right: "requests.send" },
+	{ to: "/models", label: t("Models"), icon: "models", key: "m" },
+	{ to: "/docs", label: t("Docs"), icon: "docs", key: "d" },
+	{ to: "/status", label: t("Status"), icon: "status", key: "t", apart: true },
+	{ to: "/settings", label: t("Settings"), icon: "settings", key: "s" },
+];
+
+export const OPERATOR_DESTINATIONS: readonly Destination[] = [
+	{ to: "/operator", label: t("Today"), icon: "operator", key: "1" },
+	{ to: "/operator/top-ups", label: t("Top-ups"), icon: "credit", key: "2" },
+	{ to: "/operator/accounts", label: t("Accounts"), icon: "user", key: "3" },
+	{ to: "/operator/deployments", label: t("Deployments"), icon: "models", key: "4" },
+	{ to: "/operator/instances", label: t("Instances"), icon: "overview", key: "5" },
+	{ to: "/operator/reconciliation", label: t("Reconciliation"), icon: "check", key: "6" },
+	{ to: "/operator/audit", label: t("Audit"), icon: "requests", key: "7" },
+	{ to: "/operator/management-keys", label: t("Management keys"), icon: "keys", key: "8" },
+];
+
+/** What a member may see; who has no account sees all, and is told there how to get one. */
+export function destinationsFor(role: Role | undefined): readonly Destination[] {
+	return DESTINATIONS.filter(({ right }) => right === undefined || role === undefined || may(role, right));
+}
+
+/** What a visitor may see. */
+export const PUBLIC_DESTINATIONS = DESTINATIONS.filter(({ to }) => ["/models", "/docs", "/status"].includes(to));
+
+export function isCurrent(to: string, path: string): boolean {
+	return path === to || (to !== "/operator" && path.startsWith(`${to}/`));
+}

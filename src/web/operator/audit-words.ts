@@ -1,0 +1,77 @@
+import type { AuditAction } from "../../ops/audit-action.ts";
+import { t } from "../texts.tsx";
+
+/** What was done, in words. */
+export const AUDIT_WORDS: Readonly<Record<AuditAction, string>> = {
+	"account.adjust": t("Credit adjusted"),
+	"account.alert": t("Alert of low credit set"),
+	"account.billing_details": t("Billing details changed"),
+	"account.create": t("Account created"),
+	"account.rename": t("Account renamed"),
+	"account.suspend": t("Account suspended"),
+	"account.time_zone": t("Time zone changed"),
+	"account.unsuspend": t("Suspension lifted"),
+	"adjustment.ask": t("Adjustment proposed"),
+	"adjustment.reject": t("Adjustment rejected"),
+	"auto_topup.off": t("Automatic top-ups switched off"),
+	"auto_topup.save": t("Automatic top-ups set"),
+	"batch.notices": t("Notices set"),
+	"batch.webhook_secret": t("Webhook secret renewed"),
+	"card.add": t("Saving a card begun"),
+	"card.remove": t("Card removed"),
+	"company.remove": t("Company sign-in removed"),
+	"company.set": t("Company sign-in set"),
+	"company.verify": t("Company domain proved"),
+	"key.create": t("Key created"),
+	"key.revoke": t("Key revoked"),
+	"key.rotate": t("Key rotated"),
+	"key.update": t("Key changed"),
+	"ledger.reconcile": t("Books checked"),
+	"management_key.create": t("Management key created"),
+	"management_key.revoke": t("Management key revoked"),
+	"member.invite": t("Member invited"),
+	"member.join": t("Member joined"),
+	"member.remove": t("Member removed"),
+	"member.role": t("Role changed"),
+	"member.uninvite": t("Invitation withdrawn"),
+	"notice.replay": t("Notice sent again"),
+	"operator.create": t("Operator made"),
+	"operator.revoke": t("Operator removed"),
+	"passkey.add": t("Passkey added"),
+	"passkey.remove": t("Passkey removed"),
+	"payment.close": t("Payment difference closed"),
+	"project.archive": t("Project archived"),
+	"project.create": t("Project created"),
+	"project.member_add": t("Member added to a project"),
+	"project.member_remove": t("Member removed from a project"),
+	"project.update": t("Project changed"),
+	"stripe.charge.dispute.closed": t("Dispute closed"),
+	"stripe.charge.dispute.created": t("Dispute opened"),
+	"stripe.charge.dispute.funds_reinstated": t("Disputed money returned"),
+	"stripe.charge.dispute.funds_withdrawn": t("Disputed money taken"),
+	"stripe.charge.dispute.updated": t("Dispute changed"),
+	"stripe.charge.refunded": t("Payment refunded"),
+	"stripe.checkout.session.async_payment_failed": t("Delayed payment failed"),
+	"stripe.checkout.session.async_payment_succeeded": t("Delayed payment arrived"),
+	"stripe.checkout.session.completed": t("Payment page completed"),
+	"stripe.checkout.session.expired": t("Payment page expired"),
+	"stripe.payment_intent.canceled": t("Payment cancelled"),
+	"stripe.payment_intent.payment_failed": t("Payment failed"),
+	"stripe.payment_intent.requires_action": t("Payment waits for its owner"),
+	"stripe.payment_intent.succeeded": t("Payment succeeded"),
+	"topup.cancel": t("Top-up cancelled"),
+	"topup.confirm": t("Top-up confirmed"),
+	"topup.create": t("Top-up requested"),
+	"topup.look": t("First look at a top-up"),
+	"topup.reject": t("Top-up rejected"),
+};
+
+/** Those who are no persons. */
+const ACTORS: Readonly<Record<string, string>> = { cli: t("Command line"), stripe: "Stripe" };
+
+/** What an earlier or later version wrote down is said as it is. */
+export const actText = (action: string): string =>
+	(AUDIT_WORDS as Readonly<Record<string, string | undefined>>)[action] ?? action;
+
+export const actorText = ({ actor, actorEmail }: { actor: string; actorEmail: string | null }): string =>
+	actorEmail ?? ACTORS[actor] ?? actor;

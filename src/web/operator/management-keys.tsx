@@ -1,0 +1,186 @@
+import { Button, Checkbox, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { MANAGEMENT_SCOPES } from "../../keys/management-scope.ts";
+import { stateText } from "../labels.ts";
+import { SecretDialog } from "../pages/key-create.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { DialogEnd, Form } from "../parts/form.tsx";
+import { Icon } from "../parts/icons.tsx";
+import { Page, Panel, State } from "../parts/page.tsx";
+import { Empty } from "../parts/problem.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Ago, Clipped, Day } from "../parts/text.tsx";
+import { TextField } from "../parts/text-field.tsx";
+import { useAction, useList } from "../resource.ts";
+import { rich, t } from "../texts.tsx";
+import { type Attempt, useAttempt } from "../token.ts";
+import { operatorApi } from "./api.ts";
+import { DecisionDialog } from "./decision-dialog.tsx";
+import type { ManagementKeyRow } from "./views.ts";
+
+const TONES = { active: "ok", expired: "off", revoked: "off", orphaned: "warn" } as const;
+
+export function ManagementKeysPage() {
+	const list = useList("operator-management-keys", operatorApi.managementKeys);
+	const [creating, setCreating] = useState(false);
+	// Longer than its dialog: one whose answer was lost may be cancelled, and asked for again.
+	const attempt = useAttempt();
+	const [revoking, setRevoking] = useState<ManagementKeyRow>();
+	const create = (
+		<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => setCreating(true)}>
+			{t("Create a management key")}
+		</Button>
+	);
+	return (
+		<Page
+			title={t("Management keys")}
+			lead={t("For scripts: they open /v1/management/ and nothing else, and act for who made them.")}
+			aside={create}
+		>
+			<Panel flush>
+				<DataTable
+					label={t("Management keys")}
+					rows={list.items}
+					rowKey={(key) => key.id}
+					error={list.error}
+					retry={() => void list.reload()}
+					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
+					empty={<Empty title={t("No management keys yet.")} />}
+					columns={[
+						{ label: t("Name"), lead: true, render: (key) => <Clipped text={key.name} /> },
+						{
+							label: t("Key"),
+							render: (key) => (
+								<code>
+									{key.prefix}…{key.lastFour}
+								</code>
+							),
+						},
+						{
+							label: t("State"),
+							corner: true,
+							render: (key) => <State value={key.state} label={stateText(key.state)} tone={TONES[key.state]} />,
+						},
+						{ label: t("Scopes"), render: (key) => <span className="small">{key.scopes.join(", ")}</span> },
+						{
+							label: t("Made by"),
+							clip: true,
+							render: (key) => <Clipped text={key.madeByEmail ?? t("Command line")} />,
+						},
+						{
+							label: t("Ends"),
+							render: (key) => (key.expiresAtMs === null ? t("Never") : <Day atMs={key.expiresAtMs} />),
+						},
+						{ label: t("Last used"), render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
+						{
+							label: t("Act"),
+							render: (key) =>
+								key.revokedAtMs === null && (
+									<Button
+										size="compact-xs"
+										variant="default"
+										aria-label={t("Revoke {name}", { name: key.name })}
+										onClick={() => setRevoking(key)}
+									>
+										{t("Revoke")}
+									</Button>
+								),
+						},
+					]}
+				/>
+			</Panel>
+			{creating && (
+				<CreateDialog attempt={attempt} onClose={() => setCreating(false)} onCreated={() => void list.reload()} />
+			)}
+			{revoking && (
+				<DecisionDialog
+					title={t("Revoke the management key")}
+					about={
+						<p>
+							{rich("Every script that uses {name} is refused from now on. API keys that it made stay.", {
+								name: <strong>{revoking.name}</strong>,
+							})}
+						</p>
+					}
+					act={t("Revoke")}
+					danger
+					run={async () => {
+						await operatorApi.revokeManagementKey(revoking.id);
+						setRevoking(undefined);
+						void list.reload();
+					}}
+					onClose={() => setRevoking(undefined)}
+				/>
+			)}
+		</Page>
+	);
+}
+
+function CreateDialog(props: { attempt: Attempt; onClose: () => void; onCreated: () => void }) {
+	const [name, setName] = useState("");
+	const [scopes, setScopes] = useState<string[]>([]);
+	const [ends, setEnds] = useState("");
+	const [secret, setSecret] = useState<string>();
+	const create = useAction(async () => {
+		const expiresAtMs = ends === "" ? null : Date.parse(`${ends}T00:00:00Z`);
+		const asked = { name: name.trim(), scopes, expiresAtMs };
+		const made = await props.attempt.send(asked, (token) => operatorApi.createManagementKey(asked, token));
+		setSecret(made.secret);
+		props.onCreated();
+	});
+	if (secret !== undefined)
+		return (
+			<SecretDialog
+				secret={secret}
+				title={t("Management key created")}
+				variable="TOLLGATE_MANAGEMENT_KEY"
+				onStored={props.onClose}
+			/>
+		);
+	return (
+		<Dialog onClose={props.onClose} title={t("Create a management key")} closeOnClickOutside={false} held={create.busy}>
+			<Form
+				onSubmit={create.run}
+				error={create.error}
+				end={
+					<DialogEnd
+						onCancel={props.onClose}
+						label={t("Create")}
+						busy={create.busy}
+						disabled={name.trim() === "" || scopes.length === 0}
+					/>
+				}
+			>
+				<TextField
+					label={t("Name")}
+					description={t("What it is for, as terraform")}
+					data-autofocus
+					maxLength={100}
+					value={name}
+					onChange={setName}
+				/>
+				<Checkbox.Group
+					label={t("Scopes")}
+					description={t("Changing does not include reading")}
+					value={scopes}
+					onChange={setScopes}
+				>
+					<div className="stack">
+						{MANAGEMENT_SCOPES.map((scope) => (
+							<Checkbox key={scope} value={scope} label={scope} />
+						))}
+					</div>
+				</Checkbox.Group>
+				<TextInput
+					type="date"
+					// As of other keys: a longer year is none to a browser.
+					max="9999-12-31"
+					label={t("Ends")}
+					description={t("Its first moment in UTC; empty: never")}
+					value={ends}
+					onChange={(event) => setEnds(event.currentTarget.value)}
+				/>
+			</Form>
+		</Dialog>
+	);
+}

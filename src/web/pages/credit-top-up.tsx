@@ -1,0 +1,194 @@
+import { Button, NumberInput, SegmentedControl } from "@mantine/core";
+import { useState } from "react";
+import { MAX_NANO_USD, parseUsd, ZERO_USD } from "../../money/nano-usd.ts";
+import { api } from "../api.ts";
+import { SEPARATORS } from "../format.ts";
+import { CodeBlock } from "../parts/code.tsx";
+import { Form } from "../parts/form.tsx";
+import { Facts, Panel } from "../parts/page.tsx";
+import { PanelEnd } from "../parts/panel-end.tsx";
+import { Notice } from "../parts/problem.tsx";
+import { Amount, Id } from "../parts/text.tsx";
+import { useAction } from "../resource.ts";
+import { useAccount, useSession } from "../session.tsx";
+import { showUsd, showUsdWhole } from "../shown-money.ts";
+import { t } from "../texts.tsx";
+import { useAttempt } from "../token.ts";
+import type { TopUpView } from "../views.ts";
+
+const PRESETS_USD = ["100", "250", "500", "1000"];
+/** The way to the payment page may be slow; a page that is still here then can be used again. */
+const LEAVING_MS = 15_000;
+
+/** One that is expected, and where to send it. */
+type Transfer = Pick<TopUpView, "amountNanoUsd" | "reference"> & { transferDetails: string | null };
+
+/** `transferDetails`: where to transfer to, in lines; null if the operator sends it; undefined while it is not known. */
+export function TopUpPanel(props: { transferDetails: string | null | undefined; onMade: () => void }) {
+	const { transferDetails, onMade } = props;
+	const { config } = useSession();
+	const account = useAccount();
+	const [usd, setUsd] = useState("100");
+	const [method, setMethod] = useState<"card" | "transfer">(config.cardPayments ? "card" : "transfer");
+	const most = method === "card" ? config.topUpByCardMaxNanoUsd : config.topUpMaxNanoUsd;
+	const [made, setMade] = useState<Transfer>();
+	const [outside, setOutside] = useState<string>();
+	const attempt = useAttempt();
+	const topUp = useAction(async () => {
+		if (method === "card") {
+			const { url } = await attempt.send({ usd, method }, (token) => api.topUpByCard(account.id, usd, token));
+			location.assign(url);
+			// Busy until the page is left: a second click would make a second top-up.
+			await left();
+			return;
+		}
+		const { topUp: expected, transferDetails: details } = await attempt.send({ usd, method }, (token) =>
+			api.topUpByTransfer(account.id, usd, token),
+		);
+		setMade({ ...expected, transferDetails: details });
+		onMade();
+	});
+
+	function submit() {
+		const { topUpMinNanoUsd: least } = config;
+		// The field takes digits alone, so that what cannot be an amount is empty or too large to be written down.
+		const amount = usd === "" ? ZERO_USD : (parseUsd(usd) ?? MAX_NANO_USD);
+		if (amount < least) setOutside(t("A top-up is at least {least}.", { least: showUsd(least) }));
+		else if (amount > most) setOutside(t("A top-up is at most {most}.", { most: showUsd(most) }));
+		else void topUp.run();
+	}
+	function choose(amount: string) {
+		setUsd(amount);
+		setOutside(undefined);
+		topUp.clear();
+	}
+
+	if (made) return <MadeTransfer made={made} onAgain={() => setMade(undefined)} />;
+	return (
+		<Panel title={t("Top up")}>
+			<Form
+				onSubmit={submit}
+				error={topUp.error?.param === "usd" ? undefined : topUp.error}
+				end={
+					<PanelEnd
+						label={method === "card" ? t("Pay by card") : t("Get the reference")}
+						busy={topUp.busy}
+						disabled={usd === ""}
+						main
+					/>
+				}
+			>
+				<Presets usd={usd} onChoose={choose} />
+				<NumberInput
+					label={t("Amount in USD")}
+					description={t("From {topUpMin} to {topUpMax} at a time", {
+						topUpMin: showUsd(config.topUpMinNanoUsd),
+						topUpMax: showUsd(most),
+					})}
+					required
+					withAsterisk={false}
+					hideControls
+					decimalScale={2}
+					{...SEPARATORS}
+					allowNegative={false}
+					value={usd}
+					error={outside ?? (topUp.error?.param === "usd" ? topUp.error.message : undefined)}
+					onValueChange={({ value }) => {
+						if (value !== usd) choose(value);
+					}}
+				/>
+				{config.cardPayments && (
+					<SegmentedControl
+						aria-label={t("Method")}
+						data={[
+							{ value: "card", label: t("Card") },
+							{ value: "transfer", label: t("Bank transfer") },
+						]}
+						value={method}
+						onChange={(value) => {
+							setMethod(value === "card" ? "card" : "transfer");
+							setOutside(undefined);
+						}}
+					/>
+				)}
+				<p className="small dim">
+					{method === "card"
+						? t("You pay on Stripe's page. The credit appears when Stripe has confirmed the payment.")
+						: t("You get a reference for the transfer. The credit appears when an operator has seen the payment.")}
+				</p>
+				{method === "transfer" && transferDetails !== undefined && <TransferDetails details={transferDetails} />}
+			</Form>
+		</Panel>
+	);
+}
+
+function MadeTransfer({ made, onAgain }: { made: Transfer; onAgain: () => void }) {
+	return (
+		<Panel title={t("Top up")}>
+			<div className="stack">
+				<Notice kind="ok">{t("Recorded as pending. Now make the transfer:")}</Notice>
+				<Facts
+					items={[
+						[t("Amount"), <Amount key="amount" nanoUsd={made.amountNanoUsd} />],
+						[t("Reference"), <Id key="reference" value={made.reference} label={t("Copy the reference")} />],
+					]}
+				/>
+				<TransferDetails details={made.transferDetails} />
+				<p className="dim">
+					{t(
+						"Give exactly this reference, so that the payment can be found. An operator checks that it has arrived and confirms it with the bank's transaction reference; the credit then appears on this page by itself, with a receipt.",
+					)}
+				</p>
+				<div className="form-end">
+					<Button variant="default" onClick={onAgain}>
+						{t("Make another")}
+					</Button>
+				</div>
+			</div>
+		</Panel>
+	);
+}
+
+function Presets({ usd, onChoose }: { usd: string; onChoose: (usd: string) => void }) {
+	return (
+		// biome-ignore lint/a11y/useSemanticElements: these set the field below, which has its own label
+		<div className="presets" role="group" aria-label={t("Common amounts")}>
+			{PRESETS_USD.map((preset) => (
+				<Button
+					key={preset}
+					size="xs"
+					variant={usd === preset ? "filled" : "default"}
+					aria-pressed={usd === preset}
+					onClick={() => onChoose(preset)}
+				>
+					{showUsdWhole(parseUsd(preset) ?? ZERO_USD)}
+				</Button>
+			))}
+		</div>
+	);
+}
+
+function TransferDetails({ details }: { details: string | null }) {
+	if (details === null)
+		return <p className="small dim">{t("The operator of the service sends you the details of the bank account.")}</p>;
+	return (
+		<section aria-label={t("Bank details")}>
+			<CodeBlock code={details} label={t("Copy the bank details")} />
+		</section>
+	);
+}
+
+/** Resolves when the browser shows this page again, from its memory, or never left it. */
+function left(): Promise<void> {
+	return new Promise((resolve) => {
+		const timer = setTimeout(resolve, LEAVING_MS);
+		addEventListener(
+			"pageshow",
+			() => {
+				clearTimeout(timer);
+				resolve();
+			},
+			{ once: true },
+		);
+	});
+}

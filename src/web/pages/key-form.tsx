@@ -1,0 +1,232 @@
+import { MultiSelect, NumberInput, Select, SimpleGrid, TextInput } from "@mantine/core";
+import type { CapPeriod } from "../../keys/cap-period.ts";
+import { formatUsd } from "../../money/nano-usd.ts";
+import type { KeySettingsInput } from "../api.ts";
+import { api } from "../api.ts";
+import { SEPARATORS } from "../format.ts";
+import { TextField } from "../parts/text-field.tsx";
+import { useResource } from "../resource.ts";
+import { t } from "../texts.tsx";
+import type { KeyView, ProjectView } from "../views.ts";
+
+/** What a person types; texts, so that nothing typed is lost on the way. */
+export interface KeyDraft {
+	readonly name: string;
+	readonly capUsd: string;
+	readonly capPeriod: CapPeriod;
+	readonly models: string[];
+	/** As `<input type="datetime-local">` has it, local time. */
+	readonly expires: string;
+	readonly requestsPerMinute: string;
+	readonly concurrencyMax: string;
+	/** Its id; empty: none. */
+	readonly projectId: string;
+}
+
+export const EMPTY_DRAFT: KeyDraft = {
+	name: "",
+	capUsd: "",
+	capPeriod: "lifetime",
+	models: [],
+	expires: "",
+	requestsPerMinute: "",
+	concurrencyMax: "",
+	projectId: "",
+};
+
+export function draftOf(
+	key: Pick<KeyView, "name" | "capNanoUsd" | "capPeriod" | "models" | "requestsPerMinute" | "concurrencyMax"> &
+		Partial<Pick<KeyView, "expiresAtMs" | "projectId">>,
+): KeyDraft {
+	const { expiresAtMs = null } = key;
+	return {
+		name: key.name,
+		capUsd: key.capNanoUsd === null ? "" : formatUsd(key.capNanoUsd),
+		capPeriod: key.capPeriod,
+		models: [...key.models],
+		expires: expiresAtMs === null ? "" : localInput(expiresAtMs),
+		requestsPerMinute: key.requestsPerMinute === null ? "" : String(key.requestsPerMinute),
+		concurrencyMax: key.concurrencyMax === null ? "" : String(key.concurrencyMax),
+		projectId: key.projectId ?? "",
+	};
+}
+
+/** For a new key what is empty is left out; for an existing one null takes it away. */
+export function settingsOf(draft: KeyDraft, mode: "create" | "edit"): KeySettingsInput {
+	const number = (text: string) => (text === "" ? null : Number(text));
+	const settings = {
+		name: draft.name.trim(),
+		capUsd: draft.capUsd === "" ? null : draft.capUsd,
+		capPeriod: draft.capPeriod,
+		models: draft.models,
+		expiresAtMs: draft.expires === "" ? null : new Date(draft.expires).getTime(),
+		requestsPerMinute: number(draft.requestsPerMinute),
+		concurrencyMax: number(draft.concurrencyMax),
+		projectId: draft.projectId === "" ? null : draft.projectId,
+	};
+	if (mode === "edit") return settings;
+	const given = Object.entries(settings).filter(([, value]) => value !== null);
+	return Object.fromEntries(given) as unknown as KeySettingsInput;
+}
+
+/** What was changed, and nothing else: a field left alone is not sent, so it keeps what it has to the last digit. */
+export function changesOf(draft: KeyDraft, before: KeyDraft): Partial<KeySettingsInput> {
+	const old: Readonly<Record<string, unknown>> = { ...settingsOf(before, "edit") };
+	const isNew = ([name, value]: [string, unknown]) => JSON.stringify(value) !== JSON.stringify(old[name]);
+	return Object.fromEntries(Object.entries(settingsOf(draft, "edit")).filter(isNew));
+}
+
+const PERIODS: { value: CapPeriod; label: string }[] = [
+	{ value: "lifetime", label: t("All its lifetime") },
+	{ value: "day", label: t("Each day") },
+	{ value: "week", label: t("Each week") },
+	{ value: "month", label: t("Each month") },
+];
+
+/** A part of the fields; `wrong` is what the service said of one. */
+interface Part {
+	readonly draft: KeyDraft;
+	wrong(param: string): string | undefined;
+	set(changes: Partial<KeyDraft>): void;
+}
+
+/** `param` is the field that the service refused. */
+export function KeyFields(props: {
+	draft: KeyDraft;
+	onChange: (draft: KeyDraft) => void;
+	error?: { param: string | null; message: string } | undefined;
+	/** It has a name and an end, and nothing to spend. */
+	readsOnly?: boolean;
+	/** A project has no end and no project; its cap and limits are those of its keys together. */
+	ofProject?: boolean;
+	/** Where a key may belong, if there is anything to choose. */
+	projects?: readonly ProjectView[] | undefined;
+}) {
+	const { draft, onChange, error, readsOnly = false, ofProject = false, projects = [] } = props;
+	const wrong = (param: string) => (error?.param === param ? error.message : undefined);
+	const set = (changes: Partial<KeyDraft>) => onChange({ ...draft, ...changes });
+	const part = { draft, wrong, set };
+	return (
+		<>
+			<TextField
+				label={t("Name")}
+				description={ofProject ? t("A team or a product") : t("The application and environment that will use it")}
+				placeholder={ofProject ? "" : t("search-api production")}
+				maxLength={100}
+				data-autofocus
+				value={draft.name}
+				error={wrong("name")}
+				onChange={(name) => set({ name })}
+			/>
+			{!readsOnly && projects.length > 0 && (
+				<Select
+					label={t("Project")}
+					description={t("What it spends counts against the project's cap, too.")}
+					placeholder={t("No project")}
+					data={projects.map(({ id, name }) => ({ value: id, label: name }))}
+					clearable
+					clearButtonProps={{ "aria-label": t("No project") }}
+					value={draft.projectId === "" ? null : draft.projectId}
+					error={wrong("projectId")}
+					onChange={(chosen) => set({ projectId: chosen ?? "" })}
+				/>
+			)}
+			{!readsOnly && <SpendFields {...part} ofProject={ofProject} />}
+			{!ofProject && (
+				<TextInput
+					label={t("Expires")}
+					description={t("Optional, in your local time")}
+					type="datetime-local"
+					// Browsers let longer years be typed, but read none of them: the key would have no end.
+					max="9999-12-31T23:59"
+					value={draft.expires}
+					error={wrong("expiresAtMs")}
+					onChange={(event) => set({ expires: event.currentTarget.value })}
+				/>
+			)}
+			{!readsOnly && <LimitFields {...part} />}
+		</>
+	);
+}
+
+/** What may be spent, and on which models. */
+function SpendFields({ draft, wrong, set, ofProject }: Part & { ofProject: boolean }) {
+	const models = useResource("models", api.models);
+	const known = models.data?.items.map((model) => model.id) ?? [];
+	return (
+		<>
+			<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+				<NumberInput
+					label={t("Cap in USD")}
+					description={ofProject ? t("Optional. Of all its keys") : t("Optional. Spent and held")}
+					placeholder={t("No cap")}
+					allowNegative={false}
+					min={0}
+					decimalScale={9}
+					{...SEPARATORS}
+					hideControls
+					value={draft.capUsd}
+					error={wrong("capUsd")}
+					onValueChange={(value) => set({ capUsd: value.value })}
+				/>
+				<Select
+					label={t("The cap is for")}
+					description={t("In the account's time zone")}
+					data={PERIODS}
+					allowDeselect={false}
+					disabled={draft.capUsd === ""}
+					value={draft.capPeriod}
+					error={wrong("capPeriod")}
+					onChange={(chosen) => set({ capPeriod: chosen as CapPeriod })}
+				/>
+			</SimpleGrid>
+			<MultiSelect
+				label={t("Models")}
+				description={t("Optional. None chosen: all available models, those of later too.")}
+				placeholder={draft.models.length === 0 ? t("All models") : ""}
+				data={[...new Set([...known, ...draft.models])]}
+				searchable
+				clearable
+				value={draft.models}
+				error={wrong("models")}
+				onChange={(chosen) => set({ models: chosen })}
+				nothingFoundMessage={t("No such model")}
+				clearButtonProps={{ "aria-label": t("Allow all models") }}
+			/>
+		</>
+	);
+}
+
+function LimitFields({ draft, wrong, set }: Part) {
+	return (
+		<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+			<NumberInput
+				label={t("Requests a minute")}
+				placeholder={t("No limit")}
+				allowNegative={false}
+				min={1}
+				allowDecimal={false}
+				hideControls
+				value={draft.requestsPerMinute}
+				error={wrong("requestsPerMinute")}
+				onValueChange={(value) => set({ requestsPerMinute: value.value })}
+			/>
+			<NumberInput
+				label={t("Requests at a time")}
+				placeholder={t("No limit")}
+				allowNegative={false}
+				min={1}
+				allowDecimal={false}
+				hideControls
+				value={draft.concurrencyMax}
+				error={wrong("concurrencyMax")}
+				onValueChange={(value) => set({ concurrencyMax: value.value })}
+			/>
+		</SimpleGrid>
+	);
+}
+
+function localInput(atMs: number): string {
+	const local = new Date(atMs - new Date(atMs).getTimezoneOffset() * 60_000);
+	return local.toISOString().slice(0, 16);
+}

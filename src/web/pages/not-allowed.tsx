@@ -1,0 +1,57 @@
+import { Button } from "@mantine/core";
+import type { Right } from "../../console/members/roles.ts";
+import { rightText, roleName } from "../labels.ts";
+import { Page, Panel } from "../parts/page.tsx";
+import { Empty, Problem } from "../parts/problem.tsx";
+import { useAction } from "../resource.ts";
+import { Link } from "../router.tsx";
+import { useAccount, useSession } from "../session.tsx";
+import { rich, t } from "../texts.tsx";
+
+export function NotAllowedPage({ right }: { right: Right }) {
+	const account = useAccount();
+	return (
+		<Page title={t("Not for your role")}>
+			<Panel>
+				<Empty
+					title={t("Your role in {name} is {role}.", {
+						name: account.name,
+						role: roleName(account.role),
+					})}
+				>
+					{rich("It may not {says}. An owner or admin of the account can give you another role.", {
+						says: rightText(right),
+					})}
+				</Empty>
+			</Panel>
+		</Page>
+	);
+}
+
+/** The company wants its people to come in by its own sign-in. */
+export function ClosedPage() {
+	const account = useAccount();
+	const { signOut } = useSession();
+	const leave = useAction(signOut);
+	return (
+		<Page title={t("By your company's sign-in")}>
+			<Panel>
+				<Empty
+					title={t("{name} is opened by its company's sign-in alone.", { name: account.name })}
+					action={
+						<>
+							{leave.error && <Problem error={leave.error} />}
+							<Button variant="default" loading={leave.busy} onClick={() => void leave.run()}>
+								{t("Sign out, and in with your company")}
+							</Button>
+						</>
+					}
+				>
+					{rich("What is your own stands in the <link>settings</link> as before.", {
+						link: (inner) => <Link to="/settings">{inner}</Link>,
+					})}
+				</Empty>
+			</Panel>
+		</Page>
+	);
+}

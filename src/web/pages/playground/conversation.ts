@@ -1,0 +1,152 @@
+import type { NanoUsd } from "../../../money/nano-usd.ts";
+import type { ToolCall } from "../../chat-stream.ts";
+import { t } from "../../texts.tsx";
+import type { ModelView } from "../../views.ts";
+
+/** A conversation with a model, and the request that it makes. */
+
+/** As typed; empty leaves the choice to the model. */
+export interface ChatSetup {
+	readonly system: string;
+	readonly temperature: string;
+	readonly topP: string;
+	readonly maxTokens: string;
+	/** JSON of `tools`, and of a schema that the answer keeps to. */
+	readonly tools: string;
+	readonly schema: string;
+}
+
+export const FRESH_SETUP: ChatSetup = {
+	system: "",
+	temperature: "",
+	topP: "",
+	maxTokens: "1024",
+	tools: "",
+	schema: "",
+};
+
+/** A picture of a message as a `data:` URL. */
+export interface Picture {
+	readonly name: string;
+	readonly url: string;
+}
+
+export interface AnswerFacts {
+	readonly model: string;
+	readonly requestId: string | null;
+	readonly promptTokens: number | null;
+	readonly completionTokens: number | null;
+	readonly costNanoUsd: NanoUsd | null;
+	readonly firstTokenMs: number | null;
+	readonly totalMs: number;
+	readonly stopped: boolean;
+}
+
+export interface QuestionTurn {
+	readonly role: "user";
+	readonly content: string;
+	readonly pictures: readonly Picture[];
+}
+
+export interface AnswerTurn {
+	readonly role: "assistant";
+	readonly content: string;
+	readonly thought: string;
+	readonly toolCalls: readonly ToolCall[];
+	readonly facts?: AnswerFacts;
+	readonly error?: string;
+}
+
+export interface ToolTurn {
+	readonly role: "tool";
+	readonly callId: string;
+	readonly name: string;
+	readonly content: string;
+}
+
+/** A turn never changes but for the last one, while it comes in. */
+export type Turn = QuestionTurn | AnswerTurn | ToolTurn;
+
+export const NO_ANSWER: AnswerTurn = { role: "assistant", content: "", thought: "", toolCalls: [] };
+
+/** The calls of the last answer: they are answered before anything else is said. */
+export function openCalls(turns: readonly Turn[]): readonly ToolCall[] {
+	const last = turns.at(-1);
+	return last?.role === "assistant" && last.facts !== undefined ? last.toolCalls : [];
+}
+
+export interface ChatBody extends Record<string, unknown> {
+	readonly model: string;
+	readonly messages: readonly object[];
+}
+
+/** Only what the model honours is sent. */
+export function bodyOf(model: ModelView, turns: readonly Turn[], setup: ChatSetup): ChatBody {
+	const takes = (name: string) => model.parameters.includes(name);
+	const system = setup.system.trim();
+	const messages = turns.map(messageOf);
+	const tools = takes("tools") ? readTools(setup.tools).value : undefined;
+	const schema = takes("response_format") ? readSchema(setup.schema).value : undefined;
+	return {
+		model: model.id,
+		messages: system === "" ? messages : [{ role: "system", content: system }, ...messages],
+		...(tools ? { tools } : {}),
+		...(schema
+			? { response_format: { type: "json_schema", json_schema: { name: "answer", strict: true, schema } } }
+			: {}),
+		...(takes("temperature") && setup.temperature !== "" ? { temperature: Number(setup.temperature) } : {}),
+		...(takes("top_p") && setup.topP !== "" ? { top_p: Number(setup.topP) } : {}),
+		...(setup.maxTokens === "" ? {} : { max_tokens: Number(setup.maxTokens) }),
+	};
+}
+
+function messageOf(turn: Turn): object {
+	if (turn.role === "tool") return { role: "tool", tool_call_id: turn.callId, content: turn.content };
+	if (turn.role === "user") {
+		if (turn.pictures.length === 0) return { role: "user", content: turn.content };
+		const pictures = turn.pictures.map(({ url }) => ({ type: "image_url", image_url: { url } }));
+		return { role: "user", content: [{ type: "text", text: turn.content }, ...pictures] };
+	}
+	if (turn.toolCalls.length === 0) return { role: "assistant", content: turn.content };
+	const calls = turn.toolCalls.map(({ id, name, input }) => ({
+		id,
+		type: "function",
+		function: { name, arguments: input },
+	}));
+	return { role: "assistant", content: turn.content, tool_calls: calls };
+}
+
+/** What was typed as JSON: nothing, a value, or why it is none. */
+export interface Typed<T> {
+	readonly value?: T;
+	readonly problem?: string;
+}
+
+export function readTools(text: string): Typed<readonly object[]> {
+	const { value, problem } = readJson(text);
+	if (value === undefined) return problem === undefined ? {} : { problem };
+	if (!Array.isArray(value) || value.length === 0) return { problem: t("A list of tools is needed: […].") };
+	const bad = value.findIndex(
+		(tool) => !(isObject(tool) && isObject(tool.function) && typeof tool.function.name === "string"),
+	);
+	return bad === -1 ? { value } : { problem: t("Tool {bad} has no function with a name.", { bad: bad + 1 }) };
+}
+
+export function readSchema(text: string): Typed<object> {
+	const { value, problem } = readJson(text);
+	if (value === undefined) return problem === undefined ? {} : { problem };
+	return isObject(value) ? { value } : { problem: t("A JSON schema is an object: {form}.", { form: "{…}" }) };
+}
+
+function readJson(text: string): Typed<unknown> {
+	if (text.trim() === "") return {};
+	try {
+		return { value: JSON.parse(text) as unknown };
+	} catch (error) {
+		return { problem: t("This is no JSON: {message}", { message: (error as Error).message }) };
+	}
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+	return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,139 @@
+import { nanoUsd } from "../../../money/nano-usd.ts";
+import type { ToolCall } from "../../chat-stream.ts";
+import type { AnswerFacts, AnswerTurn, ChatSetup, Turn } from "./conversation.ts";
+import { FRESH_SETUP, isObject } from "./conversation.ts";
+
+/**
+ * A conversation as a link. It stands in the fragment, which browsers keep to themselves: no server sees it. Whoever
+ * opens it sees the conversation; nothing is sent until he sends something himself, with his own key.
+ */
+export interface Shared {
+	/** One or two, each with its own turns. */
+	readonly threads: readonly { readonly model: string; readonly turns: readonly Turn[] }[];
+	readonly setup: ChatSetup;
+}
+
+/** `url` is undefined where it would be longer than programs pass on. Pictures stay behind. */
+export interface MadeLink {
+	readonly url: string | undefined;
+	readonly leftOut: number;
+}
+
+const NAME = "#chat=";
+/** Messengers and mail programs cut longer ones. */
+export const LINK_CHARS_MAX = 16_000;
+/** A link of that length could unfold to a thousand times as much. */
+const TEXT_CHARS_MAX = 1_000_000;
+const THREADS_MAX = 2;
+const TURNS_MAX = 1_000;
+
+export async function linkOf(shared: Shared, page: string): Promise<MadeLink> {
+	let leftOut = 0;
+	const text = JSON.stringify({
+		...shared,
+		threads: shared.threads.map(({ model, turns }) => ({
+			model,
+			turns: turns.map((turn) => {
+				if (turn.role !== "user") return turn;
+				leftOut += turn.pictures.length;
+				return { ...turn, pictures: [] };
+			}),
+		})),
+	});
+	const packed = new Blob([text]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+	const url = page + NAME + base64Url(new Uint8Array(await new Response(packed).arrayBuffer()));
+	return { url: url.length > LINK_CHARS_MAX || text.length > TEXT_CHARS_MAX ? undefined : url, leftOut };
+}
+
+export const isSharedFragment = (fragment: string): boolean => fragment.startsWith(NAME);
+
+/** Undefined for a fragment that holds no conversation, however it came about. */
+export async function sharedOf(fragment: string): Promise<Shared | undefined> {
+	if (!isSharedFragment(fragment) || fragment.length > LINK_CHARS_MAX) return undefined;
+	try {
+		return readShared(JSON.parse(await unpacked(fragment.slice(NAME.length))));
+	} catch {
+		return undefined;
+	}
+}
+
+async function unpacked(text: string): Promise<string> {
+	const bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (char) => char.charCodeAt(0));
+	const reader = new Blob([bytes])
+		.stream()
+		.pipeThrough(new DecompressionStream("deflate-raw"))
+		.pipeThrough(new TextDecoderStream())
+		.getReader();
+	let found = "";
+	for (;;) {
+		const { done, value } = await reader.read();
+		if (done) return found;
+		found += value;
+		if (found.length > TEXT_CHARS_MAX) {
+			await reader.cancel();
+			throw new Error("a conversation is not that long");
+		}
+	}
+}
+
+function base64Url(bytes: Uint8Array): string {
+	let text = "";
+	for (const byte of bytes) text += String.fromCharCode(byte);
+	return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
+/** Anybody can write such a link: nothing is taken from it but what stands here. */
+function readShared(value: unknown): Shared | undefined {
+	if (!isObject(value) || !Array.isArray(value.threads)) return undefined;
+	const threads = value.threads.slice(0, THREADS_MAX).map((thread: unknown) => {
+		const { model, turns } = isObject(thread) ? thread : {};
+		const list = Array.isArray(turns) ? turns.slice(0, TURNS_MAX) : [];
+		return { model: textOf(model), turns: list.flatMap((turn) => readTurn(turn)) };
+	});
+	if (threads.length === 0) return undefined;
+	const setup = isObject(value.setup) ? value.setup : {};
+	const fields = Object.keys(FRESH_SETUP) as (keyof ChatSetup)[];
+	return {
+		threads,
+		setup: Object.fromEntries(fields.map((name) => [name, textOf(setup[name])])) as Record<keyof ChatSetup, string>,
+	};
+}
+
+function readTurn(turn: unknown): Turn[] {
+	if (!isObject(turn)) return [];
+	const content = textOf(turn.content);
+	if (turn.role === "user") return [{ role: "user", content, pictures: [] }];
+	if (turn.role === "tool") return [{ role: "tool", callId: textOf(turn.callId), name: textOf(turn.name), content }];
+	if (turn.role === "assistant") return [readAnswer(turn, content)];
+	return [];
+}
+
+function readAnswer(turn: Readonly<Record<string, unknown>>, content: string): AnswerTurn {
+	const calls = Array.isArray(turn.toolCalls) ? turn.toolCalls : [];
+	const toolCalls = calls
+		.filter(isObject)
+		.map(({ id, name, input }): ToolCall => ({ id: textOf(id), name: textOf(name), input: textOf(input) }));
+	return { role: "assistant", content, thought: textOf(turn.thought), toolCalls, facts: readFacts(turn.facts) };
+}
+
+/** Without the request's id: it is in the log of whoever asked. */
+function readFacts(value: unknown): AnswerFacts {
+	const facts = isObject(value) ? value : {};
+	const figure = (name: string) => {
+		const found = facts[name];
+		return typeof found === "number" && found >= 0 && found <= Number.MAX_SAFE_INTEGER ? found : null;
+	};
+	const cost = figure("costNanoUsd");
+	return {
+		model: textOf(facts.model),
+		requestId: null,
+		promptTokens: figure("promptTokens"),
+		completionTokens: figure("completionTokens"),
+		costNanoUsd: cost === null ? null : nanoUsd(Math.round(cost)),
+		firstTokenMs: figure("firstTokenMs"),
+		totalMs: figure("totalMs") ?? 0,
+		stopped: facts.stopped === true,
+	};
+}
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");

@@ -1,0 +1,106 @@
+import { Button, Textarea } from "@mantine/core";
+import { useState } from "react";
+import { nanoUsd } from "../../../money/nano-usd.ts";
+import type { ToolCall } from "../../chat-stream.ts";
+import { formatCount } from "../../format.ts";
+import { Form } from "../../parts/form.tsx";
+import { Problem } from "../../parts/problem.tsx";
+import { Link } from "../../router.tsx";
+import { showUsdExact } from "../../shown-money.ts";
+import { rich, t } from "../../texts.tsx";
+import type { ToolTurn, Turn } from "./conversation.ts";
+import { openCalls } from "./conversation.ts";
+import { Refused, Transcript } from "./transcript.tsx";
+import type { Thread } from "./use-thread.ts";
+
+/** A model's part of the conversation: what was said, what it cost, what was refused, and the calls that wait. */
+export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
+	const calls = thread.busy ? [] : openCalls(thread.turns);
+	const { refused } = thread;
+	return (
+		<section className="thread" aria-label={name}>
+			<div className="thread-head">
+				<strong>{name}</strong>
+				<Totals turns={thread.turns} />
+			</div>
+			<Transcript turns={thread.turns} busy={thread.busy} />
+			{refused && (
+				<div className="stack">
+					<Problem error={refused.error} />
+					{refused.error.status === 402 && (
+						<p className="small">
+							{rich("<link>See the credit</link>, or lower the tokens at most.", {
+								link: (inner) => <Link to="/credit">{inner}</Link>,
+							})}
+						</p>
+					)}
+					{refused.error.code === "unanswered" && (
+						<p className="small">
+							<Link to="/requests">{t("See the requests")}</Link>
+						</p>
+					)}
+					<Refused turns={refused.turns} onAgain={() => thread.ask(refused.turns)} />
+				</div>
+			)}
+			{calls.length > 0 && !refused && (
+				<CallAnswers key={thread.turns.length} calls={calls} onAnswered={(turns) => thread.ask(turns)} />
+			)}
+		</section>
+	);
+}
+
+/** Of all answers so far. */
+function Totals({ turns }: { turns: readonly Turn[] }) {
+	let tokens = 0;
+	let cost = nanoUsd(0);
+	for (const turn of turns) {
+		if (turn.role !== "assistant") continue;
+		tokens += (turn.facts?.promptTokens ?? 0) + (turn.facts?.completionTokens ?? 0);
+		cost = nanoUsd(cost + (turn.facts?.costNanoUsd ?? 0));
+	}
+	if (tokens === 0) return null;
+	return (
+		<span className="small dim num">
+			{t("{tokens} tokens · {cost} together", { tokens: formatCount(tokens), cost: showUsdExact(cost) })}
+		</span>
+	);
+}
+
+/** Stands in for the program that would run the functions. */
+function CallAnswers({
+	calls,
+	onAnswered,
+}: {
+	calls: readonly ToolCall[];
+	onAnswered: (turns: readonly ToolTurn[]) => void;
+}) {
+	const [answers, setAnswers] = useState<readonly string[]>(() => calls.map(() => '{"ok": true}'));
+	return (
+		<Form
+			onSubmit={() => {
+				onAnswered(
+					calls.map(({ id, name }, place) => ({ role: "tool", callId: id, name, content: answers[place] ?? "" })),
+				);
+			}}
+			end={
+				<div className="form-end">
+					<Button type="submit" size="xs">
+						{t("Give the answers")}
+					</Button>
+				</div>
+			}
+		>
+			{calls.map((call, place) => (
+				<Textarea
+					key={call.id}
+					label={t("What {name} answers", { name: call.name })}
+					autosize
+					minRows={1}
+					maxRows={8}
+					value={answers[place] ?? ""}
+					onChange={(event) => setAnswers(answers.with(place, event.currentTarget.value))}
+				/>
+			))}
+		</Form>
+	);
+}

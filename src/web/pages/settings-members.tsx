@@ -1,0 +1,214 @@
+import { Button, Select } from "@mantine/core";
+import { useState } from "react";
+import { GIVEN_ROLES, type GivenRole, may, type Role, rightOver } from "../../console/members/roles.ts";
+import { api } from "../api.ts";
+import { roleName } from "../labels.ts";
+import { Form } from "../parts/form.tsx";
+import { Panel } from "../parts/page.tsx";
+import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Ago, Id, Moment } from "../parts/text.tsx";
+import { TextField } from "../parts/text-field.tsx";
+import { useAction, useResource } from "../resource.ts";
+import { Link } from "../router.tsx";
+import { useSession } from "../session.tsx";
+import { rich, t } from "../texts.tsx";
+import { useAttempt } from "../token.ts";
+import type { AccountView, InvitationRow, MemberKeyView, MemberRow } from "../views.ts";
+import { RightsDialog } from "./settings-member-rights.tsx";
+
+/** Who may act for the account, and as what; owners and admins invite, change and remove. */
+export function MembersPanel({ account }: { account: AccountView }) {
+	const { me } = useSession();
+	const members = useResource(`members ${account.id}`, () => api.members(account.id));
+	const [losing, setLosing] = useState<{
+		member: MemberRow;
+		role: GivenRole | null;
+		keys: readonly MemberKeyView[];
+	}>();
+	const change = useAction(async (member: MemberRow, role: GivenRole | null) => {
+		if (role === null || !may(role, "keys.change")) {
+			const { items } = await api.memberKeys(account.id, member.userId);
+			if (items.length > 0) return setLosing({ member, role, keys: items });
+		}
+		// What was made meanwhile is not kept unasked.
+		if (role === null) await api.removeMember(account.id, member.userId, "revoke");
+		else await api.changeRole(account.id, member.userId, role, "revoke");
+		await members.reload();
+	});
+	const withdraw = useAction(async (id: string) => {
+		await api.withdrawInvitation(account.id, id);
+		await members.reload();
+	});
+	const mayChange = (member: MemberRow) => may(account.role, rightOver(member.role)) && member.userId !== me?.user.id;
+	const failure = change.error ?? withdraw.error;
+	return (
+		<Panel title={t("Members")} aside={<Link to="/docs/roles">{t("What each role may do")}</Link>} flush>
+			{failure && <Problem error={failure} />}
+			<DataTable
+				label={t("Members")}
+				rows={members.data?.items}
+				rowKey={(member) => member.userId}
+				error={members.error}
+				retry={() => void members.reload()}
+				skeletonRows={2}
+				empty={<Empty title={t("No members.")} />}
+				columns={[
+					{
+						label: t("Name"),
+						lead: true,
+						render: (member) =>
+							member.userId === me?.user.id ? t("{name} (you)", { name: member.name }) : member.name,
+					},
+					{ label: t("Email"), render: (member) => member.email },
+					{
+						label: t("Role"),
+						render: (member) =>
+							mayChange(member) ? (
+								<RoleSelect
+									label={t("Role of {name}", { name: member.name })}
+									hidden
+									giver={account.role}
+									role={member.role}
+									onChange={(role) => void change.run(member, role)}
+								/>
+							) : (
+								roleName(member.role)
+							),
+					},
+					{ label: t("Since"), render: (member) => <Moment atMs={member.joinedAtMs} /> },
+					{
+						label: t("Action"),
+						act: true,
+						right: true,
+						render: (member) =>
+							mayChange(member) ? (
+								<button type="button" className="link" onClick={() => void change.run(member, null)}>
+									{t("Remove")}
+								</button>
+							) : null,
+					},
+				]}
+			/>
+			{members.data && members.data.invitations.length > 0 && (
+				<InvitationTable
+					role={account.role}
+					rows={members.data.invitations}
+					onWithdraw={(invitation) => void withdraw.run(invitation.id)}
+				/>
+			)}
+			{losing && (
+				<RightsDialog
+					accountId={account.id}
+					{...losing}
+					onClose={() => setLosing(undefined)}
+					onDone={() => {
+						setLosing(undefined);
+						void members.reload();
+					}}
+				/>
+			)}
+			{may(account.role, "members.manage") && <InviteForm account={account} onInvited={() => void members.reload()} />}
+		</Panel>
+	);
+}
+
+function InvitationTable(props: {
+	role: Role;
+	rows: readonly InvitationRow[];
+	onWithdraw: (invitation: InvitationRow) => void;
+}) {
+	const { role, rows, onWithdraw } = props;
+	return (
+		<DataTable
+			label={t("Open invitations")}
+			rows={rows}
+			rowKey={(invitation) => invitation.id}
+			empty={null}
+			columns={[
+				{ label: t("Invited"), lead: true, render: (invitation) => invitation.email },
+				{ label: t("Role"), render: (invitation) => roleName(invitation.role) },
+				{ label: t("Ends"), render: (invitation) => <Ago atMs={invitation.expiresAtMs} /> },
+				{
+					label: t("Action"),
+					act: true,
+					right: true,
+					render: (invitation) =>
+						may(role, rightOver(invitation.role)) ? (
+							<button type="button" className="link" onClick={() => onWithdraw(invitation)}>
+								{t("Withdraw")}
+							</button>
+						) : null,
+				},
+			]}
+		/>
+	);
+}
+
+/** Only roles that the viewer may give; what was given before there were these stands there until it is changed. */
+function RoleSelect(props: {
+	label: string;
+	hidden?: boolean;
+	giver: Role;
+	role: Role;
+	onChange: (role: GivenRole) => void;
+}) {
+	const given = GIVEN_ROLES.filter((role) => may(props.giver, rightOver(role)));
+	const former = props.role === "member" ? [{ value: "member", label: roleName("member"), disabled: true }] : [];
+	return (
+		<Select
+			{...(props.hidden ? { "aria-label": props.label } : { label: props.label })}
+			size="xs"
+			w={170}
+			maw="100%"
+			data={[...former, ...given.map((role) => ({ value: role, label: roleName(role) }))]}
+			allowDeselect={false}
+			value={props.role}
+			onChange={(value) => {
+				const role = given.find((one) => one === value);
+				if (role !== undefined && role !== props.role) props.onChange(role);
+			}}
+		/>
+	);
+}
+
+function InviteForm({ account, onInvited }: { account: AccountView; onInvited: () => void }) {
+	const [email, setEmail] = useState("");
+	const [role, setRole] = useState<GivenRole>("developer");
+	const [made, setMade] = useState<{ email: string; link: string | null }>();
+	const attempt = useAttempt();
+	const invite = useAction(async () => {
+		const asked = { email: email.trim(), role };
+		const { link } = await attempt.send(asked, (token) => api.invite(account.id, asked, token));
+		setMade({ email: asked.email, link });
+		setEmail("");
+		onInvited();
+	});
+	return (
+		<Form
+			className="invite"
+			onSubmit={invite.run}
+			error={invite.error}
+			end={
+				made && (
+					<Notice kind="ok">
+						{made.link === null
+							? t("A mail with the invitation is on its way to {email}.", { email: made.email })
+							: rich("Mail is not set up here. Give {email} this link: {link}", {
+									email: made.email,
+									link: <Id value={made.link} label={t("Copy the link")} />,
+								})}
+					</Notice>
+				)
+			}
+		>
+			<div className="filters">
+				<TextField label={t("Invite by email")} type="email" size="xs" value={email} onChange={setEmail} />
+				<RoleSelect label={t("Role")} giver={account.role} role={role} onChange={setRole} />
+				<Button type="submit" size="xs" variant="default" loading={invite.busy}>
+					{t("Invite")}
+				</Button>
+			</div>
+		</Form>
+	);
+}

@@ -1,0 +1,254 @@
+import { Button, Checkbox, Select, TextInput } from "@mantine/core";
+import { useState } from "react";
+import type { AlertType } from "../../console/alerts/alerts.ts";
+import { may } from "../../console/members/roles.ts";
+import { api } from "../api.ts";
+import { noticeChanges } from "../notice-changes.ts";
+import { CodeBlock } from "../parts/code.tsx";
+import { Form } from "../parts/form.tsx";
+import { Panel, State } from "../parts/page.tsx";
+import { PanelEnd } from "../parts/panel-end.tsx";
+import { Notice, Problem } from "../parts/problem.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { Ago, Clipped } from "../parts/text.tsx";
+import { useAction, useResource } from "../resource.ts";
+import { Link } from "../router.tsx";
+import { t } from "../texts.tsx";
+import { useAttempt } from "../token.ts";
+import type { AccountView, Notices, NoticeView } from "../views.ts";
+
+const MAILS = [
+	{ value: "none", label: t("Nobody") },
+	{ value: "maker", label: t("Who made the batch's key") },
+	{ value: "owners", label: t("Owners, admins and billing") },
+];
+const ALERTS: readonly { value: AlertType; label: string }[] = [
+	{ value: "credit.low", label: t("Credit below the threshold of the credit page (mails are sent in any case)") },
+	{ value: "key.cap_reached", label: t("A key at 80 % and at 100 % of its cap") },
+	{ value: "project.cap_reached", label: t("A project at 80 % and at 100 % of its cap") },
+	{ value: "key.expiring", label: t("A key that expires within a week") },
+	{ value: "spend.unusual", label: t("An hour that costs three times the same hour of the last four weeks") },
+	{ value: "top_up.confirmed", label: t("A confirmed top-up") },
+	{
+		value: "auto_top_up.stopped",
+		label: t("Automatic top-ups stop or wait for you (mails are sent in any case)"),
+	},
+	{ value: "model.retiring", label: t("A model that you use goes away (mails are sent in any case)") },
+];
+const asked = (events: readonly string[]) => ALERTS.map(({ value }) => value).filter((type) => events.includes(type));
+const EVENT_NAMES: Readonly<Record<string, string>> = {
+	"credit.low": t("Credit low"),
+	"key.cap_reached": t("Cap reached"),
+	"project.cap_reached": t("Project's cap reached"),
+	"key.expiring": t("Key expires"),
+	"spend.unusual": t("Unusual spend"),
+	"top_up.confirmed": t("Top-up"),
+	"auto_top_up.stopped": t("Automatic top-up stopped"),
+	"model.retiring": t("Model goes"),
+};
+const TONES = { sent: "ok", waiting: "warn", failed: "bad" } as const;
+
+/** What a receiver's answer, or the lack of one, comes to in words. */
+const PROBLEMS: Readonly<Record<NonNullable<NoticeView["problem"]>, string>> = {
+	address_not_public: t("the address leads into a private network"),
+	name_not_found: t("the name was not found"),
+	timeout: t("no answer within ten seconds"),
+	no_connection: t("no connection"),
+	switched_off: t("it was switched off"),
+	no_member: t("the recipient is no member any more"),
+	mail_refused: t("the mail server refused the address"),
+	mail_not_sent: t("the mail could not be sent"),
+	mail_limit: t("the recipient got many mails"),
+};
+
+/** Who is told of batches and events, and what came of it lately. Owners and admins decide. */
+export function NoticesPanel({ account }: { account: AccountView }) {
+	const notices = useResource(`notices ${account.id}`, () => api.notices(account.id));
+	const { data } = notices;
+	// Here, and not in the form: that begins anew with what was saved, as its list is read again.
+	const [secret, setSecret] = useState<string>();
+	return (
+		<Panel title={t("Notices")}>
+			{notices.error && <Problem error={notices.error} retry={() => void notices.reload()} />}
+			{secret !== undefined && (
+				<NewSecret
+					secret={secret}
+					onStored={() => {
+						setSecret(undefined);
+						void notices.reload();
+					}}
+				/>
+			)}
+			{data && secret === undefined && (
+				<NoticesForm
+					key={`${data.mail} ${data.webhookUrl} ${data.events}`}
+					{...{ account, notices: data }}
+					reload={notices.reload}
+					onSecret={setSecret}
+				/>
+			)}
+			{data && data.items.length > 0 && <NoticeTable {...{ account, items: data.items }} reload={notices.reload} />}
+		</Panel>
+	);
+}
+
+function NewSecret({ secret, onStored }: { secret: string; onStored: () => void }) {
+	return (
+		<div className="form">
+			<Notice kind="ok">{t("The webhook is set. This secret checks its signatures; it is shown this once.")}</Notice>
+			<CodeBlock code={secret} label={t("Copy the secret")} />
+			<div className="form-end">
+				<Button onClick={onStored}>{t("I have stored it")}</Button>
+			</div>
+		</div>
+	);
+}
+
+function NoticesForm(props: {
+	account: AccountView;
+	notices: Notices;
+	reload: () => Promise<void>;
+	onSecret: (secret: string) => void;
+}) {
+	const { account, notices } = props;
+	const mayChange = may(account.role, "account.change");
+	const [mail, setMail] = useState(notices.mail);
+	const [url, setUrl] = useState(notices.webhookUrl ?? "");
+	const [events, setEvents] = useState<readonly string[]>(notices.events);
+	const before = { mail: notices.mail, webhookUrl: notices.webhookUrl, events: asked(notices.events) };
+	const changes = noticeChanges(before, { mail, webhookUrl: url.trim() || null, events: asked(events) });
+	const [attempt, renewal] = [useAttempt(), useAttempt()];
+	const save = useAction(async () => {
+		const saved = await attempt.send(changes, (token) => api.setNotices(account.id, changes, token));
+		if (saved.secret !== null) return props.onSecret(saved.secret);
+		await props.reload();
+	});
+	const renew = useAction(async () =>
+		props.onSecret((await renewal.send({}, (token) => api.newWebhookSecret(account.id, token))).secret),
+	);
+	const failure = save.error?.param === "webhookUrl" ? undefined : (save.error ?? renew.error);
+	const isChanged = Object.keys(changes).length > 0;
+	return (
+		<Form
+			onSubmit={save.run}
+			error={failure}
+			end={
+				mayChange ? (
+					<PanelEnd label={t("Save")} busy={save.busy} disabled={!isChanged}>
+						{notices.hasWebhook && (
+							<Button variant="default" loading={renew.busy} onClick={() => void renew.run()}>
+								{t("New secret")}
+							</Button>
+						)}
+					</PanelEnd>
+				) : (
+					<p className="small dim">{t("Owners and admins of the account decide.")}</p>
+				)
+			}
+		>
+			<Select
+				label={t("Mail when a batch is over")}
+				data={MAILS}
+				value={mail ?? "none"}
+				allowDeselect={false}
+				disabled={!mayChange}
+				onChange={(value) => setMail(value === "maker" || value === "owners" ? value : null)}
+			/>
+			<TextInput
+				label={t("Webhook")}
+				description={t("Called when a batch is over and for each event below, signed after Standard Webhooks.")}
+				placeholder={
+					mayChange || !notices.hasWebhook ? "https://example.com/batches" : t("Set; owners and admins see its address")
+				}
+				type="url"
+				maxLength={2_000}
+				disabled={!mayChange}
+				value={url}
+				error={save.error?.param === "webhookUrl" ? save.error.message : undefined}
+				onChange={(event) => setUrl(event.currentTarget.value)}
+			/>
+			<Checkbox.Group
+				label={t("Events")}
+				description={t("By mail to owners, admins and billing, and to the webhook")}
+				value={[...events]}
+				onChange={setEvents}
+			>
+				{ALERTS.map(({ value, label }) => (
+					<Checkbox key={value} mt={6} value={value} label={label} disabled={!mayChange} />
+				))}
+			</Checkbox.Group>
+		</Form>
+	);
+}
+
+function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]; reload: () => Promise<void> }) {
+	const { account, items } = props;
+	const replay = useAction(async (id: string) => {
+		await api.replayNotice(account.id, id);
+		await props.reload();
+	});
+	return (
+		<>
+			{replay.error && <Problem error={replay.error} />}
+			<NoticeRows
+				items={items}
+				replay={may(account.role, "account.change") ? (id) => void replay.run(id) : undefined}
+			/>
+		</>
+	);
+}
+
+function NoticeRows({ items, replay }: { items: readonly NoticeView[]; replay: ((id: string) => void) | undefined }) {
+	return (
+		<DataTable
+			label={t("What was told lately")}
+			rows={items}
+			rowKey={(item) => `${item.batchId} ${item.channel} ${item.email}`}
+			empty={null}
+			columns={[
+				{
+					label: t("What"),
+					lead: true,
+					render: (item) =>
+						item.type !== null ? (
+							(EVENT_NAMES[item.type] ?? item.type)
+						) : (
+							// Ids begin with the time, so that those of a day are told apart by their ends.
+							<Link to={`/batches/${item.batchId}`} title={item.batchId}>
+								…{item.batchId.slice(-12)}
+							</Link>
+						),
+				},
+				{
+					label: t("To"),
+					clip: true,
+					render: (item) => (
+						<Clipped text={item.channel === "webhook" ? t("Webhook") : (item.email ?? t("A former member"))} />
+					),
+				},
+				{ label: t("State"), corner: true, render: (item) => <State value={item.state} tone={TONES[item.state]} /> },
+				{ label: t("Answer"), render: (item) => answerOf(item) },
+				{ label: t("Tried"), right: true, render: (item) => <span className="num">{item.attempts}</span> },
+				{ label: t("Last"), render: (item) => <Ago atMs={item.triedAtMs} never="–" /> },
+				{ label: t("Next"), render: (item) => <Ago atMs={item.nextAtMs} never="–" /> },
+				{
+					label: t("Action"),
+					act: true,
+					right: true,
+					render: (item) =>
+						replay && item.channel === "webhook" && item.state !== "waiting" ? (
+							<button type="button" className="link" onClick={() => replay(item.batchId)}>
+								{t("Send again")}
+							</button>
+						) : null,
+				},
+			]}
+		/>
+	);
+}
+
+function answerOf({ answer, problem, channel, state }: NoticeView): string {
+	if (problem !== null) return PROBLEMS[problem];
+	if (answer !== null) return `HTTP ${answer}`;
+	return channel === "mail" && state === "sent" ? t("taken") : "–";
+}

@@ -1,0 +1,101 @@
+import type { PicoUsdPerUnit } from "../../money/nano-usd.ts";
+import { formatCompact, formatDay } from "../format.ts";
+import type { ApiError } from "../http.ts";
+import { Link } from "../router.tsx";
+import { showRatePerMillion, showRatePerUnit } from "../shown-money.ts";
+import { t } from "../texts.tsx";
+import type { ModelView } from "../views.ts";
+import { ModelSpeed, SpeedNote } from "./model-speed.tsx";
+import { State } from "./page.tsx";
+import { Empty } from "./problem.tsx";
+import type { Column } from "./table.tsx";
+import { DataTable } from "./table.tsx";
+
+export const KINDS: Readonly<Record<string, string>> = {
+	chat: t("Chat"),
+	embedding: t("Embeddings"),
+	transcription: t("Transcription"),
+	image: t("Images"),
+	rerank: t("Reranking"),
+};
+
+const COLUMNS: readonly Column<ModelView>[] = [
+	{
+		label: t("Model"),
+		lead: true,
+		render: (model) => (
+			<div>
+				<Link to={`/models/${model.id}`}>{model.name}</Link>
+				<div className="small dim">
+					<code>{model.id}</code>
+				</div>
+				{model.retiresOn && (
+					<div className="small">{t("Retires on {date}", { date: formatDay(Date.parse(model.retiresOn)) })}</div>
+				)}
+			</div>
+		),
+	},
+	// A long id beside it must not break the word.
+	{ label: t("Kind"), render: (model) => <span className="num">{KINDS[model.kind] ?? model.kind}</span> },
+	{ label: t("State"), corner: true, render: (model) => <ModelState model={model} /> },
+	{
+		label: t("Context"),
+		right: true,
+		render: (model) => (
+			<span className="num">{model.contextLength > 0 ? formatCompact(model.contextLength) : "–"}</span>
+		),
+	},
+	{ label: t("Speed"), right: true, render: (model) => <ModelSpeed speed={model.speed} /> },
+	{ label: t("Input, per million"), right: true, render: (model) => <TokenRate rate={model.rates.input} /> },
+	{ label: t("Output, per million"), right: true, render: (model) => <TokenRate rate={model.rates.output} /> },
+	{ label: t("Other"), right: true, render: (model) => <span className="num">{otherRates(model)}</span> },
+];
+
+export function ModelState({ model }: { model: ModelView }) {
+	return <State value={model.status} label={model.status === "connected" ? t("Connected") : t("Unavailable")} />;
+}
+
+function TokenRate({ rate }: { rate: PicoUsdPerUnit }) {
+	return <span className="num">{rate === 0 ? "–" : showRatePerMillion(rate)}</span>;
+}
+
+/** Rates that are not for text tokens. */
+function otherRates({ rates }: ModelView): string {
+	const others = [
+		{ rate: rates.request, what: t("a request") },
+		{ rate: rates.image, what: t("an image") },
+		{ rate: rates.audioSecond, what: t("a second") },
+		{ rate: rates.search, what: t("a search") },
+	].filter(({ rate }) => rate > 0);
+	return others.map(({ rate, what }) => `${showRatePerUnit(rate)} ${what}`).join(", ") || "–";
+}
+
+export function ModelTable(props: {
+	rows: readonly ModelView[] | undefined;
+	error?: ApiError | undefined;
+	retry: () => void;
+	searched?: boolean;
+}) {
+	return (
+		<>
+			<DataTable
+				label={t("Models")}
+				columns={COLUMNS}
+				rows={props.rows}
+				rowKey={(model) => model.id}
+				error={props.error}
+				retry={props.retry}
+				empty={
+					props.searched ? (
+						<Empty title={t("No model matches.")} />
+					) : (
+						<Empty title={t("No model is deployed.")}>
+							{t("The operator of the service connects model servers in its catalogue.")}
+						</Empty>
+					)
+				}
+			/>
+			<SpeedNote models={props.rows} />
+		</>
+	);
+}

@@ -1,0 +1,172 @@
+import { Button, Skeleton } from "@mantine/core";
+import type { ReactNode } from "react";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { ZERO_USD } from "../../money/nano-usd.ts";
+import { shownDecimals } from "../../money/shown-usd.ts";
+import type { ApiError } from "../http.ts";
+import { t } from "../texts.tsx";
+import { Problem } from "./problem.tsx";
+import { TableRoom } from "./table-form.tsx";
+import { Amount } from "./text.tsx";
+
+export interface Column<T> {
+	readonly label: string;
+	readonly render?: (row: T) => ReactNode;
+	/** An amount in nano-dollars in place of `render`: on the right, the points below each other. */
+	readonly amount?: (row: T) => NanoUsd | null;
+	/** With a plus before what is added. */
+	readonly sign?: boolean;
+	/** Numbers and amounts stand on the right. */
+	readonly right?: boolean;
+	/** The head of the card on a narrow screen; one column of a table. */
+	readonly lead?: boolean;
+	/** In the corner of the card, without its label; one column of a table. */
+	readonly corner?: boolean;
+	/** What can be done with a row: the label is for those who cannot see the buttons. */
+	readonly act?: boolean;
+	/** A name that gives way where figures need the room. */
+	readonly clip?: boolean;
+	/** The whole line of a card. */
+	readonly long?: boolean;
+	/** Left out of cards. */
+	readonly wide?: boolean;
+}
+
+export interface DataTableProps<T> {
+	readonly label: string;
+	readonly columns: readonly Column<T>[];
+	/** Undefined while they are read. */
+	readonly rows: readonly T[] | undefined;
+	readonly rowKey: (row: T) => string;
+	/** What would be here, and how to get it. */
+	readonly empty: ReactNode;
+	readonly error?: ApiError | undefined;
+	readonly retry?: (() => void) | undefined;
+	/** A page more of the list. */
+	readonly more?: {
+		readonly next: string | null;
+		readonly busy: boolean;
+		load(): void;
+		readonly error?: ApiError | undefined;
+	};
+	readonly skeletonRows?: number;
+}
+
+/**
+ * The roles that the elements have by themselves. Narrow screens lay a table out as blocks, and a block is no table
+ * row to a browser: so they are written out.
+ */
+const ROLE = {
+	table: { role: "table" },
+	rowgroup: { role: "rowgroup" },
+	row: { role: "row" },
+	columnheader: { role: "columnheader" },
+	cell: { role: "cell" },
+} as const;
+
+/** A table; where it does not fit each row becomes a card. */
+export function DataTable<T>(props: DataTableProps<T>) {
+	const { columns, rows } = props;
+	if (props.error && !rows) return <Problem error={props.error} retry={props.retry} />;
+	if (rows?.length === 0) return <>{props.empty}</>;
+	const decimals = columns.map(({ amount }) =>
+		amount && rows ? Math.max(...rows.map((row) => shownDecimals(amount(row) ?? ZERO_USD))) : 0,
+	);
+	return (
+		<>
+			{props.error && <Problem error={props.error} retry={props.retry} />}
+			<TableRoom rows={rows}>
+				<table
+					className={columns.some(({ corner }) => corner) ? "data with-corner" : "data"}
+					{...ROLE.table}
+					aria-label={props.label}
+					aria-busy={rows === undefined}
+				>
+					<thead {...ROLE.rowgroup}>
+						<tr {...ROLE.row}>
+							{columns.map((column) => (
+								<th
+									key={column.label}
+									{...ROLE.columnheader}
+									scope="col"
+									className={isRight(column) ? "right" : undefined}
+								>
+									{column.act ? <span className="visually-hidden">{column.label}</span> : column.label}
+								</th>
+							))}
+						</tr>
+					</thead>
+					<tbody {...ROLE.rowgroup}>
+						{rows === undefined
+							? Array.from({ length: props.skeletonRows ?? 5 }, (_, index) => (
+									// biome-ignore lint/suspicious/noArrayIndexKey: placeholders have no identity
+									<SkeletonRow key={index} columns={columns.length} />
+								))
+							: rows.map((row) => <Row key={props.rowKey(row)} row={row} columns={columns} decimals={decimals} />)}
+					</tbody>
+				</table>
+			</TableRoom>
+			{props.more?.error && <Problem error={props.more.error} />}
+			{props.more && props.more.next !== null && (
+				<div className="more">
+					<Button variant="default" size="xs" loading={props.more.busy} onClick={props.more.load}>
+						{t("Show more")}
+					</Button>
+				</div>
+			)}
+		</>
+	);
+}
+
+function Row<T>(props: { row: T; columns: readonly Column<T>[]; decimals: readonly number[] }) {
+	const { row, columns } = props;
+	return (
+		<tr {...ROLE.row}>
+			{columns.map((column, index) => (
+				<td key={column.label} {...ROLE.cell} data-label={column.label} className={cellClass(column)}>
+					{column.amount && (
+						<ColumnAmount
+							nanoUsd={column.amount(row)}
+							sign={column.sign ?? false}
+							decimals={props.decimals[index] ?? 0}
+						/>
+					)}
+					{column.render?.(row)}
+				</td>
+			))}
+		</tr>
+	);
+}
+
+function ColumnAmount(props: { nanoUsd: NanoUsd | null; sign: boolean; decimals: number }) {
+	const { nanoUsd, ...rest } = props;
+	return nanoUsd === null ? <span className="dim">–</span> : <Amount nanoUsd={nanoUsd} {...rest} />;
+}
+
+const isRight = <T,>(column: Column<T>): boolean => (column.right ?? false) || column.amount !== undefined;
+
+function cellClass<T>(column: Column<T>): string | undefined {
+	const names = [
+		isRight(column) && "right",
+		column.lead && "lead",
+		column.corner && "corner",
+		column.act && "act",
+		column.clip && "clip-cell",
+		column.long && "long",
+		column.wide && "wide",
+	].filter(Boolean);
+	return names.length > 0 ? names.join(" ") : undefined;
+}
+
+function SkeletonRow({ columns }: { columns: number }) {
+	return (
+		<tr {...ROLE.row} className="skeleton-row">
+			{Array.from({ length: columns }, (_, index) => (
+				// biome-ignore lint/suspicious/noArrayIndexKey: placeholders have no identity
+				<td key={index} {...ROLE.cell}>
+					<Skeleton height={12} width={index === 0 ? "70%" : "50%"} />
+				</td>
+			))}
+		</tr>
+	);
+}

@@ -1,0 +1,114 @@
+import { ActionIcon, Tooltip } from "@mantine/core";
+import { useState } from "react";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { shownDecimals } from "../../money/shown-usd.ts";
+import { formatAgo, formatDateTime, formatDay, formatLogTime, formatUtc } from "../format.ts";
+import { useNow } from "../resource.ts";
+import { showUsd, showUsdExact } from "../shown-money.ts";
+import { t } from "../texts.tsx";
+import { Icon } from "./icons.tsx";
+
+/** Money, times, identifiers: the small texts that look the same on every page. */
+
+/** `decimals`: room for so many digits behind the point, so that the points of a column stand below each other. */
+export function Amount({ nanoUsd, sign, decimals }: { nanoUsd: NanoUsd; sign?: boolean; decimals?: number }) {
+	const missing = decimals === undefined ? 0 : decimals - shownDecimals(nanoUsd);
+	return (
+		<span className="num" title={showUsdExact(nanoUsd)}>
+			{sign && nanoUsd > 0 ? "+" : ""}
+			{showUsd(nanoUsd)}
+			{missing > 0 && <span className="pad" data-digits={"0".repeat(missing)} aria-hidden="true" />}
+		</span>
+	);
+}
+
+/** A name that may be long: cut at the end where it would push the figures away, whole on hover and on narrow screens. */
+export function Clipped({ text, title = text }: { text: string; title?: string }) {
+	return (
+		<span className="clipped" title={title}>
+			{text}
+		</span>
+	);
+}
+
+/** Local time; UTC on hover. */
+export function Moment({ atMs, form = "full" }: { atMs: number | null; form?: "full" | "log" }) {
+	if (atMs === null) return <span className="dim">–</span>;
+	return (
+		<time className="num" dateTime={new Date(atMs).toISOString()} title={formatUtc(atMs)}>
+			{form === "log" ? formatLogTime(atMs) : formatDateTime(atMs)}
+		</time>
+	);
+}
+
+/** A day as the service sums them: in UTC. */
+export function Day({ atMs }: { atMs: number }) {
+	return (
+		<time className="num" dateTime={new Date(atMs).toISOString().slice(0, 10)} title={t("A day in UTC")}>
+			{formatDay(atMs)}
+		</time>
+	);
+}
+
+export function Ago({ atMs, never = t("never") }: { atMs: number | null; never?: string }) {
+	const now = useNow();
+	if (atMs === null) return <span className="dim">{never}</span>;
+	return (
+		<time className="num" dateTime={new Date(atMs).toISOString()} title={formatUtc(atMs)}>
+			{formatAgo(atMs, now)}
+		</time>
+	);
+}
+
+const OUTCOMES = {
+	copied: { says: t("Copied"), icon: "check", shownMs: 1_500 },
+	refused: { says: t("The browser does not let pages copy."), icon: "warning", shownMs: 4_000 },
+} as const;
+
+export function CopyButton({ text, label }: { text: string; label: string }) {
+	const [outcome, setOutcome] = useState<keyof typeof OUTCOMES>();
+	async function copy() {
+		const next = (await copyText(text)) ? "copied" : "refused";
+		setOutcome(next);
+		setTimeout(() => setOutcome(undefined), OUTCOMES[next].shownMs);
+	}
+	const said = outcome === undefined ? label : OUTCOMES[outcome].says;
+	return (
+		// That nothing was copied must be seen where nothing hovers, too.
+		<Tooltip label={said} withArrow openDelay={300} {...(outcome === "refused" ? { opened: true } : {})}>
+			<ActionIcon variant="subtle" color="gray" size="sm" aria-label={said} onClick={() => void copy()}>
+				<Icon name={outcome === undefined ? "copy" : OUTCOMES[outcome].icon} />
+			</ActionIcon>
+		</Tooltip>
+	);
+}
+
+/** An identifier in a fixed-width face that can be copied. */
+export function Id({ value, label = t("Copy") }: { value: string; label?: string }) {
+	return (
+		<span className="id">
+			<code>{value}</code>
+			<CopyButton text={value} label={label} />
+		</span>
+	);
+}
+
+/**
+ * Whether it was copied. The clipboard is only there in a secure context, and may be refused there; a selection that is
+ * copied works nearly everywhere.
+ */
+async function copyText(text: string): Promise<boolean> {
+	const isWritten = await navigator.clipboard?.writeText(text).then(
+		() => true,
+		() => false,
+	);
+	if (isWritten) return true;
+	const area = document.createElement("textarea");
+	area.value = text;
+	area.className = "offscreen";
+	(document.activeElement?.closest("[role=dialog]") ?? document.body).append(area);
+	area.select();
+	const isCopied = document.execCommand("copy");
+	area.remove();
+	return isCopied;
+}

@@ -1,0 +1,198 @@
+import type { ReactNode } from "react";
+import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
+import { may, type Right } from "../console/members/roles.ts";
+import { api } from "./api.ts";
+import { authApi } from "./auth-api.ts";
+import { ACCOUNT_GONE, SESSION_ENDED, sessionEnd } from "./client.ts";
+import { whenFree } from "./held-page.ts";
+import { ApiError } from "./http.ts";
+import { followLanguage } from "./language-choice.ts";
+import { createNewest } from "./newest.ts";
+import { createRemembered } from "./remembered.ts";
+import { resources } from "./resource.ts";
+import { t } from "./texts.tsx";
+import type { AccountView, Me, PublicConfig } from "./views.ts";
+
+/** Who looks at the pages, for which account, and what the service offers. */
+
+export interface Session {
+	readonly config: PublicConfig;
+	readonly me: Me | undefined;
+	/** Reads the viewer anew, after signing in or a change of the profile. Throws ApiError, as the two below. */
+	refresh(): Promise<void>;
+	chooseAccount(id: string): Promise<void>;
+	signOut(): Promise<void>;
+}
+
+interface State {
+	readonly config: PublicConfig;
+	readonly me: Me | undefined;
+}
+
+const SessionContext = createContext<Session | undefined>(undefined);
+const ACCOUNT_KEY = "tollgate-account";
+/** Who is signed in, for the other tabs: they have the same session. */
+const VIEWER_KEY = "tollgate-viewer";
+
+export function SessionProvider(props: {
+	children: ReactNode;
+	waiting: ReactNode;
+	failed: (error: ApiError, retry: () => void) => ReactNode;
+}) {
+	const [state, setState] = useState<State>();
+	const [error, setError] = useState<ApiError>();
+	// What this tab looks at stays so, whatever its address or another tab says meanwhile.
+	const chosen = useRef<string>(undefined);
+	const person = useRef("");
+	// Another account that is on its way: what is read anew meanwhile is read for that one.
+	const coming = useRef<string>(undefined);
+
+	const [readNewest] = useState(() =>
+		createNewest((viewer: State) => {
+			const id = viewer.me?.account?.id;
+			const userId = viewer.me?.user.id ?? "";
+			if (id !== chosen.current || userId !== person.current) resources.clear();
+			chosen.current = id;
+			person.current = userId;
+			seen.write(userId);
+			sessionEnd.viewerRead();
+			setState(viewer);
+		}),
+	);
+	const read = useCallback(
+		async (wanted: string | null) => {
+			coming.current = wanted ?? undefined;
+			try {
+				await readNewest(() => readViewer(wanted));
+			} finally {
+				coming.current = undefined;
+			}
+		},
+		[readNewest],
+	);
+	const refresh = useCallback(() => read(coming.current ?? chosen.current ?? chosenBefore()), [read]);
+	const start = useCallback(async () => {
+		setError(undefined);
+		try {
+			await refresh();
+		} catch (failure) {
+			setError(
+				failure instanceof ApiError
+					? failure
+					: new ApiError(t("This page failed to start."), { status: 0, code: "page_fault" }),
+			);
+		}
+	}, [refresh]);
+	useEffect(() => {
+		void start();
+	}, [start]);
+
+	useEffect(() => {
+		let asking = false;
+		// Reading the viewer may find the account gone as well: it is not read again for that.
+		const goOver = async () => {
+			if (asking) return;
+			asking = true;
+			resources.clear();
+			// Where that fails the page says so itself, by what it cannot read.
+			await refresh().catch(() => undefined);
+			asking = false;
+		};
+		const leave = () => whenFree(goOver);
+		// What this tab asked next would be answered to somebody else, below the name of who it shows.
+		const compare = ({ key, newValue }: StorageEvent) => {
+			if (key === VIEWER_KEY && newValue !== person.current) leave();
+		};
+		addEventListener(ACCOUNT_GONE, leave);
+		addEventListener("storage", compare);
+		return () => {
+			removeEventListener(ACCOUNT_GONE, leave);
+			removeEventListener("storage", compare);
+		};
+	}, [refresh]);
+
+	useEffect(() => {
+		const forget = () => {
+			if (!sessionEnd.isOver()) return;
+			resources.clear();
+			setState((now) => (now?.me ? { ...now, me: undefined } : now));
+		};
+		const leave = () => whenFree(forget);
+		addEventListener(SESSION_ENDED, leave);
+		return () => removeEventListener(SESSION_ENDED, leave);
+	}, []);
+
+	const session = useMemo<Session | undefined>(
+		() =>
+			state && {
+				...state,
+				refresh,
+				async chooseAccount(id) {
+					await read(id);
+					storage.write(chosen.current ?? "");
+				},
+				async signOut() {
+					await authApi.signOut();
+					storage.write("");
+					// A whole reload: nothing of this viewer stays in memory.
+					location.assign("/sign-in");
+				},
+			},
+		[state, read, refresh],
+	);
+
+	if (error && !state) return props.failed(error, () => void start());
+	if (!session) return props.waiting;
+	return <SessionContext value={session}>{props.children}</SessionContext>;
+}
+
+export function useSession(): Session {
+	const session = useContext(SessionContext);
+	if (!session) throw new Error("a page was rendered outside of its session");
+	return session;
+}
+
+/** For pages that are only shown to a signed-in viewer with an account. */
+export function useAccount(): AccountView {
+	const account = useSession().me?.account;
+	if (!account) throw new Error("a page was rendered without an account");
+	return account;
+}
+
+/** Whether the viewer's role in the account allows it; the server asks the same table. */
+export function useMay(): (right: Right) => boolean {
+	const role = useSession().me?.account?.role;
+	return useCallback((right) => role !== undefined && may(role, right), [role]);
+}
+
+async function readViewer(chosen: string | null): Promise<State> {
+	const config = await api.config();
+	if (!config.signedIn) return { config, me: undefined };
+	try {
+		const me = await readMe(chosen);
+		void followLanguage(me.user.language, api.setLanguage);
+		return { config, me };
+	} catch (error) {
+		if (error instanceof ApiError && error.status === 401) return { config, me: undefined };
+		throw error;
+	}
+}
+
+/** The account that a link names, as of a statement, or the one chosen last. */
+function chosenBefore(): string | null {
+	return new URLSearchParams(location.search).get("account") ?? storage.read();
+}
+
+/** The chosen account may be gone, then the first one. */
+async function readMe(chosen: string | null): Promise<Me> {
+	try {
+		return await api.me(chosen);
+	} catch (error) {
+		if (chosen === null || !(error instanceof ApiError) || error.status !== 404) throw error;
+		storage.write("");
+		return await api.me(null);
+	}
+}
+
+const storage = createRemembered(ACCOUNT_KEY);
+const seen = createRemembered(VIEWER_KEY);

@@ -1,0 +1,24 @@
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { AUDIT_WORDS, actText } from "../../src/web/operator/audit-words.ts";
+
+const SOURCE = join(import.meta.dir, "../../src");
+const read = (path: string) => readFileSync(join(SOURCE, path), "utf8");
+
+test("whatever is written down as done has words of its own: the types ask for them, and no statement goes past the types", () => {
+	const taken = [...read("billing/stripe-events.ts").matchAll(/^\t\tcase "([\w.]+)":$/gm)].map(
+		([, type]) => `stripe.${type}`,
+	);
+	expect(taken.length).toBeGreaterThan(10);
+	const worded = Object.keys(AUDIT_WORDS);
+	expect(worded.filter((action) => action.startsWith("stripe.")).sort()).toEqual(taken.sort());
+	const writers = [...new Bun.Glob("**/*.{ts,sql}").scanSync({ cwd: SOURCE })].filter(
+		(path) => !path.startsWith("db/migrations") && /into audit_event/.test(read(path)),
+	);
+	expect(writers.length).toBeGreaterThan(3);
+	expect(writers.filter((path) => !read(path).includes("AuditAction"))).toEqual([]);
+	const words = Object.values(AUDIT_WORDS);
+	expect(words.filter((word, at) => words.indexOf(word) !== at)).toEqual([]);
+	expect(actText("an.act of another version")).toBe("an.act of another version");
+});

@@ -1,0 +1,82 @@
+import { expect, test } from "bun:test";
+import { formatAgo, formatDuration } from "../../src/web/format.ts";
+import { filterOf } from "../../src/web/range.ts";
+import { matchPath, safeNext } from "../../src/web/router.tsx";
+import { chatSnippets } from "../../src/web/snippets.ts";
+
+test("durations and ages are shown in the unit that fits", () => {
+	expect([
+		formatDuration(8.44),
+		formatDuration(84),
+		formatDuration(2_310),
+		formatDuration(200_000),
+		formatDuration(null),
+	]).toEqual(["8.4 ms", "84 ms", "2.31 s", "3 min 20 s", "–"]);
+	expect([formatAgo(0, 5_000), formatAgo(0, 180_000), formatAgo(86_400_000 * 3, 0)]).toEqual([
+		"just now",
+		"3 min ago",
+		"in 3 d",
+	]);
+});
+
+test("after signing in one stays on this site, whatever the address asks for", () => {
+	for (const next of [
+		null,
+		"",
+		"//evil.example",
+		"/\\evil.example",
+		"/\t/evil.example",
+		"https://evil.example",
+		"javascript:alert(1)",
+		"keys",
+	]) {
+		expect(safeNext(next)).toBe("/overview");
+	}
+	expect(safeNext("/keys?create=1")).toBe("/keys?create=1");
+});
+
+test("paths: parameters are decoded once, the rest of a path keeps its slashes", () => {
+	expect(matchPath("/models/*", "/models/qwen/qwen3%2D32b")).toMatchObject({ "*": "qwen/qwen3-32b" });
+	expect(matchPath("/models/*", "/models/qwen%2Fqwen3/")).toMatchObject({ "*": "qwen/qwen3" });
+	expect(matchPath("/models/*", "/models/a%252Fb")).toMatchObject({ "*": "a%2Fb" });
+	expect(matchPath("/models/*", "/models/100%")).toMatchObject({ "*": "100%" });
+	expect(matchPath("/models/*", "/models/")).toBeUndefined();
+	expect(matchPath("/keys/:id", "/keys/key_1/")).toMatchObject({ id: "key_1" });
+	expect(matchPath("/keys/:id", "/keys")).toBeUndefined();
+	expect(matchPath("/keys", "/keys/key_1")).toBeUndefined();
+	expect(matchPath("/", "/")).toEqual({});
+});
+
+test("filters of the address: unknown words are left out, whole days are asked for", () => {
+	const now = Date.UTC(2026, 10, 21, 13, 45);
+	const filter = filterOf(new URLSearchParams("range=7d&status=nonsense&model=m"), now);
+	expect(filter).toEqual({
+		from: Date.UTC(2026, 10, 15),
+		to: now,
+		bucket: "day",
+		model: "m",
+		key: null,
+		project: null,
+		status: null,
+	});
+	expect(filterOf(new URLSearchParams("range=24h"), now).bucket).toBe("hour");
+	// Usage is summed by whole hours: the log that it leads to lists what is in the sum, and no less.
+	for (const range of ["24h", "7d", "30d", "month", "90d", "365d"]) {
+		const { from, bucket } = filterOf(new URLSearchParams(`range=${range}`), now);
+		expect([range, (from ?? 0) % (bucket === "hour" ? 3_600_000 : 86_400_000)]).toEqual([range, 0]);
+	}
+	expect(filterOf(new URLSearchParams("range=month"), now).from).toBe(Date.UTC(2026, 10, 1));
+});
+
+test("snippets survive quotes in what was typed", () => {
+	const messages = [{ role: "user", content: `it's "quoted"\nand more` }];
+	const [curl, python] = chatSnippets({
+		baseUrl: "http://x/v1",
+		model: "m",
+		messages,
+		options: { stop: null, logprobs: true },
+	});
+	expect(curl?.code).toContain(`it'\\''s \\"quoted\\"\\nand more`);
+	expect(python?.code).toContain("stop=None,");
+	expect(python?.code).toContain("logprobs=True,");
+});

@@ -1,0 +1,22 @@
+import { expect, test } from "bun:test";
+import { canAsk, isArchived } from "../../src/web/key-use.ts";
+
+test("a key of an archived project is archived as long as it was not ended itself, and asks nothing as one that ended or only reads", () => {
+	const key = { state: "active", readsOnly: false, projectState: null } as const;
+	const shown = [
+		key,
+		{ ...key, projectState: "active" },
+		{ ...key, projectState: "archived" },
+		{ ...key, projectState: "archived", state: "revoked" },
+		{ ...key, state: "expired" },
+		{ ...key, readsOnly: true },
+	] as const;
+	expect(shown.map((one) => [isArchived(one), canAsk(one)])).toEqual([
+		[false, true],
+		[false, true],
+		[true, false],
+		[false, false],
+		[false, false],
+		[false, false],
+	]);
+});

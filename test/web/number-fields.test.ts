@@ -1,0 +1,14 @@
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Glob } from "bun";
+
+const WEB = join(import.meta.dir, "../../src/web");
+
+test("no field of numbers takes a sign: one alone stood there, and was sent as no limit", () => {
+	const fields = [...new Glob("**/*.tsx").scanSync(WEB)].flatMap((path) =>
+		[...readFileSync(join(WEB, path), "utf8").matchAll(/<NumberInput$.*?\/>/gms)].map(([field]) => ({ path, field })),
+	);
+	expect(fields.length).toBeGreaterThan(5);
+	expect(fields.filter(({ field }) => !field.includes("allowNegative={false}")).map(({ path }) => path)).toEqual([]);
+});

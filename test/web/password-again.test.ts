@@ -1,0 +1,25 @@
+import { expect, test } from "bun:test";
+import { ApiError } from "../../src/web/http.ts";
+import { onPasswordAsked, withPasswordAgain } from "../../src/web/password-again.ts";
+
+test("of two acts that want the password at once one asks, and both go on with its answer", async () => {
+	const dialog = Promise.withResolvers<boolean>();
+	let dialogs = 0;
+	let isGiven = false;
+	// As the page's one dialog: the second time that it is opened it forgets who opened it first.
+	onPasswordAsked(() => {
+		dialogs += 1;
+		return dialogs === 1 ? dialog.promise : Promise.resolve(false);
+	});
+	const act = async (name: string) => {
+		if (!isGiven) throw new ApiError("The password, please.", { status: 403, code: "reauthentication_required" });
+		return name;
+	};
+	const both = Promise.all([withPasswordAgain(() => act("one")), withPasswordAgain(() => act("other"))]);
+	await Promise.resolve();
+	isGiven = true;
+	dialog.resolve(true);
+	expect(await both).toEqual(["one", "other"]);
+	expect(dialogs).toBe(1);
+	onPasswordAsked(undefined);
+});

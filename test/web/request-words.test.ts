@@ -1,0 +1,21 @@
+import { expect, test } from "bun:test";
+import { basisText, failureReason, howEnded } from "../../src/web/request-words.ts";
+
+test("a request that was turned away by busy servers is not said to have found none connected, nor one that a restart ended", () => {
+	const busy = { ending: "upstream_failed", status: 503 } as const;
+	expect(failureReason(busy)).toBe("No server for the model could take it just then.");
+	expect(howEnded(busy)).toBe("No server took it");
+	const restarted = { ending: "shutdown", status: 503 } as const;
+	expect(failureReason(restarted)).toBeUndefined();
+	expect(howEnded(restarted)).toBe("The service was being restarted");
+	expect(howEnded({ ending: "upstream_failed", status: 502 })).toBe("The model's server failed");
+	expect(failureReason({ ending: "finished", status: 200 })).toBeUndefined();
+});
+
+test("an estimate is put on a client who left only where he did", () => {
+	expect(basisText({ basis: "estimated", ending: "client_left" })).toContain("the client left");
+	for (const ending of ["finished", "upstream_died", "upstream_silent", "shutdown"])
+		expect(basisText({ basis: "estimated", ending })).not.toContain("client");
+	expect(basisText({ basis: "exact", ending: "client_left" })).toContain("as counted");
+	expect(basisText({ basis: "recovered", ending: "crashed" })).toContain("died");
+});

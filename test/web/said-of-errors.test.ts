@@ -1,0 +1,56 @@
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Fault, type FaultCode } from "../../src/base/fault.ts";
+import { ERRORS, errorResponse } from "../../src/gateway/error-body.ts";
+import { createTransferPlaces } from "../../src/gateway/files/transfer-places.ts";
+import { openapiDocument } from "../../src/gateway/openapi/openapi.ts";
+
+/** What customers read of errors is what they meet. */
+
+const SRC = join(import.meta.dir, "../../src");
+const page = readFileSync(join(SRC, "web/docs/errors.tsx"), "utf8");
+const paper = readFileSync(join(SRC, "gateway/README.md"), "utf8");
+/** Of the console and of operators' scripts. */
+const NOT_OF_THE_INTERFACE = [
+	"session_required",
+	"forbidden",
+	"second_factor_required",
+	"reauthentication_required",
+	"precondition_failed",
+];
+
+test("the page of errors has each that the interface answers, beside its status", () => {
+	const said = [...page.matchAll(/status: "([^"]+)",\s+codes: "([^"]+)"/g)].flatMap(([, statuses = "", codes = ""]) =>
+		codes.split(", ").map((code) => [code, statuses.split(", ").map(Number)] as const),
+	);
+	const codes = Object.keys(ERRORS).filter((code) => !NOT_OF_THE_INTERFACE.includes(code));
+	expect(said.map(([code]) => code).sort()).toEqual(codes.sort());
+	for (const [code, statuses] of said)
+		expect([code, statuses]).toEqual([code, expect.arrayContaining([ERRORS[code as FaultCode].status])]);
+});
+
+test("a 429 is said to be what it is: limits of an account, too, which a key without any limit meets", () => {
+	const places = createTransferPlaces({ perAccountMax: 1, max: 10 });
+	places.enter("acc_1");
+	expect(() => places.enter("acc_1")).toThrow(expect.objectContaining({ code: "rate_limit_exceeded" }));
+	// biome-ignore lint/suspicious/noExplicitAny: the document is walked by hand.
+	const { description } = (openapiDocument() as any).paths["/v1/files"].post.responses["429"];
+	const [, ofPaper = ""] = /^\| 429 \|(.*)$/m.exec(paper) ?? [];
+	const [ofPage = ""] = /"A limit of your key[^"]*"/.exec(page) ?? [];
+	for (const text of [description, ofPaper, ofPage]) {
+		expect(text).toContain("account");
+		expect(text).toContain("wrong keys");
+	}
+});
+
+test("`x-should-retry` says false or nothing", () => {
+	const told = Object.keys(ERRORS).flatMap((code) =>
+		[undefined, 1].map((retryAfterS) => {
+			const fault = new Fault(code as FaultCode, "", retryAfterS === undefined ? {} : { retryAfterS });
+			return errorResponse(fault, "req_1").headers.get("x-should-retry");
+		}),
+	);
+	expect(new Set(told)).toEqual(new Set(["false", null]));
+	expect(page).toContain("The header {code} says false where the status alone would mislead");
+});

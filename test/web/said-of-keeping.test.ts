@@ -1,0 +1,31 @@
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { withService } from "../support/service.ts";
+import { deployment } from "../support/upstream-endpoints.ts";
+
+/** What pages say of what is kept and for how long is so, also where an operator has set it otherwise. */
+
+const page = (path: string) => readFileSync(join(import.meta.dir, "../../src/web", `${path}.tsx`), "utf8");
+const KEPT_DAYS = 7;
+const service = await withService({
+	models: deployment({
+		id: "m",
+		kind: "chat",
+		url: "http://127.0.0.1:9/v1",
+		dialect: "vllm",
+		rates: 'input: "1", output: "2"',
+	}),
+	env: { RETENTION_REFUSAL_DAYS: String(KEPT_DAYS), RETENTION_AUDIT_DAYS: "400" },
+});
+
+test("for how long a refused request is kept is what is set", async () => {
+	const config = await (await fetch(`${service.url}/api/console/public/config`)).json();
+	expect(config).toMatchObject({ refusalsKeptDays: KEPT_DAYS });
+	expect(page("pages/request")).not.toMatch(/kept for \d+ days/);
+});
+
+test("what is not stored is not what files of batches hold, and the log of acts not what ends by age", () => {
+	expect(page("pages/requests")).toContain("is not stored, but for the files of batches:");
+	expect(page("operator/audit")).toContain("RETENTION_AUDIT_DAYS");
+});

@@ -1,0 +1,49 @@
+/** Amounts that look alike and stand beside each other: which of the server's stands under which word. */
+import { expect, test } from "bun:test";
+import { createElement, type ReactElement } from "react";
+import { renderToStaticMarkup } from "react-dom/server";
+import { billLines } from "../../src/admission/price.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { BalanceFigures } from "../../src/web/parts/balance-figures.tsx";
+import { CostLines } from "../../src/web/parts/cost-lines.tsx";
+import { EVERY_RATE } from "../support/every-rate.ts";
+
+const usd = (amount: number) => nanoUsd(amount * 1_000_000_000);
+
+/** Its texts, one after the other. */
+function textsOf(element: ReactElement): string[] {
+	return renderToStaticMarkup(element)
+		.split(/<[^>]*>/)
+		.map((text) => text.trim())
+		.filter((text) => text !== "");
+}
+
+test("of a balance each amount stands under its own word", () => {
+	const balance = {
+		availableNanoUsd: usd(11),
+		heldNanoUsd: usd(12),
+		balanceNanoUsd: usd(23),
+		spentNanoUsd: usd(14),
+	};
+	const figures = createElement(BalanceFigures, { balance }, "what holds it");
+	expect(textsOf(figures)).toEqual([
+		...["Available", "$11.00", "for new requests"],
+		...["Held", "$12.00", "what holds it"],
+		...["Balance", "$23.00", "available and held"],
+		...["Spent in all", "$14.00"],
+	]);
+});
+
+test("of a request's cost each line has the name, the rate and the unit that it was billed by", () => {
+	const used = { prompt: 50, cached: 10, completion: 60, requests: 1, images: 2, audioSeconds: 3, searches: 4 };
+	const lines = billLines(EVERY_RATE, used);
+	expect(textsOf(createElement(CostLines, { lines })).slice(4)).toEqual([
+		...["Input", "40", "$1.00", "per million tokens", "USD 0.00004"],
+		...["Cached input", "10", "$2.00", "per million tokens", "USD 0.00002"],
+		...["Output", "60", "$3.00", "per million tokens", "USD 0.00018"],
+		...["Request", "1", "$0.000004", "per request", "USD 0.000004"],
+		...["Images", "2", "$0.000005", "per image", "USD 0.00001"],
+		...["Audio", "3", "$0.000006", "per second", "USD 0.000018"],
+		...["Searches", "4", "$0.000007", "per search", "USD 0.000028"],
+	]);
+});

@@ -1,0 +1,106 @@
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { german } from "../../src/console/texts/german/german.ts";
+import { keyLabel } from "../../src/web/labels.ts";
+import { t } from "../../src/web/texts.tsx";
+import { pageTexts } from "../support/page-texts.ts";
+
+const SOURCE = join(import.meta.dir, "../../src");
+const scan = (pattern: string) => [...new Bun.Glob(pattern).scanSync({ cwd: SOURCE })].sort();
+const texts = (path: string) => pageTexts(path, readFileSync(join(SOURCE, path), "utf8"));
+const pages = scan("web/**/*.{ts,tsx}").filter((path) => !path.endsWith(".d.ts"));
+
+/** What is the same in every language: names, addresses, formats, code. */
+const UNTRANSLATED: ReadonlySet<string> = new Set([
+	"CSV",
+	"curl",
+	"Python",
+	"TypeScript",
+	"Environment",
+	"key.revoke",
+	"https://example.com/batches",
+	"example.com",
+	"https://login.example.com",
+	"groups",
+]);
+
+describe("the catalogue of the pages", () => {
+	test("has no text that no page says, and none twice", () => {
+		const quoted = new Set(
+			[...pages, "console/members/roles.ts", "billing/stop-reasons.ts"].flatMap((path) => texts(path).quoted),
+		);
+		expect(Object.keys(german).filter((text) => !quoted.has(text))).toEqual([]);
+		const keys = scan("console/texts/german/*.ts").flatMap((path) =>
+			[...readFileSync(join(SOURCE, path), "utf8").matchAll(/^\t(?:"((?:[^"\\]|\\.)*)"|(\w+)):/gm)].map(
+				([, text, name]) => text ?? name,
+			),
+		);
+		expect(keys.length).toBe(Object.keys(german).length);
+	});
+
+	test("has the same values and the same elements in German as in English", () => {
+		const marks = (text: string) => (text.match(/\{\w+\}|<\/?\w+>/g) ?? []).sort();
+		for (const [english, text] of Object.entries(german)) {
+			const forms = typeof text === "string" ? { other: text } : text;
+			expect([english, marks(forms.other)]).toEqual([english, marks(english)]);
+			if ("one" in forms) expect(marks(english)).toEqual(expect.arrayContaining(marks(forms.one)));
+			for (const form of Object.values(forms)) expect(form.trim()).not.toBe("");
+		}
+	});
+
+	test("says the same in German wherever it says the same in English", () => {
+		const said = new Map<string, Set<string>>();
+		for (const [english, text] of Object.entries(german)) {
+			const [ours, theirs] = [english, typeof text === "string" ? text : text.other].map((one) =>
+				one.split(/(?<=[.?!])\s+/),
+			);
+			if (ours?.length !== theirs?.length) continue;
+			for (const [nth, sentence] of (ours ?? []).entries())
+				said.set(sentence, (said.get(sentence) ?? new Set()).add(theirs?.[nth] ?? ""));
+		}
+		const several = [...said].filter(([, sentences]) => sentences.size > 1).map(([english]) => english);
+		// To a card, or for a request: two words in German.
+		expect(several).toEqual(["Nothing was charged."]);
+	});
+
+	test("is asked for whatever a page says: no words stand in it in English alone", () => {
+		const past = pages.flatMap((path) =>
+			texts(path)
+				.literal.filter((text) => !UNTRANSLATED.has(text))
+				.map((text) => `${path}: ${text}`),
+		);
+		expect(past).toEqual([]);
+	});
+
+	test("has the word for a code: but for the one place that does so, no page makes one by raising its first letter", () => {
+		const raising = pages.filter((path) => /\.toUpperCase\(\) \+/.test(readFileSync(join(SOURCE, path), "utf8")));
+		expect(raising).toEqual(["web/labels.ts", "web/parts/page.tsx"]);
+	});
+
+	test("a name that runs from right to left, or turns what follows, turns nothing of its sentence", () => {
+		const shown = (name: string) => t("Your role in {name} is {role}.", { name, role: "Admin" });
+		expect(shown("Alder")).toBe("Your role in Alder is Admin.");
+		for (const name of ["שלום", "\u202enimdA", "سلام"])
+			expect([shown(name), keyLabel({ name, lastFour: "a1b2" })]).toEqual([
+				`Your role in \u2068${name}\u2069 is Admin.`,
+				`\u2068${name}\u2069 …a1b2`,
+			]);
+	});
+
+	test("the rule finds words in elements, attributes, fields and choices, and none in code", () => {
+		const source = `
+			const COLUMNS = [{ label: "Name" }, { label: t("Kept") }];
+			const page = <Page title="Keys" lead={x ? "One" : t("Two")} className="none">
+				Some words {[x ? "brief" : undefined, x ? undefined : t("Long")]} {count > 1 ? "requests" : \`a \${x}\`} <code>max_tokens</code> {t("Said")}
+			</Page>;`;
+		expect(pageTexts("made.tsx", source).literal.toSorted()).toEqual([
+			"Keys",
+			"Name",
+			"One",
+			"Some words",
+			"brief",
+			"requests",
+		]);
+	});
+});

@@ -1,0 +1,18 @@
+import { expect, test } from "bun:test";
+import { isTypedName } from "../../src/web/typed-name.ts";
+
+test("every name that a thing may have can be typed as it is seen, so that the thing can be revoked", () => {
+	for (const [name, typed] of [
+		[" made by a script ", "made by a script"],
+		["two  spaces", "two spaces"],
+		["no\u{a0}break", "no break"],
+		["\u{202e}turned\u{200b}", "turned"],
+		["Mu\u{308}ller", "Müller"],
+	] as const)
+		expect(isTypedName(typed, name), JSON.stringify(name)).toBe(true);
+	expect([isTypedName("", "search"), isTypedName("Search", "search"), isTypedName("search", "search-api")]).toEqual([
+		false,
+		false,
+		false,
+	]);
+});

@@ -123,31 +123,3 @@ export function setKeyFields(entry: KeyEntry, fields: KeyFields): void {
 	entry.concurrencyMax = fields.concurrencyMax;
 	entry.readsOnly ||= fields.readsOnly === true;
 }
-
-/** What `setAccountFields` was given; every field, so that one that is new is not forgotten here. */
-export function accountFieldsOf({ state, toppedUp, signedIn, timeZone }: AccountEntry): Required<AccountFields> {
-	return { state, toppedUp, signedIn, timeZone };
-}
-
-/** What `setKeyFields` was given; every field, so that one that is new is not forgotten here. */
-export function keyFieldsOf(entry: KeyEntry): Required<KeyFields> {
-	const { id, accountId, name, state, capNanoUsd, capPeriod, expiresAtMs, requestsPerMinute, concurrencyMax } = entry;
-	const models = entry.models === null ? null : [...entry.models];
-	const limits = { capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax };
-	return { id, accountId, name, state, ...limits, readsOnly: entry.readsOnly, projectId: entry.project?.id ?? null };
-}
-
-/** The fields of an account at rest after a change, as `setAccountFields` makes it. */
-export function accountFieldsAfter(before: AccountFields, change: AccountFields): AccountFields {
-	const entry = createAccountEntry("", before);
-	setAccountFields(entry, change);
-	return accountFieldsOf(entry);
-}
-
-/** The fields of a key at rest after a change, as `setKeyFields` makes it: some of them outlast what is said of the key. */
-export function keyFieldsAfter(before: KeyFields, change: KeyFields): KeyFields {
-	const nobody = { state: "suspended", toppedUp: false, signedIn: false } as const;
-	const entry = createKeyEntry(before, createAccountEntry(before.accountId, nobody));
-	setKeyFields(entry, change);
-	return keyFieldsOf(entry);
-}

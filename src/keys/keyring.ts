@@ -1,21 +1,12 @@
 import { AssertionError, assert } from "../base/assert.ts";
-import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { ControlEntry } from "../cluster/control-log.ts";
 import type { KeyDigest } from "./digest.ts";
 import type { AccountFields, KeyEntry, KeyFields } from "./key-entry.ts";
-import {
-	accountFieldsOf,
-	createAccountEntry,
-	createKeyEntry,
-	keyFieldsOf,
-	setAccountFields,
-	setKeyFields,
-} from "./key-entry.ts";
+import { createAccountEntry, createKeyEntry, setAccountFields, setKeyFields } from "./key-entry.ts";
 import { createOwnerSlots } from "./owner-slots.ts";
 import { createProjectEntry, type ProjectFields, setProjectFields } from "./project-entry.ts";
-import { createRestingKeys } from "./resting-keys.ts";
 
 /** What one statement read: the key, if there is one, and the newest control entry that the same snapshot held. */
 export interface LoadedKey {
@@ -40,8 +31,6 @@ export interface Keyring {
 	load(digest: KeyDigest): Promise<KeyEntry | null>;
 	/** Takes in one control entry; all kinds may be passed, in order. */
 	apply(entry: ControlEntry): void;
-	/** Once a second: keys that were not used for a quarter of an hour are laid to rest, where one costs a seventh. */
-	tick(): void;
 	/**
 	 * Forgets everything: after this instance was fenced off it does not know what it missed. From here on it follows the log
 	 * behind `seq`: on a server that took over without the last entries that is less than was applied before, and every
@@ -52,10 +41,8 @@ export interface Keyring {
 }
 
 export interface KeyringOptions {
-	/** In use at once; beyond it the least recently used keys are laid to rest. Default 200,000. */
+	/** Keys in memory, some 740 bytes each; beyond it the least recently used one is evicted, and loaded again when it is used. */
 	keysMax?: number;
-	/** At rest; beyond it one is let go for each that comes, and loaded again when it is used. Default 1,000,000. */
-	restingMax?: number;
 	/** Digests of no key that are remembered; beyond it the oldest are asked for again. Default 50,000. */
 	unknownMax?: number;
 	/** Loads under way at once; beyond it service_unavailable. Default 1,000. */
@@ -69,46 +56,34 @@ interface Slot {
 	seq: number;
 	/** Since the clock hand passed; see `makeRoom`. */
 	used: boolean;
-	/** The tick in which it was seen to have been used. */
-	usedAtTick: number;
 }
+
+const KEYS_MAX = 200_000;
 
 /** How often an outdated row is read again before the client is asked to come back. */
 const READS_MAX = 5;
 /** Slots that one insertion looks at to find one that was not used lately; then the next one goes, used or not. */
 const SECOND_CHANCES_MAX = 32;
-/**
- * A request that is still being read when its key is laid to rest hears 503, since its entry hears of no change any more:
- * so this is longer than anybody may take to send a body.
- */
-const REST_AFTER_TICKS = 15 * 60;
-const TICK_MS = 1_000;
-/** Slots that one tick looks at. */
-const SLOTS_A_TICK = 2_000;
 
 export function createKeyring(
 	deps: { load(digest: KeyDigest): Promise<LoadedKey>; log: Log },
 	options: KeyringOptions = {},
 ): Keyring {
-	const keysMax = options.keysMax ?? 200_000;
-	const restingMax = options.restingMax ?? 1_000_000;
+	const keysMax = options.keysMax ?? KEYS_MAX;
 	const unknownMax = options.unknownMax ?? 50_000;
 	const loadsMax = options.loadsMax ?? 1_000;
-	assert(keysMax >= 1 && restingMax >= 1 && unknownMax >= 1 && loadsMax >= 1, "a keyring has room for something");
+	assert(keysMax >= 1 && unknownMax >= 1 && loadsMax >= 1, "a keyring has room for something");
 
 	const byDigest = new Map<KeyDigest, Slot>();
 	const byId = new Map<string, Slot>();
 	const accounts = createOwnerSlots(createAccountEntry, setAccountFields);
 	const projects = createOwnerSlots(createProjectEntry, setProjectFields);
-	const resting = createRestingKeys(restingMax);
 	const unknown = new Set<KeyDigest>();
 	const loading = new Map<KeyDigest, Promise<KeyEntry | null>>();
 	/** The newest entry about keys, accounts or projects that was applied; others do not make a loaded row outdated. */
 	let appliedSeq = 0;
 	/** Counts `clear`, so that a load that began before it does not bring its row in. */
 	let generation = 0;
-	let ticks = 0;
-	let sweep = byDigest.values();
 
 	async function read(digest: KeyDigest): Promise<KeyEntry | null> {
 		for (let reads = 0; reads < READS_MAX; reads++) {
@@ -136,24 +111,14 @@ export function createKeyring(
 		}
 		assert(loaded.account !== null, "a key comes with its account");
 		assert(!byId.has(loaded.key.id), "a key is loaded only while it is not in the ring");
-		return enter(digest, loaded.key, loaded.seq, loaded.account, loaded.seq, loaded.project).entry;
-	}
-
-	function enter(
-		digest: KeyDigest,
-		key: KeyFields,
-		seq: number,
-		ofAccount: AccountFields,
-		accountSeq: number,
-		ofProject: ProjectFields | null = null,
-	): Slot {
 		if (byDigest.size >= keysMax) makeRoom();
-		const account = accounts.take(key.accountId, ofAccount, accountSeq);
-		const project = ofProject === null ? null : projects.take(key.projectId as string, ofProject, seq);
-		const slot: Slot = { digest, entry: createKeyEntry(key, account, project), seq, used: false, usedAtTick: ticks };
+		const { seq, key } = loaded;
+		const account = accounts.take(key.accountId, loaded.account, seq);
+		const project = loaded.project ? projects.take(key.projectId as string, loaded.project, seq) : null;
+		const slot: Slot = { digest, entry: createKeyEntry(key, account, project), seq, used: false };
 		byDigest.set(digest, slot);
-		byId.set(slot.entry.id, slot);
-		return slot;
+		byId.set(key.id, slot);
+		return slot.entry;
 	}
 
 	function rememberUnknown(digest: KeyDigest): void {
@@ -171,25 +136,14 @@ export function createKeyring(
 		let chances = SECOND_CHANCES_MAX;
 		for (const slot of byDigest.values()) {
 			if (!slot.used || chances === 0) {
-				letGo(slot);
+				forget(slot);
 				return;
 			}
 			chances -= 1;
-			if (slot.used) slot.usedAtTick = ticks;
 			slot.used = false;
 			byDigest.delete(slot.digest);
 			byDigest.set(slot.digest, slot);
 		}
-	}
-
-	/** To rest, if it has one of our ids and no project; else it is forgotten, and read again when it is used. */
-	function letGo(slot: Slot): void {
-		const { digest, entry, seq } = slot;
-		if (entry.project === null) {
-			const ofAccount = { accountSeq: accounts.seqOf(entry.accountId), account: accountFieldsOf(entry.account) };
-			resting.put({ digest, seq, fields: keyFieldsOf(entry), ...ofAccount });
-		}
-		forget(slot);
 	}
 
 	function forget({ digest, entry }: Slot): void {
@@ -200,31 +154,10 @@ export function createKeyring(
 		if (entry.project !== null) projects.leave(entry.project.id);
 	}
 
-	function wake(digest: KeyDigest): Slot | undefined {
-		const key = resting.take(digest);
-		return key && enter(digest, key.fields, key.seq, key.account, key.accountSeq);
-	}
-
-	function tick(): void {
-		ticks += 1;
-		for (let looked = 0; looked < SLOTS_A_TICK; looked++) {
-			const { done, value: slot } = sweep.next();
-			if (done) {
-				sweep = byDigest.values();
-				return;
-			}
-			if (slot.used) {
-				slot.used = false;
-				slot.usedAtTick = ticks;
-			} else if (ticks - slot.usedAtTick >= REST_AFTER_TICKS) letGo(slot);
-		}
-	}
-
 	function applyKey(entry: ControlEntry): void {
 		const slot = byId.get(entry.subject);
 		const fields = entry.payload as unknown as KeyFields;
 		if (slot === undefined) {
-			if (resting.applyKey(entry.subject, entry.seq, fields)) return;
 			// Perhaps a new key, whose digest somebody tried before it was made.
 			unknown.clear();
 		} else if (entry.seq > slot.seq) {
@@ -235,14 +168,8 @@ export function createKeyring(
 		}
 	}
 
-	function applyAccount(entry: ControlEntry): void {
-		const fields = entry.payload as unknown as AccountFields;
-		resting.applyAccount(entry.subject, entry.seq, fields);
-		accounts.apply(entry.subject, entry.seq, fields);
-	}
-
 	function peek(digest: KeyDigest): KeyEntry | "unknown" | undefined {
-		const slot = byDigest.get(digest) ?? wake(digest);
+		const slot = byDigest.get(digest);
 		if (slot === undefined) return unknown.has(digest) ? "unknown" : undefined;
 		slot.used = true;
 		return slot.entry;
@@ -262,13 +189,13 @@ export function createKeyring(
 		},
 		apply(entry) {
 			if (entry.kind === "key") applyKey(entry);
-			else if (entry.kind === "account") applyAccount(entry);
+			else if (entry.kind === "account")
+				accounts.apply(entry.subject, entry.seq, entry.payload as unknown as AccountFields);
 			else if (entry.kind === "project")
 				projects.apply(entry.subject, entry.seq, entry.payload as unknown as ProjectFields);
 			else return;
 			appliedSeq = Math.max(appliedSeq, entry.seq);
 		},
-		tick,
 		clear(seq) {
 			generation += 1;
 			appliedSeq = seq;
@@ -278,25 +205,14 @@ export function createKeyring(
 			accounts.clear();
 			projects.clear();
 			unknown.clear();
-			resting.clear();
 		},
 		size: () => ({
-			keys: byDigest.size + resting.size(),
+			keys: byDigest.size,
 			unknown: unknown.size,
 			accounts: accounts.size(),
 			loading: loading.size,
 		}),
 	};
-}
-
-/** Ticks once a second until what it returns is called. */
-export function tickKeyring(keyring: Keyring, clock: Clock): () => void {
-	let cancel = clock.after(TICK_MS, tick);
-	function tick(): void {
-		cancel = clock.after(TICK_MS, tick);
-		keyring.tick();
-	}
-	return () => cancel();
 }
 
 function unavailable(detail: string, cause?: unknown): Fault {

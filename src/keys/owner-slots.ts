@@ -10,8 +10,6 @@ export interface OwnerSlots<Entry extends { readonly id: string }, Fields> {
 	/** A key left. */
 	leave(id: string): void;
 	apply(id: string, seq: number, fields: Fields): void;
-	/** Of one that has a key: what its entry reflects. */
-	seqOf(id: string): number;
 	clear(): void;
 	size(): number;
 }
@@ -28,12 +26,6 @@ export function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 	set: (entry: Entry, fields: Fields) => void,
 ): OwnerSlots<Entry, Fields> {
 	const slots = new Map<string, OwnerSlot<Entry>>();
-
-	function known(id: string): OwnerSlot<Entry> {
-		const slot = slots.get(id);
-		assert(slot !== undefined && slot.keys > 0, "a key in the ring has its owners there");
-		return slot;
-	}
 
 	function setAt(slot: OwnerSlot<Entry>, seq: number, fields: Fields): void {
 		if (seq <= slot.seq) return;
@@ -52,7 +44,8 @@ export function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 			return slot.entry;
 		},
 		leave(id) {
-			const slot = known(id);
+			const slot = slots.get(id);
+			assert(slot !== undefined && slot.keys > 0, "a key in the ring has its owners there");
 			slot.keys -= 1;
 			if (slot.keys === 0) slots.delete(id);
 		},
@@ -60,7 +53,6 @@ export function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 			const slot = slots.get(id);
 			if (slot !== undefined) setAt(slot, seq, fields);
 		},
-		seqOf: (id) => known(id).seq,
 		clear: () => slots.clear(),
 		size: () => slots.size,
 	};

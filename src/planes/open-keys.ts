@@ -3,7 +3,7 @@ import { createAuthenticate } from "../gateway/serve/authenticate.ts";
 import { createDigest } from "../keys/digest.ts";
 import { createFailedAttempts } from "../keys/failed-attempts.ts";
 import { keyLoader } from "../keys/key-loader.ts";
-import { createKeyring, tickKeyring } from "../keys/keyring.ts";
+import { createKeyring } from "../keys/keyring.ts";
 import { createLookUps } from "../keys/look-ups.ts";
 import type { GatewayGround } from "./gateway-ground.ts";
 
@@ -12,9 +12,8 @@ const FAILED_LOOK_UPS_PER_MINUTE_MAX = 30_000;
 
 /** The keys that a gateway knows, and how a request's is told from what is none. */
 export function openKeys(config: Config, deps: GatewayGround) {
-	const { db, clock, log, cleanup, catalog } = deps;
+	const { db, clock, log, catalog } = deps;
 	const keyring = createKeyring({ load: keyLoader(db.ledger), log });
-	cleanup.add(tickKeyring(keyring, clock));
 	const failedAttempts = createFailedAttempts(
 		{ clock },
 		{ perMinuteMax: () => catalog.limits().authFailuresPerMinute },

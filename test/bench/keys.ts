@@ -21,8 +21,7 @@ export async function keys(world: World, figures: Figures): Promise<void> {
 	for (let round = 0; round < world.mode.rounds; round++) {
 		const { stdout, exitCode } = Bun.spawnSync([process.execPath, KEY_MEMORY, String(KNOWN)], { stderr: "inherit" });
 		if (exitCode !== 0) throw new Error("the keys could not be counted");
-		const bytes = JSON.parse(stdout.toString()) as Record<"known" | "resting" | "limited" | "slice", number>;
-		figures.add("keys", "memory of a key at rest", "bytes", "tollgate", bytes.resting);
+		const bytes = JSON.parse(stdout.toString()) as Record<"known" | "limited" | "slice", number>;
 		figures.add("keys", "memory of a key that is known, used lately", "bytes", "tollgate", bytes.known);
 		figures.add("keys", "memory of a key's limits, used lately", "bytes", "tollgate", bytes.limited);
 		figures.add("keys", "memory of a slice of a budget", "bytes", "tollgate", bytes.slice);

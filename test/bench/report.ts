@@ -94,7 +94,6 @@ const GOALS: readonly Goal[] = [
 		atLeast: true,
 	},
 	{ scenario: "keys", name: "memory of a key in use", against: null, now: "7,000", goal: 2_000, stretch: 1_000 },
-	{ scenario: "keys", name: "memory of a key at rest", against: null, now: "957", goal: 200, stretch: 100 },
 ];
 
 export function markdownOf(run: Run): string {

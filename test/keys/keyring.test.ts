@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import fc from "fast-check";
 import { Fault } from "../../src/base/fault.ts";
 import { silentLog } from "../../src/base/log.ts";
@@ -32,11 +33,6 @@ function loaded(
 	account: Partial<AccountFields> = {},
 ): LoadedKey {
 	return { seq, key: plainKeyFields(id, changes), account: { ...plainAccountFields, ...account } };
-}
-
-/** With ids of our own form, which alone can rest. */
-function resting(seq: number, digit: string): LoadedKey {
-	return loaded(seq, `key_${digit.repeat(32)}`, { accountId: `acc_${digit.repeat(32)}` });
 }
 
 function keyChange(seq: number, id: string, changes: Partial<KeyFields>): ControlEntry {
@@ -321,106 +317,26 @@ describe("keyring", () => {
 		}
 	});
 
-	test("a key of a project does not rest: it is read again when it is used, and one at rest that joins leaves", async () => {
-		const row = resting(1, "a");
-		const ofProject = { ...row, key: { ...(row.key as KeyFields), projectId: "proj_1" }, project: projectOf({}) };
-		const rows = new Map([["a".repeat(64), ofProject as LoadedKey]]);
-		const ring = answering(rows, { keysMax: 1 });
-		const { id } = await loadOne(ring, "a".repeat(64));
-		rows.set("b".repeat(64), resting(1, "b"));
-		await loadOne(ring, "b".repeat(64));
-		expect(ring.size()).toMatchObject({ keys: 1, accounts: 1 });
-		expect(ring.peek(digestOf("a".repeat(64)))).toBe(undefined);
-		// Without one it rests, until it is told that it has one.
-		rows.set("a".repeat(64), row);
-		await loadOne(ring, "a".repeat(64));
-		await loadOne(ring, "b".repeat(64));
-		expect(ring.size().keys).toBe(2);
-		ring.apply(keyChange(2, id, { projectId: "proj_1", accountId: `acc_${"a".repeat(32)}` }));
-		expect(ring.size().keys).toBe(1);
-		expect(ring.peek(digestOf("a".repeat(64)))).toBe(undefined);
-	});
-
-	test("a key that nobody uses for a quarter of an hour rests, and hears of what changes", async () => {
-		const rows = new Map(["a", "b", "c"].map((digit) => [digit.repeat(64), resting(1, digit)]));
-		const reading = loaded(1, `key_${"c".repeat(32)}`, { accountId: `acc_${"c".repeat(32)}`, readsOnly: true });
-		rows.set("c".repeat(64), reading);
-		let loads = 0;
-		const load = async (digest: string) => {
-			loads += 1;
-			return rows.get(digest) as LoadedKey;
-		};
-		const ring = createKeyring({ load, log: silentLog });
-		const [left, used, other] = await Promise.all(["a", "b", "c"].map((digit) => loadOne(ring, digit.repeat(64))));
-		const minutes = (count: number) => {
-			for (let second = 0; second < count * 60; second++) {
-				if (second % 300 === 0) ring.peek(digestOf("b".repeat(64)));
-				ring.tick();
-			}
-		};
-		minutes(10);
-		expect([left?.current, used?.current]).toEqual([true, true]);
-		minutes(10);
-		expect([left?.current, used?.current, other?.current]).toEqual([false, true, false]);
-		expect(ring.size()).toMatchObject({ keys: 3, accounts: 1 });
-		const id = (digit: string) => `key_${digit.repeat(32)}`;
-		ring.apply(keyChange(2, id("a"), { ...resting(1, "a").key, state: "revoked", models: ["m"] }));
-		ring.apply(accountChange(3, { state: "suspended" }, `acc_${"c".repeat(32)}`));
-		// By a version that knows of no keys that only read.
-		ring.apply(keyChange(3, id("c"), { ...resting(1, "c").key, name: "c" }));
-		expect(ring.peek(digestOf("a".repeat(64)))).toMatchObject({
-			state: "revoked",
-			models: new Set(["m"]),
-			current: true,
-		});
-		expect(ring.peek(digestOf("c".repeat(64)))).toMatchObject({ account: { state: "suspended" }, name: "c" });
-		expect(ring.peek(digestOf("c".repeat(64)))).toMatchObject({ id: id("c"), readsOnly: true });
-		expect(ring.peek(digestOf("b".repeat(64)))).toBe(used as KeyEntry);
-		// Awake again: an entry from before it lay down changes nothing, a new one does.
-		ring.apply(keyChange(2, id("a"), { ...resting(1, "a").key, state: "active" }));
-		ring.apply(keyChange(4, id("c"), { ...resting(1, "c").key, name: "renamed" }));
-		expect(await loadOne(ring, "a".repeat(64))).toMatchObject({ state: "revoked" });
-		expect(await loadOne(ring, "c".repeat(64))).toMatchObject({ name: "renamed" });
-		expect(loads).toBe(3);
-		minutes(20);
-		expect(ring.size()).toMatchObject({ keys: 3, accounts: 1 });
-		expect(ring.peek(digestOf("c".repeat(64)))).toMatchObject({ name: "renamed", account: { state: "suspended" } });
-		minutes(20);
-		ring.clear(4);
-		expect(ring.peek(digestOf("a".repeat(64)))).toBeUndefined();
-		expect(ring.size().keys).toBe(0);
-	});
-
-	test("keys that there is no room for rest instead of being asked for again", async () => {
-		let loads = 0;
-		const load = async (digest: string) => {
-			loads += 1;
-			return resting(1, digest[0] as string);
-		};
-		const ring = createKeyring({ load, log: silentLog }, { keysMax: 2 });
-		const digits = ["1", "2", "3", "4", "5"];
-		for (let round = 0; round < 3; round++) {
-			for (const digit of digits) {
-				expect((await loadOne(ring, digit.repeat(64))).id).toBe(`key_${digit.repeat(32)}`);
-				expect(ring.size().accounts).toBeLessThanOrEqual(2);
-			}
+	test("loads an evicted key once when it is used again, as it was changed meanwhile", async () => {
+		const { ring, asked } = scripted({ keysMax: 1 });
+		for (const [nth, digest] of ["d1", "d2"].entries()) {
+			const loading = loadOne(ring, digest);
+			asked[nth]?.answer(loaded(1, `key_${digest}`));
+			await loading;
 		}
-		expect(loads).toBe(5);
-		expect(ring.size().keys).toBe(5);
-		const quarterHours = (count: number) => {
-			for (let second = 0; second < count * 900; second++) ring.tick();
-		};
-		const [four, five] = ["4", "5"].map((digit) => ring.peek(digestOf(digit.repeat(64)))) as KeyEntry[];
-		quarterHours(0.9);
-		for (const digit of ["4", "5"]) ring.peek(digestOf(digit.repeat(64)));
-		// Makes room, and so looks at who was used.
-		ring.peek(digestOf("1".repeat(64)));
-		quarterHours(0.9);
-		expect([four?.current, five?.current]).toEqual([false, true]);
+		ring.apply(keyChange(2, "key_d1", { state: "revoked" }));
+		expect(ring.peek(digestOf("d1"))).toBe(undefined);
+		const again = [loadOne(ring, "d1"), loadOne(ring, "d1")];
+		asked[2]?.answer(loaded(1, "key_d1"));
+		await settle();
+		asked[3]?.answer(loaded(2, "key_d1", { state: "revoked" }));
+		expect((await Promise.all(again)).map(({ state }) => state)).toEqual(["revoked", "revoked"]);
+		expect(asked.length).toBe(4);
+		expect(ring.size()).toMatchObject({ keys: 1, accounts: 1 });
 	});
 
 	test("whatever the order of loads and changes, no key shows a state older than what was applied", async () => {
-		const step = fc.constantFrom("load", "change", "apply", "answer", "rest");
+		const step = fc.constantFrom("load", "change", "apply", "answer", "evict");
 		const [digest, id] = [digestOf("d".repeat(64)), `key_${"d".repeat(32)}`];
 		await fc.assert(
 			fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
@@ -428,24 +344,25 @@ describe("keyring", () => {
 				let newest = 0;
 				let applied = 0;
 				const pending: (() => void)[] = [];
-				const load = () =>
+				const load = (asked: KeyDigest) =>
 					new Promise<LoadedKey>((resolve) => {
+						if (asked !== digest) return resolve(loaded(newest, "key_other"));
 						const row = loaded(newest, id, { name: String(newest), accountId: `acc_${"d".repeat(32)}` });
 						pending.push(() => resolve(row));
 					});
-				const ring = createKeyring({ load, log: silentLog });
+				const ring = createKeyring({ load, log: silentLog }, { keysMax: 1 });
 				for (const name of steps) {
 					if (name === "load") void ring.load(digest).catch(() => {});
 					else if (name === "change") newest += 1;
 					else if (name === "answer") pending.shift()?.();
-					else if (name === "rest") for (let second = 0; second < 2_000; second++) ring.tick();
-					else if (applied < newest) {
+					else if (name === "evict") {
+						if (newest === applied) await ring.load(digestOf("other"));
+					} else if (applied < newest) {
 						applied += 1;
 						ring.apply(keyChange(applied, id, { name: String(applied) }));
 					}
 					await settle();
-					// Looked at, a key is in use.
-					const entry = name === "rest" ? undefined : ring.peek(digest);
+					const entry = ring.peek(digest);
 					if (entry !== undefined && entry !== "unknown") expect(Number(entry.name)).toBeGreaterThanOrEqual(applied);
 				}
 			}),
@@ -453,3 +370,15 @@ describe("keyring", () => {
 		);
 	});
 });
+
+test("a key, its limits and a slice of credit each have a memory budget", () => {
+	const { stdout, exitCode } = Bun.spawnSync(
+		[process.execPath, join(import.meta.dir, "../bench/key-memory-process.ts"), "8000"],
+		{ stderr: "inherit" },
+	);
+	expect(exitCode).toBe(0);
+	const bytes = JSON.parse(stdout.toString()) as Record<"known" | "limited" | "slice", number>;
+	expect(bytes.known).toBeLessThan(1_400);
+	expect(bytes.limited).toBeLessThan(350);
+	expect(bytes.slice).toBeLessThan(700);
+}, 60_000);

@@ -7,7 +7,11 @@ import { createBatchClient } from "./batch-client.ts";
 import { inputLines } from "./batch-input.ts";
 import type { Command, CommandContext, CommandInput, Output } from "./command.ts";
 import { UsageError } from "./command.ts";
-import { SERVICE_KEY_VARIABLE, serviceTarget, serviceUrlOption } from "./service-target.ts";
+
+/** Where the command finds the customer's key: never among arguments, which other users of the machine can see. */
+const KEY_VARIABLE = "TOLLGATE_API_KEY";
+const URL_VARIABLE = "TOLLGATE_URL";
+const URL_DEFAULT = "http://127.0.0.1:8080";
 
 const POLL_MS_MIN = 200;
 const POLL_MS_MAX = 5_000;
@@ -36,17 +40,20 @@ const runBatch: Command = {
 	options: {
 		model: { type: "string", value: "MODEL", help: "for lines that name none" },
 		endpoint: { type: "string", value: "PATH", help: "what lines are sent to [/v1/chat/completions]" },
-		url: serviceUrlOption,
+		url: { type: "string", value: "URL", help: `the service [${URL_VARIABLE}, or ${URL_DEFAULT}]` },
 		out: { type: "string", value: "FILE", help: "where answers go [FILE.output.jsonl]" },
 		new: { type: "boolean", help: "begin another batch, although one of this file was begun" },
 	},
 	details: `Each line of FILE is a line of a batch, or only the body of a request: {"messages": [...]}. The API key is read from
-${SERVICE_KEY_VARIABLE}. The same command, called again, goes on where it was interrupted; the batch itself goes on meanwhile.
+${KEY_VARIABLE}. The same command, called again, goes on where it was interrupted; the batch itself goes on meanwhile.
 Lines that failed are in FILE.errors.jsonl, and then the exit code is 1.`,
 	async run(context, input) {
-		const target = serviceTarget(context, input);
-		const client = createBatchClient(target);
-		const batchId = await begin(context, client, target.url, input);
+		const apiKey = context.env[KEY_VARIABLE];
+		if (!apiKey) throw new UsageError(`set ${KEY_VARIABLE} to the API key that pays for it`);
+		const given = input.option("url") ?? (context.env[URL_VARIABLE] || URL_DEFAULT);
+		const url = given.replace(/\/+$/, "").replace(/\/v1$/, "");
+		const client = createBatchClient({ url, apiKey });
+		const batchId = await begin(context, client, url, input);
 		const batch = await follow(context, client, batchId);
 		return batch === undefined ? interrupted(batchId) : finish(client, batch, input);
 	},

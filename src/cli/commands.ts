@@ -1,6 +1,5 @@
 import { accountCommands } from "./account-commands.ts";
 import { batchCommands } from "./batch-commands.ts";
-import { benchCommand } from "./bench-command.ts";
 import { catalogCommands } from "./catalog-commands.ts";
 import { clusterCommands, migrateCommand } from "./cluster-commands.ts";
 import type { Command } from "./command.ts";
@@ -24,7 +23,6 @@ export const COMMANDS: readonly Command[] = [
 	...projectCommands,
 	...keyCommands,
 	...batchCommands,
-	benchCommand,
 	...catalogCommands,
 	...ledgerCommands,
 	...clusterCommands,

@@ -8,7 +8,7 @@ import { createLog, createLogSwitch } from "./base/log.ts";
 import { terminalWriter } from "./base/terminal-writer.ts";
 import { COMMIT, VERSION } from "./base/version.ts";
 import { explain } from "./cli/explain.ts";
-import { lastWords } from "./cli/last-words.ts";
+import { flushOutput } from "./cli/flush-output.ts";
 import { createPrint } from "./cli/print.ts";
 import { runtimeEnvironment } from "./cli/runtime-environment.ts";
 import type { Config } from "./config.ts";
@@ -37,7 +37,7 @@ function serveArguments(words: readonly string[]): Environment | undefined {
 async function runServe(env: Environment): Promise<number> {
 	const exitCode = await serveAsAsked(env);
 	const said = Promise.all([out.problem(), err.problem(), logLines?.flushed()]);
-	await lastWords(systemClock, said, () => logLines?.unread() ?? 0);
+	await flushOutput(systemClock, said, () => logLines?.unread() ?? 0);
 	return exitCode;
 }
 

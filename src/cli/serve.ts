@@ -5,7 +5,7 @@ import type { Config } from "../config.ts";
 import { checkHost } from "../planes/listening-address.ts";
 import { onEndSignal } from "./end-signals.ts";
 import { explain } from "./explain.ts";
-import type { ReadyMessage } from "./post-holder.ts";
+import type { ReadyMessage } from "./worker-process.ts";
 
 export interface ServeDeps {
 	readonly log: Log;

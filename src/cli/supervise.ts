@@ -13,10 +13,10 @@ import type { ChildFacts } from "./child-environment.ts";
 import { consoleEnvironment, gatewayEnvironment } from "./child-environment.ts";
 import { type EndSignal, onEndSignal } from "./end-signals.ts";
 import { explain } from "./explain.ts";
-import type { Post, PostOptions } from "./post.ts";
-import { startPost } from "./post.ts";
 import type { ServeDeps } from "./serve.ts";
 import { GATEWAYS_GONE, GATEWAYS_LEAVING, levelWord, noteLevel, RETIRE } from "./serve.ts";
+import type { WorkerSlot, WorkerSlotOptions } from "./worker-slot.ts";
+import { startWorkerSlot } from "./worker-slot.ts";
 
 /** How to start this program again as `serve`. */
 export interface ChildCommand {
@@ -44,11 +44,11 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	// Told to end while it prepares it takes the database along that it has started.
 	const leaving = new AbortController();
 	let endNow = (_: EndSignal) => leaving.abort();
-	const posts: Post[] = [];
+	const slots: WorkerSlot[] = [];
 	let removeSockets = () => {};
 	const endAll = () => {
 		// Those would let running requests finish, whether their parent is there or not.
-		for (const one of posts) one.kill();
+		for (const one of slots) one.kill();
 		removeSockets();
 	};
 	onEndSignal((signal) => endNow(signal), { atOnce: endAll });
@@ -68,10 +68,10 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	let everReady = false;
 	let stopping = false;
 
-	function post(name: string, env: Record<string, string>, more: { givesUp: () => boolean; ask?: Ask }): Post {
+	function slot(name: string, env: Record<string, string>, more: { givesUp: () => boolean; ask?: Ask }): WorkerSlot {
 		const { givesUp, ...rest } = more;
 		const options = { name, argv: command.argv, env, retire: RETIRE, stopMsMax: config.drainMs + STOP_MARGIN_MS };
-		return startPost({ log, givesUp }, { ...options, ...rest });
+		return startWorkerSlot({ log, givesUp }, { ...options, ...rest });
 	}
 
 	/** What no gateway can start with is wrong for all of them. */
@@ -81,14 +81,14 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 		return true;
 	}
 
-	const people = post("console", consoleEnvironment(command.env, facts), {
+	const people = slot("console", consoleEnvironment(command.env, facts), {
 		givesUp: () => false,
 		ask: (signal) => askLife(consoleSocket(facts.runDir), signal),
 	});
 	const gateways = Array.from({ length: config.demo ? 1 : config.workers }, (_, at) =>
-		post(`gateway-${at + 1}`, gatewayEnvironment(command.env, facts, at + 1), { givesUp: failsAtStart }),
+		slot(`gateway-${at + 1}`, gatewayEnvironment(command.env, facts, at + 1), { givesUp: failsAtStart }),
 	);
-	posts.push(...gateways, people);
+	slots.push(...gateways, people);
 
 	function stop(exitCode: number, signal: EndSignal): void {
 		if (stopping) return;
@@ -102,7 +102,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 		);
 	}
 
-	const roll = createRoll(log, posts, () => stopping);
+	const roll = createRoll(log, slots, () => stopping);
 	endNow = (signal) => stop(0, signal);
 	process.on("SIGHUP", () => {
 		for (const gateway of gateways) gateway.signal("SIGHUP");
@@ -111,7 +111,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	process.on("SIGUSR1", () => {
 		const level = deps.logSwitch.toggleDebug();
 		noteLevel(deps, level);
-		for (const one of posts) one.tell(levelWord(level));
+		for (const one of slots) one.tell(levelWord(level));
 	});
 	for (const gateway of gateways) {
 		gateway.ready.then(
@@ -121,7 +121,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 			() => {},
 		);
 	}
-	Promise.all(posts.map((one) => one.ready)).then(
+	Promise.all(slots.map((one) => one.ready)).then(
 		() => log.info("all processes are ready", { workers: gateways.length, port: facts.port }),
 		() => {},
 	);
@@ -138,7 +138,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	return (await found.release()) ? exitCode : 1;
 }
 
-type Ask = NonNullable<PostOptions["ask"]>;
+type Ask = NonNullable<WorkerSlotOptions["ask"]>;
 
 /** Any answer is one: whether its database is there is not what is asked. */
 async function askLife(socket: string, signal: AbortSignal): Promise<void> {
@@ -215,13 +215,13 @@ function claimPort(hostname: string, port: number): number {
 }
 
 /** Replaces all, one after the other, unless that is under way. */
-function createRoll(log: Log, posts: readonly Post[], isStopping: () => boolean): () => Promise<void> {
+function createRoll(log: Log, slots: readonly WorkerSlot[], isStopping: () => boolean): () => Promise<void> {
 	let rolling = false;
 	return async () => {
 		if (rolling || isStopping()) return;
 		rolling = true;
 		try {
-			for (const one of posts) if (!isStopping()) await one.replace();
+			for (const one of slots) if (!isStopping()) await one.replace();
 			if (!isStopping()) log.info("all processes were replaced");
 		} catch (error) {
 			// Told to stop it ends successors that were not ready, too.

@@ -11,7 +11,7 @@ import type { Metrics } from "../ops/metrics.ts";
 import type { ConsolePlane } from "./console-plane.ts";
 import { lastAnswer } from "./last-answer.ts";
 import { mayReadMetrics } from "./may-read-metrics.ts";
-import { asksForMetrics, metricsResponse } from "./process-metrics.ts";
+import { isMetricsRequest, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
 
 /** As much as the largest chat of the playground; what is checked before it is read has its own limits. */
@@ -56,7 +56,7 @@ export function startConsoleServer(
 		if (unclear !== undefined) return unclear;
 		const { pathname } = new URL(request.url);
 		if (pathname === "/livez" || pathname === "/readyz") return probes[pathname]();
-		if (socket !== undefined && asksForMetrics(request)) return metricsResponse(deps.metrics);
+		if (socket !== undefined && isMetricsRequest(request)) return metricsResponse(deps.metrics);
 		if (socket === undefined && pathname === "/metrics" && mayReadMetrics(config, connectionOf(request)))
 			return metricsResponse(deps.metrics);
 		return plane.handle(connectionOf(request));

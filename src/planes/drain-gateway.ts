@@ -6,7 +6,7 @@ import type { BodyReads } from "../gateway/body/body-reads.ts";
 import type { OpenStreams } from "../gateway/serve/open-streams.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
-import { shutDoor } from "./shut-door.ts";
+import { drainListener } from "./drain-listener.ts";
 
 /** After the drain: for settlements to reach Postgres. */
 export const FORCED_STOP_MS = 2_000;
@@ -38,7 +38,7 @@ export async function drainGateway(
 	const { clock, log, server, instanceLease } = plane;
 	const leftMs = () => Math.max(0, drainEndMs - clock.monotonicMs());
 	void plane.batches.stop();
-	await shutDoor(server);
+	await drainListener(server);
 	// Credit is given back after the last request and not before: one whose body was still on its way when the
 	// door closed is served like the others.
 	// A console asks at the inner door for those who wait at the outer one: that is shut behind them.

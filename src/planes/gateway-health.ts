@@ -5,7 +5,7 @@ import type { InstanceLease } from "../ledger/instance-lease.ts";
 import type { HealthReport } from "../ops/health.ts";
 import { createHealth, STOPPING } from "../ops/health.ts";
 import { PAYMENTS_DIFFER } from "../ops/payment-findings.ts";
-import type { ConsoleDoor } from "./console-door.ts";
+import type { ConsoleProxy } from "./console-proxy.ts";
 import type { BooksSeen } from "./gateway-watches.ts";
 
 /** Settlements are flushed every tenth of a second; older ones than this mean that Postgres does not take them. */
@@ -24,7 +24,7 @@ export function createGatewayHealth(deps: {
 	books: Pick<Watch<BooksSeen | undefined>, "last">;
 	payments: Pick<Watch<number>, "last">;
 	durability: Pick<DurabilityWatch, "problem">;
-	console: Pick<ConsoleDoor, "problem">;
+	console: Pick<ConsoleProxy, "problem">;
 }): () => HealthReport {
 	const { instanceLease, catalog, books, payments } = deps;
 	const booksAreOld = () => (books.last()?.ageMs() ?? 0) > BOOKS_OLD_MS;

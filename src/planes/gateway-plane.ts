@@ -31,7 +31,7 @@ import { createStatus } from "../status/status.ts";
 import { type AnswerMemory, createAnswerMemory } from "../upstream/call/answer-memory.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
 import { createUpstreams } from "../upstream/upstreams.ts";
-import type { ConsoleDoor } from "./console-door.ts";
+import type { ConsoleProxy } from "./console-proxy.ts";
 import { drainGateway } from "./drain-gateway.ts";
 import { createGatewayHealth } from "./gateway-health.ts";
 import { createGatewayMetrics } from "./gateway-metrics.ts";
@@ -79,7 +79,7 @@ export interface GatewayPlaneDeps {
 	readonly databaseUrl: string;
 	readonly secrets: Pick<Secrets, "keyPepper" | "instanceId">;
 	/** Takes what is not for programs. */
-	readonly console: ConsoleDoor;
+	readonly console: ConsoleProxy;
 	/** Of the other processes of this service. */
 	readonly otherMetrics: () => Promise<readonly ProcessMetrics[]>;
 	/** Signs what may be asked in the name of a key. */

@@ -12,17 +12,17 @@ import { createGateway, escapedError, notFound } from "../gateway/routes.ts";
 import type { HealthReport } from "../ops/health.ts";
 import { healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
-import type { ConsoleDoor } from "./console-door.ts";
+import type { ConsoleProxy } from "./console-proxy.ts";
 import { lastAnswer } from "./last-answer.ts";
 import { mayReadMetrics } from "./may-read-metrics.ts";
-import { asksForMetrics, metricsResponse } from "./process-metrics.ts";
+import { isMetricsRequest, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
 
 export interface ServerDeps extends Omit<EndpointDeps, "connectionOf"> {
 	health(): HealthReport;
 	metrics: Metrics;
 	/** Takes what is not for programs. */
-	console: ConsoleDoor;
+	console: ConsoleProxy;
 	/** Takes what a console asks in the name of a key. */
 	internal: (connection: Connection) => Promise<Response>;
 	/** Whether that may be asked on the public port, too: where the console is on another machine. */
@@ -38,7 +38,7 @@ export interface ServerDeps extends Omit<EndpointDeps, "connectionOf"> {
 const BODY_BYTES_CEILING = 1_088 * 1024 * 1024;
 
 /**
- * Everything that is served, on one port: inference and what operators ask here, the rest by the console's door.
+ * Everything that is served, on one port: inference and what operators ask here, the rest by the console proxy.
  * Bun.serve is called here and not by Elysia: its defaults share the port with other processes and time out by another
  * clock.
  */
@@ -62,8 +62,8 @@ export function startGatewayServer(config: Config, deps: ServerDeps): Server<und
 		}
 	}
 	const connectionOf = (request: Request): Connection => new ClientConnection(request);
-	const door = deps.console;
-	const passOn = ({ request }: { request: Request }) => door.handle(connectionOf(request));
+	const proxy = deps.console;
+	const passOn = ({ request }: { request: Request }) => proxy.handle(connectionOf(request));
 	const probes: Probes = {
 		"/livez": () => new Response("ok\n"),
 		"/readyz": () => healthResponse(deps.health()),
@@ -109,7 +109,7 @@ export function startInternalServer(
 	return serveAt(path, {
 		maxRequestBodySize: BODY_BYTES_CEILING,
 		fetch: (request) =>
-			asksForMetrics(request) ? metricsResponse(deps.metrics) : deps.internal(connectionOf(request)),
+			isMetricsRequest(request) ? metricsResponse(deps.metrics) : deps.internal(connectionOf(request)),
 		error: (error) => escapedError(error, "UNKNOWN"),
 	});
 }

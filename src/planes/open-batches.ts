@@ -7,7 +7,7 @@ import { createBatches } from "../batch/batches.ts";
 import { createHeldJobs } from "../batch/held-jobs.ts";
 import type { Carrier } from "../batch/line-work.ts";
 import type { Files } from "../files/files.ts";
-import type { GatewayGround } from "./gateway-ground.ts";
+import type { GatewayDeps } from "./gateway-deps.ts";
 
 export interface OpenBatches extends Batches {
 	/** How many wait because the database refuses their outcomes. */
@@ -22,7 +22,7 @@ const STOP_MS_MAX = 15_000;
 /** Batches of accounts, and this instance's share of running them: from the first deployment on that takes any. */
 export function openBatches(
 	options: { readonly drainMs: number; readonly dataDir: string },
-	deps: GatewayGround & { files: Files; carrier: Carrier },
+	deps: GatewayDeps & { files: Files; carrier: Carrier },
 ): OpenBatches {
 	const { db, clock, log, catalog, files, carrier } = deps;
 	const books = createBatchBooks(db);

@@ -9,14 +9,14 @@ import type { Files } from "../files/files.ts";
 import { createFiles } from "../files/files.ts";
 import { createPostgresBlobs } from "../files/postgres-blobs.ts";
 import { createS3Blobs } from "../files/s3-blobs.ts";
-import type { GatewayGround } from "./gateway-ground.ts";
+import type { GatewayDeps } from "./gateway-deps.ts";
 
 /** Its statements carry quarter-megabytes. */
 const BLOB_STATEMENT_DEADLINE_MS = 15_000;
 const BLOB_CONNECTIONS_MAX = 2;
 
 /** Files of accounts, where the configuration says that they lie; those from before are read where they were put. */
-export function openFiles(config: Config, deps: GatewayGround): Files {
+export function openFiles(config: Config, deps: GatewayDeps): Files {
 	const { db, clock, log, cleanup, catalog } = deps;
 	// It connects when it is asked first.
 	const statements = createStatements(

@@ -5,13 +5,13 @@ import { createFailedAttempts } from "../keys/failed-attempts.ts";
 import { keyLoader } from "../keys/key-loader.ts";
 import { createKeyring } from "../keys/keyring.ts";
 import { createLookUps } from "../keys/look-ups.ts";
-import type { GatewayGround } from "./gateway-ground.ts";
+import type { GatewayDeps } from "./gateway-deps.ts";
 
 /** Each costs Postgres one look at an index: 500 a second are some hundredths of a core. */
 const FAILED_LOOK_UPS_PER_MINUTE_MAX = 30_000;
 
 /** The keys that a gateway knows, and how a request's is told from what is none. */
-export function openKeys(config: Config, deps: GatewayGround) {
+export function openKeys(config: Config, deps: GatewayDeps) {
 	const { db, clock, log, catalog } = deps;
 	const keyring = createKeyring({ load: keyLoader(db.ledger), log });
 	const failedAttempts = createFailedAttempts(

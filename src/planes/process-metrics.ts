@@ -49,7 +49,7 @@ async function ask(socket: string): Promise<string | undefined> {
 }
 
 /** Whether a request at a process's socket asks for its metrics. */
-export function asksForMetrics(request: Request): boolean {
+export function isMetricsRequest(request: Request): boolean {
 	return request.headers.has(METRICS_HEADER) && new URL(request.url).pathname === METRICS_PATH;
 }
 

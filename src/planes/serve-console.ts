@@ -10,12 +10,12 @@ import { loadOrCreateSecrets } from "../secrets.ts";
 import { createConsoleMetrics } from "./console-metrics.ts";
 import { createConsolePlane } from "./console-plane.ts";
 import { startConsoleServer } from "./console-server.ts";
+import { drainListener } from "./drain-listener.ts";
 import { newInternalSecret } from "./internal-secret.ts";
 import { addressOf } from "./listening-address.ts";
 import { type OpenDatabase, openDatabase, released } from "./open-database.ts";
 import { workerLabel } from "./process-metrics.ts";
 import { consoleSocket, gatewaySockets } from "./run-dir.ts";
-import { shutDoor } from "./shut-door.ts";
 
 /** The console plane as a process of its own. Rejects once `leaving` aborts while it waits for others at its database. */
 export async function serveConsole(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
@@ -79,7 +79,7 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 				plane.shutDown();
 				// Whom they let in last is passed on still, and nobody else is there to answer him.
 				if (gatewaysAre === "leaving") await Promise.race([gatewaysGone.promise, drainOver]);
-				await shutDoor(server);
+				await drainListener(server);
 				await Promise.race([server.stop(), drainOver]);
 				await server.stop(true);
 				await cleanup.run();

@@ -3,7 +3,7 @@ import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { loadOrCreateSecrets } from "../secrets.ts";
-import { createConsoleDoor, noConsole } from "./console-door.ts";
+import { createConsoleProxy, noConsole } from "./console-proxy.ts";
 import type { GatewayPlane } from "./gateway-plane.ts";
 import { createGatewayPlane } from "./gateway-plane.ts";
 import { newInternalSecret } from "./internal-secret.ts";
@@ -28,7 +28,7 @@ export async function serveGateway(config: Config, { log, leaving }: { log: Log;
 			console:
 				config.runDir === null
 					? noConsole
-					: createConsoleDoor({ clock: systemClock, log }, { socket: consoleSocket(config.runDir) }),
+					: createConsoleProxy({ clock: systemClock, log }, { socket: consoleSocket(config.runDir) }),
 			otherMetrics: config.runDir === null ? async () => [] : askOthers(config, config.runDir),
 			internalSecret: config.internalSecret ?? newInternalSecret(),
 			onDiskFailed: () => process.exit(1),

@@ -4,8 +4,8 @@
  */
 import { closeSync, existsSync, openSync } from "node:fs";
 import { libc } from "../../src/base/libc.ts";
+import { drainListener } from "../../src/planes/drain-listener.ts";
 import { lastAnswer } from "../../src/planes/last-answer.ts";
-import { shutDoor } from "../../src/planes/shut-door.ts";
 
 const AT_ONCE = 4;
 const allWait = process.argv[2] ?? "";
@@ -25,6 +25,6 @@ try {
 	for (const file of files.slice(0, AT_ONCE)) closeSync(file);
 }
 while (!existsSync(allWait)) Bun.sleepSync(5);
-await shutDoor(server);
+await drainListener(server);
 await server.stop();
 process.exit(0);

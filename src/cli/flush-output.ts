@@ -5,7 +5,7 @@ const WAIT_MS = 1_000;
 const WAITS_MAX = 5;
 
 /** Resolves once all is `said`, or nobody reads: for a second nothing of what is `unread` has gone out. Who reads slowly is waited for. */
-export async function lastWords(clock: Clock, said: Promise<unknown>, unread: () => number): Promise<void> {
+export async function flushOutput(clock: Clock, said: Promise<unknown>, unread: () => number): Promise<void> {
 	let isSaid = false;
 	const end = said.then(() => {
 		isSaid = true;

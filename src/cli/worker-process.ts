@@ -2,8 +2,8 @@ import type { Subprocess } from "bun";
 import { systemClock } from "../base/clock.ts";
 import { watchLiveness } from "./liveness.ts";
 
-/** One process at a post, or on its way in or out. */
-export interface Holder {
+/** One process of a worker slot: current, successor or leaving. */
+export interface WorkerProcess {
 	readonly process: Subprocess;
 	/** Rejects if it ends before. */
 	readonly ready: Promise<ReadyMessage>;
@@ -22,22 +22,22 @@ export interface ReadyMessage {
 	readonly demo?: unknown;
 }
 
-export interface HolderOptions {
+export interface WorkerProcessOptions {
 	/** For the log: `gateway-1`, `console`. */
 	readonly name: string;
 	readonly argv: readonly string[];
 	readonly env: Readonly<Record<string, string>>;
-	/** Asks the process at this post whether it lives. One that does not say so for about 20 s is killed. */
+	/** Asks the process whether it lives. One that does not say so for about 20 s is killed. */
 	readonly ask?: (signal: AbortSignal) => Promise<unknown>;
 }
 
-export function startHolder(
-	options: HolderOptions,
+export function startWorkerProcess(
+	options: WorkerProcessOptions,
 	on: {
 		onEnd: (exitCode: number | null, signal: string | number | null) => void;
 		onHung: () => void;
 	},
-): Holder {
+): WorkerProcess {
 	const { name, ask } = options;
 	const ready = Promise.withResolvers<ReadyMessage>();
 	let wasReady = false;

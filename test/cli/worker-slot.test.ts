@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createLog } from "../../src/base/log.ts";
-import { startPost } from "../../src/cli/post.ts";
+import { startWorkerSlot } from "../../src/cli/worker-slot.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -26,14 +26,14 @@ writeFileSync(
 	`,
 );
 
-function post(name: string, second: "well" | "deaf" | "stays", onLine = () => {}) {
+function slot(name: string, second: "well" | "deaf" | "stays", onLine = () => {}) {
 	const said: string[] = [];
 	const write = (line: string) => {
 		said.push(JSON.parse(line).message);
 		onLine();
 	};
 	const log = createLog({ level: "warn", write });
-	const made = startPost(
+	const made = startWorkerSlot(
 		{ log, givesUp: () => false },
 		{
 			name,
@@ -49,7 +49,7 @@ function post(name: string, second: "well" | "deaf" | "stays", onLine = () => {}
 }
 
 test("a process that does not leave when it is replaced is killed after its time, and the roll goes on", async () => {
-	const { made, said } = post("stays", "well");
+	const { made, said } = slot("stays", "well");
 	await made.ready;
 	await made.replace();
 	await waitFor(() => said.length > 1, "its end to be noted");
@@ -60,14 +60,14 @@ test("a process that does not leave when it is replaced is killed after its time
 }, 60_000);
 
 test("a successor that does not become ready is killed after its time, and the present process stays", async () => {
-	const { made, said } = post("waits", "deaf");
+	const { made, said } = slot("waits", "deaf");
 	await made.ready;
 	await expect(made.replace()).rejects.toThrow("ended before it was ready");
 	expect(said).toEqual(["a successor does not become ready; killing it"]);
 }, 60_000);
 
 test("a signal that comes while a process starts does not end it, and is heard once it is ready", async () => {
-	const { made, said } = post("starts", "well");
+	const { made, said } = slot("starts", "well");
 	made.signal("SIGHUP");
 	await made.ready;
 	await waitFor(() => existsSync(`${marker}-starts-heard`), "the signal");
@@ -75,7 +75,7 @@ test("a signal that comes while a process starts does not end it, and is heard o
 }, 60_000);
 
 test("a process that does not leave when it is told to stop is killed after its time, which is no stop in order", async () => {
-	const { made, said } = post("stops", "stays");
+	const { made, said } = slot("stops", "stays");
 	await made.ready;
 	expect(await made.stop("SIGTERM")).toBe(false);
 	expect(said).toEqual([
@@ -89,7 +89,7 @@ const pidOf = (name: string) => Number(readFileSync(`${marker}-${name}`, "utf8")
 
 test("a process that was killed before the stop, and has no successor yet, makes it none in order", async () => {
 	const stopped = Promise.withResolvers<boolean>();
-	const { made, said } = post("is alone", "well", () => {
+	const { made, said } = slot("is alone", "well", () => {
 		if (said.length === 1) stopped.resolve(made.stop("SIGTERM"));
 	});
 	await made.ready;
@@ -102,7 +102,7 @@ test("a process that was killed before the stop, and has no successor yet, makes
 }, 60_000);
 
 test("so does one whose successor is not ready yet, and ends by the signal", async () => {
-	const { made, said } = post("is bereft", "deaf");
+	const { made, said } = slot("is bereft", "deaf");
 	await made.ready;
 	const first = pidOf("is bereft");
 	process.kill(first, "SIGKILL");
@@ -112,7 +112,7 @@ test("so does one whose successor is not ready yet, and ends by the signal", asy
 }, 60_000);
 
 test("one that was killed before the stop and has a successor that is ready does not", async () => {
-	const { made, said } = post("is followed", "well");
+	const { made, said } = slot("is followed", "well");
 	await made.ready;
 	const first = pidOf("is followed");
 	process.kill(first, "SIGKILL");
@@ -127,7 +127,7 @@ test.each([
 	["while its successor starts", "a process died; its successor starts already"],
 	["just before it is replaced", "a process died; starting it again"],
 ])(
-	"one that dies %s is followed by that one alone, which is there where the post is asked",
+	"one that dies %s is followed by that one alone, which is there at its socket",
 	async (when, noted) => {
 		const place = join(folder, when.replaceAll(" ", "-"));
 		const child = `${place}.ts`;
@@ -148,7 +148,7 @@ test.each([
 		);
 		const started = () => readFileSync(`${place}-started`, "utf8").trim().split("\n").map(Number);
 		const asked = () =>
-			fetch("http://post/", { unix: `${place}.sock`, keepalive: false }).then(
+			fetch("http://worker/", { unix: `${place}.sock`, keepalive: false }).then(
 				(answer) => answer.text(),
 				() => "nobody",
 			);
@@ -158,7 +158,7 @@ test.each([
 			said.push(JSON.parse(line).message);
 			died.resolve();
 		};
-		const made = startPost(
+		const made = startWorkerSlot(
 			{ log: createLog({ level: "warn", write }), givesUp: () => false },
 			{
 				name: "follows",

@@ -1,7 +1,7 @@
 import { ptr } from "bun:ffi";
 import { libc } from "../base/libc.ts";
 import { nextTurn } from "../base/next-turn.ts";
-import { halfWayIn } from "./half-way.ts";
+import { pendingHandshakes } from "./pending-handshakes.ts";
 
 /** Who was half-way in when the door was shut is in after this: a way to and fro within a data centre, and some. */
 const HALF_WAY_MS = 20;
@@ -52,7 +52,7 @@ interface Place {
  * their clients they are open and may carry a request: so nobody new is let in, and who waits is taken. Who knocks meanwhile
  * knocks again a second later, and is refused or finds a successor.
  */
-export async function shutDoor(server: object): Promise<void> {
+export async function drainListener(server: object): Promise<void> {
 	// The runtime's types do not have it. Of a socket of the file system it is the path.
 	const { address: place } = server as { readonly address?: Place | string | null };
 	if (typeof place === "object" && place !== null) {
@@ -118,8 +118,8 @@ function letNobodyIn(listener: number): boolean {
 /** Who was half-way in when nobody new was let in any more; not who knocks at another listener of this port meanwhile. */
 async function untilIn(port: number): Promise<void> {
 	const deadline = performance.now() + HALF_WAY_MS_MAX;
-	const coming = await halfWayIn(port);
-	for (let still = coming; ; still = still.intersection(await halfWayIn(port))) {
+	const coming = await pendingHandshakes(port);
+	for (let still = coming; ; still = still.intersection(await pendingHandshakes(port))) {
 		// Once at least: the kernel may have been at somebody's opening when the door was shut.
 		await Bun.sleep(HALF_WAY_MS);
 		if (still.size === 0 || performance.now() >= deadline) return;

@@ -6,7 +6,7 @@ import type { Database } from "../db/database.ts";
 import type { Secrets } from "../secrets.ts";
 
 /** What the parts of a gateway are opened on. */
-export interface GatewayGround {
+export interface GatewayDeps {
 	readonly db: Database;
 	readonly clock: Clock;
 	readonly log: Log;

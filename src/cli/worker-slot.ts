@@ -1,10 +1,15 @@
 import type { Log } from "../base/log.ts";
 import type { EndSignal } from "./end-signals.ts";
-import { type Holder, type HolderOptions, type ReadyMessage, startHolder } from "./post-holder.ts";
+import {
+	type ReadyMessage,
+	startWorkerProcess,
+	type WorkerProcess,
+	type WorkerProcessOptions,
+} from "./worker-process.ts";
 
 /** A place that one process fills: it is started, and started again whenever it ends. */
-export interface Post {
-	/** What the first process at this post says once it is ready; rejects if it ends before. */
+export interface WorkerSlot {
+	/** What the first process of this slot says once it is ready; rejects if it ends before. */
 	readonly ready: Promise<ReadyMessage>;
 	/** Gives the process here a signal, once it is ready. */
 	signal(signal: NodeJS.Signals): void;
@@ -24,7 +29,7 @@ export interface Post {
 	kill(): void;
 }
 
-export interface PostOptions extends HolderOptions {
+export interface WorkerSlotOptions extends WorkerProcessOptions {
 	/** What the parent says to a process whose successor is ready. */
 	readonly retire: string;
 	/** After it a process that was asked to leave is killed. */
@@ -41,48 +46,48 @@ const RESTART_MS_MAX = 10_000;
 const STABLE_MS = 30_000;
 
 /** `givesUp`: asked when a process has ended; true if nobody is to follow it. */
-export function startPost(deps: { log: Log; givesUp: () => boolean }, options: PostOptions): Post {
+export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, options: WorkerSlotOptions): WorkerSlot {
 	const { log } = deps;
 	const { name } = options;
-	let present: Holder | undefined;
+	let present: WorkerProcess | undefined;
 	/** Running beside it: on their way out, or not in office yet. */
-	const beside = new Set<Holder>();
+	const beside = new Set<WorkerProcess>();
 	/** One of those: it is to follow the present one, and not ready yet. */
-	let successor: Holder | undefined;
+	let successor: WorkerProcess | undefined;
 	let failuresInRow = 0;
 	let stopping: Promise<boolean> | undefined;
 	let inOrder = true;
 	/** One that had been ready died, and none has been since who would look after what it left. */
-	let isBereft = false;
+	let hasNoReadyWorker = false;
 	let lastWord: unknown;
 	const empty = Promise.withResolvers<void>();
 
-	function start(): Holder {
-		const holder = startHolder(options, {
-			onEnd: (exitCode, signal) => ended(holder, exitCode, signal),
+	function start(): WorkerProcess {
+		const worker = startWorkerProcess(options, {
+			onEnd: (exitCode, signal) => ended(worker, exitCode, signal),
 			onHung() {
-				if (present !== holder) return;
+				if (present !== worker) return;
 				log.error("a process does not answer; ending it", { child: name });
-				holder.process.kill("SIGKILL");
+				worker.process.kill("SIGKILL");
 			},
 		});
-		holder.ready.then(
+		worker.ready.then(
 			() => {
-				isBereft = false;
+				hasNoReadyWorker = false;
 			},
 			() => {},
 		);
-		if (lastWord !== undefined) holder.say(() => lastWord);
-		return holder;
+		if (lastWord !== undefined) worker.say(() => lastWord);
+		return worker;
 	}
 
-	function ended(holder: Holder, exitCode: number | null, signal: string | number | null): void {
-		const wasPresent = present === holder;
+	function ended(worker: WorkerProcess, exitCode: number | null, signal: string | number | null): void {
+		const wasPresent = present === worker;
 		if (wasPresent) present = undefined;
-		const wasToLeave = beside.delete(holder) || stopping !== undefined;
-		if (successor === holder) successor = undefined;
+		const wasToLeave = beside.delete(worker) || stopping !== undefined;
+		if (successor === worker) successor = undefined;
 		// Of a successor that was not ready its replacement speaks.
-		if (wasToLeave && (holder.wasReady() || isBereft) && exitCode !== 0) {
+		if (wasToLeave && (worker.wasReady() || hasNoReadyWorker) && exitCode !== 0) {
 			inOrder = false;
 			log.error("a process that was to leave did not end in order", { child: name, exitCode, signal });
 		}
@@ -95,13 +100,13 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 			log.error("a process ended before it was ready", { child: name, exitCode, signal });
 			return;
 		}
-		isBereft ||= holder.wasReady();
+		hasNoReadyWorker ||= worker.wasReady();
 		if (successor !== undefined) {
 			log.error("a process died; its successor starts already", { child: name, exitCode, signal });
 			takeOffice(successor);
 			return;
 		}
-		const lived = performance.now() - holder.startedAtMs;
+		const lived = performance.now() - worker.startedAtMs;
 		failuresInRow = lived > STABLE_MS ? 0 : failuresInRow + 1;
 		const waitMs = failuresInRow === 0 ? 0 : Math.min(RESTART_MS_MAX, RESTART_MS_MIN * 2 ** (failuresInRow - 1));
 		log.error("a process died; starting it again", { child: name, exitCode, signal, waitMs });
@@ -110,11 +115,11 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 		}, waitMs);
 	}
 
-	/** A third one, started beside it, would take over from it where the post is asked, and then leave. */
-	function takeOffice(holder: Holder): void {
-		beside.delete(holder);
+	/** A third one, started beside it, would take over from it at its socket, and then leave. */
+	function takeOffice(worker: WorkerProcess): void {
+		beside.delete(worker);
 		successor = undefined;
-		present = holder;
+		present = worker;
 	}
 
 	const everybody = () => [...(present === undefined ? [] : [present]), ...beside];
@@ -126,8 +131,8 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 	async function leave(signal: EndSignal): Promise<boolean> {
 		const all = everybody();
 		if (all.length === 0) {
-			if (isBereft) log.error("a process that died before the stop was not started again yet", { child: name });
-			return !isBereft;
+			if (hasNoReadyWorker) log.error("a process that died before the stop was not started again yet", { child: name });
+			return !hasNoReadyWorker;
 		}
 		inOrder = true;
 		for (const { process } of all) process.kill(signal);
@@ -144,10 +149,10 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 	}
 
 	/** A process that hangs is killed: a gateway that is gone has left its journal to its successor. */
-	async function within(msMax: number, holder: Holder, done: Promise<unknown>, what: string): Promise<void> {
+	async function within(msMax: number, worker: WorkerProcess, done: Promise<unknown>, what: string): Promise<void> {
 		const timer = setTimeout(() => {
 			log.warn(`${what}; killing it`, { child: name, afterMs: msMax });
-			holder.process.kill("SIGKILL");
+			worker.process.kill("SIGKILL");
 		}, msMax);
 		try {
 			await done;
@@ -163,7 +168,7 @@ export function startPost(deps: { log: Log; givesUp: () => boolean }, options: P
 		tell(word) {
 			lastWord = word;
 			present?.say(() => lastWord);
-			for (const holder of beside) holder.say(() => lastWord);
+			for (const worker of beside) worker.say(() => lastWord);
 		},
 		async replace() {
 			const next = start();

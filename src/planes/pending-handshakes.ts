@@ -7,7 +7,7 @@ const LISTS = ["/proc/net/tcp", "/proc/net/tcp6"];
  * Whose connections to `port` are half-way in: the kernel has answered their opening, and waits for their word that they have
  * heard. What the list names by the two ends is one connection. Empty where there is no such list, or no descriptor to read it.
  */
-export async function halfWayIn(port: number): Promise<Set<string>> {
+export async function pendingHandshakes(port: number): Promise<Set<string>> {
 	const ending = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
 	const lists = await Promise.all(LISTS.map((path) => readFile(path, "latin1").catch(() => "")));
 	// State 03 is that one. Few are in it, of thousands.

@@ -4,8 +4,8 @@ import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { libc } from "../../src/base/libc.ts";
+import { drainListener } from "../../src/planes/drain-listener.ts";
 import { serveAt } from "../../src/planes/run-dir.ts";
-import { shutDoor } from "../../src/planes/shut-door.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { startService } from "../support/service.ts";
@@ -50,7 +50,7 @@ test("who waits at the socket of a console whose successor has its name already 
 	const old = serve("old");
 	const answer = asksAt(path, join(folder, "sent-to-socket"));
 	untilEnd(serve("new"));
-	await shutDoor(old);
+	await drainListener(old);
 	await old.stop();
 	expect(await answer).toBe("HTTP/1.1 200 OK\n");
 }, 30_000);
@@ -109,7 +109,7 @@ test
 		socket.once("close", () => resolve("closed"));
 		await begun;
 		setTimeout(() => socket.write("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"), 150);
-		await shutDoor(server);
+		await drainListener(server);
 		await server.stop();
 		expect(await first).toBe("HTTP/1.1 200 OK");
 	},
@@ -124,7 +124,7 @@ test.if(process.platform === "linux")(
 		silent.once("error", () => {});
 		await new Promise((resolve) => silent.once("connect", resolve));
 		const began = performance.now();
-		await shutDoor(server);
+		await drainListener(server);
 		expect(performance.now() - began).toBeWithin(400, 2_000);
 		await server.stop(true);
 		silent.destroy();
@@ -146,7 +146,7 @@ const WITHOUT_RIGHTS = process.getuid?.() === 0 && Bun.which("setpriv") !== null
 test.if(process.platform === "linux").each(["::1", ...(LONG ? ["0.0.0.0", "127.0.0.1", "::"] : [])])(
 	"a process without any rights shuts its door at %s, too",
 	async (hostname) => {
-		const child = join(import.meta.dir, "shut-door-child.ts");
+		const child = join(import.meta.dir, "drain-listener-child.ts");
 		const shut = Bun.spawn([...WITHOUT_RIGHTS, process.execPath, child, hostname], {
 			stdio: ["ignore", "pipe", "inherit"],
 		});
@@ -184,7 +184,7 @@ test.if(process.platform === "linux").each([
 	async (hostname, elsewhere) => {
 		const { server, other, port } = twoAtOnePort(hostname, elsewhere);
 		untilEnd(other);
-		await shutDoor(server);
+		await drainListener(server);
 		expect(await isLetIn(hostname, port)).toBe(false);
 		expect(await isLetIn(elsewhere, port)).toBe(true);
 		other.stop(true);

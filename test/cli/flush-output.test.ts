@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { lastWords } from "../../src/cli/last-words.ts";
+import { flushOutput } from "../../src/cli/flush-output.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 const never = new Promise(() => undefined);
@@ -10,7 +10,7 @@ async function waits(unread: readonly number[], said: (seconds: number) => boole
 	const end = Promise.withResolvers<void>();
 	let seconds = 0;
 	let isOver = false;
-	const over = lastWords(clock, Promise.race([never, end.promise]), () => unread[seconds] ?? 0).then(() => {
+	const over = flushOutput(clock, Promise.race([never, end.promise]), () => unread[seconds] ?? 0).then(() => {
 		isOver = true;
 	});
 	while (!isOver && seconds < 100) {

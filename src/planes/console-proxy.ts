@@ -12,7 +12,7 @@ import { MANAGEMENT_PREFIX } from "../gateway/openapi/management-routes.ts";
 import { consoleAwayPage } from "./console-away.ts";
 
 /** Where a gateway sends what is not for programs. */
-export interface ConsoleDoor {
+export interface ConsoleProxy {
 	handle(connection: Connection): Promise<Response>;
 	/** Why the console could not be asked the last time; undefined if it could. */
 	problem(): string | undefined;
@@ -41,7 +41,7 @@ const NOT_PASSED_BACK = ["connection", "keep-alive", "transfer-encoding"];
  * `x-forwarded-for`, which the console believes from this socket alone; what the client itself says of it does not.
  * A connection each: a kept one could meet a console that is just leaving.
  */
-export function createConsoleDoor(deps: { clock: Clock; log: Log }, options: { socket: string }): ConsoleDoor {
+export function createConsoleProxy(deps: { clock: Clock; log: Log }, options: { socket: string }): ConsoleProxy {
 	const { clock, log } = deps;
 	let open = 0;
 	let problem: string | undefined;
@@ -126,7 +126,7 @@ export function createConsoleDoor(deps: { clock: Clock; log: Log }, options: { s
 }
 
 /** For a gateway without a console beside it: people's pages are elsewhere. */
-export const noConsole: ConsoleDoor = {
+export const noConsole: ConsoleProxy = {
 	handle: async ({ request }) => {
 		const { pathname } = new URL(request.url);
 		const isManagement = pathname.startsWith(MANAGEMENT_PREFIX);

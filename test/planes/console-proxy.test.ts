@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { IDLE_TIMEOUT_S } from "../../src/gateway/connection.ts";
-import { createConsoleDoor } from "../../src/planes/console-door.ts";
+import { createConsoleProxy } from "../../src/planes/console-proxy.ts";
 import { serveAt } from "../../src/planes/run-dir.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { openRaw } from "../support/raw-http.ts";
@@ -21,7 +21,7 @@ function front(console?: (request: Request) => Response | Promise<Response>, add
 		looks += 1;
 		return systemClock.monotonicMs();
 	};
-	const door = createConsoleDoor({ clock: { ...systemClock, monotonicMs }, log: silentLog }, { socket });
+	const door = createConsoleProxy({ clock: { ...systemClock, monotonicMs }, log: silentLog }, { socket });
 	const open = (fetch: (request: Request) => Response | Promise<Response>) =>
 		untilEnd(serveAt(socket, { fetch, error: () => new Response(null, { status: 500 }), maxRequestBodySize: 1e9 }));
 	if (console !== undefined) open(console);
@@ -173,7 +173,7 @@ test("a console that dies in the middle of an answer leaves a broken answer, not
 	const socket = join(folder, "dies.sock");
 	const child = Bun.spawn([process.execPath, "-e", script, socket], { stdout: "pipe" });
 	await child.stdout.getReader().read();
-	const door = createConsoleDoor({ clock: systemClock, log: silentLog }, { socket });
+	const door = createConsoleProxy({ clock: systemClock, log: silentLog }, { socket });
 	const server = untilEnd(
 		Bun.serve({
 			port: 0,

@@ -13,7 +13,7 @@ import type { Log } from "./base/log.ts";
 import type { Config } from "./config.ts";
 import { readOwnBrand } from "./console/brand/shown-brand.ts";
 import { createDirectGatewayClient } from "./console/gateway-client.ts";
-import type { JobOptions } from "./console/jobs.ts";
+import type { JobOptions } from "./jobs/jobs.ts";
 import { createConsoleMetrics } from "./planes/console-metrics.ts";
 import type { ConsolePlane } from "./planes/console-plane.ts";
 import { createConsolePlane } from "./planes/console-plane.ts";

@@ -5,7 +5,7 @@ import { checkCatalog } from "../src/catalog/check.ts";
 import { COMMANDS } from "../src/cli/commands.ts";
 import { CONFIG_TABLE } from "../src/config-table.ts";
 import { migrations } from "../src/db/migrations/list.ts";
-import { MANAGEMENT_ROUTES } from "../src/gateway/openapi/management-routes.ts";
+import { MANAGEMENT_ROUTES } from "../src/management/management-routes.ts";
 import {
 	codeBlocks,
 	consoleProblems,
@@ -62,7 +62,7 @@ describe("the source keeps its rules", () => {
 	});
 
 	test("the table of the management interface is the one that is served", () => {
-		const rows = markdownTable(read("src/console/management/README.md").text, "## Routes and scopes");
+		const rows = markdownTable(read("src/management/README.md").text, "## Routes and scopes");
 		expect(rows).toEqual(
 			Object.values(MANAGEMENT_ROUTES).map(({ method, path, scope, summary }) => [
 				`${method} ${path.replace("/v1/management", "")}`,

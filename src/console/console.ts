@@ -1,15 +1,6 @@
-import type { Clock } from "../base/clock.ts";
 import { newRequestId } from "../base/id.ts";
 import { isLanguage, languageOf } from "../base/language.ts";
-import type { Log } from "../base/log.ts";
-import { type CardPayments, createCardPayments } from "../billing/card-payments.ts";
-import type { Config } from "../config.ts";
-import type { Statements } from "../db/statements.ts";
-import type { Transactional } from "../db/transactional.ts";
-import { createDeployments } from "../deployments/deployments.ts";
 import type { Connection } from "../gateway/connection.ts";
-import type { Digest } from "../keys/digest.ts";
-import type { Reconciler } from "../ledger/reconciler.ts";
 import type { HealthReport } from "../ops/health.ts";
 import { countOpenFindings, PAYMENTS_DIFFER } from "../ops/payment-findings.ts";
 import {
@@ -19,57 +10,29 @@ import {
 	downloadBatchFile,
 	startBatch,
 } from "./batches/batch-gateway.ts";
-import type { OwnBrand } from "./brand/shown-brand.ts";
 import { createConsoleApi } from "./console-api.ts";
-import { createConsoleClients } from "./console-clients.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { consoleErrorResponse } from "./console-error.ts";
-import type { ConsoleFigures } from "./console-figures.ts";
-import type { GatewayClient } from "./gateway-client.ts";
-import { type JobOptions, startJobs } from "./jobs.ts";
-import { createLiveFeed } from "./live/live-feed.ts";
-import { createHoldingRights } from "./live/live-rights.ts";
-import { createMailer } from "./mail/mailer.ts";
-import { createManagement, isManagement } from "./management/management.ts";
-import { createWebhookSender, webhookSecret } from "./notices/webhook.ts";
+import { originsOf } from "./console-parts.ts";
 import { packed } from "./pages/pack.ts";
 import { playgroundChat } from "./playground.ts";
 import { checkChange } from "./request-guard.ts";
 import { secure } from "./security-headers.ts";
-import { ADDRESS_HEADER, type Auth, createAuth, passOn, passOnAnswer } from "./sign-in/auth.ts";
+import { ADDRESS_HEADER, passOn, passOnAnswer } from "./sign-in/auth.ts";
 import { SIGN_IN_LINK } from "./sign-in/new-sign-in-link.ts";
 import { openSignInLink } from "./sign-in/sign-in-link.ts";
 import { Refusal } from "./texts/refusal.ts";
 import { answerIn } from "./texts/told-in.ts";
 import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";
-import { createVisits, sessionRequired } from "./visit.ts";
+import { sessionRequired } from "./visit.ts";
 
-export interface ConsoleDeps {
-	readonly config: Config;
-	readonly brand: OwnBrand;
-	readonly databaseUrl: string;
-	/** For transactions. */
-	readonly tx: Transactional;
-	readonly clock: Clock;
-	readonly log: Log;
-	readonly jobs?: JobOptions | undefined;
-	readonly digest: Digest;
-	readonly consoleSecret: string;
-	readonly gateways: GatewayClient;
-	readonly books: Pick<Reconciler, "run">;
-	readonly figures: ConsoleFigures;
-	/** Where people reach the service without PUBLIC_URL, for links and cookies; known once somebody listens. */
-	readonly listeningAt: () => string;
-}
-
-/** People's part of the service: everything below `/api/`, and what operators' scripts do, below `/v1/management/`. */
+/** People's part of the service: everything below `/api/`. */
 export interface Console {
 	handle(connection: Connection): Promise<Response>;
 	/** Whether it can do its work; says what is missing. */
 	health(): Promise<HealthReport>;
 	/** Ends what would otherwise stay open for minutes. */
 	shutDown(): void;
-	stop(): Promise<void>;
 }
 
 /** Then the company is asked again whether somebody is still one of its people. */
@@ -77,69 +40,12 @@ const COMPANY_SESSION_MS = 12 * 3_600_000;
 const PLAYGROUND = "/api/console/playground/chat";
 const CHAT_BYTES_MAX = 32 * 1024 * 1024;
 
-export function createConsole(deps: ConsoleDeps): Console {
-	const { config, brand, tx, clock, log } = deps;
-	const { statements, liveness, sums } = createConsoleClients(deps, deps.databaseUrl);
-	const origin = () => config.publicUrl ?? deps.listeningAt();
-	const mailer = createMailer(
-		{ ...deps, statements },
-		{ smtpUrl: config.smtpUrl, from: config.mailFrom, demo: config.demo },
-	);
-	const cards = cardsOf(deps, statements);
-	let madeAuth: Auth | undefined;
-	const auth = () => {
-		madeAuth ??= createAuth(
-			{ tx, statements, log, mailer },
-			{
-				config,
-				serviceName: brand.serviceName,
-				terms: brand.shown.terms,
-				secret: deps.consoleSecret,
-				origin: origin(),
-				origins: originsOf(config, origin()),
-			},
-		);
-		return madeAuth;
-	};
-	const parts: ConsoleParts = {
-		statements,
-		liveness,
-		tx,
-		books: deps.books,
-		figures: deps.figures,
-		clock,
-		log,
-		config,
-		brand,
-		deployments: createDeployments({ statements, clock }),
-		gateways: deps.gateways,
-		keyMaker: { statements, digest: deps.digest, serviceName: config.serviceName },
-		cards,
-		mailer,
-		consoleSecret: deps.consoleSecret,
-		webhookSecretOf: (salt) => webhookSecret(deps.consoleSecret, salt),
-		auth,
-		visits: createVisits({ secondFactor: config.production, passwordAgain: !config.demo }),
-		live: createLiveFeed({ ...deps, holding: createHoldingRights(statements, { secondFactor: config.production }) }),
-		origin,
-	};
+export function createConsole(parts: ConsoleParts): Console {
+	const { origin, log } = parts;
 	const api = createConsoleApi(parts);
-	const management = createManagement(parts);
-	const jobs = startJobs(
-		{
-			...parts,
-			sums,
-			sendWebhook: createWebhookSender(config),
-			serviceName: brand.serviceName,
-			booksVerifyRowsPerS: config.booksVerifyRowsPerS,
-			retention: config.retention,
-		},
-		deps.jobs,
-	);
 
 	return {
 		async handle(connection) {
-			if (isManagement(new URL(connection.request.url).pathname)) return management(connection);
 			const { requestId } = newRequestId();
 			const language = languageOf(connection.request.headers);
 			const options = { requestId, isHttps: origin().startsWith("https://") };
@@ -152,13 +58,6 @@ export function createConsole(deps: ConsoleDeps): Console {
 		},
 		health: () => healthOf(parts),
 		shutDown: () => parts.live.stop(),
-		async stop() {
-			parts.live.stop();
-			// Sums that are being made for the first time would keep the others waiting.
-			await Promise.all([jobs.stop(), sums.end(), liveness.end()]);
-			mailer.stop();
-			await statements.end();
-		},
 	};
 }
 
@@ -171,20 +70,6 @@ async function healthOf({ deployments, statements }: ConsoleParts): Promise<Heal
 	} catch {
 		return { ready: false, reasons: ["the database does not answer"], warnings: [] };
 	}
-}
-
-/** Undefined where card payments are not set up. */
-function cardsOf({ config, brand, tx, clock, log }: ConsoleDeps, statements: Statements): CardPayments | undefined {
-	if (config.stripeSecretKey === null) return undefined;
-	return createCardPayments(
-		{ statements, tx, clock, log },
-		{
-			secretKey: config.stripeSecretKey,
-			webhookSecrets: config.stripeWebhookSecrets,
-			apiBase: config.stripeApiBase,
-			serviceName: brand.serviceName,
-		},
-	);
 }
 
 /** Who asks is settled here, before anything of a body is read. */
@@ -287,11 +172,4 @@ function withAddress({ request, address }: Connection): Request {
 	const headers = new Headers(request.headers);
 	headers.set(ADDRESS_HEADER, address);
 	return new Request(request, { headers });
-}
-
-/** Without PUBLIC_URL this machine's own names are the same page. */
-function originsOf(config: Config, origin: string): readonly string[] {
-	if (config.publicUrl !== null) return [config.publicUrl];
-	const { port, protocol } = new URL(origin);
-	return [origin, ...["localhost", "127.0.0.1"].map((host) => `${protocol}//${host}${port === "" ? "" : `:${port}`}`)];
 }

@@ -12,7 +12,7 @@ import { creditsAnswer } from "./lookups/credits.ts";
 import { keyAnswer } from "./lookups/key-lookup.ts";
 import { usageAnswer } from "./lookups/usage-lookup.ts";
 import { createUsageSums } from "./lookups/usage-sums.ts";
-import { openapiDocument } from "./openapi/openapi.ts";
+import { type DocumentPart, type Failures, openapiDocument } from "./openapi/openapi.ts";
 import type { ServeDeps } from "./serve/context.ts";
 import { addStoredRoutes } from "./stored-routes.ts";
 
@@ -22,6 +22,8 @@ export interface EndpointDeps extends ServeDeps {
 	readonly files: Files;
 	readonly batches: Batches;
 	readonly idempotency: Idempotency;
+	/** The part of `/openapi.json` that another room serves. */
+	readonly documentPart: (failures: Failures) => DocumentPart;
 	connectionOf(request: Request): Connection;
 }
 
@@ -56,7 +58,7 @@ export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: Route
 
 	addStoredRoutes(app, deps, { free, wrongMethod });
 
-	const document = JSON.stringify(openapiDocument());
+	const document = JSON.stringify(openapiDocument(deps.documentPart));
 	return app
 		.get("/status", ({ request }) => deps.status.respond(request))
 		.get("/openapi.json", () => {

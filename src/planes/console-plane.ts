@@ -7,18 +7,21 @@ import type { OwnBrand } from "../console/brand/shown-brand.ts";
 import { createConsole } from "../console/console.ts";
 import type { ConsoleFigures } from "../console/console-figures.ts";
 import { createConsoleFigures } from "../console/console-figures.ts";
+import { createConsoleParts } from "../console/console-parts.ts";
 import type { GatewayClient } from "../console/gateway-client.ts";
-import type { JobOptions } from "../console/jobs.ts";
+import { createWebhookSender } from "../console/notices/webhook.ts";
 import { createPages } from "../console/pages/pages.ts";
 import { createStatements } from "../db/statements.ts";
 import { createTransactional } from "../db/transactional.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
-import { MANAGEMENT_PREFIX } from "../gateway/openapi/management-routes.ts";
 import { notFound } from "../gateway/routes.ts";
+import { type JobOptions, startJobs } from "../jobs/jobs.ts";
 import { createDigest } from "../keys/digest.ts";
 import { createBooksHistory } from "../ledger/books-history.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { createReconciler } from "../ledger/reconciler.ts";
+import { createManagement } from "../management/management.ts";
+import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import type { HealthReport } from "../ops/health.ts";
 import type { Secrets } from "../secrets.ts";
 
@@ -86,7 +89,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): Cons
 	});
 	cleanup.add(() => reconciler.stop());
 	const figures = createConsoleFigures();
-	const people = createConsole({
+	const parts = createConsoleParts({
 		figures,
 		config,
 		brand,
@@ -94,14 +97,28 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): Cons
 		tx: transactional.tx,
 		clock,
 		log,
-		jobs: deps.jobs,
 		digest: createDigest(secrets.keyPepper),
 		consoleSecret: secrets.consoleSecret,
 		gateways: deps.gateways,
 		books: reconciler,
 		listeningAt: deps.listeningAt,
 	});
-	cleanup.add(() => people.stop());
+	cleanup.add(() => parts.close());
+	const jobs = startJobs(
+		{
+			...parts,
+			sendWebhook: createWebhookSender(config),
+			serviceName: brand.serviceName,
+			booksVerifyRowsPerS: config.booksVerifyRowsPerS,
+			retention: config.retention,
+		},
+		deps.jobs,
+	);
+	// Together: sums that are made for the first time would keep the others waiting.
+	cleanup.add(() => Promise.all([jobs.stop(), parts.endWaits()]));
+	cleanup.add(() => parts.live.stop());
+	const people = createConsole(parts);
+	const management = createManagement(parts);
 	const pages = createPages({ log, brand }, { isHttps: () => config.publicUrl?.startsWith("https://") ?? false });
 
 	let stopping: Promise<void> | undefined;
@@ -109,7 +126,8 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): Cons
 		async handle(connection) {
 			const { request } = connection;
 			const { pathname } = new URL(request.url);
-			if (pathname.startsWith("/api/") || pathname.startsWith(MANAGEMENT_PREFIX)) return people.handle(connection);
+			if (pathname.startsWith(MANAGEMENT_PREFIX)) return management(connection);
+			if (pathname.startsWith("/api/")) return people.handle(connection);
 			connection.setIdleTimeout(BUNDLE_S);
 			try {
 				return (await pages.respond(request)) ?? notFound(request);

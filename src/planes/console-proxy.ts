@@ -8,7 +8,7 @@ import type { Connection } from "../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { errorResponse } from "../gateway/error-body.ts";
 import { notOfferedText } from "../gateway/not-offered.ts";
-import { MANAGEMENT_PREFIX } from "../gateway/openapi/management-routes.ts";
+import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import { consoleAwayPage } from "./console-away.ts";
 
 /** Where a gateway sends what is not for programs. */

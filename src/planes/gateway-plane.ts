@@ -22,6 +22,7 @@ import { createModelSpeeds } from "../gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../gateway/serve/open-streams.ts";
 import { createUnreadAnswers } from "../gateway/serve/unread-answers.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
+import { managementDocument } from "../management/management-document.ts";
 import { collectNear, startMemoryReturn } from "../ops/memory-return.ts";
 import { residentBytes } from "../ops/process-readings.ts";
 import { createRefusals } from "../ops/refusals.ts";
@@ -209,6 +210,7 @@ async function build(
 	const server = startGatewayServer(config, {
 		idempotency: { claims, running, copies: createStreamCopies() },
 		...gateway,
+		documentPart: managementDocument,
 		statements,
 		status,
 		health: createGatewayHealth({

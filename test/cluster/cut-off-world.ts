@@ -1,6 +1,6 @@
 import { runHere } from "../cli/run-here.ts";
-import { managementClient } from "../console/management/management-client.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
+import { managementClient } from "../management/management-client.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { secondGateway } from "../support/second-gateway.ts";
 import { chatModel, withService } from "../support/service.ts";

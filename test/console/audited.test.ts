@@ -9,9 +9,9 @@ import { createManagementKey, revokeManagementKey } from "../../src/keys/managem
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { noted } from "../../src/ops/audit.ts";
 import type { AuditAction } from "../../src/ops/audit-action.ts";
+import { managementClient, memberOf } from "../management/management-client.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
-import { managementClient, memberOf } from "./management/management-client.ts";
 import { type Answer, mailedLink, operator, PERSON_ENV, signedUp } from "./person.ts";
 
 /** No act without its line in the audit log, at whatever moment the console dies: both are committed together. */

@@ -4,9 +4,9 @@ import { invite } from "../../src/console/members/invitations.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import { createManagementKey } from "../../src/keys/management-key-admin.ts";
+import { managementClient } from "../management/management-client.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
-import { managementClient } from "./management/management-client.ts";
 import { PERSON_ENV, signedUp } from "./person.ts";
 
 /** Of what there are only so many at most there are no more, however many are asked for at once, by whichever console. */

@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
 import { createConsoleApi } from "../../src/console/console-api.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
-import { MANAGEMENT_ROUTES } from "../../src/gateway/openapi/management-routes.ts";
+import { MANAGEMENT_ROUTES } from "../../src/management/management-routes.ts";
+import { managementClient } from "../management/management-client.ts";
 import { LONG } from "../support/long-form.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { managementClient } from "./management/management-client.ts";
 import { newPerson, operator, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
 
 /** Texts that the database holds as texts, changed, but not in the JSON of the audit log; or not at all. */

@@ -15,7 +15,7 @@ export const LAYERS: readonly (readonly string[])[] = [
 	["main"],
 	["app", "cli"],
 	["planes"],
-	["build", "demo", "web"],
+	["build", "demo", "jobs", "management", "web"],
 	["console"],
 	["gateway", "secrets"],
 	["admission", "batch", "billing", "config", "deployments", "status"],

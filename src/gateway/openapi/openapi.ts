@@ -6,10 +6,8 @@ import { EmbeddingRequestBody } from "../embeddings/embeddings-request.ts";
 import { ImageRequestBody } from "../images/images-request.ts";
 import { RerankRequestBody } from "../rerank/rerank-request.ts";
 import { TranscriptionRequestForm } from "../transcriptions/transcriptions-request.ts";
-import { MANAGEMENT_ANSWERS, MANAGEMENT_REQUESTS } from "./management-schemas.ts";
 import { ANSWERS } from "./openapi-answers.ts";
 import { FileUpload } from "./openapi-file-answers.ts";
-import { managementPaths } from "./openapi-management.ts";
 import { USAGE_QUERY } from "./openapi-usage.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -73,6 +71,16 @@ const FAILURES: Readonly<Record<number, string>> = {
 	503: "`service_unavailable`: no connected deployment, or not ready; `overloaded`: its servers are busy.",
 	504: "`upstream_timeout`.",
 };
+
+/** The responses of these statuses, as the document describes them. */
+export type Failures = (...statuses: readonly number[]) => Json;
+
+/** A part of the document that another room serves. */
+export interface DocumentPart {
+	readonly paths: Readonly<Record<string, Json>>;
+	readonly securitySchemes: Json;
+	readonly schemas: Json;
+}
 
 function failures(...statuses: readonly number[]): Json {
 	return Object.fromEntries(
@@ -298,7 +306,8 @@ const PATHS: Readonly<Record<string, Json>> = {
 };
 
 /** OpenAPI 3.1; its schemas are JSON Schema of 2020-12, in which null is a type like any other. */
-export function openapiDocument(): Json {
+export function openapiDocument(partOf?: (failures: Failures) => DocumentPart): Json {
+	const part = partOf?.(failures);
 	return {
 		openapi: "3.1.0",
 		info: {
@@ -309,18 +318,13 @@ export function openapiDocument(): Json {
 		},
 		servers: [{ url: "/" }],
 		security: [{ apiKey: [] }],
-		paths: { ...PATHS, ...managementPaths(failures) },
+		paths: { ...PATHS, ...part?.paths },
 		components: {
 			securitySchemes: {
 				apiKey: { type: "http", scheme: "bearer", description: "`Authorization: Bearer <API_KEY>`" },
-				managementKey: {
-					type: "http",
-					scheme: "bearer",
-					description:
-						"`Authorization: Bearer tgm_…`: a key of operators, with scopes, for `/v1/management/` alone; API keys do not work there.",
-				},
+				...part?.securitySchemes,
 			},
-			schemas: { ...REQUESTS, ...ANSWERS, ...MANAGEMENT_REQUESTS, ...MANAGEMENT_ANSWERS },
+			schemas: { ...REQUESTS, ...ANSWERS, ...part?.schemas },
 		},
 	};
 }

@@ -1,14 +1,14 @@
-import { Fault } from "../../base/fault.ts";
-import { isoOrNull } from "../../base/iso-date.ts";
-import type { AdjustmentState } from "../../billing/adjustments.ts";
-import { adjust, checkAdjustmentAmount } from "../../billing/adjustments.ts";
-import { derivedHex } from "../../keys/digest.ts";
-import { formatUsd } from "../../money/nano-usd.ts";
-import type { ConsoleParts } from "../console-deps.ts";
-import type { AdjustmentRow } from "../operator/operator-adjustments.ts";
-import { listAdjustments } from "../operator/operator-adjustments.ts";
-import { refuseOwnAccount } from "../operator/operator-interest.ts";
-import { amountOf, pageOfRows } from "../page-query.ts";
+import { Fault } from "../base/fault.ts";
+import { isoOrNull } from "../base/iso-date.ts";
+import type { AdjustmentState } from "../billing/adjustments.ts";
+import { adjust, checkAdjustmentAmount } from "../billing/adjustments.ts";
+import type { ConsoleParts } from "../console/console-deps.ts";
+import type { AdjustmentRow } from "../console/operator/operator-adjustments.ts";
+import { listAdjustments } from "../console/operator/operator-adjustments.ts";
+import { refuseOwnAccount } from "../console/operator/operator-interest.ts";
+import { amountOf, pageOfRows } from "../console/page-query.ts";
+import { derivedHex } from "../keys/digest.ts";
+import { formatUsd } from "../money/nano-usd.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
 import { bodyOf, listOf, pageOf } from "./management-call.ts";
 

@@ -1,16 +1,16 @@
 /** Every route of the management interface, as each kind of caller: a right is needed, the right one, and it ends. */
 import { expect, test } from "bun:test";
-import { newId } from "../../../src/base/id.ts";
-import { MANAGEMENT_ROUTES, type ManagementRoute } from "../../../src/gateway/openapi/management-routes.ts";
-import { revokeManagementKey } from "../../../src/keys/management-key-admin.ts";
-import { MANAGEMENT_SCOPES } from "../../../src/keys/management-scope.ts";
-import { newManagementSecret } from "../../../src/keys/management-secret.ts";
-import { createProject } from "../../../src/keys/project-admin.ts";
-import { untilEnd } from "../../support/at-end.ts";
-import { chatModel, withService } from "../../support/service.ts";
-import { startUpstream } from "../../support/upstream-server.ts";
-import { waitFor } from "../../support/wait.ts";
-import { operator, PERSON_ENV } from "../person.ts";
+import { newId } from "../../src/base/id.ts";
+import { revokeManagementKey } from "../../src/keys/management-key-admin.ts";
+import { MANAGEMENT_SCOPES } from "../../src/keys/management-scope.ts";
+import { newManagementSecret } from "../../src/keys/management-secret.ts";
+import { createProject } from "../../src/keys/project-admin.ts";
+import { MANAGEMENT_ROUTES, type ManagementRoute } from "../../src/management/management-routes.ts";
+import { operator, PERSON_ENV } from "../console/person.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
 import { managementCall, managementClient, memberOf } from "./management-client.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));

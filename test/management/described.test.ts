@@ -1,12 +1,12 @@
 /** `/openapi.json` says of each route of the management interface what it really answers, and which right it takes. */
 import { expect, test } from "bun:test";
-import { MANAGEMENT_ROUTES, type ManagementRouteName } from "../../../src/gateway/openapi/management-routes.ts";
-import { untilEnd } from "../../support/at-end.ts";
-import { violationOf } from "../../support/json-schema.ts";
-import { chatModel, withService } from "../../support/service.ts";
-import { FOLD_MS } from "../../support/sums.ts";
-import { startUpstream } from "../../support/upstream-server.ts";
-import { waitFor } from "../../support/wait.ts";
+import { MANAGEMENT_ROUTES, type ManagementRouteName } from "../../src/management/management-routes.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { violationOf } from "../support/json-schema.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { FOLD_MS } from "../support/sums.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
 import type { ManagementAnswer } from "./management-client.ts";
 import { managementClient, memberOf } from "./management-client.ts";
 

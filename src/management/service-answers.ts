@@ -1,13 +1,13 @@
-import { isoOrNull } from "../../base/iso-date.ts";
-import { pricingOf } from "../../catalog/pricing.ts";
-import type { DeployedModel } from "../../deployments/deployed-model.ts";
-import { listServedCatalogs } from "../../deployments/served-catalogs.ts";
-import { formatUsd } from "../../money/nano-usd.ts";
-import type { ReplicaView } from "../../upstream/replicas/replica.ts";
-import type { ConsoleParts } from "../console-deps.ts";
-import { pageOfRows } from "../page-query.ts";
-import type { UsageDayRow } from "../usage/usage-rows.ts";
-import { usageRows } from "../usage/usage-rows.ts";
+import { isoOrNull } from "../base/iso-date.ts";
+import { pricingOf } from "../catalog/pricing.ts";
+import type { ConsoleParts } from "../console/console-deps.ts";
+import { pageOfRows } from "../console/page-query.ts";
+import type { UsageDayRow } from "../console/usage/usage-rows.ts";
+import { usageRows } from "../console/usage/usage-rows.ts";
+import type { DeployedModel } from "../deployments/deployed-model.ts";
+import { listServedCatalogs } from "../deployments/served-catalogs.ts";
+import { formatUsd } from "../money/nano-usd.ts";
+import type { ReplicaView } from "../upstream/replicas/replica.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
 import { listOf, pageOf, required } from "./management-call.ts";
 

@@ -1,8 +1,8 @@
 /** No secret of the management interface, nor of a key that it makes, nor a token, stands in the log or the database. */
 import { expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
-import { chatModel, withService } from "../../support/service.ts";
-import { startUpstream } from "../../support/upstream-server.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
 import { managementCall, managementClient } from "./management-client.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));

@@ -1,4 +1,4 @@
-import { Fault } from "../../base/fault.ts";
+import { Fault } from "../base/fault.ts";
 
 /** As elsewhere in `/v1`: printable ASCII. */
 const TOKEN = /^[\x21-\x7e]{1,255}$/;

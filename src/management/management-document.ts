@@ -1,11 +1,10 @@
 /** The management interface's part of the document, made of the table that it is served by. */
+import type { DocumentPart, Failures } from "../gateway/openapi/openapi.ts";
 import type { ManagementRoute } from "./management-routes.ts";
 import { MANAGEMENT_QUERY, MANAGEMENT_QUERY_REQUIRED, MANAGEMENT_ROUTES } from "./management-routes.ts";
+import { MANAGEMENT_ANSWERS, MANAGEMENT_REQUESTS } from "./management-schemas.ts";
 
 type Json = Readonly<Record<string, unknown>>;
-
-/** Of the document's list of failures, by status. */
-type Failures = (...statuses: readonly number[]) => Json;
 
 const IF_MATCH = {
 	name: "If-Match",
@@ -76,12 +75,18 @@ function operation(route: ManagementRoute, failures: Failures): Json {
 	};
 }
 
-export function managementPaths(failures: Failures): Readonly<Record<string, Json>> {
+export function managementDocument(failures: Failures): DocumentPart {
 	const paths: Record<string, Record<string, Json>> = {};
 	for (const route of Object.values(MANAGEMENT_ROUTES)) {
 		const methods = paths[route.path] ?? {};
 		methods[route.method.toLowerCase()] = operation(route, failures);
 		paths[route.path] = methods;
 	}
-	return paths;
+	const managementKey = {
+		type: "http",
+		scheme: "bearer",
+		description:
+			"`Authorization: Bearer tgm_…`: a key of operators, with scopes, for `/v1/management/` alone; API keys do not work there.",
+	};
+	return { paths, securitySchemes: { managementKey }, schemas: { ...MANAGEMENT_REQUESTS, ...MANAGEMENT_ANSWERS } };
 }

@@ -1,5 +1,5 @@
-import { claimSubject } from "../../keys/management-claim.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { ConsoleParts } from "../console/console-deps.ts";
+import { claimSubject } from "../keys/management-claim.ts";
 import type { ManagementCall } from "./management-call.ts";
 
 /**

@@ -1,9 +1,9 @@
 /** A management key acts for the operator who made it in the console: it is no way past a second look or past what he may not touch. */
 import { expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
-import { chatModel, withService } from "../../support/service.ts";
-import { startUpstream } from "../../support/upstream-server.ts";
-import { operator, PERSON_ENV, type Person, signedUp } from "../person.ts";
+import { operator, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
 import type { ManagementAnswer } from "./management-client.ts";
 import { managementCall } from "./management-client.ts";
 

@@ -1,11 +1,16 @@
-import { Fault } from "../../base/fault.ts";
-import { isoOrNull } from "../../base/iso-date.ts";
-import { getProject } from "../../keys/project-admin.ts";
-import type { ConsoleParts } from "../console-deps.ts";
-import { fenceOf } from "../keys/fence-view.ts";
-import { revokeKeysMadeBy } from "../members/member-keys.ts";
-import type { ProjectMemberView } from "../projects/project-members.ts";
-import { addProjectMember, listProjectMembers, memberByEmail, takeOutOfProject } from "../projects/project-members.ts";
+import { Fault } from "../base/fault.ts";
+import { isoOrNull } from "../base/iso-date.ts";
+import type { ConsoleParts } from "../console/console-deps.ts";
+import { fenceOf } from "../console/keys/fence-view.ts";
+import { revokeKeysMadeBy } from "../console/members/member-keys.ts";
+import type { ProjectMemberView } from "../console/projects/project-members.ts";
+import {
+	addProjectMember,
+	listProjectMembers,
+	memberByEmail,
+	takeOutOfProject,
+} from "../console/projects/project-members.ts";
+import { getProject } from "../keys/project-admin.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
 import { bodyOf, inForceOf, listOf, notedAct } from "./management-call.ts";
 

@@ -1,8 +1,8 @@
 /** What `/v1/management/…` is sent and answers, as schemas: requests are checked by them, answers described. */
 import { Type } from "@sinclair/typebox";
-import { CAP_PERIODS } from "../../keys/cap-period.ts";
-import { MANAGEMENT_SCOPES } from "../../keys/management-scope.ts";
-import { Count, exact, oneOf, orNull, Usd } from "./openapi-words.ts";
+import { Count, exact, oneOf, orNull, Usd } from "../gateway/openapi/openapi-words.ts";
+import { CAP_PERIODS } from "../keys/cap-period.ts";
+import { MANAGEMENT_SCOPES } from "../keys/management-scope.ts";
 
 const Id = Type.String({ minLength: 1, maxLength: 64 });
 const Moment = Type.String({ description: "ISO 8601, in UTC." });

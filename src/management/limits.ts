@@ -1,8 +1,8 @@
-import { isoOrNull } from "../../base/iso-date.ts";
-import type { LimitedRecord } from "../../keys/limited-record.ts";
-import type { ProjectSettings } from "../../keys/project-admin.ts";
-import { formatUsd } from "../../money/nano-usd.ts";
-import { amountOf } from "../page-query.ts";
+import { isoOrNull } from "../base/iso-date.ts";
+import { amountOf } from "../console/page-query.ts";
+import type { LimitedRecord } from "../keys/limited-record.ts";
+import type { ProjectSettings } from "../keys/project-admin.ts";
+import { formatUsd } from "../money/nano-usd.ts";
 import type { RequestOf } from "./management-call.ts";
 
 /** What is set of a key and of a project alike. Absent stays absent, null stays null. */

@@ -1,10 +1,10 @@
 /** A creation that is repeated with its token makes no second one, and tells the same; nothing that tells it is stored. */
 import { expect, test } from "bun:test";
-import { createDigest } from "../../../src/keys/digest.ts";
-import { claimSubject, forgetOldManagementClaims } from "../../../src/keys/management-claim.ts";
-import { untilEnd } from "../../support/at-end.ts";
-import { chatModel, withService } from "../../support/service.ts";
-import { startUpstream } from "../../support/upstream-server.ts";
+import { createDigest } from "../../src/keys/digest.ts";
+import { claimSubject, forgetOldManagementClaims } from "../../src/keys/management-claim.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { startUpstream } from "../support/upstream-server.ts";
 import { managementClient } from "./management-client.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));

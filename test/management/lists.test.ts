@@ -1,12 +1,12 @@
 /** Lists are read whole, page by page, once each, whatever is made meanwhile; usage is that of the sums. */
 
 import { expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
-import { chatModel, withService } from "../../support/service.ts";
-import { rebuildAll } from "../../support/sums.ts";
-import { startUpstream } from "../../support/upstream-server.ts";
-import { waitFor } from "../../support/wait.ts";
-import { writeUsage } from "../usage-rows.ts";
+import { writeUsage } from "../console/usage-rows.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { chatModel, withService } from "../support/service.ts";
+import { rebuildAll } from "../support/sums.ts";
+import { startUpstream } from "../support/upstream-server.ts";
+import { waitFor } from "../support/wait.ts";
 import { managementClient, memberOf } from "./management-client.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));

@@ -1,5 +1,5 @@
 /** The one table of the management interface: what is served, checked, described and listed in its paper. */
-import type { ManagementScope } from "../../keys/management-scope.ts";
+import type { ManagementScope } from "../keys/management-scope.ts";
 import type { MANAGEMENT_ANSWERS, MANAGEMENT_REQUESTS } from "./management-schemas.ts";
 
 /** Names of query parameters; `MANAGEMENT_QUERY` says what they are. */

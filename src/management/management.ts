@@ -1,26 +1,26 @@
 import type { TypeCheck } from "@sinclair/typebox/compiler";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { assert } from "../../base/assert.ts";
-import { Fault } from "../../base/fault.ts";
-import { newRequestId } from "../../base/id.ts";
-import { msOfIso } from "../../base/iso-date.ts";
-import { assertStorable } from "../../base/stored-text.ts";
-import { createBodyReads } from "../../gateway/body/body-reads.ts";
-import { readJson } from "../../gateway/body/json-body.ts";
-import type { Connection } from "../../gateway/connection.ts";
-import { errorResponse } from "../../gateway/error-body.ts";
-import { jsonHeaders } from "../../gateway/headers.ts";
-import type { ManagementQuery, ManagementRoute, ManagementRouteName } from "../../gateway/openapi/management-routes.ts";
-import { MANAGEMENT_PREFIX, MANAGEMENT_QUERY, MANAGEMENT_ROUTES } from "../../gateway/openapi/management-routes.ts";
-import { MANAGEMENT_REQUESTS } from "../../gateway/openapi/management-schemas.ts";
-import { assertBody } from "../../gateway/request-fields.ts";
-import type { ConsoleParts } from "../console-deps.ts";
-import { loggedFault } from "../console-error.ts";
+import { assert } from "../base/assert.ts";
+import { Fault } from "../base/fault.ts";
+import { newRequestId } from "../base/id.ts";
+import { msOfIso } from "../base/iso-date.ts";
+import { assertStorable } from "../base/stored-text.ts";
+import type { ConsoleParts } from "../console/console-deps.ts";
+import { loggedFault } from "../console/console-error.ts";
+import { createBodyReads } from "../gateway/body/body-reads.ts";
+import { readJson } from "../gateway/body/json-body.ts";
+import type { Connection } from "../gateway/connection.ts";
+import { errorResponse } from "../gateway/error-body.ts";
+import { jsonHeaders } from "../gateway/headers.ts";
+import { assertBody } from "../gateway/request-fields.ts";
 import { accountAnswers } from "./account-answers.ts";
 import { checkScope, createCallers } from "./caller.ts";
 import { creditAnswers } from "./credit-answers.ts";
 import { keyAnswers } from "./key-answers.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
+import type { ManagementQuery, ManagementRoute, ManagementRouteName } from "./management-routes.ts";
+import { MANAGEMENT_PREFIX, MANAGEMENT_QUERY, MANAGEMENT_ROUTES } from "./management-routes.ts";
+import { MANAGEMENT_REQUESTS } from "./management-schemas.ts";
 import { clientToken, ifMatch } from "./preconditions.ts";
 import { projectAnswers } from "./project-answers.ts";
 import { projectMemberAnswers } from "./project-member-answers.ts";
@@ -109,10 +109,6 @@ export function createManagement(parts: ConsoleParts): (connection: Connection) 
 			running -= 1;
 		}
 	};
-}
-
-export function isManagement(pathname: string): boolean {
-	return pathname.startsWith(MANAGEMENT_PREFIX);
 }
 
 class WrongMethod extends Fault {

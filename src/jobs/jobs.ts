@@ -1,6 +1,19 @@
 import type { Log } from "../base/log.ts";
 import { sortAutoTopUps } from "../billing/auto-top-ups.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
+import {
+	forgetOldMarks,
+	lookForAlerts,
+	lookForExpiring,
+	lookForRetiring,
+	tellOfAutoTopUps,
+} from "../console/alerts/alerts.ts";
+import { forgetRefusals } from "../console/log/refused-log.ts";
+import type { Mailer } from "../console/mail/mailer.ts";
+import { forgetOldNotices, type NoticeDeps, sendNotices } from "../console/notices/notices.ts";
+import { forgetOldCounts } from "../console/rate-counter.ts";
+import { forgetSessions, forgetUnproved } from "../console/sign-in/auth-sign-up.ts";
+import { foldUsage } from "../console/usage/usage-fold.ts";
 import type { Statements } from "../db/statements.ts";
 import { type Deployments, forgetOldReports } from "../deployments/deployments.ts";
 import { forgetOldClaims } from "../gateway/idempotency/claims.ts";
@@ -14,13 +27,6 @@ import { removeControl, removeLeases, removeUsage } from "../ledger/removal.ts";
 import type { Retention } from "../ledger/retention.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";
 import { forgetActs } from "../ops/audit.ts";
-import { forgetOldMarks, lookForAlerts, lookForExpiring, lookForRetiring, tellOfAutoTopUps } from "./alerts/alerts.ts";
-import { forgetRefusals } from "./log/refused-log.ts";
-import type { Mailer } from "./mail/mailer.ts";
-import { forgetOldNotices, type NoticeDeps, sendNotices } from "./notices/notices.ts";
-import { forgetOldCounts } from "./rate-counter.ts";
-import { forgetSessions, forgetUnproved } from "./sign-in/auth-sign-up.ts";
-import { foldUsage } from "./usage/usage-fold.ts";
 
 export interface Jobs {
 	/** Waits for the one under way. */

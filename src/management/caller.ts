@@ -1,14 +1,14 @@
-import { Fault } from "../../base/fault.ts";
-import type { Connection } from "../../gateway/connection.ts";
-import { bearerText, invalidApiKey } from "../../keys/bearer.ts";
-import { createFailedAttempts } from "../../keys/failed-attempts.ts";
-import { createLookUps } from "../../keys/look-ups.ts";
-import type { ManagementKeyRecord } from "../../keys/management-key-admin.ts";
-import { findManagementKey, touchManagementKey } from "../../keys/management-key-admin.ts";
-import type { ManagementScope } from "../../keys/management-scope.ts";
-import type { ManagementKeyDigest, ManagementSecret } from "../../keys/management-secret.ts";
-import { managementDigest, parseManagementSecret } from "../../keys/management-secret.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import { Fault } from "../base/fault.ts";
+import type { ConsoleParts } from "../console/console-deps.ts";
+import type { Connection } from "../gateway/connection.ts";
+import { bearerText, invalidApiKey } from "../keys/bearer.ts";
+import { createFailedAttempts } from "../keys/failed-attempts.ts";
+import { createLookUps } from "../keys/look-ups.ts";
+import type { ManagementKeyRecord } from "../keys/management-key-admin.ts";
+import { findManagementKey, touchManagementKey } from "../keys/management-key-admin.ts";
+import type { ManagementScope } from "../keys/management-scope.ts";
+import type { ManagementKeyDigest, ManagementSecret } from "../keys/management-secret.ts";
+import { managementDigest, parseManagementSecret } from "../keys/management-secret.ts";
 
 /** Who asks by a management key. */
 export interface Callers {

@@ -1,13 +1,13 @@
 import type { Static } from "@sinclair/typebox";
-import { Fault } from "../../base/fault.ts";
-import { isoOrNull, msOfIso } from "../../base/iso-date.ts";
-import type { Connection } from "../../gateway/connection.ts";
-import type { ManagementQuery } from "../../gateway/openapi/management-routes.ts";
-import type { MANAGEMENT_REQUESTS } from "../../gateway/openapi/management-schemas.ts";
-import type { ManagementKeyRecord } from "../../keys/management-key-admin.ts";
-import { type Noted, noted } from "../../ops/audit.ts";
-import type { AuditAction } from "../../ops/audit-action.ts";
-import type { Fence } from "../keys/fence-view.ts";
+import { Fault } from "../base/fault.ts";
+import { isoOrNull, msOfIso } from "../base/iso-date.ts";
+import type { Fence } from "../console/keys/fence-view.ts";
+import type { Connection } from "../gateway/connection.ts";
+import type { ManagementKeyRecord } from "../keys/management-key-admin.ts";
+import { type Noted, noted } from "../ops/audit.ts";
+import type { AuditAction } from "../ops/audit-action.ts";
+import type { ManagementQuery } from "./management-routes.ts";
+import type { MANAGEMENT_REQUESTS } from "./management-schemas.ts";
 
 export type RequestName = keyof typeof MANAGEMENT_REQUESTS;
 export type RequestOf<Name extends RequestName> = Static<(typeof MANAGEMENT_REQUESTS)[Name]>;

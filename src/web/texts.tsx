@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { createElement, Fragment } from "react";
+import type { pages } from "../base/de.json";
 import { ENGLISH, isLanguage, type Language } from "../base/language.ts";
-import type { German } from "../console/texts/german/german.ts";
 import { CATALOGUE } from "./catalogue.ts";
 
 /**
@@ -20,6 +20,7 @@ interface Forms {
 	readonly other: string;
 }
 
+type German = typeof pages;
 type Text = keyof German;
 type Counted = { [K in Text]: German[K] extends Forms ? K : never }[Text];
 

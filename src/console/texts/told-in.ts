@@ -1,10 +1,6 @@
+import { pages, server, signIn } from "../../base/de.json";
 import { ENGLISH, type Language } from "../../base/language.ts";
-import { german } from "./german/german.ts";
 import { germanMoment } from "./german-moment.ts";
-import { germanRefusals } from "./german-refusals.ts";
-import { germanRefusalsBelow } from "./german-refusals-below.ts";
-import { germanRefusalsGateway } from "./german-refusals-gateway.ts";
-import { germanRefusalsLibrary } from "./german-refusals-library.ts";
 
 /**
  * What was thrown in English, in the language of who reads it. A text is found by itself, or with its values; one that is not
@@ -31,12 +27,9 @@ const WORDS: Readonly<Record<string, string>> = {
 	"The project of this key": "Das Projekt dieses Schlüssels",
 };
 
-const TEXTS: Readonly<Record<string, string>> = {
-	...germanRefusalsLibrary,
-	...germanRefusalsGateway,
-	...germanRefusalsBelow,
-	...germanRefusals,
-};
+const TEXTS: Readonly<Record<string, string>> = server;
+/** By the code of the sign-in library. */
+const SIGN_IN: Readonly<Record<string, string>> = signIn;
 
 interface Pattern {
 	readonly expression: RegExp;
@@ -77,7 +70,7 @@ function found(message: string): string | undefined {
 function valueIn(name: string, value: string): string {
 	if (name === "moment" || name === "day") return germanMoment(value);
 	if (Object.hasOwn(WORDS, value)) return WORDS[value] ?? value;
-	const text: unknown = Object.hasOwn(german, value) ? german[value as keyof typeof german] : undefined;
+	const text: unknown = Object.hasOwn(pages, value) ? pages[value as keyof typeof pages] : undefined;
 	return typeof text === "string" ? text : value;
 }
 
@@ -95,10 +88,12 @@ export async function answerIn(language: Language, answer: Response): Promise<Re
 export function textIn(language: Language, text: string): string {
 	if (text.length > BODY_CHARS_MAX) return text;
 	try {
-		const body = JSON.parse(text) as { message?: unknown; error?: { message?: unknown } };
+		const body = JSON.parse(text) as { message?: unknown; code?: unknown; error?: { message?: unknown } };
 		const shown = typeof body.error === "object" && body.error !== null ? body.error : body;
 		if (typeof shown.message !== "string") return text;
-		shown.message = toldIn(language, shown.message) ?? shown.message;
+		const code = String(body.code);
+		const library = language !== ENGLISH && Object.hasOwn(SIGN_IN, code) ? SIGN_IN[code] : undefined;
+		shown.message = toldIn(language, shown.message) ?? library ?? shown.message;
 		return JSON.stringify(body);
 	} catch {
 		return text;

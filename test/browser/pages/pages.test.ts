@@ -1,10 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
+import { pages as german, server } from "../../../src/base/de.json";
 import { LANGUAGE_COOKIE } from "../../../src/base/language.ts";
-import { german } from "../../../src/console/texts/german/german.ts";
-import { germanRefusals } from "../../../src/console/texts/german-refusals.ts";
-import { germanRefusalsBelow } from "../../../src/console/texts/german-refusals-below.ts";
-import { germanRefusalsLibrary } from "../../../src/console/texts/german-refusals-library.ts";
 import type { Person } from "../../console/person.ts";
 import { atEnd, testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
@@ -43,7 +40,7 @@ const UNAVAILABLE = {
 	}),
 };
 /** Texts of several words that are others in German, and that no customer of the stage gave to a thing of his. */
-const ENGLISH_SENTENCES = [german, germanRefusals, germanRefusalsBelow, germanRefusalsLibrary]
+const ENGLISH_SENTENCES = [german, server]
 	.flatMap((texts) => Object.entries(texts))
 	.filter(([english, text]) => / /.test(english) && !/[{<|]/.test(english) && text !== english)
 	.map(([english]) => english)

@@ -11,24 +11,8 @@ export interface Connection {
 	 * so whoever raises it sets it back.
 	 */
 	setIdleTimeout(seconds: number): void;
-	/** The id of its first attempt, where that was written down before it is sent; see `firstAttemptUuid`. */
-	readonly requestUuid?: string;
 	/** Of a line of a managed batch, which nobody sent over a connection. */
 	readonly line?: BatchLineOrigin;
-}
-
-/** The same client's, for a request whose first attempt has an id already. */
-export function connectionWith(
-	connection: Connection,
-	request: Request,
-	requestUuid: string,
-): Connection & { readonly requestUuid: string } {
-	return {
-		request,
-		requestUuid,
-		address: connection.address,
-		setIdleTimeout: (seconds) => connection.setIdleTimeout(seconds),
-	};
 }
 
 /** Which line it is, and the request that carries it. */

@@ -6,7 +6,6 @@ import type { Files } from "../files/files.ts";
 import type { Status } from "../status/status.ts";
 import type { Connection } from "./connection.ts";
 import type { Free } from "./free-answer.ts";
-import { type Idempotency, idempotent } from "./idempotency/idempotency.ts";
 import { INFERENCE } from "./inference.ts";
 import { creditsAnswer } from "./lookups/credits.ts";
 import { keyAnswer } from "./lookups/key-lookup.ts";
@@ -21,7 +20,6 @@ export interface EndpointDeps extends ServeDeps {
 	readonly status: Pick<Status, "respond">;
 	readonly files: Files;
 	readonly batches: Batches;
-	readonly idempotency: Idempotency;
 	/** The part of `/openapi.json` that another room serves. */
 	readonly documentPart: (failures: Failures) => DocumentPart;
 	connectionOf(request: Request): Connection;
@@ -39,8 +37,7 @@ export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: Route
 	const bare = { parse: "none" } as const;
 
 	for (const [path, endpoint] of Object.entries(INFERENCE)) {
-		const answer = idempotent(deps, deps.idempotency, endpoint);
-		app.post(path, ({ request }) => answer(deps.connectionOf(request)), bare);
+		app.post(path, ({ request }) => endpoint.answer(deps, deps.connectionOf(request)), bare);
 		app.all(path, () => wrongMethod("POST"), bare);
 	}
 

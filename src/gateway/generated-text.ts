@@ -68,8 +68,8 @@ export function generatedText<
 		kind: "chat",
 		mode: name,
 		promptField,
-		readBody: (connection, bytesMax, reads, takes) =>
-			readJson(connection, bytesMax, reads, takes, own.readsRaw ? promptField : undefined),
+		readBody: (connection, bytesMax, reads, takes, bytes) =>
+			readJson(connection, bytesMax, reads, takes, bytes, own.readsRaw ? promptField : undefined),
 		read: own.read,
 		// In one literal: an object that is spread grows step by step.
 		upperBound: (input, model) => ({

@@ -61,10 +61,8 @@ export function setRateHeaders(headers: Headers, { limit, remaining, resetMs }: 
 	headers.set(RATE_HEADERS[2], durationText(resetMs));
 }
 
-/** The same for an answer of before, whose own are of its time. */
-export function renewRateHeaders(headers: Headers, standing: RateStanding | null): void {
+export function dropRateHeaders(headers: Headers): void {
 	for (const name of RATE_HEADERS) headers.delete(name);
-	if (standing !== null) setRateHeaders(headers, standing);
 }
 
 /** As there: `0s`, `850ms`, `6s`, `1m30s`. */

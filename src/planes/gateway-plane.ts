@@ -15,6 +15,7 @@ import { createBodyMemory } from "../gateway/body/body-memory.ts";
 import { createBodyReads } from "../gateway/body/body-reads.ts";
 import { type Connection, createSilentConnections } from "../gateway/connection.ts";
 import { createPgClaims } from "../gateway/idempotency/claims.ts";
+import { createIdempotency } from "../gateway/idempotency/idempotency.ts";
 import { createRunning } from "../gateway/idempotency/running.ts";
 import { createStreamCopies } from "../gateway/idempotency/stream-copies.ts";
 import { createInternalDoor } from "../gateway/internal-door.ts";
@@ -208,9 +209,9 @@ async function build(
 	const running = createRunning({ claims, clock, log });
 	cleanup.add(() => running.stop());
 	const server = startGatewayServer(config, {
-		idempotency: { claims, running, copies: createStreamCopies() },
 		...gateway,
 		documentPart: managementDocument,
+		idempotency: createIdempotency({ ...gateway, claims, running, copies: createStreamCopies() }),
 		statements,
 		status,
 		health: createGatewayHealth({

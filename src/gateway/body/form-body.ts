@@ -5,7 +5,7 @@ import type { TakesBytes } from "./bytes-body.ts";
 import { declaredBytes, FILE_DEADLINE_MS, readBytes, TAKES_ANY } from "./bytes-body.ts";
 
 /**
- * Reads a multipart form of at most `bytesMax` bytes. Its files stay where the parser put them and are never copied.
+ * Reads a multipart form of at most `bytesMax` bytes, from `bytes` where the body was read already. Its files stay where the parser put them and are never copied.
  * Faults: unsupported_media_type, payload_too_large, request_timeout, invalid_request.
  */
 export async function readForm(
@@ -13,17 +13,17 @@ export async function readForm(
 	bytesMax: number,
 	reads: BodyReads,
 	takes: TakesBytes = TAKES_ANY,
+	bytes?: Uint8Array<ArrayBuffer>,
 ): Promise<FormData> {
 	const { request } = connection;
 	const type = request.headers.get("content-type") ?? "";
 	if (!/^multipart\/form-data\b/i.test(type))
 		throw new Fault("unsupported_media_type", "The body must be a form: `content-type: multipart/form-data`.");
+	const whole = (body: Uint8Array<ArrayBuffer>) => new Response(body, { headers: { "content-type": type } });
+	if (bytes !== undefined) return parseForm(whole(bytes));
 	const declared = declaredBytes(request, bytesMax, takes);
 	// A body without a length is counted while it arrives.
-	const source =
-		declared === null
-			? new Response(await readBytes(connection, bytesMax, reads, takes), { headers: { "content-type": type } })
-			: request;
+	const source = declared === null ? whole(await readBytes(connection, bytesMax, reads, takes)) : request;
 	return inTime(reads, FILE_DEADLINE_MS, { connection, reading: parseForm(source) });
 }
 

@@ -34,6 +34,7 @@ export interface JsonBody {
 /**
  * Reads a JSON object of at most `bytesMax` bytes. Faults: unsupported_media_type, payload_too_large, request_timeout
  * (a client that sends its body too slowly, or leaves), invalid_request (not JSON, no object, with more structure than `checkStructure` allows).
+ * `bytes`: the body, where it was read already.
  * `field`: the list or object of this name is given as it is written, too, unless the text is so short that nobody wants it; strings of it may end early in the value.
  */
 export function readJson(
@@ -41,11 +42,13 @@ export function readJson(
 	bytesMax: number,
 	reads: BodyReads,
 	takes: TakesBytes = TAKES_ANY,
+	bytes?: Uint8Array<ArrayBuffer>,
 	field?: string,
 ): Promise<JsonBody> {
 	// Not an async function, which each small body would pay for beside the promise that it waits for.
 	try {
 		assertJsonType(connection.request);
+		if (bytes !== undefined) return decodedBody(Promise.resolve(bytes), field);
 		return readBody(connection, bytesMax, reads, takes, field);
 	} catch (error) {
 		return Promise.reject(error);

@@ -16,6 +16,7 @@ import type { Upstreams } from "../../upstream/upstreams.ts";
 import type { BodyMemory } from "../body/body-memory.ts";
 import type { BodyReads } from "../body/body-reads.ts";
 import type { Connection, SilentConnections } from "../connection.ts";
+import type { Idempotency } from "../idempotency/idempotency.ts";
 import type { Authenticate } from "./authenticate.ts";
 import type { ModelSpeeds } from "./model-speeds.ts";
 import type { OpenStreams } from "./open-streams.ts";
@@ -26,6 +27,8 @@ export interface ServeDeps {
 	readonly authenticate: Authenticate;
 	readonly catalog: Pick<Catalog, "current">;
 	readonly admission: Admission;
+	/** Undefined for requests from within the process: their `Idempotency-Key` is ignored. */
+	readonly idempotency?: Idempotency;
 	readonly bodyMemory: BodyMemory;
 	readonly bodyReads: BodyReads;
 	readonly unreadAnswers: UnreadAnswers;
@@ -56,6 +59,8 @@ export interface RequestContext {
 	readonly hex: string;
 	/** Monotonic. */
 	readonly startedMs: number;
+	/** Whether its attempts have ids that follow each other, since an `Idempotency-Key` names the first one. */
+	readonly isRepeatable: boolean;
 	/** Whether it was admitted for another model of its route before, and so counted against its key's limits. */
 	readonly isAgain: boolean;
 	/** Then it is settled in the end, and its usage record tells what became of it. */
@@ -97,13 +102,15 @@ export function callContext({ context, admitted }: Exchange, signal: AbortSignal
 	};
 }
 
+/** `isRepeatable`: the request has an `Idempotency-Key`. */
 export function createContext(
 	endpoint: Endpoint,
 	connection: Connection,
 	clock: Clock,
 	traces?: Traces,
+	isRepeatable = false,
 ): RequestContext {
-	const uuid = connection.line?.requestUuid ?? connection.requestUuid ?? newUuid();
+	const uuid = isRepeatable ? firstAttemptUuid() : (connection.line?.requestUuid ?? newUuid());
 	const hex = hexOf(uuid);
 	const trace = traces?.begin(connection.request, endpoint);
 	const startedMs = clock.monotonicMs();
@@ -114,6 +121,7 @@ export function createContext(
 		requestId: requestIdOf(hex),
 		hex,
 		startedMs,
+		isRepeatable,
 		isAgain: false,
 		isAdmitted: false,
 		key: undefined,
@@ -124,7 +132,7 @@ export function createContext(
 
 /** The same request on its way to the next model: a reservation, a usage record and an id of its own. */
 export function contextAgain(context: RequestContext, clock: Clock): RequestContext {
-	const known = context.connection.requestUuid === undefined ? undefined : nextAttemptUuid(context.uuid);
+	const known = context.isRepeatable ? nextAttemptUuid(context.uuid) : undefined;
 	const isAgain = context.isAgain || context.isAdmitted;
 	return { ...context, ...newRequestId(known), startedMs: clock.monotonicMs(), isAgain, isAdmitted: false };
 }

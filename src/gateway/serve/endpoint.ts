@@ -42,8 +42,14 @@ export interface InferenceEndpoint<Body extends RequestBody, Input extends Endpo
 	readonly mode?: ChatMode;
 	/** The field that a prompt which is too long is in. */
 	readonly promptField: string;
-	/** Faults: unsupported_media_type, payload_too_large, request_timeout, invalid_request. */
-	readBody(connection: Connection, bytesMax: number, reads: BodyReads, takes: TakesBytes): Promise<Body>;
+	/** `bytes`: the body, where it was read already. Faults: unsupported_media_type, payload_too_large, request_timeout, invalid_request. */
+	readBody(
+		connection: Connection,
+		bytesMax: number,
+		reads: BodyReads,
+		takes: TakesBytes,
+		bytes?: Uint8Array<ArrayBuffer>,
+	): Promise<Body>;
 	/** Faults: invalid_request and unsupported_parameter, each naming the field. */
 	read(body: Body, model: Model): Input | Promise<Input>;
 	/** The most that the request can use, and what the server will be held to. */

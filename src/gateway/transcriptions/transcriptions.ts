@@ -27,8 +27,14 @@ export const transcriptions: InferenceEndpoint<FormBody, TranscriptionInput, Tra
 	name: "transcription",
 	kind: "transcription",
 	promptField: "prompt",
-	async readBody(connection: Connection, bytesMax: number, reads: BodyReads, takes: TakesBytes) {
-		const form = await readForm(connection, bytesMax, reads, takes);
+	async readBody(
+		connection: Connection,
+		bytesMax: number,
+		reads: BodyReads,
+		takes: TakesBytes,
+		bytes?: Uint8Array<ArrayBuffer>,
+	) {
+		const form = await readForm(connection, bytesMax, reads, takes, bytes);
 		return { form, value: formFields(form) };
 	},
 	async read({ form, value }, model) {

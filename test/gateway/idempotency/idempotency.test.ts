@@ -1,25 +1,20 @@
 /** Idempotency-Key on the endpoints that cost money. */
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
-import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
-import { createBodyMemory } from "../../../src/gateway/body/body-memory.ts";
-import { createBodyReads } from "../../../src/gateway/body/body-reads.ts";
 import type { Claim, Claims } from "../../../src/gateway/idempotency/claims.ts";
-import { idempotent } from "../../../src/gateway/idempotency/idempotency.ts";
+import { createIdempotency } from "../../../src/gateway/idempotency/idempotency.ts";
 import { createRunning } from "../../../src/gateway/idempotency/running.ts";
 import { createStreamCopies } from "../../../src/gateway/idempotency/stream-copies.ts";
-import type { ServeDeps } from "../../../src/gateway/serve/context.ts";
-import type { ServedEndpoint } from "../../../src/gateway/serve/served-endpoint.ts";
+import { INFERENCE } from "../../../src/gateway/inference.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
-import type { KeyEntry } from "../../../src/keys/key-entry.ts";
-import type { Refusal } from "../../../src/ops/refusal-rows.ts";
 import { untilEnd } from "../../support/at-end.ts";
+import { plainKey } from "../../support/plain-key.ts";
+import { createRoad, roadModel } from "../../support/road.ts";
 import { withService } from "../../support/service.ts";
-import { unreadAnswersAlone } from "../../support/unread-answers.ts";
-import { createManualClock } from "../../support/upstream-clock.ts";
 import { brokenSse, deployment, startEndpoints, wavOf } from "../../support/upstream-endpoints.ts";
 import { waitFor } from "../../support/wait.ts";
 
+const CHAT = INFERENCE["/v1/chat/completions"];
 const upstream = untilEnd(startEndpoints("vllm"));
 const at = { url: upstream.url, dialect: "vllm" as const };
 const rates = 'input: "1", output: "2"';
@@ -210,68 +205,55 @@ test("a revoked key replays nothing", async () => {
 });
 
 describe("the key of a repeatable request", () => {
-	/** The wrapper alone, around a handler that answers at once, or when `until` has. `whileRead` runs while the body is read. */
-	function wrapped(entry: KeyEntry, until?: Promise<void>) {
-		const asked: unknown[] = [];
-		const clock = createManualClock();
-		const deps = {
-			authenticate: () => {
-				asked.push("header");
-				return entry;
-			},
-			clock,
-			admission: { checkOpen() {}, rateStanding: () => null },
-			limits: () => ({ bodyBytesMax: 1_000 }),
-			bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
-			bodyReads: createBodyReads(createManualClock()),
-			unreadAnswers: unreadAnswersAlone(),
-			log: silentLog,
-			stats: { refuse() {}, gap() {} },
-			refusals: { record: ({ code }: Refusal) => void asked.push(code) },
-		} as unknown as ServeDeps;
-		const endpoint: ServedEndpoint = {
-			name: "chat",
-			async answer(_, connection, authenticate = deps.authenticate) {
-				asked.push((await authenticate(connection)).id);
-				await until;
-				return Response.json({ done: true });
-			},
-		};
+	/** The road with claims in memory. `whileRead` runs while the body is read. */
+	function repeatable(key = plainKey()) {
+		const road = createRoad();
+		const { deps, clock } = road;
 		const claims = claimsInMemory();
 		const running = createRunning({ claims, clock, log: silentLog });
-		const serve = idempotent(deps, { claims, running, copies: createStreamCopies() }, endpoint);
+		const copies = createStreamCopies();
+		let authenticated = 0;
+		const authenticate = () => {
+			authenticated += 1;
+			return key;
+		};
+		const all = { ...deps, authenticate, idempotency: createIdempotency({ ...deps, claims, running, copies }) };
+		const text = JSON.stringify({ model: roadModel.id, messages: [{ role: "user", content: "Hello" }] });
 		const send = (whileRead = () => {}) => {
 			const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
 				whileRead();
-				controller.enqueue(new TextEncoder().encode("{}"));
+				controller.enqueue(new TextEncoder().encode(text));
 				controller.close();
 			};
 			const body = new ReadableStream({ pull }, { highWaterMark: 0 });
-			const headers = { "idempotency-key": "k", authorization: "Bearer sk_test" };
+			const headers = { "idempotency-key": "k", authorization: "Bearer sk_test", "content-type": "application/json" };
 			const request = new Request("http://localhost/v1/chat/completions", { method: "POST", headers, body });
-			return serve({ request, address: "127.0.0.1", setIdleTimeout: () => {} });
+			return CHAT.answer(all, { request, address: "127.0.0.1", setIdleTimeout: () => {} });
 		};
-		return { asked, send, clock };
+		return { road, send, clock, authenticated: () => authenticated };
 	}
-	const entryOf = () => ({ id: "key_1", accountId: "a", state: "active", ...IN_FORCE }) as unknown as KeyEntry;
-	const IN_FORCE = { current: true, expiresAtMs: null, account: { state: "active", signedIn: true, toppedUp: true } };
 
-	test("is read from the header once, and what serves the request is handed that one", async () => {
-		const { asked, send } = wrapped(entryOf());
-		expect((await send()).status).toBe(200);
-		expect(asked).toEqual(["header", "key_1"]);
+	test("authenticates once and reads the body once", async () => {
+		const { road, send, authenticated } = repeatable();
+		let reads = 0;
+		const answer = send(() => {
+			reads += 1;
+		});
+		(await road.call()).reply(2);
+		expect((await answer).status).toBe(200);
+		expect([authenticated(), reads, road.calls.length]).toEqual([1, 1, 1]);
 	});
 
 	test("of one that runs for more than a minute may be used again, and nothing says that this is in vain", async () => {
-		const answered = Promise.withResolvers<void>();
-		const { send, clock, asked } = wrapped(entryOf(), answered.promise);
+		const { road, send, clock } = repeatable();
 		const first = send();
-		await waitFor(() => asked.length === 2, "the first to run");
+		const call = await road.call();
+		const timers = clock.pending();
 		let second: Response | undefined;
 		void send().then((response) => {
 			second = response;
 		});
-		await waitFor(() => clock.pending() > 0, "the second to wait");
+		await waitFor(() => clock.pending() > timers, "the second to wait");
 		for (let s = 0; s < 60; s++) {
 			expect(second).toBeUndefined();
 			clock.advance(1_000);
@@ -283,18 +265,20 @@ describe("the key of a repeatable request", () => {
 			"1",
 			null,
 		]);
-		answered.resolve();
+		call.reply(2);
 		expect((await first).status).toBe(200);
 	});
 
 	test("replays nothing if it is revoked while the body of the repeat is read", async () => {
-		const entry = entryOf() as { state: string } & KeyEntry;
-		const { send, asked } = wrapped(entry);
-		await (await send()).text();
+		const key = plainKey();
+		const { road, send } = repeatable(key);
+		const first = send();
+		(await road.call()).reply(2);
+		await (await first).text();
 		expect((await send()).headers.get("idempotent-replayed")).toBe("true");
-		expect((await send(() => void Object.assign(entry, { state: "revoked" }))).status).toBe(401);
-		// Its owner hears of it, like of any other refusal.
-		expect(asked.at(-1)).toBe("api_key_revoked");
+		expect((await send(() => void Object.assign(key, { state: "revoked" }))).status).toBe(401);
+		// The refusal is recorded for the key's owner, as any other.
+		expect(road.refused.at(-1)?.code).toBe("api_key_revoked");
 	});
 });
 

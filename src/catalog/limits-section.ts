@@ -1,14 +1,13 @@
 import { assert } from "../base/assert.ts";
-import type { ServiceLimits } from "./service-limits.ts";
-import { DEFAULT_LIMITS } from "./service-limits.ts";
+import { DEFAULT_LIMITS, type ServiceLimits, type SetLimits, withDerivedLimits } from "./service-limits.ts";
 import type { YamlReader } from "./yaml-reader.ts";
 import type { YamlField } from "./yaml-scalars.ts";
 
-/** One field of `limits:`. A value in the file times `scale` is the value in ServiceLimits. */
+/** One field of `limits:`. A value in the file times `scale` is the value in SetLimits. */
 export interface LimitField {
 	/** As `tollgate.yaml` writes it; `_s` are seconds, `_mb` mebibytes. */
 	readonly name: string;
-	readonly limit: keyof ServiceLimits;
+	readonly limit: keyof SetLimits;
 	readonly scale: number;
 	readonly min: number;
 	readonly max: number;
@@ -19,7 +18,7 @@ export interface LimitField {
 const MS_PER_S = 1000;
 const BYTES_PER_MB = 1024 * 1024;
 
-const seconds = (name: string, limit: keyof ServiceLimits, min: number, max: number, meaning: string): LimitField => ({
+const seconds = (name: string, limit: keyof SetLimits, min: number, max: number, meaning: string): LimitField => ({
 	name: `${name}_s`,
 	limit,
 	scale: MS_PER_S,
@@ -28,7 +27,7 @@ const seconds = (name: string, limit: keyof ServiceLimits, min: number, max: num
 	integer: false,
 	meaning,
 });
-const count = (name: string, limit: keyof ServiceLimits, min: number, max: number, meaning: string): LimitField => ({
+const count = (name: string, limit: keyof SetLimits, min: number, max: number, meaning: string): LimitField => ({
 	name,
 	limit,
 	scale: 1,
@@ -37,7 +36,7 @@ const count = (name: string, limit: keyof ServiceLimits, min: number, max: numbe
 	integer: true,
 	meaning,
 });
-const megabytes = (name: string, limit: keyof ServiceLimits, max: number, meaning: string): LimitField => ({
+const megabytes = (name: string, limit: keyof SetLimits, max: number, meaning: string): LimitField => ({
 	...count(name, limit, 1, max, meaning),
 	scale: BYTES_PER_MB,
 });
@@ -71,13 +70,8 @@ export const LIMIT_FIELDS: readonly LimitField[] = Object.freeze([
 	seconds("breaker_cool_max", "breakerCoolMsMax", 0.1, 86_400, "how long it rests at most"),
 	megabytes("body_mb", "bodyBytesMax", 1024, "largest request body; a larger one is refused with 413"),
 	megabytes("body_memory_mb", "bodyMemoryBytesMax", 65_536, "bodies held at once; beyond it 503 `overloaded`"),
-	megabytes("body_memory_account_mb", "bodyMemoryAccountBytesMax", 65_536, "of one account; beyond it 429"),
-	megabytes("answer_memory_mb", "answerMemoryBytesMax", 65_536, "long answers that wait to be read; beyond it 503"),
-	megabytes("answer_memory_account_mb", "answerMemoryAccountBytesMax", 65_536, "of one account; beyond it 429"),
 	megabytes("file_mb", "fileBytesMax", 1024, "largest file for batches; a larger one is refused with 413"),
 	megabytes("files_account_mb", "fileAccountBytesMax", 10_485_760, "files of one account; beyond it 409"),
-	megabytes("files_mb", "filesBytesMax", 104_857_600, "files of all accounts; beyond it 503 `overloaded`"),
-	count("files_per_account", "filesPerAccountMax", 1, 1_000_000, "how many files an account has; beyond it 409"),
 	count("auth_failures_per_minute", "authFailuresPerMinute", 1, 1_000_000, "failed authentications per address"),
 	count("queue_length", "queueLengthMax", 0, 1_000_000, "requests per model that may wait for a free replica"),
 	seconds("queue_wait", "queueWaitMs", 0, 3600, "longest wait for a free replica"),
@@ -98,29 +92,27 @@ export const LIMIT_FIELDS: readonly LimitField[] = Object.freeze([
 		),
 		integer: false,
 	},
-	seconds(
-		"reader_stall",
-		"readerStallMs",
-		0.5,
-		3600,
-		"how long a stream may have waited for its reader, in all, before its place goes to who waits for one",
-	),
-	seconds(
-		"health_interval",
-		"healthIntervalMs",
-		0.5,
-		3600,
-		"time between two health checks of a replica that answers no requests",
-	),
 ]);
+
+/** Limits of former versions, and what each follows from. */
+const FORMER_LIMITS: Readonly<Record<string, string>> = {
+	body_memory_account_mb: "it follows from body_memory_mb (three eighths of it)",
+	answer_memory_mb: "it follows from body_memory_mb (four times as much)",
+	answer_memory_account_mb: "it follows from body_memory_mb (as much)",
+	files_mb: "it follows from files_account_mb (ten times as much)",
+	files_per_account: "an account has 10000 files at most",
+	reader_stall_s: "it is 5 seconds",
+	health_interval_s: "it follows from breaker_cool_s (half of it)",
+};
 
 /** `limits:`; what is left out keeps its default. */
 export function readLimits(reader: YamlReader, field: YamlField): ServiceLimits {
 	const map = reader.map(
 		field,
 		LIMIT_FIELDS.map(({ name }) => name),
+		(name) => (Object.hasOwn(FORMER_LIMITS, name) ? `${name} is no longer set: ${FORMER_LIMITS[name]}` : false),
 	);
-	const limits: { -readonly [name in keyof ServiceLimits]: number } = { ...DEFAULT_LIMITS };
+	const limits: { -readonly [name in keyof SetLimits]: number } = { ...DEFAULT_LIMITS };
 	if (map === undefined) return DEFAULT_LIMITS;
 	for (const known of LIMIT_FIELDS) {
 		const given = map.get(known.name);
@@ -136,18 +128,12 @@ export function readLimits(reader: YamlReader, field: YamlField): ServiceLimits 
 		else if (map.get(upper) === undefined) limits[high] = limits[low];
 		else reader.report(given, `must not be greater than ${upper}`);
 	};
-	// Of three the outer two come first: what then follows for the one between them contradicts neither.
 	keepOrder("body_mb", "body_memory_mb");
-	keepOrder("body_mb", "body_memory_account_mb");
-	keepOrder("body_memory_account_mb", "body_memory_mb");
-	keepOrder("answer_memory_account_mb", "answer_memory_mb");
-	keepOrder("file_mb", "files_mb");
 	keepOrder("file_mb", "files_account_mb");
-	keepOrder("files_account_mb", "files_mb");
 	keepOrder("breaker_cool_s", "breaker_cool_max_s");
 	keepOrder("first_event_s", "total_s");
 	keepOrder("silence_s", "total_s");
-	return Object.freeze(limits);
+	return withDerivedLimits(limits);
 }
 
 function limitField(name: string): LimitField {

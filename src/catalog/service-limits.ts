@@ -1,44 +1,63 @@
-/** The `limits:` section of `tollgate.yaml`. Every field has a default; times in milliseconds, sizes in bytes. */
-export interface ServiceLimits {
+/** What `limits:` of `tollgate.yaml` sets; times in milliseconds, sizes in bytes. `limits-section.ts` says what each means. */
+export interface SetLimits {
 	/** How long the status is held back for the upstream's first event, so that a failing replica can be replaced. */
 	readonly holdStatusMs: number;
 	readonly connectMs: number;
 	readonly firstEventMs: number;
-	/** The longest silence between two events. */
 	readonly silenceMs: number;
 	readonly totalMs: number;
 	readonly keepAliveCommentMs: number;
 	readonly breakerFailuresInRow: number;
-	/** The share of the last 20 calls that may fail. */
 	readonly breakerFailureShare: number;
 	readonly breakerCoolMs: number;
 	readonly breakerCoolMsMax: number;
 	readonly bodyBytesMax: number;
-	/** Of all bodies that are held at once, and of one account's among them. */
 	readonly bodyMemoryBytesMax: number;
+	readonly fileBytesMax: number;
+	readonly fileAccountBytesMax: number;
+	readonly authFailuresPerMinute: number;
+	readonly queueLengthMax: number;
+	readonly queueWaitMs: number;
+	readonly openRequestsMax: number;
+	readonly accountShare: number;
+}
+
+/** Every limit in force: the set ones and those that follow from them. */
+export interface ServiceLimits extends SetLimits {
+	/** Of the request bodies that are held at once, one account's. */
 	readonly bodyMemoryAccountBytesMax: number;
 	/** Of long answers that are not read yet, and of one account's among them. */
 	readonly answerMemoryBytesMax: number;
 	readonly answerMemoryAccountBytesMax: number;
-	/** Of one uploaded file, of all files of an account, and of all that are kept. */
-	readonly fileBytesMax: number;
-	readonly fileAccountBytesMax: number;
+	/** Of the files of all accounts. */
 	readonly filesBytesMax: number;
-	readonly filesPerAccountMax: number;
-	readonly authFailuresPerMinute: number;
-	/** Requests that may wait for a replica with a free place, per model. */
-	readonly queueLengthMax: number;
-	readonly queueWaitMs: number;
-	/** Requests that one gateway process has admitted and not settled. */
-	readonly openRequestsMax: number;
-	/** The share of a model's places, and of open requests, that one account may hold at once; the rest is for others. */
-	readonly accountShare: number;
-	/** How long a stream may have waited for its reader, in all, before its place goes to who waits for one. */
-	readonly readerStallMs: number;
+	/** Between two health checks of a replica that answers no requests. */
 	readonly healthIntervalMs: number;
 }
 
-export const DEFAULT_LIMITS: ServiceLimits = Object.freeze({
+/** Most accounts send small bodies: one account may take more than its part, and always one body of the largest size. */
+const BODY_ACCOUNT_SHARE = 3 / 8;
+/** An answer that waits is bytes only, where a body is bytes, text and values at once. */
+const ANSWERS_PER_BODIES = 4;
+const ANSWER_ACCOUNT_SHARE = 1 / 4;
+/** All accounts may keep as much as so many full ones. */
+const FULL_FILE_ACCOUNTS = 10;
+const HEALTH_INTERVAL_MS_MIN = 500;
+
+/** Adds the limits that follow from the set ones. */
+export function withDerivedLimits(set: SetLimits): ServiceLimits {
+	const answerMemoryBytesMax = set.bodyMemoryBytesMax * ANSWERS_PER_BODIES;
+	return Object.freeze({
+		...set,
+		bodyMemoryAccountBytesMax: Math.max(Math.floor(set.bodyMemoryBytesMax * BODY_ACCOUNT_SHARE), set.bodyBytesMax),
+		answerMemoryBytesMax,
+		answerMemoryAccountBytesMax: answerMemoryBytesMax * ANSWER_ACCOUNT_SHARE,
+		filesBytesMax: set.fileAccountBytesMax * FULL_FILE_ACCOUNTS,
+		healthIntervalMs: Math.max(set.breakerCoolMs / 2, HEALTH_INTERVAL_MS_MIN),
+	});
+}
+
+export const DEFAULT_LIMITS: ServiceLimits = withDerivedLimits({
 	holdStatusMs: 10_000,
 	connectMs: 5_000,
 	firstEventMs: 300_000,
@@ -51,18 +70,11 @@ export const DEFAULT_LIMITS: ServiceLimits = Object.freeze({
 	breakerCoolMsMax: 120_000,
 	bodyBytesMax: 32 * 1024 * 1024,
 	bodyMemoryBytesMax: 256 * 1024 * 1024,
-	bodyMemoryAccountBytesMax: 96 * 1024 * 1024,
-	answerMemoryBytesMax: 1024 * 1024 * 1024,
-	answerMemoryAccountBytesMax: 256 * 1024 * 1024,
 	fileBytesMax: 512 * 1024 * 1024,
 	fileAccountBytesMax: 10 * 1024 * 1024 * 1024,
-	filesBytesMax: 100 * 1024 * 1024 * 1024,
-	filesPerAccountMax: 10_000,
 	authFailuresPerMinute: 60,
 	queueLengthMax: 1024,
 	queueWaitMs: 10_000,
 	openRequestsMax: 16_384,
 	accountShare: 0.75,
-	readerStallMs: 5_000,
-	healthIntervalMs: 5_000,
 });

@@ -36,11 +36,13 @@ export interface YamlReader extends ScalarReader {
 	problems(): Problem[];
 	/** All that was odd so far, in the order of its lines. */
 	warnings(): Problem[];
-	/** Names outside `known` are problems, unless `extra` accepts them. */
-	map(field: YamlField, known: readonly string[], extra?: (name: string) => boolean): YamlMap | undefined;
+	/** Names outside `known` are problems, unless `extra` accepts them, or has a text of its own for the problem. */
+	map(field: YamlField, known: readonly string[], extra?: ExtraField): YamlMap | undefined;
 	/** More than `itemsMax` items are a problem. */
 	list(field: YamlField, itemsMax: number): YamlField[] | undefined;
 }
+
+type ExtraField = (name: string) => boolean | string;
 
 const PROBLEMS_MAX = 1000;
 
@@ -73,7 +75,7 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 		return { path, line, node: target };
 	}
 
-	function map(field: YamlField, known: readonly string[], extra?: (name: string) => boolean): YamlMap | undefined {
+	function map(field: YamlField, known: readonly string[], extra?: ExtraField): YamlMap | undefined {
 		if (!isMap(field.node)) {
 			report(field, "must be a mapping of fields");
 			return undefined;
@@ -85,7 +87,9 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 			const line = lineOf(key, field.line);
 			const path = field.path === "file" ? name : `${field.path}.${name}`;
 			if (!known.includes(name)) {
-				if (!extra?.(name)) report({ line, path: field.path }, `unknown field ${show(name)}${hint(name, known)}`);
+				const verdict = extra?.(name) ?? false;
+				const problem = typeof verdict === "string" ? verdict : `unknown field ${show(name)}${hint(name, known)}`;
+				if (verdict !== true) report({ line, path: field.path }, problem);
 				continue;
 			}
 			const value = fieldOf(pair.value, path, line);

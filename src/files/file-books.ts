@@ -10,7 +10,6 @@ export interface FileLimits {
 	readonly fileAccountBytesMax: number;
 	/** Of all accounts together. */
 	readonly filesBytesMax: number;
-	readonly filesPerAccountMax: number;
 }
 
 /** A part as it is stored. */
@@ -43,6 +42,7 @@ export type FileBooks = ReturnType<typeof createFileBooks>;
 type FileRow = FileRecord & { readonly parts: number };
 
 const PARTS_PAGE = 256;
+const FILES_PER_ACCOUNT_MAX = 10_000;
 
 export function createFileBooks(deps: { statements: Statements; limits(): FileLimits }) {
 	const { statements, limits } = deps;
@@ -52,7 +52,7 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 		async begin(file: BegunFile): Promise<void> {
 			const rows = await statements<{ begun: boolean }>`
 				select file_begin(${file.id}, ${file.accountId}, ${file.keyId}, ${file.purpose}, ${file.filename}, ${file.store},
-					${file.lifetimeMs}, ${limits().filesPerAccountMax}) as begun`;
+					${file.lifetimeMs}, ${FILES_PER_ACCOUNT_MAX}) as begun`;
 			if (onlyRow(rows).begun) return;
 			throw new Fault("conflict", "This account has as many files as it may have: delete some of them.");
 		},

@@ -31,7 +31,7 @@ const upstream = untilEnd(startUpstream());
 const product = await withProduct({
 	models: chatModel({ url: upstream.url }),
 	...steps.options,
-	limits: "  body_mb: 32\n  body_memory_mb: 128\n  body_memory_account_mb: 64",
+	limits: "  body_mb: 32\n  body_memory_mb: 168",
 });
 const stranger = await product.secret();
 const payer = await product.secret("100");

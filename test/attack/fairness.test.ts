@@ -26,7 +26,7 @@ const upstream = untilEnd(startUpstream());
 const narrow = untilEnd(startUpstream());
 const product = await withProduct({
 	models: `${chatModel({ url: upstream.url })}\n        max_concurrency: 8\n${chatModel({ id: "narrow", url: narrow.url })}\n        max_concurrency: 2`,
-	limits: `  reader_stall_s: 1\n  queue_wait_s: ${QUEUE_WAIT_S}`,
+	limits: `  queue_wait_s: ${QUEUE_WAIT_S}`,
 });
 const post = (secret: string, body: unknown) =>
 	openRaw(product.url, rawPost("/v1/chat/completions", secret, body, { connection: "close" }));

@@ -40,7 +40,7 @@ const product = await withProduct({
 		dialect: "openai",
 		rates: 'input: "1", output: "1"',
 	}),
-	limits: "  answer_memory_account_mb: 40\n  answer_memory_mb: 100",
+	limits: "  body_memory_mb: 40",
 });
 const AGAIN = { "idempotency-key": "again" };
 const ASK = { model: "chat", messages: [{ role: "user", content: "x" }], max_tokens: 100 };

@@ -69,7 +69,6 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 			fileBytesMax: 16 * MB,
 			fileAccountBytesMax: 64 * MB,
 			filesBytesMax: 256 * MB,
-			filesPerAccountMax: 10_000,
 		}),
 	};
 	const filesOf = () =>

@@ -70,7 +70,9 @@ describe("a valid file", () => {
 	});
 
 	test("every limit has one field, and its default lies within its bounds", () => {
-		expect(LIMIT_FIELDS.map(({ limit }) => limit as string).sort()).toEqual(Object.keys(DEFAULT_LIMITS).sort());
+		const { bodyMemoryAccountBytesMax, answerMemoryBytesMax, answerMemoryAccountBytesMax, ...others } = DEFAULT_LIMITS;
+		const { filesBytesMax, healthIntervalMs, ...set } = others;
+		expect(LIMIT_FIELDS.map(({ limit }) => limit as string).sort()).toEqual(Object.keys(set).sort());
 		for (const field of LIMIT_FIELDS) {
 			const value = DEFAULT_LIMITS[field.limit] / field.scale;
 			expect(value).toBeGreaterThanOrEqual(field.min);
@@ -78,6 +80,20 @@ describe("a valid file", () => {
 			const text = `${oneModel()}limits: { ${field.name}: ${value} }\n`;
 			expect(parseCatalogFile(text, {}).limits).toEqual(DEFAULT_LIMITS);
 		}
+	});
+
+	test.each([
+		"body_memory_account_mb",
+		"answer_memory_mb",
+		"answer_memory_account_mb",
+		"files_mb",
+		"files_per_account",
+		"reader_stall_s",
+		"health_interval_s",
+	])("refuses the former limit %s with what it follows from", (name) => {
+		const [problem, ...more] = linesOf(`${oneModel()}limits: { ${name}: 5 }\n`);
+		expect(problem).toMatch(new RegExp(`^8: limits: ${name} is no longer set: (it|an account) .`));
+		expect(more).toEqual([]);
 	});
 
 	test("a limit beyond another's default takes that default along; two contradicting values are a mistake", () => {
@@ -89,14 +105,14 @@ describe("a valid file", () => {
 		]);
 	});
 
-	test("a limit of one is never above that of all, whichever of the three between one and all are given", () => {
+	test("a limit of one is never above that of all, whichever of the two are given", () => {
 		const chains = [
-			["body_mb", "body_memory_account_mb", "body_memory_mb"],
-			["file_mb", "files_account_mb", "files_mb"],
+			["body_mb", "body_memory_mb"],
+			["file_mb", "files_account_mb"],
 		].map((names) => names.map((name) => ({ name, limit: LIMIT_FIELDS.find((field) => field.name === name)?.limit })));
 		const amount = fc.option(fc.integer({ min: 1, max: 1024 }));
 		fc.assert(
-			fc.property(fc.constantFrom(...chains), fc.tuple(amount, amount, amount), (chain, amounts) => {
+			fc.property(fc.constantFrom(...chains), fc.tuple(amount, amount), (chain, amounts) => {
 				const given = amounts.filter((one) => one !== null);
 				const fields = chain.flatMap(({ name }, at) => (amounts[at] === null ? [] : [`${name}: ${amounts[at]}`]));
 				const check = checkCatalog(`${oneModel()}limits: { ${fields.join(", ")} }\n`, {});

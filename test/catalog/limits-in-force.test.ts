@@ -37,10 +37,10 @@ describe("what a request meets", () => {
 		const body = ask("x".repeat(3 * 1024 * 1024));
 		await service.serve(models, "  body_mb: 2");
 		expect((await errorOf(await post(body))).status).toBe(413);
-		await service.serve(models, "  body_mb: 200\n  body_memory_account_mb: 300\n  body_memory_mb: 400");
+		await service.serve(models, "  body_mb: 200\n  body_memory_mb: 400");
 		const large = await post(ask("x".repeat(101 * 1024 * 1024), { model: "unknown" }));
 		expect((await errorOf(large)).error.code).toBe("model_not_found");
-		await service.serve(models, "  body_mb: 2\n  body_memory_account_mb: 2");
+		await service.serve(models, "  body_mb: 2");
 		expect((await errorOf(await post(body))).status).toBe(413);
 	});
 

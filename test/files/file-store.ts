@@ -17,7 +17,7 @@ export interface TestFiles {
 	readonly folder: string;
 	/** The store, whose methods may be replaced. */
 	readonly store: { -readonly [name in keyof BlobStore]: BlobStore[name] };
-	readonly limits: Record<"fileBytesMax" | "fileAccountBytesMax" | "filesBytesMax" | "filesPerAccountMax", number>;
+	readonly limits: Record<"fileBytesMax" | "fileAccountBytesMax" | "filesBytesMax", number>;
 	nowMs: number;
 	/** As if the database's clock went on by so much, for an account's files. */
 	passInDatabase(accountId: string, ms: number): Promise<unknown>;
@@ -32,7 +32,7 @@ export async function withFiles(): Promise<TestFiles> {
 		db,
 		folder,
 		store: { ...createDiskBlobs({ folder }) },
-		limits: { fileBytesMax: 16 * MB, fileAccountBytesMax: 64 * MB, filesBytesMax: 256 * MB, filesPerAccountMax: 100 },
+		limits: { fileBytesMax: 16 * MB, fileAccountBytesMax: 64 * MB, filesBytesMax: 256 * MB },
 		nowMs: Date.now(),
 		get files() {
 			return files;

@@ -175,13 +175,21 @@ describe("space", () => {
 		const full = { accountId: "acc_full", keyId: "key_full" };
 		at.limits.filesBytesMax = 0;
 		expect(await failure(files.create(full, newFile, streamOf(sample(4))))).toMatchObject({ code: "overloaded" });
-		Object.assign(at.limits, { fileAccountBytesMax: 0, filesPerAccountMax: 0 });
+		at.limits.fileAccountBytesMax = 0;
 		expect(await failure(files.create(full, newFile, streamOf(sample(4))))).toMatchObject({ code: "conflict" });
 		const writer = await files.writer(full, output);
 		writer.write("paid for");
 		await writer.finish();
-		Object.assign(at.limits, { filesBytesMax: 256 * MB, fileAccountBytesMax: 64 * MB, filesPerAccountMax: 100 });
+		Object.assign(at.limits, { filesBytesMax: 256 * MB, fileAccountBytesMax: 64 * MB });
 		expect(await at.space(full.accountId)).toEqual({ files: 1, bytes: 8 });
+	});
+
+	test("an account has 10,000 files at most", async () => {
+		const many = { accountId: "acc_full_list", keyId: "key_full_list" };
+		await files.create(many, newFile, streamOf(sample(4)));
+		await at.db.sql`update file_space set files = 9999 where account_id = ${many.accountId}`;
+		await files.create(many, newFile, streamOf(sample(4)));
+		expect(await failure(files.create(many, newFile, streamOf(sample(4))))).toMatchObject({ code: "conflict" });
 	});
 });
 
@@ -250,7 +258,7 @@ describe("the end of a file", () => {
 
 	test("is not kept waiting by others that cannot be deleted, however many", async () => {
 		const { removeFile } = store;
-		const many = { accountId: "acc_many", keyId: "key_many" };
+		const many = { accountId: "acc_full_list", keyId: "key_full_list" };
 		const stuck = await files.create(many, newFile, streamOf(sample(4)));
 		// As many as one look finds, and all of them older.
 		await at.db.sql`

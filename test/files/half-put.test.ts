@@ -28,7 +28,6 @@ function filesCutAt(nth: number, isDone: boolean) {
 		fileBytesMax: 16 * MB,
 		fileAccountBytesMax: 64 * MB,
 		filesBytesMax: 256 * MB,
-		filesPerAccountMax: 100,
 	};
 	const deps = { statements: db.statements, clock: systemClock, log: silentLog, limits: () => limits };
 	return createFiles({ ...deps, stores: { main, others: [] } }, { secret: "a secret of 32 bytes, as any other" });

@@ -114,7 +114,7 @@ async function build(
 	const upstreamUrl = `http://127.0.0.1:${place.port}/v1`;
 	const service = await startService({
 		models: catalogOf(server, upstreamUrl),
-		limits: "  health_interval_s: 0.5\n  breaker_failures_in_row: 3\n  breaker_cool_s: 0.5",
+		limits: "  breaker_failures_in_row: 3\n  breaker_cool_s: 0.5",
 	});
 	cleanup.push(() => service.stop());
 	return {

@@ -15,7 +15,7 @@ import { waitFor } from "../support/wait.ts";
 
 const MODEL = "acme/llama-3.3-70b";
 const LIMITS =
-	"  first_event_s: 1\n  total_s: 1\n  body_mb: 1\n  auth_failures_per_minute: 1000\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1\n  health_interval_s: 0.5";
+	"  first_event_s: 1\n  total_s: 1\n  body_mb: 1\n  auth_failures_per_minute: 1000\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1\n  breaker_cool_s: 1";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const gone = startUpstream();

@@ -89,7 +89,7 @@ const page = ({ url }: TestService) =>
 const modelOf = ({ history }: Any, id: string) => history.models.find((model: Any) => model.id === id);
 const today = (track: Any) => track.days.at(-1);
 
-const common = { models: `${chat()}\n${embedding()}`, limits: "  health_interval_s: 0.5" };
+const common = { models: `${chat()}\n${embedding()}`, limits: "  breaker_cool_s: 1" };
 const service = await withService({ ...common, clock: clocks[0] });
 const address = new URL(service.db.url);
 const proxy = untilEnd(startTcpProxy({ hostname: address.hostname, port: Number(address.port) }));
@@ -211,12 +211,12 @@ test("it is packed for who can unpack it", async () => {
 });
 
 test("a model that is taken out of the catalogue is shown no more, and its past is back when it is", async () => {
-	await other.serve(embedding(), "  health_interval_s: 0.5");
+	await other.serve(embedding(), "  breaker_cool_s: 1");
 	const without = await status(other);
 	expect(without.history.models.map((model: Any) => model.id)).toEqual(["vectors"]);
 	expect(Object.keys(without.history.services)).toEqual(["embeddings"]);
 	expect(await (await page(other)).text()).not.toContain("org/chat");
-	await other.serve(`${chat()}\n${embedding()}`, "  health_interval_s: 0.5");
+	await other.serve(`${chat()}\n${embedding()}`, "  breaker_cool_s: 1");
 	expect(modelOf(await status(other), "org/chat").days).toHaveLength(3);
 });
 

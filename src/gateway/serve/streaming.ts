@@ -30,6 +30,9 @@ type StreamState =
 	/** The bill is paid; whatever arrives now changes nothing. */
 	| "settled";
 
+/** How long a stream may have waited for its reader, in all, before its place goes to a waiting request. */
+export const READER_STALL_MS = 5_000;
+
 const NEXT: Readonly<Record<StreamState, readonly StreamState[]>> = {
 	opening: ["streaming", "covering", "settled"],
 	streaming: ["covering", "settled"],
@@ -213,9 +216,9 @@ function shutDown<Chunk>(streaming: Streaming<Chunk>): void {
 
 /** A place belongs to who waits for it rather than to a reader that has kept it waiting. */
 function giveUpPlace<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
-	const { deps, admitted, limits, stalledSinceMs, stalledMs } = streaming;
+	const { deps, admitted, stalledSinceMs, stalledMs } = streaming;
 	if (stalledSinceMs === undefined || streaming.state !== "streaming") return;
-	if (stalledMs + nowMs - stalledSinceMs < limits.readerStallMs) return;
+	if (stalledMs + nowMs - stalledSinceMs < READER_STALL_MS) return;
 	if (!deps.upstreams.contended(admitted.request.model.id)) return;
 	void fail(streaming, "client_left", new Fault("request_timeout", "The answer was not read while others waited."));
 }

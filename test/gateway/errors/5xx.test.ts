@@ -11,7 +11,7 @@ const dying = untilEnd(startUpstream());
 const service = await withService({
 	models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "gone-model", url: dying.url })}`,
 	limits:
-		"  first_event_s: 2\n  total_s: 3\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1\n  breaker_cool_s: 0.1\n  health_interval_s: 0.5",
+		"  first_event_s: 2\n  total_s: 3\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1\n  breaker_cool_s: 0.1",
 });
 const customer = await service.customer();
 

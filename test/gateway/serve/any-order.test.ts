@@ -1,15 +1,14 @@
 /** Whatever happens to a request, in whatever order and how many of it in one turn: one settlement, for what was delivered. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
 import { chat } from "../../../src/gateway/chat/chat.ts";
 import { serve } from "../../../src/gateway/serve/serve.ts";
+import { READER_STALL_MS } from "../../../src/gateway/serve/streaming.ts";
 import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
 import type { Road, ScriptedCall, TextReader } from "../../support/road.ts";
 import { costOf, createRoad, madeUp, NOTHING_LEFT, OUTPUT, readerOf, turn } from "../../support/road.ts";
 
 const HOLD_MS = 500;
-const READER_STALL_MS = DEFAULT_LIMITS.readerStallMs;
 /** Rare enough in any other text to be counted. */
 const WORD = "~";
 /** More than is kept for a reader that does not keep up. */

@@ -4,6 +4,7 @@ import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
 import { chat } from "../../../src/gateway/chat/chat.ts";
 import { IDLE_TIMEOUT_S } from "../../../src/gateway/connection.ts";
 import { serve } from "../../../src/gateway/serve/serve.ts";
+import { READER_STALL_MS } from "../../../src/gateway/serve/streaming.ts";
 import { KEEP_ALIVE_COMMENT } from "../../../src/gateway/stream-events.ts";
 import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
 import type { Road, RoadOptions, TextReader } from "../../support/road.ts";
@@ -11,7 +12,6 @@ import { costOf, createRoad, madeUp, NOTHING_LEFT, readerOf, turn } from "../../
 
 /** What is not over by then is taken to last. */
 const MOMENT_MS = 100;
-const READER_STALL_MS = DEFAULT_LIMITS.readerStallMs;
 const STREAM = { stream: true, max_tokens: 1_000 };
 /** More than is kept for a reader that does not keep up. */
 const LONG = "w".repeat(128 * 1024);

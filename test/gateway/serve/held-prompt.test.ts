@@ -31,7 +31,7 @@ const service = await withService({
 		/context_length: \d+/,
 		"context_length: 2000000",
 	),
-	limits: "  body_memory_mb: 128\n  body_memory_account_mb: 128",
+	limits: "  body_memory_mb: 384",
 });
 
 const PROMPTS = {

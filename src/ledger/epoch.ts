@@ -70,12 +70,12 @@ const FLUSH_INTERVAL_MS = 100;
  * Some half a millisecond of the event loop. Fewer cost more each: of a small request's 57 µs 256 at a time took one more, and 1,000
  * two less, which others would wait for.
  */
-export const FLUSH_AT = 512;
+const FLUSH_AT = 512;
 /**
  * So many go at once where they have come while a batch was under way, as behind an outage: a lease is locked and written once a
  * batch, and the log waits for the disk once. A fifth less of Postgres a row than with 1,000; two milliseconds of the event loop.
  */
-export const FLUSH_BATCH_MAX = 4_000;
+const FLUSH_BATCH_MAX = 4_000;
 const FLUSH_QUEUE_MAX = 200_000;
 const IDLE_RETURN_MS = 60_000;
 const DRAW_DEADLINE_MS = 5_000;

@@ -17,8 +17,7 @@ import {
 } from "./counts.ts";
 import { STREAM_EVENTS, startFastUpstream } from "./fast-upstream.ts";
 import { type LoadOptions, runLoad } from "./load.ts";
-import { chargeOf, openBenchDatabase, startProduct } from "./product.ts";
-import { startPromiseFloor } from "./promise-floor.ts";
+import { openBenchDatabase, startProduct } from "./product.ts";
 import { chatBody, SMALL_PROMPT_BYTES, streamBody } from "./prompts.ts";
 import { chatRequestBytes } from "./raw-connection.ts";
 
@@ -192,36 +191,6 @@ test.if(LONG)(
 			over = excessOf({ ...held, writes: 0, sleeps: 0 }, OPEN_STREAM);
 		}
 		expect(over).toEqual([]);
-	},
-	DEADLINE_MS,
-);
-
-// Of no product: what a benchmark compares it with.
-test.if(LONG)(
-	"the floor of the goals keeps what it promises: a request and a stream is one settlement each, at the upstream's count",
-	async () => {
-		const own = await createTestDatabase();
-		atEnd(own.drop);
-		const floor = await startPromiseFloor({
-			UPSTREAM: `http://127.0.0.1:${upstream.port}/v1`,
-			KEYS: secrets.join(","),
-			DATABASE_URL: own.url,
-			JOURNAL_FILE: join(folder, "floor.journal"),
-		});
-		const before = upstream.count();
-		for (const [body, requestsMax] of [
-			[chatBody("plain", SMALL_PROMPT_BYTES), 40],
-			[chatBody("plain", 1_000_000), 4],
-			[streamBody("burst"), 8],
-		] as const) {
-			const bytes = chatRequestBytes(floor, secrets[0] as string, body);
-			const load = { port: floor.port, connections: 4, request: () => bytes, durationMs: DEADLINE_MS, requestsMax };
-			expect(await runLoad(load)).toMatchObject({ requests: requestsMax, failures: 0 });
-		}
-		const { prompt, completion } = upstream.count();
-		expect(await floor.stop()).toBe(
-			chargeOf({ prompt: prompt - before.prompt, completion: completion - before.completion }),
-		);
 	},
 	DEADLINE_MS,
 );

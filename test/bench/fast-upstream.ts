@@ -5,14 +5,11 @@
  *
  * The model that a request names says how it is answered, so that every gateway can be pointed at one address:
  * `plain` a whole answer of 600 bytes, `stream` 100 events 5 ms apart, `burst` the same events with no pause, `idle` one
- * event and then silence until `POST /release`, `flood` 100 MB of events as fast as they are taken, `talk` 30 events a second,
- * as many as published records have tokens in an answer (`traffic.ts`), `trickle` the same until `POST /release`. `GET /count`
- * gives the count so far. Every tenth of a usage differs, so that a mix-up of two requests shows in the sums.
+ * event and then silence until `POST /release`, `flood` 100 MB of events as fast as they are taken. `GET /count` gives the
+ * count so far. Every tenth of a usage differs, so that a mix-up of two requests shows in the sums.
  */
 import type { Socket } from "bun";
-import { createRandom } from "../support/random.ts";
 import { sharedMs } from "./shared-clock.ts";
-import { drawLengths } from "./traffic.ts";
 
 export interface UpstreamCount {
 	/** Answers sent whole. */
@@ -39,9 +36,6 @@ export const STREAM_GAP_MS = 5;
 export const PLAIN_BODY_BYTES = 600;
 /** Digits of the time at which an event left, microseconds of the shared clock. */
 export const STAMP_DIGITS = 16;
-/** 30 events a second. */
-const TALK_GAP_MS = 33;
-const TALK_SEED = 20_261_122;
 const EVENT_BYTES = 150;
 const FLOOD_EVENTS = 700_000;
 const VARIANTS = 16;
@@ -52,7 +46,7 @@ const HEAD_BYTES_MAX = 32 * 1024;
 const MODEL_WITHIN_BYTES = 96;
 const MODEL = /"model": ?"([a-z]+)/;
 
-type Kind = "plain" | "stream" | "burst" | "idle" | "flood" | "talk" | "trickle";
+type Kind = "plain" | "stream" | "burst" | "idle" | "flood";
 
 interface Connection {
 	/** What came of a head, or of a body up to its model, so far. */
@@ -70,8 +64,6 @@ interface Stream {
 	readonly socket: Socket<Connection>;
 	readonly kind: Kind;
 	readonly variant: number;
-	/** Events in all. */
-	readonly events: number;
 	sent: number;
 }
 
@@ -83,7 +75,6 @@ const EVENT_SUFFIX = '"},"finish_reason":null}]}\n\n';
 const PADDING = " ".repeat(EVENT_BYTES - EVENT_PREFIX.length - EVENT_SUFFIX.length - STAMP_DIGITS);
 const EVENT_CHUNK = `${EVENT_BYTES.toString(16)}\r\n${EVENT_PREFIX}`;
 
-const isSlow = (kind: Kind) => kind === "talk" || kind === "trickle";
 const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 const usageOf = (prompt: number, completion: number) =>
 	`"usage":{"prompt_tokens":${prompt},"completion_tokens":${completion},"total_tokens":${prompt + completion}}`;
@@ -117,10 +108,6 @@ export function startFastUpstream(): FastUpstream {
 	const plain = Array.from({ length: VARIANTS }, (_, variant) => plainAnswer(variant));
 	/** Streams by the millisecond of the gap in which their events leave, so that they do not all leave at once. */
 	const slots = Array.from({ length: STREAM_GAP_MS }, () => new Set<Stream>());
-	const talks = Array.from({ length: TALK_GAP_MS }, () => new Set<Stream>());
-	const lengths = createRandom(TALK_SEED);
-	const startedMs = sharedMs();
-	let talkTicks = 0;
 	/** Those that end when they are told to. */
 	const released = new Set<Stream>();
 	let next = 0;
@@ -130,13 +117,10 @@ export function startFastUpstream(): FastUpstream {
 	function tick(): void {
 		ticks += 1;
 		for (const stream of slots[ticks % STREAM_GAP_MS] as Set<Stream>) step(stream);
-		// By the clock: a timer that comes late must not make people slower talkers.
-		for (const now = sharedMs() - startedMs; talkTicks < now; talkTicks++)
-			for (const stream of talks[talkTicks % TALK_GAP_MS] as Set<Stream>) step(stream);
 	}
 
 	function step(stream: Stream): void {
-		if (stream.sent < stream.events) {
+		if (stream.sent < STREAM_EVENTS) {
 			stream.sent += 1;
 			write(stream.socket, Buffer.from(stampedEvent(), "latin1"));
 		} else finish(stream);
@@ -150,7 +134,7 @@ export function startFastUpstream(): FastUpstream {
 
 	function forget(stream: Stream): void {
 		stream.socket.data.stream = undefined;
-		for (const slot of isSlow(stream.kind) ? talks : slots) slot.delete(stream);
+		for (const slot of slots) slot.delete(stream);
 		released.delete(stream);
 		count.open -= 1;
 	}
@@ -178,9 +162,7 @@ export function startFastUpstream(): FastUpstream {
 			write(socket, plain[next] as Buffer);
 			return;
 		}
-		const endless = kind === "trickle" ? Number.POSITIVE_INFINITY : STREAM_EVENTS;
-		const events = kind === "talk" ? drawLengths(lengths).answerTokens : endless;
-		const stream: Stream = { socket, kind, variant: next, events, sent: 0 };
+		const stream: Stream = { socket, kind, variant: next, sent: 0 };
 		socket.data.stream = stream;
 		count.open += 1;
 		let first = STREAM_HEAD;
@@ -189,9 +171,8 @@ export function startFastUpstream(): FastUpstream {
 		write(socket, Buffer.from(first, "latin1"));
 		if (kind === "burst") finish(stream);
 		else if (kind === "flood") flood(stream);
-		else if (isSlow(kind)) (talks[talkTicks % TALK_GAP_MS] as Set<Stream>).add(stream);
 		else if (kind === "stream") (slots[ticks % STREAM_GAP_MS] as Set<Stream>).add(stream);
-		if (kind === "idle" || kind === "trickle") released.add(stream);
+		else if (kind === "idle") released.add(stream);
 	}
 
 	/** Writes until the socket takes no more; goes on when it drains. */

@@ -3,17 +3,17 @@ import { writeFileSync } from "node:fs";
 import { availableParallelism, constants, cpus, release, setPriority, totalmem } from "node:os";
 
 /** Core of the gateway alone, and core of everything else; null where processes cannot be pinned. */
-export const CORES = availableParallelism() >= 2 && Bun.which("taskset") ? { gateway: 0, rest: 1 } : null;
+const CORES = availableParallelism() >= 2 && Bun.which("taskset") ? { gateway: 0, rest: 1 } : null;
 
 /** The command line that runs `argv` on the gateway's core. */
 export function onGatewayCore(argv: readonly string[]): string[] {
 	return CORES ? ["taskset", "-c", String(CORES.gateway), ...argv] : [...argv];
 }
 
-/** Moves this process, and what it starts from now on, to the core of the rest, or to the gateway's. */
-export function moveToCore(which: "gateway" | "rest"): void {
+/** Moves this process, and what it starts from now on, to the core of the rest. */
+export function moveToRestCore(): void {
 	if (CORES)
-		Bun.spawnSync(["taskset", "-a", "-p", "-c", String(CORES[which]), String(process.pid)], { stdout: "ignore" });
+		Bun.spawnSync(["taskset", "-a", "-p", "-c", String(CORES.rest), String(process.pid)], { stdout: "ignore" });
 }
 
 /**
@@ -45,7 +45,6 @@ export interface Machine {
 	readonly pinned: string;
 	readonly bun: string;
 	readonly nginx: string | null;
-	readonly wrk: string | null;
 }
 
 export function describeMachine(): Machine {
@@ -59,7 +58,6 @@ export function describeMachine(): Machine {
 			: "not pinned: gateway and load share the cores",
 		bun: Bun.version,
 		nginx: versionOf("nginx", "-v", /nginx\/([\d.]+)/),
-		wrk: versionOf("wrk", "-v", /wrk (\S+)/),
 	};
 }
 

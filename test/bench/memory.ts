@@ -28,8 +28,6 @@ export async function memory(world: World, figures: Figures): Promise<void> {
 	for (let round = 0; round < rounds; round++) {
 		const bare = await startBare(world.upstreamPort, world.secrets);
 		await measure(world, figures, bare, world.secrets).finally(() => bare.stop());
-		const floor = await world.startFloor?.(`memory${round}`);
-		if (floor) await measure(world, figures, floor, world.secrets).finally(() => floor.stop());
 		const product = await world.isolated(`memory${round}`);
 		await world.charged(product.gateway, () => measure(world, figures, product.gateway, product.secrets));
 		await product.stop();

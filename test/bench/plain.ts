@@ -1,22 +1,20 @@
-/** Whole answers: processor time of a request and requests a second, for three sizes of prompt, and other kinds of the largest. */
+/** Whole answers: processor time of a request and requests a second, for three sizes of prompt. */
 import type { Figures } from "./figures.ts";
 import { runLoad } from "./load.ts";
 import { cpuMicros } from "./process-usage.ts";
-import { agentBody, chatBody, SMALL_PROMPT_BYTES, typographicBody } from "./prompts.ts";
+import { chatBody, SMALL_PROMPT_BYTES } from "./prompts.ts";
 import type { World } from "./world.ts";
 
 const PROMPTS = [
-	{ label: "small prompt", body: chatBody, bytes: SMALL_PROMPT_BYTES, connections: 32 },
-	{ label: "100 KB prompt", body: chatBody, bytes: 100_000, connections: 32 },
-	{ label: "1 MB prompt", body: chatBody, bytes: 1_000_000, connections: 8 },
-	{ label: "1 MB of an agent", body: agentBody, bytes: 1_000_000, connections: 8 },
-	{ label: "1 MB with dashes", body: typographicBody, bytes: 1_000_000, connections: 8 },
+	{ label: "small prompt", bytes: SMALL_PROMPT_BYTES, connections: 32 },
+	{ label: "100 KB prompt", bytes: 100_000, connections: 32 },
+	{ label: "1 MB prompt", bytes: 1_000_000, connections: 8 },
 ] as const;
 
 export async function plain(world: World, figures: Figures): Promise<void> {
 	const { mode, postgres } = world;
-	for (const { label, body: bodyOf, bytes, connections } of PROMPTS) {
-		const body = bodyOf("plain", bytes);
+	for (const { label, bytes, connections } of PROMPTS) {
+		const body = chatBody("plain", bytes);
 		for (let round = 0; round <= mode.rounds; round++) {
 			for (const gateway of world.gateways) {
 				const request = world.requests(gateway, body);

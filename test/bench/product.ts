@@ -33,6 +33,8 @@ const SCARCE_PLACES = 4;
 /** A Postgres of the bench's own, with its usual durability. */
 export interface BenchPostgres {
 	readonly version: string;
+	/** The address of a new database without a schema. */
+	emptyDatabase(name: string): Promise<string>;
 	/** A new, migrated database. */
 	database(name: string): Promise<BenchDatabase>;
 	pids(): number[];
@@ -68,12 +70,14 @@ export async function startBenchPostgres(folder: string): Promise<BenchPostgres>
 		select current_setting('server_version') as version, pg_backend_pid() as pid`;
 	const [line] = (await Bun.file(join(folder, "postgres/cluster/postmaster.pid")).text()).split("\n");
 	const pids = () => processTree(Number(line));
+	async function emptyDatabase(name: string): Promise<string> {
+		await admin.unsafe(`create database ${name}`);
+		return server.url.replace(/\/[^/]*$/, `/${name}`);
+	}
 	return {
 		version: `${row?.version ?? "unknown"}${home === undefined ? "" : " (POSTGRES_HOME)"}`,
-		async database(name) {
-			await admin.unsafe(`create database ${name}`);
-			return openBenchDatabase(server.url.replace(/\/[^/]*$/, `/${name}`));
-		},
+		emptyDatabase,
+		database: async (name) => openBenchDatabase(await emptyDatabase(name)),
 		pids,
 		standBack: () => letOthersPass(pids()),
 		async stop() {
@@ -225,6 +229,6 @@ function catalogText(upstreamPort: number): string {
         dialect: openai
         max_concurrency: ${places}
 `;
-	const ample = ["plain", "stream", "burst", "idle", "flood", "talk", "trickle"].map((name) => model(name));
+	const ample = ["plain", "stream", "burst", "idle", "flood"].map((name) => model(name));
 	return `models:\n${ample.join("")}${model("scarce", "plain", SCARCE_PLACES)}`;
 }

@@ -150,12 +150,8 @@ export async function openConnection(port: number, handlers: ConnectionHandlers)
 	};
 }
 
-/** The bytes of one chat request. `headers`: further lines, each with its line break. */
-export function chatRequestBytes(
-	server: { readonly port: number; readonly headers?: string },
-	secret: string,
-	body: string,
-): Buffer {
+/** The bytes of one chat request. */
+export function chatRequestBytes(server: { readonly port: number }, secret: string, body: string): Buffer {
 	const head = [
 		"POST /v1/chat/completions HTTP/1.1",
 		`host: 127.0.0.1:${server.port}`,
@@ -163,5 +159,5 @@ export function chatRequestBytes(
 		"content-type: application/json",
 		`content-length: ${Buffer.byteLength(body)}`,
 	].join("\r\n");
-	return Buffer.from(`${head}\r\n${server.headers ?? ""}\r\n${body}`);
+	return Buffer.from(`${head}\r\n\r\n${body}`);
 }

@@ -37,7 +37,7 @@ async function measure(
 }
 
 function streamGateways({ gateways, product, readingFloor }: World): readonly Gateway[] {
-	const others = gateways.filter((gateway) => gateway.streams && gateway !== product);
+	const others = gateways.filter((gateway) => gateway !== product);
 	return [...others, readingFloor, product];
 }
 

@@ -3,24 +3,23 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildBinary } from "../packaging/build-binary.ts";
+import { startBaseline } from "./baseline.ts";
 import type { UpstreamCount } from "./fast-upstream.ts";
 import type { Gateway } from "./gateways.ts";
-import { startBare, startLitellm, startNginx, startPortkey, startPortPrinter, startPromiseFloor } from "./gateways.ts";
+import { startBare, startNginx, startPortPrinter } from "./gateways.ts";
 import type { BenchDatabase, BenchPostgres } from "./product.ts";
 import { chargeOf, startBenchPostgres, startProduct } from "./product.ts";
 import { chatRequestBytes } from "./raw-connection.ts";
 
 export interface BenchMode {
-	/** The option by whose name it was called; empty for all of it. */
-	readonly preset: "" | "quick" | "goals" | "floors" | "users";
 	readonly quick: boolean;
 	readonly windowMs: number;
 	readonly warmUpMs: number;
 	readonly rounds: number;
-	/** Open at once where people talk with a model. */
-	readonly streams: number;
 	/** What is measured: the compiled binary, or the source. */
 	readonly fromSource: boolean;
+	/** Another checkout, or a binary, to measure in the same rounds. */
+	readonly baseline: string | undefined;
 }
 
 export interface World {
@@ -31,15 +30,11 @@ export interface World {
 	readonly database: BenchDatabase;
 	/** Secrets of the customer's keys. */
 	readonly secrets: readonly string[];
-	/** What runs the product: put `serve` behind it. */
-	readonly command: readonly string[];
 	/** Floors and product, in the order of a round. */
 	readonly gateways: readonly Gateway[];
 	readonly product: Gateway;
 	/** The floor of looking at every event of a stream; measured in streams alone. */
 	readonly readingFloor: Gateway;
-	/** Starts the least that keeps the promises, with a database of its own; undefined where it is not asked for. */
-	startFloor?(name: string, options?: { env?: Record<string, string>; log?: string }): Promise<Gateway>;
 	readonly checks: Check[];
 	upstreamCount(): Promise<UpstreamCount>;
 	/** The bytes of one request, for each key. */
@@ -47,31 +42,17 @@ export interface World {
 	/** Runs `work`; what the upstream serves meanwhile must be in the gateway's books if it is the product. */
 	charged<T extends Answers>(gateway: Gateway, work: () => Promise<T>): Promise<T>;
 	/** A database and a process of its own for a scenario. */
-	isolated(name: string, options?: IsolatedOptions): Promise<Isolated>;
+	isolated(name: string): Promise<Isolated>;
 	/** Ends the product and compares its books with the upstream's count. */
 	stop(): Promise<void>;
-}
-
-export interface IsolatedOptions {
-	/** What runs the product, if not the world's own. */
-	readonly command?: readonly string[];
-	readonly workers?: number;
-	readonly pinned?: boolean;
-	readonly env?: Record<string, string>;
-	/** Fills the database before the start. */
-	prepare?(database: BenchDatabase): Promise<void>;
 }
 
 export interface Isolated {
 	readonly gateway: Gateway & { readonly readyMs: number };
 	readonly database: BenchDatabase;
 	readonly secrets: readonly string[];
-	readonly keyIds: readonly string[];
-	/**
-	 * Ends the process and checks its books against what the upstream served within `charged`; with `loose`, where
-	 * clients were cut off, only that they reconcile.
-	 */
-	stop(options?: { loose: boolean }): Promise<void>;
+	/** Ends the process and checks its books against what the upstream served within `charged`. */
+	stop(): Promise<void>;
 }
 
 /** Something that must hold for the figures to count. */
@@ -129,28 +110,24 @@ async function build(
 	const upstreamCount = async () =>
 		(await (await fetch(`http://127.0.0.1:${upstream.port}/count`)).json()) as UpstreamCount;
 
-	async function isolated(name: string, options: IsolatedOptions = {}): Promise<Isolated> {
+	async function isolated(name: string): Promise<Isolated> {
 		const database = await bench.database(`bench_${name}`);
 		ends.push(() => database.close());
-		const { secrets, keyIds } = await database.customer(KEYS);
-		await options.prepare?.(database);
+		const { secrets } = await database.customer(KEYS);
 		const gateway = await startProduct({
 			command,
 			databaseUrl: database.url,
 			upstreamPort: upstream.port,
 			folder: join(folder, name),
-			...options,
 		});
 		ends.push(() => gateway.stop());
 		return {
 			gateway,
 			database,
 			secrets,
-			keyIds,
-			async stop({ loose } = { loose: false }) {
+			async stop() {
 				await gateway.stop();
-				const books = await checkBooks(name, database, served.get(gateway) ?? NO_COUNT);
-				checks.push(...(loose ? books.slice(-1) : books));
+				checks.push(...(await checkBooks(name, database, served.get(gateway) ?? NO_COUNT)));
 			},
 		};
 	}
@@ -160,16 +137,18 @@ async function build(
 	const bare = keep(await startBare(upstream.port, first.secrets));
 	const readingFloor = keep(await startBare(upstream.port, first.secrets, true));
 	const nginx = keep(await startNginx(upstream.port, join(folder, "nginx")));
-	const portkey = keep(await startPortkey(upstream.port));
-	const litellm = keep(await startLitellm(upstream.port, join(folder, "litellm")));
-	async function startFloor(name: string, options: { env?: Record<string, string>; log?: string } = {}) {
-		const database = await bench.database(`floor_${name}`);
-		await database.close();
-		const own = { DATABASE_URL: database.url, JOURNAL_FILE: join(folder, `floor-${name}.journal`) };
-		return startPromiseFloor(upstream.port, first.secrets, { ...options, env: { ...own, ...options.env } });
-	}
-	const floor = mode.preset === "floors" ? keep(await startFloor("main")) : undefined;
-	const gateways = [bare, nginx, portkey, litellm, floor, product].filter((gateway) => gateway !== undefined);
+	const baseline =
+		mode.baseline === undefined
+			? undefined
+			: await startBaseline({
+					path: mode.baseline,
+					databaseUrl: await bench.emptyDatabase("bench_baseline"),
+					upstreamPort: upstream.port,
+					folder,
+					keys: KEYS,
+				});
+	keep(baseline?.gateway);
+	const gateways = [bare, nginx, baseline?.gateway, product].filter((gateway) => gateway !== undefined);
 	return {
 		mode,
 		folder,
@@ -177,16 +156,15 @@ async function build(
 		postgres: bench,
 		database: first.database,
 		secrets: first.secrets,
-		command,
 		gateways,
 		product,
 		readingFloor,
-		...(floor ? { startFloor } : {}),
 		checks,
 		upstreamCount,
 		isolated,
 		requests(gateway, body) {
-			const all = first.secrets.map((secret) => chatRequestBytes(gateway, secret, body));
+			const secrets = gateway === baseline?.gateway ? baseline.secrets : first.secrets;
+			const all = secrets.map((secret) => chatRequestBytes(gateway, secret, body));
 			return (connection) => all[connection % all.length] as Uint8Array;
 		},
 		async charged(gateway, work) {

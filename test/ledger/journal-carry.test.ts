@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { openJournalDisk } from "../../src/ledger/journal-disk.ts";
 import type { Hold } from "../../src/ledger/ledger.ts";
-import { ledgerOver } from "../bench/bench-ledger.ts";
 import { atEnd } from "../support/at-end.ts";
 import { admitted, openTestJournal, outcome, replayed, usd } from "./fixture.ts";
+import { ledgerOver } from "./generous-ledger.ts";
 
 const path = mkdtempSync(join(tmpdir(), "tollgate-journal-"));
 atEnd(() => rmSync(path, { recursive: true, force: true }));

@@ -1,7 +1,6 @@
 /** A long load on one process, then its memory, its open files, what still runs in it, and its books. */
 
 import type { UpstreamCount } from "../bench/fast-upstream.ts";
-import { createDice } from "../bench/fixtures.ts";
 import type { Gateway } from "../bench/gateways.ts";
 import { runLoad } from "../bench/load.ts";
 import { openFiles, residentBytes } from "../bench/process-usage.ts";
@@ -9,6 +8,7 @@ import type { BenchDatabase } from "../bench/product.ts";
 import { chargeOf } from "../bench/product.ts";
 import { chatBody, SMALL_PROMPT_BYTES, streamBody } from "../bench/prompts.ts";
 import { chatRequestBytes } from "../bench/raw-connection.ts";
+import { createRandom } from "../support/random.ts";
 import { stormOf } from "./abort-storm.ts";
 
 export interface SoakParts {
@@ -66,7 +66,8 @@ export async function runSoak(parts: SoakParts, plan: SoakPlan, say: (line: stri
 		bytesOf(streamBody("burst")),
 		bytesOf(streamBody("stream")),
 	];
-	const dice = createDice(plan.seed);
+	const random = createRandom(plan.seed);
+	const dice = (limit: number) => random.int(0, limit - 1);
 	let failures = 0;
 	let firstFailure: string | undefined;
 	let answered = 0;

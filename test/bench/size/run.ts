@@ -10,7 +10,7 @@
  *     … --steps console,books    some of the steps; figures of the others are those of the last run in this folder
  *
  * A day has as many requests at either size: the larger one has the longer history and more customers. Writes
- * `../results/size.{json,md}` if both sizes were measured.
+ * `../results/size.md` if both sizes were measured.
  */
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -74,9 +74,7 @@ for (const name of Object.keys(SHARES) as (keyof typeof SHARES)[]) {
 const [small, large] = [measured["1%"], measured["100%"]];
 if (small !== undefined && large !== undefined) {
 	const run = { at: new Date().toISOString(), machine: describeMachine(), small, large };
-	const results = join(import.meta.dir, "../results");
-	await Bun.write(join(results, "size.json"), `${JSON.stringify(run, null, "\t")}\n`);
-	await Bun.write(join(results, "size.md"), sizeTable(run));
+	await Bun.write(join(import.meta.dir, "../results/size.md"), sizeTable(run));
 	process.stdout.write(sizeTable(run));
 }
 

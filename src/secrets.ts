@@ -60,7 +60,7 @@ export function loadOrCreateSecrets(config: Config, deps: SecretsDeps = systemSe
 	if (config.role === "gateway") consoleSecret = "";
 	if (consoleSecret === null) {
 		assert(!config.production, NOT_IN_PRODUCTION);
-		const kept = keepConsoleSecret(deps, config.dataDir, path);
+		const kept = keepConsoleSecret(deps, config.dataDir);
 		consoleSecret = kept.secret;
 		if (kept.isNew) made.push("CONSOLE_SECRET");
 	}
@@ -87,11 +87,7 @@ export function loadOrCreatePepper(
 	return { keyPepper: parsePepper(path, kept.text), isNew: kept.isNew, path };
 }
 
-/** Version 0.1 kept it beside the pepper: there it stays, since that version may run here again. */
-function keepConsoleSecret(deps: SecretsDeps, dataDir: string, besidePepper: string) {
-	const former = guarded(besidePepper, () => readKept(deps, besidePepper));
-	const { console_secret } = former === undefined ? {} : parseFields(besidePepper, former);
-	if (isSecret(console_secret)) return { secret: console_secret, isNew: false };
+function keepConsoleSecret(deps: SecretsDeps, dataDir: string) {
 	const path = join(dataDir, "console-secret");
 	const kept = keepOnce(deps, path, () => `${hex(deps, SECRET_BYTES)}\n`);
 	const secret = kept.text.trim();
@@ -105,23 +101,13 @@ function hex(deps: SecretsDeps, bytes: number): string {
 }
 
 function parsePepper(path: string, text: string): string {
-	const { key_pepper } = parseFields(path, text);
-	if (isSecret(key_pepper)) return key_pepper;
-	throw damaged(path);
-}
-
-function parseFields(path: string, text: string): Record<string, unknown> {
 	try {
-		const value: unknown = JSON.parse(text);
-		if (typeof value === "object" && value !== null) return value as Record<string, unknown>;
+		const { key_pepper } = JSON.parse(text);
+		if (isSecret(key_pepper)) return key_pepper;
 	} catch {
-		// Told below.
+		// Not JSON of an object: the same error.
 	}
-	throw damaged(path);
-}
-
-function damaged(path: string): ConfigError {
-	return new ConfigError([
+	throw new ConfigError([
 		`${path} is damaged: restore it, or set KEY_PEPPER and CONSOLE_SECRET; without the old KEY_PEPPER no existing key works`,
 	]);
 }

@@ -6,5 +6,5 @@ declare const TOLLGATE_COMMIT: string | undefined;
 /** Twelve hexadecimal digits, perhaps `-dirty`; null from source and where the build had no history. */
 export const COMMIT: string | null = (typeof TOLLGATE_COMMIT === "string" && TOLLGATE_COMMIT) || null;
 
-/** After semver.org: `0.2.0`, or `0.2.0+1a2b3c4d5e6f` with the build's commit. CHANGELOG.md says what each one brings. */
+/** After semver.org: `0.3.0`, or `0.3.0+1a2b3c4d5e6f` with the build's commit. CHANGELOG.md says what each one brings. */
 export const VERSION: string = COMMIT === null ? packageJson.version : `${packageJson.version}+${COMMIT}`;

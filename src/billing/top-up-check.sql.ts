@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { integer, pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
+import { pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
 
 /** What operators found when they looked for a transfer on the bank's statement. */
 export const topUpCheck = pgTable(
@@ -13,13 +13,11 @@ export const topUpCheck = pgTable(
 		/** A second operator, where the amount asks for one. */
 		secondBy: text("second_by"),
 		secondAt: timestamp("second_at", { withTimezone: true }),
-		/** Tells those apart that were written before letters' case and signs between them made no difference; else 0. */
-		former: integer().notNull().default(0),
 	},
 	(table) => [
+		/** Case and signs between letters and digits make no difference. */
 		uniqueIndex("top_up_check_transaction").on(
 			sql`upper(regexp_replace(${table.transactionReference}, '[^A-Za-z0-9]', '', 'g'))`,
-			table.former,
 		),
 	],
 );

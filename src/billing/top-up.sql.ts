@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { bigint, index, integer, pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
+import { bigint, index, pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
 
 /** A top-up: credit appears only when its payment was verified. */
 export const topUp = pgTable(
@@ -18,8 +18,6 @@ export const topUp = pgTable(
 		createdAt: timestamp("created_at", { withTimezone: true }).notNull().defaultNow(),
 		decidedAt: timestamp("decided_at", { withTimezone: true }),
 		decidedBy: text("decided_by"),
-		/** Tells those apart that were written before case and blanks made no difference to a reference; else 0. */
-		former: integer().notNull().default(0),
 	},
 	(table) => [
 		index("top_up_account").on(table.accountId, table.createdAt),
@@ -27,9 +25,7 @@ export const topUp = pgTable(
 		index("top_up_state").on(table.state, table.id),
 		/** For the checks of the books. */
 		index("top_up_booked").on(table.decidedAt).where(sql`${table.state} in ('confirmed', 'refunded', 'disputed')`),
-		uniqueIndex("top_up_same_reference").on(
-			sql`upper(regexp_replace(${table.reference}, '[[:space:]]', '', 'g'))`,
-			table.former,
-		),
+		/** Case and blanks make no difference. */
+		uniqueIndex("top_up_same_reference").on(sql`upper(regexp_replace(${table.reference}, '[[:space:]]', '', 'g'))`),
 	],
 );

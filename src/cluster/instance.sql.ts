@@ -3,7 +3,7 @@ import { bigint, boolean, index, integer, jsonb, pgTable, primaryKey, text, time
 
 /**
  * What an epoch of an instance stands at: a row is added for each change and each heartbeat, the newest one counts (view
- * `instance`) and none is ever updated. So nobody's lock on a row can keep a heartbeat or a fence waiting.
+ * `instance_now`) and none is ever updated. So nobody's lock on a row can keep a heartbeat or a fence waiting.
  */
 export const instanceBeat = pgTable(
 	"instance_beat",
@@ -26,8 +26,6 @@ export const instanceBeat = pgTable(
 		appliedSeq: bigint("applied_seq", { mode: "number" }).notNull().default(0),
 		startedAt: timestamp("started_at", { withTimezone: true }).notNull().defaultNow(),
 		endedAt: timestamp("ended_at", { withTimezone: true }),
-		/** An instance of version 0.1: it hears recalls through the control log alone. */
-		is01: boolean("is_0_1").notNull().default(false),
 	},
 	(table) => [
 		primaryKey({ columns: [table.id, table.epoch, table.beat] }),
@@ -52,8 +50,7 @@ export const serverSeen = pgTable(
 /** Every change that running instances must hear of, in order. */
 export const controlLog = pgTable("control_log", {
 	seq: bigint({ mode: "number" }).primaryKey(),
-	/** `recall` is of versions before the table of that name. */
-	kind: text({ enum: ["key", "account", "project", "budget", "recall", "catalog"] }).notNull(),
+	kind: text({ enum: ["key", "account", "project", "budget", "catalog"] }).notNull(),
 	/** The id of the key, account or budget. */
 	subject: text().notNull(),
 	payload: jsonb().notNull(),

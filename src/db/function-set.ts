@@ -15,7 +15,6 @@ import keyFunctions from "./functions/keys.sql" with { type: "text" };
 import leaseFunctions from "./functions/lease.sql" with { type: "text" };
 import ledgerFunctions from "./functions/ledger.sql" with { type: "text" };
 import limitFunctions from "./functions/limits.sql" with { type: "text" };
-import nettingFunctions from "./functions/netting.sql" with { type: "text" };
 import peopleFunctions from "./functions/people.sql" with { type: "text" };
 import projectFunctions from "./functions/projects.sql" with { type: "text" };
 import removalFunctions from "./functions/removal.sql" with { type: "text" };
@@ -33,7 +32,6 @@ const FILES: readonly string[] = [
 	ledgerFunctions,
 	keyFunctions,
 	usageFunctions,
-	nettingFunctions,
 	billingFunctions,
 	autoTopUpFunctions,
 	fileFunctions,

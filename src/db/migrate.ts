@@ -24,6 +24,9 @@ import { checkOwnSession, lostSettings } from "./way.ts";
 /** Any number will do, as long as all versions of the service use the same one. */
 const ADVISORY_LOCK = 7_305_441_902;
 const UNUSABLE_NAMED_MAX = 20;
+/** The migration that every database of the development versions of 0.2 has, and the commit before the schema began anew. */
+const FIRST_OF_0_2 = "0000_credit";
+const LAST_COMMIT_OF_0_2 = "869b8bb6";
 
 export interface Migrated {
 	/** Names of the migrations that were carried out now. */
@@ -57,12 +60,10 @@ export async function migrate(
 		for (const { name, sql, breaking } of missing) {
 			await inTransaction(client, async (transaction) => {
 				await transaction.unsafe(sql);
-				if (breaking) await barFormerVersion(transaction);
 				await transaction`insert into schema_migration (name, breaking) values (${name}, ${breaking ?? false})`;
 			});
 			deps.log.debug("applied a migration", { name });
 		}
-		// One line for all of them: who starts for the first time has some forty.
 		if (missing.length > 0)
 			deps.log.info("the schema is up to date", { migrations: missing.length, last: missing.at(-1)?.name });
 		// After the tables that they name.
@@ -96,7 +97,7 @@ async function findMissing(
 	const schema = found ?? (await schemaForTables(client));
 	await lookFirstInto(client, schema);
 	const known = found === undefined ? new Map<string, boolean>() : await readList(client);
-	refuseNewer(known, list);
+	refuseOthers(known, list);
 	const missing = list.filter(({ name }) => !known.has(name));
 	if (missing.length > 0) {
 		const there = found === undefined ? [] : namesMadeBy(list.filter(({ name }) => known.has(name)));
@@ -117,7 +118,7 @@ export async function migratedUrl(url: string): Promise<string | undefined> {
 			return undefined;
 		await lookFirstInto(client, schema);
 		const known = await readList(client);
-		refuseNewer(known, migrations);
+		refuseOthers(known, migrations);
 		if (!migrations.every(({ name }) => known.has(name))) return undefined;
 		await checkMayCall(client);
 		return urlWithFunctions(client, granted);
@@ -158,23 +159,27 @@ async function hasOwnTables(client: postgres.Sql, schema: string): Promise<boole
 /** What is known of the schema's state. They are no migration's, since migrations are known by them. */
 async function makeOwnTables(client: postgres.Sql): Promise<void> {
 	await inTransaction(client, async (transaction) => {
-		await transaction`create table if not exists schema_migration (name text primary key, applied_at timestamptz not null default now())`;
-		// Version 0.1 made it without, and reads and writes the two columns that it knows.
-		await transaction`alter table schema_migration add column if not exists breaking boolean not null default false`;
+		await transaction`
+			create table if not exists schema_migration (
+				name text primary key, applied_at timestamptz not null default now(), breaking boolean not null default false)`;
 		await transaction`
 			create table if not exists function_set (
 				name text primary key, version text not null, laid_at timestamptz not null default now(), used_at timestamptz not null default now())`;
 	});
 }
 
-/** Version 0.1 knows of no breaking ones. */
 async function readList(client: postgres.Sql): Promise<ReadonlyMap<string, boolean>> {
-	const rows = await client<{ name: string; breaking: boolean }[]>`
-		select name, coalesce((to_jsonb(one) ->> 'breaking')::boolean, false) as breaking from schema_migration one`;
+	const rows = await client<{ name: string; breaking: boolean }[]>`select name, breaking from schema_migration`;
 	return new Map(rows.map(({ name, breaking }) => [name, breaking]));
 }
 
-function refuseNewer(known: ReadonlyMap<string, boolean>, list: readonly Migration[]): void {
+/** A Fault if the database was made by a version that this one cannot work beside: an older or a newer one. */
+function refuseOthers(known: ReadonlyMap<string, boolean>, list: readonly Migration[]): void {
+	if (known.has(FIRST_OF_0_2))
+		throw new Fault(
+			"conflict",
+			`The database was made by a development version of version 0.2, which version ${VERSION} cannot read. The last commit that can is ${LAST_COMMIT_OF_0_2}. Start version ${VERSION} on an empty database.`,
+		);
 	const ours = new Set(list.map(({ name }) => name));
 	const theirs = [...known].find(([name, breaking]) => breaking && !ours.has(name))?.[0];
 	if (theirs === undefined) return;
@@ -186,10 +191,10 @@ function refuseNewer(known: ReadonlyMap<string, boolean>, list: readonly Migrati
 
 /** Whoever runs would go on with tables that are not what he takes them for, so nobody may. */
 async function makeRoomForBreaking(client: postgres.Sql, missing: readonly Migration[]): Promise<void> {
-	const [row] = await client<{ there: boolean }[]>`select to_regclass('instance') is not null as there`;
+	const [row] = await client<{ there: boolean }[]>`select to_regclass('instance_now') is not null as there`;
 	if (row?.there !== true) return;
 	const running = await client<{ id: string }[]>`
-		select distinct id from instance where state in ('joining', 'live') and lease_until > clock_timestamp() order by id`;
+		select distinct id from instance_now where state in ('joining', 'live', 'silent') and lease_until > clock_timestamp() order by id`;
 	if (running.length > 0) {
 		const names = missing.filter(({ breaking }) => breaking).map(({ name }) => name);
 		throw new Fault(
@@ -199,15 +204,4 @@ async function makeRoomForBreaking(client: postgres.Sql, missing: readonly Migra
 	}
 	// They name tables as they were.
 	await dropFunctions(client, 1);
-}
-
-/** Version 0.1 knows of no breaking migrations. It begins with an insert into the clock, and so it ends there. */
-async function barFormerVersion(transaction: postgres.TransactionSql): Promise<void> {
-	await transaction.unsafe(`
-		create or replace function refuse_version_0_1() returns trigger language plpgsql as $$
-		begin
-			raise exception 'The database belongs to a newer version of Tollgate, with which this one cannot work.';
-		end $$;
-		create or replace trigger control_clock_0_1 instead of insert or update on control_clock
-			for each row execute function refuse_version_0_1()`);
 }

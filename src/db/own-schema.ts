@@ -79,10 +79,7 @@ export async function schemaForTables(client: postgres.Sql): Promise<string> {
 
 /** Others have tables of that name, too. */
 function isOurs(client: postgres.Sql) {
-	return client`(select count(*) from pg_attribute where attrelid = c.oid and attname in ('name', 'applied_at')) = 2 and (
-		exists (select from pg_attribute where attrelid = c.oid and attname = 'breaking')
-		-- Version 0.1 made it without.
-		or exists (select from pg_class other where other.relnamespace = n.oid and other.relname = 'usage_event'))`;
+	return client`(select count(*) from pg_attribute where attrelid = c.oid and attname in ('name', 'applied_at', 'breaking')) = 3`;
 }
 
 /** Whatever lies in another schema of the path, with a name of ours perhaps, hides none of the tables in this one. */

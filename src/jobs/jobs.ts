@@ -22,7 +22,6 @@ import { forgetOldManagementClaims } from "../keys/management-claim.ts";
 import { archiveDays } from "../ledger/archive.ts";
 import { openArchive } from "../ledger/archive-place.ts";
 import { forgetOldRuns } from "../ledger/books-history.ts";
-import { createNetting } from "../ledger/netting.ts";
 import { removeControl, removeLeases, removeUsage } from "../ledger/removal.ts";
 import type { Retention } from "../ledger/retention.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";
@@ -55,7 +54,6 @@ const CLEAR_MS = 10 * 60_000;
 const LOOK_MS = 5_000;
 const EXPIRING_MS = 10 * 60_000;
 const RETIRING_MS = 30 * 60_000;
-const NET_MS = 10_000;
 const NOTICE_MS = 5_000;
 /** While there is nothing to seal, each look costs one statement. */
 const SEAL_MS = 10_000;
@@ -95,8 +93,6 @@ export function startJobs(deps: JobDeps, { pace = 1 }: JobOptions = {}): Jobs {
 	}
 
 	every(FOLD_MS, "usage sums", () => foldUsage(deps.sums));
-	const netting = createNetting(deps);
-	every(NET_MS, "credit notes of version 0.1", () => netting.netSome());
 	const books = { statements: deps.sums, clock };
 	every(SEAL_MS, "seals of days", () => sealDays(books));
 	if (deps.booksVerifyRowsPerS > 0) {

@@ -104,7 +104,7 @@ export async function createKey(
 			with k as (
 				insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by, reads_only, project_id)
 				select ${id}::text, a.id, ${settings.name}::text, ${deps.digest(secret)}::text, ${prefix}::text, ${lastFour}::text,
-					${readsOnly ? ZERO_USD : (settings.capNanoUsd ?? null)}::bigint, cap_check_period(${readsOnly ? "lifetime" : (settings.capPeriod ?? "lifetime")}), ${JSON.stringify(settings.models ?? [])}::text::jsonb,
+					${readsOnly ? ZERO_USD : (settings.capNanoUsd ?? null)}::bigint, ${readsOnly ? "lifetime" : (settings.capPeriod ?? "lifetime")}::text, ${JSON.stringify(settings.models ?? [])}::text::jsonb,
 					to_timestamp(${settings.expiresAtMs ?? null}::double precision / 1000.0),
 					${settings.requestsPerMinute ?? null}::integer, ${settings.concurrencyMax ?? null}::integer, ${settings.madeBy ?? null}::text, ${readsOnly}::boolean,
 					project_for_key(${settings.projectId ?? null}, a.id)

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { bigint, boolean, check, date, index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import { bigint, check, date, index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
  * Anything with a hard limit that requests draw on: an account's credit, a key's or a project's lifetime cap, the present
@@ -51,14 +51,10 @@ export const ledgerEntry = pgTable(
 		actor: text().notNull(),
 		note: text().notNull().default(""),
 		createdAt: timestamp("created_at", { withTimezone: true }).notNull().default(sql`books_now()`),
-		/** A credit note of version 0.1 of which nothing is left to do (`netting.ts`). */
-		netted: boolean().notNull().default(false),
 	},
 	(table) => [
 		index("ledger_entry_account").on(table.accountId, table.createdAt),
 		/** For the seals of days. */
 		index("ledger_entry_created").on(table.createdAt),
-		/** Notes that wait. */
-		index("ledger_entry_unnetted").on(table.id).where(sql`${table.kind} = 'credit_note' and not ${table.netted}`),
 	],
 );

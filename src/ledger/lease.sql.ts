@@ -68,8 +68,6 @@ export const recall = pgTable(
 		/** Who asks. */
 		instanceId: text("instance_id").notNull(),
 		epoch: integer().notNull(),
-		/** Its entry in the control log, for instances of version 0.1; null if none was there to hear it. */
-		seq01: bigint("seq_0_1", { mode: "number" }),
 		at: timestamp({ withTimezone: true }).notNull().default(sql`clock_timestamp()`),
 	},
 	(table) => [primaryKey({ columns: [table.budgetId, table.ticket] }), index("recall_at").on(table.at)],

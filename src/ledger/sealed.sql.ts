@@ -48,7 +48,7 @@ export const sealedDay = pgTable("sealed_day", {
 });
 
 /** How far the seals go, to the row; one row, made with the first day. What lies before is in `sealed_…`, the rest is open. */
-export const sealing = pgTable("sealing", {
+export const sealCursor = pgTable("seal_cursor", {
 	id: smallint().primaryKey(),
 	/** The day that is sealed next. */
 	day: date({ mode: "string" }).notNull(),

@@ -17,7 +17,7 @@ export interface StatusAnswer {
 	readonly object: "status";
 	/** operational: everything is connected; degraded: something is not; unavailable: nothing is. */
 	readonly status: "operational" | "degraded" | "unavailable";
-	/** Of the instance that answers, with the build's commit if it is known: `0.2.0+1a2b3c4d5e6f`. */
+	/** Of the instance that answers, with the build's commit if it is known: `0.3.0+1a2b3c4d5e6f`. */
 	readonly version: string;
 	/** ISO 8601. */
 	readonly checked_at: string;

@@ -58,7 +58,6 @@ export interface ChaosResult {
 	readonly requests: number;
 	readonly tokens: number;
 	readonly chargedNanoUsd: number;
-	readonly creditedNanoUsd: number;
 	/** Of revocations and suspensions during the run, milliseconds. */
 	readonly closings: readonly number[];
 }
@@ -104,14 +103,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			...(options.restMsMax === undefined ? {} : { restMsMax: options.restMsMax }),
 			accounts: 9,
 			regulars: 1,
-			// Version 0.1 knows of no projects.
-			...(former === undefined ? { projects: midnight ? { period: "day" } : {} } : {}),
+			projects: midnight ? { period: "day" } : {},
 			...(midnight ? { timeZone: midnight.timeZone } : {}),
 		});
 
-		// Version 0.1 does not look at an Idempotency-Key either.
-		const repeaters = former === undefined ? Math.ceil((options.users ?? 24) / 6) : 0;
-		const repeats = await startRepeats(fleet, random.fork(), repeaters);
+		const repeats = await startRepeats(fleet, random.fork(), Math.ceil((options.users ?? 24) / 6));
 		const touched = createTouched();
 		const watching = touched.watch(fleet);
 		ends.push(() => watching.stop());
@@ -176,13 +172,12 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			},
 			warm.finding,
 			...(await judge(fleet, load, arrivals)),
-			...(former === undefined
-				? [...judgeRepeats(repeats.all, rows), ...(await judgeProjects(fleet, load, ofLoad, arrivals, excuses))]
-				: []),
+			...judgeRepeats(repeats.all, rows),
+			...(await judgeProjects(fleet, load, ofLoad, arrivals, excuses)),
 			...(midnight ? judgeMidnight(midnight, load, rows, touched) : []),
 		];
 		const [sums] = await fleet.sql`
-			select coalesce(sum(charged_nano_usd), 0)::text as charged, coalesce((select sum(amount_nano_usd) from ledger_entry where kind = 'credit_note'), 0)::text as credited from usage_event`;
+			select coalesce(sum(charged_nano_usd), 0)::text as charged from usage_event`;
 		const endings =
 			await fleet.sql`select ending || ' ' || basis as what, count(*)::int from usage_event group by 1 order by 1`;
 		isFine = findings.every((finding) => finding.broken.length === 0);
@@ -196,7 +191,6 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			requests: load.sent.length,
 			tokens: tokensOf(arrivals),
 			chargedNanoUsd: Number(sums?.charged),
-			creditedNanoUsd: Number(sums?.credited),
 			closings: load.closed.map((one) => one.tookMs),
 		};
 	} finally {

@@ -27,7 +27,6 @@ export interface UsageRow {
 	charged: number;
 	off: number;
 	reserved: number;
-	credited: number;
 	admitted_ms: number;
 	duration_ms: number;
 	count: number;
@@ -66,8 +65,7 @@ export async function judge(fleet: Fleet, load: Judged, arrivals: readonly Arriv
 export async function usageRows(fleet: Fleet): Promise<UsageRow[]> {
 	const rows = await fleet.sql<(Record<keyof UsageRow, string> & Pick<UsageRow, "budgets" | "project_id">)[]>`
 		select u.request_id, u.account_id, u.key_id, u.project_id, u.budgets, u.duration_ms, u.basis, u.ending, u.charged_nano_usd as charged, u.written_off_nano_usd as off,
-			u.reserved_nano_usd as reserved, coalesce((select sum(l.amount_nano_usd) from ledger_entry l
-				where l.source_ref in ('recovered:' || u.request_id, 'netted:' || u.request_id)), 0) as credited,
+			u.reserved_nano_usd as reserved,
 			extract(epoch from u.admitted_at) * 1000 as admitted_ms, 1 as count
 		from usage_event u`;
 	return rows.map((row) => ({
@@ -75,7 +73,6 @@ export async function usageRows(fleet: Fleet): Promise<UsageRow[]> {
 		charged: Number(row.charged),
 		off: Number(row.off),
 		reserved: Number(row.reserved),
-		credited: Number(row.credited),
 		admitted_ms: Number(row.admitted_ms),
 		duration_ms: Number(row.duration_ms),
 		count: 1,
@@ -101,7 +98,7 @@ function ofRequests(
 			const arrival = served.get(one.uuid ?? "")?.at(-1);
 			if (!row || !arrival) return `${one.uuid}: row ${!!row}, arrival ${!!arrival}`;
 			const cost = costOf(arrival.prompt, arrival.sent);
-			const right = row.charged === cost && row.credited === 0 && row.off === 0 && row.basis === "exact";
+			const right = row.charged === cost && row.off === 0 && row.basis === "exact";
 			return right ? undefined : `${one.uuid}: cost ${cost}, row ${JSON.stringify(row)}`;
 		}),
 		finding("the usage that a client was told is what it was charged", whole, (one) => {
@@ -119,9 +116,7 @@ function ofRequests(
 				const prompt = served.get(one.uuid ?? "")?.[0]?.prompt ?? 0;
 				// What the journal allowed and may not have been delivered any more is not charged.
 				const least = costOf(prompt, one.tokens) - (row?.basis === "recovered" ? costOf(0, QUANTUM_TOKENS) : 0);
-				return row && row.charged + row.off - row.credited >= least
-					? undefined
-					: `${one.uuid}: ${least} > ${JSON.stringify(row)}`;
+				return row && row.charged + row.off >= least ? undefined : `${one.uuid}: ${least} > ${JSON.stringify(row)}`;
 			},
 		),
 		finding(
@@ -154,8 +149,7 @@ function ofRows(rows: readonly UsageRow[], served: ReadonlyMap<string, Arrival[]
 			rows.filter((row) => row.basis === "recovered"),
 			(row) => {
 				const most = generated(row);
-				const within = row.charged <= most + costOf(0, QUANTUM_TOKENS) && row.charged - row.credited <= most;
-				return within ? undefined : `${most} generated, ${JSON.stringify(row)}`;
+				return row.charged <= most ? undefined : `${most} generated, ${JSON.stringify(row)}`;
 			},
 		),
 		finding("nothing was written off", rows, (row) => (row.off === 0 ? undefined : JSON.stringify(row))),
@@ -184,11 +178,8 @@ export function lateRows(rows: readonly UsageRow[], { subject, fromMs, untilMs }
 
 async function ofBudgets(fleet: Fleet, load: Judged, rows: readonly UsageRow[]): Promise<Finding[]> {
 	const spent = new Map<string, number>();
-	const credited = new Map<string, number>();
-	for (const row of rows) {
+	for (const row of rows)
 		for (const id of [row.account_id, row.key_id]) spent.set(id, (spent.get(id) ?? 0) + row.charged);
-		credited.set(row.account_id, (credited.get(row.account_id) ?? 0) + row.credited);
-	}
 	const balances = new Map<string, Awaited<ReturnType<typeof balanceOf>>>();
 	for (const account of load.accounts.keys()) balances.set(account, await balanceOf(fleet, account));
 	const held = new Map<string, number>();
@@ -196,7 +187,7 @@ async function ofBudgets(fleet: Fleet, load: Judged, rows: readonly UsageRow[]):
 	return [
 		finding("no account has spent more than its credit", [...load.accounts], ([account, credit]) => {
 			const total = spent.get(account) ?? 0;
-			return total <= credit + (credited.get(account) ?? 0) ? undefined : `${account}: ${total} of ${credit}`;
+			return total <= credit ? undefined : `${account}: ${total} of ${credit}`;
 		}),
 		finding(
 			"no key has spent more than its cap",
@@ -209,12 +200,11 @@ async function ofBudgets(fleet: Fleet, load: Judged, rows: readonly UsageRow[]):
 			[...load.accounts],
 			([account, credit]) => {
 				const balance = balances.get(account);
-				const sum = credit + (credited.get(account) ?? 0);
 				const right =
 					balance?.held === 0 &&
 					balance.spent === (spent.get(account) ?? 0) &&
-					balance.spent + balance.available === sum;
-				return right ? undefined : `${account}: ${JSON.stringify(balance)} of ${sum}`;
+					balance.spent + balance.available === credit;
+				return right ? undefined : `${account}: ${JSON.stringify(balance)} of ${credit}`;
 			},
 		),
 		finding("at rest nothing of a key's cap is held", [...held], ([id, amount]) => (amount === 0 ? undefined : id)),

@@ -92,7 +92,6 @@ test("what an account's hours come to is kept, whoever changes them", async () =
 	const folded = await totals();
 	expect(folded.kept).toEqual(folded.summed);
 	expect(folded.kept).not.toEqual(kept);
-	// As netting does, and as a former version does that throws sums away.
 	await db.sql`update usage_hour set charged_nano_usd = charged_nano_usd - 3 where account_id = 'acc_a' and charged_nano_usd > 3`;
 	await db.sql`delete from usage_hour where account_id = 'acc_b' and hour < now() - interval '5 days'`;
 	const after = await totals();

@@ -59,7 +59,7 @@ async function use(at: string, charged: number, model = "m-1", project: string |
 
 /** As when all days before it have been sealed. */
 async function sealedUntil(day: string): Promise<void> {
-	await db.sql`insert into sealing (id, day, entries_from, closed_until, usage_at, usage_id, usage_hash, op_at, op_id)
+	await db.sql`insert into seal_cursor (id, day, entries_from, closed_until, usage_at, usage_id, usage_hash, op_at, op_id)
 		values (1, ${day}, now(), now(), now(), gen_random_uuid(), '', now(), gen_random_uuid())
 		on conflict (id) do update set day = ${day}`;
 }

@@ -7,8 +7,6 @@ import { migrations } from "../../src/db/migrations/list.ts";
 import { isConnectionLost } from "../../src/db/outage.ts";
 import { atEnd } from "../support/at-end.ts";
 import { createEmptyDatabase } from "../support/database.ts";
-import { lockWaits } from "../support/lock-waits.ts";
-import { waitFor } from "../support/wait.ts";
 
 const deps = { log: silentLog };
 const names = migrations.map((migration) => migration.name);
@@ -32,7 +30,6 @@ test("instances that boot together on an empty database apply each migration onc
 	const migrated = await Promise.all(Array.from({ length: 4 }, () => migrate(deps, url)));
 	expect(migrated.flatMap(({ applied }) => applied)).toEqual(names);
 	expect(await migratedUrl(url)).toBe(migrated[0]?.url as string);
-	expect(await client`select count(*)::int as rows from control_clock`).toEqual([{ rows: 1 }] as never);
 });
 
 test("a migration that fails, or whose connection breaks, leaves nothing behind, keeps the lock from nobody and rejects with that alone", async () => {
@@ -53,31 +50,6 @@ test("a migration that fails, or whose connection breaks, leaves nothing behind,
 	expect(escaped).toEqual([]);
 	expect((await migrate(deps, url)).applied).toEqual(names);
 });
-
-test("who reads the usage for long holds the index that goes up, and that holds no settlement up", async () => {
-	// All others: functions are laid down behind the tables that they name.
-	const index = "0036_unread_index";
-	await migrate(
-		deps,
-		url,
-		migrations.filter(({ name }) => name !== index),
-	);
-	const reader = await client.reserve();
-	await reader`begin`;
-	await reader`lock table usage_event in access share mode`;
-	const migrating = migrate(deps, url);
-	const writer = postgres(url, { max: 1, onnotice: () => {} });
-	await waitFor(async () => (await lockWaits(writer)) > 0, "the migration to wait for its reader");
-	await writer.begin(async (settlement) => {
-		await settlement`set local statement_timeout = '10s'`;
-		await settlement`lock table usage_event in row exclusive mode`;
-	});
-	await reader`commit`;
-	reader.release();
-	expect((await migrating).applied).toEqual([index]);
-	expect(await writer`select to_regclass('usage_event_lease') is null as gone`).toEqual([{ gone: true }] as never);
-	await writer.end();
-}, 60_000);
 
 test("clients find this version's functions, whatever others of their names lie beside the tables", async () => {
 	await client`create function control_append(p_kind text, p_subject text, p_payload jsonb) returns bigint language sql as 'select -1::bigint'`;

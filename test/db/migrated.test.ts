@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
 import { checkFunctions, FUNCTION_SET, isPrepared, layFunctions } from "../../src/db/function-set.ts";
-import { migrate, migratedUrl } from "../../src/db/migrate.ts";
+import { checkMigratable, migrate, migratedUrl } from "../../src/db/migrate.ts";
 import type { Migration } from "../../src/db/migrations/list.ts";
 import { migrations } from "../../src/db/migrations/list.ts";
 import { createMigratedDatabase } from "../support/database.ts";
@@ -28,10 +28,8 @@ afterEach(async () => {
 });
 
 test("a database that is up to date is left as it is", async () => {
-	await client`insert into control_log (seq, kind, subject, payload) values (41, 'key', 'k', '{}')`;
 	const laid = await functionsOf(FUNCTION_SET);
 	expect((await migrate(deps, url)).applied).toEqual([]);
-	expect(await client`select seq from control_clock`).toEqual([{ seq: "41" }] as never);
 	expect(await functionsOf(FUNCTION_SET)).toEqual(laid);
 });
 
@@ -111,6 +109,15 @@ test("of many versions' functions those that were booted with last are kept", as
 		].sort(),
 	);
 	expect(await client`select count(*)::int as sets from function_set`).toEqual([{ sets: 3 }] as never);
+});
+
+test("a database of 0.2 development versions is refused, unchanged, with the last commit that reads it", async () => {
+	await client`update schema_migration set name = '0000_credit' where name = '0000_baseline'`;
+	const refusal = "The last commit that can is 869b8bb6";
+	await expect(migrate(deps, url)).rejects.toThrow(refusal);
+	await expect(checkMigratable(url)).rejects.toThrow(refusal);
+	await expect(migratedUrl(url)).rejects.toThrow(refusal);
+	expect(await client`select name from schema_migration`).toEqual([{ name: "0000_credit" }] as never);
 });
 
 test("a version works on a newer schema that is compatible, and refuses one that breaks it", async () => {

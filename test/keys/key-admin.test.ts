@@ -196,7 +196,7 @@ describe("keys", () => {
 	test("an unknown digest is loaded as none, with the moment at which that was so", async () => {
 		const loaded = await keyLoader(database.statements)("nothing" as KeyDigest);
 		expect(loaded).toMatchObject({ key: null, account: null });
-		const [clock] = await database.sql`select seq from control_clock`;
+		const [clock] = await database.sql`select coalesce(max(seq), 0) as seq from control_log`;
 		expect(loaded.seq).toBe(Number(clock?.seq));
 	});
 

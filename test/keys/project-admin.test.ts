@@ -35,17 +35,6 @@ const lastEntry = async (subject: string, kind: string) =>
 const budgetOf = async (id: string) =>
 	(await sql`select kind, account_id, limit_nano_usd::float as cap from budget where id = ${id}`)[0];
 
-test("no project is made while version 0.1 runs, and behind the first it cannot join", async () => {
-	await sql`insert into instance (id, epoch, state, lease_until) values ('former', 1, 'live', now() + interval '1 minute')`;
-	const account = await newAccount();
-	expect(await codeOf(createProject(statements, account, { name: "early" }))).toBe("conflict");
-	expect((await listProjects(statements, account)).items).toEqual([]);
-	await sql`update instance set state = 'left' where id = 'former'`;
-	await createProject(statements, account, { name: "first" });
-	const join = sql`insert into instance (id, epoch, state, lease_until) values ('former', 2, 'joining', now())`;
-	await expect(join).rejects.toThrow("newer version");
-});
-
 test("an account has at most a thousand projects: who makes one sees those that others are making", async () => {
 	const account = await newAccount();
 	await sql`insert into project (id, account_id, name)

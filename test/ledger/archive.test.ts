@@ -47,7 +47,6 @@ await db.sql`
 	insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, note, created_at)
 	select kind || sign, 'acc', kind, sign * 7, kind || sign, 'test', ${ODD}, '2026-01-02 12:00:00.000001+00'
 	from unnest(array['top_up', 'refund', 'adjustment', 'dispute', 'credit_note']) kind, unnest(array[1, -2]) sign`;
-await db.sql`update ledger_entry set netted = true`;
 // The day after them, since a day that is sealed needs none behind it.
 while ((await db.sql`select 1 from sealed_day where day = ${DAYS.at(-1) ?? ""}`).length === 0)
 	await sealDays({ statements: db.statements, clock: systemClock });

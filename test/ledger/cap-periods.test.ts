@@ -50,17 +50,6 @@ async function budgetOf(id: string) {
 	);
 }
 
-test("caps do not begin anew while version 0.1 runs, and it cannot join behind the first that does", async () => {
-	await db.sql`insert into instance (id, epoch, state, lease_until) values ('former', 1, 'live', now() + interval '1 minute')`;
-	const { key } = await cappedKey(10, "lifetime");
-	const change = () => updateKey(db.statements, { id: key }, { capPeriod: "week" });
-	await expect(change()).rejects.toMatchObject({ code: "conflict" });
-	await db.sql`update instance set state = 'left' where id = 'former'`;
-	await change();
-	const join = db.sql`insert into instance (id, epoch, state, lease_until) values ('former', 2, 'joining', now())`;
-	await expect(join).rejects.toThrow("newer version");
-});
-
 test("the first grants of a period, by many instances at once, make one budget and give out no more than the cap", async () => {
 	const { key, today } = await cappedKey(1_000, "day");
 	const ids = ["first-1", "first-2", "first-3", "first-4"];

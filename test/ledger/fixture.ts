@@ -78,8 +78,8 @@ export async function makeAccount(
 /** Joins and goes live without a heartbeat, for tests of the statements themselves. */
 export async function goLive(db: TestDatabase, id: string, ttlMs = 60_000): Promise<number> {
 	const [row] = await db.sql`select instance_join(${id}, ${ttlMs}) as epoch`;
-	const [clock] = await db.sql`select seq from control_clock where id = 1`;
-	await db.sql`select instance_go_live(${id}, ${row?.epoch}, ${clock?.seq}, ${ttlMs})`;
+	await db.sql`
+		select instance_go_live(${id}, ${row?.epoch}, (select coalesce(max(seq), 0) from control_log), ${ttlMs})`;
 	return Number(row?.epoch);
 }
 

@@ -220,7 +220,7 @@ test("leases of ended epochs are sealed; a late settlement opens one, and its ow
 		const lately = "date_trunc('day', now(), 'UTC') - interval '25 hours'";
 		await run(`update usage_event set settled_at = ${lately} where request_id = '${late.id}'`);
 		await run(`update lease_op set at = ${lately} where instance_id = 'i' and amount_nano_usd = 77`);
-		await run("truncate sealed_day, sealing, sealed_lease, sealed_budget");
+		await run("truncate sealed_day, seal_cursor, sealed_lease, sealed_budget");
 		await run("update lease set sealed = false");
 		await seal();
 		expect(await sealed()).toEqual(["acci", "accj", "keyi", "keyj"]);
@@ -245,34 +245,11 @@ test("what was attested as lost may be replaced by a late settlement when its da
 		]);
 	}));
 
-test("a credit note of version 0.1 is netted before its charge is sealed, or not at all", async () => {
-	const note = (id: string) =>
-		`select ledger_book('${id}', 'acc', 'credit_note', 3, 'recovered:' || (${OLDEST}), 'recovery', '', false)`;
-	const oldest = "select charged_nano_usd as charged from usage_event order by settled_at limit 1";
-	await onBooks(async ({ statements, seal, run, verify, broken }) => {
-		await run(note("early"));
-		expect(await seal()).toBe(0);
-		expect(await statements`select ledger_net('early') as outcome`).toEqual([{ outcome: "netted" }]);
-		expect(await seal()).toBeGreaterThanOrEqual(3);
-		await verify();
-		expect(await broken()).toEqual([]);
-		expect(await run(oldest)).toEqual([{ charged: "7" }]);
-	});
-	await onBooks(async ({ statements, seal, run, verify, broken }) => {
-		expect(await seal()).toBeGreaterThanOrEqual(3);
-		await run(note("late"));
-		expect(await statements`select ledger_net('late') as outcome`).toEqual([{ outcome: "kept" }]);
-		await verify();
-		expect(await broken()).toEqual([]);
-		expect(await run(oldest)).toEqual([{ charged: "10" }]);
-	});
-});
-
 test("a server's clock that goes back writes nothing into a closed day", () =>
 	onBooks(async ({ statements, seal, run }) => {
 		await seal();
 		// As if the day that is open had been closed while the clock was ahead.
-		await run("update sealing set closed_until = now() + interval '1 day'");
+		await run("update seal_cursor set closed_until = now() + interval '1 day'");
 		const store = createPgLedgerStore({ statements }, "k", 1);
 		await store.flush([settledEvent("acc", "key", 5)], "[]");
 		await store.grant([wish("acc", 10)]);
@@ -282,7 +259,7 @@ test("a server's clock that goes back writes nothing into a closed day", () =>
 			await run(`
 				select (select count(*) from usage_event u where u.settled_at = s.closed_until)::integer as usage,
 					(select count(*) from lease_op o where o.at = s.closed_until)::integer as operations,
-					(select count(*) from ledger_entry e where e.created_at = s.closed_until)::integer as entries from sealing s`),
+					(select count(*) from ledger_entry e where e.created_at = s.closed_until)::integer as entries from seal_cursor s`),
 		).toEqual([{ usage: 2, operations: 3, entries: 1 }]);
 	}));
 
@@ -309,7 +286,7 @@ test("no day is closed before an hour has passed, or while a transaction lasts t
 test("of two consoles one seals", async () => {
 	await db.sql`select books_begin()`;
 	await db.sql.begin(async (transaction) => {
-		await transaction`select 1 from sealing for update`;
+		await transaction`select 1 from seal_cursor for update`;
 		const [row] = await db.statements<{ state: string }>`select state from books_seal(10)`;
 		expect(row?.state).toBe("busy");
 	});

@@ -87,11 +87,6 @@ export const capMutants: readonly MutantsOfFile[] = [
 				after: "v_period, v_start);",
 			},
 			{
-				breaks: "version 0.1 runs beside a cap that it does not know",
-				before: "if p_period <> 'lifetime' and not instance_bar_0_1() then",
-				after: "if false then",
-			},
-			{
 				breaks: "a change of the cap leaves the present period as it was",
 				sqlSeed: 401,
 				before: "where g.id = p_owner or g.owner_id = p_owner and g.period = p_period and",

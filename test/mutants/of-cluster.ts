@@ -253,13 +253,6 @@ export const clusterMutants: readonly MutantsOfFile[] = [
 				after: "",
 			},
 			{
-				breaks: "version 0.1 may join behind the first project",
-				before:
-					"  create or replace trigger instance_0_1 instead of insert or update on instance for each row execute function refuse_version_0_1();\n",
-				after: "",
-				killers: ["keys/project-admin", "ledger/cap-periods", "db/former-functions"],
-			},
-			{
 				breaks: "who was found silent is not fenced off at once",
 				before: "array['silent'], 'dead', null, null) from (",
 				after: "array['never'], 'dead', null, null) from (",

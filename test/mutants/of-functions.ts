@@ -342,11 +342,6 @@ export const functionMutants: readonly MutantsOfFile[] = [
 		killers: ["keys/project-admin"],
 		mutants: [
 			{
-				breaks: "there are projects beside version 0.1",
-				before: "if not instance_bar_0_1() then",
-				after: "if false then",
-			},
-			{
 				breaks: "a key joins another account's project",
 				before: "where x.id = p_id and x.account_id = p_account for share",
 				after: "where x.id = p_id for share",

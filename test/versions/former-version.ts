@@ -1,70 +1,96 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+	appendFileSync,
+	cpSync,
+	existsSync,
+	mkdtempSync,
+	readFileSync,
+	rmSync,
+	symlinkSync,
+	writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Program } from "../cli/run-cli.ts";
 
-/**
- * The last commit of version 0.1, which must run beside this one. When a version is released, its commit comes here.
- */
-export const FORMER_COMMIT = "05793e3bd48bcd5723540cc865971bb3c2d261c3";
-
-/**
- * What that version does wrong and is known for: it is put right in what runs beside this one, whose faults alone are looked for. Version 0.1 could
- * lose a flush: what was sent between the error of a connection and its end was answered, with nothing, by the greeting of the next one.
- */
-const MENDED = {
-	path: "src/db/hot.ts",
-	from: "const query = used(strings, ...values) as unknown as Promise<Row[]>;",
-	to: `const query = (used(strings, ...values) as unknown as Promise<Row[] & { command: unknown }>).then((rows) => {
-			if (rows.command !== null) return rows;
-			throw Object.assign(new Error("the statement was not answered"), { code: "CONNECTION_CLOSED" });
-		});`,
-};
-
 const ROOT = join(import.meta.dir, "../..");
+const BASELINE = "src/db/migrations/0000_baseline.sql";
+const FILES = ["src", "package.json", "bun.lock", "tsconfig.json"];
 
-/** The former version's source in a folder of its own, with the packages of this one, or its own if it needs others. */
+/** The version before this one: its source in a folder of its own, bundled. */
 export interface FormerVersion {
+	/** The commit, or that it was made from the present tree. */
+	readonly name: string;
 	readonly program: Program;
 	remove(): void;
 }
 
-/** Why it cannot be had, in words: a clone without its history, or packages that are not to be had. */
-export type Missing = { readonly missing: string };
-
-/** Takes the former version from the history. Its program is in a few files: from its source each start takes twice the work. */
-export function takeFormerVersion(): FormerVersion | Missing {
-	if (Bun.which("git") === null) return { missing: "there is no git to read the history with" };
+/**
+ * The last commit of the former version, if this version works beside it and the history has it; else the present tree with
+ * other functions, so that the SQL functions of two versions are used on one database all the same.
+ */
+export function takeFormerVersion(): FormerVersion {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-former-"));
-	const remove = () => rmSync(folder, { recursive: true, force: true });
-	const give = (missing: string): Missing => {
-		remove();
-		return { missing };
+	const commit = formerCommit();
+	const taken = commit !== undefined && unpack(commit, folder) && givePackages(folder);
+	if (!taken) copyPresentTree(folder);
+	return {
+		name: taken ? commit.slice(0, 8) : "the present tree with other functions",
+		// In a few files: from its source each start takes twice the work.
+		program: [process.execPath, bundle(folder, join(folder, "app"))],
+		remove: () => rmSync(folder, { recursive: true, force: true }),
 	};
-	const archive = Bun.spawnSync(["git", "archive", FORMER_COMMIT, "src", "package.json", "bun.lock", "tsconfig.json"], {
-		cwd: ROOT,
-	});
-	if (!archive.success) return give(`the history does not have ${FORMER_COMMIT}: ${archive.stderr.toString().trim()}`);
-	const unpacked = Bun.spawnSync(["tar", "-x", "-C", folder], { stdin: archive.stdout });
-	if (!unpacked.success) return give(`it could not be unpacked: ${unpacked.stderr.toString().trim()}`);
-	mend(join(folder, MENDED.path));
-	const absent = packagesOf(folder).filter((name) => !existsSync(join(ROOT, "node_modules", name)));
-	if (absent.length === 0) symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
-	else if (!install(folder)) return give(`${absent.join(", ")} is not installed here any more, and cannot be now`);
-	return { program: [process.execPath, bundle(folder, join(folder, "app"))], remove };
 }
 
-function mend(path: string): void {
-	const source = readFileSync(path, "utf8");
-	if (!source.includes(MENDED.from))
-		throw new Error(`${MENDED.path} of the former version does not say what is mended in it`);
-	writeFileSync(
-		path,
-		source.replace(MENDED.from, () => MENDED.to),
-	);
+/** The commit before the one that gave `package.json` its version, if its minor version and its baseline are the present ones. */
+function formerCommit(): string | undefined {
+	const changed = git("log", "-1", "--format=%H", '-G"version": "', "--", "package.json")?.trim();
+	const commit = changed && git("rev-parse", "--verify", "--quiet", `${changed}^`)?.trim();
+	if (!commit || git("show", `${commit}:${BASELINE}`) !== readFileSync(join(ROOT, BASELINE), "utf8")) return undefined;
+	const minor = (packageJson: string) => JSON.parse(packageJson).version.split(".").slice(0, 2).join(".");
+	const present = minor(readFileSync(join(ROOT, "package.json"), "utf8"));
+	return minor(git("show", `${commit}:package.json`) ?? "{}") === present ? commit : undefined;
 }
 
-/** The service whose checkout is at `root`, to `folder`, whose parent has the packages: its program. */
+/** What git writes; undefined if there is none, or it fails. */
+function git(...args: string[]): string | undefined {
+	if (Bun.which("git") === null) return undefined;
+	const { success, stdout } = Bun.spawnSync(["git", ...args], { cwd: ROOT, stderr: "ignore" });
+	return success ? stdout.toString() : undefined;
+}
+
+function unpack(commit: string, folder: string): boolean {
+	const archive = Bun.spawnSync(["git", "archive", commit, ...FILES], { cwd: ROOT });
+	return archive.success && Bun.spawnSync(["tar", "-x", "-C", folder], { stdin: archive.stdout }).success;
+}
+
+function copyPresentTree(folder: string): void {
+	rmSync(folder, { recursive: true });
+	for (const name of FILES) cpSync(join(ROOT, name), join(folder, name), { recursive: true });
+	// Functions are named after their text.
+	appendFileSync(join(folder, "src/db/functions/audit.sql"), "\n-- Of the former version.\n");
+	const path = join(folder, "package.json");
+	const former = { ...JSON.parse(readFileSync(path, "utf8")), version: "0.0.0-former" };
+	writeFileSync(path, JSON.stringify(former));
+	symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+}
+
+/** The packages of the present version, or its own if it needs others; false if those cannot be had. */
+function givePackages(folder: string): boolean {
+	const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+	const sources = [...new Bun.Glob("src/**/*.{ts,tsx}").scanSync({ cwd: folder })];
+	const text = sources.map((path) => readFileSync(join(folder, path), "utf8")).join("\n");
+	// What the source does not name is not needed to run it.
+	const used = Object.keys(dependencies).filter((name) => text.includes(`"${name}"`) || text.includes(`"${name}/`));
+	if (used.every((name) => existsSync(join(ROOT, "node_modules", name)))) {
+		symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+		return true;
+	}
+	// Without the embedded PostgreSQL, which is large and not used here.
+	const options = ["--production", "--frozen-lockfile", "--omit=optional", "--ignore-scripts", "--no-summary"];
+	return Bun.spawnSync([process.execPath, "install", ...options], { cwd: folder, timeout: 120_000 }).success;
+}
+
+/** Bundles the service whose checkout is at `root` to `folder`; gives its program. */
 function bundle(root: string, folder: string): string {
 	const flags = ["--target=bun", "--splitting", "--minify-syntax", "--minify-whitespace"];
 	const { success, stderr } = Bun.spawnSync(
@@ -74,18 +100,4 @@ function bundle(root: string, folder: string): string {
 	);
 	if (!success) throw new Error(`the former version could not be bundled: ${stderr}`);
 	return join(folder, "main.js");
-}
-
-/** Those that its source names: what else it lists is not needed to run it. */
-function packagesOf(folder: string): string[] {
-	const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-	const sources = [...new Bun.Glob("src/**/*.{ts,tsx}").scanSync({ cwd: folder })];
-	const text = sources.map((path) => readFileSync(join(folder, path), "utf8")).join("\n");
-	return Object.keys(dependencies).filter((name) => text.includes(`"${name}"`) || text.includes(`"${name}/`));
-}
-
-/** Without the embedded PostgreSQL, which is large and not used here. */
-function install(folder: string): boolean {
-	const options = ["--production", "--frozen-lockfile", "--omit=optional", "--ignore-scripts", "--no-summary"];
-	return Bun.spawnSync([process.execPath, "install", ...options], { cwd: folder, timeout: 120_000 }).success;
 }

@@ -26,15 +26,13 @@ import { createRandom } from "../support/random.ts";
 import { chatModel } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { startBalanced } from "./balanced.ts";
-import { FORMER_COMMIT, takeFormerVersion } from "./former-version.ts";
+import { takeFormerVersion } from "./former-version.ts";
 
 testsMayTake(180_000);
 
-const taken = takeFormerVersion();
-const former = "program" in taken ? taken : undefined;
-// CI clones the whole history; where it is missing `db/former-functions.test.ts` has what can be shown without it.
-if ("missing" in taken) console.log(`the former version cannot be run beside this one: ${taken.missing}`);
-afterAll(() => former?.remove());
+const former = takeFormerVersion();
+console.log(`the former version: ${former.name}`);
+afterAll(() => former.remove());
 
 const PHASE_REQUESTS = 16;
 /** Between two replacements. */
@@ -44,36 +42,33 @@ const REST_MS_MAX = LONG ? 100 : 200;
 const RICH = 100_000_000_000;
 const LONG_STREAM: Ask = { words: 150, stream: true, maxTokens: 200 };
 
-test.skipIf(former === undefined)(
-	`${FORMER_COMMIT.slice(0, 7)} beside this, forth and back by kill -9${LONG ? " and in order: none refused in order" : ""}, none lost`,
-	async () => {
-		const old = former?.program as Program;
-		await withFleet(old, async (fleet, upstream) => {
-			const [first, second] = fleet.members as [FleetMember, FleetMember];
-			const forth = [[first, PROGRAM] as const, [second, PROGRAM] as const];
-			const back = [[first, old] as const, [second, old] as const];
-			const rolled = LONG ? await roll(fleet, upstream, [...forth, ...back, [first, PROGRAM]]) : undefined;
-			const load = await startLoad(fleet, createRandom(1), { users: 3, restMsMax: REST_MS_MAX, accounts: 6 });
-			await served(load, fleet);
-			// Its journal is replayed by the version after it.
-			await second.crash();
-			await startAs(second, PROGRAM);
-			await served(load, fleet);
-			// Its journal is replayed by the version before it. At length that boots under the live newer one: it once replaced the functions then.
-			const newer = LONG ? first : second;
-			await newer.crash();
-			await startAs(newer, old);
-			await served(load, fleet);
-			await load.stop();
-			return {
-				...load,
-				sent: [...(rolled?.sent ?? []), ...load.sent],
-				keys: [...(rolled?.keys ?? []), ...load.keys],
-				accounts: new Map([...(rolled?.accounts ?? []), ...load.accounts]),
-			};
-		});
-	},
-);
+test(`the former version beside this, forth and back by kill -9${LONG ? " and in order: none refused in order" : ""}, none lost`, async () => {
+	const old = former.program;
+	await withFleet(old, async (fleet, upstream) => {
+		const [first, second] = fleet.members as [FleetMember, FleetMember];
+		const forth = [[first, PROGRAM] as const, [second, PROGRAM] as const];
+		const back = [[first, old] as const, [second, old] as const];
+		const rolled = LONG ? await roll(fleet, upstream, [...forth, ...back, [first, PROGRAM]]) : undefined;
+		const load = await startLoad(fleet, createRandom(1), { users: 3, restMsMax: REST_MS_MAX, accounts: 6 });
+		await served(load, fleet);
+		// Its journal is replayed by the version after it.
+		await second.crash();
+		await startAs(second, PROGRAM);
+		await served(load, fleet);
+		// Its journal is replayed by the version before it. At length that boots under the live newer one: it once replaced the functions then.
+		const newer = LONG ? first : second;
+		await newer.crash();
+		await startAs(newer, old);
+		await served(load, fleet);
+		await load.stop();
+		return {
+			...load,
+			sent: [...(rolled?.sent ?? []), ...load.sent],
+			keys: [...(rolled?.keys ?? []), ...load.keys],
+			accounts: new Map([...(rolled?.accounts ?? []), ...load.accounts]),
+		};
+	});
+});
 
 /** Each instance in turn behind a balancer: nobody is refused, and streams that run when it is told to stop come to their end. */
 async function roll(fleet: Fleet, upstream: CountingUpstream, steps: readonly (readonly [FleetMember, Program])[]) {
@@ -105,26 +100,23 @@ async function roll(fleet: Fleet, upstream: CountingUpstream, steps: readonly (r
 }
 
 // What it reads then is what this version writes for all others: `db/migrated.test.ts`.
-test.skipIf(former === undefined || !LONG)(
-	`${FORMER_COMMIT.slice(0, 7)} refuses a schema that is broken for it`,
-	async () => {
-		const database = await createEmptyDatabase();
-		const folder = mkdtempSync(join(tmpdir(), "tollgate-"));
-		try {
-			const breaking: Migration = { name: "9000_breaking", sql: "create table broken (a int)", breaking: true };
-			await migrate({ log: silentLog }, database.url, [...migrations, breaking]);
-			const config = join(folder, "tollgate.yaml");
-			writeFileSync(config, `models:\n${chatModel({ url: "http://127.0.0.1:1", dialect: "vllm" })}\n`);
-			const env = { DATABASE_URL: database.url, DATA_DIR: join(folder, "data"), CONFIG: config, PORT: "0" };
-			await expect(startServe(env, { program: former?.program as Program })).rejects.toThrow(
-				"belongs to a newer version of Tollgate",
-			);
-		} finally {
-			await database.drop();
-			rmSync(folder, { recursive: true, force: true });
-		}
-	},
-);
+test.skipIf(!LONG)("the former version refuses a schema that is broken for it", async () => {
+	const database = await createEmptyDatabase();
+	const folder = mkdtempSync(join(tmpdir(), "tollgate-"));
+	try {
+		const breaking: Migration = { name: "9000_breaking", sql: "create table broken (a int)", breaking: true };
+		await migrate({ log: silentLog }, database.url, [...migrations, breaking]);
+		const config = join(folder, "tollgate.yaml");
+		writeFileSync(config, `models:\n${chatModel({ url: "http://127.0.0.1:1", dialect: "vllm" })}\n`);
+		const env = { DATABASE_URL: database.url, DATA_DIR: join(folder, "data"), CONFIG: config, PORT: "0" };
+		await expect(startServe(env, { program: former.program })).rejects.toThrow(
+			"belongs to a newer version: its migration 9000_breaking",
+		);
+	} finally {
+		await database.drop();
+		rmSync(folder, { recursive: true, force: true });
+	}
+});
 
 async function startAs(member: FleetMember, program: Program): Promise<void> {
 	member.become(program);

@@ -98,7 +98,7 @@ export async function closeMonths(statements: Statements, accountId: string): Pr
 	await statements`
 		with known as (
 			select (select max(c.month) from closed_month c where c.account_id = ${accountId}) as last,
-				(select s.day from sealing s where s.id = 1) as sealed_to,
+				(select s.day from seal_cursor s where s.id = 1) as sealed_to,
 				least((select a.created_at from account a where a.id = ${accountId}),
 					(select min(e.created_at) from ledger_entry e where e.account_id = ${accountId}),
 					(select min(h.hour) from usage_hour h where h.account_id = ${accountId})) as first

@@ -41,8 +41,7 @@ export const usageHour = pgTable(
 
 /**
  * The part of `usage_hour` that was used in projects, by the project that the key belonged to when the request was admitted.
- * What is left of an hour was used in none (`usage_split`). A table of its own, for the other one's key is what version 0.1
- * sums by, and accounts without projects have nothing here.
+ * What is left of an hour was used in none (`usage_split`). A table of its own: accounts without projects have no rows here.
  */
 export const usageProjectHour = pgTable(
 	"usage_project_hour",
@@ -77,7 +76,7 @@ export const usageCursor = pgTable("usage_cursor", {
 	id: smallint().primaryKey(),
 	/** Every transaction below this number had ended when the last fold looked; null before the first one. */
 	horizon: bigint({ mode: "number" }),
-	/** No transaction had this number yet then. A version that does not write it leaves it below `horizon`. */
+	/** No transaction had this number yet then. */
 	newest: bigint({ mode: "number" }),
 	/** When the last fold looked; a minute behind the beginning of whoever had a row under way then, if that is earlier. */
 	foldedAt: timestamp("folded_at", { withTimezone: true }),

@@ -3,10 +3,10 @@
 create or replace function books_check() returns table (name text, broken bigint, example text)
 language plpgsql stable as $$
 declare
-  s sealing;
+  s seal_cursor;
   nobody constant uuid := '00000000-0000-0000-0000-000000000000';
 begin
-  select * into s from sealing x where x.id = 1;
+  select * into s from seal_cursor x where x.id = 1;
   if not found then
     s.entries_from := '-infinity'; s.usage_at := '-infinity'; s.usage_id := nobody; s.op_at := '-infinity'; s.op_id := nobody;
   end if;
@@ -173,7 +173,7 @@ end $$;
 create or replace function books_verify_budgets(p_limit integer) returns bigint
 language sql set enable_seqscan = off as $$
   with page as materialized (
-    select b.budget_id, b.entries_nano_usd, b.spent_nano_usd, b.removed_nano_usd, s.entries_from from seal_round r, sealing s, lateral (
+    select b.budget_id, b.entries_nano_usd, b.spent_nano_usd, b.removed_nano_usd, s.entries_from from seal_round r, seal_cursor s, lateral (
       select * from sealed_budget x where x.budget_id > r.budget_id order by x.budget_id limit p_limit
     ) b where r.id = 1 and s.id = 1
   ), looked as (

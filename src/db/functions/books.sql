@@ -1,5 +1,5 @@
 -- The books of days that are over: summed, hashed, sealed, and read again. No call reads more than it is told to, but for
--- the entries of one day; each may be repeated and holds the one row of `sealing` or `seal_round`, so that one is at it.
+-- the entries of one day; each may be repeated and holds the one row of `seal_cursor` or `seal_round`, so that one is at it.
 -- enable_seqscan = off: the tables that are read here grow for ever, and only a part of each is wanted.
 
 -- Nothing can be recorded before p_end any more: it is an hour ago, and no transaction that began before is left.
@@ -88,26 +88,26 @@ $$;
 create or replace function books_seal(p_limit integer, out state text, out day date)
 language plpgsql set enable_seqscan = off as $$
 declare
-  s sealing;
+  s seal_cursor;
   u record;
   e record;
   d sealed_day;
   v_end timestamptz;
   v_ops integer;
 begin
-  if not exists (select 1 from sealing where id = 1) then
+  if not exists (select 1 from seal_cursor where id = 1) then
     state := case when books_begin() then 'more' else 'idle' end;
     return;
   end if;
-  select * into s from sealing where id = 1 for update skip locked;
+  select * into s from seal_cursor where id = 1 for update skip locked;
   if not found then
     state := 'busy';
     return;
   end if;
   day := s.day;
   v_end := (s.day + 1)::timestamp at time zone 'UTC';
-  if not books_closed(v_end) or exists (select 1 from ledger_entry x where x.kind = 'credit_note' and not x.netted) then
-    state := 'idle'; -- a note that waits may change its charge (ledger_net)
+  if not books_closed(v_end) then
+    state := 'idle';
     return;
   end if;
   select * into u from books_usage(s.usage_at, s.usage_id, v_end, p_limit, s.usage_hash);
@@ -118,7 +118,7 @@ begin
         and (r.settled_at, r.request_id) > (s.usage_at, s.usage_id) and (r.settled_at, r.request_id) <= (u.at, u.id)
     ) b group by 1, 2, 3
     on conflict (budget_id, instance_id, epoch) do update set charged_nano_usd = l.charged_nano_usd + excluded.charged_nano_usd;
-  update sealing x set closed_until = v_end, usage_at = u.at, usage_id = u.id, usage_rows = x.usage_rows + u.counted,
+  update seal_cursor x set closed_until = v_end, usage_at = u.at, usage_id = u.id, usage_rows = x.usage_rows + u.counted,
     charged_nano_usd = x.charged_nano_usd + u.charged, written_off_nano_usd = x.written_off_nano_usd + u.written_off, usage_hash = u.hash
     where x.id = 1;
   state := 'more';
@@ -128,7 +128,7 @@ begin
   if books_operations(v_end, p_limit) = p_limit then
     return;
   end if;
-  select * into s from sealing where id = 1;
+  select * into s from seal_cursor where id = 1;
   select * into e from books_entries(s.entries_from, v_end);
   insert into sealed_budget as b (budget_id, entries_nano_usd)
     select x.account_id, sum(x.amount_nano_usd) from ledger_entry x where x.created_at >= s.entries_from and x.created_at < v_end group by 1
@@ -137,7 +137,7 @@ begin
     e.disputes, e.credit_notes, e.hash, s.granted_nano_usd, s.returned_nano_usd, null, clock_timestamp(), null, null, null);
   d.seal := books_seal_of(d, (select p.seal from sealed_day p where p.day = s.day - 1));
   insert into sealed_day select d.*;
-  update sealing x set day = s.day + 1, entries_from = v_end, usage_at = v_end, usage_id = '00000000-0000-0000-0000-000000000000',
+  update seal_cursor x set day = s.day + 1, entries_from = v_end, usage_at = v_end, usage_id = '00000000-0000-0000-0000-000000000000',
     op_at = v_end, op_id = '00000000-0000-0000-0000-000000000000', usage_rows = 0, charged_nano_usd = 0, written_off_nano_usd = 0,
     usage_hash = ''::bytea, granted_nano_usd = 0, returned_nano_usd = 0 where x.id = 1;
   state := 'sealed';
@@ -153,7 +153,7 @@ begin
   if v_first is null or not books_closed(date_trunc('day', v_first, 'UTC') + interval '1 day') then
     return false;
   end if;
-  insert into sealing (id, day, entries_from, closed_until, usage_at, usage_id, usage_hash, op_at, op_id)
+  insert into seal_cursor (id, day, entries_from, closed_until, usage_at, usage_id, usage_hash, op_at, op_id)
     values (1, (v_first at time zone 'UTC')::date, '-infinity', '-infinity', '-infinity', '00000000-0000-0000-0000-000000000000', ''::bytea,
       '-infinity', '00000000-0000-0000-0000-000000000000')
     on conflict do nothing;
@@ -164,7 +164,7 @@ end $$;
 create or replace function books_operations(p_end timestamptz, p_limit integer) returns integer
 language sql set enable_seqscan = off as $$
   with rows as materialized (
-    select o.* from sealing s, lateral (
+    select o.* from seal_cursor s, lateral (
       select x.* from lease_op x where x.at >= s.op_at and (x.at, x.id) > (s.op_at, s.op_id) and x.at < p_end order by x.at, x.id limit p_limit
     ) o where s.id = 1
   ), leases as (
@@ -174,7 +174,7 @@ language sql set enable_seqscan = off as $$
       on conflict (budget_id, instance_id, epoch) do update
         set granted_nano_usd = l.granted_nano_usd + excluded.granted_nano_usd, returned_nano_usd = l.returned_nano_usd + excluded.returned_nano_usd
   ), moved as (
-    update sealing s set op_at = last.at, op_id = last.id,
+    update seal_cursor s set op_at = last.at, op_id = last.id,
       granted_nano_usd = s.granted_nano_usd + (select coalesce(sum(r.amount_nano_usd) filter (where r.kind = 'grant'), 0) from rows r),
       returned_nano_usd = s.returned_nano_usd + (select coalesce(sum(r.amount_nano_usd) filter (where r.kind = 'return'), 0) from rows r)
       from (select r.at, r.id from rows r order by r.at desc, r.id desc limit 1) last where s.id = 1

@@ -63,16 +63,6 @@ language sql stable as $$
     else p.id || ':' || p.cap_period || ':' || cap_day(p.account_id, p.cap_period, clock_timestamp()) end
 $$;
 
--- Version 0.1 knows of no periods: it would admit without the cap. TG004 while it runs, and from then on it cannot join.
-create or replace function cap_check_period(p_period text) returns text
-language plpgsql as $$
-begin
-  if p_period <> 'lifetime' and not instance_bar_0_1() then
-    raise exception 'Caps begin anew only when no instance of version 0.1 runs any more.' using errcode = 'TG004';
-  end if;
-  return p_period;
-end $$;
-
 -- Brings the budgets of an owner, whose row is held, to a cap that was changed by the control entry p_seq: that of its
 -- lifetime and those of periods that are not over. A lifetime cap that gives way to a period's stays in force until all
 -- instances know of that. Returns the number of the last control entry, null for none.

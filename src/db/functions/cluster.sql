@@ -44,10 +44,10 @@ begin
   if not found or b.state <> all (p_from) or b.beat <> p_beat then
     return null;
   end if;
-  insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, applied_seq, started_at, ended_at, is_0_1)
+  insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, applied_seq, started_at, ended_at)
     values (p_id, p_epoch, b.beat + 1, p_state, coalesce(p_ttl_ms, b.ttl_ms),
       case when p_ttl_ms is null then b.lease_until else clock_timestamp() + make_interval(secs => p_ttl_ms / 1000.0) end,
-      greatest(b.applied_seq, p_applied), b.started_at, case when p_state = 'left' then clock_timestamp() end, b.is_0_1);
+      greatest(b.applied_seq, p_applied), b.started_at, case when p_state = 'left' then clock_timestamp() end);
   if p_state in ('live', b.state) then
     -- Renewals leave no trace. Rows that somebody holds are removed another time.
     delete from instance_beat x using (
@@ -148,24 +148,4 @@ begin
   fresh := not exists (select 1 from server_seen s where s.mark = server_fresh.mark and s.quiet);
   select coalesce(max(i.ttl_ms), 0) into ttl_ms from instance_now i where i.state <> 'left';
   return next;
-end $$;
-
--- Version 0.1 cannot join any more. False if an epoch of it has not ended: then it can.
-create or replace function instance_bar_0_1() returns boolean
-language plpgsql as $$
-begin
-  if exists (select 1 from instance_now i where i.is_0_1 and i.state <> 'left') then
-    return false;
-  end if;
-  if to_regclass('control_clock') is null or exists (
-      select 1 from pg_trigger t where t.tgrelid = to_regclass('control_clock') and t.tgfoid = 'refuse_version_0_1'::regproc) then
-    return true;
-  end if;
-  lock table instance, control_clock in share row exclusive mode;
-  if exists (select 1 from instance_now i where i.is_0_1 and i.state <> 'left') then
-    return false;
-  end if;
-  create or replace trigger control_clock_0_1 instead of insert or update on control_clock for each row execute function refuse_version_0_1();
-  create or replace trigger instance_0_1 instead of insert or update on instance for each row execute function refuse_version_0_1();
-  return true;
 end $$;

@@ -1,10 +1,9 @@
 -- Idempotency keys across instances. Locks: a claim that is asked for, then its account's space, then older claims.
 
--- What became of the requests of a claim: null if none was ever admitted, else what they cost, less what was given back.
+-- What the requests of a claim cost; null if none was ever admitted.
 create or replace function idempotency_charged(p_request uuid) returns bigint
 language sql stable set enable_seqscan = off as $$
-  select sum(e.charged_nano_usd - coalesce((select sum(l.amount_nano_usd) from ledger_entry l
-      where l.source_ref in ('recovered:' || e.request_id, 'netted:' || e.request_id)), 0))::bigint
+  select sum(e.charged_nano_usd)::bigint
     from usage_event e where e.request_id between p_request and (left(p_request::text, 34) || 'ff')::uuid
 $$;
 

@@ -97,7 +97,7 @@ begin
     raise exception 'A key that only reads has no cap to change.' using errcode = 'TG004';
   end if;
   if p_patch ? 'capNanoUsd' then k.cap_nano_usd := (p_patch ->> 'capNanoUsd')::bigint; end if;
-  if p_patch ? 'capPeriod' then k.cap_period := cap_check_period(p_patch ->> 'capPeriod'); end if;
+  if p_patch ? 'capPeriod' then k.cap_period := p_patch ->> 'capPeriod'; end if;
   if p_patch ? 'models' then k.models := p_patch -> 'models'; end if;
   if p_patch ? 'expiresAtMs' then
     v_ended := k.expires_at <= clock_timestamp();

@@ -126,10 +126,7 @@ begin
     if amount = 0 and b.cap is not null then
       -- Beside a held budget nothing is granted or returned: this is the most that could be available, were all idle.
       select coalesce(sum(x.granted_nano_usd - x.returned_nano_usd - x.settled_nano_usd), 0),
-          count(*) filter (where case
-            -- 0.1 answers through the control log: it has given back what it could before it says that it has applied the entry.
-            when i.is_0_1 then not exists (select 1 from recall c where c.budget_id = r.budget and c.ticket = r.ticket and c.seq_0_1 <= i.applied_seq)
-            else x.recalled < coalesce(r.ticket, 9223372036854775807) end)
+          count(*) filter (where x.recalled < coalesce(r.ticket, 9223372036854775807))
         into v_elsewhere, unanswered
         from lease x join instance_now i on i.id = x.instance_id and i.epoch = x.epoch
           -- What is being closed comes back, and so does what an epoch left whose instance has a newer one: that replays its journal.
@@ -200,11 +197,9 @@ create or replace function lease_recall(p_instance text, p_epoch integer, p_budg
 language plpgsql as $$
 declare
   v_ticket bigint := nextval('recall_ticket');
-  v_former boolean := exists (select 1 from instance_now i where i.is_0_1 and i.state = 'live');
 begin
-  insert into recall (budget_id, ticket, instance_id, epoch, seq_0_1)
-    select x.budget, v_ticket, p_instance, p_epoch, case when v_former then
-        control_append('recall', x.budget, jsonb_build_object('instance', p_instance, 'epoch', p_epoch, 'ticket', v_ticket)) end
+  insert into recall (budget_id, ticket, instance_id, epoch)
+    select x.budget, v_ticket, p_instance, p_epoch
       from (select distinct e.budget from json_array_elements_text(p_budgets) as e(budget)) x;
   -- Nobody waits for an answer so long.
   delete from recall r using (

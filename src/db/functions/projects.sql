@@ -21,8 +21,8 @@ language sql immutable as $$
   select case when p_budgets[1] like 'proj\_%' then p_budgets[1] end
 $$;
 
--- Makes a project and its budget, again under the same id none: then it is false. TG002: no such account. TG004: version 0.1 runs, which would
--- admit its keys without the project's cap; from the first project on it cannot join; or the account has p_most projects.
+-- Makes a project and its budget, again under the same id none: then it is false. TG002: no such account. TG004: the
+-- account has p_most projects.
 create or replace function project_create(p_id text, p_account text, p_patch jsonb, p_most integer default 1000) returns boolean
 language plpgsql as $$
 declare
@@ -32,9 +32,6 @@ begin
   perform 1 from account a where a.id = p_account for no key update;
   if not found then
     raise exception 'There is no account %.', p_account using errcode = 'TG002';
-  end if;
-  if not instance_bar_0_1() then
-    raise exception 'There are projects only when no instance of version 0.1 runs any more.' using errcode = 'TG004';
   end if;
   if (select count(*) from project x where x.account_id = p_account and x.id <> p_id) >= p_most then
     raise exception 'An account has at most % projects.', p_most using errcode = 'TG004';

@@ -3,18 +3,6 @@
 -- and goes on where the one before it ended. README.md of src/ledger says why each is safe.
 -- enable_seqscan = off: the tables that are read here are long, and only a part of each is wanted.
 
--- Version 0.1 counts all rows there ever were, and knows of no request that must not be settled any more: nothing goes
--- until the last of its epochs has ended for 30 days, and from then on it cannot join again. False before.
-create or replace function removal_ready() returns boolean
-language plpgsql as $$
-begin
-  if exists (select 1 from instance_now i where i.is_0_1
-      and (i.state <> 'left' or coalesce(i.ended_at, i.started_at) > clock_timestamp() - interval '30 days')) then
-    return false;
-  end if;
-  return instance_bar_0_1();
-end $$;
-
 -- Until which moment settled requests may go: whole days that are sealed and over for p_days, up to the first one that was
 -- sealed within a week (a clock that leaps leaves that long to notice), does not agree with its seal, or lacks its archive.
 create or replace function removal_until(p_from timestamptz, p_days integer, p_archived boolean) returns timestamptz
@@ -24,7 +12,7 @@ language sql stable set enable_seqscan = off as $$
         and (d.day >= (clock_timestamp() at time zone 'UTC')::date - p_days or d.sealed_at > clock_timestamp() - interval '7 days'
           or d.problem is not null or p_archived and d.archived_at is null)
       order by d.day limit 1
-    ), (select s.day from sealing s where s.id = 1), '-infinity')::timestamp at time zone 'UTC'
+    ), (select s.day from seal_cursor s where s.id = 1), '-infinity')::timestamp at time zone 'UTC'
 $$;
 
 -- One step of removing settled requests that were recorded and admitted in days of more than p_days ago. In this order,
@@ -71,7 +59,7 @@ begin
     state := 'more';
   else
     v_until := removal_until(r.usage_before, p_days, p_archived);
-    if v_until > r.usage_before and removal_ready() then
+    if v_until > r.usage_before then
       update removal set usage_before = v_until, usage_said_at = clock_timestamp() where id = 1;
     end if;
   end if;
@@ -85,15 +73,15 @@ language plpgsql set enable_seqscan = off as $$
 declare
   r removal;
   v_until timestamptz := least(clock_timestamp() - make_interval(days => p_days),
-    (select s.day from sealing s where s.id = 1)::timestamp at time zone 'UTC');
+    (select s.day from seal_cursor s where s.id = 1)::timestamp at time zone 'UTC');
 begin
   select * into r from removal where id = 1 for update skip locked;
   if not found then
     return;
   end if;
   seen := 0; removed := 0;
-  if r.op_at = '-infinity' and r.op_round_at > clock_timestamp() - interval '1 day' or not exists (select 1 from sealing)
-      or not exists (select 1 from lease_op o where o.at < v_until) or not removal_ready() then
+  if r.op_at = '-infinity' and r.op_round_at > clock_timestamp() - interval '1 day' or not exists (select 1 from seal_cursor)
+      or not exists (select 1 from lease_op o where o.at < v_until) then
     return;
   end if;
   with page as materialized (
@@ -121,7 +109,7 @@ declare
   v_removed bigint;
 begin
   if not exists (select 1 from instance_now i join lease l on l.instance_id = i.id and l.epoch = i.epoch and l.sealed
-      where i.state = 'left' and i.ended_at < clock_timestamp() - make_interval(days => p_days)) or not removal_ready() then
+      where i.state = 'left' and i.ended_at < clock_timestamp() - make_interval(days => p_days)) then
     return 0;
   end if;
   with old as materialized (
@@ -153,9 +141,6 @@ begin
         and not exists (select 1 from lease l where l.instance_id = i.id and l.epoch = i.epoch and l.sealed)
         and not exists (select 1 from lease l where l.instance_id = i.id and l.epoch = i.epoch and not l.sealed)
       limit p_limit loop
-    if v_removed = 0 and not removal_ready() then
-      return 0;
-    end if;
     -- A late settlement has the same lock, shared, and makes a lease: a statement of its own after the lock sees that.
     if pg_try_advisory_xact_lock(hashtextextended('money ' || e.id || ' ' || e.epoch, 0)) then
       delete from instance_beat b where b.id = e.id and b.epoch = e.epoch
@@ -178,7 +163,7 @@ declare
   v_removed bigint;
 begin
   if not exists (select 1 from (select l.seq, l.at from control_log l order by l.seq limit 1) o
-      where o.seq < v_keep and o.at < clock_timestamp() - make_interval(days => p_days)) or not removal_ready() then
+      where o.seq < v_keep and o.at < clock_timestamp() - make_interval(days => p_days)) then
     return 0;
   end if;
   with page as materialized (

@@ -3,7 +3,7 @@ import { sleep } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { uuidOfId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
-import { formatUsd, nanoUsdOfColumn, subUsd } from "../../money/nano-usd.ts";
+import { formatUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { askDatabase } from "./ask-database.ts";
 
 /** What one request cost, by whose count and why. Amounts are decimal strings of US dollars. */
@@ -52,7 +52,6 @@ interface SettledRow {
 	reasoning: number;
 	units: number;
 	charged: string;
-	credited: string;
 	reserved: string;
 	card: string;
 	batch: string | null;
@@ -103,13 +102,11 @@ async function readSettled(
 	accountId: string,
 	requestId: string,
 ): Promise<SettledRow | undefined> {
-	// What a recovered request was credited back stands in the account's own entries.
 	const [row] = await statements<SettledRow>`
 		select e.model, floor(extract(epoch from e.admitted_at))::bigint as created, e.endpoint, e.streamed, e.basis, e.ending,
 			e.status, e.prompt_tokens as prompt, e.cached_tokens as cached, e.completion_tokens as completion,
 			e.reasoning_tokens as reasoning, e.units, e.charged_nano_usd as charged, e.reserved_nano_usd as reserved,
-			e.rate_card_id as card, e.batch_id as batch, coalesce((select sum(l.amount_nano_usd) from ledger_entry l
-				where l.source_ref in ('recovered:' || e.request_id, 'netted:' || e.request_id) and l.account_id = e.account_id), 0)::bigint as credited
+			e.rate_card_id as card, e.batch_id as batch
 		from usage_event e where e.request_id = ${requestId}::uuid and e.account_id = ${accountId}`;
 	return row;
 }
@@ -145,7 +142,7 @@ function settledAnswer(id: string, row: SettledRow): UsageAnswer {
 			completion_tokens_details: { reasoning_tokens: row.reasoning },
 			units: row.units,
 		},
-		cost_usd: formatUsd(subUsd(nanoUsdOfColumn(row.charged), nanoUsdOfColumn(row.credited))),
+		cost_usd: formatUsd(nanoUsdOfColumn(row.charged)),
 		reserved_usd: formatUsd(nanoUsdOfColumn(row.reserved)),
 		rate_card: row.card === "" ? null : row.card,
 		batch_id: row.batch,

@@ -227,7 +227,7 @@ function sealsText({ rowsPerDay }: Size, days: number): string {
 					where x.settled_at >= v_end group by 1
 				) o using (budget_id);
 			insert into sealed_budget (budget_id, entries_nano_usd) select account_id, sum(amount_nano_usd) from ledger_entry group by 1;
-			insert into sealing (id, day, entries_from, closed_until, usage_at, usage_id, usage_hash, op_at, op_id)
+			insert into seal_cursor (id, day, entries_from, closed_until, usage_at, usage_id, usage_hash, op_at, op_id)
 				values (1, (v_end at time zone 'UTC')::date, v_end, v_end, v_end, '00000000-0000-0000-0000-000000000000', '', v_end, '00000000-0000-0000-0000-000000000000');
 		end $$;`;
 }

@@ -43,17 +43,6 @@ describe("GET /v1/usage/{id}", () => {
 		expect(accountId).toBeString();
 	});
 
-	test("a recovered request costs what it was charged less what was credited back", async () => {
-		const { secret, accountId } = await service.customer();
-		const response = await complete(secret);
-		const requestId = response.headers.get("x-request-id") as string;
-		await service.settled();
-		const [row] = await service.usage(accountId);
-		await service.db.statements`select ledger_book('led_x', ${accountId}, 'credit_note', 4000,
-			${`recovered:${row?.request_id}`}, 'recovery', '', false)`;
-		expect((await (await service.get(`/v1/usage/${requestId}`, secret)).json()).cost_usd).toBe("0.000005");
-	});
-
 	test.each([-30_000, 30_000])(
 		"a request of this moment is waited for, though the clock was set by %i ms since",
 		async (ms) => {

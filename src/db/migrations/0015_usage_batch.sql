@@ -1,1 +1,0 @@
-CREATE INDEX "usage_event_batch" ON "usage_event" USING btree ("batch_id","admitted_at","request_id") WHERE "usage_event"."batch_id" is not null;

@@ -1,2 +1,0 @@
-ALTER TABLE "ledger_entry" ADD COLUMN "netted" boolean DEFAULT false NOT NULL;--> statement-breakpoint
-CREATE INDEX "ledger_entry_unnetted" ON "ledger_entry" USING btree ("id") WHERE "ledger_entry"."kind" = 'credit_note' and not "ledger_entry"."netted";

@@ -1,1 +1,0 @@
-ALTER TABLE "api_key" ADD COLUMN "reads_only" boolean DEFAULT false NOT NULL;

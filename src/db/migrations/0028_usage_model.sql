@@ -1,2 +1,0 @@
-CREATE INDEX "usage_hour_model" ON "usage_hour" USING btree ("account_id","model","class","hour");--> statement-breakpoint
-CREATE INDEX "usage_hour_key" ON "usage_hour" USING btree ("key_id","model","class","hour");

@@ -1,1 +1,0 @@
-ALTER TABLE "console_user" ADD COLUMN "language" text;

@@ -1,1 +1,0 @@
-CREATE INDEX "batch_notice_lane" ON "batch_notice" USING btree ("channel",(case when "type" is null then 1 when "type" = 'model.retiring' then 2 else 0 end),"next_at") WHERE "batch_notice"."state" = 'waiting';

@@ -1,1 +1,0 @@
-ALTER TABLE "usage_cursor" ADD COLUMN "newest" bigint;

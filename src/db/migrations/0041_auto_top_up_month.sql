@@ -1,1 +1,0 @@
-ALTER TABLE "auto_top_up_attempt" ADD COLUMN "month" text;

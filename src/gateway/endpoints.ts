@@ -13,9 +13,10 @@ import { usageAnswer } from "./lookups/usage-lookup.ts";
 import { createUsageSums } from "./lookups/usage-sums.ts";
 import { type DocumentPart, type Failures, openapiDocument } from "./openapi/openapi.ts";
 import type { ServeDeps } from "./serve/context.ts";
-import { addStoredRoutes } from "./stored-routes.ts";
+import { addStoredRoutes, type StoredDeps } from "./stored-routes.ts";
 
-export interface EndpointDeps extends ServeDeps {
+export interface EndpointDeps {
+	readonly serve: ServeDeps;
 	readonly statements: Statements;
 	readonly status: Pick<Status, "respond">;
 	readonly files: Files;
@@ -34,26 +35,31 @@ export interface RouteKinds {
 /** The endpoints that take POSTs for money, the look-ups beside them, and what describes the service. */
 export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: RouteKinds) {
 	const app = new Elysia({ name: "endpoints", handler: { standardHostname: false } });
+	const { serve, statements } = deps;
+	const { clock } = serve;
 	const bare = { parse: "none" } as const;
 
 	for (const [path, endpoint] of Object.entries(INFERENCE)) {
-		app.post(path, ({ request }) => endpoint.answer(deps, deps.connectionOf(request)), bare);
+		app.post(path, ({ request }) => endpoint.answer(serve, deps.connectionOf(request)), bare);
 		app.all(path, () => wrongMethod("POST"), bare);
 	}
 
-	const usageSums = createUsageSums(deps);
+	const usageSums = createUsageSums({ statements, clock });
 	const lookUps = {
-		"/v1/key": free((_, key) => keyAnswer(deps.statements, deps.clock, key), "reads"),
-		"/v1/credits": free((_, key) => creditsAnswer(deps.statements, key.accountId), "reads"),
+		"/v1/key": free((_, key) => keyAnswer(statements, clock, key), "reads"),
+		"/v1/credits": free((_, key) => creditsAnswer(statements, key.accountId), "reads"),
 		"/v1/usage": free((request, key, { requestId }) => usageSums(request, key.accountId, requestId), "reads"),
-		"/v1/usage/:id": free((request, key) => usageAnswer(deps, key.accountId, lastPart(request.url)), "reads"),
+		"/v1/usage/:id": free(
+			(request, key) => usageAnswer({ statements, clock }, key.accountId, lastPart(request.url)),
+			"reads",
+		),
 	};
 	for (const [path, answer] of Object.entries(lookUps)) {
 		app.get(path, ({ request }) => answer(request));
 		app.all(path, () => wrongMethod("GET"), bare);
 	}
 
-	addStoredRoutes(app, deps, { free, wrongMethod });
+	addStoredRoutes(app, storedDeps(deps), { free, wrongMethod });
 
 	const document = JSON.stringify(openapiDocument(deps.documentPart));
 	return app
@@ -62,6 +68,17 @@ export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: Route
 			const headers = { "content-type": "application/json", "x-content-type-options": "nosniff" };
 			return new Response(document, { headers: { ...headers, "x-request-id": newRequestId().requestId } });
 		});
+}
+
+/** What files and batches need of all that. */
+export function storedDeps({
+	serve,
+	files,
+	batches,
+	connectionOf,
+}: Omit<EndpointDeps, "statements" | "status" | "documentPart">): StoredDeps {
+	const { catalog, clock, clients } = serve;
+	return { files, batches, catalog, clock, bodyReads: clients.bodyReads, connectionOf };
 }
 
 function lastPart(url: string): string {

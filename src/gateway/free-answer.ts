@@ -25,7 +25,7 @@ export type Free = (
 ) => (request: Request) => Promise<Response>;
 
 export function createFree(
-	deps: Pick<ServeDeps, "authenticate" | "log" | "stats"> & {
+	deps: Pick<ServeDeps, "authenticate" | "telemetry"> & {
 		admission: Pick<Admission, "checkOpen">;
 		connectionOf(request: Request): Connection;
 	},
@@ -52,10 +52,10 @@ export function createFree(
 			return new Response(JSON.stringify(said), { headers: jsonHeaders(requestId) });
 		} catch (error) {
 			const fault = faultOf(error);
-			deps.stats.refuse(fault.code);
+			deps.telemetry.stats.refuse(fault.code);
 			// Else nobody but the client would know of a bug.
 			if (fault.code === "internal_error")
-				deps.log.error("a request failed", {
+				deps.telemetry.log.error("a request failed", {
 					request: requestId,
 					...(account === undefined ? {} : { account }),
 					error,

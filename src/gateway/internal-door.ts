@@ -9,23 +9,27 @@ import { readInternalToken } from "../keys/internal-token.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { Keyring } from "../keys/keyring.ts";
 import type { Connection } from "./connection.ts";
+import { type EndpointDeps, storedDeps } from "./endpoints.ts";
 import { errorResponse } from "./error-body.ts";
 import { createFree } from "./free-answer.ts";
 import { INFERENCE } from "./inference.ts";
-import type { ServeDeps } from "./serve/context.ts";
 import { createServeAs } from "./serve/serve-as.ts";
-import type { StoredDeps } from "./stored-routes.ts";
 import { addStoredRoutes } from "./stored-routes.ts";
+
+interface InternalDeps extends Pick<EndpointDeps, "serve" | "files" | "batches"> {
+	readonly keyring: Pick<Keyring, "load">;
+}
 
 /**
  * What a console asks of this gateway: requests of the public interface in the name of a key, which a signed token names
  * instead of its secret. They go the public interface's whole way; who has no good token learns nothing.
  */
 export function createInternalDoor(
-	deps: ServeDeps & Pick<StoredDeps, "files" | "batches"> & { keyring: Pick<Keyring, "load"> },
+	deps: InternalDeps,
 	options: { secret: string },
 ): (connection: Connection) => Promise<Response> {
-	const serveAs = createServeAs(deps);
+	const { serve, keyring } = deps;
+	const serveAs = createServeAs(serve, keyring);
 	const stored = createStored(deps, options);
 	return async (connection) => {
 		const { request } = connection;
@@ -34,7 +38,7 @@ export function createInternalDoor(
 		const endpoint = request.method === "POST" ? ENDPOINTS.get(pathname) : undefined;
 		if (endpoint === undefined) return refused(new Fault("not_found", "There is no such endpoint."));
 		const token = request.headers.get("authorization")?.replace(/^Bearer /, "") ?? "";
-		const keyDigest = readInternalToken(options.secret, token, pathname, deps.clock.wallMs());
+		const keyDigest = readInternalToken(options.secret, token, pathname, serve.clock.wallMs());
 		if (keyDigest === undefined) return refused(new Fault("forbidden", "The token is not valid."));
 		return serveAs(endpoint, keyDigest, connection);
 	};
@@ -44,10 +48,10 @@ const STORED = /^\/v1\/(files|batches)(\/|$)/;
 
 /** Files and batches, each request by the key that its token names. */
 function createStored(
-	deps: Omit<StoredDeps, "connectionOf"> &
-		Pick<ServeDeps, "admission" | "log" | "stats"> & { keyring: Pick<Keyring, "load"> },
+	deps: InternalDeps,
 	{ secret }: { secret: string },
 ): (connection: Connection) => Promise<Response> {
+	const { serve, keyring } = deps;
 	const connections = new WeakMap<Request, Connection>();
 	function connectionOf(request: Request): Connection {
 		const connection = connections.get(request);
@@ -59,25 +63,25 @@ function createStored(
 	function digestOf(connection: Connection): KeyDigest {
 		const { headers, url } = connection.request;
 		const token = headers.get("authorization")?.replace(/^Bearer /, "") ?? "";
-		const found = named.get(connection) ?? readInternalToken(secret, token, new URL(url).pathname, deps.clock.wallMs());
+		const found =
+			named.get(connection) ?? readInternalToken(secret, token, new URL(url).pathname, serve.clock.wallMs());
 		if (found === undefined) throw new Fault("forbidden", "The token is not valid.");
 		named.set(connection, found);
 		return found;
 	}
 	async function authenticate(connection: Connection): Promise<KeyEntry> {
 		const keyDigest = digestOf(connection);
-		const entry = await deps.keyring.load(keyDigest);
+		const entry = await keyring.load(keyDigest);
 		if (entry === null) throw invalidApiKey();
-		checkKey(entry, deps.clock.wallMs());
+		checkKey(entry, serve.clock.wallMs());
 		return entry;
 	}
 	const app = new Elysia({ handler: { standardHostname: false } });
 	const wrongMethod = () => refused(new Fault("method_not_allowed", "There is no such endpoint."));
-	addStoredRoutes(
-		app,
-		{ ...deps, connectionOf },
-		{ free: createFree({ ...deps, authenticate, connectionOf }), wrongMethod },
-	);
+	addStoredRoutes(app, storedDeps({ ...deps, connectionOf }), {
+		free: createFree({ ...serve, authenticate, connectionOf }),
+		wrongMethod,
+	});
 	app.all("/*", () => refused(new Fault("not_found", "There is no such endpoint.")), { parse: "none" });
 	return async (connection) => {
 		connections.set(connection.request, connection);

@@ -11,11 +11,12 @@ import { notOfferedText } from "./not-offered.ts";
 
 /** The inference interface. Routes hand over the bare Request and get a whole Response: no hook touches either. */
 export function createGateway(deps: EndpointDeps) {
-	const free = createFree(deps);
-	const connected = (key: KeyEntry) => (modelId: string) => deps.upstreams.connected(modelId, key.accountId);
-	const models = free((_request, key) => listModels(deps.catalog.current(), connected(key)), "reads");
+	const { serve, connectionOf } = deps;
+	const free = createFree({ ...serve, connectionOf });
+	const connected = (key: KeyEntry) => (modelId: string) => serve.upstreams.connected(modelId, key.accountId);
+	const models = free((_request, key) => listModels(serve.catalog.current(), connected(key)), "reads");
 	const model = free(
-		(request, key) => findModelEntry(deps.catalog.current(), modelIdOf(request.url), connected(key)),
+		(request, key) => findModelEntry(serve.catalog.current(), modelIdOf(request.url), connected(key)),
 		"reads",
 	);
 

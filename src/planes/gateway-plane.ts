@@ -157,31 +157,29 @@ async function build(
 	const refusals = createRefusals({ statements, clock, log });
 	cleanup.add(() => refusals.stop());
 	const { books, durability, payments, refused } = startGatewayWatches({ statements, clock, log, cleanup });
-	const bodyReads = createBodyReads(clock);
-	const gateway = {
-		authenticate,
-		refusals,
-		catalog,
-		admission,
-		upstreams,
+	const clients = {
+		bodyMemory: createBodyMemory({ limits: catalog.limits }),
+		bodyReads: createBodyReads(clock),
+		unreadAnswers: createUnreadAnswers({ answers, limits: catalog.limits }),
 		openStreams,
 		silentConnections: createSilentConnections(clock),
-		speeds,
-		bodyMemory: createBodyMemory({ limits: () => catalog.limits() }),
-		bodyReads,
-		unreadAnswers: createUnreadAnswers({ answers, limits: () => catalog.limits() }),
-		clock,
-		log,
-		traces,
-		stats,
-		limits: () => catalog.limits(),
 	};
-	const status = createStatus({ ...gateway, statements, admitting: () => instanceLease.problem() === undefined });
+	const serve = {
+		authenticate,
+		catalog: { current: catalog.current, limits: catalog.limits, fastestFirst: speeds.fastestFirst },
+		admission,
+		upstreams,
+		clients,
+		telemetry: { log, traces, stats, refusals },
+		clock,
+	};
+	const admitting = () => instanceLease.problem() === undefined;
+	const status = createStatus({ clock, log, catalog, upstreams, statements, admitting });
 	cleanup.add(() => status.stop());
 	const files = openFiles(config, { db, clock, log, cleanup, catalog, secrets });
-	carrier = createLineCarrier({ ...gateway, keyring });
+	carrier = createLineCarrier(serve, keyring);
 	const batches = openBatches(config, { db, clock, log, cleanup, catalog, secrets, files, carrier });
-	const internal = createInternalDoor({ ...gateway, keyring, files, batches }, { secret: deps.internalSecret });
+	const internal = createInternalDoor({ serve, keyring, files, batches }, { secret: deps.internalSecret });
 	// The console sees what is served from the first request on.
 	await reports.write();
 
@@ -208,18 +206,20 @@ async function build(
 	const claims = createPgClaims({ statements, clock, instanceLease });
 	const running = createRunning({ claims, clock, log });
 	cleanup.add(() => running.stop());
+	const idempotency = createIdempotency({
+		...{ claims, running, copies: createStreamCopies(), admission, clock, limits: catalog.limits },
+		...clients,
+	});
 	const server = startGatewayServer(config, {
-		...gateway,
-		documentPart: managementDocument,
-		idempotency: createIdempotency({ ...gateway, claims, running, copies: createStreamCopies() }),
-		statements,
-		status,
+		endpoints: {
+			serve: { ...serve, idempotency },
+			...{ statements, status, files, batches },
+			documentPart: managementDocument,
+		},
 		health: createGatewayHealth({
 			stopping: () => drainEndMs !== undefined,
 			...{ instanceLease, catalog, books, payments, durability, console: deps.console },
 		}),
-		files,
-		batches,
 		metrics: metricsOfAll(metrics, deps.otherMetrics, workerLabel(config)),
 		console: deps.console,
 		internal,
@@ -256,7 +256,18 @@ async function build(
 		},
 		stop() {
 			stopping ??= drainGateway(
-				{ clock, log, cleanup, batches, server, internalServer, instanceLease, openStreams, upstreams, bodyReads },
+				{
+					clock,
+					log,
+					cleanup,
+					batches,
+					server,
+					internalServer,
+					instanceLease,
+					openStreams,
+					upstreams,
+					bodyReads: clients.bodyReads,
+				},
 				{ drainEndMs: beginDrain() },
 			);
 			return stopping;

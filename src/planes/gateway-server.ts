@@ -18,7 +18,8 @@ import { mayReadMetrics } from "./may-read-metrics.ts";
 import { isMetricsRequest, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
 
-export interface ServerDeps extends Omit<EndpointDeps, "connectionOf"> {
+export interface ServerDeps {
+	readonly endpoints: Omit<EndpointDeps, "connectionOf">;
 	health(): HealthReport;
 	metrics: Metrics;
 	/** Takes what is not for programs. */
@@ -43,7 +44,10 @@ const BODY_BYTES_CEILING = 1_088 * 1024 * 1024;
  * clock.
  */
 export function startGatewayServer(config: Config, deps: ServerDeps): Server<undefined> {
-	const clientAddress = createClientAddress(config.trustedProxies, warnOfUnknownProxy(deps.log));
+	const clientAddress = createClientAddress(
+		config.trustedProxies,
+		warnOfUnknownProxy(deps.endpoints.serve.telemetry.log),
+	);
 	/** A class, since there is one for each request. */
 	class ClientConnection implements Connection {
 		readonly request: Request;
@@ -76,7 +80,7 @@ export function startGatewayServer(config: Config, deps: ServerDeps): Server<und
 			mayReadMetrics(config, connectionOf(request)) ? metricsResponse(deps.metrics) : notFound(request),
 		)
 		.all(`${MANAGEMENT_PREFIX}*`, passOn, { parse: "none" })
-		.use(createGateway({ ...deps, connectionOf }))
+		.use(createGateway({ ...deps.endpoints, connectionOf }))
 		.all("/*", passOn, { parse: "none" });
 	const checkUrl = createUrlCheck(probes);
 	const answer = (request: Request) =>

@@ -12,8 +12,9 @@ function build(authenticate: () => KeyEntry = () => key) {
 	const stats = createRequestStats();
 	const lines: Record<string, unknown>[] = [];
 	const log = createLog({ level: "error", write: (line) => void lines.push(JSON.parse(line)) });
+	const telemetry = { log, stats: { ...stats, gap() {} }, refusals: { record() {} } };
 	const connectionOf = (request: Request) => ({ request, address: "", setIdleTimeout() {} });
-	const free = createFree({ admission: { checkOpen() {} }, authenticate, stats, log, connectionOf });
+	const free = createFree({ admission: { checkOpen() {} }, authenticate, telemetry, connectionOf });
 	const ask = (answer: Parameters<typeof free>[0]) => free(answer)(new Request("http://service/v1/models"));
 	return { ask, lines, counted: () => Object.fromEntries([...stats.refusals()].filter(([, count]) => count > 0)) };
 }

@@ -255,7 +255,11 @@ export function createRoad(options: RoadOptions = {}) {
 	const key = plainKey();
 	const deps: ServeDeps = {
 		authenticate: () => key,
-		catalog: { current: () => snapshotOf(roadModel) },
+		catalog: {
+			current: () => snapshotOf(roadModel),
+			limits: () => ({ ...DEFAULT_LIMITS, holdStatusMs: options.holdStatusMs ?? DEFAULT_LIMITS.holdStatusMs }),
+			fastestFirst: createModelSpeeds({ clock }).fastestFirst,
+		},
 		admission: createAdmission({
 			ledger: () => ledger,
 			closedReason: () => undefined,
@@ -265,17 +269,19 @@ export function createRoad(options: RoadOptions = {}) {
 			onSettled: (event) => void settled.push(event),
 		}),
 		upstreams,
-		bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
-		bodyReads: createBodyReads(clock),
-		unreadAnswers: unreadAnswersAlone(),
-		openStreams,
-		silentConnections: createSilentConnections(clock),
-		speeds: createModelSpeeds({ clock }),
+		clients: {
+			bodyMemory: createBodyMemory({ limits: () => DEFAULT_LIMITS }),
+			bodyReads: createBodyReads(clock),
+			unreadAnswers: unreadAnswersAlone(),
+			openStreams,
+			silentConnections: createSilentConnections(clock),
+		},
+		telemetry: {
+			log,
+			stats: { refuse: (code) => void counted.push(code), gap: (ms) => void gaps.push(ms) },
+			refusals: { record: (refusal) => void refused.push(refusal) },
+		},
 		clock,
-		log,
-		stats: { refuse: (code) => void counted.push(code), gap: (ms) => void gaps.push(ms) },
-		refusals: { record: (refusal) => void refused.push(refusal) },
-		limits: () => ({ ...DEFAULT_LIMITS, holdStatusMs: options.holdStatusMs ?? DEFAULT_LIMITS.holdStatusMs }),
 	};
 	return {
 		deps,

@@ -14,8 +14,8 @@ export interface LineCarrier extends Carrier {
 	settled(event: SettledEvent): void;
 }
 
-export function createLineCarrier(deps: ServeDeps & { keyring: Pick<Keyring, "load"> }): LineCarrier {
-	const serveAs = createServeAs(deps);
+export function createLineCarrier(deps: ServeDeps, keyring: Pick<Keyring, "load">): LineCarrier {
+	const serveAs = createServeAs(deps, keyring);
 	/** Of lines that are under way here; each is asked for once its answer is there. */
 	const used = new NamedSlots<BatchUsage>();
 	/** Lines on the road, by model: those that have no place yet among them. */

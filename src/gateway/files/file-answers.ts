@@ -2,7 +2,6 @@ import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { passedBody } from "../../base/passed-body.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
-import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { FilePurpose, FileRecord } from "../../files/file-record.ts";
 import type { Files } from "../../files/files.ts";
 import { checkAccess } from "../../keys/access.ts";
@@ -30,10 +29,9 @@ export type FileAnswer = (request: FileRequest) => Promise<unknown>;
 
 export interface FileAnswersDeps {
 	readonly files: Files;
-	readonly catalog: Pick<Catalog, "current">;
+	readonly catalog: Pick<Catalog, "current" | "limits">;
 	readonly clock: Clock;
 	readonly bodyReads: BodyReads;
-	limits(): ServiceLimits;
 }
 
 /** An upload holds up to 6 MB in memory, a download up to 1. */
@@ -73,7 +71,9 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 			try {
 				const owner = { accountId: key.accountId, keyId: key.id };
 				return fileObject(
-					await askDatabase(() => receiveUpload(deps, { owner, request: connection.request, checkAgain })),
+					await askDatabase(() =>
+						receiveUpload({ ...deps, limits: deps.catalog.limits }, { owner, request: connection.request, checkAgain }),
+					),
 				);
 			} finally {
 				connection.setIdleTimeout(IDLE_TIMEOUT_S);

@@ -84,7 +84,7 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 		admitted,
 		createdS: Math.floor(deps.clock.wallMs() / 1000),
 	};
-	let silence = input.stream === true ? undefined : deps.silentConnections.begin(connection);
+	let silence = input.stream === true ? undefined : deps.clients.silentConnections.begin(connection);
 	try {
 		if (input.stream === true) return await streamAnswer(deps, endpoint.streamed, exchange);
 
@@ -103,9 +103,9 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 		let body: string | LongBody = bodyInTurns(whole.write(exchange, reply, bill));
 		// A line of a batch is read as soon as it is there.
 		if (typeof body !== "string" && connection.line === undefined) {
-			if (silence !== undefined) deps.silentConnections.end(connection, silence);
+			if (silence !== undefined) deps.clients.silentConnections.end(connection, silence);
 			silence = undefined;
-			body = deps.unreadAnswers.passed(body, bytes, { accountId: key.accountId, connection });
+			body = deps.clients.unreadAnswers.passed(body, bytes, { accountId: key.accountId, connection });
 		}
 		return new Response(body, {
 			headers: answerHeaders(requestId, input.ignored, whole.contentType?.(input) ?? "application/json"),
@@ -116,7 +116,7 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 	} finally {
 		if (input.stream !== true) {
 			endpoint.whole.over?.(input);
-			if (silence !== undefined) deps.silentConnections.end(connection, silence);
+			if (silence !== undefined) deps.clients.silentConnections.end(connection, silence);
 		}
 	}
 }

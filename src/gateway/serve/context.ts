@@ -6,7 +6,6 @@ import type { Log, LogFields } from "../../base/log.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { Endpoint } from "../../catalog/request-fields.ts";
-import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { Refusals } from "../../ops/refusals.ts";
 import type { RequestStats } from "../../ops/request-stats.ts";
@@ -22,22 +21,32 @@ import type { ModelSpeeds } from "./model-speeds.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import type { UnreadAnswers } from "./unread-answers.ts";
 
-/** What the road of a request goes through. */
+/** What a request's road uses. */
 export interface ServeDeps {
 	readonly authenticate: Authenticate;
-	readonly catalog: Pick<Catalog, "current">;
-	readonly admission: Admission;
+	readonly catalog: ServedModels;
 	/** Undefined for requests from within the process: their `Idempotency-Key` is ignored. */
 	readonly idempotency?: Idempotency;
+	readonly admission: Admission;
+	readonly upstreams: Upstreams;
+	readonly clients: ClientSide;
+	readonly telemetry: Telemetry;
+	readonly clock: Clock;
+}
+
+/** The catalogue in force, and the order of models in routes that begin with the fastest. */
+export type ServedModels = Pick<Catalog, "current" | "limits"> & Pick<ModelSpeeds, "fastestFirst">;
+
+/** What the gateway holds for the clients' connections. */
+export interface ClientSide {
 	readonly bodyMemory: BodyMemory;
 	readonly bodyReads: BodyReads;
 	readonly unreadAnswers: UnreadAnswers;
-	readonly upstreams: Upstreams;
 	readonly openStreams: OpenStreams;
 	readonly silentConnections: SilentConnections;
-	/** For routes that begin with the fastest model. */
-	readonly speeds: Pick<ModelSpeeds, "fastestFirst">;
-	readonly clock: Clock;
+}
+
+export interface Telemetry {
 	readonly log: Log;
 	/** Undefined where none are wanted. */
 	readonly traces?: Traces | undefined;
@@ -45,7 +54,6 @@ export interface ServeDeps {
 	readonly stats: Pick<RequestStats, "refuse" | "gap">;
 	/** For the owner of the key to read. */
 	readonly refusals: Pick<Refusals, "record">;
-	limits(): ServiceLimits;
 }
 
 /** A request from its first moment on. */

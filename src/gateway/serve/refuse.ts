@@ -18,20 +18,21 @@ export interface Refused {
 
 /** The error as an answer: counted, and written down where the owner of the key finds it. */
 export function refuse(
-	deps: Pick<ServeDeps, "stats" | "log" | "refusals" | "clock">,
+	deps: Pick<ServeDeps, "telemetry" | "clock">,
 	context: RequestContext,
 	{ error, promptField, admitted }: Refused,
 ): Response {
 	const fault = withPromptField(faultOf(error), promptField);
 	const { requestId } = context;
-	deps.stats.refuse(fault.code);
+	const { log, stats, refusals } = deps.telemetry;
+	stats.refuse(fault.code);
 	const key = context.key ?? (fault instanceof KeyFault ? fault.key : undefined);
-	if (fault.code === "internal_error") deps.log.error("a request failed", { ...logFields(context, key), error });
+	if (fault.code === "internal_error") log.error("a request failed", { ...logFields(context, key), error });
 	else if (fault.private !== undefined)
-		deps.log.info("a request was refused", { ...logFields(context, key), code: fault.code, detail: fault.private });
+		log.info("a request was refused", { ...logFields(context, key), code: fault.code, detail: fault.private });
 	// What becomes of a line stands in the files of its batch.
 	if (context.connection.line !== undefined) return errorResponse(fault, requestId);
-	if (!admitted && key !== undefined) deps.refusals.record(recordOf(context, key, fault, deps.clock.wallMs()));
+	if (!admitted && key !== undefined) refusals.record(recordOf(context, key, fault, deps.clock.wallMs()));
 	return errorResponse(fault, requestId);
 }
 

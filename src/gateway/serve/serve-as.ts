@@ -9,10 +9,10 @@ import type { ServedEndpoint } from "./served-endpoint.ts";
 /** A request like any other, in the name of the key with this digest; the caller has made sure that its owner asks. */
 export type ServeAs = (endpoint: ServedEndpoint, keyDigest: KeyDigest, connection: Connection) => Promise<Response>;
 
-export function createServeAs(deps: ServeDeps & { keyring: Pick<Keyring, "load"> }): ServeAs {
+export function createServeAs(deps: ServeDeps, keyring: Pick<Keyring, "load">): ServeAs {
 	return (endpoint, keyDigest, connection) =>
 		endpoint.answer(deps, connection, async () => {
-			const entry = await deps.keyring.load(keyDigest);
+			const entry = await keyring.load(keyDigest);
 			if (entry === null) throw invalidApiKey();
 			checkKey(entry, deps.clock.wallMs());
 			return entry;

@@ -55,7 +55,7 @@ export async function serveRoute(
 				told = { context, error };
 				break;
 			}
-			deps.log.info("a model of a route did not answer", {
+			deps.telemetry.log.info("a model of a route did not answer", {
 				...logFields(context),
 				route: route.id,
 				model: model.id,
@@ -72,7 +72,7 @@ export async function serveRoute(
 function inOrder(deps: ServeDeps, route: Route, endpoint: Takes, { key }: RequestContext): readonly Model[] {
 	const models = route.models.filter((model) => takes(endpoint, model));
 	if (models.length === 0) assertTakes(endpoint, route.models[0]);
-	const ordered = route.by === "speed" ? deps.speeds.fastestFirst(models) : models;
+	const ordered = route.by === "speed" ? deps.catalog.fastestFirst(models) : models;
 	const connected = (model: Model) => deps.upstreams.connected(model.id, key?.accountId);
 	return [...ordered.filter(connected), ...ordered.filter((model) => !connected(model))];
 }

@@ -29,7 +29,7 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 ): Promise<Response> {
 	const { clock, catalog, idempotency } = deps;
 	const header = idempotency === undefined ? null : connection.request.headers.get(IDEMPOTENCY_HEADER);
-	const context = createContext(endpoint.name, connection, clock, deps.traces, header !== null);
+	const context = createContext(endpoint.name, connection, clock, deps.telemetry.traces, header !== null);
 	let response: Response;
 	let held: BodyHold | undefined;
 	let claimed: ClaimedRequest | undefined;
@@ -44,8 +44,8 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 			assertServed(catalog.current(), endpoint);
 			deps.admission.check(key, line !== undefined);
 		} else checkAccess(key, clock.wallMs());
-		if (line === undefined) deps.unreadAnswers.check(key.accountId);
-		held = deps.bodyMemory.hold(key.accountId);
+		if (line === undefined) deps.clients.unreadAnswers.check(key.accountId);
+		held = deps.clients.bodyMemory.hold(key.accountId);
 		const step = header === null ? undefined : await idempotency?.claim(header, connection, key, context.uuid, held);
 		if (step?.replay !== undefined) response = step.replay;
 		else {
@@ -54,7 +54,13 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 				assertServed(catalog.current(), endpoint);
 				deps.admission.check(key, false);
 			}
-			const body = await endpoint.readBody(connection, deps.limits().bodyBytesMax, deps.bodyReads, held, step?.bytes);
+			const body = await endpoint.readBody(
+				connection,
+				deps.catalog.limits().bodyBytesMax,
+				deps.clients.bodyReads,
+				held,
+				step?.bytes,
+			);
 			context.modelName = modelNameOf(body.value);
 			// A line of a batch names one model, which was found when its batch was checked.
 			const route = line === undefined ? catalog.current().routes.get(context.modelName) : undefined;

@@ -197,7 +197,7 @@ async function end<Chunk>(streaming: Streaming<Chunk>, bill: Bill): Promise<void
 		close(streaming, text);
 	} catch (error) {
 		// Nobody else ends it any more.
-		deps.log.error("a settled stream could not be ended", { ...logFields(context), error });
+		deps.telemetry.log.error("a settled stream could not be ended", { ...logFields(context), error });
 		close(streaming, relay.fail(faultOf(error), bill));
 	}
 }

@@ -77,7 +77,7 @@ export interface Streaming<Chunk> {
 export function createStreaming<Chunk>(deps: ServeDeps, exchange: Exchange, relay: Relay<Chunk>): Streaming<Chunk> {
 	return {
 		deps,
-		limits: deps.limits(),
+		limits: deps.catalog.limits(),
 		context: exchange.context,
 		admitted: exchange.admitted,
 		relay,
@@ -116,7 +116,7 @@ export function listen<Chunk>(streaming: Streaming<Chunk>): void {
 	streaming.listener = listener;
 	if (signal.aborted) leave(streaming);
 	else signal.addEventListener("abort", listener, ONCE);
-	if (!isOver(streaming)) streaming.deps.openStreams.add(listener);
+	if (!isOver(streaming)) streaming.deps.clients.openStreams.add(listener);
 }
 
 const ONCE = { once: true } as const;
@@ -145,7 +145,7 @@ class Listener<Chunk> implements OpenStream, EventListenerObject {
 	}
 
 	letGo(): void {
-		this.#streaming.deps.openStreams.delete(this);
+		this.#streaming.deps.clients.openStreams.delete(this);
 		this.#streaming.context.connection.request.signal.removeEventListener("abort", this);
 	}
 }
@@ -190,7 +190,7 @@ function billOf<Chunk>(streaming: Streaming<Chunk>, ending: Ending): Bill {
 	try {
 		return relay.bill(delivery.isCut ? delivery.usage : upstream?.usage(), delivery, ending === "finished");
 	} catch (error) {
-		deps.log.error("a bill could not be made", { ...logFields(context), error });
+		deps.telemetry.log.error("a bill could not be made", { ...logFields(context), error });
 		return { ...FREE_BILL, cost: admitted.hold.bound, basis: "estimated" };
 	}
 }
@@ -200,7 +200,7 @@ export function leave<Chunk>(streaming: Streaming<Chunk>): void {
 	if (isOver(streaming)) return;
 	hangUp(streaming);
 	settle(streaming, "client_left", CLIENT_LEFT_STATUS)?.catch((error) => {
-		streaming.deps.log.error("a stream could not be settled", { ...logFields(streaming.context), error });
+		streaming.deps.telemetry.log.error("a stream could not be settled", { ...logFields(streaming.context), error });
 	});
 }
 
@@ -233,7 +233,7 @@ export function fail<Chunk>(streaming: Streaming<Chunk>, ending: Ending, fault: 
 	const { deps, context, admitted, relay } = streaming;
 	// What failed may be on our side, and the upstream would go on, at a place that nobody gives back.
 	hangUp(streaming);
-	deps.log.info("a stream ended early", {
+	deps.telemetry.log.info("a stream ended early", {
 		...logFields(context),
 		model: admitted.request.model.id,
 		ending,
@@ -255,7 +255,7 @@ export function write<Chunk>(streaming: Streaming<Chunk>, text: string): Promise
 
 /** How long the upstream let a reader wait that keeps up: of a slow one it is nothing. */
 export function countGap<Chunk>({ deps, lastWriteMs, tookMs }: Streaming<Chunk>): void {
-	if (tookMs !== undefined) deps.stats.gap(lastWriteMs - tookMs);
+	if (tookMs !== undefined) deps.telemetry.stats.gap(lastWriteMs - tookMs);
 }
 
 /** The reader has taken what was written. */

@@ -217,7 +217,18 @@ describe("the key of a repeatable request", () => {
 			authenticated += 1;
 			return key;
 		};
-		const all = { ...deps, authenticate, idempotency: createIdempotency({ ...deps, claims, running, copies }) };
+		const all = {
+			...deps,
+			authenticate,
+			idempotency: createIdempotency({
+				...deps,
+				...deps.clients,
+				limits: deps.catalog.limits,
+				claims,
+				running,
+				copies,
+			}),
+		};
 		const text = JSON.stringify({ model: roadModel.id, messages: [{ role: "user", content: "Hello" }] });
 		const send = (whileRead = () => {}) => {
 			const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {

@@ -56,10 +56,10 @@ function setUp(holdStatusMs: number) {
 			},
 		} as unknown as Admission,
 		upstreams: { open: () => stream },
-		openStreams: createOpenStreams({ clock }),
+		clients: { openStreams: createOpenStreams({ clock }) },
+		telemetry: { log: silentLog },
 		clock,
-		log: silentLog,
-		limits: () => ({ ...DEFAULT_LIMITS, holdStatusMs }),
+		catalog: { limits: () => ({ ...DEFAULT_LIMITS, holdStatusMs }) },
 	} as unknown as ServeDeps;
 	const input: ChatInput = {
 		fields: {},
@@ -80,7 +80,7 @@ function setUp(holdStatusMs: number) {
 	const exchange: Exchange<ChatInput> = { context, model, input, admitted, createdS: 0 };
 	const streamed = chat.streamed as StreamedAnswer<ChatInput, ChatChunk>;
 	const answer = streamAnswer(deps, streamed, exchange);
-	return { clock, timeouts, outcomes, next, answer, openStreams: deps.openStreams };
+	return { clock, timeouts, outcomes, next, answer, openStreams: deps.clients.openStreams };
 }
 
 const CHUNK: readonly ChatChunk[] = [

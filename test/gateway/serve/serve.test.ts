@@ -35,7 +35,7 @@ describe("every endpoint", () => {
 			"content-type": endpoint.name === "transcription" ? "multipart/form-data; boundary=b" : "application/json",
 		};
 		const request = new Request("http://internal.example/", { method: "POST", headers, body });
-		const deps = { ...road.deps, catalog: { current: () => snapshotOf(...ofEachKind) } };
+		const deps = { ...road.deps, catalog: { ...road.deps.catalog, current: () => snapshotOf(...ofEachKind) } };
 		const answer = endpoint.answer(deps, { request, address: "", setIdleTimeout() {} });
 		await waiting.promise;
 		road.clock.advance(10 * 60_000);
@@ -46,7 +46,7 @@ describe("every endpoint", () => {
 
 	test.each(PATHS)("%s asks for the key first and for the model's name next", async (path, endpoint) => {
 		const road = createRoad();
-		const deps = { ...road.deps, catalog: { current: () => snapshotOf(...ofEachKind) } };
+		const deps = { ...road.deps, catalog: { ...road.deps.catalog, current: () => snapshotOf(...ofEachKind) } };
 		const { connection } = madeUp({ model: "" }, path);
 		const form = new FormData();
 		form.set("model", "");
@@ -120,7 +120,7 @@ describe("who asks from within", () => {
 		const authenticate = () => {
 			throw new Error("nobody's header is read");
 		};
-		return { road, serveAs: createServeAs({ ...road.deps, authenticate, keyring: { load } }) };
+		return { road, serveAs: createServeAs({ ...road.deps, authenticate }, { load }) };
 	}
 
 	test("is served without a socket, in one piece and streamed, and charged like anybody", async () => {

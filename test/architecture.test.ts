@@ -33,9 +33,9 @@ const scan = (pattern: string) =>
 const source = scan("src/**/*.{ts,tsx}")
 	.filter((path) => !path.endsWith(".d.ts"))
 	.map(read);
-/** What is written for readers; results of benchmarks are made by programs. */
+/** What is written for readers of the source: no results of benchmarks, and no pages of the console. */
 const papers = scan("**/*.md")
-	.filter((path) => !path.startsWith("test/bench/results/"))
+	.filter((path) => !path.startsWith("test/bench/results/") && !path.startsWith("src/web/docs/"))
 	.map(read);
 const made = (path: string, text: string): SourceFile => ({ path, text });
 

@@ -20,12 +20,12 @@ import { PublicShell } from "./public-shell.tsx";
 import { matchPath, navigate, Routing, usePlace } from "./router.tsx";
 import { SessionProvider, useSession } from "./session.tsx";
 import { Shell } from "./shell.tsx";
-import { t } from "./texts.tsx";
+import { language, t } from "./texts.tsx";
 import type { AccountView } from "./views.ts";
 
 // What the first visit does not need comes when it is asked for.
 const LandingPage = lazy(() => import("./pages/landing.tsx"), <PageWaiting />);
-const DocsPage = lazy(() => import("./docs/docs.tsx"), <PageWaiting />);
+const DocsPage = lazy(() => (language === "de" ? import("./docs/de.tsx") : import("./docs/en.tsx")), <PageWaiting />);
 const ModelsPage = lazy(() => import("./pages/models.tsx"), <PageWaiting />);
 const ModelPage = lazy(() => import("./pages/model.tsx"), <PageWaiting />);
 const KeysPage = lazy(() => import("./pages/keys.tsx"), <PageWaiting />);

@@ -1,4 +1,4 @@
-import type { Tool, ToolFacts } from "../../src/web/tools/tool.ts";
+import type { Tool, ToolFacts } from "../../src/web/snippets/tools.ts";
 import type { TestService } from "../support/service.ts";
 import { chatModel } from "../support/service.ts";
 import type { UpstreamServer } from "../support/upstream-server.ts";

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { PackageStep, Tool, ToolFacts } from "../../src/web/tools/tool.ts";
+import type { PackageStep, Tool, ToolFacts } from "../../src/web/snippets/tools.ts";
 
 export interface ToolRun {
 	/** Empty; becomes the home of what is run, and where it is run. */

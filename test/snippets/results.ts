@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { TOOLS } from "../../src/web/tools/all-tools.ts";
+import { TOOLS } from "../../src/web/snippets/tools.ts";
 
 /** A line of the table, its cells in their order: tool, versions, how, when, what came of it. */
 export type Row = readonly [id: string, versions: string, way: string, day: string, outcome: string];

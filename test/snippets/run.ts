@@ -10,9 +10,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { TOOLS } from "../../src/web/tools/all-tools.ts";
-import type { PackageStep, Tool } from "../../src/web/tools/tool.ts";
-import { packageLine } from "../../src/web/tools/tool.ts";
+import type { PackageStep, Tool } from "../../src/web/snippets/tools.ts";
+import { packageLine, TOOLS } from "../../src/web/snippets/tools.ts";
 import { startService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { ANSWER, catalogue, factsFor, isChargedOnce, saidBy } from "./customer.ts";

@@ -27,7 +27,7 @@ export const LAYERS: readonly (readonly string[])[] = [
 
 const LINES_MAX = 330;
 /** Snippets that they show read the environment and write to the terminal; the files themselves do neither. */
-const SHOW_CODE = ["src/demo/banner.ts", "src/web/snippets.ts", "src/web/tools/framework-tools.ts"];
+const SHOW_CODE = ["src/demo/banner.ts", "src/web/snippets/chat.ts"];
 
 /** A file is read once, however many orders of the layers it is held against. */
 const read = new WeakMap<SourceFile, readonly string[]>();

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { formatAgo, formatDuration } from "../../src/web/format.ts";
 import { filterOf } from "../../src/web/range.ts";
 import { matchPath, safeNext } from "../../src/web/router.tsx";
-import { chatSnippets } from "../../src/web/snippets.ts";
+import { chatSnippets } from "../../src/web/snippets/chat.ts";
 
 test("durations and ages are shown in the unit that fits", () => {
 	expect([

@@ -9,7 +9,7 @@ import { openapiDocument } from "../../src/gateway/openapi/openapi.ts";
 /** What customers read of errors is what they meet. */
 
 const SRC = join(import.meta.dir, "../../src");
-const page = readFileSync(join(SRC, "web/docs/errors.tsx"), "utf8");
+const page = readFileSync(join(SRC, "web/docs/en/errors.md"), "utf8");
 const paper = readFileSync(join(SRC, "gateway/README.md"), "utf8");
 /** Of the console and of operators' scripts. */
 const NOT_OF_THE_INTERFACE = [
@@ -21,8 +21,8 @@ const NOT_OF_THE_INTERFACE = [
 ];
 
 test("the page of errors has each that the interface answers, beside its status", () => {
-	const said = [...page.matchAll(/status: "([^"]+)",\s+codes: "([^"]+)"/g)].flatMap(([, statuses = "", codes = ""]) =>
-		codes.split(", ").map((code) => [code, statuses.split(", ").map(Number)] as const),
+	const said = [...page.matchAll(/^\| (\d[\d, ]*) \| ([^|]+) \|/gm)].flatMap(([, statuses = "", codes = ""]) =>
+		[...codes.matchAll(/`(\w+)`/g)].map(([, code = ""]) => [code, statuses.split(", ").map(Number)] as const),
 	);
 	const codes = Object.keys(ERRORS).filter((code) => !NOT_OF_THE_INTERFACE.includes(code));
 	expect(said.map(([code]) => code).sort()).toEqual(codes.sort());
@@ -37,7 +37,7 @@ test("a 429 is said to be what it is: limits of an account, too, which a key wit
 	// biome-ignore lint/suspicious/noExplicitAny: the document is walked by hand.
 	const { description } = (openapiDocument() as any).paths["/v1/files"].post.responses["429"];
 	const [, ofPaper = ""] = /^\| 429 \|(.*)$/m.exec(paper) ?? [];
-	const [ofPage = ""] = /"A limit of your key[^"]*"/.exec(page) ?? [];
+	const [ofPage = ""] = /A limit of your key[^|]*/.exec(page) ?? [];
 	for (const text of [description, ofPaper, ofPage]) {
 		expect(text).toContain("account");
 		expect(text).toContain("wrong keys");
@@ -52,5 +52,5 @@ test("`x-should-retry` says false or nothing", () => {
 		}),
 	);
 	expect(new Set(told)).toEqual(new Set(["false", null]));
-	expect(page).toContain("The header {code} says false where the status alone would mislead");
+	expect(page).toContain("The header `x-should-retry` says false where the status alone would mislead");
 });

@@ -2,6 +2,8 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+const BUNDLER = join(import.meta.dir, "../../web/bundle.ts");
+
 let bundled: Promise<Record<string, string>> | undefined;
 
 /** Once for all services of this process, since what they serve stands in the same files; again where it failed. */
@@ -21,7 +23,7 @@ export function bundlePages(): Promise<Record<string, string>> {
 async function bundle(): Promise<Record<string, string>> {
 	const directory = await mkdtemp(join(tmpdir(), "tollgate-pages-"));
 	try {
-		const bundler = Bun.spawn([process.execPath, ...commandLine(directory)], { stdout: "ignore", stderr: "pipe" });
+		const bundler = Bun.spawn([process.execPath, BUNDLER, directory], { stdout: "ignore", stderr: "pipe" });
 		const complaint = await new Response(bundler.stderr).text();
 		if ((await bundler.exited) !== 0) throw new Error(`the pages could not be bundled: ${complaint}`);
 		const files: Record<string, string> = {};
@@ -33,20 +35,4 @@ async function bundle(): Promise<Record<string, string>> {
 	} finally {
 		await rm(directory, { recursive: true, force: true });
 	}
-}
-
-function commandLine(directory: string): string[] {
-	return [
-		"build",
-		join(import.meta.dir, "..", "..", "web", "index.html"),
-		join(import.meta.dir, "..", "..", "web", "german-texts.ts"),
-		"--target=browser",
-		"--minify",
-		"--splitting",
-		// The production build of React.
-		`--define=${["process", "env", "NODE_ENV"].join(".")}='production'`,
-		"--public-path=/assets/",
-		"--entry-naming=[name]-[hash].[ext]",
-		`--outdir=${directory}`,
-	];
 }

@@ -4,29 +4,32 @@ import { NotFoundPage } from "../pages/not-found.tsx";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
 import { ApiReference } from "./api-reference.tsx";
-import { BatchesSection } from "./batches.tsx";
-import { ErrorsSection } from "./errors.tsx";
-import { LimitsSection } from "./limits.tsx";
-import { MovingSection } from "./moving.tsx";
-import { QuickStartSection } from "./quick-start.tsx";
-import { RolesSection } from "./roles.tsx";
-import type { DocsSection } from "./search.tsx";
-import { anchorOf, DocsSearch, sectionPath } from "./search.tsx";
-import { ToolsSection } from "./tools.tsx";
+import { type DocsNode, DocsText } from "./docs-text.tsx";
+import { anchorOf, DocsSearch, type DocsSection, sectionPath } from "./search.tsx";
 
-const SECTIONS: readonly DocsSection[] = [
-	{ id: "quick-start", title: t("Quick start"), body: QuickStartSection },
-	{ id: "tools", title: t("Tools"), body: ToolsSection },
-	{ id: "moving", title: t("Moving over"), body: MovingSection },
-	{ id: "errors", title: t("Errors"), body: ErrorsSection },
-	{ id: "batches", title: t("Batches"), body: BatchesSection },
-	{ id: "limits", title: t("Limits"), body: LimitsSection },
-	{ id: "roles", title: t("Roles"), body: RolesSection },
-	{ id: "api", title: t("API reference"), body: ApiReference },
-];
+const TITLES = {
+	"quick-start": t("Quick start"),
+	tools: t("Tools"),
+	moving: t("Moving over"),
+	errors: t("Errors"),
+	batches: t("Batches"),
+	limits: t("Limits"),
+	roles: t("Roles"),
+} as const;
 
-export default function DocsPage({ section }: { section: string }) {
-	const shown = SECTIONS.find(({ id }) => id === section);
+/** The docs of one language. `texts` has the page of each title; the API reference is drawn from its description. */
+export function createDocsPage(texts: Readonly<Record<keyof typeof TITLES, readonly DocsNode[]>>) {
+	const sections: DocsSection[] = (Object.keys(TITLES) as (keyof typeof TITLES)[]).map((id) => ({
+		id,
+		title: TITLES[id],
+		body: () => <DocsText nodes={texts[id]} />,
+	}));
+	sections.push({ id: "api", title: t("API reference"), body: ApiReference });
+	return ({ section }: { section: string }) => <DocsPage sections={sections} section={section} />;
+}
+
+function DocsPage({ sections, section }: { sections: readonly DocsSection[]; section: string }) {
+	const shown = sections.find(({ id }) => id === section);
 	const article = useRef<HTMLElement>(null);
 	const [visits, setVisits] = useState(0);
 	// biome-ignore lint/correctness/useExhaustiveDependencies: the address is what is followed, also to where one is
@@ -37,8 +40,8 @@ export default function DocsPage({ section }: { section: string }) {
 		<div className="docs">
 			<title>{`${shown.title} · ${t("Docs")} · ${brand.name}`}</title>
 			<nav className="docs-nav" aria-label={t("Docs")}>
-				<DocsSearch sections={SECTIONS} onGone={() => setVisits(visits + 1)} />
-				{SECTIONS.map(({ id, title }) => (
+				<DocsSearch sections={sections} onGone={() => setVisits(visits + 1)} />
+				{sections.map(({ id, title }) => (
 					<Link key={id} to={sectionPath(id)} aria-current={id === shown.id ? "page" : undefined}>
 						{title}
 					</Link>

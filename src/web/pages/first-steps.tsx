@@ -9,7 +9,7 @@ import { showUsd } from "../shown-money.ts";
 import { t } from "../texts.tsx";
 import type { Checklist } from "../views.ts";
 
-const ToolChoice = lazy(() => import("../tools/tool-choice.tsx"), <Skeleton height={260} />);
+const ToolChoice = lazy(() => import("../snippets/tool-choice.tsx"), <Skeleton height={260} />);
 
 /** The conditions of access, each with the one thing to do next. They turn green by themselves. */
 export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist; pendingTopUps: number }) {

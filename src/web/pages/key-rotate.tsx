@@ -6,9 +6,9 @@ import { DialogEnd, Form } from "../parts/form.tsx";
 import { useAction } from "../resource.ts";
 import { navigate } from "../router.tsx";
 import { useAccount } from "../session.tsx";
+import ToolChoice from "../snippets/tool-choice.tsx";
 import { rich, t } from "../texts.tsx";
 import { newToken } from "../token.ts";
-import ToolChoice from "../tools/tool-choice.tsx";
 import type { KeyView } from "../views.ts";
 import { SecretDialog } from "./key-create.tsx";
 

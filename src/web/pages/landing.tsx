@@ -9,7 +9,7 @@ import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { showUsd } from "../shown-money.ts";
-import { chatSnippets } from "../snippets.ts";
+import { chatSnippets } from "../snippets/chat.ts";
 import { rich, t } from "../texts.tsx";
 
 const HEADLINE = brand.headline ?? t("Open models behind the client you already use");

@@ -13,7 +13,7 @@ import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { showRatePerMillion, showRatePerUnit } from "../shown-money.ts";
-import { chatSnippets } from "../snippets.ts";
+import { chatSnippets } from "../snippets/chat.ts";
 import { rich, t } from "../texts.tsx";
 import type { ModelDetail } from "../views.ts";
 

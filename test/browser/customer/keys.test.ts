@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import OpenAI, { APIError } from "openai";
 import { systemClock } from "../../../src/base/clock.ts";
-import { TOOLS } from "../../../src/web/tools/all-tools.ts";
+import { TOOLS } from "../../../src/web/snippets/tools.ts";
 import { operator, signedUp, topUp } from "../../console/person.ts";
 import { factsFor } from "../../snippets/customer.ts";
 import { testsMayTake } from "../../support/at-end.ts";

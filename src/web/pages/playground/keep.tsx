@@ -3,7 +3,7 @@ import { useState } from "react";
 import { CodeTabs } from "../../parts/code.tsx";
 import { Notice } from "../../parts/problem.tsx";
 import { useSession } from "../../session.tsx";
-import { chatSnippets } from "../../snippets.ts";
+import { chatSnippets } from "../../snippets/chat.ts";
 import { t } from "../../texts.tsx";
 import type { ModelView } from "../../views.ts";
 import type { ChatSetup, Turn } from "./conversation.ts";

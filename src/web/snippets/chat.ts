@@ -1,5 +1,5 @@
-import { brand } from "./brand.ts";
-import type { Snippet } from "./parts/code.tsx";
+import { brand } from "../brand.ts";
+import type { Snippet } from "../parts/code.tsx";
 
 /** Code that works as pasted, for a base address, a model and a key. */
 
@@ -25,39 +25,6 @@ export function chatSnippets(facts: ChatSnippetFacts): readonly Snippet[] {
 		{ label: "curl", code: curlSnippet(facts) },
 		{ label: "Python", code: pythonSnippet(facts) },
 		{ label: "TypeScript", code: typescriptSnippet(facts) },
-	];
-}
-
-/** The three things that change for who comes from the OpenAI client. */
-export function changeSnippets(baseUrl: string): readonly Snippet[] {
-	return [
-		{
-			label: "Python",
-			code: `from openai import OpenAI
-
-client = OpenAI(
-    base_url="${baseUrl}",   # 1
-    api_key=os.environ["${KEY_VARIABLE}"],   # 2
-)
-client.chat.completions.create(
-    model="MODEL_ID",   # 3: an id from GET /v1/models
-    messages=[{"role": "user", "content": "Hello!"}],
-)`,
-		},
-		{
-			label: "TypeScript",
-			code: `import OpenAI from "openai";
-
-const client = new OpenAI({
-  baseURL: "${baseUrl}", // 1
-  apiKey: process.env.${KEY_VARIABLE}, // 2
-});
-await client.chat.completions.create({
-  model: "MODEL_ID", // 3: an id from GET /v1/models
-  messages: [{ role: "user", content: "Hello!" }],
-});`,
-		},
-		{ label: "Environment", code: `OPENAI_BASE_URL=${baseUrl}\nOPENAI_API_KEY=$${KEY_VARIABLE}` },
 	];
 }
 
@@ -134,47 +101,3 @@ function pythonText(value: unknown, indent: number): string {
 }
 
 const indented = (text: string, spaces: number): string => text.replaceAll("\n", `\n${" ".repeat(spaces)}`);
-
-/** Sending a file of requests, and beginning a batch with it. */
-export const batchSnippets = (baseUrl: string): readonly Snippet[] => [
-	{
-		label: "Python",
-		code: `import os
-from openai import OpenAI
-
-client = OpenAI(base_url="${baseUrl}", api_key=os.environ["${KEY_VARIABLE}"])
-file = client.files.create(file=open("requests.jsonl", "rb"), purpose="batch")
-batch = client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
-# Once client.batches.retrieve(batch.id).status is "completed":
-# client.files.content(output_file_id).text`,
-	},
-	{
-		label: "TypeScript",
-		code: `import { createReadStream } from "node:fs";
-import OpenAI from "openai";
-
-const client = new OpenAI({ baseURL: "${baseUrl}", apiKey: process.env.${KEY_VARIABLE} });
-const file = await client.files.create({ file: createReadStream("requests.jsonl"), purpose: "batch" });
-const batch = await client.batches.create({
-  input_file_id: file.id,
-  endpoint: "/v1/chat/completions",
-  completion_window: "24h",
-});`,
-	},
-];
-
-/** Whether what came to a webhook is from us. */
-export const WEBHOOK_SNIPPETS: readonly Snippet[] = [
-	{
-		label: "Python",
-		code: `client = OpenAI(api_key="unused", webhook_secret=os.environ["WEBHOOK_SECRET"])
-event = client.webhooks.unwrap(body, headers)  # raises unless the signature is right
-print(event.type, event.data.id)`,
-	},
-	{
-		label: "TypeScript",
-		code: `const client = new OpenAI({ apiKey: "unused", webhookSecret: process.env.WEBHOOK_SECRET });
-const event = await client.webhooks.unwrap(body, headers); // throws unless the signature is right
-console.log(event.type, event.data.id);`,
-	},
-];

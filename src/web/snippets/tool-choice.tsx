@@ -7,9 +7,7 @@ import { createRemembered } from "../remembered.ts";
 import { useResource } from "../resource.ts";
 import { useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
-import { TOOLS } from "./all-tools.ts";
-import type { Tool, ToolFacts, ToolStep } from "./tool.ts";
-import { packageLine } from "./tool.ts";
+import { packageLine, TOOLS, type Tool, type ToolFacts, type ToolStep } from "./tools.ts";
 
 const remembered = createRemembered("tollgate-tool");
 
@@ -81,7 +79,7 @@ export function useToolFacts(apiKey?: string, models?: readonly string[]): ToolF
 }
 
 /** One that is connected, of those that a key may ask (all, if there is no list). */
-export function useExampleModel(allowed: readonly string[] = []): string {
+function useExampleModel(allowed: readonly string[] = []): string {
 	const models = useResource("models", api.models);
 	const fit = models.data?.items.filter(
 		({ id, modes }) => modes.includes("chat") && (allowed.length === 0 || allowed.includes(id)),

@@ -1,0 +1,141 @@
+import { createElement, type ReactNode } from "react";
+import { RIGHTS, type Right, ROLES } from "../../console/members/roles.ts";
+import { rightText, roleName } from "../labels.ts";
+import { CodeBlock, CodeTabs } from "../parts/code.tsx";
+import { DataTable } from "../parts/table.tsx";
+import { TableRoom } from "../parts/table-form.tsx";
+import { Link } from "../router.tsx";
+import { useSession } from "../session.tsx";
+import { showUsd } from "../shown-money.ts";
+import batchJavascript from "../snippets/batch.mjs" with { type: "text" };
+import batchPython from "../snippets/batch.py" with { type: "text" };
+import changeJavascript from "../snippets/change.mjs" with { type: "text" };
+import changePython from "../snippets/change.py" with { type: "text" };
+import { chatSnippets, KEY_VARIABLE } from "../snippets/chat.ts";
+import { ToolSteps, useToolFacts } from "../snippets/tool-choice.tsx";
+import { filled, TOOLS } from "../snippets/tools.ts";
+import webhookJavascript from "../snippets/webhook.mjs" with { type: "text" };
+import webhookPython from "../snippets/webhook.py" with { type: "text" };
+import { t } from "../texts.tsx";
+
+/** What the build makes of a page's Markdown (`bundle.ts`): React elements without their functions. */
+export type DocsNode =
+	| string
+	| {
+			readonly type: string;
+			readonly props: { readonly children?: readonly DocsNode[]; readonly href?: string; readonly language?: string };
+	  };
+
+/** Draws a page. `{{name}}` is a value of this service; a code block of the language `show` names a part below. */
+export function DocsText({ nodes }: { nodes: readonly DocsNode[] }) {
+	const { config } = useSession();
+	const values: Readonly<Record<string, string>> = {
+		baseUrl: config.baseUrl,
+		serviceName: config.serviceName,
+		keyVariable: KEY_VARIABLE,
+		topUpMin: showUsd(config.topUpMinNanoUsd),
+		topUpMax: showUsd(config.topUpMaxNanoUsd),
+		memberRole: roleName("member"),
+	};
+	return drawAll(nodes, (text) => text.replace(/\{\{(\w+)\}\}/g, (mark, name: string) => values[name] ?? mark));
+}
+
+type Fill = (text: string) => string;
+
+const drawAll = (nodes: readonly DocsNode[] = [], fill: Fill): ReactNode[] =>
+	nodes.map((node, place) => (typeof node === "string" ? fill(node) : draw(node, fill, place)));
+
+function draw({ type, props }: Exclude<DocsNode, string>, fill: Fill, key: number): ReactNode {
+	const { children, href = "", language } = props;
+	if (type === "pre") {
+		const text = fill((children ?? []).join("")).trimEnd();
+		const Shown = language === "show" ? PARTS[text] : undefined;
+		return Shown ? <Shown key={key} /> : <CodeBlock key={key} code={text} />;
+	}
+	const inner = drawAll(children, fill);
+	// The status page is not one of the console's.
+	if (type === "a" && href.startsWith("/") && href !== "/status")
+		return (
+			<Link key={key} to={href}>
+				{inner}
+			</Link>
+		);
+	if (type === "table")
+		return (
+			<TableRoom key={key} rows={children}>
+				<table className="data">{inner}</table>
+			</TableRoom>
+		);
+	return createElement(type, { key, ...(type === "a" ? { href } : {}) }, ...inner);
+}
+
+const PARTS: Readonly<Record<string, () => ReactNode>> = {
+	chat: () => <ChatSnippets stream={false} />,
+	"streamed-chat": () => <ChatSnippets stream />,
+	tools: AllTools,
+	roles: RoleTable,
+	change: () => (
+		<FileTabs
+			files={{
+				Python: changePython,
+				TypeScript: changeJavascript,
+				Environment: `OPENAI_BASE_URL={{baseUrl}}\nOPENAI_API_KEY=$${KEY_VARIABLE}`,
+			}}
+		/>
+	),
+	batch: () => <FileTabs files={{ Python: batchPython, TypeScript: batchJavascript }} />,
+	webhook: () => <FileTabs files={{ Python: webhookPython, TypeScript: webhookJavascript }} />,
+};
+
+function ChatSnippets({ stream }: { stream: boolean }) {
+	const { baseUrl, model, question } = useToolFacts();
+	return (
+		<CodeTabs snippets={chatSnippets({ baseUrl, model, messages: [{ role: "user", content: question }], stream })} />
+	);
+}
+
+function FileTabs({ files }: { files: Readonly<Record<string, string>> }) {
+	const { config } = useSession();
+	const snippets = Object.entries(files).map(([label, file]) => ({
+		label,
+		code: filled(file, { baseUrl: config.baseUrl }),
+	}));
+	return <CodeTabs snippets={snippets} />;
+}
+
+function AllTools() {
+	const facts = useToolFacts();
+	return TOOLS.map((tool) => (
+		<section key={tool.id}>
+			<h2>{tool.name}</h2>
+			<ToolSteps tool={tool} facts={facts} />
+		</section>
+	));
+}
+
+const ROWS = Object.entries(RIGHTS).map(([id, { roles }]) => ({ id, roles }));
+const CELLS = { all: t("yes"), own: t("his own") } as const;
+
+/** From the table that the routes check. */
+function RoleTable() {
+	return (
+		<div className="short-cells">
+			<DataTable
+				label={t("What each role may do")}
+				rows={ROWS}
+				rowKey={(row) => row.id}
+				empty={null}
+				columns={[
+					{ label: t("May"), lead: true, render: (row) => rightText(row.id as Right) },
+					...ROLES.map((role) => ({
+						label: roleName(role),
+						render: (row: (typeof ROWS)[number]) => {
+							const scope = row.roles[role];
+							return scope === undefined ? <span className="dim">–</span> : CELLS[scope];
+						},
+					})),
+				]}
+			/>
+		</div>
+	);
+}

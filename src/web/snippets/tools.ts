@@ -1,0 +1,191 @@
+import { t } from "../texts.tsx";
+import aiSdk from "./ai-sdk.mjs" with { type: "text" };
+import chatJava from "./Chat.java" with { type: "text" };
+import { curlSnippet, KEY_VARIABLE, pythonSnippet, typescriptSnippet } from "./chat.ts";
+import continueConfig from "./continue.yaml" with { type: "text" };
+import langchainJavascript from "./langchain.mjs" with { type: "text" };
+import langchainPython from "./langchain.py" with { type: "text" };
+import litellm from "./litellm.py" with { type: "text" };
+import llamaIndex from "./llamaindex.py" with { type: "text" };
+import pom from "./maven.pom" with { type: "text" };
+import openaiGo from "./openai.go" with { type: "text" };
+
+/** What a person points at the service, with each step until the first answer. Each step works as pasted. */
+export interface Tool {
+	/** Used in addresses, in the browser's storage and in the table of results. */
+	readonly id: string;
+	readonly name: string;
+	/** What must be installed first. */
+	readonly needs?: string;
+	steps(facts: ToolFacts): readonly ToolStep[];
+}
+
+export interface ToolFacts {
+	readonly baseUrl: string;
+	readonly model: string;
+	/** A whole secret just after it was made, otherwise a placeholder. */
+	readonly apiKey: string;
+	readonly serviceName: string;
+	readonly question: string;
+}
+
+export type ToolStep =
+	| PackageStep
+	/** Lines for a shell; all steps share one shell. */
+	| { readonly does: "shell"; readonly say: string; readonly code: string }
+	/** A whole file. A path that begins with `~/` is in the home folder. */
+	| { readonly does: "file"; readonly path: string; readonly code: string }
+	/** Where to go in a graphical program; `code` is what to enter there. */
+	| { readonly does: "place"; readonly say: string; readonly code?: string };
+
+/** The line that installs packages. It is a step of its own because the tests pin versions. */
+export interface PackageStep {
+	readonly does: "packages";
+	readonly by: keyof typeof INSTALLERS;
+	readonly packages: readonly string[];
+}
+
+const INSTALLERS = {
+	pip: (packages: string) => `pip install ${packages}`,
+	npm: (packages: string) => `npm install ${packages}`,
+	go: (packages: string) => `go mod init chat && go get ${packages}`,
+};
+
+/** `pinned` writes a package with its version, in the installer's syntax. */
+export function packageLine({ by, packages }: PackageStep, pinned: (name: string) => string = (name) => name): string {
+	return INSTALLERS[by](packages.map(pinned).join(" "));
+}
+
+/** A snippet file with its `{{placeholders}}` replaced. Each stands inside a quoted string, so values are escaped for one. */
+export function filled(file: string, facts: Readonly<Record<string, string>>): string {
+	const values: Readonly<Record<string, string>> = { ...facts, keyVariable: KEY_VARIABLE };
+	return file.trimEnd().replace(/\{\{(\w+)\}\}/g, (mark, name: string) => {
+		const value = values[name];
+		return value === undefined ? mark : JSON.stringify(value).slice(1, -1);
+	});
+}
+
+type Code = string | ((facts: ToolFacts) => string);
+const codeOf = (code: Code, facts: ToolFacts): string =>
+	typeof code === "string" ? filled(code, { ...facts }) : code(facts);
+
+const keyStep = ({ apiKey }: ToolFacts): ToolStep => ({
+	does: "shell",
+	say: t("The key, for this shell"),
+	code: `export ${KEY_VARIABLE}="${apiKey}"`,
+});
+
+/** A program: install packages, write files, export the key, run. */
+function program(tool: {
+	readonly id: string;
+	readonly name: string;
+	readonly needs?: string;
+	readonly install?: readonly [by: PackageStep["by"], ...packages: string[]];
+	readonly files: Readonly<Record<string, Code>>;
+	readonly run: string;
+}): Tool {
+	const { install, files, run, ...rest } = tool;
+	return {
+		...rest,
+		steps: (facts) => [
+			...(install ? [{ does: "packages", by: install[0], packages: install.slice(1) } as const] : []),
+			...Object.entries(files).map(([path, code]) => ({ does: "file", path, code: codeOf(code, facts) }) as const),
+			keyStep(facts),
+			{ does: "shell", say: t("Run it"), code: run },
+		],
+	};
+}
+
+const pythonProgram = (id: string, name: string, packages: string, code: Code): Tool =>
+	program({ id, name, install: ["pip", packages], files: { "chat.py": code }, run: "python chat.py" });
+const nodeProgram = (id: string, name: string, packages: readonly string[], code: Code, needs?: string): Tool =>
+	program({
+		id,
+		name,
+		...(needs ? { needs } : {}),
+		install: ["npm", ...packages],
+		files: { "chat.mjs": code },
+		run: "node chat.mjs",
+	});
+
+const chat = ({ baseUrl, model, question }: ToolFacts) => ({
+	baseUrl,
+	model,
+	messages: [{ role: "user", content: question }],
+	stream: true,
+});
+
+/** In the order of the pages. `bun run snippets` runs them. */
+export const TOOLS: readonly Tool[] = [
+	{
+		id: "curl",
+		name: "curl",
+		steps: (facts) => [keyStep(facts), { does: "shell", say: t("Ask"), code: curlSnippet(chat(facts)) }],
+	},
+	pythonProgram("openai-python", "Python", "openai", (facts) => pythonSnippet(chat(facts))),
+	nodeProgram(
+		"openai-javascript",
+		"JavaScript",
+		["openai"],
+		(facts) => typescriptSnippet(chat(facts)),
+		t("The same in TypeScript. Node 20, or Bun."),
+	),
+	program({
+		id: "openai-go",
+		name: "Go",
+		install: ["go", "github.com/openai/openai-go/v3"],
+		files: { "main.go": openaiGo },
+		run: "go run .",
+	}),
+	program({
+		id: "openai-java",
+		name: "Java",
+		needs: t("Java 17 and Maven."),
+		files: { "pom.xml": pom, "src/main/java/Chat.java": chatJava },
+		run: "mvn -q compile exec:java -Dexec.mainClass=Chat",
+	}),
+	pythonProgram("langchain-python", "LangChain", "langchain-openai", langchainPython),
+	nodeProgram("langchain-javascript", "LangChain.js", ["@langchain/openai", "@langchain/core"], langchainJavascript),
+	pythonProgram("llamaindex", "LlamaIndex", "llama-index-llms-openai-like", llamaIndex),
+	nodeProgram("ai-sdk", "AI SDK", ["ai", "@ai-sdk/openai-compatible"], aiSdk),
+	pythonProgram("litellm", "LiteLLM", "litellm", litellm),
+	{
+		id: "cursor",
+		name: "Cursor",
+		needs: t("Cursor's own servers ask in your place: the base address must be one that the internet reaches."),
+		steps: ({ baseUrl, model, apiKey }) => [
+			{
+				does: "place",
+				say: t("Cursor Settings, Models, API Keys: switch “OpenAI API Key” on and enter"),
+				code: apiKey,
+			},
+			{ does: "place", say: t("Below it: switch “Override OpenAI Base URL” on and enter"), code: baseUrl },
+			{ does: "place", say: t("Cursor Settings, Models: “Add custom model”, and enter"), code: model },
+			{ does: "place", say: t("Choose that model in the chat.") },
+		],
+	},
+	{
+		id: "continue",
+		name: "Continue",
+		needs: t("The extension of VS Code and JetBrains, or its command line."),
+		steps: (facts) => [
+			{ does: "file", path: "~/.continue/config.yaml", code: codeOf(continueConfig, facts) },
+			{ does: "place", say: t("Choose the model in the chat of the editor, or ask in a shell: cn") },
+		],
+	},
+	{
+		id: "open-webui",
+		name: "Open WebUI",
+		needs: t(
+			"Python 3.11 or 3.12. A running one: Admin Panel, Settings, Connections, OpenAI API, with the same two values.",
+		),
+		steps: ({ baseUrl, apiKey }) => [
+			{ does: "packages", by: "pip", packages: ["open-webui"] },
+			{
+				does: "shell",
+				say: t("Start it, then open http://localhost:8080; each chat model of the service is in its list"),
+				code: `export OPENAI_API_BASE_URL="${baseUrl}"\nexport OPENAI_API_KEY="${apiKey}"\nopen-webui serve`,
+			},
+		],
+	},
+];

@@ -17,7 +17,7 @@ export interface PageMaker {
  * day. Then whoever makes it under this id makes no second one. Fault idempotency_mismatch.
  */
 export async function claimedOnPage(
-	{ keyMaker, clock }: ConsoleParts,
+	{ keyMaker, clock }: Pick<ConsoleParts, "keyMaker" | "clock">,
 	{ viewer, accountId = "" }: PageMaker,
 	{ fresh, token, asked }: { fresh: string; token: string | undefined; asked: object },
 ): Promise<string> {

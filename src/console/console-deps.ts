@@ -10,6 +10,7 @@ import type { Reconciler } from "../ledger/reconciler.ts";
 import type { OwnBrand } from "./brand/shown-brand.ts";
 import type { ConsoleFigures } from "./console-figures.ts";
 import type { GatewayClient } from "./gateway-client.ts";
+import type { WaitForFence } from "./keys/fence-view.ts";
 import type { LiveFeed } from "./live/live-feed.ts";
 import type { Mailer } from "./mail/mailer.ts";
 import type { Auth } from "./sign-in/auth.ts";
@@ -19,8 +20,8 @@ import type { Visits } from "./visit.ts";
 export interface ConsoleParts {
 	/** A client of the console's own: a slow page does not stand in the way of settlements. */
 	readonly statements: Statements;
-	/** For fences: they wait behind no page. */
-	readonly liveness: Statements;
+	/** On clients of its own: it waits behind no page. */
+	readonly fence: WaitForFence;
 	readonly tx: Transactional;
 	/** Checks the books, for all that want to know: readiness, metrics and the history. */
 	readonly books: Pick<Reconciler, "run">;

@@ -12,6 +12,7 @@ import { createConsoleClients } from "./console-clients.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import type { ConsoleFigures } from "./console-figures.ts";
 import type { GatewayClient } from "./gateway-client.ts";
+import { createFence } from "./keys/fence-view.ts";
 import { createLiveFeed } from "./live/live-feed.ts";
 import { createHoldingRights } from "./live/live-rights.ts";
 import { createMailer } from "./mail/mailer.ts";
@@ -71,7 +72,7 @@ export function createConsoleParts(deps: ConsoleDeps): OpenConsoleParts {
 	};
 	return {
 		statements,
-		liveness,
+		fence: createFence({ statements, liveness, clock, figures: deps.figures }),
 		sums,
 		tx,
 		books: deps.books,

@@ -2,7 +2,6 @@ import { Elysia, t } from "elysia";
 import { isLanguage, LANGUAGES, type Language } from "../base/language.ts";
 import { updateAccount } from "../keys/account-admin.ts";
 import type { ConsoleParts } from "./console-deps.ts";
-import { memberNoted } from "./member-act.ts";
 import { ACCOUNT_QUERY } from "./page-query.ts";
 import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
 import { acceptTerms, termsDue } from "./sign-in/terms.ts";
@@ -14,7 +13,6 @@ const CODES = Object.keys(LANGUAGES).filter(isLanguage) as [Language, ...Languag
 /** Who I am, and the visited account's name and days. */
 export function settingsRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const noted = memberNoted(parts);
 
 	return new Elysia({ name: "console-settings" })
 		.get("/me", ({ request }) => meOf(parts, request), { query })
@@ -36,16 +34,16 @@ export function settingsRoutes(parts: ConsoleParts) {
 			},
 			{ body: t.Object({ language: t.UnionEnum(CODES) }) },
 		)
+		.resolve(({ request }) => ({ member: visits.account(request) }))
 		.patch(
 			"/account",
-			async ({ request, body }) => {
-				const { accountId } = visits.account(request);
+			async ({ member: { accountId, noted }, body }) => {
 				const { name, timeZone } = body;
 				if (name !== undefined && !isPersonName(name))
 					throw new Refusal("invalid_request", NAME_RULE, { param: "name" });
 				await updateAccount(statements, accountId, body, null, [
-					...(name === undefined ? [] : [noted(request, "account.rename", { name })]),
-					...(timeZone === undefined ? [] : [noted(request, "account.time_zone", { timeZone })]),
+					...(name === undefined ? [] : [noted("account.rename", { name })]),
+					...(timeZone === undefined ? [] : [noted("account.time_zone", { timeZone })]),
 				]);
 				return { id: accountId };
 			},

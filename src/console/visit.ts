@@ -1,6 +1,8 @@
 import { assert } from "../base/assert.ts";
 import type { Fault } from "../base/fault.ts";
 import type { Connection } from "../gateway/connection.ts";
+import { noted } from "../ops/audit.ts";
+import type { Actor } from "./keys/fence-view.ts";
 import { RIGHTS, type Right, ROLE_LABELS, type Scope, scopeOf } from "./members/roles.ts";
 import { Refusal } from "./texts/refusal.ts";
 import type { Membership, Viewer } from "./viewer.ts";
@@ -18,12 +20,14 @@ export interface Visit {
 }
 
 /** A member who may do what he asks for, with the account's things or with his own alone. */
-export interface Allowed {
+export interface Allowed extends Actor {
 	readonly viewer: Viewer;
 	readonly accountId: string;
 	readonly role: Membership["role"];
 	readonly scope: Scope;
 }
+
+export interface Operator extends Viewer, Actor {}
 
 /**
  * A right is granted once for a request, by the table of routes or by who serves one without it. Only then has a handler an
@@ -38,7 +42,7 @@ export interface Visits {
 	/** The account that the visit is about, after `allow`. */
 	account(request: Request): Allowed;
 	/** Faults forbidden, second_factor_required. */
-	operator(request: Request): Viewer;
+	operator(request: Request): Operator;
 	/**
 	 * Before what a stolen session must not do: the password was given within the last quarter of an hour. Fault
 	 * reauthentication_required.
@@ -69,6 +73,14 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 		return found;
 	}
 
+	function actorOf(request: Request, { userId }: Viewer): Actor {
+		const { connection } = of(request);
+		return {
+			connection,
+			noted: (action, detail = {}) => noted({ actor: userId, action, detail, ip: connection.address }),
+		};
+	}
+
 	function allow(request: Request, right: Right): Allowed {
 		const who = viewer(request);
 		const { membership } = of(request);
@@ -78,7 +90,7 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 		const scope = scopeOf(role, right);
 		if (scope === undefined)
 			throw new Refusal("forbidden", `Your role in this account (${ROLE_LABELS[role]}) may not ${RIGHTS[right].says}.`);
-		const found = { viewer: who, accountId, role, scope };
+		const found = { viewer: who, accountId, role, scope, ...actorOf(request, who) };
 		allowed.set(request, found);
 		return found;
 	}
@@ -107,7 +119,7 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 					"second_factor_required",
 					"Operators sign in with a second factor: set it up in your settings.",
 				);
-			return who;
+			return { ...who, ...actorOf(request, who) };
 		},
 		authenticatedLately(request) {
 			if (!isAuthenticatedLately(request)) throw passwordWanted();

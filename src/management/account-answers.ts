@@ -1,37 +1,21 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { ConsoleParts } from "../console/console-deps.ts";
-import { fenceOf } from "../console/keys/fence-view.ts";
 import { refuseOwnAccount } from "../console/operator/operator-interest.ts";
 import type { Statements } from "../db/statements.ts";
 import type { AccountRecord } from "../keys/account-admin.ts";
 import { checkNewAccount, createAccount, findAccount, listAccounts, updateAccount } from "../keys/account-admin.ts";
-import { accountJson } from "../keys/account-json.ts";
 import { accountBalance } from "../ledger/balance.ts";
-import { formatUsd } from "../money/nano-usd.ts";
-import { noteOutcome } from "../ops/audit.ts";
-import { claimed } from "./claimed.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { bodyOf, inForceOf, listOf, notedAct, pageOf } from "./management-call.ts";
+import { claimed, inForceOf, listOf, pageOf } from "./management-call.ts";
+import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
+import { shown } from "./shown.ts";
 
 /** Accounts: made as the command makes them, suspended as operators' pages do it. */
-export function accountAnswers(parts: ConsoleParts) {
+export function accountAnswers(parts: Pick<ConsoleParts, "statements" | "keyMaker" | "clock" | "fence">) {
 	const { statements } = parts;
 
 	const read = (id: string) => accountOf(statements, id);
-
-	/** What was changed stands in the audit log under the names that the console uses. */
-	function changesNoted(call: ManagementCall) {
-		const { name, state, time_zone: timeZone, reason } = bodyOf(call, "ManagementAccountUpdate");
-		return {
-			rename: name === undefined ? null : notedAct(call, "account.rename", { name }),
-			timeZone: timeZone === undefined ? null : notedAct(call, "account.time_zone", { timeZone }),
-			state:
-				state === undefined
-					? null
-					: notedAct(call, state === "suspended" ? "account.suspend" : "account.unsuspend", { reason }),
-		};
-	}
 
 	return {
 		async listAccounts(call: ManagementCall): Promise<ManagementAnswer> {
@@ -48,26 +32,20 @@ export function accountAnswers(parts: ConsoleParts) {
 		async readCredit(call: ManagementCall): Promise<ManagementAnswer> {
 			const { id } = await read(call.id);
 			const { balance, held, available, spent } = await accountBalance(statements, id);
-			return {
-				object: "credit",
-				account_id: id,
-				balance_usd: formatUsd(balance),
-				held_usd: formatUsd(held),
-				available_usd: formatUsd(available),
-				spent_usd: formatUsd(spent),
-			};
+			const record = { balanceNanoUsd: balance, heldNanoUsd: held, availableNanoUsd: available, spentNanoUsd: spent };
+			return shown(MANAGEMENT_ANSWERS.ManagementCredit, record, { account_id: id });
 		},
-		async createAccount(call: ManagementCall): Promise<ManagementAnswer> {
-			const { email, name } = bodyOf(call, "ManagementAccountCreate");
+		async createAccount(call: ManagementCall<"createAccount">): Promise<ManagementAnswer> {
+			const { email, name } = call.body;
 			const account = { email, ...(name === undefined ? {} : { name }), vouched: true };
 			checkNewAccount(account);
 			const planned = await claimed(parts, call, newId("acc"));
-			const act = notedAct(call, "account.create", { email: email.trim().toLowerCase() });
+			const act = call.noted("account.create", { email: email.trim().toLowerCase() });
 			const { id } = await createAccount(statements, account, planned, act);
 			return accountView(await read(id));
 		},
-		async updateAccount(call: ManagementCall): Promise<ManagementAnswer> {
-			const { name, state, time_zone: timeZone, reason } = bodyOf(call, "ManagementAccountUpdate");
+		async updateAccount(call: ManagementCall<"updateAccount">): Promise<ManagementAnswer> {
+			const { name, state, time_zone: timeZone, reason } = call.body;
 			if (name === undefined && state === undefined && timeZone === undefined)
 				throw new Fault("invalid_request", "Nothing to change was given.");
 			if (state !== undefined && reason === undefined)
@@ -79,11 +57,16 @@ export function accountAnswers(parts: ConsoleParts) {
 				...(state === undefined ? {} : { state }),
 				...(timeZone === undefined ? {} : { timeZone }),
 			};
-			const acts = changesNoted(call);
-			const lines = Object.values(acts).filter((act) => act !== null);
-			const { entry } = await updateAccount(statements, id, changes, call.match, lines);
-			const fence = entry === null ? null : await fenceOf(parts, call.connection, entry);
-			if (acts.state !== null && fence !== null) await noteOutcome(statements, acts.state, fence);
+			// The audit log has the names that the console uses.
+			const ended = state === "suspended" ? "account.suspend" : "account.unsuspend";
+			const ofState = state === undefined ? null : call.noted(ended, { reason });
+			const acts = [
+				...(name === undefined ? [] : [call.noted("account.rename", { name })]),
+				...(timeZone === undefined ? [] : [call.noted("account.time_zone", { timeZone })]),
+				...(ofState === null ? [] : [ofState]),
+			];
+			const { entry } = await updateAccount(statements, id, changes, call.match, acts);
+			const fence = entry === null ? null : await parts.fence(call, entry, ofState);
 			return { ...accountView(await read(id)), in_force: fence === null ? null : inForceOf(fence) };
 		},
 	};
@@ -97,8 +80,4 @@ export async function accountOf(statements: Statements, id: string): Promise<Acc
 	return account;
 }
 
-const accountView = (account: AccountRecord): ManagementAnswer => ({
-	object: "account",
-	...accountJson(account),
-	etag: account.etag,
-});
+const accountView = (account: AccountRecord) => shown(MANAGEMENT_ANSWERS.ManagementAccount, account, {});

@@ -27,7 +27,11 @@ const ALL_FAILURES_PER_MINUTE_MAX = 600;
  * Guesses are limited as they are at a gateway. A key is read anew for each request and kept nowhere, so that one that was
  * revoked a moment ago opens nothing.
  */
-export function createCallers({ statements, clock, keyMaker }: ConsoleParts): Callers {
+export function createCallers({
+	statements,
+	clock,
+	keyMaker,
+}: Pick<ConsoleParts, "statements" | "clock" | "keyMaker">): Callers {
 	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => FAILURES_PER_MINUTE_MAX });
 	const load = (digest: ManagementKeyDigest) => findManagementKey(statements, { digest });
 	const lookUps = createLookUps(

@@ -1,5 +1,4 @@
 import { Fault } from "../base/fault.ts";
-import { isoOrNull } from "../base/iso-date.ts";
 import type { AdjustmentState } from "../billing/adjustments.ts";
 import { adjust, checkAdjustmentAmount } from "../billing/adjustments.ts";
 import type { ConsoleParts } from "../console/console-deps.ts";
@@ -8,15 +7,16 @@ import { listAdjustments } from "../console/operator/operator-adjustments.ts";
 import { refuseOwnAccount } from "../console/operator/operator-interest.ts";
 import { amountOf, pageOfRows } from "../console/page-query.ts";
 import { derivedHex } from "../keys/digest.ts";
-import { formatUsd } from "../money/nano-usd.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { bodyOf, listOf, pageOf } from "./management-call.ts";
+import { listOf, pageOf } from "./management-call.ts";
+import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
+import { shown } from "./shown.ts";
 
 /**
  * Credit that is moved by hand. A key acts for the operator who made it: what it books counts with what he books, he does
  * not confirm it himself, and it touches no account of his.
  */
-export function creditAnswers(parts: ConsoleParts) {
+export function creditAnswers(parts: Pick<ConsoleParts, "statements" | "tx" | "keyMaker" | "config">) {
 	const { statements, tx, keyMaker, config } = parts;
 
 	async function read(id: string): Promise<ManagementAnswer> {
@@ -38,8 +38,8 @@ export function creditAnswers(parts: ConsoleParts) {
 			return listOf(items.map(adjustmentView), next);
 		},
 		readAdjustment: (call: ManagementCall) => read(call.id),
-		async createAdjustment(call: ManagementCall): Promise<ManagementAnswer> {
-			const { account_id: accountId, amount_usd: usd, reason } = bodyOf(call, "ManagementAdjustmentCreate");
+		async createAdjustment(call: ManagementCall<"createAdjustment">): Promise<ManagementAnswer> {
+			const { account_id: accountId, amount_usd: usd, reason } = call.body;
 			if (call.token === null)
 				throw new Fault("invalid_request", "An adjustment needs the header `Idempotency-Key` or a `client_token`.", {
 					param: "client_token",
@@ -66,15 +66,5 @@ export function creditAnswers(parts: ConsoleParts) {
 	};
 }
 
-function adjustmentView(row: AdjustmentRow): ManagementAnswer {
-	return {
-		object: "credit_adjustment",
-		id: row.id,
-		account_id: row.accountId,
-		amount_usd: formatUsd(row.amountNanoUsd),
-		reason: row.reason,
-		state: row.state,
-		asked_by: row.firstBy,
-		created_at: isoOrNull(row.firstAtMs),
-	};
-}
+const adjustmentView = (row: AdjustmentRow) =>
+	shown(MANAGEMENT_ANSWERS.ManagementAdjustment, { ...row, createdAtMs: row.firstAtMs }, { asked_by: row.firstBy });

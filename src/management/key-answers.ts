@@ -1,23 +1,27 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import { isoOrNull } from "../base/iso-date.ts";
 import type { ConsoleParts } from "../console/console-deps.ts";
-import { fenceOf } from "../console/keys/fence-view.ts";
-import { keyView as shownKey } from "../console/keys/key-view.ts";
 import { derivedHex } from "../keys/digest.ts";
 import type { KeyRecord, PlannedKey } from "../keys/key-admin.ts";
-import { ACTIVE_KEYS_MAX, createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../keys/key-admin.ts";
-import type { KeySettings } from "../keys/key-settings.ts";
+import {
+	ACTIVE_KEYS_MAX,
+	createKey,
+	getKey,
+	listKeys,
+	revokeKey,
+	rotateKey,
+	shownKeyState,
+	updateKey,
+} from "../keys/key-admin.ts";
 import { checkSettings } from "../keys/key-settings.ts";
 import { derivedSecret, newSecret } from "../keys/secret.ts";
-import { noteOutcome } from "../ops/audit.ts";
-import { claimed } from "./claimed.ts";
-import { limitsOf, limitsView } from "./limits.ts";
-import type { ManagementAnswer, ManagementCall, RequestOf } from "./management-call.ts";
-import { bodyOf, detailOf, inForceOf, listOf, momentOf, notedAct, pageOf, required } from "./management-call.ts";
+import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
+import { claimed, detailOf, inForceOf, listOf, pageOf, required, settingsOf } from "./management-call.ts";
+import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
+import { shown } from "./shown.ts";
 
 /** API keys of any account: the same limits, fences and audit entries as the console's. */
-export function keyAnswers(parts: ConsoleParts) {
+export function keyAnswers(parts: Pick<ConsoleParts, "statements" | "keyMaker" | "clock" | "fence">) {
 	const { statements, clock, keyMaker } = parts;
 	const view = (key: KeyRecord) => keyView(key, clock.wallMs());
 
@@ -44,13 +48,8 @@ export function keyAnswers(parts: ConsoleParts) {
 			return listOf(items.map(view), next);
 		},
 		readKey: async (call: ManagementCall) => view(await getKey(statements, { id: call.id })),
-		async createKey(call: ManagementCall): Promise<ManagementAnswer> {
-			const {
-				account_id: accountId,
-				name,
-				reads_only: readsOnly = false,
-				...given
-			} = bodyOf(call, "ManagementKeyCreate");
+		async createKey(call: ManagementCall<"createKey">): Promise<ManagementAnswer> {
+			const { account_id: accountId, name, reads_only: readsOnly = false, ...given } = call.body;
 			if (readsOnly && given.cap_usd)
 				throw new Fault("invalid_request", "A key that only reads has no cap.", { param: "cap_usd" });
 			const settings = { ...settingsOf(given), name, readsOnly, activeMost: ACTIVE_KEYS_MAX };
@@ -60,69 +59,44 @@ export function keyAnswers(parts: ConsoleParts) {
 				if (!(await isMade(planned.id)))
 					throw new Fault("invalid_request", "`expires_at` lies in the past.", { param: "expires_at" });
 			}
-			const act = notedAct(call, "key.create", detailOf(call));
+			const act = call.noted("key.create", detailOf(call));
 			const { id, secret } = await createKey(keyMaker, accountId, settings, planned, act);
 			return { ...view(await getKey(statements, { id })), secret };
 		},
-		async updateKey(call: ManagementCall): Promise<ManagementAnswer> {
-			const { name, ...given } = bodyOf(call, "ManagementKeyUpdate");
+		async updateKey(call: ManagementCall<"updateKey">): Promise<ManagementAnswer> {
+			const { name, ...given } = call.body;
 			const changes = { ...settingsOf(given), ...(name === undefined ? {} : { name }) };
 			if (Object.keys(changes).length === 0) throw new Fault("invalid_request", "Nothing to change was given.");
-			const act = notedAct(call, "key.update", detailOf(call));
+			const act = call.noted("key.update", detailOf(call));
 			const { id, ...entry } = await updateKey(statements, { id: call.id }, changes, call.match, act, ACTIVE_KEYS_MAX);
-			const fence = await fenceOf(parts, call.connection, entry);
+			const fence = await parts.fence(call, entry);
 			return { ...view(await getKey(statements, { id })), in_force: inForceOf(fence) };
 		},
 		async revokeKey(call: ManagementCall): Promise<ManagementAnswer> {
-			const act = notedAct(call, "key.revoke");
+			const act = call.noted("key.revoke");
 			const { id, ...entry } = await revokeKey(statements, { id: call.id }, act);
-			const fence = await fenceOf(parts, call.connection, entry);
-			await noteOutcome(statements, act, fence);
+			const fence = await parts.fence(call, entry, act);
 			return { ...view(await getKey(statements, { id })), in_force: inForceOf(fence) };
 		},
-		async rotateKey(call: ManagementCall): Promise<ManagementAnswer> {
-			const { grace_seconds: graceS } = bodyOf(call, "ManagementKeyRotate");
+		async rotateKey(call: ManagementCall<"rotateKey">): Promise<ManagementAnswer> {
+			const { grace_seconds: graceS } = call.body;
 			const old = await getKey(statements, { id: call.id });
 			const token =
 				call.token === null
 					? undefined
 					: derivedHex(keyMaker.digest, "rotation by", call.caller.id, call.token).slice(0, 64);
-			const act = notedAct(call, "key.rotate", { graceMs: graceS * 1000 });
+			const act = call.noted("key.rotate", { graceMs: graceS * 1000 });
 			const made = await rotateKey(keyMaker, { id: old.id }, graceS * 1000, token, ACTIVE_KEYS_MAX, act);
-			const fence = await fenceOf(parts, call.connection, made);
+			const fence = await parts.fence(call, made);
 			const key = view(await getKey(statements, { id: made.id }));
 			return { ...key, secret: made.secret, replaces: old.id, in_force: inForceOf(fence) };
 		},
 	};
 }
 
-/** Absent stays absent, null stays null. */
-function settingsOf(given: Omit<RequestOf<"ManagementKeyUpdate">, "name">): KeySettings {
-	const { expires_at: expires, project_id: projectId, ...limits } = given;
-	return {
-		...limitsOf(limits),
-		...(expires === undefined ? {} : { expiresAtMs: expires === null ? null : momentOf(expires, "expires_at") }),
-		...(projectId === undefined ? {} : { projectId }),
-	};
-}
-
-function keyView(key: KeyRecord, nowMs: number): ManagementAnswer {
-	return {
-		object: "key",
-		id: key.id,
-		account_id: key.accountId,
-		name: key.name,
-		prefix: key.prefix,
-		last_four: key.lastFour,
-		state: shownKey(key, undefined, nowMs).state,
-		...limitsView(key),
-		expires_at: isoOrNull(key.expiresAtMs),
-		project_id: key.projectId,
-		replaced_by: key.replacedBy,
-		last_used_at: isoOrNull(key.lastUsedAtMs),
-		created_at: isoOrNull(key.createdAtMs),
-		revoked_at: isoOrNull(key.revokedAtMs),
-		reads_only: key.readsOnly,
-		etag: key.etag,
-	};
-}
+const keyView = (key: KeyRecord, nowMs: number) =>
+	shown(MANAGEMENT_ANSWERS.ManagementKey, key, {
+		state: shownKeyState(key, nowMs),
+		models: key.models.length === 0 ? null : [...key.models],
+		concurrency: key.concurrencyMax,
+	});

@@ -1,26 +1,22 @@
-import type { Static } from "@sinclair/typebox";
 import { Fault } from "../base/fault.ts";
 import { isoOrNull, msOfIso } from "../base/iso-date.ts";
-import type { Fence } from "../console/keys/fence-view.ts";
-import type { Connection } from "../gateway/connection.ts";
+import type { ConsoleParts } from "../console/console-deps.ts";
+import type { Actor, Fence } from "../console/keys/fence-view.ts";
+import { amountOf } from "../console/page-query.ts";
+import type { KeySettings } from "../keys/key-settings.ts";
+import { claimSubject } from "../keys/management-claim.ts";
 import type { ManagementKeyRecord } from "../keys/management-key-admin.ts";
-import { type Noted, noted } from "../ops/audit.ts";
-import type { AuditAction } from "../ops/audit-action.ts";
-import type { ManagementQuery } from "./management-routes.ts";
-import type { MANAGEMENT_REQUESTS } from "./management-schemas.ts";
-
-export type RequestName = keyof typeof MANAGEMENT_REQUESTS;
-export type RequestOf<Name extends RequestName> = Static<(typeof MANAGEMENT_REQUESTS)[Name]>;
+import type { BodyOf, ManagementQuery, ManagementRouteName } from "./management-routes.ts";
+import { InForce } from "./management-schemas.ts";
+import { shown } from "./shown.ts";
 
 /** A request whose key, scope, query and body are in order. */
-export interface ManagementCall {
-	readonly connection: Connection;
+export interface ManagementCall<Name extends ManagementRouteName = ManagementRouteName> extends Actor {
 	readonly caller: ManagementKeyRecord;
 	/** The `{id}` of its path; "" where there is none. */
 	readonly id: string;
 	readonly query: Readonly<Partial<Record<ManagementQuery, string>>>;
-	/** As the route's schema has it; `bodyOf` reads it. */
-	readonly body: unknown;
+	readonly body: BodyOf<Name>;
 	/** The client's for a creation that may be repeated. */
 	readonly token: string | null;
 	/** The states of `If-Match`; null for any. */
@@ -30,8 +26,55 @@ export interface ManagementCall {
 /** What a route answers; `etag` goes into the header, too. */
 export type ManagementAnswer = Readonly<Record<string, unknown>> & { readonly etag?: string };
 
-export function bodyOf<Name extends RequestName>(call: ManagementCall, _name: Name): RequestOf<Name> {
-	return call.body as RequestOf<Name>;
+/** As elsewhere in `/v1`: printable ASCII. */
+const TOKEN = /^[\x21-\x7e]{1,255}$/;
+const ETAGS_MAX = 32;
+
+/** The token of a creation: the header `Idempotency-Key`, or the field `client_token`; both only if they are the same. Fault invalid_request. */
+export function clientToken(headers: Headers, body: unknown): string | null {
+	const header = headers.get("idempotency-key");
+	const field = (body as { client_token?: string } | undefined)?.client_token ?? null;
+	if (header !== null && !TOKEN.test(header))
+		throw new Fault("invalid_request", "`Idempotency-Key` must be 1 to 255 printable characters.");
+	if (header !== null && field !== null && header !== field)
+		throw new Fault("invalid_request", "`Idempotency-Key` and `client_token` differ. Send one of them.", {
+			param: "client_token",
+		});
+	return header ?? field;
+}
+
+/**
+ * The entity tags of `If-Match`, without quotes; null if there is none, or for `*`. A weak one matches nothing (RFC 9110,
+ * 13.1.1). Fault invalid_request.
+ */
+export function ifMatch(headers: Headers): readonly string[] | null {
+	const header = headers.get("if-match")?.trim();
+	if (header === undefined || header === "*") return null;
+	const tags = header.split(",").map((tag) => tag.trim());
+	if (tags.length > ETAGS_MAX || !tags.every((tag) => /^(W\/)?"[\x21\x23-\x7e]*"$/.test(tag)))
+		throw new Fault("invalid_request", "`If-Match` must hold entity tags, as `ETag` gave them.");
+	return tags.filter((tag) => tag.startsWith('"')).map((tag) => tag.slice(1, -1));
+}
+
+/**
+ * The id under which this call makes something: `fresh`, unless the same call was made before with the same token. Then
+ * whoever makes it under this id makes no second one. Fault idempotency_mismatch.
+ */
+export async function claimed(
+	{ keyMaker, clock }: Pick<ConsoleParts, "keyMaker" | "clock">,
+	call: ManagementCall,
+	fresh: string,
+): Promise<string> {
+	if (call.token === null) return fresh;
+	const { method, url } = call.connection.request;
+	const request = JSON.stringify([method, new URL(url).pathname, Object.entries(detailOf(call)).sort()]);
+	return claimSubject(keyMaker, {
+		by: call.caller.id,
+		token: call.token,
+		request,
+		subject: fresh,
+		nowMs: clock.wallMs(),
+	});
 }
 
 /** What was asked for, without the token: whoever reads the audit log is not to repeat it. */
@@ -40,33 +83,29 @@ export function detailOf(call: ManagementCall): Record<string, unknown> {
 	return asked;
 }
 
-/** Which management key does what, for the audit log: the statement that does it writes it down. */
-export function notedAct(
-	{ caller, connection }: ManagementCall,
-	action: AuditAction,
-	detail: Record<string, unknown> = {},
-): Noted {
-	const by = { actor: caller.id, ip: connection.address };
-	return noted({ ...by, action, detail: { ...detail, operator: caller.madeBy } });
+/** Absent stays absent, null stays null. Fault invalid_request, naming the field. */
+export function settingsOf(given: Omit<BodyOf<"updateKey">, "name">): KeySettings {
+	const { cap_usd: cap, cap_period: capPeriod, models, requests_per_minute: rate, concurrency } = given;
+	const { expires_at: expires, project_id: projectId } = given;
+	return {
+		...(cap === undefined ? {} : { capNanoUsd: cap === null ? null : amountOf(cap, "cap_usd") }),
+		...(capPeriod === undefined ? {} : { capPeriod }),
+		...(models === undefined ? {} : { models }),
+		...(rate === undefined ? {} : { requestsPerMinute: rate }),
+		...(concurrency === undefined ? {} : { concurrencyMax: concurrency }),
+		...(expires === undefined ? {} : { expiresAtMs: expires === null ? null : momentOf(expires, "expires_at") }),
+		...(projectId === undefined ? {} : { projectId }),
+	};
 }
 
-/** Fault invalid_request, naming the field. */
-export function momentOf(text: string, param: string): number {
+function momentOf(text: string, param: string): number {
 	const ms = msOfIso(text);
 	if (ms === undefined)
 		throw new Fault("invalid_request", `\`${param}\` is a time like 2027-01-31T12:00:00Z.`, { param });
 	return ms;
 }
 
-export function inForceOf({ effective, elapsedMs, effectiveByMs, pendingInstances, known }: Fence) {
-	return {
-		effective,
-		elapsed_ms: elapsedMs,
-		effective_by: isoOrNull(effectiveByMs),
-		pending_instances: pendingInstances,
-		known,
-	};
-}
+export const inForceOf = (fence: Fence) => shown(InForce, fence, { effective_by: isoOrNull(fence.effectiveByMs) });
 
 const LIMIT_DEFAULT = 50;
 

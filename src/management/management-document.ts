@@ -1,7 +1,7 @@
 /** The management interface's part of the document, made of the table that it is served by. */
 import type { DocumentPart, Failures } from "../gateway/openapi/openapi.ts";
 import type { ManagementRoute } from "./management-routes.ts";
-import { MANAGEMENT_QUERY, MANAGEMENT_QUERY_REQUIRED, MANAGEMENT_ROUTES } from "./management-routes.ts";
+import { MANAGEMENT_QUERY, MANAGEMENT_ROUTES } from "./management-routes.ts";
 import { MANAGEMENT_ANSWERS, MANAGEMENT_REQUESTS } from "./management-schemas.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -14,8 +14,6 @@ const IF_MATCH = {
 	description: "The `ETag` that was read: 412 if the resource was changed since. It covers what can be changed.",
 };
 const ID = { name: "id", in: "path", required: true, schema: { type: "string" } };
-/** Bodies that may be left out. */
-const NOTHING_ASKED: readonly string[] = ["ManagementKeyRevoke", "ManagementProjectArchive"];
 const ETAG = { description: "Names the state of what can be changed.", schema: { type: "string" } };
 
 function token(isRequired: boolean): Json {
@@ -29,23 +27,23 @@ function token(isRequired: boolean): Json {
 }
 
 function operation(route: ManagementRoute, failures: Failures): Json {
-	const query = (route.query ?? []).map((name) => {
+	const query = route.query.map((name) => {
 		const { description, ...schema }: { readonly description?: string } & Json = MANAGEMENT_QUERY[name];
-		const isRequired =
-			MANAGEMENT_QUERY_REQUIRED.includes(name) || (name === "account_id" && route.answer === "ManagementKeyList");
-		return { name, in: "query", required: isRequired, schema, ...(description === undefined ? {} : { description }) };
+		const required = ["from", "to"].includes(name) || (name === "account_id" && route.answer === "ManagementKeyList");
+		return { name, in: "query", required, schema, ...(description === undefined ? {} : { description }) };
 	});
 	const parameters = [
 		...(route.path.includes("{id}") ? [ID] : []),
 		...query,
-		...(route.token === undefined ? [] : [token(route.token === "required")]),
+		...(route.token ? [token(route.body === "ManagementAdjustmentCreate")] : []),
 		...(route.conditional ? [IF_MATCH] : []),
 	];
-	const schema = (name: string) => ({ "application/json": { schema: { $ref: `#/components/schemas/${name}` } } });
+	const content = (name: string) => ({ "application/json": { schema: { $ref: `#/components/schemas/${name}` } } });
 	const answer = {
 		headers: { "x-request-id": { schema: { type: "string" } }, ...(route.conditional ? { etag: ETAG } : {}) },
-		content: schema(route.answer),
+		content: content(route.answer),
 	};
+	const late = { description: "Done, and not in force on all instances yet: see `in_force`.", ...answer };
 	return {
 		summary: route.summary,
 		description: route.scope === null ? "Any management key." : `Scope \`${route.scope}\`.`,
@@ -53,34 +51,30 @@ function operation(route: ManagementRoute, failures: Failures): Json {
 		parameters,
 		...(route.body === undefined
 			? {}
-			: { requestBody: { required: !NOTHING_ASKED.includes(route.body), content: schema(route.body) } }),
+			: { requestBody: { required: !mayBeLeftOut(route.body), content: content(route.body) } }),
 		responses: {
 			"200": { description: "The answer.", ...answer },
-			...(route.fenced
-				? { "202": { description: "Done, and not in force on all instances yet: see `in_force`.", ...answer } }
-				: {}),
+			...(route.fenced ? { "202": late } : {}),
 			...failures(
-				400,
-				401,
-				403,
-				404,
+				...[400, 401, 403, 404],
 				...(route.method === "GET" ? [] : [408, 409, 413, 415]),
 				...(route.conditional ? [412] : []),
-				...(route.token === undefined ? [] : [422]),
-				429,
-				500,
-				503,
+				...(route.token ? [422] : []),
+				...[429, 500, 503],
 			),
 		},
 	};
 }
 
+/** A body without a field is none. */
+function mayBeLeftOut(body: keyof typeof MANAGEMENT_REQUESTS): boolean {
+	return Object.keys(MANAGEMENT_REQUESTS[body].properties).length === 0;
+}
+
 export function managementDocument(failures: Failures): DocumentPart {
 	const paths: Record<string, Record<string, Json>> = {};
 	for (const route of Object.values(MANAGEMENT_ROUTES)) {
-		const methods = paths[route.path] ?? {};
-		methods[route.method.toLowerCase()] = operation(route, failures);
-		paths[route.path] = methods;
+		paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route, failures) };
 	}
 	const managementKey = {
 		type: "http",

@@ -1,7 +1,10 @@
 /** The one table of the management interface: what is served, checked, described and listed in its paper. */
+import type { Static } from "@sinclair/typebox";
 import type { ManagementScope } from "../keys/management-scope.ts";
-import type { MANAGEMENT_ANSWERS, MANAGEMENT_REQUESTS } from "./management-schemas.ts";
+import { MANAGEMENT_ANSWERS, MANAGEMENT_REQUESTS } from "./management-schemas.ts";
 
+type RequestName = keyof typeof MANAGEMENT_REQUESTS;
+type AnswerName = keyof typeof MANAGEMENT_ANSWERS;
 /** Names of query parameters; `MANAGEMENT_QUERY` says what they are. */
 export type ManagementQuery = keyof typeof MANAGEMENT_QUERY;
 
@@ -11,19 +14,20 @@ export interface ManagementRoute {
 	/** Null: any management key. */
 	readonly scope: ManagementScope | null;
 	readonly summary: string;
-	readonly query?: readonly ManagementQuery[];
-	readonly body?: keyof typeof MANAGEMENT_REQUESTS;
-	readonly answer: keyof typeof MANAGEMENT_ANSWERS;
-	/** Makes something: a token of the client's makes it repeatable. `required`: it is not done without. */
-	readonly token?: "optional" | "required";
+	readonly query: readonly ManagementQuery[];
+	readonly body: RequestName | undefined;
+	readonly answer: AnswerName;
+	/** Makes something: a token of the client's makes it repeatable. */
+	readonly token: boolean;
 	/** Takes `If-Match`. */
-	readonly conditional?: true;
+	readonly conditional: boolean;
 	/** Waits until all instances go by it: 202 if some still may not when the wait ends. */
-	readonly fenced?: true;
+	readonly fenced: boolean;
 }
 
 export const MANAGEMENT_PREFIX = "/v1/management/";
 
+const day = { type: "string", pattern: "^[1-9]\\d{3}-\\d\\d-\\d\\d$" } as const;
 export const MANAGEMENT_QUERY = {
 	limit: { type: "integer", minimum: 1, maximum: 200, description: "Rows of a page; 50 if it is not given." },
 	after: { type: "string", maxLength: 512, description: "The `next` of the page before." },
@@ -32,239 +36,147 @@ export const MANAGEMENT_QUERY = {
 	key_id: { type: "string", maxLength: 64 },
 	model: { type: "string", maxLength: 200 },
 	state: { type: "string", enum: ["pending", "booked", "rejected"] },
-	from: { type: "string", pattern: "^[1-9]\\d{3}-\\d\\d-\\d\\d$", description: "The first day, in UTC." },
-	to: { type: "string", pattern: "^[1-9]\\d{3}-\\d\\d-\\d\\d$", description: "The last day, in UTC, itself included." },
+	from: { ...day, description: "The first day, in UTC." },
+	to: { ...day, description: "The last day, in UTC, itself included." },
 } as const;
 
-/** Query parameters without which a route of them answers 400. */
-export const MANAGEMENT_QUERY_REQUIRED: readonly ManagementQuery[] = ["from", "to"];
+/** A route without its summary. `body`: the name of its schema; the route's other properties follow from both schemas. */
+function on<Body extends RequestName | undefined = undefined>(
+	place: `${ManagementRoute["method"]} ${string}`,
+	scope: ManagementScope | null,
+	answer: AnswerName,
+	{ body, query = [] }: { body?: Body; query?: readonly ManagementQuery[] } = {},
+) {
+	const [method, path] = place.split(" ") as [ManagementRoute["method"], string];
+	const asked = body === undefined ? {} : MANAGEMENT_REQUESTS[body].properties;
+	return {
+		method,
+		path: MANAGEMENT_PREFIX + path,
+		scope,
+		query,
+		body: body as Body,
+		answer,
+		token: "client_token" in asked,
+		conditional: method === "PATCH",
+		fenced: "in_force" in MANAGEMENT_ANSWERS[answer].properties,
+	};
+}
 
-const table = <T extends Readonly<Record<string, ManagementRoute>>>(
-	routes: T,
-): { readonly [K in keyof T]: ManagementRoute } => routes;
+const page = ["limit", "after"] as const;
 
-export const MANAGEMENT_ROUTES = table({
-	self: {
-		method: "GET",
-		path: "/v1/management/self",
-		scope: null,
-		summary: "The management key that asks, and its scopes.",
-		answer: "ManagementSelf",
-	},
+export const MANAGEMENT_ROUTES = {
+	self: { ...on("GET self", null, "ManagementSelf"), summary: "The management key that asks, and its scopes." },
 	listAccounts: {
-		method: "GET",
-		path: "/v1/management/accounts",
-		scope: "accounts:read",
+		...on("GET accounts", "accounts:read", "ManagementAccountList", { query: [...page, "email"] }),
 		summary: "Accounts, newest first.",
-		query: ["limit", "after", "email"],
-		answer: "ManagementAccountList",
 	},
 	createAccount: {
-		method: "POST",
-		path: "/v1/management/accounts",
-		scope: "accounts:write",
+		...on("POST accounts", "accounts:write", "ManagementAccount", { body: "ManagementAccountCreate" }),
 		summary: "Make an account without credit; it counts as signed in.",
-		body: "ManagementAccountCreate",
-		answer: "ManagementAccount",
-		token: "optional",
 	},
-	readAccount: {
-		method: "GET",
-		path: "/v1/management/accounts/{id}",
-		scope: "accounts:read",
-		summary: "One account.",
-		answer: "ManagementAccount",
-	},
+	readAccount: { ...on("GET accounts/{id}", "accounts:read", "ManagementAccount"), summary: "One account." },
 	updateAccount: {
-		method: "PATCH",
-		path: "/v1/management/accounts/{id}",
-		scope: "accounts:write",
+		...on("PATCH accounts/{id}", "accounts:write", "ManagementAccountChanged", { body: "ManagementAccountUpdate" }),
 		summary: "Rename an account, suspend it or lift its suspension; a change of state needs a reason.",
-		body: "ManagementAccountUpdate",
-		answer: "ManagementAccountChanged",
-		conditional: true,
-		fenced: true,
 	},
 	readCredit: {
-		method: "GET",
-		path: "/v1/management/accounts/{id}/credit",
-		scope: "credit:read",
+		...on("GET accounts/{id}/credit", "credit:read", "ManagementCredit"),
 		summary: "An account's credit: balance, held, available and spent.",
-		answer: "ManagementCredit",
 	},
 	listProjects: {
-		method: "GET",
-		path: "/v1/management/accounts/{id}/projects",
-		scope: "projects:read",
+		...on("GET accounts/{id}/projects", "projects:read", "ManagementProjectList", { query: page }),
 		summary: "An account's projects, newest first, archived ones too.",
-		query: ["limit", "after"],
-		answer: "ManagementProjectList",
 	},
 	createProject: {
-		method: "POST",
-		path: "/v1/management/accounts/{id}/projects",
-		scope: "projects:write",
+		...on("POST accounts/{id}/projects", "projects:write", "ManagementProject", { body: "ManagementProjectCreate" }),
 		summary: "Make a project: a budget, models and limits for some of an account's keys.",
-		body: "ManagementProjectCreate",
-		answer: "ManagementProject",
-		token: "optional",
 	},
-	readProject: {
-		method: "GET",
-		path: "/v1/management/projects/{id}",
-		scope: "projects:read",
-		summary: "One project.",
-		answer: "ManagementProject",
-	},
+	readProject: { ...on("GET projects/{id}", "projects:read", "ManagementProject"), summary: "One project." },
 	updateProject: {
-		method: "PATCH",
-		path: "/v1/management/projects/{id}",
-		scope: "projects:write",
+		...on("PATCH projects/{id}", "projects:write", "ManagementProjectChanged", { body: "ManagementProjectUpdate" }),
 		summary: "Change a project's name, cap, models or limits; `null` takes one away.",
-		body: "ManagementProjectUpdate",
-		answer: "ManagementProjectChanged",
-		conditional: true,
-		fenced: true,
 	},
 	archiveProject: {
-		method: "POST",
-		path: "/v1/management/projects/{id}/archive",
-		scope: "projects:write",
+		...on("POST projects/{id}/archive", "projects:write", "ManagementProjectChanged", {
+			body: "ManagementProjectArchive",
+		}),
 		summary: "End a project with all its keys everywhere, for good. Repeating it changes nothing.",
-		body: "ManagementProjectArchive",
-		answer: "ManagementProjectChanged",
-		fenced: true,
 	},
 	listProjectMembers: {
-		method: "GET",
-		path: "/v1/management/projects/{id}/members",
-		scope: "projects:read",
+		...on("GET projects/{id}/members", "projects:read", "ManagementProjectMemberList"),
 		summary: "Who works in a project, in the order in which they joined.",
-		answer: "ManagementProjectMemberList",
 	},
 	addProjectMember: {
-		method: "POST",
-		path: "/v1/management/projects/{id}/members",
-		scope: "projects:write",
+		...on("POST projects/{id}/members", "projects:write", "ManagementProjectMember", {
+			body: "ManagementProjectMemberAdd",
+		}),
 		summary: "Let a member of the account work in a project. Repeating it changes nothing.",
-		body: "ManagementProjectMemberAdd",
-		answer: "ManagementProjectMember",
 	},
 	removeProjectMember: {
-		method: "POST",
-		path: "/v1/management/projects/{id}/members/remove",
-		scope: "projects:write",
+		...on("POST projects/{id}/members/remove", "projects:write", "ManagementProjectMemberRemoved", {
+			body: "ManagementProjectMemberRemove",
+		}),
 		summary: "Take somebody out of a project; the keys that he made in it are kept or revoked, as is said.",
-		body: "ManagementProjectMemberRemove",
-		answer: "ManagementProjectMemberRemoved",
-		fenced: true,
 	},
 	listKeys: {
-		method: "GET",
-		path: "/v1/management/keys",
-		scope: "keys:read",
+		...on("GET keys", "keys:read", "ManagementKeyList", { query: [...page, "account_id"] }),
 		summary: "An account's API keys, newest first, revoked ones too.",
-		query: ["limit", "after", "account_id"],
-		answer: "ManagementKeyList",
 	},
 	createKey: {
-		method: "POST",
-		path: "/v1/management/keys",
-		scope: "keys:write",
+		...on("POST keys", "keys:write", "ManagementKeyMade", { body: "ManagementKeyCreate" }),
 		summary: "Make an API key. Its secret is told once, and again to the same token within a day.",
-		body: "ManagementKeyCreate",
-		answer: "ManagementKeyMade",
-		token: "optional",
 	},
-	readKey: {
-		method: "GET",
-		path: "/v1/management/keys/{id}",
-		scope: "keys:read",
-		summary: "One API key.",
-		answer: "ManagementKey",
-	},
+	readKey: { ...on("GET keys/{id}", "keys:read", "ManagementKey"), summary: "One API key." },
 	updateKey: {
-		method: "PATCH",
-		path: "/v1/management/keys/{id}",
-		scope: "keys:write",
+		...on("PATCH keys/{id}", "keys:write", "ManagementKeyChanged", { body: "ManagementKeyUpdate" }),
 		summary: "Change an API key's name, cap, models, expiry or limits; `null` takes one away.",
-		body: "ManagementKeyUpdate",
-		answer: "ManagementKeyChanged",
-		conditional: true,
-		fenced: true,
 	},
 	revokeKey: {
-		method: "POST",
-		path: "/v1/management/keys/{id}/revoke",
-		scope: "keys:write",
+		...on("POST keys/{id}/revoke", "keys:write", "ManagementKeyChanged", { body: "ManagementKeyRevoke" }),
 		summary: "End an API key everywhere. Repeating it changes nothing.",
-		body: "ManagementKeyRevoke",
-		answer: "ManagementKeyChanged",
-		fenced: true,
 	},
 	rotateKey: {
-		method: "POST",
-		path: "/v1/management/keys/{id}/rotate",
-		scope: "keys:write",
+		...on("POST keys/{id}/rotate", "keys:write", "ManagementKeyRotated", { body: "ManagementKeyRotate" }),
 		summary: "Replace an API key by one with the same settings. The same token tells the same secret for an hour.",
-		body: "ManagementKeyRotate",
-		answer: "ManagementKeyRotated",
-		token: "optional",
-		fenced: true,
 	},
 	listAdjustments: {
-		method: "GET",
-		path: "/v1/management/credit-adjustments",
-		scope: "credit:read",
+		...on("GET credit-adjustments", "credit:read", "ManagementAdjustmentList", {
+			query: [...page, "account_id", "state"],
+		}),
 		summary: "Credit that was moved by hand, newest first.",
-		query: ["limit", "after", "account_id", "state"],
-		answer: "ManagementAdjustmentList",
 	},
 	createAdjustment: {
-		method: "POST",
-		path: "/v1/management/credit-adjustments",
-		scope: "credit:write",
+		...on("POST credit-adjustments", "credit:write", "ManagementAdjustment", { body: "ManagementAdjustmentCreate" }),
 		summary: "Move an account's credit by hand, once for each token; a large one waits for a second operator.",
-		body: "ManagementAdjustmentCreate",
-		answer: "ManagementAdjustment",
-		token: "required",
 	},
 	readAdjustment: {
-		method: "GET",
-		path: "/v1/management/credit-adjustments/{id}",
-		scope: "credit:read",
+		...on("GET credit-adjustments/{id}", "credit:read", "ManagementAdjustment"),
 		summary: "One adjustment, and whether it was booked.",
-		answer: "ManagementAdjustment",
 	},
 	listUsage: {
-		method: "GET",
-		path: "/v1/management/usage",
-		scope: "usage:read",
+		...on("GET usage", "usage:read", "ManagementUsageList", {
+			query: [...page, "account_id", "key_id", "model", "from", "to"],
+		}),
 		summary: "Usage by account, day, key and model, a row each, from sums that follow within seconds.",
-		query: ["limit", "after", "account_id", "key_id", "model", "from", "to"],
-		answer: "ManagementUsageList",
 	},
 	readCatalog: {
-		method: "GET",
-		path: "/v1/management/catalog",
-		scope: "catalog:read",
+		...on("GET catalog", "catalog:read", "ManagementCatalog"),
 		summary: "Which catalogue the live gateways serve, by its digest.",
-		answer: "ManagementCatalog",
 	},
 	listModels: {
-		method: "GET",
-		path: "/v1/management/models",
-		scope: "catalog:read",
+		...on("GET models", "catalog:read", "ManagementModelList"),
 		summary: "The models that are served, in the order of the catalogue.",
-		answer: "ManagementModelList",
 	},
 	listDeployments: {
-		method: "GET",
-		path: "/v1/management/deployments",
-		scope: "catalog:read",
+		...on("GET deployments", "catalog:read", "ManagementDeploymentList"),
 		summary: "Their servers, with the worst health that any gateway sees.",
-		answer: "ManagementDeploymentList",
 	},
-});
+} satisfies Readonly<Record<string, ManagementRoute>>;
 
 export type ManagementRouteName = keyof typeof MANAGEMENT_ROUTES;
+/** The body of a route's requests. */
+export type BodyOf<Name extends ManagementRouteName> = (typeof MANAGEMENT_ROUTES)[Name]["body"] extends infer Body
+	? Body extends RequestName
+		? Static<(typeof MANAGEMENT_REQUESTS)[Body]>
+		: undefined
+	: never;

@@ -1,3 +1,4 @@
+import type { TSchema } from "@sinclair/typebox";
 import type { TypeCheck } from "@sinclair/typebox/compiler";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { assert } from "../base/assert.ts";
@@ -13,15 +14,15 @@ import type { Connection } from "../gateway/connection.ts";
 import { errorResponse } from "../gateway/error-body.ts";
 import { jsonHeaders } from "../gateway/headers.ts";
 import { assertBody } from "../gateway/request-fields.ts";
+import { noted } from "../ops/audit.ts";
 import { accountAnswers } from "./account-answers.ts";
 import { checkScope, createCallers } from "./caller.ts";
 import { creditAnswers } from "./credit-answers.ts";
 import { keyAnswers } from "./key-answers.ts";
-import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
+import { clientToken, ifMatch, type ManagementAnswer, type ManagementCall } from "./management-call.ts";
 import type { ManagementQuery, ManagementRoute, ManagementRouteName } from "./management-routes.ts";
 import { MANAGEMENT_PREFIX, MANAGEMENT_QUERY, MANAGEMENT_ROUTES } from "./management-routes.ts";
 import { MANAGEMENT_REQUESTS } from "./management-schemas.ts";
-import { clientToken, ifMatch } from "./preconditions.ts";
 import { projectAnswers } from "./project-answers.ts";
 import { projectMemberAnswers } from "./project-member-answers.ts";
 import { serviceAnswers } from "./service-answers.ts";
@@ -30,10 +31,17 @@ const BODY_BYTES_MAX = 64 * 1024;
 /** At once; one that waits for a fence takes up to 45 seconds. Beyond it 503 `overloaded`. */
 const REQUESTS_MAX = 256;
 
-type Answers = { readonly [Name in ManagementRouteName]: (call: ManagementCall) => Promise<ManagementAnswer> };
+type RequestName = keyof typeof MANAGEMENT_REQUESTS;
+type Answers = { readonly [Name in ManagementRouteName]: (call: ManagementCall<Name>) => Promise<ManagementAnswer> };
+
+/** The members of the console's parts that the management interface works with. */
+type ManagementParts = Pick<
+	ConsoleParts,
+	"statements" | "tx" | "clock" | "log" | "keyMaker" | "fence" | "deployments" | "config"
+>;
 
 /** `/v1/management/…`: what operators' scripts do, by keys of their own kind. Never rejects. */
-export function createManagement(parts: ConsoleParts): (connection: Connection) => Promise<Response> {
+export function createManagement(parts: ManagementParts): (connection: Connection) => Promise<Response> {
 	const { clock, log } = parts;
 	const callers = createCallers(parts);
 	const bodyReads = createBodyReads(clock);
@@ -45,25 +53,22 @@ export function createManagement(parts: ConsoleParts): (connection: Connection) 
 		...creditAnswers(parts),
 		...serviceAnswers(parts),
 	};
-	const checks = new Map<string, TypeCheck<(typeof MANAGEMENT_REQUESTS)[keyof typeof MANAGEMENT_REQUESTS]>>();
+	const checks = new Map<RequestName, TypeCheck<TSchema>>();
 	let running = 0;
 
 	/** Compiled when it is needed first: hardly any console is asked for all of them. */
-	function checkOf(name: keyof typeof MANAGEMENT_REQUESTS) {
-		let check = checks.get(name);
-		if (check === undefined) {
-			check = TypeCompiler.Compile(MANAGEMENT_REQUESTS[name]);
-			checks.set(name, check);
-		}
+	function checkOf(name: RequestName) {
+		const check = checks.get(name) ?? TypeCompiler.Compile<TSchema>(MANAGEMENT_REQUESTS[name]);
+		checks.set(name, check);
 		return check;
 	}
 
-	async function bodyOf(connection: Connection, route: ManagementRoute): Promise<unknown> {
+	async function bodyOf(connection: Connection, name: RequestName | undefined): Promise<unknown> {
 		const { request } = connection;
-		if (route.body === undefined) return undefined;
+		if (name === undefined) return undefined;
 		const isEmpty = request.body === null || request.headers.get("content-length") === "0";
 		const body = isEmpty ? {} : (await readJson(connection, BODY_BYTES_MAX, bodyReads)).value;
-		assertBody(checkOf(route.body), body);
+		assertBody(checkOf(name), body);
 		assertStorable(body);
 		return body;
 	}
@@ -76,17 +81,20 @@ export function createManagement(parts: ConsoleParts): (connection: Connection) 
 		const caller = await callers.identify(connection);
 		checkScope(caller, route.scope);
 		const query = queryOf(url.searchParams, route);
-		const body = await bodyOf(connection, route);
+		const body = await bodyOf(connection, route.body);
 		// A right that ended while the body came is none.
 		const present = route.method === "GET" ? caller : await callers.again(caller);
 		checkScope(present, route.scope);
-		const answered = await answers[name]({
+		const by = { actor: present.id, ip: connection.address };
+		const run = answers[name] as (call: ManagementCall) => Promise<ManagementAnswer>;
+		const answered = await run({
 			connection,
 			caller: present,
+			noted: (action, detail) => noted({ ...by, action, detail: { ...detail, operator: present.madeBy } }),
 			id,
 			query,
-			body,
-			token: route.token === undefined ? null : clientToken(request.headers, body),
+			body: body as ManagementCall["body"],
+			token: route.token ? clientToken(request.headers, body) : null,
 			match: route.conditional ? ifMatch(request.headers) : null,
 		});
 		const headers: Record<string, string> = jsonHeaders(requestId);
@@ -140,7 +148,7 @@ function routeOf(method: string, pathname: string): { name: ManagementRouteName;
 function queryOf(given: URLSearchParams, route: ManagementRoute): ManagementCall["query"] {
 	const query: Partial<Record<ManagementQuery, string>> = {};
 	for (const [param, value] of given) {
-		const name = route.query?.find((one) => one === param);
+		const name = route.query.find((one) => one === param);
 		if (name === undefined || query[name] !== undefined)
 			throw new Fault("invalid_request", "The query has a parameter that is not known here, or one twice.", {
 				param: /^\w{1,64}$/.test(param) ? param : null,

@@ -1,7 +1,5 @@
 import { Fault } from "../base/fault.ts";
-import { isoOrNull } from "../base/iso-date.ts";
 import type { ConsoleParts } from "../console/console-deps.ts";
-import { fenceOf } from "../console/keys/fence-view.ts";
 import { revokeKeysMadeBy } from "../console/members/member-keys.ts";
 import type { ProjectMemberView } from "../console/projects/project-members.ts";
 import {
@@ -12,10 +10,12 @@ import {
 } from "../console/projects/project-members.ts";
 import { getProject } from "../keys/project-admin.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { bodyOf, inForceOf, listOf, notedAct } from "./management-call.ts";
+import { inForceOf, listOf } from "./management-call.ts";
+import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
+import { shown } from "./shown.ts";
 
 /** Who works in a project of any account. */
-export function projectMemberAnswers(parts: ConsoleParts) {
+export function projectMemberAnswers(parts: Pick<ConsoleParts, "statements" | "fence">) {
 	const { statements } = parts;
 
 	/** Whose place in which project a call is about; faults not_found, invalid_request. */
@@ -37,23 +37,23 @@ export function projectMemberAnswers(parts: ConsoleParts) {
 				null,
 			);
 		},
-		async addProjectMember(call: ManagementCall): Promise<ManagementAnswer> {
-			const place = await placeOf(call, bodyOf(call, "ManagementProjectMemberAdd"));
+		async addProjectMember(call: ManagementCall<"addProjectMember">): Promise<ManagementAnswer> {
+			const place = await placeOf(call, call.body);
 			const { projectId, userId } = place;
-			await addProjectMember(statements, place, notedAct(call, "project.member_add", { userId }));
+			await addProjectMember(statements, place, call.noted("project.member_add", { userId }));
 			const member = (await listProjectMembers(statements, projectId)).find((one) => one.userId === userId);
 			if (member === undefined) throw new Fault("conflict", "Somebody took this person out of the project meanwhile.");
 			return memberView(projectId, member);
 		},
-		async removeProjectMember(call: ManagementCall): Promise<ManagementAnswer> {
-			const { keys, ...person } = bodyOf(call, "ManagementProjectMemberRemove");
+		async removeProjectMember(call: ManagementCall<"removeProjectMember">): Promise<ManagementAnswer> {
+			const { keys, ...person } = call.body;
 			const place = await placeOf(call, person);
 			const { projectId, accountId, userId } = place;
-			const removal = notedAct(call, "project.member_remove", { userId, keys: keys ?? "none" });
+			const removal = call.noted("project.member_remove", { userId, keys: keys ?? "none" });
 			await takeOutOfProject(statements, place, keys, removal);
-			const act = () => notedAct(call, "key.revoke", { madeBy: userId });
+			const act = () => call.noted("key.revoke", { madeBy: userId });
 			const ended = keys === "revoke" ? await revokeKeysMadeBy(statements, accountId, userId, projectId, act) : null;
-			const fence = ended?.entry && (await fenceOf(parts, call.connection, ended.entry));
+			const fence = ended?.entry && (await parts.fence(call, ended.entry));
 			return {
 				object: "project_member",
 				project_id: projectId,
@@ -66,13 +66,5 @@ export function projectMemberAnswers(parts: ConsoleParts) {
 	};
 }
 
-function memberView(projectId: string, member: ProjectMemberView): ManagementAnswer {
-	return {
-		object: "project_member",
-		project_id: projectId,
-		user_id: member.userId,
-		name: member.name,
-		email: member.email,
-		joined_at: isoOrNull(member.joinedAtMs),
-	};
-}
+const memberView = (projectId: string, member: ProjectMemberView) =>
+	shown(MANAGEMENT_ANSWERS.ManagementProjectMember, member, { project_id: projectId });

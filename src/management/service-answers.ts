@@ -2,30 +2,23 @@ import { isoOrNull } from "../base/iso-date.ts";
 import { pricingOf } from "../catalog/pricing.ts";
 import type { ConsoleParts } from "../console/console-deps.ts";
 import { pageOfRows } from "../console/page-query.ts";
-import type { UsageDayRow } from "../console/usage/usage-rows.ts";
 import { usageRows } from "../console/usage/usage-rows.ts";
 import type { DeployedModel } from "../deployments/deployed-model.ts";
 import { listServedCatalogs } from "../deployments/served-catalogs.ts";
-import { formatUsd } from "../money/nano-usd.ts";
 import type { ReplicaView } from "../upstream/replicas/replica.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
 import { listOf, pageOf, required } from "./management-call.ts";
+import { Deployment, MANAGEMENT_ANSWERS, Model, UsageDay } from "./management-schemas.ts";
+import { shown } from "./shown.ts";
 
 /** What was used, and what is served: all of it only read. */
-export function serviceAnswers({ statements, deployments }: ConsoleParts) {
+export function serviceAnswers({ statements, deployments }: Pick<ConsoleParts, "statements" | "deployments">) {
 	return {
 		async self({ caller }: ManagementCall): Promise<ManagementAnswer> {
-			return {
-				object: "management_key",
-				id: caller.id,
-				name: caller.name,
-				scopes: caller.scopes,
-				expires_at: isoOrNull(caller.expiresAtMs),
-				created_at: isoOrNull(caller.createdAtMs),
-			};
+			return shown(MANAGEMENT_ANSWERS.ManagementSelf, caller, {});
 		},
 		async listUsage(call: ManagementCall): Promise<ManagementAnswer> {
-			const { shown, asked, after } = pageOf(call);
+			const { shown: most, asked, after } = pageOf(call);
 			const { account_id, key_id, model } = call.query;
 			const filter = {
 				from: required(call, "from"),
@@ -35,8 +28,11 @@ export function serviceAnswers({ statements, deployments }: ConsoleParts) {
 				model: model ?? null,
 			};
 			const rows = await usageRows(statements, filter, { asked, after });
-			const { items, next } = pageOfRows(rows, shown, ({ cursor }) => cursor);
-			return listOf(items.map(usageView), next);
+			const { items, next } = pageOfRows(rows, most, ({ cursor }) => cursor);
+			return listOf(
+				items.map((row) => shown(UsageDay, row, {})),
+				next,
+			);
 		},
 		async readCatalog(): Promise<ManagementAnswer> {
 			const gateways = await listServedCatalogs(statements);
@@ -68,53 +64,16 @@ export function serviceAnswers({ statements, deployments }: ConsoleParts) {
 	};
 }
 
-function usageView(row: UsageDayRow): ManagementAnswer {
-	return {
-		object: "usage",
-		day: row.day,
-		account_id: row.accountId,
-		key_id: row.keyId,
-		model: row.model,
-		requests: row.requests,
-		prompt_tokens: row.promptTokens,
-		cached_tokens: row.cachedTokens,
-		completion_tokens: row.completionTokens,
-		reasoning_tokens: row.reasoningTokens,
-		cost_usd: formatUsd(row.costNanoUsd),
-	};
-}
-
-function modelView(model: DeployedModel, isConnected: boolean): ManagementAnswer {
-	return {
-		object: "model",
-		id: model.id,
-		aliases: model.aliases,
-		name: model.name,
-		kind: model.kind,
-		modes: model.modes,
-		input_modalities: model.inputModalities,
-		output_modalities: model.outputModalities,
-		context_length: model.contextLength,
-		max_output_tokens: model.maxOutputTokens,
-		supported_parameters: model.parameters,
+function modelView(model: DeployedModel, isConnected: boolean) {
+	return shown(Model, model, {
+		supported_parameters: [...model.parameters],
 		pricing: pricingOf([model.rateCard]),
 		rate_card: model.rateCard.id,
 		expiration_date: model.retiresOn ?? null,
 		status: isConnected ? "connected" : "unavailable",
-	};
+	});
 }
 
 /** Without its address: that is for operators' own pages. */
-function deploymentView(replica: ReplicaView): ManagementAnswer {
-	return {
-		object: "deployment",
-		id: replica.alias,
-		model: replica.modelId,
-		dialect: replica.dialect,
-		health: replica.health,
-		breaker: replica.breaker,
-		in_flight: replica.inFlight,
-		max_concurrency: replica.maxConcurrency,
-		draining: replica.draining,
-	};
-}
+const deploymentView = (replica: ReplicaView) =>
+	shown(Deployment, replica, { id: replica.alias, model: replica.modelId });

@@ -23,10 +23,10 @@ export function batchRoutes(parts: ConsoleParts) {
 	}
 
 	return new Elysia({ name: "console-batches", prefix: "/batches" })
+		.resolve(({ request }) => ({ member: visits.account(request) }))
 		.get(
 			"/",
-			async ({ request, query }): Promise<{ items: BatchView[]; next: string | null }> => {
-				const { accountId } = visits.account(request);
+			async ({ member: { accountId }, request, query }): Promise<{ items: BatchView[]; next: string | null }> => {
 				const { shown, asked, after } = pageOf(query);
 				const batches = await readBatches(statements, accountId, { id: null, after, limit: asked });
 				return pageOfRows(
@@ -40,9 +40,9 @@ export function batchRoutes(parts: ConsoleParts) {
 		.get("/:id", ({ request, params }) => find(request, params.id), { query, params })
 		.post(
 			"/:id/cancel",
-			async ({ request, params }) => {
+			async ({ member: { connection }, request, params }) => {
 				const { id } = await find(request, params.id);
-				await cancelBatch(parts, visits.of(request).connection, id);
+				await cancelBatch(parts, connection, id);
 				return find(request, id);
 			},
 			{ query, params, body: EMPTY_BODY },

@@ -1,7 +1,6 @@
 import { Elysia, t } from "elysia";
 import { mapOf } from "../../gateway/request-fields.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberNoted } from "../member-act.ts";
 import { publicUrlProblem } from "../notices/public-request.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
@@ -45,7 +44,6 @@ const BODY = t.Object({
 /** How the people of the visited account's company sign in; its owners decide. */
 export function companyRoutes(parts: ConsoleParts) {
 	const { statements, visits, config } = parts;
-	const noted = memberNoted(parts);
 
 	async function viewOf(accountId: string): Promise<CompanyView> {
 		const company = await findCompany(statements, { accountId });
@@ -61,11 +59,11 @@ export function companyRoutes(parts: ConsoleParts) {
 	}
 
 	return new Elysia({ name: "console-company", prefix: "/company-sign-in" })
-		.get("/", ({ request }) => viewOf(visits.account(request).accountId), { query })
+		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.get("/", ({ member }) => viewOf(member.accountId), { query })
 		.put(
 			"/",
-			async ({ request, body }) => {
-				const { accountId } = visits.account(request);
+			async ({ member: { accountId, noted }, body }) => {
 				const { clientSecret, ...settings } = body;
 				const problem = publicUrlProblem(settings.issuer, config.production);
 				if (problem !== undefined) throw new Refusal("invalid_request", problem, { param: "issuer" });
@@ -74,7 +72,7 @@ export function companyRoutes(parts: ConsoleParts) {
 						param: "roleValues",
 					});
 				const secret = parts.consoleSecret;
-				const act = noted(request, "company.set", { ...settings, secret: clientSecret === null ? "kept" : "new" });
+				const act = noted("company.set", { ...settings, secret: clientSecret === null ? "kept" : "new" });
 				await saveCompany(statements, secret, accountId, { ...settings, secret: clientSecret }, act);
 				return viewOf(accountId);
 			},
@@ -82,18 +80,16 @@ export function companyRoutes(parts: ConsoleParts) {
 		)
 		.post(
 			"/verify",
-			async ({ request }) => {
-				const { accountId } = visits.account(request);
-				await verifyDomain(statements, accountId, undefined, noted(request, "company.verify"));
+			async ({ member: { accountId, noted } }) => {
+				await verifyDomain(statements, accountId, undefined, noted("company.verify"));
 				return viewOf(accountId);
 			},
 			{ query, body: EMPTY_BODY },
 		)
 		.delete(
 			"/",
-			async ({ request }) => {
-				const { accountId } = visits.account(request);
-				await removeCompany(statements, accountId, noted(request, "company.remove"));
+			async ({ member: { accountId, noted } }) => {
+				await removeCompany(statements, accountId, noted("company.remove"));
 				return { removed: true };
 			},
 			{ query },

@@ -3,7 +3,6 @@ import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { notedJson } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberNoted } from "../member-act.ts";
 import { ACCOUNT_QUERY, amountOf, USD } from "../page-query.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
@@ -11,16 +10,15 @@ const query = t.Object(ACCOUNT_QUERY);
 /** Below which credit the visited account is told. */
 export function alertRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const noted = memberNoted(parts);
 
 	return new Elysia({ name: "console-alert" })
-		.get("/alert", ({ request }) => readAlert(parts, visits.account(request).accountId), { query })
+		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.get("/alert", ({ member }) => readAlert(parts, member.accountId), { query })
 		.put(
 			"/alert",
-			async ({ request, body }) => {
-				const { accountId } = visits.account(request);
+			async ({ member: { accountId, noted }, body }) => {
 				const threshold = body.usd === null ? null : amountOf(body.usd, "usd");
-				const act = noted(request, "account.alert", { usd: body.usd });
+				const act = noted("account.alert", { usd: body.usd });
 				await statements`
 					with off as (
 						delete from credit_alert where account_id = ${accountId} and ${threshold}::bigint is null

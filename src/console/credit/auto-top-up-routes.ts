@@ -11,7 +11,6 @@ import type { CardPayments } from "../../billing/card-payments.ts";
 import type { SavedCard } from "../../billing/saved-cards.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberNoted } from "../member-act.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
 
@@ -30,61 +29,56 @@ const query = t.Object(ACCOUNT_QUERY);
 /** The card that an account has saved, and what is bought with it while nobody is there. */
 export function autoTopUpRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const noted = memberNoted(parts);
 	const cards = (): CardPayments => {
 		if (!parts.cards) throw new Refusal("service_unavailable", "Card payments are not set up. Use a bank transfer.");
 		return parts.cards;
 	};
 
 	return new Elysia({ name: "console-auto-top-up", prefix: "/credit" })
-		.get("/auto-top-up", ({ request }) => viewOf(parts, visits.account(request).accountId), { query })
+		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.get("/auto-top-up", ({ member }) => viewOf(parts, member.accountId), { query })
 		.put(
 			"/auto-top-up",
-			async ({ request, body }) => {
+			async ({ member: { accountId, noted }, body }) => {
 				cards();
-				const { accountId } = visits.account(request);
 				const amounts = {
 					belowNanoUsd: amountOf(body.belowUsd, "belowUsd"),
 					amountNanoUsd: amountOf(body.amountUsd, "amountUsd"),
 					monthMostNanoUsd: amountOf(body.monthMostUsd, "monthMostUsd"),
 				};
 				// What was agreed to stands in the log, with who did and when.
-				await saveAutoTopUp(statements, accountId, amounts, noted(request, "auto_topup.save", body));
+				await saveAutoTopUp(statements, accountId, amounts, noted("auto_topup.save", body));
 				return viewOf(parts, accountId);
 			},
 			{ query, body: t.Object({ belowUsd: USD, amountUsd: USD, monthMostUsd: USD, consent: t.Literal(true) }) },
 		)
 		.delete(
 			"/auto-top-up",
-			async ({ request }) => {
-				const { accountId } = visits.account(request);
-				await switchOffAutoTopUp(statements, accountId, noted(request, "auto_topup.off"));
+			async ({ member: { accountId, noted } }) => {
+				await switchOffAutoTopUp(statements, accountId, noted("auto_topup.off"));
 				return viewOf(parts, accountId);
 			},
 			{ query },
 		)
 		.post(
 			"/auto-top-up/finish",
-			async ({ request }): Promise<{ url: string }> => {
-				const { accountId } = visits.account(request);
+			async ({ member: { accountId } }): Promise<{ url: string }> => {
 				return { url: await cards().finish(accountId, `${parts.origin()}/credit?topup=`) };
 			},
 			{ query, body: EMPTY_BODY },
 		)
 		.post(
 			"/card",
-			async ({ request }): Promise<{ url: string }> => {
-				const { accountId, viewer } = visits.account(request);
+			async ({ member: { accountId, viewer, noted } }): Promise<{ url: string }> => {
 				const back = `${parts.origin()}/credit?card=`;
-				return { url: await cards().saved.setup(accountId, { email: viewer.email, back }, noted(request, "card.add")) };
+				return { url: await cards().saved.setup(accountId, { email: viewer.email, back }, noted("card.add")) };
 			},
 			{ query, body: EMPTY_BODY },
 		)
 		.delete(
 			"/card",
-			async ({ request }) => {
-				const { accountId } = visits.account(request);
-				await cards().saved.remove(accountId, noted(request, "card.remove"));
+			async ({ member: { accountId, noted } }) => {
+				await cards().saved.remove(accountId, noted("card.remove"));
 				return viewOf(parts, accountId);
 			},
 			{ query },

@@ -20,19 +20,19 @@ const pageQuery = t.Object(PAGE_QUERY);
 export function creditRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
 	return new Elysia({ name: "console-credit", prefix: "/credit" })
+		.resolve(({ request }) => ({ member: visits.account(request) }))
 		.use(topUpRoutes(parts))
-		.get("/", ({ request }) => creditOf(parts, visits.account(request).accountId), { query })
+		.get("/", ({ member }) => creditOf(parts, member.accountId), { query })
 		.get(
 			"/running",
-			async ({ request }): Promise<{ items: RunningRequest[] }> => ({
-				items: await runningRequests(statements, visits.account(request).accountId),
+			async ({ member }): Promise<{ items: RunningRequest[] }> => ({
+				items: await runningRequests(statements, member.accountId),
 			}),
 			{ query },
 		)
 		.get(
 			"/ledger",
-			async ({ request, query }) => {
-				const { accountId } = visits.account(request);
+			async ({ member: { accountId }, query }) => {
 				const { shown, asked, after } = pageOf(query);
 				const rows = await ledgerPage(statements, accountId, { asked, after });
 				return pageOfRows(rows, shown, (row) => row.cursor);
@@ -41,8 +41,7 @@ export function creditRoutes(parts: ConsoleParts) {
 		)
 		.get(
 			"/receipts/:id",
-			async ({ request, params }) => {
-				const { accountId } = visits.account(request);
+			async ({ member: { accountId }, request, params }) => {
 				const topUp = await topUpOfAccount(statements, accountId, params.id);
 				const account = await findAccount(statements, accountId);
 				if (account === null) throw new Refusal("not_found", "There is no such account.");

@@ -5,8 +5,8 @@ import { isWholeCents } from "../../money/cents.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { claimedOnPage } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberNoted } from "../member-act.ts";
 import { Refusal } from "../texts/refusal.ts";
+import type { Allowed } from "../visit.ts";
 
 /** Payments that are expected at once, for one account. */
 const PENDING_MAX = 20;
@@ -21,22 +21,25 @@ export interface WantedTopUp {
  * Writes down a payment that is expected, with a reference of ours; asked for again with the same token it is the one that
  * waits. Faults: invalid_request, conflict.
  */
-export async function expectTopUp(parts: ConsoleParts, request: Request, wanted: WantedTopUp): Promise<TopUpRecord> {
+export async function expectTopUp(
+	parts: Pick<ConsoleParts, "statements" | "keyMaker" | "clock">,
+	member: Allowed,
+	wanted: WantedTopUp,
+): Promise<TopUpRecord> {
 	const { amountNanoUsd, method, token } = wanted;
-	const allowed = parts.visits.account(request);
-	const { accountId } = allowed;
+	const { accountId } = member;
 	// No bank pays less than a cent: what is asked for must be what can come.
 	if (!isWholeCents(amountNanoUsd))
 		throw new Refusal("invalid_request", "A transfer is a whole number of cents.", { param: "usd" });
 	const expected = { accountId, amountNanoUsd, method, reference: newReference(), pendingMost: PENDING_MAX };
 	const asked = { amountNanoUsd, method };
-	const id = await claimedOnPage(parts, allowed, { fresh: newId("top"), token, asked });
-	const act = memberNoted(parts)(request, "topup.create", { amountNanoUsd, reference: expected.reference });
+	const id = await claimedOnPage(parts, member, { fresh: newId("top"), token, asked });
+	const act = member.noted("topup.create", { amountNanoUsd, reference: expected.reference });
 	await createTopUp(parts.statements, expected, id, act);
 	const topUp = await getTopUp(parts.statements, id);
 	if (topUp.state === "pending") return topUp;
 	// What was cancelled or paid meanwhile is over: who asks for as much again wants another one, and that once, too.
-	return expectTopUp(parts, request, { ...wanted, token: hexOfId(id) });
+	return expectTopUp(parts, member, { ...wanted, token: hexOfId(id) });
 }
 
 const hexOfId = (id: string) => id.replace(/^.*_/, "");

@@ -2,7 +2,6 @@ import { Elysia, t } from "elysia";
 import { listTopUps, payableByCard, rejectTopUp } from "../../billing/top-ups.ts";
 import { TOKEN } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberNoted } from "../member-act.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, USD } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
 import type { OwnTopUpView, TopUpView } from "./credit.ts";
@@ -15,13 +14,12 @@ const amount = t.Object({ usd: USD, token: TOKEN });
 /** Money into the visited account, by transfer or by card. */
 export function topUpRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const noted = memberNoted(parts);
 
 	return new Elysia({ name: "console-top-ups" })
+		.resolve(({ request }) => ({ member: visits.account(request) }))
 		.get(
 			"/top-ups",
-			async ({ request, query }): Promise<{ items: OwnTopUpView[]; next: string | null }> => {
-				const { accountId } = visits.account(request);
+			async ({ member: { accountId }, query }): Promise<{ items: OwnTopUpView[]; next: string | null }> => {
 				const { shown, after } = pageOf(query);
 				const page = await listTopUps(statements, { accountId }, { limit: shown, after });
 				return { items: await ownTopUpViews(statements, page.items), next: page.next };
@@ -30,9 +28,9 @@ export function topUpRoutes(parts: ConsoleParts) {
 		)
 		.post(
 			"/top-ups/transfer",
-			async ({ request, body }): Promise<{ topUp: TopUpView; transferDetails: string | null }> => {
+			async ({ member, body }): Promise<{ topUp: TopUpView; transferDetails: string | null }> => {
 				const { usd, token } = body;
-				const topUp = await expectTopUp(parts, request, {
+				const topUp = await expectTopUp(parts, member, {
 					amountNanoUsd: amountOf(usd, "usd"),
 					method: "transfer",
 					token,
@@ -43,34 +41,27 @@ export function topUpRoutes(parts: ConsoleParts) {
 		)
 		.post(
 			"/top-ups/card",
-			async ({ request, body }): Promise<{ topUp: TopUpView; url: string }> => {
-				const { viewer } = visits.account(request);
+			async ({ member, body }): Promise<{ topUp: TopUpView; url: string }> => {
 				if (!parts.cards)
 					throw new Refusal("service_unavailable", "Card payments are not set up. Use a bank transfer.");
 				const amountNanoUsd = payableByCard(amountOf(body.usd, "usd"), "usd");
-				const topUp = await expectTopUp(parts, request, { amountNanoUsd, method: "card", token: body.token });
+				const topUp = await expectTopUp(parts, member, { amountNanoUsd, method: "card", token: body.token });
 				const back = `${parts.origin()}/credit?topup=${topUp.id}&payment=`;
-				const url = await parts.cards.checkout(topUp, { email: viewer.email, back });
+				const url = await parts.cards.checkout(topUp, { email: member.viewer.email, back });
 				return { topUp: topUpView(topUp), url };
 			},
 			{ query, body: amount },
 		)
 		.post(
 			"/top-ups/:id/cancel",
-			async ({ request, params }): Promise<{ topUp: TopUpView }> => {
-				const { accountId, viewer } = visits.account(request);
+			async ({ member: { accountId, viewer, noted }, params }): Promise<{ topUp: TopUpView }> => {
 				const topUp = await topUpOfAccount(statements, accountId, params.id);
 				if (topUp.state !== "pending")
 					throw new Refusal("conflict", `The top-up is ${topUp.state}: it cannot be cancelled.`);
 				// A card may be charged at this very moment, so the page where it is paid is closed first.
 				if (topUp.method === "card") await parts.cards?.expire(topUp.id);
 				const { amountNanoUsd, reference } = topUp;
-				await rejectTopUp(
-					statements,
-					topUp.id,
-					viewer.userId,
-					noted(request, "topup.cancel", { amountNanoUsd, reference }),
-				);
+				await rejectTopUp(statements, topUp.id, viewer.userId, noted("topup.cancel", { amountNanoUsd, reference }));
 				return { topUp: topUpView(await topUpOfAccount(statements, accountId, params.id)) };
 			},
 			{ query, body: EMPTY_BODY },

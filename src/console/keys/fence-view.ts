@@ -4,7 +4,16 @@ import { waitEverywhere } from "../../cluster/wait-everywhere.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Connection } from "../../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
+import { type Noted, noteOutcome } from "../../ops/audit.ts";
+import type { AuditAction } from "../../ops/audit-action.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
+
+/** The member, operator or management key that changes something, for the audit log, and the connection that waits. */
+export interface Actor {
+	readonly connection: Connection;
+	/** An entry of the audit log, which the statement that makes the change writes. */
+	noted(action: AuditAction, detail?: Record<string, unknown>): Noted;
+}
 
 /** What a page says of a change: since when no instance acts by anything older. */
 export interface Fence {
@@ -18,22 +27,36 @@ export interface Fence {
 	readonly known: boolean;
 }
 
+/**
+ * Waits until every live instance acts by the control entry, while the actor's connection is silent. With `act` the outcome
+ * is written beside that entry of the audit log.
+ */
+export type WaitForFence = (
+	actor: Pick<Actor, "connection">,
+	entry: AppendedEntry,
+	act?: Noted | null,
+) => Promise<Fence>;
+
 /** The usual lease is half a minute. A page does not wait longer than this; the change takes effect all the same. */
 const DEADLINE_MS = 45_000;
 const SILENCE_S = 60;
 
-/** Waits until every live instance acts by the control entry, while the page's connection is silent. */
-export async function fenceOf(
-	deps: { liveness: Statements; clock: Clock; figures: Pick<ConsoleFigures, "revoked"> },
-	connection: Connection,
-	entry: AppendedEntry,
-): Promise<Fence> {
-	connection.setIdleTimeout(SILENCE_S);
-	try {
-		const { pending, ...everywhere } = await waitEverywhere(deps, entry, DEADLINE_MS);
-		deps.figures.revoked(everywhere.elapsedMs, everywhere.effective);
-		return { ...everywhere, atMs: deps.clock.wallMs(), pendingInstances: pending.length };
-	} finally {
-		connection.setIdleTimeout(IDLE_TIMEOUT_S);
-	}
+export function createFence(deps: {
+	statements: Statements;
+	liveness: Statements;
+	clock: Clock;
+	figures: Pick<ConsoleFigures, "revoked">;
+}): WaitForFence {
+	return async ({ connection }, entry, act = null) => {
+		connection.setIdleTimeout(SILENCE_S);
+		try {
+			const { pending, ...everywhere } = await waitEverywhere(deps, entry, DEADLINE_MS);
+			deps.figures.revoked(everywhere.elapsedMs, everywhere.effective);
+			const fence = { ...everywhere, atMs: deps.clock.wallMs(), pendingInstances: pending.length };
+			if (act !== null) await noteOutcome(deps.statements, act, fence);
+			return fence;
+		} finally {
+			connection.setIdleTimeout(IDLE_TIMEOUT_S);
+		}
+	};
 }

@@ -6,7 +6,6 @@ import { ACTIVE_KEYS_MAX, createKey, revokeKey, rotateKey } from "../../keys/key
 import { derivedSecret } from "../../keys/secret.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberNoted } from "../member-act.ts";
 import { isKeyOf, roleOf } from "../members/member-keys.ts";
 import { scopeOf } from "../members/roles.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
@@ -14,7 +13,6 @@ import { checkWidening } from "../sign-in/sensitive-acts.ts";
 import { Refusal } from "../texts/refusal.ts";
 import type { Allowed } from "../visit.ts";
 import type { Fence } from "./fence-view.ts";
-import { fenceOf } from "./fence-view.ts";
 import { KEY_SETTINGS, NAME, settingsOf } from "./key-body.ts";
 import { type KeyView, keyOf } from "./key-view.ts";
 import { checkPlace, ownerOf } from "./usable-keys.ts";
@@ -28,40 +26,39 @@ const TOKEN = t.Optional(t.String({ maxLength: 64 }));
 /** Keys that are made, anew or in another's place: whoever makes one sees its secret, once. */
 export function keyMakingRoutes(parts: ConsoleParts) {
 	const { visits, keyMaker } = parts;
-	const noted = memberNoted(parts);
 
 	return new Elysia({ name: "console-key-making" })
+		.resolve(({ request }) => ({ member: visits.account(request) }))
 		.post(
 			"/",
-			async ({ request, body }): Promise<{ key: KeyView; secret: string }> => {
-				const allowed = visits.account(request);
-				const { accountId, viewer } = allowed;
+			async ({ member, request, body }): Promise<{ key: KeyView; secret: string }> => {
+				const { accountId, viewer } = member;
 				const { token, ...asked } = body;
 				const { readsOnly = false, ...given } = asked;
 				if (readsOnly && given.capUsd)
 					throw new Refusal("invalid_request", "A key that only reads has no cap.", { param: "capUsd" });
 				const settings = settingsOf(given);
-				const planned = await plannedKey(parts, allowed, token);
-				await checkPlace(parts, allowed, settings.projectId ?? null);
+				const planned = await plannedKey(parts, member, token);
+				await checkPlace(parts, member, settings.projectId ?? null);
 				const widening = readsOnly ? { before: ZERO_USD, cap: ZERO_USD } : wideningOf(null, settings);
 				await checkWidening(parts, request, widening);
 				const made = { ...settings, name: body.name, madeBy: viewer.userId, readsOnly, activeMost: ACTIVE_KEYS_MAX };
-				const act = noted(request, "key.create", asked);
+				const act = member.noted("key.create", asked);
 				const created = await createKey(keyMaker, accountId, made, planned, act);
-				await checkMaker(parts, request, created.id);
+				await checkMaker(parts, member, created.id);
 				return { key: await keyOf(parts, accountId, created.id), secret: created.secret };
 			},
 			{ query, body: t.Object({ name: NAME, ...KEY_SETTINGS, readsOnly: t.Optional(t.Boolean()), token: TOKEN }) },
 		)
 		.post(
 			"/:id/rotate",
-			async ({ request, params, body }): Promise<{ key: KeyView; secret: string; replaced: string; fence: Fence }> => {
-				const accountId = await ownerOf(parts, request, params.id);
+			async ({ member, params, body }): Promise<{ key: KeyView; secret: string; replaced: string; fence: Fence }> => {
+				const accountId = await ownerOf(parts, member, params.id);
 				const key = { id: params.id, accountId };
-				const act = noted(request, "key.rotate", { graceMs: body.graceMs });
+				const act = member.noted("key.rotate", { graceMs: body.graceMs });
 				const made = await rotateKey(keyMaker, key, body.graceMs, body.token, ACTIVE_KEYS_MAX, act);
-				await checkMaker(parts, request, made.id);
-				const fence = await fenceOf(parts, visits.of(request).connection, made);
+				await checkMaker(parts, member, made.id);
+				const fence = await parts.fence(member, made);
 				return { key: await keyOf(parts, accountId, made.id), secret: made.secret, replaced: params.id, fence };
 			},
 			{
@@ -94,13 +91,16 @@ async function plannedKey(
  * A key that was made while its maker lost the right to, in its account or in its project alone, ends before its secret is
  * shown. Faults not_found, forbidden.
  */
-async function checkMaker(parts: ConsoleParts, request: Request, id: string): Promise<void> {
-	const { statements, visits } = parts;
-	const { viewer, accountId } = visits.account(request);
+async function checkMaker(
+	{ statements }: Pick<ConsoleParts, "statements">,
+	member: Allowed,
+	id: string,
+): Promise<void> {
+	const { viewer, accountId } = member;
 	const role = await roleOf(statements, accountId, viewer.userId);
 	const scope = role && scopeOf(role, "keys.change");
 	if (scope === "all" || (scope === "own" && (await isKeyOf(statements, id, viewer.userId)))) return;
-	await revokeKey(statements, { id, accountId }, memberNoted(parts)(request, "key.revoke", { madeBy: viewer.userId }));
+	await revokeKey(statements, { id, accountId }, member.noted("key.revoke", { madeBy: viewer.userId }));
 	if (role === undefined) throw new Refusal("not_found", "There is no such account.", { param: "account" });
 	if (scope === undefined) throw new Refusal("forbidden", "Your role in this account makes no keys any more.");
 	throw new Refusal("not_found", "There is no such project.", { param: "projectId" });

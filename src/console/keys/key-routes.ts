@@ -3,14 +3,11 @@ import type { KeyRecord } from "../../keys/key-admin.ts";
 import { ACTIVE_KEYS_MAX, getKey, listKeys, revokeKey, updateKey } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
-import { noteOutcome } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberNoted } from "../member-act.ts";
 import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
 import { checkWidening } from "../sign-in/sensitive-acts.ts";
 import { Refusal } from "../texts/refusal.ts";
-import { fenceOf } from "./fence-view.ts";
 import { KEY_SETTINGS, NAME, settingsOf } from "./key-body.ts";
 import { keyMakingRoutes } from "./key-making-routes.ts";
 import type { KeyView } from "./key-view.ts";
@@ -23,17 +20,16 @@ const query = t.Object(ACCOUNT_QUERY);
 /** Keys of the visited account: made, listed, changed and revoked; a developer's are those of `makerIn`. */
 export function keyRoutes(parts: ConsoleParts) {
 	const { statements, visits, clock } = parts;
-	const noted = memberNoted(parts);
 
 	return new Elysia({ name: "console-keys", prefix: "/keys" })
+		.resolve(({ request }) => ({ member: visits.account(request) }))
 		.use(keyMakingRoutes(parts))
 		.get(
 			"/",
-			async ({ request, query }): Promise<{ items: KeyView[]; next: string | null }> => {
-				const allowed = visits.account(request);
-				const { accountId } = allowed;
+			async ({ member, query }): Promise<{ items: KeyView[]; next: string | null }> => {
+				const { accountId } = member;
 				const { shown, after } = pageOf(query);
-				const personId = makerIn(allowed);
+				const personId = makerIn(member);
 				const [page, held] = await Promise.all([
 					listKeys(statements, accountId, { limit: shown, after }, { personId, projectId: query.project ?? null }),
 					heldByKey(statements, accountId),
@@ -43,30 +39,28 @@ export function keyRoutes(parts: ConsoleParts) {
 			},
 			{ query: t.Object({ ...PAGE_QUERY, project: t.Optional(t.String({ maxLength: 64 })) }) },
 		)
-		.get("/:id", async ({ request, params }) => keyOf(parts, await ownerOf(parts, request, params.id), params.id), {
+		.get("/:id", async ({ member, params }) => keyOf(parts, await ownerOf(parts, member, params.id), params.id), {
 			query,
 		})
 		.patch(
 			"/:id",
-			async ({ request, params, body }) => {
-				const accountId = await ownerOf(parts, request, params.id);
+			async ({ member, request, params, body }) => {
+				const accountId = await ownerOf(parts, member, params.id);
 				const settings = settingsOf(body);
 				await checkChange(parts, request, await getKey(statements, { id: params.id, accountId }), settings);
-				const act = noted(request, "key.update", { ...body });
+				const act = member.noted("key.update", { ...body });
 				const entry = await updateKey(statements, { id: params.id, accountId }, settings, null, act, ACTIVE_KEYS_MAX);
-				const fence = await fenceOf(parts, visits.of(request).connection, entry);
+				const fence = await parts.fence(member, entry);
 				return { key: await keyOf(parts, accountId, params.id), fence };
 			},
 			{ query, body: t.Object({ name: t.Optional(NAME), ...KEY_SETTINGS }) },
 		)
 		.post(
 			"/:id/revoke",
-			async ({ request, params }) => {
-				const accountId = await ownerOf(parts, request, params.id);
-				const act = noted(request, "key.revoke");
-				const entry = await revokeKey(statements, { id: params.id, accountId }, act);
-				const fence = await fenceOf(parts, visits.of(request).connection, entry);
-				await noteOutcome(statements, act, fence);
+			async ({ member, params }) => {
+				const accountId = await ownerOf(parts, member, params.id);
+				const act = member.noted("key.revoke");
+				const fence = await parts.fence(member, await revokeKey(statements, { id: params.id, accountId }, act), act);
 				const held = await heldByKey(statements, accountId);
 				const runningRequests = held.get(params.id)?.requests ?? 0;
 				return { key: await keyOf(parts, accountId, params.id), fence, runningRequests };

@@ -28,10 +28,9 @@ export async function usableDigest(
 }
 
 /** The account whose key it is, and this member's. Fault not_found if he may not use it. */
-export async function ownerOf(parts: ConsoleParts, request: Request, id: string): Promise<string> {
-	const allowed = parts.visits.account(request);
-	await usableDigest(parts, allowed, id);
-	return allowed.accountId;
+export async function ownerOf(parts: Pick<ConsoleParts, "statements">, who: Who, id: string): Promise<string> {
+	await usableDigest(parts, who, id);
+	return who.accountId;
 }
 
 /**

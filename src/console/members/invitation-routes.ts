@@ -5,7 +5,6 @@ import { derivedHex } from "../../keys/digest.ts";
 import { noted } from "../../ops/audit.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberNoted } from "../member-act.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
 import type { Allowed } from "../visit.ts";
@@ -28,36 +27,9 @@ const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnu
 /** Who is asked to act for the visited account, and what he says to it. */
 export function invitationRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const notedOf = memberNoted(parts);
 	const isUnmailed = createUnmailed();
 
 	return new Elysia({ name: "console-invitations" })
-		.post(
-			"/invitations",
-			async ({ request, body }): Promise<{ id: string; link: string | null }> => {
-				const allowed = visits.account(request);
-				const { accountId, viewer, role } = allowed;
-				if (body.role === "owner" && !may(role, "owners.manage")) throw ownersOnly();
-				const act = notedOf(request, "member.invite", { email: body.email.trim().toLowerCase(), role: body.role });
-				const wanted = { email: body.email, role: body.role, invitedBy: viewer.userId };
-				const made = await invite(statements, accountId, wanted, act, await plannedInvitation(parts, allowed, body));
-				const link = `${parts.origin()}/invite?token=${made.token}`;
-				// A console that died behind making it has mailed nothing: who asks the next one again waits for the mail.
-				if (isUnmailed(made.id) || made.isNew)
-					mailInvitation(parts, request, { to: made.email, role: body.role, link });
-				return { id: made.id, link: parts.config.smtpUrl === null ? link : null };
-			},
-			{ query, body: INVITED },
-		)
-		.delete(
-			"/invitations/:id",
-			async ({ request, params }) => {
-				const { accountId, role } = visits.account(request);
-				await withdrawInvitation(statements, accountId, params.id, role, notedOf(request, "member.uninvite"));
-				return { withdrawn: true };
-			},
-			{ query },
-		)
 		.post(
 			"/invitations/accept",
 			async ({ request, body }) => {
@@ -70,6 +42,31 @@ export function invitationRoutes(parts: ConsoleParts) {
 			},
 			// Of any form: one that was cut on its way is a link that does not hold, and is told so.
 			{ body: t.Object({ token: t.String({ maxLength: 1_000 }) }) },
+		)
+		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.post(
+			"/invitations",
+			async ({ member, request, body }): Promise<{ id: string; link: string | null }> => {
+				const { accountId, viewer, role } = member;
+				if (body.role === "owner" && !may(role, "owners.manage")) throw ownersOnly();
+				const act = member.noted("member.invite", { email: body.email.trim().toLowerCase(), role: body.role });
+				const wanted = { email: body.email, role: body.role, invitedBy: viewer.userId };
+				const made = await invite(statements, accountId, wanted, act, await plannedInvitation(parts, member, body));
+				const link = `${parts.origin()}/invite?token=${made.token}`;
+				// A console that died behind making it has mailed nothing: who asks the next one again waits for the mail.
+				if (isUnmailed(made.id) || made.isNew)
+					mailInvitation(parts, request, { to: made.email, role: body.role, link });
+				return { id: made.id, link: parts.config.smtpUrl === null ? link : null };
+			},
+			{ query, body: INVITED },
+		)
+		.delete(
+			"/invitations/:id",
+			async ({ member: { accountId, role, noted }, params }) => {
+				await withdrawInvitation(statements, accountId, params.id, role, noted("member.uninvite"));
+				return { withdrawn: true };
+			},
+			{ query },
 		);
 }
 

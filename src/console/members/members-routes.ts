@@ -1,9 +1,9 @@
 import { Elysia, t } from "elysia";
 import { Fault } from "../../base/fault.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberNoted } from "../member-act.ts";
 import { ACCOUNT_QUERY, PAGE_QUERY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
+import type { Allowed } from "../visit.ts";
 import type { InvitationView } from "./invitations.ts";
 import { listInvitations } from "./invitations.ts";
 import { keysMadeBy, type MemberKey, roleOf } from "./member-keys.ts";
@@ -21,13 +21,13 @@ export function membersRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
 
 	return new Elysia({ name: "console-members" })
+		.resolve(({ request }) => ({ member: visits.account(request) }))
 		.get(
 			"/members",
 			async ({
-				request,
+				member: { accountId },
 				query,
 			}): Promise<{ items: MemberView[]; next: string | null; invitations: InvitationView[] }> => {
-				const { accountId } = visits.account(request);
 				const [page, invitations] = await Promise.all([
 					listMembers(statements, accountId, query.after ?? null),
 					listInvitations(statements, accountId),
@@ -38,8 +38,7 @@ export function membersRoutes(parts: ConsoleParts) {
 		)
 		.get(
 			"/members/:userId/keys",
-			async ({ request, params }): Promise<{ items: MemberKey[] }> => {
-				const { accountId } = visits.account(request);
+			async ({ member: { accountId }, params }): Promise<{ items: MemberKey[] }> => {
 				await checkMember(statements, accountId, params.userId);
 				return { items: await keysMadeBy(statements, accountId, params.userId) };
 			},
@@ -47,16 +46,16 @@ export function membersRoutes(parts: ConsoleParts) {
 		)
 		.patch(
 			"/members/:userId",
-			async ({ request, params, query, body }): Promise<RightsTaken & { role: Role }> => {
-				const taken = await change(parts, request, { userId: params.userId, role: body.role, choice: query.keys });
+			async ({ member, params, query, body }): Promise<RightsTaken & { role: Role }> => {
+				const taken = await change(parts, member, { userId: params.userId, role: body.role, choice: query.keys });
 				return { role: body.role, ...taken };
 			},
 			{ query: memberQuery, body: t.Object({ role: ROLE }) },
 		)
 		.delete(
 			"/members/:userId",
-			async ({ request, params, query }): Promise<RightsTaken & { removed: true }> => {
-				const taken = await change(parts, request, { userId: params.userId, role: null, choice: query.keys });
+			async ({ member, params, query }): Promise<RightsTaken & { removed: true }> => {
+				const taken = await change(parts, member, { userId: params.userId, role: null, choice: query.keys });
 				return { removed: true, ...taken };
 			},
 			{ query: memberQuery },
@@ -68,12 +67,12 @@ export function membersRoutes(parts: ConsoleParts) {
  * `choice` says what becomes of those that still work. Faults: not_found, forbidden, conflict.
  */
 async function change(
-	parts: ConsoleParts,
-	request: Request,
+	parts: Pick<ConsoleParts, "statements" | "fence">,
+	member: Allowed,
 	{ userId, role, choice }: { userId: string; role: Role | null; choice: "keep" | "revoke" | undefined },
 ): Promise<RightsTaken> {
-	const { statements, visits } = parts;
-	const { accountId, viewer, role: own } = visits.account(request);
+	const { statements } = parts;
+	const { accountId, viewer, role: own, noted } = member;
 	await checkMember(statements, accountId, userId);
 	const before = await roleOf(statements, accountId, userId);
 	if (!may(own, "owners.manage") && (before === "owner" || role === "owner")) throw ownersOnly();
@@ -84,15 +83,11 @@ async function change(
 			param: "keys",
 		});
 	const done = keepsKeys ? "kept" : (choice ?? "none");
-	const noted = memberNoted(parts);
-	const act =
-		role === null
-			? noted(request, "member.remove", { keys: done })
-			: noted(request, "member.role", { role, keys: done });
+	const act = role === null ? noted("member.remove", { keys: done }) : noted("member.role", { role, keys: done });
 	await changeMember(statements, accountId, { userId, by: viewer.userId, role }, act).catch((error: unknown) => {
 		// One that was cut short before the keys were revoked.
 		const isOver = error instanceof Fault && error.code === "not_found" && keys.length > 0;
 		if (role !== null || !isOver) throw error;
 	});
-	return keepsKeys || choice !== "revoke" ? KEYS_KEPT : endKeysMadeBy(parts, request, { userId });
+	return keepsKeys || choice !== "revoke" ? KEYS_KEPT : endKeysMadeBy(parts, member, { userId });
 }

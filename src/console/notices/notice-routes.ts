@@ -6,7 +6,6 @@ import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ALERT_TYPES } from "../alerts/alerts.ts";
 import { TOKEN } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberNoted } from "../member-act.ts";
 import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
@@ -57,15 +56,14 @@ const EVENTS = t.Optional(t.Array(t.UnionEnum(ALERT_TYPES), { maxItems: 20, uniq
 /** Owners and admins decide who is told; all members see what came of it. */
 export function noticeRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const noted = memberNoted(parts);
 
 	// Pages that are open in browsers know it by this name.
 	return new Elysia({ name: "console-notices", prefix: "/batch-notices" })
+		.resolve(({ request }) => ({ member: visits.account(request) }))
 		.get("/", ({ request }) => noticesOf(parts, request), { query })
 		.put(
 			"/",
-			async ({ request, body }): Promise<Notices & { secret: string | null }> => {
-				const { accountId } = visits.account(request);
+			async ({ member: { accountId, noted }, request, body }): Promise<Notices & { secret: string | null }> => {
 				const { mail, webhookUrl, token } = body;
 				const before = await settingOf(statements, accountId);
 				const url = webhookUrl == null ? null : new URL(checkedUrl(parts, webhookUrl)).href;
@@ -75,7 +73,7 @@ export function noticeRoutes(parts: ConsoleParts) {
 					...{ mail: mail ?? null, keepsMail: mail === undefined },
 					...{ url, salt, keepsUrl: webhookUrl === undefined },
 					...{ events: body.events, added: body.eventsAdded, removed: body.eventsRemoved },
-					act: noted(request, "batch.notices"),
+					act: noted("batch.notices"),
 				});
 				// Not so if there was one, or somebody was quicker.
 				const isNew = salt !== null && saved.salt === salt;
@@ -97,15 +95,14 @@ export function noticeRoutes(parts: ConsoleParts) {
 		)
 		.post(
 			"/secret",
-			async ({ request, body }) => {
-				const { accountId } = visits.account(request);
+			async ({ member: { accountId, noted }, request, body }) => {
 				const salt = saltOf(parts, request, body.token);
 				const rows = await statements`
 					with saved as (
 						update batch_notice_setting set webhook_salt = ${salt}
 						where account_id = ${accountId} and webhook_url is not null returning account_id
 					)
-					select audit_note(${notedJson(noted(request, "batch.webhook_secret"))}::text::jsonb, account_id, account_id) from saved`;
+					select audit_note(${notedJson(noted("batch.webhook_secret"))}::text::jsonb, account_id, account_id) from saved`;
 				if (rows.length === 0) throw new Refusal("conflict", "There is no webhook: set its address first.");
 				return { secret: parts.webhookSecretOf(salt) };
 			},
@@ -113,10 +110,9 @@ export function noticeRoutes(parts: ConsoleParts) {
 		)
 		.post(
 			"/:id/replay",
-			async ({ request, params }) => {
-				const { accountId } = visits.account(request);
+			async ({ member: { accountId, noted }, params }) => {
 				// Under the same id: a receiver that had it knows it again.
-				const act = noted(request, "notice.replay", { id: params.id });
+				const act = noted("notice.replay", { id: params.id });
 				const rows = await statements`
 					with again as (
 						update batch_notice set state = 'waiting', attempts = 0, next_at = clock_timestamp()

@@ -8,6 +8,7 @@ import { derivedManagementSecret } from "../../keys/management-secret.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
+import type { Operator } from "../visit.ts";
 
 /** A management key as the page shows it; for `treaty` its arrays are plain ones. */
 export interface ManagementKeyView extends Omit<ManagementKeyRecord, "scopes"> {
@@ -17,15 +18,12 @@ export interface ManagementKeyView extends Omit<ManagementKeyRecord, "scopes"> {
 /** Keys of the management interface: made with the password given lately, revoked without it. */
 export function managementKeyRoutes(parts: ConsoleParts) {
 	const { statements, visits, keyMaker } = parts;
-	const maker = (request: Request) => ({
-		id: visits.operator(request).userId,
-		ip: visits.of(request).connection.address,
-	});
+	const maker = ({ userId, connection }: Operator) => ({ id: userId, ip: connection.address });
 	return new Elysia({ name: "console-operator-management-keys" })
+		.resolve(({ request }) => ({ operator: visits.operator(request) }))
 		.get(
 			"/management-keys",
-			async ({ request, query }): Promise<{ items: ManagementKeyView[]; next: string | null }> => {
-				visits.operator(request);
+			async ({ query }): Promise<{ items: ManagementKeyView[]; next: string | null }> => {
 				const { shown, after } = pageOf(query);
 				const { items, next } = await listManagementKeys(statements, { limit: shown, after });
 				return { items: items.map(({ scopes, ...key }) => ({ ...key, scopes: [...scopes] })), next };
@@ -34,20 +32,15 @@ export function managementKeyRoutes(parts: ConsoleParts) {
 		)
 		.post(
 			"/management-keys",
-			async ({ request, body }): Promise<{ id: string; secret: string }> => {
+			async ({ operator, body }): Promise<{ id: string; secret: string }> => {
 				const { token, ...asked } = body;
-				const viewer = visits.operator(request);
-				const id = await claimedOnPage(parts, { viewer }, { fresh: newId("mgk"), token, asked });
+				const id = await claimedOnPage(parts, { viewer: operator }, { fresh: newId("mgk"), token, asked });
 				// Of the token, which is stored nowhere: whoever sends it again is told the same.
-				const hex = derivedHex(
-					keyMaker.digest,
-					"management key on a page",
-					viewer.userId,
-					token ?? crypto.randomUUID(),
-				);
+				const words = [operator.userId, token ?? crypto.randomUUID()];
+				const hex = derivedHex(keyMaker.digest, "management key on a page", ...words);
 				const planned = { id, secret: derivedManagementSecret(keyMaker.serviceName, hex) };
 				const wanted = { ...asked, expiresAtMs: asked.expiresAtMs ?? null };
-				return createManagementKey(keyMaker, wanted, maker(request), planned);
+				return createManagementKey(keyMaker, wanted, maker(operator), planned);
 			},
 			{
 				body: t.Object({
@@ -60,8 +53,8 @@ export function managementKeyRoutes(parts: ConsoleParts) {
 		)
 		.post(
 			"/management-keys/:id/revoke",
-			async ({ request, params }) => {
-				await revokeManagementKey(statements, params.id, maker(request));
+			async ({ operator, params }) => {
+				await revokeManagementKey(statements, params.id, maker(operator));
 				return { revoked: true };
 			},
 			{ body: EMPTY_BODY },

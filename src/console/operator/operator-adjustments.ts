@@ -13,6 +13,7 @@ import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { balanceOf } from "../credit/credit.ts";
 import { amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON, USD } from "../page-query.ts";
+import type { Operator } from "../visit.ts";
 import { refuseOwnAccount } from "./operator-interest.ts";
 
 const STATE = t.Union([t.Literal("pending"), t.Literal("booked"), t.Literal("rejected")]);
@@ -78,29 +79,22 @@ export async function listAdjustments(
 
 /** Credit moved by hand: one operator asks for it, a second one confirms what is large. */
 export function adjustmentRoutes({ statements, tx, visits, config }: ConsoleParts) {
-	const decision = async (request: Request, id: string) => {
-		const { userId } = visits.operator(request);
-		const { accountId } = await getAdjustment(statements, id);
-		await refuseOwnAccount(statements, userId, accountId);
-		return { id, operatorId: userId, ip: visits.of(request).connection.address };
+	const decision = async ({ userId, connection }: Operator, id: string) => {
+		await refuseOwnAccount(statements, userId, (await getAdjustment(statements, id)).accountId);
+		return { id, operatorId: userId, ip: connection.address };
 	};
 	return new Elysia({ name: "console-operator-adjustments" })
+		.resolve(({ request }) => ({ operator: visits.operator(request) }))
 		.post(
 			"/accounts/:id/adjust",
-			async ({ request, params, body }) => {
-				const { userId } = visits.operator(request);
+			async ({ operator: { userId, connection }, params, body }) => {
 				await refuseOwnAccount(statements, userId, params.id);
 				const amount = amountOf(body.usd, "usd", true);
 				checkAdjustmentAmount(amount, "usd");
-				const { reason, idempotencyKey } = body;
-				const ip = visits.of(request).connection.address;
 				const asked = {
-					accountId: params.id,
-					amount,
-					reason,
-					idempotencyKey: idempotencyKey.toLowerCase(),
-					operatorId: userId,
-					ip,
+					...{ accountId: params.id, amount, reason: body.reason },
+					idempotencyKey: body.idempotencyKey.toLowerCase(),
+					...{ operatorId: userId, ip: connection.address },
 				};
 				const made = await adjust(tx, asked, config.topUpSecondLook);
 				return { balance: await balanceOf(statements, params.id), secondLookNeeded: made.state === "pending" };
@@ -109,8 +103,7 @@ export function adjustmentRoutes({ statements, tx, visits, config }: ConsolePart
 		)
 		.get(
 			"/adjustments",
-			async ({ request, query }) => {
-				visits.operator(request);
+			async ({ query }) => {
 				const { shown, asked, after } = pageOf(query);
 				const rows = await listAdjustments(statements, { state: query.state ?? "pending" }, { asked, after });
 				return pageOfRows(rows, shown, (row) => row.id);
@@ -119,16 +112,16 @@ export function adjustmentRoutes({ statements, tx, visits, config }: ConsolePart
 		)
 		.post(
 			"/adjustments/:id/confirm",
-			async ({ request, params }) => {
-				const { state } = await confirmAdjustment(tx, await decision(request, params.id));
+			async ({ operator, params }) => {
+				const { state } = await confirmAdjustment(tx, await decision(operator, params.id));
 				return { state };
 			},
 			{ body: EMPTY_BODY },
 		)
 		.post(
 			"/adjustments/:id/reject",
-			async ({ request, params, body }) => {
-				const asked = await decision(request, params.id);
+			async ({ operator, params, body }) => {
+				const asked = await decision(operator, params.id);
 				const { state } = await rejectAdjustment(tx, { ...asked, reason: body.reason });
 				return { state };
 			},

@@ -5,12 +5,11 @@ import { confirmTransfer, rejectTransfer } from "../../billing/top-up-checks.ts"
 import type { TopUpState } from "../../billing/top-ups.ts";
 import { getTopUp } from "../../billing/top-ups.ts";
 import { suspendAccount, unsuspendAccount } from "../../keys/account-admin.ts";
-import { audit, listAudit, noted, noteOutcome } from "../../ops/audit.ts";
-import type { AuditAction } from "../../ops/audit-action.ts";
+import { audit, listAudit } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { topUpView } from "../credit/credit.ts";
-import { fenceOf } from "../keys/fence-view.ts";
 import { EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON } from "../page-query.ts";
+import type { Operator } from "../visit.ts";
 import { managementKeyRoutes } from "./management-key-routes.ts";
 import { accountDetail, searchAccounts } from "./operator-accounts.ts";
 import { adjustmentRoutes } from "./operator-adjustments.ts";
@@ -32,7 +31,7 @@ const TOP_UP_STATE = t.Union([
 	t.Literal("disputed"),
 ]);
 
-/** Every handler asks for the operator first; every act is in the audit log before it is answered. */
+/** Each group finds the operator first; every act is in the audit log before it is answered. */
 export function operatorRoutes(parts: ConsoleParts) {
 	return new Elysia({ name: "console-operator", prefix: "/operator" })
 		.use(accountRoutes(parts))
@@ -42,72 +41,51 @@ export function operatorRoutes(parts: ConsoleParts) {
 		.use(serviceRoutes(parts));
 }
 
-function actOf({ statements, visits }: ConsoleParts) {
-	return (
-		request: Request,
-		action: AuditAction,
-		subject: string,
-		accountId: string | null,
-		detail: Record<string, unknown>,
-	) => {
-		const { userId } = visits.operator(request);
-		const ip = visits.of(request).connection.address;
-		return audit(statements, { actor: userId, action, subject, accountId, ip, detail });
-	};
-}
-
-function accountRoutes(parts: ConsoleParts) {
-	const { statements, visits, clock } = parts;
-
-	function changeState(state: "suspended" | "active") {
-		return async ({
-			request,
-			params,
-			body,
-		}: {
-			request: Request;
-			params: { id: string };
-			body: { reason: string };
-		}) => {
-			const { userId } = visits.operator(request);
-			await refuseOwnAccount(statements, userId, params.id);
-			const change = state === "suspended" ? suspendAccount : unsuspendAccount;
-			const act = noted({
-				...{ actor: userId, action: state === "suspended" ? "account.suspend" : "account.unsuspend" },
-				...{ ip: visits.of(request).connection.address, detail: { reason: body.reason } },
-			});
-			const { id: _, ...entry } = await change(statements, params.id, act);
-			const fence = await fenceOf(parts, visits.of(request).connection, entry);
-			await noteOutcome(statements, act, fence);
-			return { state, fence };
-		};
+function accountRoutes({ statements, visits, clock, fence }: ConsoleParts) {
+	async function changeState(operator: Operator, id: string, state: "suspended" | "active", reason: string) {
+		await refuseOwnAccount(statements, operator.userId, id);
+		const act = operator.noted(state === "suspended" ? "account.suspend" : "account.unsuspend", { reason });
+		const entry = await (state === "suspended" ? suspendAccount : unsuspendAccount)(statements, id, act);
+		return { state, fence: await fence(operator, entry, act) };
 	}
 
 	return new Elysia({ name: "console-operator-accounts" })
+		.resolve(({ request }) => ({ operator: visits.operator(request) }))
 		.get(
 			"/accounts",
-			async ({ request, query }) => {
-				visits.operator(request);
+			async ({ query }) => {
 				const { shown, asked, after } = pageOf(query);
 				return pageOfRows(await searchAccounts(statements, query.q ?? null, { asked, after }), shown, (row) => row.id);
 			},
 			{ query: pageQuery },
 		)
-		.get("/accounts/:id", ({ request, params }) => {
-			visits.operator(request);
-			return accountDetail(statements, params.id, clock.wallMs());
-		})
-		.post("/accounts/:id/suspend", changeState("suspended"), { body: REASON_BODY })
-		.post("/accounts/:id/unsuspend", changeState("active"), { body: REASON_BODY });
+		.get("/accounts/:id", ({ params }) => accountDetail(statements, params.id, clock.wallMs()))
+		.post(
+			"/accounts/:id/suspend",
+			({ operator, params, body }) => changeState(operator, params.id, "suspended", body.reason),
+			{ body: REASON_BODY },
+		)
+		.post(
+			"/accounts/:id/unsuspend",
+			({ operator, params, body }) => changeState(operator, params.id, "active", body.reason),
+			{ body: REASON_BODY },
+		);
 }
 
-function topUpRoutes(parts: ConsoleParts) {
-	const { statements, tx, visits, config } = parts;
+function topUpRoutes({ statements, tx, visits, config }: ConsoleParts) {
+	/** The operator who decides about a payment that is none of his own account. */
+	async function decidedBy(operator: Operator, accountId: string | null) {
+		await refuseOwnAccount(statements, operator.userId, accountId);
+		return { operatorId: operator.userId, ip: operator.connection.address };
+	}
+	const ofTopUp = async (operator: Operator, id: string) =>
+		decidedBy(operator, (await getTopUp(statements, id)).accountId);
+
 	return new Elysia({ name: "console-operator-top-ups" })
+		.resolve(({ request }) => ({ operator: visits.operator(request) }))
 		.get(
 			"/top-ups",
-			async ({ request, query }) => {
-				visits.operator(request);
+			async ({ query }) => {
 				const { shown, asked, after } = pageOf(query);
 				const state: TopUpState = query.state ?? "pending";
 				const rows = await listWaiting(statements, state, { asked, after }, config.topUpSecondLook);
@@ -117,15 +95,9 @@ function topUpRoutes(parts: ConsoleParts) {
 		)
 		.post(
 			"/top-ups/:id/confirm",
-			async ({ request, params, body }) => {
-				const { userId } = visits.operator(request);
-				await refuseOwnAccount(statements, userId, (await getTopUp(statements, params.id)).accountId);
-				const check = {
-					topUpId: params.id,
-					transactionReference: body.transactionReference.trim(),
-					operatorId: userId,
-					ip: visits.of(request).connection.address,
-				};
+			async ({ operator, params, body }) => {
+				const by = await ofTopUp(operator, params.id);
+				const check = { topUpId: params.id, transactionReference: body.transactionReference.trim(), ...by };
 				const { secondLookNeeded } = await confirmTransfer(tx, check, config.topUpSecondLook);
 				const topUp = await getTopUp(statements, params.id);
 				return { topUp: topUpView(topUp), secondLookNeeded };
@@ -134,22 +106,17 @@ function topUpRoutes(parts: ConsoleParts) {
 		)
 		.post(
 			"/top-ups/:id/reject",
-			async ({ request, params, body }) => {
-				const { userId } = visits.operator(request);
-				await refuseOwnAccount(statements, userId, (await getTopUp(statements, params.id)).accountId);
-				const ip = visits.of(request).connection.address;
-				const rejection = { topUpId: params.id, operatorId: userId, reason: body.reason, ip };
+			async ({ operator, params, body }) => {
+				const rejection = { topUpId: params.id, reason: body.reason, ...(await ofTopUp(operator, params.id)) };
 				return { topUp: topUpView(await rejectTransfer(statements, rejection)) };
 			},
 			{ body: REASON_BODY },
 		)
 		.post(
 			"/payment-findings/close",
-			async ({ request, body }) => {
-				const { userId } = visits.operator(request);
-				await refuseOwnAccount(statements, userId, await accountOfFinding(statements, body.id));
-				const ip = visits.of(request).connection.address;
-				await closeFinding(statements, { id: body.id, operatorId: userId, reason: body.reason, ip });
+			async ({ operator, body }) => {
+				const by = await decidedBy(operator, await accountOfFinding(statements, body.id));
+				await closeFinding(statements, { id: body.id, reason: body.reason, ...by });
 				return { closed: true };
 			},
 			{ body: t.Object({ id: t.String({ maxLength: 200 }), reason: REASON }) },
@@ -158,38 +125,25 @@ function topUpRoutes(parts: ConsoleParts) {
 
 function serviceRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const act = actOf(parts);
 	return new Elysia({ name: "console-operator-service" })
-		.get("/summary", ({ request }) => {
-			visits.operator(request);
-			return operatorSummary(parts);
-		})
-		.get("/deployments", async ({ request }) => {
-			visits.operator(request);
-			return { items: await listDeployments(parts) };
-		})
-		.get("/instances", async ({ request }) => {
-			visits.operator(request);
-			return { items: await listInstances(statements) };
-		})
-		.get("/reconciliation", ({ request }) => {
-			visits.operator(request);
-			return listReconciliations(statements, languageOf(request.headers));
-		})
+		.resolve(({ request }) => ({ operator: visits.operator(request) }))
+		.get("/summary", () => operatorSummary(parts))
+		.get("/deployments", async () => ({ items: await listDeployments(parts) }))
+		.get("/instances", async () => ({ items: await listInstances(statements) }))
+		.get("/reconciliation", ({ request }) => listReconciliations(statements, languageOf(request.headers)))
 		.post(
 			"/reconciliation",
-			async ({ request }) => {
-				const { userId } = visits.operator(request);
-				const run = await checkBooks(parts, visits.of(request).connection, userId);
-				await act(request, "ledger.reconcile", run.id, null, { ok: run.ok });
+			async ({ operator: { userId, connection }, request }) => {
+				const run = await checkBooks(parts, connection, userId);
+				const done = { action: "ledger.reconcile", subject: run.id, accountId: null } as const;
+				await audit(statements, { actor: userId, ip: connection.address, ...done, detail: { ok: run.ok } });
 				return toldRun(run, languageOf(request.headers));
 			},
 			{ body: EMPTY_BODY },
 		)
 		.get(
 			"/audit",
-			async ({ request, query }) => {
-				visits.operator(request);
+			async ({ query }) => {
 				const { shown, asked, after } = pageOf(query);
 				const { subject, actor, action } = query;
 				const rows = await listAudit(statements, { subject, actor, action }, { asked, after });

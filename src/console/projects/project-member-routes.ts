@@ -2,7 +2,6 @@ import { Elysia, t } from "elysia";
 import { getProject } from "../../keys/project-admin.ts";
 import type { ConsoleParts } from "../console-deps.ts";
 import { makerIn } from "../keys/usable-keys.ts";
-import { memberNoted } from "../member-act.ts";
 import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "../members/rights-taken.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import type { ProjectMemberView } from "./project-members.ts";
@@ -14,26 +13,24 @@ const query = t.Object(ACCOUNT_QUERY);
 /** Who works in a project. */
 export function projectMemberRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
-	const noted = memberNoted(parts);
 
 	return new Elysia({ name: "console-project-members" })
+		.resolve(({ request }) => ({ member: visits.account(request) }))
 		.get(
 			"/:id/members",
-			async ({ request, params }): Promise<{ items: ProjectMemberView[] }> => {
-				const allowed = visits.account(request);
-				await checkWorksIn(statements, params.id, makerIn(allowed));
-				await getProject(statements, { id: params.id, accountId: allowed.accountId });
+			async ({ member, params }): Promise<{ items: ProjectMemberView[] }> => {
+				await checkWorksIn(statements, params.id, makerIn(member));
+				await getProject(statements, { id: params.id, accountId: member.accountId });
 				return { items: await listProjectMembers(statements, params.id) };
 			},
 			{ query },
 		)
 		.put(
 			"/:id/members/:userId",
-			async ({ request, params }): Promise<{ added: true }> => {
-				const { accountId } = visits.account(request);
+			async ({ member: { accountId, noted }, params }): Promise<{ added: true }> => {
 				const { id: projectId, userId } = params;
 				await getProject(statements, { id: projectId, accountId });
-				const act = noted(request, "project.member_add", { userId });
+				const act = noted("project.member_add", { userId });
 				await addProjectMember(statements, { projectId, accountId, userId }, act);
 				return { added: true };
 			},
@@ -41,13 +38,13 @@ export function projectMemberRoutes(parts: ConsoleParts) {
 		)
 		.delete(
 			"/:id/members/:userId",
-			async ({ request, params, query }): Promise<RightsTaken & { removed: true }> => {
-				const { accountId } = visits.account(request);
+			async ({ member, params, query }): Promise<RightsTaken & { removed: true }> => {
+				const { accountId } = member;
 				const { id: projectId, userId } = params;
 				await getProject(statements, { id: projectId, accountId });
-				const act = noted(request, "project.member_remove", { userId, keys: query.keys ?? "none" });
+				const act = member.noted("project.member_remove", { userId, keys: query.keys ?? "none" });
 				await takeOutOfProject(statements, { projectId, accountId, userId }, query.keys, act);
-				const taken = query.keys === "revoke" ? await endKeysMadeBy(parts, request, { userId, projectId }) : KEYS_KEPT;
+				const taken = query.keys === "revoke" ? await endKeysMadeBy(parts, member, { userId, projectId }) : KEYS_KEPT;
 				return { removed: true, ...taken };
 			},
 			{ query: t.Object({ ...ACCOUNT_QUERY, keys: KEYS_OF_MEMBER }) },

@@ -2,7 +2,6 @@ import { Elysia, t } from "elysia";
 import { languageOf } from "../../base/language.ts";
 import { findAccount } from "../../keys/account-admin.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { memberNoted } from "../member-act.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { Refusal } from "../texts/refusal.ts";
 import { type Party, readBillingDetails, saveBillingDetails } from "./billing-details.ts";
@@ -21,7 +20,6 @@ const details = t.Object({
 /** What each month came to, on paper, and who it is made out to. */
 export function statementRoutes(parts: ConsoleParts) {
 	const { statements, visits, brand } = parts;
-	const noted = memberNoted(parts);
 
 	async function monthOf(request: Request, month: string) {
 		const { accountId } = visits.account(request);
@@ -76,7 +74,7 @@ export function statementRoutes(parts: ConsoleParts) {
 			async ({ request, body }): Promise<Party> => {
 				const { accountId } = visits.account(request);
 				return saveBillingDetails(statements, accountId, body, (saved) =>
-					noted(request, "account.billing_details", { ...saved }),
+					visits.account(request).noted("account.billing_details", { ...saved }),
 				);
 			},
 			{ query, body: details },

@@ -63,24 +63,23 @@ export function usageRoutes(parts: ConsoleParts) {
 	};
 
 	return new Elysia({ name: "console-usage" })
+		.resolve(({ request }) => ({ member: visits.account(request) }))
 		.get(
 			"/usage",
-			({ request, query }): Promise<UsageSeries> =>
-				usageSeries(statements, visits.account(request).accountId, filterOf(query)),
+			({ member, query }): Promise<UsageSeries> => usageSeries(statements, member.accountId, filterOf(query)),
 			{ query: usageQuery },
 		)
 		.get(
 			"/usage.csv",
-			async ({ request, query }) => {
-				const series = await usageSeries(statements, visits.account(request).accountId, filterOf(query));
+			async ({ member, query }) => {
+				const series = await usageSeries(statements, member.accountId, filterOf(query));
 				return usageCsv(series);
 			},
 			{ query: usageQuery },
 		)
 		.get(
 			"/requests",
-			async ({ request, query }): Promise<{ items: LogRow[]; next: string | null }> => {
-				const { accountId } = visits.account(request);
+			async ({ member: { accountId }, query }): Promise<{ items: LogRow[]; next: string | null }> => {
 				const { shown, asked, after } = pageOf(query);
 				const rows = await logPage(statements, accountId, logFilter(query), { asked, after });
 				const items = rows.slice(0, shown);
@@ -93,16 +92,14 @@ export function usageRoutes(parts: ConsoleParts) {
 		)
 		.get(
 			"/requests.csv",
-			({ request, query }) => {
-				const { accountId } = visits.account(request);
+			({ member: { accountId }, query }) => {
 				return logCsv(statements, accountId, logFilter(query));
 			},
 			{ query: logQuery },
 		)
 		.get(
 			"/requests/:id",
-			async ({ request, params }) => {
-				const { accountId } = visits.account(request);
+			async ({ member: { accountId }, params }) => {
 				return logDetail(statements, accountId, params.id);
 			},
 			{ query: t.Object(ACCOUNT_QUERY) },

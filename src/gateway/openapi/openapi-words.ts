@@ -1,11 +1,16 @@
 /** Words that the schemas of answers are made of. */
-import type { TProperties } from "@sinclair/typebox";
+import type { TProperties, TSchema } from "@sinclair/typebox";
 import { Type } from "@sinclair/typebox";
 
 /** An object that has these fields and no others. */
 export const exact = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false });
-export const oneOf = (...values: readonly string[]) => Type.Union(values.map((value) => Type.Literal(value)));
-export const orNull = <T extends TProperties[string]>(schema: T) => Type.Union([schema, Type.Null()]);
+/** Several fields of one kind. */
+export const each = <T extends TSchema, Names extends string>(schema: T, ...names: readonly Names[]) =>
+	Object.fromEntries(names.map((name) => [name, schema])) as { [Name in Names]: T };
+export const oneOf = <Values extends readonly string[]>(...values: Values) =>
+	Type.Unsafe<Values[number]>(Type.Union(values.map((value) => Type.Literal(value))));
+export const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+export const Text = Type.String();
 export const Count = Type.Integer({ minimum: 0 });
 export const Cost = Type.Number({
 	minimum: 0,

@@ -1,17 +1,12 @@
 import { ptr } from "bun:ffi";
 import { libc } from "../base/libc.ts";
 import { nextTurn } from "../base/next-turn.ts";
-import { pendingHandshakes } from "./pending-handshakes.ts";
 
-/** Who was half-way in when the door was shut is in after this: a way to and fro within a data centre, and some. */
-const HALF_WAY_MS = 20;
-/** To and fro between continents, and some. Who takes longer has lost a segment, or never meant to come in. */
-const HALF_WAY_MS_MAX = 500;
-/** A turn of the event loop as short as this found no connection waiting. */
-const QUIET_TURN_MS = 0.2;
+/** Grace for handshakes in flight when the listener closes: a round trip between continents. */
+const HANDSHAKE_MS = 300;
 /**
- * Within the margin after which a supervisor kills. A full core has a quiet turn only now and then, and who waits for a
- * descriptor is taken when another one's connection has ended.
+ * For connections that wait to be accepted, within the margin after which a supervisor kills. A process without a free
+ * descriptor accepts one each time another connection ends.
  */
 const WAIT_MS_MAX = 1_500;
 const LOOK_MS = 2;
@@ -22,25 +17,15 @@ const AF_INET = 2;
 const AF_INET6 = 10;
 const ADDRESS_BYTES_MAX = 128;
 const SOL_SOCKET = 1;
-const SO_ATTACH_FILTER = 26;
 const SO_ACCEPTCONN = 30;
 const SO_BINDTOIFINDEX = 62;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
-/** In what the kernel tells of a TCP socket: of a listener, how many wait at it. */
+/** Offset in the kernel's TCP_INFO of a listener: the number of connections that wait to be accepted. */
 const WAITING_AT = 24;
 const TCP_INFO_BYTES = 104;
-/**
- * For the kernel, two words a step: what opens a connection, a segment with SYN and without ACK, is dropped, the rest is let
- * in. It is attached to the listener; connections that come of it have it too, and are sent nothing of the kind.
- */
-const DROP_OPENINGS = new Uint32Array([
-	...[0x30, 13], // Takes byte 13 of the segment's header: its flags,
-	...[0x54, 0x12], // of them SYN and ACK;
-	...[0x0100_0015, 0x02], // unless it is SYN alone, leaves the next step out:
-	...[0x06, 0], // dropped.
-	...[0x06, 0xffff_ffff], // Let in.
-]);
+/** No system counts that far: there is no such network interface. */
+const NO_INTERFACE = new Int32Array([2_147_483_647]);
 
 interface Place {
 	readonly address: string;
@@ -49,21 +34,19 @@ interface Place {
 
 /**
  * Awaited before `server` stops. The kernel resets the connections that wait at a listener when that closes, though for
- * their clients they are open and may carry a request: so nobody new is let in, and who waits is taken. Who knocks meanwhile
- * knocks again a second later, and is refused or finds a successor.
+ * their clients they are open and may carry a request: so the listener is bound to no interface, which turns new connections
+ * away or to a successor and needs no rights, and those that have begun are accepted.
  */
 export async function drainListener(server: object): Promise<void> {
 	// The runtime's types do not have it. Of a socket of the file system it is the path.
 	const { address: place } = server as { readonly address?: Place | string | null };
-	if (typeof place === "object" && place !== null) {
-		const listener = listenerAt(place);
-		if (listener === undefined || !letNobodyIn(listener)) return quietTurn();
-		await untilIn(place.port);
+	const listener = typeof place === "object" && place !== null ? listenerAt(place) : undefined;
+	if (listener !== undefined && bindToNoInterface(listener)) {
+		await Bun.sleep(HANDSHAKE_MS);
 		for (const deadline = performance.now() + WAIT_MS_MAX; wait(listener) && performance.now() < deadline; )
 			await Bun.sleep(LOOK_MS);
 	}
-	// Where that was over late, who waits is taken only now. At a socket of the file system a successor has the name by then, or
-	// those who knew it are gone.
+	// Connections that wait at a socket of the file system, or whose wait was over late, are accepted only now.
 	await nextTurn();
 	await nextTurn();
 }
@@ -101,29 +84,8 @@ function inOneForm(address: string): string {
 	return new URL(`http://[${withoutZone}]`).hostname;
 }
 
-/** No system counts that far: there is no such network interface. */
-const NOWHERE = new Int32Array([2_147_483_647]);
-
-/** False where neither is to be had. */
-function letNobodyIn(listener: number): boolean {
-	const steps = DROP_OPENINGS.length / 2;
-	const filter = new BigUint64Array([BigInt(steps), BigInt(ptr(DROP_OPENINGS))]);
-	const set = (option: number, value: NodeJS.TypedArray) =>
-		libc().setsockopt(listener, SOL_SOCKET, option, ptr(value), value.byteLength) === 0;
-	// Some kernels want rights for a filter (CAP_NET_ADMIN), which a service in production has not. Who listens at one interface alone
-	// hears of nobody who comes by another, and those who were half-way in have found their way: this one needs no rights.
-	return set(SO_ATTACH_FILTER, filter) || set(SO_BINDTOIFINDEX, NOWHERE);
-}
-
-/** Who was half-way in when nobody new was let in any more; not who knocks at another listener of this port meanwhile. */
-async function untilIn(port: number): Promise<void> {
-	const deadline = performance.now() + HALF_WAY_MS_MAX;
-	const coming = await pendingHandshakes(port);
-	for (let still = coming; ; still = still.intersection(await pendingHandshakes(port))) {
-		// Once at least: the kernel may have been at somebody's opening when the door was shut.
-		await Bun.sleep(HALF_WAY_MS);
-		if (still.size === 0 || performance.now() >= deadline) return;
-	}
+function bindToNoInterface(listener: number): boolean {
+	return libc().setsockopt(listener, SOL_SOCKET, SO_BINDTOIFINDEX, ptr(NO_INTERFACE), NO_INTERFACE.byteLength) === 0;
 }
 
 /** Whether connections wait at it that were not taken yet. */
@@ -132,15 +94,4 @@ function wait(listener: number): boolean {
 	const size = new Uint32Array([TCP_INFO_BYTES]);
 	const told = libc().getsockopt(listener, IPPROTO_TCP, TCP_INFO, ptr(info), ptr(size)) === 0;
 	return told && info.getUint32(WAITING_AT, true) > 0;
-}
-
-/** The next best: the moment right after a turn of the event loop that had next to nothing to do, or after the longest wait. */
-async function quietTurn(): Promise<void> {
-	const deadline = performance.now() + WAIT_MS_MAX;
-	for (let began = performance.now(); began < deadline; ) {
-		await nextTurn();
-		const ended = performance.now();
-		if (ended - began < QUIET_TURN_MS) return;
-		began = ended;
-	}
 }

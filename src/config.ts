@@ -12,8 +12,7 @@ import type { LogLevel } from "./base/log.ts";
 import { isNetwork } from "./base/network.ts";
 import { CONFIG_TABLE } from "./config-table.ts";
 import { addressProblem } from "./db/address-problem.ts";
-import type { S3Bucket } from "./files/s3-blobs.ts";
-import { readS3Settings } from "./files/s3-settings.ts";
+import { readS3Account, type S3Bucket } from "./files/bucket.ts";
 import type { JournalMode } from "./ledger/journal-mode.ts";
 import { readRetention } from "./ledger/retention.ts";
 import type { NanoUsd } from "./money/nano-usd.ts";
@@ -117,12 +116,15 @@ const INSTANCE_ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,63}$/;
 export function loadConfig(given: Environment = process.env, cwd: string = process.cwd()): Config {
 	const problems: string[] = [];
 	const env = given.ROLE === "gateway" ? withoutConsoleVariables(given) : given;
-	const read = createEnvironmentReader(env, (problem) => problems.push(problem));
+	const note = (problem: string) => void problems.push(problem);
+	const read = createEnvironmentReader(env, note);
 	const production = env.NODE_ENV === "production";
 	const databaseUrl = read.url("DATABASE_URL", ["postgres:", "postgresql:"]);
 	const configPath = findConfigFile(read, cwd, problems);
 	const role = read.choice("ROLE", ROLES);
 	const runDir = read.text("RUN_DIR");
+	const s3 = readS3Account(read, note);
+	const bucket = read.text("S3_BUCKET");
 	const demo = !production && (runDir === null ? role === "all" && isFirstRun(read, configPath) : read.isSet("DEMO"));
 	const config: Config = {
 		role,
@@ -142,7 +144,7 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 		journal: read.choice("JOURNAL", ["process", "host", "remote"]),
 		leaseTtlMs: read.integer("LEASE_TTL_S", 30, 5, 600) * 1000,
 		booksVerifyRowsPerS: read.integer("BOOKS_VERIFY_ROWS_S", 500, 0, 10_000),
-		retention: readRetention(read, (problem) => problems.push(problem), cwd),
+		retention: readRetention(read, note, { cwd, s3 }),
 		keyPepper: read.text("KEY_PEPPER"),
 		consoleSecret: read.text("CONSOLE_SECRET"),
 		production,
@@ -162,13 +164,13 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 		googleClientId: read.text("GOOGLE_CLIENT_ID"),
 		googleClientSecret: read.text("GOOGLE_CLIENT_SECRET"),
 		metricsToken: read.text("METRICS_TOKEN"),
-		traces: readTraceSettings(read, (problem) => problems.push(problem)),
+		traces: readTraceSettings(read, note),
 		fileStore: read.isSet("FILE_STORE")
 			? read.choice("FILE_STORE", FILE_STORES)
 			: databaseUrl === null
 				? "disk"
 				: "postgres",
-		fileS3: readS3Settings(read),
+		fileS3: s3 === null || bucket === null ? null : { ...s3, bucket },
 		trustedProxies: Object.freeze(read.list("TRUSTED_PROXIES")),
 		env: Object.freeze({ ...env }),
 		warnings: [],
@@ -204,9 +206,7 @@ function findContradictions(config: Config): string[] {
 	if (config.gatewayUrl !== null && config.internalSecret === null)
 		problems.push("INTERNAL_SECRET is required with GATEWAY_URL: the same as the gateway's");
 	if (config.fileStore === "s3" && config.fileS3 === null) {
-		problems.push(
-			"FILE_S3_BUCKET, FILE_S3_ACCESS_KEY_ID and FILE_S3_SECRET_ACCESS_KEY are required with FILE_STORE=s3",
-		);
+		problems.push("S3_BUCKET, S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY are required with FILE_STORE=s3");
 	}
 	for (const network of config.trustedProxies) {
 		if (!isNetwork(network)) problems.push(`TRUSTED_PROXIES: ${JSON.stringify(network)} is no address and no network`);

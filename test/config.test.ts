@@ -249,7 +249,7 @@ describe("loadConfig", () => {
 	});
 
 	test("an archive is a folder, or a bucket with its keys", () => {
-		const keys = { ARCHIVE_S3_ACCESS_KEY_ID: "id", ARCHIVE_S3_SECRET_ACCESS_KEY: "secret" };
+		const keys = { S3_ACCESS_KEY_ID: "id", S3_SECRET_ACCESS_KEY: "secret" };
 		const archiveOf = (env: Record<string, string>) => loadConfig(env, cwd).retention.archive;
 		expect(archiveOf({ ARCHIVE: "books" })).toEqual({ folder: join(cwd, "books") });
 		expect(archiveOf({ ...keys, ARCHIVE: "s3://books/a/b" })).toMatchObject({
@@ -261,15 +261,16 @@ describe("loadConfig", () => {
 		expect(problemsOf({ ...keys, ARCHIVE: "s3:books" })).toHaveLength(1);
 	});
 
+	test("refuses former names of the variables of S3 with the present ones", () => {
+		expect(problemsOf({ FILE_S3_BUCKET: "files", ARCHIVE_S3_SECRET_ACCESS_KEY: "x" })).toEqual([
+			"ARCHIVE_S3_SECRET_ACCESS_KEY is called S3_SECRET_ACCESS_KEY now",
+			"FILE_S3_BUCKET is called S3_BUCKET now",
+		]);
+	});
+
 	test("the table names every variable once and each has a meaning or belongs to the one before", () => {
 		const root = join(import.meta.dir, "..");
-		const readers = [
-			"src/config.ts",
-			"src/files/s3-settings.ts",
-			"src/ledger/retention.ts",
-			"src/ledger/archive-settings.ts",
-			"src/traces/trace-settings.ts",
-		];
+		const readers = ["src/config.ts", "src/files/bucket.ts", "src/ledger/retention.ts", "src/traces/trace-settings.ts"];
 		const source = readers.map((path) => readFileSync(join(root, path), "utf8")).join("\n");
 		const body = source.slice(source.indexOf("export function loadConfig"));
 		const pattern = /(?:read\.\w+\(|pairsOf\(read, |env\.)"?([A-Z][A-Z0-9_]+)\b/g;

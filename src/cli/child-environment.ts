@@ -20,12 +20,12 @@ const FOREIGN =
 
 /**
  * A gateway's environment has none of the console's variables: what it never had it cannot lose. The rest it needs,
- * for the catalogue may name any variable.
+ * for the catalogue may name any variable. It has the key of S3 only if files lie there.
  */
 export function gatewayEnvironment(env: Environment, facts: ChildFacts, slot: number): Record<string, string> {
 	const { config, secrets } = facts;
 	const ofConsole = namesOf("console");
-	const own = pick(env, (name) => !ofConsole.has(name));
+	const own = pick(env, (name) => !ofConsole.has(name) && (Boolean(env.S3_BUCKET) || !name.startsWith("S3_")));
 	return {
 		...(runtimeEnvironment(own) ?? own),
 		...common(facts),
@@ -40,12 +40,13 @@ export function gatewayEnvironment(env: Environment, facts: ChildFacts, slot: nu
 	};
 }
 
-/** The console's has what the console reads, and nothing that might be a key of somebody's model server. */
+/** The console's has what the console reads, and nothing that might be a key of somebody's model server; the key of S3 only if it archives there. */
 export function consoleEnvironment(env: Environment, facts: ChildFacts): Record<string, string> {
 	const { secrets } = facts;
 	const known = new Set([...namesOf("console"), ...namesOf("both")]);
+	const archivesToS3 = env.ARCHIVE?.startsWith("s3:") === true;
 	return {
-		...pick(env, (name) => known.has(name) || FOREIGN.test(name)),
+		...pick(env, (name) => (known.has(name) && (archivesToS3 || !name.startsWith("S3_"))) || FOREIGN.test(name)),
 		...common(facts),
 		ROLE: "console",
 		INSTANCE_ID: secrets.instanceId,

@@ -1,13 +1,12 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { S3Client } from "bun";
 import type { Clock } from "../base/clock.ts";
-import { systemClock, withDeadline } from "../base/clock.ts";
+import { systemClock } from "../base/clock.ts";
 import { newUuid } from "../base/id.ts";
 import type { WorkFolder } from "../base/work-folder.ts";
 import { openWorkFolder } from "../base/work-folder.ts";
-import type { S3Bucket } from "../files/s3-blobs.ts";
+import { openBucket, type S3Bucket } from "../files/bucket.ts";
 
 /** Where archived days lie: a folder, or objects of a bucket under a prefix. */
 export type ArchiveAddress = { readonly folder: string } | { readonly bucket: S3Bucket; readonly prefix: string };
@@ -37,10 +36,10 @@ const PART_KEPT_MS = 86_400_000;
 
 /** `signal`: a stop does not wait for what a bucket has not answered. */
 export function openArchive(address: ArchiveAddress, signal?: AbortSignal, clock: Clock = systemClock): ArchivePlace {
-	return "folder" in address ? openFolder(address.folder, clock) : openBucket(address, { signal, clock });
+	return "folder" in address ? inFolder(address.folder, clock) : inBucket(address, { signal, clock });
 }
 
-function openFolder(folder: string, clock: Clock): ArchivePlace {
+function inFolder(folder: string, clock: Clock): ArchivePlace {
 	const pathOf = (name: string) => join(folder, name);
 	return {
 		name: folder,
@@ -64,30 +63,12 @@ function openFolder(folder: string, clock: Clock): ArchivePlace {
 	};
 }
 
-function openBucket(
-	{ bucket, prefix }: { readonly bucket: S3Bucket; readonly prefix: string },
-	{ clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal | undefined },
+function inBucket(
+	address: { readonly bucket: S3Bucket; readonly prefix: string },
+	deps: { readonly clock: Clock; readonly signal: AbortSignal | undefined },
 ): ArchivePlace {
-	const { endpoint, region, accessKeyId, secretAccessKey } = bucket;
-	const client = new S3Client({
-		bucket: bucket.bucket,
-		accessKeyId,
-		secretAccessKey,
-		...(endpoint === null ? {} : { endpoint }),
-		...(region === null ? {} : { region }),
-	});
-	const keyOf = (name: string) => `${prefix}${name}`;
-	const late = () => new Error("the archive's storage did not answer in time");
-	async function inTime<Result>(work: Promise<Result>): Promise<Result> {
-		const stopped = Promise.withResolvers<never>();
-		const stop = () => stopped.reject(signal?.reason);
-		signal?.addEventListener("abort", stop);
-		try {
-			return await withDeadline(clock, Promise.race([work, stopped.promise]), DEADLINE_MS, late);
-		} finally {
-			signal?.removeEventListener("abort", stop);
-		}
-	}
+	const { prefix } = address;
+	const bucket = openBucket(deps, address.bucket, DEADLINE_MS);
 	async function withFolder<Result>(work: (folder: string) => Promise<Result>): Promise<Result> {
 		const folder = openWorkFolder(WORK_FOLDER);
 		try {
@@ -98,23 +79,9 @@ function openBucket(
 	}
 	const parts = new Map<string, WorkFolder>();
 	return {
-		name: `s3://${bucket.bucket}/${prefix}`,
-		async names() {
-			const keys = new Set<string>();
-			for (let startAfter: string | undefined; ; ) {
-				const page = await inTime(client.list({ prefix, ...(startAfter === undefined ? {} : { startAfter }) }));
-				for (const { key } of page.contents ?? []) {
-					// Asked on, a page that comes again would do so for ever.
-					if (!key.startsWith(prefix) || keys.has(key))
-						throw new Error("the archive's storage lists what it was not asked for");
-					keys.add(key);
-				}
-				const last = page.contents?.at(-1)?.key;
-				if (page.isTruncated !== true || last === undefined) return [...keys].map((key) => key.slice(prefix.length));
-				startAfter = last;
-			}
-		},
-		has: (name) => inTime(client.exists(keyOf(name))),
+		name: `s3://${address.bucket.bucket}/${prefix}`,
+		names: async () => (await bucket.keys(prefix)).map((key) => key.slice(prefix.length)),
+		has: (name) => bucket.exists(`${prefix}${name}`),
 		async part(name) {
 			const folder = openWorkFolder(WORK_FOLDER);
 			const part = join(folder.path, name);
@@ -125,14 +92,12 @@ function openBucket(
 			parts.get(part)?.remove();
 			parts.delete(part);
 		},
-		// An object appears when all of it has arrived; what an interrupted upload left in parts is the service's to forget.
-		async put(name, part) {
-			await inTime(client.write(keyOf(name), Bun.file(part)));
-		},
+		// What an interrupted upload left in parts is the service's to forget.
+		put: (name, part) => bucket.put(`${prefix}${name}`, Bun.file(part)),
 		reading: (name, work) =>
 			withFolder(async (folder) => {
 				const path = join(folder, name.replaceAll("/", "_"));
-				await inTime(Bun.write(path, client.file(keyOf(name))));
+				await bucket.download(`${prefix}${name}`, path);
 				return work(path);
 			}),
 	};

@@ -1,6 +1,7 @@
+import { resolve } from "node:path";
 import type { EnvironmentReader } from "../base/environment-reader.ts";
+import type { S3Account } from "../files/bucket.ts";
 import type { ArchiveAddress } from "./archive-place.ts";
-import { readArchiveSettings } from "./archive-settings.ts";
 
 /** For how many days rows are kept after they have become history; 0 for ever. README.md says what each bound is for. */
 export interface Retention {
@@ -30,8 +31,13 @@ const LEASE_DAYS_MIN = 7;
 const CONTROL_DAYS_MIN = 2;
 /** What somebody did is looked for until the year's books are closed. */
 const AUDIT_DAYS_MIN = 365;
+const S3_ADDRESS = /^s3:\/\/([^/\s]+)(?:\/([^\s]*))?$/;
 
-export function readRetention(read: EnvironmentReader, note: (problem: string) => void, cwd: string): Retention {
+export function readRetention(
+	read: EnvironmentReader,
+	note: (problem: string) => void,
+	options: { readonly cwd: string; readonly s3: S3Account | null },
+): Retention {
 	const atLeast = (min: number, name: string, days: number): number => {
 		if (days > 0 && days < min) note(`${name} must be ${min} days or more, or 0 for ever; got ${days}`);
 		return days;
@@ -41,11 +47,26 @@ export function readRetention(read: EnvironmentReader, note: (problem: string) =
 	const controlDays = read.integer("RETENTION_CONTROL_DAYS", 30, 0, DAYS_MAX);
 	const auditDays = read.integer("RETENTION_AUDIT_DAYS", 0, 0, DAYS_MAX);
 	return Object.freeze({
-		archive: readArchiveSettings(read, note, cwd),
+		archive: archiveOf(read.text("ARCHIVE"), note, options),
 		usageDays: atLeast(USAGE_DAYS_MIN, "RETENTION_USAGE_DAYS", usageDays),
 		leaseDays: atLeast(LEASE_DAYS_MIN, "RETENTION_LEASE_DAYS", leaseDays),
 		controlDays: atLeast(CONTROL_DAYS_MIN, "RETENTION_CONTROL_DAYS", controlDays),
 		auditDays: atLeast(AUDIT_DAYS_MIN, "RETENTION_AUDIT_DAYS", auditDays),
 		refusalDays: read.integer("RETENTION_REFUSAL_DAYS", 30, 0, DAYS_MAX),
 	});
+}
+
+/** A folder, or `s3://bucket/prefix`. */
+function archiveOf(
+	place: string | null,
+	note: (problem: string) => void,
+	{ cwd, s3 }: { readonly cwd: string; readonly s3: S3Account | null },
+): ArchiveAddress | null {
+	if (place === null) return null;
+	if (!place.startsWith("s3:")) return { folder: resolve(cwd, place) };
+	const [, bucket, path = ""] = S3_ADDRESS.exec(place) ?? [];
+	if (bucket === undefined) note("ARCHIVE must be a folder or s3://bucket/prefix");
+	else if (s3 === null) note("S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY are required with an ARCHIVE in a bucket");
+	else return { bucket: { ...s3, bucket }, prefix: path === "" || path.endsWith("/") ? path : `${path}/` };
+	return null;
 }

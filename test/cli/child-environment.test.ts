@@ -32,6 +32,14 @@ test("a gateway gets all but what is the console's; the console what is its own 
 	for (const child of [gateway, people]) expect(child).toMatchObject({ PATH: "/bin", HTTPS_PROXY: "http://proxy" });
 });
 
+test("a process gets the key of S3 only if it uses S3", () => {
+	const has = (child: Record<string, string>) => child.S3_SECRET_ACCESS_KEY !== undefined;
+	const archive = { ...env, ARCHIVE: "s3://books/days", S3_BUCKET: undefined };
+	expect([has(gatewayEnvironment(archive, facts, 1)), has(consoleEnvironment(archive, facts))]).toEqual([false, true]);
+	const files = { ...env, S3_BUCKET: "files", ARCHIVE: "/var/archive" };
+	expect([has(gatewayEnvironment(files, facts, 1)), has(consoleEnvironment(files, facts))]).toEqual([true, false]);
+});
+
 test("what the parent has found out stands before what was given", () => {
 	const shared = {
 		KEY_PEPPER: "the pepper",

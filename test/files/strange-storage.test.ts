@@ -60,6 +60,18 @@ test("an object that the storage has is not lost, whatever is answered in its pl
 	await expect(store.read("file_a", "0", 2, 6)).rejects.toBeInstanceOf(BytesLost);
 });
 
+test("does not take a refusal for a lost object, even where the list is empty", async () => {
+	const refusal = "<Error><Code>AccessDenied</Code></Error>";
+	says = ({ url, method }) => {
+		if (method !== "GET") return undefined;
+		return url.includes("list-type")
+			? new Response(`<?xml version="1.0"?><ListBucketResult><Name>files</Name></ListBucketResult>`)
+			: new Response(refusal, { status: 403, headers: { "content-type": "application/xml" } });
+	};
+	const failure = await store.read("file_a", "0-x", 2, 6).catch((error: unknown) => error);
+	expect([failure instanceof Error, failure instanceof BytesLost]).toEqual([true, false]);
+});
+
 const deleted = (keys: Set<string>) => (request: Request) => {
 	if (request.method !== "DELETE") return undefined;
 	keys.add(decodeURIComponent(new URL(request.url).pathname));

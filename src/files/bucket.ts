@@ -1,0 +1,113 @@
+import { type BunFile, S3Client } from "bun";
+import type { Clock } from "../base/clock.ts";
+import { withDeadline } from "../base/clock.ts";
+import type { EnvironmentReader } from "../base/environment-reader.ts";
+
+/** An S3-compatible service and the key that may write to it. */
+export interface S3Account {
+	/** Null: Amazon's own for the region. */
+	readonly endpoint: string | null;
+	readonly region: string | null;
+	readonly accessKeyId: string;
+	readonly secretAccessKey: string;
+}
+
+export interface S3Bucket extends S3Account {
+	readonly bucket: string;
+}
+
+/** Objects of one bucket by key. Each call rejects at its deadline, and when `signal` is aborted. */
+export interface Bucket {
+	/** The object appears when all of it has arrived. */
+	put(key: string, data: Uint8Array | BunFile): Promise<void>;
+	/** Bytes from `start` to `end` (exclusive), perhaps fewer or others; undefined if the service says that there is no such object. */
+	read(key: string, start: number, end: number): Promise<Uint8Array | undefined>;
+	/** Writes the object to a path of this machine. */
+	download(key: string, path: string): Promise<void>;
+	exists(key: string): Promise<boolean>;
+	/** Whether the list has the object with so many bytes or more: a proxy that does not reach the service answers 404 to a read, too. */
+	isListed(key: string, bytes: number): Promise<boolean>;
+	/** All keys that begin with `prefix`. Rejects if the service lists others, or a key twice: asked on, it may do so for ever. */
+	keys(prefix: string): Promise<readonly string[]>;
+	delete(key: string): Promise<void>;
+}
+
+const RENAMED: Readonly<Record<string, string>> = {
+	...Object.fromEntries(
+		["ENDPOINT", "REGION", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY"].flatMap((name) =>
+			["FILE", "ARCHIVE"].map((use) => [`${use}_S3_${name}`, `S3_${name}`]),
+		),
+	),
+	FILE_S3_BUCKET: "S3_BUCKET",
+};
+
+/** What `S3_…` says; null without its key. Notes variables of former versions. */
+export function readS3Account(read: EnvironmentReader, note: (problem: string) => void): S3Account | null {
+	for (const [former, name] of Object.entries(RENAMED)) if (read.isSet(former)) note(`${former} is called ${name} now`);
+	const endpoint = read.url("S3_ENDPOINT", ["http:", "https:"])?.replace(/\/+$/, "") ?? null;
+	const region = read.text("S3_REGION");
+	const accessKeyId = read.text("S3_ACCESS_KEY_ID");
+	const secretAccessKey = read.text("S3_SECRET_ACCESS_KEY");
+	if (accessKeyId === null || secretAccessKey === null) return null;
+	return { endpoint, region, accessKeyId, secretAccessKey };
+}
+
+/** By the runtime's own client. `deadlineMs` is for one call. */
+export function openBucket(
+	deps: { clock: Clock; signal?: AbortSignal | undefined },
+	{ endpoint, region, ...options }: S3Bucket,
+	deadlineMs: number,
+): Bucket {
+	const client = new S3Client({
+		...options,
+		...(endpoint === null ? {} : { endpoint }),
+		...(region === null ? {} : { region }),
+	});
+	async function inTime<Result>(work: Promise<Result>): Promise<Result> {
+		const { clock, signal } = deps;
+		const stopped = Promise.withResolvers<never>();
+		const stop = () => stopped.reject(signal?.reason);
+		signal?.addEventListener("abort", stop);
+		try {
+			const late = () => new Error("the object storage did not answer in time");
+			return await withDeadline(clock, Promise.race([work, stopped.promise]), deadlineMs, late);
+		} finally {
+			signal?.removeEventListener("abort", stop);
+		}
+	}
+	return {
+		async put(key, data) {
+			await inTime(client.write(key, data as Uint8Array<ArrayBuffer> | BunFile));
+		},
+		read: (key, start, end) => inTime(client.file(key).slice(start, end).bytes()).catch(undefinedIfMissing),
+		async download(key, path) {
+			await inTime(Bun.write(path, client.file(key)));
+		},
+		exists: (key) => inTime(client.exists(key)),
+		async isListed(key, bytes) {
+			const { contents = [] } = await inTime(client.list({ prefix: key, maxKeys: 1 }));
+			return contents.some((object) => object.key === key && (object.size ?? bytes) >= bytes);
+		},
+		async keys(prefix) {
+			const keys = new Set<string>();
+			for (let startAfter: string | undefined; ; ) {
+				const page = await inTime(client.list({ prefix, ...(startAfter === undefined ? {} : { startAfter }) }));
+				for (const { key } of page.contents ?? []) {
+					if (!key.startsWith(prefix) || keys.has(key))
+						throw new Error("the object storage lists what it was not asked for");
+					keys.add(key);
+				}
+				startAfter = page.contents?.at(-1)?.key;
+				if (page.isTruncated !== true || startAfter === undefined) return [...keys];
+			}
+		},
+		async delete(key) {
+			await inTime(client.delete(key));
+		},
+	};
+}
+
+/** A missing bucket says nothing about its objects. */
+function undefinedIfMissing(error: unknown): undefined {
+	if ((error as { code?: unknown }).code !== "NoSuchKey") throw error;
+}

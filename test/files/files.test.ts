@@ -258,7 +258,7 @@ describe("the end of a file", () => {
 
 	test("is not kept waiting by others that cannot be deleted, however many", async () => {
 		const { removeFile } = store;
-		const many = { accountId: "acc_full_list", keyId: "key_full_list" };
+		const many = { accountId: "acc_many", keyId: "key_many" };
 		const stuck = await files.create(many, newFile, streamOf(sample(4)));
 		// As many as one look finds, and all of them older.
 		await at.db.sql`

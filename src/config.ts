@@ -261,6 +261,8 @@ function findWarnings(config: Config, given: Environment): string[] {
 	}
 	if (production && config.configPath === null && role !== "console")
 		warnings.push("there is no catalogue: set CONFIG, or no model is served");
+	if (production && config.publicUrl === null && role !== "gateway")
+		warnings.push("PUBLIC_URL is not set: links in mails and sign-in use the address that the service listens on");
 	if (production && config.stripeApiBase !== null)
 		warnings.push("STRIPE_API_BASE is set: payments do not go to Stripe itself");
 	if (!production && config.env.BUN_CONFIG_VERBOSE_FETCH)

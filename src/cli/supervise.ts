@@ -4,7 +4,7 @@ import { unlessAborted } from "../base/unless-aborted.ts";
 import type { Config } from "../config.ts";
 import type { DemoDescription } from "../demo/demo-models.ts";
 import { newInternalSecret } from "../planes/internal-secret.ts";
-import { addressOf, checkHost } from "../planes/listening-address.ts";
+import { addressOf, checkHost, claimPort } from "../planes/listening-address.ts";
 import { checkConfiguredFile } from "../planes/open-catalog.ts";
 import { openDatabase, released } from "../planes/open-database.ts";
 import { consoleSocket, makeRunDir, removeRunDir } from "../planes/run-dir.ts";
@@ -201,17 +201,6 @@ async function greet(deps: ServeDeps, config: Config, { facts, newPepper }: Prep
 	} catch (error) {
 		deps.err(`error: ${explain(error).message}\n`);
 	}
-}
-
-/**
- * The gateways share the port, and so would a stranger who asks for it in the same way: it must be nobody's when they
- * start. 0 takes one that is free now.
- */
-function claimPort(hostname: string, port: number): number {
-	const probe = Bun.listen({ hostname, port, socket: { data() {} } });
-	const claimed = probe.port;
-	probe.stop(true);
-	return claimed;
 }
 
 /** Replaces all, one after the other, unless that is under way. */

@@ -17,7 +17,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
 	"tollgate.control_at_commit": "on",
 };
 /** All of them, for who has to let them through. */
-export const SETTING_NAMES = ["search_path", ...Object.keys(SETTINGS)].join(", ");
+const SETTING_NAMES = ["search_path", ...Object.keys(SETTINGS)].join(", ");
 /** As long as a connection may take. A pooler takes connections at once, and may have nobody to answer on them. */
 const ANSWER_MS_MAX = 10_000;
 
@@ -76,7 +76,7 @@ export async function lostSettings(prepared: string): Promise<readonly string[]>
 }
 
 /** PostgreSQL itself knows all of them; PgBouncer says so of what it was not told to keep or to overlook. */
-export function isRefusedSetting(error: unknown): boolean {
+function isRefusedSetting(error: unknown): boolean {
 	return /^unsupported startup parameter/.test(String((error as { message?: unknown }).message));
 }
 

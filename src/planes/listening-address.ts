@@ -22,3 +22,14 @@ async function isKnown(name: string): Promise<boolean> {
 		() => false,
 	);
 }
+
+/**
+ * The gateways share the port, and so would a stranger who asks for it in the same way: it must be nobody's when they
+ * start. 0 takes one that is free now.
+ */
+export function claimPort(hostname: string, port: number): number {
+	const probe = Bun.listen({ hostname, port, socket: { data() {} } });
+	const claimed = probe.port;
+	probe.stop(true);
+	return claimed;
+}

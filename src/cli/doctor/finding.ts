@@ -1,35 +1,35 @@
-/** What `doctor` looks at, in the order in which it is shown. */
-export type Area =
-	| "configuration"
-	| "secrets"
-	| "database"
-	| "clock"
-	| "disk"
-	| "limits"
-	| "upstreams"
-	| "mail"
-	| "payments";
+import { explain } from "../explain.ts";
 
-/** broken: the service does not work so, or loses money. warning: it works worse than it could. note: to be known. */
+/** The checks in the order in which they are shown. */
+export const CHECKS = [
+	"configuration",
+	"database",
+	"schema",
+	"clock",
+	"disk",
+	"address",
+	"upstreams",
+	"mail",
+	"payments",
+] as const;
+export type CheckName = (typeof CHECKS)[number];
+
+/** broken: the service does not work, or loses money. warning: it works worse than it could. note: good to know. */
 export type State = "ok" | "note" | "warning" | "broken";
 
-/** One thing that was looked at. It never holds a secret: people paste this into tickets. */
+/** One result of a check. It holds no secret: operators paste it into tickets. */
 export interface Finding {
-	readonly area: Area;
+	readonly area: CheckName;
 	readonly state: State;
-	/** What is so. */
 	readonly what: string;
-	/** What to do about it; for all that is not well. */
+	/** What to do, where `what` does not say it. */
 	readonly todo?: string;
 }
 
-/** Where the runbook says what an area's troubles lead to. */
-export function pageOf(area: Area): string {
-	return `src/ops/runbook.md#doctor-${area}`;
-}
+export type Findings = ReturnType<typeof findingsOf>;
 
-/** The findings of one area as they are made. */
-export function findingsOf(area: Area) {
+/** Collects the findings of one check. */
+export function findingsOf(area: CheckName) {
 	const list: Finding[] = [];
 	return {
 		list: list as readonly Finding[],
@@ -37,6 +37,8 @@ export function findingsOf(area: Area) {
 		note: (what: string) => void list.push({ area, state: "note", what }),
 		warn: (what: string, todo: string) => void list.push({ area, state: "warning", what, todo }),
 		broken: (what: string, todo: string) => void list.push({ area, state: "broken", what, todo }),
+		/** As a command or `serve` would put the failure. */
+		failed: (error: unknown) => void list.push({ area, state: "broken", what: explain(error).message }),
 	};
 }
 

@@ -1,19 +1,17 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import postgres from "postgres";
-import { checkDatabase } from "../../../src/cli/doctor/check-database.ts";
-import { loadConfig } from "../../../src/config.ts";
-import { isPooledByTransaction, type Session } from "../../../src/db/pooler.ts";
-import { atEnd, temporaryFolder } from "../../support/at-end.ts";
+import { checkDatabase, type DatabaseSettings, judgeSettings } from "../../../src/cli/doctor/check-database.ts";
+import { findingsOf } from "../../../src/cli/doctor/finding.ts";
+import { atEnd } from "../../support/at-end.ts";
 import { withDatabase } from "../../support/database.ts";
 import { type FakePoolerOptions, startFakePooler } from "../../support/fake-pooler.ts";
 import { testPostgres, uniqueName } from "../../support/postgres.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
-import { expectFinding } from "./find.ts";
+import { expectFinding, expectWell } from "./find.ts";
 
 const db = await withDatabase();
-const folder = temporaryFolder();
-const config = (env: Record<string, string> = {}) => loadConfig({ DATABASE_URL: db.url, ...env }, folder);
-const check = (url = db.url, wallMs = Date.now) => checkDatabase(config(), url, { wallMs });
+const config = { workers: 1 };
+const check = (url = db.url, wallMs = Date.now) => checkDatabase(config, url, { wallMs });
 
 /** A database of its own name, without a schema. */
 const empty = uniqueName("test");
@@ -39,26 +37,14 @@ beforeAll(async () => {
 describe("a database that is there", () => {
 	test("is described: version, round trip, sessions, schema, clock; and settings that lose the books", async () => {
 		const findings = await check();
-		expectFinding(findings, "ok", /^PostgreSQL 18/);
-		expectFinding(findings, "ok", /answers in [\d.]+ ms/);
+		expectFinding(findings, "ok", /^PostgreSQL 18.* answers in [\d.]+ ms/);
 		expectFinding(findings, "ok", /connections are free/);
-		expectFinding(findings, "ok", /a session is ours/);
 		expectFinding(findings, "ok", /the schema is this version's/);
 		expectFinding(findings, "ok", /clock.* \d+ ms apart/);
 		// The tests' own server is fast and forgets.
 		expectFinding(findings, "broken", /fsync is off/);
 		expectFinding(findings, "broken", /synchronous_commit is off/);
 		expectFinding(findings, "warning", /full_page_writes is off/);
-	});
-
-	test("settlements that came too late to be charged are a warning, none are not", async () => {
-		expect((await check()).filter(({ what }) => what.includes("not charged"))).toEqual([]);
-		await db.sql`insert into refused_settlement (instance_id, epoch, requests, charged_nano_usd) values ('away', 1, 12, 5), ('away', 2, 30, 5)`;
-		try {
-			expectFinding(await check(), "warning", /^42 settlements came after .* not charged \(from away\)$/);
-		} finally {
-			await db.sql`delete from refused_settlement`;
-		}
 	});
 
 	test("a clock that is off by seconds is a warning, by minutes it is broken", async () => {
@@ -72,7 +58,7 @@ describe("a database that is there", () => {
 	});
 
 	test("without a schema it is made by the next start, unless this role may not, or may not write at all", async () => {
-		expectFinding(await check(emptyUrl), "note", /schema is not there yet/);
+		expectFinding(await check(emptyUrl), "note", /schema is missing or older/);
 		expectFinding(await check(roleUrl), "broken", /this role may not/);
 		await admin.unsafe(`alter role ${role} set default_transaction_read_only = on`);
 		expectFinding(await check(roleUrl), "broken", /read-only/);
@@ -82,16 +68,14 @@ describe("a database that is there", () => {
 		const ascii = uniqueName("test");
 		await admin.unsafe(`create database ${ascii} encoding 'SQL_ASCII' locale 'C' template template0`);
 		try {
-			const server = await testPostgres();
-			const { todo } = expectFinding(await check(server.urlOf(ascii)), "broken", /encoding is SQL_ASCII/);
-			expect(todo).toContain("UTF8");
+			expectFinding(await check((await testPostgres()).urlOf(ascii)), "broken", /encoding is SQL_ASCII/);
 		} finally {
 			await admin.unsafe(`drop database ${ascii} with (force)`);
 		}
 	});
 
 	test("with fewer connections than this instance may hold it is a warning", async () => {
-		expectFinding(await checkDatabase({ ...config(), workers: 1_000 }, db.url), "warning", /may hold 12012$/);
+		expectFinding(await checkDatabase({ workers: 1_000 }, db.url), "warning", /may use 12012$/);
 	});
 
 	test("with a schema of a newer version that breaks this one it is broken; nothing is changed by looking", async () => {
@@ -106,53 +90,44 @@ describe("a database that is there", () => {
 	});
 });
 
+describe("a server's settings", () => {
+	const GOOD = { version: "18.1", major: 18, fsync: "on", pages: "on", ssl: true, local: false, freeConnections: 24 };
+	const judged = (settings: Partial<DatabaseSettings>, tookMs = 1) => {
+		const found = findingsOf("database");
+		judgeSettings({ ...GOOD, ...settings }, { workers: 1, tookMs }, found);
+		return found.list;
+	};
+
+	test.each([
+		["is old", { version: "13.9", major: 13 }, "broken", /13\.9 .*too old$/],
+		["forgets", { fsync: "off" }, "broken", /^fsync is off/],
+		["tears pages", { pages: "off" }, "warning", /^full_page_writes is off/],
+		["is reached in clear", { ssl: false }, "warning", /not encrypted$/],
+		["is full", { freeConnections: 23 }, "warning", /^23 connections are free/],
+	] as const)("names one that %s", (_, settings, state, what) => {
+		expectFinding(judged(settings), state, what);
+		expect(judged(settings).filter((finding) => finding.state !== "ok")).toHaveLength(1);
+	});
+
+	test("accepts good ones, a local connection in clear and a socket, and warns of a slow way", () => {
+		expectWell([...judged({}), ...judged({ ssl: false, local: true }), ...judged({ ssl: null })]);
+		expectFinding(judged({}, 10.1), "warning", /answers in 10\.1 ms$/);
+	});
+});
+
 describe("a database that cannot be used", () => {
 	test("is broken, with the reason and what to do, and without the password", async () => {
-		const at = (url: string) => checkDatabase(config(), url);
 		const cases = [
-			["postgres://me:canary@127.0.0.1:1/x", /ECONNREFUSED/, /Start PostgreSQL/],
-			[emptyUrl.replace(/\/\/[^@]+@/, "//me:canary@"), /authentication/, /user and password/],
-			[emptyUrl.replace(/\/[^/]+$/, "/nowhere"), /does not exist/, /createdb/],
+			["postgres://me:canary@127.0.0.1:1/x", /ECONNREFUSED.*Start PostgreSQL/],
+			[emptyUrl.replace(/\/\/[^@]+@/, "//me:canary@"), /authentication.*user and password/],
+			[emptyUrl.replace(/\/[^/]+$/, "/nowhere"), /does not exist.*createdb/],
 		] as const;
-		for (const [url, what, todo] of cases) {
-			const finding = expectFinding(await at(url), "broken", what);
-			expect(finding.todo).toMatch(todo);
-			expect(JSON.stringify(finding)).not.toContain("canary");
-		}
+		for (const [url, what] of cases)
+			expect(JSON.stringify(expectFinding(await check(url), "broken", what))).not.toContain("canary");
 	});
 });
 
 describe("a pooler", () => {
-	/** Sessions of clients that a pooler serves with `size` sessions of the server: the one used last, or the one used first. */
-	function pooled(size: number, order: "last" | "first"): { session: Session; end(): Promise<void> } {
-		const free = Array.from({ length: size }, () => postgres(db.url, { max: 1, onnotice: () => {} }));
-		return {
-			async session(statement) {
-				const backend = (order === "last" ? free.pop() : free.shift()) as postgres.Sql;
-				try {
-					return [...(await backend.unsafe(statement))];
-				} finally {
-					free.push(backend);
-				}
-			},
-			end: async () => void (await Promise.all(free.map((backend) => backend.end()))),
-		};
-	}
-
-	test("that works by transactions is found out, however many sessions it has and whichever it gives", async () => {
-		for (const size of [1, 2, 3, 8]) {
-			for (const order of ["last", "first"] as const) {
-				const { session, end } = pooled(size, order);
-				expect({ size, order, pooled: await isPooledByTransaction(session, session) }).toEqual({
-					size,
-					order,
-					pooled: true,
-				});
-				await end();
-			}
-		}
-	});
-
 	const through = async (options: FakePoolerOptions) => {
 		const pooler = startFakePooler(db.url, options);
 		const findings = await check(pooler.url);
@@ -162,42 +137,27 @@ describe("a pooler", () => {
 
 	test("by transactions is broken, and nothing else is asked through it", async () => {
 		const findings = await through({ byTransaction: true });
-		expectFinding(findings, "broken", /^a pooler hands sessions/);
+		expectFinding(findings, "broken", /^A pooler hands sessions/);
 		expect(findings.filter(({ what }) => what.includes("schema"))).toEqual([]);
 	});
 
 	test("that refuses or overlooks what connections begin with is broken, and it is said what has to be passed on", async () => {
 		for (const [options, what] of [
-			[{ refuses: "statement_timeout" }, /unsupported startup parameter: statement_timeout$/],
+			[{ refuses: "statement_timeout" }, /unsupported startup parameter: statement_timeout\).*pass .*: search_path,/],
 			[{ refuses: "search_path" }, /unsupported startup parameter: search_path/],
 			[{ overlooks: ["search_path"] }, /loses its search_path/],
-		] as const) {
-			const { todo } = expectFinding(await through(options), "broken", what);
-			expect(todo).toMatch(
-				/^Connect to PostgreSQL itself, or have the pooler pass on .*: search_path, statement_timeout, /,
-			);
-		}
-		expectFinding(
-			await through({ overlooks: ["lock_timeout"] }),
-			"warning",
-			/lose settings on their way: lock_timeout$/,
-		);
+		] as const)
+			expectFinding(await through(options), "broken", what);
+		expectFinding(await through({ overlooks: ["lock_timeout"] }), "warning", /lose settings: lock_timeout$/);
 	});
 
 	test("that takes connections and answers nobody is broken, soon, and not for its address", async () => {
 		const timer = createManualClock();
 		const pooler = startFakePooler(db.url, { isSilent: true });
-		const looking = checkDatabase(config(), pooler.url, { timer });
+		const looking = checkDatabase(config, pooler.url, { timer });
 		timer.advance(8_000);
-		const { todo } = expectFinding(await looking, "broken", /takes connections and does not answer/);
-		expect(todo).toMatch(/12 connections to PostgreSQL/);
+		expectFinding(await looking, "broken", /takes connections and does not answer.*12 connections to PostgreSQL/);
 		pooler.stop();
-	});
-
-	test("none is seen where a session is its client's own", async () => {
-		const [a, b] = [pooled(1, "last"), pooled(1, "last")];
-		expect(await isPooledByTransaction(a.session, b.session)).toBe(false);
-		await Promise.all([a.end(), b.end()]);
 	});
 });
 

@@ -1,10 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseCatalogFile } from "../../../src/catalog/file.ts";
-import type { ModelSpec } from "../../../src/catalog/model.ts";
-import { checkMail } from "../../../src/cli/doctor/check-mail.ts";
-import { checkPayments } from "../../../src/cli/doctor/check-payments.ts";
+import { checkMail, checkPayments } from "../../../src/cli/doctor/check-partners.ts";
 import { checkUpstreams } from "../../../src/cli/doctor/check-upstreams.ts";
 import { loadConfig } from "../../../src/config.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../../support/at-end.ts";
@@ -37,63 +34,70 @@ describe("model servers", () => {
 		return `http://127.0.0.1:${server.port}/v1`;
 	}
 
-	function modelAt(url: string, options: { dialect?: string; model?: string; key?: string } = {}): ModelSpec[] {
+	/** Checks a catalogue of one model with a replica at each of these addresses. */
+	function check(urls: string | readonly string[], options: { dialect?: string; model?: string; key?: string } = {}) {
 		const { dialect = "vllm", model = "served", key } = options;
 		const kind = dialect === "tei" ? "kind: embedding" : "kind: chat, max_output_tokens: 512";
 		const rates = dialect === "tei" ? '{ input: "1" }' : '{ input: "1", output: "1" }';
-		const upstream = `{ url: "${url}", model: "${model}", dialect: ${dialect}${key ? `, api_key: ${key}` : ""} }`;
-		const text = `models: [{ id: m, ${kind}, context_length: 8192, rates: ${rates}, upstreams: [${upstream}] }]`;
-		return [...parseCatalogFile(text, {}).models];
+		const upstreams = [urls]
+			.flat()
+			.map((url) => `{ url: "${url}", model: "${model}", dialect: ${dialect}${key ? `, api_key: ${key}` : ""} }`);
+		return checkText(
+			`models: [{ id: m, ${kind}, context_length: 8192, rates: ${rates}, upstreams: [${upstreams.join(", ")}] }]`,
+		);
+	}
+
+	function checkText(text: string) {
+		const configPath = join(folder, "checked.yaml");
+		writeFileSync(configPath, text);
+		return checkUpstreams({ configPath, demo: false, env: {} });
 	}
 
 	const vllm = { "/v1/models": { data: [{ id: "served", owned_by: "vllm", max_model_len: 8192 }] } };
 
-	test("one that answers, has the model and is of its family is well", async () => {
-		expectFinding(await checkUpstreams(modelAt(serve(vllm))), "ok", /m#1 \(vllm at http.*has served/);
+	test("accepts a server that answers, has the model and is of its dialect", async () => {
+		expectFinding(await check(serve(vllm)), "ok", /m#1 \(vllm at http.*has served/);
 		const ollama = serve({ "/v1/models": { data: [{ id: "llama3.2:latest" }] }, "/api/version": { version: "1" } });
-		expectWell(await checkUpstreams(modelAt(ollama, { dialect: "ollama", model: "llama3.2" })));
-		expectWell(
-			await checkUpstreams(modelAt(serve({ "/info": { model_id: "bge" } }), { dialect: "tei", model: "bge" })),
-		);
+		expectWell(await check(ollama, { dialect: "ollama", model: "llama3.2" }));
+		expectWell(await check(serve({ "/info": { model_id: "bge" } }), { dialect: "tei", model: "bge" }));
 		const tgi = serve({ "/v1/models": { data: [{ id: "served" }] }, "/info": { model_id: "served" } });
-		expectWell(await checkUpstreams(modelAt(tgi, { dialect: "tgi" })));
-		// Whatever it is asked for, it serves what it was started with.
+		expectWell(await check(tgi, { dialect: "tgi" }));
+		// It serves the model that it was started with, whatever the request names.
 		const llama = serve({ "/v1/models": { data: [{ id: "a.gguf", owned_by: "llamacpp" }] } });
-		expectWell(await checkUpstreams(modelAt(llama, { dialect: "llama.cpp" })));
+		expectWell(await check(llama, { dialect: "llama.cpp" }));
 	});
 
-	test("what is wrong with one is said in words that help, and no key is shown", async () => {
+	test("names what is wrong with a server, and no key", async () => {
+		const short = { data: [{ id: "served", owned_by: "vllm", max_model_len: 4096 }] };
 		const cases = [
-			[modelAt("http://127.0.0.1:1/v1"), "broken", /does not answer/],
-			[modelAt(serve(vllm), { model: "other" }), "broken", /has no model other; it has served/],
-			[modelAt(serve({ "/v1/models": 401 })), "broken", /wants a key/],
-			[modelAt(serve({ "/v1/models": 403 }), { key: "canary-key" }), "broken", /refuses its key/],
-			[modelAt(serve({})), "warning", /404 where its list of models/],
-			[modelAt(serve(vllm), { dialect: "sglang" }), "warning", /answers like vLLM/],
+			[check("http://127.0.0.1:1/v1"), "broken", /does not answer/],
+			[check(serve(vllm), { model: "other" }), "broken", /has no model other; it has served/],
+			[check(serve({ "/v1/models": 401 })), "broken", /refuses requests without a key \(401\)/],
+			[check(serve({ "/v1/models": 403 }), { key: "canary-key" }), "broken", /refuses its key/],
+			[check(serve({})), "warning", /does not list its models \(404\)/],
+			[check(serve(vllm), { dialect: "sglang" }), "warning", /answers like vLLM/],
+			[check(serve({ "/v1/models": short })), "warning", /4096 tokens of context, the catalogue promises 8192/],
 			[
-				modelAt(serve({ "/v1/models": { data: [{ id: "served", owned_by: "vllm", max_model_len: 4096 }] } })),
-				"warning",
-				/4096 tokens of context, the catalogue promises 8192/,
+				check(serve({ "/info": { model_id: "another" } }), { dialect: "tei" }),
+				"broken",
+				/has no model served; it has another/,
 			],
-			[
-				modelAt(serve({ "/info": { model_id: "another" } }), { dialect: "tei" }),
-				"warning",
-				/serves another, not served/,
-			],
-			[modelAt(serve({ "/info": 401 }), { dialect: "tei" }), "broken", /refuses us \(401\)/],
-			[modelAt(serve({}), { dialect: "tei" }), "warning", /does not say which model it serves \(404\)/],
-			[[], "warning", /no model: nothing is served/],
+			[check(serve({ "/info": 401 }), { dialect: "tei" }), "broken", /refuses .*\(401\)/],
+			[check(serve({}), { dialect: "tei" }), "warning", /does not list its models \(404\)/],
+			[checkText("models: []"), "warning", /no model: nothing is served/],
+			[checkText("models: [{ id: a, knid: chat }]"), "broken", /checked\.yaml:1: .*knid/],
+			[checkUpstreams({ configPath: folder, demo: false, env: {} }), "broken", /cannot be read/],
+			[checkUpstreams({ configPath: null, demo: false, env: {} }), "warning", /no catalogue/],
 		] as const;
-		for (const [models, state, what] of cases) {
-			const finding = expectFinding(await checkUpstreams([...models]), state, what);
+		for (const [findings, state, what] of cases) {
+			const finding = (await findings).filter(({ what: text }) => what.test(text));
+			expect([String(what), finding[0]?.state]).toEqual([String(what), state]);
 			expect(JSON.stringify(finding)).not.toContain("canary");
 		}
 	});
 
-	test("each replica is asked", async () => {
-		const [model] = modelAt(serve(vllm)) as [ModelSpec];
-		const [down] = modelAt("http://127.0.0.1:1/v1") as [ModelSpec];
-		const findings = await checkUpstreams([{ ...model, upstreams: [...model.upstreams, ...down.upstreams] }]);
+	test("asks each replica", async () => {
+		const findings = await check([serve(vllm), "http://127.0.0.1:1/v1"]);
 		expectFinding(findings, "ok", /m#1/);
 		expectFinding(findings, "broken", /m#2/);
 	});
@@ -134,11 +138,11 @@ describe("mail", () => {
 
 	test("a wrong password, a server that is not there and one that speaks TLS from the start are broken", async () => {
 		const mail = startMail();
-		const refused = expectFinding(await check(mail.url("canary")), "broken", /does not take us/);
+		const refused = expectFinding(await check(mail.url("canary")), "broken", /does not let us sign in/);
 		expect(refused.todo).toContain("password");
 		expect(JSON.stringify(refused)).not.toContain("canary");
 		expectFinding(await check("smtp://127.0.0.1:1"), "broken", /ECONNREFUSED/);
-		expectFinding(await check(mail.url("right").replace("smtp:", "smtps:")), "broken", /does not take us/);
+		expectFinding(await check(mail.url("right").replace("smtp:", "smtps:")), "broken", /does not let us sign in/);
 	});
 
 	test("none is to be known, in production a warning", async () => {
@@ -192,11 +196,11 @@ describe("payments", () => {
 		const refused = expectFinding(await check({ STRIPE_SECRET_KEY: "sk_live_canary" }), "broken", /refuses/);
 		expect(JSON.stringify(refused)).not.toContain("canary");
 		const production = { ...SECRETS, NODE_ENV: "production", CONFIG: "models.yaml" };
-		expectFinding(await check({ ...production, STRIPE_SECRET_KEY: "sk_test_1" }), "warning", /test mode/);
+		expectFinding(await check({ ...production, STRIPE_SECRET_KEY: "sk_test_1" }), "warning", /test key/);
 		webhooks = [webhook(["checkout.session.completed"])];
 		expectFinding(await check({ PUBLIC_URL: SITE }), "broken", /leaves out .*charge.refunded/);
 		webhooks = [{ ...webhook(["*"]), status: "disabled" }];
-		expectFinding(await check({ PUBLIC_URL: SITE }), "warning", /no webhook/);
-		expectFinding(await check({ STRIPE_API_BASE: "http://127.0.0.1:1" }), "warning", /could not be asked/);
+		expectFinding(await check({ PUBLIC_URL: SITE }), "warning", /no webhook in force/);
+		expectFinding(await check({ STRIPE_API_BASE: "http://127.0.0.1:1" }), "warning", /does not answer/);
 	});
 });

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../../src/base/log.ts";
-import type { Finding } from "../../../src/cli/doctor/finding.ts";
+import { CHECKS, type Finding } from "../../../src/cli/doctor/finding.ts";
 import { startEmbeddedPostgres } from "../../../src/db/embedded.ts";
 import { temporaryFolder, untilEnd } from "../../support/at-end.ts";
 import { placeCluster } from "../../support/made-cluster.ts";
@@ -10,7 +10,6 @@ import { chatModel } from "../../support/service.ts";
 import { runCli } from "../run-cli.ts";
 import { runHere } from "../run-here.ts";
 
-const AREAS = ["configuration", "secrets", "database", "clock", "disk", "limits", "upstreams", "mail", "payments"];
 const SECRETS = {
 	KEY_PEPPER: "0123456789abcdefghijklmnopqrstuvwxyz",
 	CONSOLE_SECRET: "zyxwvutsrqponmlkjihgfedcba9876543210",
@@ -32,18 +31,10 @@ test("where all is well it ends with 0, names every area in its order, and chang
 	const { ok, findings } = json.json<{ ok: boolean; findings: Finding[] }>();
 	expect(findings.filter(({ state }) => state === "broken" || state === "warning")).toEqual([]);
 	expect([ok, json.exitCode, text.exitCode, text.stderr]).toEqual([true, 0, 0, ""]);
-	expect([...new Set(findings.map(({ area }) => area))] as string[]).toEqual(AREAS);
+	expect([...new Set(findings.map(({ area }) => area))]).toEqual([...CHECKS]);
 	expect(text.stdout).toEndWith("\nAll is well.\n");
 	expect(readdirSync(dataDir)).toEqual(before);
 }, 60_000);
-
-test("a catalogue that cannot be read is one finding among the others", async () => {
-	const env = { ...SECRETS, DATABASE_URL: "postgres://me@127.0.0.1:1/x", DATA_DIR: folder, CONFIG: folder, PORT: "0" };
-	const { findings } = (await runHere(["doctor", "--json"], env)).json<{ findings: Finding[] }>();
-	const broken = findings.filter(({ state }) => state === "broken");
-	expect(broken.map(({ area }) => area)).toEqual(["database", "upstreams"]);
-	expect(broken[1]?.what).toContain(`${folder} cannot be read`);
-});
 
 test("where something is broken it ends with 1, says what to do, and shows no secret", async () => {
 	const config = join(folder, "bad.yaml");
@@ -68,12 +59,12 @@ test("where something is broken it ends with 1, says what to do, and shows no se
 	expect(broken.map(({ area }) => area)).toEqual(["database", "upstreams", "mail"]);
 	for (const { what, todo } of broken) {
 		expect(text.stdout).toContain(what);
-		expect(text.stdout).toContain(`→ ${todo}`);
+		if (todo !== undefined) expect(text.stdout).toContain(`→ ${todo}`);
 	}
-	expect(text.stdout).toContain("3 things are broken");
+	expect(text.stdout).toContain("3 broken, ");
 	const runbook = readFileSync(join(import.meta.dir, "../../../src/ops/runbook.md"), "utf8");
 	const headings = runbook.split("\n").filter((line) => line.startsWith("### Doctor: "));
-	expect(headings).toEqual(AREAS.map((area) => `### Doctor: ${area}`));
+	expect(headings).toEqual(CHECKS.map((area) => `### Doctor: ${area}`));
 	for (const area of ["database", "upstreams", "mail"])
 		expect(text.stdout).toContain(`src/ops/runbook.md#doctor-${area}`);
 	expect(json.stdout + json.stderr + text.stdout + text.stderr).not.toContain("canary");
@@ -89,10 +80,8 @@ test("a plane alone is not blamed for what the other one does", async () => {
 			.findings.filter(({ state, what }) => state !== "ok" && !/in memory|are free|CONSOLE_SECRET/.test(what))
 			.map(({ area, state }) => `${area} ${state}`);
 	};
-	const [own, port] = ["database broken", "limits note"];
-	expect(await of("gateway")).toEqual([own, port, "upstreams broken", "mail note", "payments note"]);
-	const console = ["configuration warning", own, port, "upstreams note", "mail warning", "payments note"];
-	expect(await of("console")).toEqual(console);
+	expect(await of("gateway")).toEqual(["database broken", "upstreams broken"]);
+	expect(await of("console")).toEqual(["configuration warning", "database broken", "mail warning", "payments note"]);
 }, 60_000);
 
 test("a configuration that cannot be read is what is broken, and a mistake in the catalogue is named by its line", async () => {

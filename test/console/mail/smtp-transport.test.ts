@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { checkMail } from "../../../src/cli/doctor/check-mail.ts";
+import { checkMail } from "../../../src/cli/doctor/check-partners.ts";
 import { loadConfig } from "../../../src/config.ts";
 import { createSmtpTransport } from "../../../src/console/mail/smtp-transport.ts";
 import { atEnd } from "../../support/at-end.ts";

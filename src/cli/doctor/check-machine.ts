@@ -1,0 +1,133 @@
+import fs from "node:fs";
+import { dirname, join } from "node:path";
+import { tryFileLock } from "../../base/file-lock.ts";
+import type { Config } from "../../config.ts";
+import { addressOf, checkHost, claimPort } from "../../planes/listening-address.ts";
+import { type Finding, findingsOf } from "./finding.ts";
+
+const GIB = 1024 ** 3;
+/** A journal reserves 8 MiB, and the embedded server's write-ahead log grows to 1 GiB. */
+const FREE_BYTES_BROKEN = 64 * 1024 ** 2;
+const FREE_BYTES_WARNING = 2 * GIB;
+const SYNC_MS_WARNING = 20;
+/** Magic numbers of statfs(2). */
+const NETWORK_SYSTEMS: readonly number[] = [0x6969, 0xff534d42, 0xfe534d42, 0x01021997, 0x65735546];
+const MEMORY_SYSTEMS: readonly number[] = [0x01021994, 0x858458f6];
+const OPEN_FILES_MIN = 4_096;
+const ASK_MS = 3_000;
+
+/** What the checks ask the system for. */
+interface System {
+	statfs(folder: string): Pick<fs.StatsFs, "type" | "bsize" | "bavail">;
+	/** Milliseconds of writing a block to this file and syncing it. */
+	timeSync(path: string): number;
+	/** False if files of this folder cannot be locked. */
+	canLock(path: string): boolean;
+	/** The text of /proc/self/limits; empty where there is none. */
+	limits(): string;
+}
+
+const THIS_SYSTEM: System = {
+	statfs: fs.statfsSync,
+	timeSync(path) {
+		const fd = fs.openSync(path, "w", 0o600);
+		try {
+			fs.writeSync(fd, Buffer.alloc(4096, 1));
+			const startMs = performance.now();
+			fs.fsyncSync(fd);
+			return performance.now() - startMs;
+		} finally {
+			fs.closeSync(fd);
+		}
+	},
+	canLock(path) {
+		const lock = tryFileLock(path);
+		lock?.release();
+		return lock !== undefined;
+	},
+	limits: () => (fs.existsSync("/proc/self/limits") ? fs.readFileSync("/proc/self/limits", "utf8") : ""),
+};
+
+/** Whether the journal can be written and locked under DATA_DIR, on a disk with room that outlives the machine. */
+export function checkDisk(
+	{ dataDir, journal, production }: Pick<Config, "dataDir" | "journal" | "production">,
+	system: Partial<System> = {},
+): readonly Finding[] {
+	const { statfs, timeSync, canLock } = { ...THIS_SYSTEM, ...system };
+	const found = findingsOf("disk");
+	const folder = presentFolder(dataDir);
+	const probe = join(folder, `.tollgate-doctor-${process.pid}`);
+	try {
+		const syncMs = timeSync(probe);
+		const said = `${dataDir} can be written; fsync takes ${syncMs.toFixed(1)} ms`;
+		const isSlow = syncMs > SYNC_MS_WARNING;
+		if (isSlow && journal === "host")
+			found.warn(said, "With JOURNAL=host every answer waits for it: use a faster disk.");
+		else found.ok(said);
+		if (!canLock(probe)) found.broken(`files in ${folder} cannot be locked`, "Put DATA_DIR on a local disk.");
+	} catch (error) {
+		found.broken(
+			`${dataDir} cannot be written: ${(error as Error).message}`,
+			"Make room, or set DATA_DIR to a folder that the service's user may write.",
+		);
+	} finally {
+		if (fs.existsSync(probe)) fs.rmSync(probe);
+	}
+	const { type, bsize, bavail } = statfs(folder);
+	const free = `${((bsize * bavail) / GIB).toFixed(1)} GiB are free on the disk of ${dataDir}`;
+	const room = "Make room, or put DATA_DIR on another disk: on a full one nothing is admitted.";
+	if (bsize * bavail < FREE_BYTES_BROKEN) found.broken(free, room);
+	else if (bsize * bavail < FREE_BYTES_WARNING) found.warn(free, room);
+	else found.ok(free);
+	// Some runtimes give the number with a sign.
+	if (NETWORK_SYSTEMS.includes(type >>> 0))
+		found.warn(
+			`${dataDir} is on a network file system, whose locks and syncs are unreliable`,
+			"Put DATA_DIR on a local disk; with JOURNAL=remote it holds nothing that must survive.",
+		);
+	if (MEMORY_SYSTEMS.includes(type >>> 0)) {
+		const judge = production && journal !== "remote" ? found.broken : found.warn;
+		judge(
+			`${dataDir} is in memory: a reboot loses it`,
+			"Put DATA_DIR on a disk, or on a volume that outlives the container.",
+		);
+	}
+	return found.list;
+}
+
+function presentFolder(path: string): string {
+	return fs.existsSync(path) ? path : presentFolder(dirname(path));
+}
+
+/** Whether `serve` can listen at HOST and PORT, and hold as many connections as a busy gateway has. */
+export async function checkAddress(
+	{ host, port }: Pick<Config, "host" | "port">,
+	{ limits }: Pick<System, "limits"> = THIS_SYSTEM,
+): Promise<readonly Finding[]> {
+	const found = findingsOf("address");
+	try {
+		await checkHost(host);
+		claimPort(host, port);
+		found.ok(port === 0 ? "PORT=0: the system chooses a port at each start" : `${addressOf(host, port)} is free`);
+	} catch (error) {
+		const isTaken = (error as { code?: unknown }).code === "EADDRINUSE";
+		if (isTaken && (await isTollgate(host, port))) found.ok(`${addressOf(host, port)} is served by Tollgate now`);
+		else found.failed(error);
+	}
+	const openFiles = Number(/^Max open files +(\d+)/m.exec(limits())?.[1] ?? Number.POSITIVE_INFINITY);
+	if (openFiles < OPEN_FILES_MIN)
+		found.warn(
+			`${openFiles} open files are allowed: each streamed answer takes two`,
+			`Raise it: \`ulimit -n ${OPEN_FILES_MIN}\` or more, LimitNOFILE= of the unit, or --ulimit nofile= of the container.`,
+		);
+	return found.list;
+}
+
+async function isTollgate(host: string, port: number): Promise<boolean> {
+	const reachable = { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
+	const options = { signal: AbortSignal.timeout(ASK_MS), redirect: "manual", proxy: "" } as const;
+	const [live, status] = await Promise.all(
+		["/livez", "/status"].map((path) => fetch(`${addressOf(reachable, port)}${path}`, options).catch(() => undefined)),
+	);
+	return (await live?.text().catch(() => "")) === "ok\n" && status?.status === 200;
+}

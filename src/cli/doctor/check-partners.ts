@@ -1,0 +1,104 @@
+import Stripe from "stripe";
+import { connectStripe } from "../../billing/stripe-client.ts";
+import type { Config } from "../../config.ts";
+import { createSmtpTransport } from "../../console/mail/smtp-transport.ts";
+import { type Finding, type Findings, findingsOf, reasonOf } from "./finding.ts";
+
+const TIMEOUT_MS = 8_000;
+const WEBHOOK_PATH = "/api/stripe/webhook";
+/** Without one of these events a payment, a refund or a dispute stays unnoticed. */
+const EVENTS = [
+	"checkout.session.completed",
+	"checkout.session.async_payment_succeeded",
+	"checkout.session.async_payment_failed",
+	"checkout.session.expired",
+	"payment_intent.succeeded",
+	"payment_intent.payment_failed",
+	"charge.refunded",
+	"charge.dispute.created",
+	"charge.dispute.updated",
+	"charge.dispute.closed",
+	"charge.dispute.funds_withdrawn",
+	"charge.dispute.funds_reinstated",
+];
+
+/** Connects to the mail server and signs in; sends nothing. */
+export async function checkMail({ smtpUrl, production }: Pick<Config, "smtpUrl" | "production">) {
+	const found = findingsOf("mail");
+	const none = "SMTP_URL is not set: nobody can sign up with a password, be invited or be warned of low credit";
+	if (smtpUrl === null) {
+		if (production) found.warn(none, "Set SMTP_URL and MAIL_FROM.");
+		else found.note(none);
+		return found.list;
+	}
+	const server = `the mail server ${new URL(smtpUrl).host}`;
+	const transport = createSmtpTransport(smtpUrl, TIMEOUT_MS);
+	try {
+		await transport.verify();
+		found.ok(`${server} answers and lets us sign in`);
+	} catch (error) {
+		found.broken(
+			`${server} does not let us sign in: ${reasonOf(error)}`,
+			"Set SMTP_URL right: host, port, user and password (percent-encoded); smtps:// is TLS from the start, smtp:// is not.",
+		);
+	} finally {
+		transport.close();
+	}
+	return found.list;
+}
+
+type StripeConfig = Pick<
+	Config,
+	"stripeSecretKey" | "stripeWebhookSecrets" | "stripeApiBase" | "publicUrl" | "production"
+>;
+
+/** Whether Stripe accepts the key and sends its events to this service. Reads only. */
+export async function checkPayments(config: StripeConfig): Promise<readonly Finding[]> {
+	const found = findingsOf("payments");
+	const { stripeSecretKey: secretKey, stripeApiBase: apiBase, publicUrl } = config;
+	if (secretKey === null) {
+		found.note("STRIPE_SECRET_KEY is not set: top-ups are transfers that an operator confirms");
+		return found.list;
+	}
+	if (config.stripeWebhookSecrets.length === 0)
+		found.broken(
+			"STRIPE_WEBHOOK_SECRET is not set: no card payment becomes credit",
+			"Set the webhook's signing secret.",
+		);
+	if (config.production && /^(sk|rk)_test_/.test(secretKey))
+		found.warn("STRIPE_SECRET_KEY is a test key: cards are not charged", "Set the live key.");
+	const stripe = connectStripe({ secretKey, apiBase, callMs: TIMEOUT_MS });
+	try {
+		await stripe.balance.retrieve();
+		found.ok("Stripe accepts the key");
+	} catch (error) {
+		if (error instanceof Stripe.errors.StripePermissionError) found.ok("Stripe accepts the key, a restricted one");
+		else {
+			const isRefused = error instanceof Stripe.errors.StripeAuthenticationError;
+			if (isRefused) found.broken("Stripe refuses STRIPE_SECRET_KEY", "Set a key that is in force.");
+			else
+				found.warn(
+					`Stripe does not answer: ${reasonOf(error)}`,
+					"Let this machine reach Stripe: else nobody can pay by card.",
+				);
+			return found.list;
+		}
+	}
+	if (publicUrl !== null) await checkWebhook(stripe, `${publicUrl}${WEBHOOK_PATH}`, found);
+	return found.list;
+}
+
+async function checkWebhook(stripe: Stripe, url: string, found: Findings): Promise<void> {
+	const endpoints = await stripe.webhookEndpoints.list({ limit: 100 }).catch(() => undefined);
+	if (endpoints === undefined) return found.note("this key may not read Stripe's webhooks");
+	const ours = endpoints.data.find((endpoint) => endpoint.url === url && endpoint.status === "enabled");
+	if (ours === undefined)
+		return found.warn(
+			`Stripe has no webhook in force at ${url}`,
+			"Make one, with the events that src/console/README.md lists.",
+		);
+	const sent = ours.enabled_events;
+	const missing = EVENTS.filter((event) => !sent.includes(event) && !sent.includes("*"));
+	if (missing.length === 0) found.ok(`Stripe's webhook at ${url} is in force`);
+	else found.broken(`Stripe's webhook at ${url} leaves out ${missing.join(", ")}`, "Add these events to it.");
+}

@@ -1,0 +1,44 @@
+import { describe, expect, test } from "bun:test";
+import postgres from "postgres";
+import { isPooledByTransaction, type Session } from "../../src/db/pooler.ts";
+import { withDatabase } from "../support/database.ts";
+
+const db = await withDatabase();
+
+describe("a pooler", () => {
+	/** Sessions of clients that a pooler serves with `size` sessions of the server: the one used last, or the one used first. */
+	function pooled(size: number, order: "last" | "first"): { session: Session; end(): Promise<void> } {
+		const free = Array.from({ length: size }, () => postgres(db.url, { max: 1, onnotice: () => {} }));
+		return {
+			async session(statement) {
+				const backend = (order === "last" ? free.pop() : free.shift()) as postgres.Sql;
+				try {
+					return [...(await backend.unsafe(statement))];
+				} finally {
+					free.push(backend);
+				}
+			},
+			end: async () => void (await Promise.all(free.map((backend) => backend.end()))),
+		};
+	}
+
+	test("is detected by transactions, whatever its number of sessions and its order", async () => {
+		for (const size of [1, 2, 3, 8]) {
+			for (const order of ["last", "first"] as const) {
+				const { session, end } = pooled(size, order);
+				expect({ size, order, pooled: await isPooledByTransaction(session, session) }).toEqual({
+					size,
+					order,
+					pooled: true,
+				});
+				await end();
+			}
+		}
+	});
+
+	test("is not detected where each client has a session of its own", async () => {
+		const [a, b] = [pooled(1, "last"), pooled(1, "last")];
+		expect(await isPooledByTransaction(a.session, b.session)).toBe(false);
+		await Promise.all([a.end(), b.end()]);
+	});
+});

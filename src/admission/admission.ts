@@ -10,12 +10,12 @@ import type { SettledEvent } from "../ledger/event.ts";
 import type { Hold, Ledger } from "../ledger/ledger.ts";
 import type { Outcome } from "../ledger/outcome.ts";
 import type { Shortage } from "../ledger/slices.ts";
-import type { KeyLimits, RateStanding } from "../limits/key-limits.ts";
+import type { KeyLimits, RateLimitState } from "../limits/key-limits.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { affordableUnits, nanoUsd } from "../money/nano-usd.ts";
 import { CreditFault } from "./credit-fault.ts";
 import type { OpenRequests } from "./open-requests.ts";
-import { boundLines, boundOf, type Quantities } from "./price.ts";
+import { maxCost, maxCostLines, type Quantities } from "./price.ts";
 
 /** A request that wants to be admitted: what it may cost at most. */
 export interface AdmissionRequest {
@@ -54,7 +54,7 @@ export interface Admission {
 	/** Gives what goes into the books: what is charged may be less than it cost. */
 	settle(admitted: Admitted, outcome: Outcome): SettledEvent;
 	/** The key's or its project's, whichever leaves less; null if neither has a limit of requests a minute. */
-	rateStanding(key: KeyEntry): RateStanding | null;
+	rateLimitState(key: KeyEntry): RateLimitState | null;
 }
 
 export interface AdmissionDeps {
@@ -153,7 +153,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 	}
 
 	const standingOf = ({ id, requestsPerMinute }: Limited) =>
-		requestsPerMinute === null ? null : keyLimits.standing(id, requestsPerMinute);
+		requestsPerMinute === null ? null : keyLimits.rateLimitState(id, requestsPerMinute);
 
 	const drawingOf = (key: KeyEntry) => ({
 		account: key.accountId,
@@ -219,7 +219,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			keyLimits.check(key.project.id, key.project.requestsPerMinute, key.project.concurrencyMax);
 		},
 		admit(request) {
-			const amount = boundOf(request.model.rateCard, request.upperBound);
+			const amount = maxCost(request.model.rateCard, request.upperBound);
 			if (amount === undefined) {
 				throw new Fault(
 					"invalid_request",
@@ -232,7 +232,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			const outcome = attempt(request, reserved);
 			return outcome !== null && "hold" in outcome ? outcome : drawAndAdmit(request, reserved, outcome);
 		},
-		rateStanding(key) {
+		rateLimitState(key) {
 			const own = standingOf(key);
 			const ofProject = key.project === null ? null : standingOf(key.project);
 			if (own === null || ofProject === null) return own ?? ofProject;
@@ -274,8 +274,11 @@ function creditFault(
 	const { upperBound, choices, model, key } = request;
 	const { budget, availableNanoUsd } = shortage;
 	const { project } = key;
-	const prompt = boundLines(model.rateCard, { ...upperBound, completion: 0 });
-	const tokens = Math.min(affordableUnits(availableNanoUsd, prompt, model.rateCard.output), upperBound.completion);
+	const prompt = maxCostLines(model.rateCard, { ...upperBound, completionTokens: 0 });
+	const tokens = Math.min(
+		affordableUnits(availableNanoUsd, prompt, model.rateCard.output),
+		upperBound.completionTokens,
+	);
 	const perChoice = Math.floor(tokens / choices);
 	const ofProject = project === null ? undefined : projectPeriod(key, project, nowMs);
 	const isOfProject = budget === project?.id || (ofProject?.budgets.includes(budget) ?? false);

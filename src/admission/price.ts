@@ -3,11 +3,11 @@ import type { Rates } from "../catalog/model.ts";
 import type { CostLine, NanoUsd, PicoUsdPerUnit } from "../money/nano-usd.ts";
 import { costNanoUsd, MAX_NANO_USD } from "../money/nano-usd.ts";
 
-/** What a request used, in the units of a rate card. `prompt` includes `cached`; `completion` includes reasoning. */
+/** What a request used, in the units of a rate card. `promptTokens` includes cached, `completionTokens` includes reasoning. */
 export interface Quantities {
-	readonly prompt: number;
-	readonly cached: number;
-	readonly completion: number;
+	readonly promptTokens: number;
+	readonly cachedTokens: number;
+	readonly completionTokens: number;
 	readonly requests: number;
 	readonly images: number;
 	readonly audioSeconds: number;
@@ -15,9 +15,9 @@ export interface Quantities {
 }
 
 export const NO_QUANTITIES: Quantities = {
-	prompt: 0,
-	cached: 0,
-	completion: 0,
+	promptTokens: 0,
+	cachedTokens: 0,
+	completionTokens: 0,
 	requests: 0,
 	images: 0,
 	audioSeconds: 0,
@@ -32,11 +32,11 @@ export interface BillLine extends CostLine {
 
 /** A line for each rate of the card. */
 export function billLines(card: Rates, used: Quantities): BillLine[] {
-	assert(used.cached <= used.prompt, "cached tokens are part of the prompt");
+	assert(used.cachedTokens <= used.promptTokens, "cached tokens are part of the prompt");
 	return [
-		{ name: "input", unit: "token", units: used.prompt - used.cached, rate: card.input },
-		{ name: "cachedInput", unit: "token", units: used.cached, rate: card.cachedInput },
-		{ name: "output", unit: "token", units: used.completion, rate: card.output },
+		{ name: "input", unit: "token", units: used.promptTokens - used.cachedTokens, rate: card.input },
+		{ name: "cachedInput", unit: "token", units: used.cachedTokens, rate: card.cachedInput },
+		{ name: "output", unit: "token", units: used.completionTokens, rate: card.output },
 		{ name: "request", unit: "request", units: used.requests, rate: card.request },
 		{ name: "image", unit: "image", units: used.images, rate: card.image },
 		{ name: "audioSecond", unit: "second", units: used.audioSeconds, rate: card.audioSecond },
@@ -46,16 +46,16 @@ export function billLines(card: Rates, used: Quantities): BillLine[] {
 
 /** The price of what was used; undefined if it passes the largest amount that can be written down. */
 export function priceOf(card: Rates, used: Quantities): NanoUsd | undefined {
-	return quickSum(card, used, used.cached, card.input) ?? costNanoUsd(billLines(card, used));
+	return quickSum(card, used, used.cachedTokens, card.input) ?? costNanoUsd(billLines(card, used));
 }
 
 /**
  * The sum without the lines, as it is taken for every request and many events; undefined unless it is an integer that
  * was computed exactly. Then the lines are summed, which also finds quantities that cannot be.
  */
-function quickSum(card: Rates, used: Quantities, cached: number, input: number): NanoUsd | undefined {
+function quickSum(card: Rates, used: Quantities, cachedTokens: number, input: number): NanoUsd | undefined {
 	return rounded(
-		tokensPico(card, input, used.prompt, cached, used.completion) +
+		tokensPico(card, input, used.promptTokens, cachedTokens, used.completionTokens) +
 			used.requests * card.request +
 			used.images * card.image +
 			used.audioSeconds * card.audioSecond +
@@ -64,9 +64,15 @@ function quickSum(card: Rates, used: Quantities, cached: number, input: number):
 }
 
 /** Not a number if more is cached than there is. */
-function tokensPico(card: Rates, input: number, prompt: number, cached: number, completion: number): number {
-	if (cached > prompt) return Number.NaN;
-	return (prompt - cached) * input + cached * card.cachedInput + completion * card.output;
+function tokensPico(
+	card: Rates,
+	input: number,
+	promptTokens: number,
+	cachedTokens: number,
+	completionTokens: number,
+): number {
+	if (cachedTokens > promptTokens) return Number.NaN;
+	return (promptTokens - cachedTokens) * input + cachedTokens * card.cachedInput + completionTokens * card.output;
 }
 
 /** Up to a whole nano-dollar; undefined unless the sum is exact. */
@@ -74,11 +80,16 @@ function rounded(sumPico: number): NanoUsd | undefined {
 	return Number.isSafeInteger(sumPico) && sumPico >= 0 ? (Math.ceil(sumPico / 1000) as NanoUsd) : undefined;
 }
 
-/** As `priceWithin`, of one request that used nothing but tokens, `cached` of them part of the prompt: no object of its quantities. */
-export function priceOfTokens(card: Rates, prompt: number, cached: number, completion: number): NanoUsd {
+/** As `priceWithin`, of one request that used nothing but tokens, the cached ones part of the prompt: no object of its quantities. */
+export function priceOfTokens(
+	card: Rates,
+	promptTokens: number,
+	cachedTokens: number,
+	completionTokens: number,
+): NanoUsd {
 	return (
-		rounded(tokensPico(card, card.input, prompt, cached, completion) + card.request) ??
-		priceWithin(card, { ...NO_QUANTITIES, prompt, cached, completion, requests: 1 })
+		rounded(tokensPico(card, card.input, promptTokens, cachedTokens, completionTokens) + card.request) ??
+		priceWithin(card, { ...NO_QUANTITIES, promptTokens, cachedTokens, completionTokens, requests: 1 })
 	);
 }
 
@@ -87,13 +98,14 @@ export function priceWithin(card: Rates, used: Quantities): NanoUsd {
 	return priceOf(card, used) ?? MAX_NANO_USD;
 }
 
-/** The most that `prompt` tokens can cost, whichever part of them comes from a cache. */
-export function boundLines(card: Rates, used: Quantities): BillLine[] {
+/** As `billLines`, with every prompt token at the dearer of the two input rates. */
+export function maxCostLines(card: Rates, used: Quantities): BillLine[] {
 	const dearest = Math.max(card.cachedInput, card.input) as PicoUsdPerUnit;
-	return billLines({ ...card, input: dearest }, { ...used, cached: 0 });
+	return billLines({ ...card, input: dearest }, { ...used, cachedTokens: 0 });
 }
 
-export function boundOf(card: Rates, used: Quantities): NanoUsd | undefined {
+/** The most that a request can cost, whichever part of its prompt comes from a cache; undefined as in `priceOf`. */
+export function maxCost(card: Rates, used: Quantities): NanoUsd | undefined {
 	const dearest = Math.max(card.input, card.cachedInput);
-	return quickSum(card, used, 0, dearest) ?? costNanoUsd(boundLines(card, used));
+	return quickSum(card, used, 0, dearest) ?? costNanoUsd(maxCostLines(card, used));
 }

@@ -155,6 +155,6 @@ export function promptTokensEstimate(measure: PromptMeasure, model: Model): numb
  * A likely count of generated tokens. `outputChunks` are the events of a stream that carried some of them: a server
  * sends a token as soon as it has one, so that each holds one or, where it gathers them, more.
  */
-export function outputTokensEstimate(outputBytes: number, outputChunks = 0): number {
+export function completionTokensEstimate(outputBytes: number, outputChunks = 0): number {
 	return Math.max(outputChunks, Math.ceil(outputBytes / BYTES_PER_TOKEN));
 }

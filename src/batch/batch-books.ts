@@ -33,10 +33,10 @@ export interface ClaimedLine {
 export interface LineOutcome extends ClaimedLine {
 	readonly state: "output" | "error" | "free";
 	readonly part: number | null;
-	readonly prompt: number;
-	readonly cached: number;
-	readonly completion: number;
-	readonly reasoning: number;
+	readonly promptTokens: number;
+	readonly cachedTokens: number;
+	readonly completionTokens: number;
+	readonly reasoningTokens: number;
 	readonly charged: NanoUsd;
 }
 
@@ -263,8 +263,8 @@ function linesOfRuns(statements: Statements) {
 		/** Lines that earlier runs claimed, a page of them after line `after`, in order. */
 		async lines(id: string, after: number): Promise<LineRow[]> {
 			const rows = await statements<Omit<LineRow, "charged"> & { charged: string }>`
-				select line, request_id as id, state, part, prompt_tokens as prompt, cached_tokens as cached,
-					completion_tokens as completion, reasoning_tokens as reasoning, charged_nano_usd as charged
+				select line, request_id as id, state, part, prompt_tokens as "promptTokens", cached_tokens as "cachedTokens",
+					completion_tokens as "completionTokens", reasoning_tokens as "reasoningTokens", charged_nano_usd as charged
 				from batch_line where batch_id = ${id} and line > ${after} order by line limit ${LINES_PAGE}`;
 			return rows.map((row) => ({ ...row, charged: nanoUsdOfColumn(row.charged) }));
 		},

@@ -28,7 +28,13 @@ const REFUSALS_MAX = 3;
 const REFUSED_RETRY_MS = 15_000;
 
 /** Used nothing. */
-export const NOTHING = { prompt: 0, cached: 0, completion: 0, reasoning: 0, charged: ZERO_USD } as const;
+export const NOTHING = {
+	promptTokens: 0,
+	cachedTokens: 0,
+	completionTokens: 0,
+	reasoningTokens: 0,
+	charged: ZERO_USD,
+} as const;
 
 export function createLineRows(
 	deps: { books: BatchBooks; clock: Clock; log: Log /** Batches that wait so. */; refused: Set<string> },
@@ -130,10 +136,10 @@ const COUNT_MAX = 2 ** 31 - 1;
 export function rowUsage(usage: BatchUsage | undefined): RowUsage {
 	if (usage === undefined) return NOTHING;
 	return {
-		prompt: Math.min(usage.promptTokens, COUNT_MAX),
-		cached: Math.min(usage.cachedTokens, COUNT_MAX),
-		completion: Math.min(usage.completionTokens, COUNT_MAX),
-		reasoning: Math.min(usage.reasoningTokens, COUNT_MAX),
+		promptTokens: Math.min(usage.promptTokens, COUNT_MAX),
+		cachedTokens: Math.min(usage.cachedTokens, COUNT_MAX),
+		completionTokens: Math.min(usage.completionTokens, COUNT_MAX),
+		reasoningTokens: Math.min(usage.reasoningTokens, COUNT_MAX),
 		charged: usage.chargedNanoUsd,
 	};
 }

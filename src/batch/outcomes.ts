@@ -65,10 +65,10 @@ export function createOutcomes(
 	function count(row: Omit<LineOutcome, "id" | "part">): void {
 		if (row.state === "output") sum.completed += 1;
 		else if (row.state === "error") sum.failed += 1;
-		sum.promptTokens += row.prompt;
-		sum.cachedTokens += row.cached;
-		sum.completionTokens += row.completion;
-		sum.reasoningTokens += row.reasoning;
+		sum.promptTokens += row.promptTokens;
+		sum.cachedTokens += row.cachedTokens;
+		sum.completionTokens += row.completionTokens;
+		sum.reasoningTokens += row.reasoningTokens;
 		charged = addUsd(charged, row.charged);
 	}
 

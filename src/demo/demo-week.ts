@@ -1,4 +1,4 @@
-import { boundOf, NO_QUANTITIES, priceOf, type Quantities } from "../admission/price.ts";
+import { maxCost, NO_QUANTITIES, priceOf, type Quantities } from "../admission/price.ts";
 import { assert } from "../base/assert.ts";
 import type { Model } from "../catalog/model.ts";
 import type { Ending, SettledEvent } from "../ledger/event.ts";
@@ -57,24 +57,28 @@ function webRequest(options: WeekOptions, at: number, chance: () => number): Set
 	const dice = chance() * 100;
 	const ending: Ending =
 		dice < FAILED_PERCENT ? "upstream_failed" : dice < FAILED_PERCENT + LEFT_PERCENT ? "client_left" : "finished";
-	const prompt = 300 + Math.round(chance() ** 2 * 3_200);
+	const promptTokens = 300 + Math.round(chance() ** 2 * 3_200);
 	return request(
 		options,
-		{ at, key: options.webKeyId, prompt, completion: 40 + chance() ** 1.5 * 560, ending },
+		{ at, key: options.webKeyId, promptTokens, completionTokens: 40 + chance() ** 1.5 * 560, ending },
 		chance,
 	);
 }
 
 /** A long text to sum up, not streamed. */
 function nightRequest(options: WeekOptions, at: number, chance: () => number): SettledEvent {
-	const prompt = 2_200 + Math.round(chance() * 1_600);
+	const promptTokens = 2_200 + Math.round(chance() * 1_600);
 	const ending: Ending = chance() * 100 < FAILED_PERCENT ? "upstream_failed" : "finished";
-	return request(options, { at, key: options.nightKeyId, prompt, completion: 80 + chance() * 160, ending }, chance);
+	return request(
+		options,
+		{ at, key: options.nightKeyId, promptTokens, completionTokens: 80 + chance() * 160, ending },
+		chance,
+	);
 }
 
 function request(
 	{ accountId, webKeyId, models }: WeekOptions,
-	wish: { at: number; key: string; prompt: number; completion: number; ending: Ending },
+	wish: { at: number; key: string; promptTokens: number; completionTokens: number; ending: Ending },
 	chance: () => number,
 ): SettledEvent {
 	const { ending, key } = wish;
@@ -82,13 +86,13 @@ function request(
 	const streamed = key === webKeyId;
 	const at = Math.round(wish.at);
 	const failed = ending === "upstream_failed";
-	const prompt = Math.min(wish.prompt, Math.floor(model.contextLength / 2));
-	const completionMax = Math.min(model.maxOutputTokens, model.contextLength - prompt);
-	const completion = Math.max(
+	const promptTokens = Math.min(wish.promptTokens, Math.floor(model.contextLength / 2));
+	const maxOutputTokens = Math.min(model.maxOutputTokens, model.contextLength - promptTokens);
+	const completionTokens = Math.max(
 		1,
-		Math.min(completionMax, Math.round(wish.completion * (ending === "client_left" ? 0.4 : 1))),
+		Math.min(maxOutputTokens, Math.round(wish.completionTokens * (ending === "client_left" ? 0.4 : 1))),
 	);
-	const used = { ...NO_QUANTITIES, prompt, completion, requests: 1 };
+	const used = { ...NO_QUANTITIES, promptTokens, completionTokens, requests: 1 };
 	const firstMs = 90 + chance() ** 3 * 900;
 	return {
 		id: Bun.randomUUIDv7("hex", at),
@@ -98,21 +102,21 @@ function request(
 		card: model.rateCard.id,
 		endpoint: "chat",
 		streamed,
-		reserved: boundFor(model, { ...used, completion: completionMax }),
+		reserved: boundFor(model, { ...used, completionTokens: maxOutputTokens }),
 		at,
 		charged: failed ? (0 as NanoUsd) : chargeFor(model, used),
 		off: 0 as NanoUsd,
 		basis: ending === "client_left" ? "estimated" : "exact",
 		ending,
 		status: failed ? 502 : 200,
-		prompt: failed ? 0 : prompt,
-		cached: 0,
-		completion: failed ? 0 : completion,
-		reasoning: 0,
+		promptTokens: failed ? 0 : promptTokens,
+		cachedTokens: 0,
+		completionTokens: failed ? 0 : completionTokens,
+		reasoningTokens: 0,
 		units: 0,
 		replica: `${model.id}#1`,
 		first: failed ? null : Math.round(firstMs),
-		ms: Math.round(failed ? 40 + firstMs : firstMs + completion * (11 + 5 * chance())),
+		ms: Math.round(failed ? 40 + firstMs : firstMs + completionTokens * (11 + 5 * chance())),
 	};
 }
 
@@ -134,7 +138,7 @@ function chargeFor({ rateCard }: WeekModel, used: Quantities): NanoUsd {
 }
 
 function boundFor({ rateCard }: WeekModel, used: Quantities): NanoUsd {
-	const bound = boundOf(rateCard, used);
+	const bound = maxCost(rateCard, used);
 	assert(bound !== undefined, "some thousand tokens have a bound");
 	return bound;
 }

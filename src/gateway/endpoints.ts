@@ -5,7 +5,6 @@ import type { Statements } from "../db/statements.ts";
 import type { Files } from "../files/files.ts";
 import type { Status } from "../status/status.ts";
 import type { Connection } from "./connection.ts";
-import type { Free } from "./free-answer.ts";
 import { INFERENCE } from "./inference.ts";
 import { creditsAnswer } from "./lookups/credits.ts";
 import { keyAnswer } from "./lookups/key-lookup.ts";
@@ -14,6 +13,7 @@ import { createUsageSums } from "./lookups/usage-sums.ts";
 import { type DocumentPart, type Failures, openapiDocument } from "./openapi/openapi.ts";
 import type { ServeDeps } from "./serve/context.ts";
 import { addStoredRoutes, type StoredDeps } from "./stored-routes.ts";
+import type { Unmetered } from "./unmetered-answer.ts";
 
 export interface EndpointDeps {
 	readonly serve: ServeDeps;
@@ -28,12 +28,12 @@ export interface EndpointDeps {
 
 /** How the gateway wraps its routes. */
 export interface RouteKinds {
-	readonly free: Free;
+	readonly unmetered: Unmetered;
 	wrongMethod(allowed: string): Response;
 }
 
 /** The endpoints that take POSTs for money, the look-ups beside them, and what describes the service. */
-export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: RouteKinds) {
+export function createEndpoints(deps: EndpointDeps, { unmetered, wrongMethod }: RouteKinds) {
 	const app = new Elysia({ name: "endpoints", handler: { standardHostname: false } });
 	const { serve, statements } = deps;
 	const { clock } = serve;
@@ -46,10 +46,10 @@ export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: Route
 
 	const usageSums = createUsageSums({ statements, clock });
 	const lookUps = {
-		"/v1/key": free((_, key) => keyAnswer(statements, clock, key), "reads"),
-		"/v1/credits": free((_, key) => creditsAnswer(statements, key.accountId), "reads"),
-		"/v1/usage": free((request, key, { requestId }) => usageSums(request, key.accountId, requestId), "reads"),
-		"/v1/usage/:id": free(
+		"/v1/key": unmetered((_, key) => keyAnswer(statements, clock, key), "reads"),
+		"/v1/credits": unmetered((_, key) => creditsAnswer(statements, key.accountId), "reads"),
+		"/v1/usage": unmetered((request, key, { requestId }) => usageSums(request, key.accountId, requestId), "reads"),
+		"/v1/usage/:id": unmetered(
 			(request, key) => usageAnswer({ statements, clock }, key.accountId, lastPart(request.url)),
 			"reads",
 		),
@@ -59,7 +59,7 @@ export function createEndpoints(deps: EndpointDeps, { free, wrongMethod }: Route
 		app.all(path, () => wrongMethod("GET"), bare);
 	}
 
-	addStoredRoutes(app, storedDeps(deps), { free, wrongMethod });
+	addStoredRoutes(app, storedDeps(deps), { unmetered, wrongMethod });
 
 	const document = JSON.stringify(openapiDocument(deps.documentPart));
 	return app

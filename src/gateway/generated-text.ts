@@ -21,7 +21,7 @@ interface TextInput extends EndpointInput {
 	readonly choices: number;
 	readonly measure: PromptMeasure;
 	/** For each choice. */
-	readonly outputTokensMax: number;
+	readonly maxOutputTokens: number;
 	/** The client asked for the count as an event of its own. */
 	readonly includeUsage: boolean;
 }
@@ -73,9 +73,9 @@ export function generatedText<
 		read: own.read,
 		// In one literal: an object that is spread grows step by step.
 		upperBound: (input, model) => ({
-			prompt: promptTokensMax(input.measure, model),
-			cached: 0,
-			completion: input.outputTokensMax * input.choices,
+			promptTokens: promptTokensMax(input.measure, model),
+			cachedTokens: 0,
+			completionTokens: input.maxOutputTokens * input.choices,
 			requests: 1,
 			images: 0,
 			audioSeconds: 0,

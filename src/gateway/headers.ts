@@ -1,4 +1,4 @@
-import type { RateStanding } from "../limits/key-limits.ts";
+import type { RateLimitState } from "../limits/key-limits.ts";
 
 /** The id of the model that answered, where the request named a route. */
 export const SERVED_MODEL_HEADER = "x-served-model";
@@ -55,7 +55,7 @@ const RATE_HEADERS = [
 ] as const;
 
 /** Tells a limited key where it stands, under the names that SDKs and dashboards of OpenAI's interface read. */
-export function setRateHeaders(headers: Headers, { limit, remaining, resetMs }: RateStanding): void {
+export function setRateHeaders(headers: Headers, { limit, remaining, resetMs }: RateLimitState): void {
 	headers.set(RATE_HEADERS[0], String(limit));
 	headers.set(RATE_HEADERS[1], String(remaining));
 	headers.set(RATE_HEADERS[2], durationText(resetMs));

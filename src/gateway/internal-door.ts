@@ -11,10 +11,10 @@ import type { Keyring } from "../keys/keyring.ts";
 import type { Connection } from "./connection.ts";
 import { type EndpointDeps, storedDeps } from "./endpoints.ts";
 import { errorResponse } from "./error-body.ts";
-import { createFree } from "./free-answer.ts";
 import { INFERENCE } from "./inference.ts";
 import { createServeAs } from "./serve/serve-as.ts";
 import { addStoredRoutes } from "./stored-routes.ts";
+import { createUnmetered } from "./unmetered-answer.ts";
 
 interface InternalDeps extends Pick<EndpointDeps, "serve" | "files" | "batches"> {
 	readonly keyring: Pick<Keyring, "load">;
@@ -79,7 +79,7 @@ function createStored(
 	const app = new Elysia({ handler: { standardHostname: false } });
 	const wrongMethod = () => refused(new Fault("method_not_allowed", "There is no such endpoint."));
 	addStoredRoutes(app, storedDeps({ ...deps, connectionOf }), {
-		free: createFree({ ...serve, authenticate, connectionOf }),
+		unmetered: createUnmetered({ ...serve, authenticate, connectionOf }),
 		wrongMethod,
 	});
 	app.all("/*", () => refused(new Fault("not_found", "There is no such endpoint.")), { parse: "none" });

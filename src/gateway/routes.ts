@@ -5,23 +5,23 @@ import type { KeyEntry } from "../keys/key-entry.ts";
 import type { EndpointDeps } from "./endpoints.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { errorResponse, faultOf } from "./error-body.ts";
-import { createFree } from "./free-answer.ts";
 import { findModelEntry, listModels } from "./lookups/models.ts";
 import { notOfferedText } from "./not-offered.ts";
+import { createUnmetered } from "./unmetered-answer.ts";
 
 /** The inference interface. Routes hand over the bare Request and get a whole Response: no hook touches either. */
 export function createGateway(deps: EndpointDeps) {
 	const { serve, connectionOf } = deps;
-	const free = createFree({ ...serve, connectionOf });
+	const unmetered = createUnmetered({ ...serve, connectionOf });
 	const connected = (key: KeyEntry) => (modelId: string) => serve.upstreams.connected(modelId, key.accountId);
-	const models = free((_request, key) => listModels(serve.catalog.current(), connected(key)), "reads");
-	const model = free(
+	const models = unmetered((_request, key) => listModels(serve.catalog.current(), connected(key)), "reads");
+	const model = unmetered(
 		(request, key) => findModelEntry(serve.catalog.current(), modelIdOf(request.url), connected(key)),
 		"reads",
 	);
 
 	return new Elysia({ name: "gateway", handler: { standardHostname: false } })
-		.use(createEndpoints(deps, { free, wrongMethod }))
+		.use(createEndpoints(deps, { unmetered, wrongMethod }))
 		.get("/v1/models", ({ request }) => models(request))
 		.get("/v1/models/*", ({ request }) => model(request))
 		.all("/v1/models", () => wrongMethod("GET"), { parse: "none" })

@@ -4,7 +4,7 @@ import { createBatchAnswers } from "./batches/batch-answers.ts";
 import type { Connection } from "./connection.ts";
 import type { FileAnswer, FileAnswersDeps } from "./files/file-answers.ts";
 import { createFileAnswers } from "./files/file-answers.ts";
-import type { Free } from "./free-answer.ts";
+import type { Unmetered } from "./unmetered-answer.ts";
 
 export interface StoredDeps extends FileAnswersDeps {
 	readonly batches: Batches;
@@ -17,12 +17,14 @@ const bare = { parse: "none" } as const;
 export function addStoredRoutes(
 	app: Elysia,
 	deps: StoredDeps,
-	{ free, wrongMethod }: { free: Free; wrongMethod(allowed: string): Response },
+	{ unmetered, wrongMethod }: { unmetered: Unmetered; wrongMethod(allowed: string): Response },
 ): void {
 	const fileAnswers = createFileAnswers(deps);
 	const [anyFile, oneFile, content] = ["/v1/files", "/v1/files/:id", "/v1/files/:id/content"] as const;
 	const fileRoute = (answer: FileAnswer) => {
-		const answered = free((request, key, caller) => answer({ connection: deps.connectionOf(request), key, ...caller }));
+		const answered = unmetered((request, key, caller) =>
+			answer({ connection: deps.connectionOf(request), key, ...caller }),
+		);
 		return ({ request }: { request: Request }) => answered(request);
 	};
 	app
@@ -38,10 +40,10 @@ export function addStoredRoutes(
 	const batchAnswers = createBatchAnswers(deps);
 	const [anyBatch, oneBatch, cancel] = ["/v1/batches", "/v1/batches/:id", "/v1/batches/:id/cancel"] as const;
 	const [create, list] = [
-		free((request, key, { checkAgain }) => batchAnswers.create(deps.connectionOf(request), key, checkAgain)),
-		free(batchAnswers.list),
+		unmetered((request, key, { checkAgain }) => batchAnswers.create(deps.connectionOf(request), key, checkAgain)),
+		unmetered(batchAnswers.list),
 	];
-	const [retrieve, cancelled] = [free(batchAnswers.retrieve), free(batchAnswers.cancel)];
+	const [retrieve, cancelled] = [unmetered(batchAnswers.retrieve), unmetered(batchAnswers.cancel)];
 	app
 		.post(anyBatch, ({ request }) => create(request), bare)
 		.get(anyBatch, ({ request }) => list(request))

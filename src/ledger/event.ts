@@ -40,10 +40,10 @@ export interface SettledEvent extends AdmittedEvent {
 	readonly ending: Ending;
 	/** HTTP status. */
 	readonly status: number;
-	readonly prompt: number;
-	readonly cached: number;
-	readonly completion: number;
-	readonly reasoning: number;
+	readonly promptTokens: number;
+	readonly cachedTokens: number;
+	readonly completionTokens: number;
+	readonly reasoningTokens: number;
 	/** Audio seconds, images or searches. */
 	readonly units: number;
 	readonly replica: string | null;

@@ -30,10 +30,10 @@ export function settledEvent(
 		basis: outcome.basis,
 		ending: outcome.ending,
 		status: outcome.status,
-		prompt: outcome.prompt,
-		cached: outcome.cached,
-		completion: outcome.completion,
-		reasoning: outcome.reasoning,
+		promptTokens: outcome.promptTokens,
+		cachedTokens: outcome.cachedTokens,
+		completionTokens: outcome.completionTokens,
+		reasoningTokens: outcome.reasoningTokens,
 		units: outcome.units,
 		replica: outcome.replica,
 		first: outcome.first,
@@ -48,16 +48,16 @@ export interface Progress {
 	/** What will be delivered until the next record costs this at most. */
 	readonly bound: NanoUsd;
 	/** Tokens in `delivered`. */
-	readonly prompt: number;
-	readonly completion: number;
+	readonly promptTokens: number;
+	readonly completionTokens: number;
 }
 
 /** For callers that settle nothing: an outcome that costs nothing. */
 export const NOTHING_USED = {
-	prompt: 0,
-	cached: 0,
-	completion: 0,
-	reasoning: 0,
+	promptTokens: 0,
+	cachedTokens: 0,
+	completionTokens: 0,
+	reasoningTokens: 0,
 	units: 0,
 	costNanoUsd: nanoUsd(0),
 } as const;

@@ -55,8 +55,8 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 						${s.key}::text::text[], ${s.model}::text::text[], ${s.card}::text::text[], ${s.endpoint}::text::text[],
 						${s.streamed}::text::boolean[], ${s.reserved}::text::bigint[], ${s.batch}::text::text[],
 						${s.at}::text::double precision[], ${s.charged}::text::bigint[], ${s.off}::text::bigint[], ${s.basis}::text::text[],
-						${s.ending}::text::text[], ${s.status}::text::integer[], ${s.prompt}::text::integer[],
-						${s.cached}::text::integer[], ${s.completion}::text::integer[], ${s.reasoning}::text::integer[],
+						${s.ending}::text::text[], ${s.status}::text::integer[], ${s.promptTokens}::text::integer[],
+						${s.cachedTokens}::text::integer[], ${s.completionTokens}::text::integer[], ${s.reasoningTokens}::text::integer[],
 						${s.units}::text::integer[], ${s.replica}::text::text[], ${s.first}::text::real[], ${s.ms}::text::real[],
 						${s.budgets}::text::text[], ${openJson}::text::json)`;
 				// Without it nothing says that any of them was carried out.

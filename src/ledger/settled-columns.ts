@@ -68,10 +68,10 @@ export class SettledColumns {
 		columns.basis.push(event.basis);
 		columns.ending.push(event.ending);
 		columns.status.push(event.status);
-		columns.prompt.push(event.prompt);
-		columns.cached.push(event.cached);
-		columns.completion.push(event.completion);
-		columns.reasoning.push(event.reasoning);
+		columns.promptTokens.push(event.promptTokens);
+		columns.cachedTokens.push(event.cachedTokens);
+		columns.completionTokens.push(event.completionTokens);
+		columns.reasoningTokens.push(event.reasoningTokens);
 		columns.units.push(event.units);
 		columns.replica.push(event.replica);
 		columns.first.push(event.first);
@@ -161,10 +161,10 @@ const emptyColumns = (): Columns => ({
 	basis: [],
 	ending: [],
 	status: [],
-	prompt: [],
-	cached: [],
-	completion: [],
-	reasoning: [],
+	promptTokens: [],
+	cachedTokens: [],
+	completionTokens: [],
+	reasoningTokens: [],
 	units: [],
 	replica: [],
 	first: [],

@@ -25,7 +25,7 @@ export interface KeyLimits {
 	/** Requests of the key that run on this instance. */
 	running(keyId: string): number;
 	/** Where the key stands against its requests a minute. */
-	standing(keyId: string, requestsPerMinute: number): RateStanding;
+	rateLimitState(keyId: string, requestsPerMinute: number): RateLimitState;
 	/** Another instance lacks some of this key's limits: what is not used here goes back. */
 	recall(keyId: string): void;
 	/** Gives back all but what is used, and ends. */
@@ -33,7 +33,7 @@ export interface KeyLimits {
 }
 
 /** As of now, by what this instance knows: what others have taken since it last asked is not in it. */
-export interface RateStanding {
+export interface RateLimitState {
 	/** Requests a minute. */
 	readonly limit: number;
 	/** Requests that would be admitted now. */
@@ -179,7 +179,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 			usage.count -= 1;
 		},
 		running: (keyId) => usages.get(keyId)?.running ?? 0,
-		standing(keyId, requestsPerMinute) {
+		rateLimitState(keyId, requestsPerMinute) {
 			const nowMs = clock.monotonicMs();
 			const usage = usageOf(keyId, nowMs);
 			const share = usage.rateShare;

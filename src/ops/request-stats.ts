@@ -20,8 +20,8 @@ export interface SettledRequest {
 	readonly endpoint: string;
 	readonly model: string;
 	readonly ending: string;
-	readonly prompt: number;
-	readonly completion: number;
+	readonly promptTokens: number;
+	readonly completionTokens: number;
 	readonly charged: number;
 	readonly first: number | null;
 	readonly ms: number;
@@ -70,8 +70,8 @@ export function createRequestStats(): RequestStats {
 		record(request) {
 			const counted = seriesOf(request);
 			counted.requests += 1;
-			counted.promptTokens += request.prompt;
-			counted.completionTokens += request.completion;
+			counted.promptTokens += request.promptTokens;
+			counted.completionTokens += request.completionTokens;
 			counted.chargedNanoUsd += request.charged;
 			if (request.first !== null) first.observe(request.first);
 			duration.observe(request.ms);

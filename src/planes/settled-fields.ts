@@ -4,7 +4,7 @@ import type { SettledEvent } from "../ledger/event.ts";
 
 /** What an operator who looks into one customer's trouble wants of each request. Neither prompt nor answer is in it. */
 export function settledFields(event: SettledEvent): LogFields {
-	const { account, key, model, endpoint, ending, status, prompt, completion, ms, replica } = event;
+	const { account, key, model, endpoint, ending, status, promptTokens, completionTokens, ms, replica } = event;
 	return {
 		request: newRequestId(event.id).requestId,
 		account,
@@ -13,8 +13,8 @@ export function settledFields(event: SettledEvent): LogFields {
 		endpoint,
 		ending,
 		status,
-		prompt,
-		completion,
+		promptTokens,
+		completionTokens,
 		chargedNanoUsd: event.charged,
 		firstMs: event.first,
 		ms,

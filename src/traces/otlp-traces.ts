@@ -118,9 +118,9 @@ export function createOtlpTraces({ log }: { log: Log }, options: TraceOptions): 
 			if (attempt === undefined) return;
 			const { span, request } = attempt;
 			span.setAttributes({
-				"gen_ai.usage.input_tokens": facts.prompt,
-				"gen_ai.usage.cache_read.input_tokens": facts.cached,
-				"gen_ai.usage.output_tokens": facts.completion,
+				"gen_ai.usage.input_tokens": facts.promptTokens,
+				"gen_ai.usage.cache_read.input_tokens": facts.cachedTokens,
+				"gen_ai.usage.output_tokens": facts.completionTokens,
 				"tollgate.charged_nano_usd": facts.charged,
 				"tollgate.ending": facts.ending,
 				...(facts.first === null ? {} : { "tollgate.first_token_ms": facts.first }),

@@ -31,9 +31,9 @@ export interface SettledFacts {
 	/** UUID. */
 	readonly id: string;
 	readonly ending: string;
-	readonly prompt: number;
-	readonly cached: number;
-	readonly completion: number;
+	readonly promptTokens: number;
+	readonly cachedTokens: number;
+	readonly completionTokens: number;
 	/** Nano-dollars. */
 	readonly charged: number;
 	/** Milliseconds to the first token, null if there was none. */

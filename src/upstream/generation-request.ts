@@ -9,7 +9,7 @@ export interface GenerationRequest {
 	readonly fields: Readonly<Record<string, unknown>>;
 	readonly prompt: Prompt;
 	/** The reservation was made for this many output tokens a choice, so the server must be held to it. */
-	readonly outputLimit: number;
+	readonly maxOutputTokens: number;
 	/** Choices a prompt. */
 	readonly n: number;
 	/** The deployment's optional request fields. */
@@ -32,7 +32,7 @@ export function generationText(replica: Replica, request: GenerationRequest, str
 	}
 	if (n > 1 && isKnownTo(dialect.name, "n")) body.n = n;
 	// The older endpoint knows one name of the output limit in every family.
-	body[kind === "chat" ? dialect.limitField(request.parameters) : "max_tokens"] = request.outputLimit;
+	body[kind === "chat" ? dialect.limitField(request.parameters) : "max_tokens"] = request.maxOutputTokens;
 	body.stream = stream;
 	if (stream) body.stream_options = dialect.streamOptions;
 	return request.prompt.writtenInto(body, kind === "chat" ? "messages" : "prompt");

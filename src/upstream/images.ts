@@ -22,7 +22,7 @@ export type GeneratedImage = ({ readonly b64_json: string } | { readonly url: st
 export interface ImageReply {
 	readonly images: readonly GeneratedImage[];
 	/** Undefined if the upstream gave none. */
-	readonly usage: { readonly inputTokens: number; readonly outputTokens: number } | undefined;
+	readonly usage: { readonly promptTokens: number; readonly completionTokens: number } | undefined;
 }
 
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
@@ -98,7 +98,7 @@ function isPublic(text: string, replica: Replica): boolean {
 
 function usageOf(value: unknown): ImageReply["usage"] {
 	const record = asObject(value);
-	const inputTokens = asCount(record?.input_tokens, TOKENS_MAX);
-	const outputTokens = asCount(record?.output_tokens, TOKENS_MAX);
-	return inputTokens === undefined || outputTokens === undefined ? undefined : { inputTokens, outputTokens };
+	const promptTokens = asCount(record?.input_tokens, TOKENS_MAX);
+	const completionTokens = asCount(record?.output_tokens, TOKENS_MAX);
+	return promptTokens === undefined || completionTokens === undefined ? undefined : { promptTokens, completionTokens };
 }

@@ -69,7 +69,7 @@ function setUp(fields: Partial<KeyEntry> = {}, ofProject: Partial<ProjectFields>
 		model: model(output),
 		endpoint: "chat",
 		streamed: false,
-		upperBound: { ...NO_QUANTITIES, completion },
+		upperBound: { ...NO_QUANTITIES, completionTokens: completion },
 		choices: 1,
 		isAgain: false,
 	});
@@ -323,9 +323,9 @@ test("a project's limits count all its keys together; what one of the limits ref
 			expect((refused as Error).message).toContain("The project of this key");
 			expect(await codeOf(() => admission.check(by))).toBe("rate_limit_exceeded");
 		}
-		const own = Number(admission.rateStanding({ ...key, project: null })?.remaining);
+		const own = Number(admission.rateLimitState({ ...key, project: null })?.remaining);
 		expect(own).toBe(99);
-		expect(admission.rateStanding(key)?.remaining).toBe("requestsPerMinute" in limit ? 0 : 99);
+		expect(admission.rateLimitState(key)?.remaining).toBe("requestsPerMinute" in limit ? 0 : 99);
 		admission.settle(first, outcome(1));
 		if ("concurrencyMax" in limit) expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
 		Object.assign(project as ProjectEntry, { requestsPerMinute: null, concurrencyMax: null });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Quantities } from "../../src/admission/price.ts";
-import { billLines, boundOf, NO_QUANTITIES, priceOf, priceOfTokens, priceWithin } from "../../src/admission/price.ts";
+import { billLines, maxCost, NO_QUANTITIES, priceOf, priceOfTokens, priceWithin } from "../../src/admission/price.ts";
 import type { RateCard } from "../../src/catalog/model.ts";
 import { MAX_NANO_USD, type PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 
@@ -27,25 +27,25 @@ const card: fc.Arbitrary<RateCard> = fc.record({
 const count = fc.oneof(fc.nat(100), fc.nat(200_000), fc.nat(2 ** 31));
 const used: fc.Arbitrary<Quantities> = fc
 	.record({
-		prompt: count,
+		promptTokens: count,
 		part: fc.double({ min: 0, max: 1, noNaN: true }),
-		completion: count,
+		completionTokens: count,
 		requests: fc.nat(2),
 		images: count,
 		audioSeconds: count,
 		searches: count,
 	})
-	.map(({ part, ...rest }) => ({ ...rest, cached: Math.floor(rest.prompt * part) }));
+	.map(({ part, ...rest }) => ({ ...rest, cachedTokens: Math.floor(rest.promptTokens * part) }));
 
 function exactPrice(
 	of: RateCard,
-	{ prompt, cached, completion, requests, images, audioSeconds, searches }: Quantities,
+	{ promptTokens, cachedTokens, completionTokens, requests, images, audioSeconds, searches }: Quantities,
 ): bigint {
 	const big = BigInt;
 	const pico =
-		big(prompt - cached) * big(of.input) +
-		big(cached) * big(of.cachedInput) +
-		big(completion) * big(of.output) +
+		big(promptTokens - cachedTokens) * big(of.input) +
+		big(cachedTokens) * big(of.cachedInput) +
+		big(completionTokens) * big(of.output) +
 		big(requests) * big(of.request) +
 		big(images) * big(of.image) +
 		big(audioSeconds) * big(of.audioSecond) +
@@ -70,9 +70,15 @@ describe("a price", () => {
 
 	test("of a request that used tokens alone is the same, however it is asked for", () => {
 		fc.assert(
-			fc.property(card, used, (of, { prompt, cached, completion }) => {
-				const quantities = { ...NO_QUANTITIES, prompt, cached, completion, requests: 1 };
-				expect(priceOfTokens(of, prompt, cached, completion)).toBe(priceWithin(of, quantities));
+			fc.property(card, used, (of, { promptTokens, cachedTokens, completionTokens }) => {
+				const quantities = {
+					...NO_QUANTITIES,
+					promptTokens,
+					cachedTokens,
+					completionTokens,
+					requests: 1,
+				};
+				expect(priceOfTokens(of, promptTokens, cachedTokens, completionTokens)).toBe(priceWithin(of, quantities));
 			}),
 			RUNS,
 		);
@@ -83,10 +89,10 @@ describe("a price", () => {
 			fc.property(card, used, fc.nat(1_000), fc.nat(1_000), (of, quantities, morePrompt, moreOutput) => {
 				const most = {
 					...quantities,
-					prompt: quantities.prompt + morePrompt,
-					completion: quantities.completion + moreOutput,
+					promptTokens: quantities.promptTokens + morePrompt,
+					completionTokens: quantities.completionTokens + moreOutput,
 				};
-				const bound = boundOf(of, { ...most, cached: 0 });
+				const bound = maxCost(of, { ...most, cachedTokens: 0 });
 				const price = priceOf(of, quantities);
 				if (bound !== undefined) expect(price as number).toBeLessThanOrEqual(bound);
 			}),
@@ -106,7 +112,7 @@ describe("a price", () => {
 			audioSecond: 0,
 			search: 0,
 		};
-		expect(() => priceOf(one as unknown as RateCard, { ...NO_QUANTITIES, prompt: 1, cached: 2 })).toThrow();
+		expect(() => priceOf(one as unknown as RateCard, { ...NO_QUANTITIES, promptTokens: 1, cachedTokens: 2 })).toThrow();
 		expect(() => priceOfTokens(one as unknown as RateCard, 1, 2, 0)).toThrow();
 	});
 
@@ -116,9 +122,9 @@ describe("a price", () => {
 			...{ request: 7, image: 11, audioSecond: 13, search: 17 },
 		} as unknown as RateCard;
 		const quantities = {
-			prompt: 119,
-			cached: 19,
-			completion: 23,
+			promptTokens: 119,
+			cachedTokens: 19,
+			completionTokens: 23,
 			requests: 1,
 			images: 29,
 			audioSeconds: 31,

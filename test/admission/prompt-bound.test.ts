@@ -1,8 +1,8 @@
 import { describe, expect, spyOn, test } from "bun:test";
 import fc from "fast-check";
 import {
+	completionTokensEstimate,
 	measureChat,
-	outputTokensEstimate,
 	promptTokensEstimate,
 	promptTokensMax,
 } from "../../src/admission/prompt-bound.ts";
@@ -190,10 +190,10 @@ describe("an estimate", () => {
 	});
 
 	test("of output is at least a token for anything that was delivered", () => {
-		expect(outputTokensEstimate(0)).toBe(0);
-		expect(outputTokensEstimate(1)).toBe(1);
-		expect(outputTokensEstimate(400)).toBe(100);
-		expect(outputTokensEstimate(12, 12)).toBe(12);
-		expect(outputTokensEstimate(400, 12)).toBe(100);
+		expect(completionTokensEstimate(0)).toBe(0);
+		expect(completionTokensEstimate(1)).toBe(1);
+		expect(completionTokensEstimate(400)).toBe(100);
+		expect(completionTokensEstimate(12, 12)).toBe(12);
+		expect(completionTokensEstimate(400, 12)).toBe(100);
 	});
 });

@@ -104,7 +104,7 @@ describe("a parameter that a server's dialect cannot express", () => {
 		const asked = {
 			fields: FIELDS,
 			prompt: new Prompt([]),
-			outputLimit: 9,
+			maxOutputTokens: 9,
 			n: 3,
 			parameters: new Set<string>(),
 		};

@@ -43,11 +43,11 @@ test("a week is plausible: all of it past, by day and by night, hardly ever fail
 test("every charge is the price of its tokens, within what was reserved; what failed costs nothing", () => {
 	const only = model("small", { contextLength: 512, maxOutputTokens: 64 });
 	for (const event of week([only])) {
-		const { prompt, completion, charged, reserved, ending } = event;
-		expect(prompt + completion).toBeLessThanOrEqual(512);
-		expect(completion).toBeLessThanOrEqual(64);
+		const { promptTokens, completionTokens, charged, reserved, ending } = event;
+		expect(promptTokens + completionTokens).toBeLessThanOrEqual(512);
+		expect(completionTokens).toBeLessThanOrEqual(64);
 		const failed = ending === "upstream_failed";
-		const price = priceOf(only.rateCard, { ...NO_QUANTITIES, prompt, completion, requests: 1 });
+		const price = priceOf(only.rateCard, { ...NO_QUANTITIES, promptTokens, completionTokens, requests: 1 });
 		expect(charged as number).toBe(failed ? 0 : (price as number));
 		expect(reserved as number).toBeGreaterThanOrEqual(charged);
 	}

@@ -67,7 +67,7 @@ test("a copy is left alone while its instance is being stopped and settles what 
 	const ledger = () => instanceLease.ledger() as Ledger;
 	await ledger().draw({ account: "acc", key: "key" }, nanoUsd(1_000));
 	const hold = ledger().reserve({ ...admitted("acc", "key"), reserved: nanoUsd(1_000) }) as Hold;
-	hold.ledger.progress(hold, { delivered: nanoUsd(200), bound: nanoUsd(320), prompt: 1, completion: 1 });
+	hold.ledger.progress(hold, { delivered: nanoUsd(200), bound: nanoUsd(320), promptTokens: 1, completionTokens: 1 });
 	world.copyTo(world.copy);
 	const stopped = instanceLease.stop(60_000);
 	const left = async () =>

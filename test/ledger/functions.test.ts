@@ -61,7 +61,7 @@ test("a batch is recorded as it was, however many of its settlements say the sam
 				batch: pick([undefined, undefined, "batch_1"]),
 				off: usd(int(0, 1)),
 				status: pick([200, 499]),
-				reasoning: int(0, 1),
+				reasoningTokens: int(0, 1),
 				replica: pick([null, "r1"]),
 				first: pick([null, 12.5]),
 				ms: pick([30, 31.5]),
@@ -73,17 +73,44 @@ test("a batch is recorded as it was, however many of its settlements say the sam
 	const rows = await db.sql`
 		select request_id as id, account_id as account, key_id as key, model, streamed, batch_id as batch, budgets,
 			reserved_nano_usd::integer as reserved, charged_nano_usd::integer as charged, written_off_nano_usd::integer as off,
-			status, reasoning_tokens as reasoning, replica, first_token_ms as first, duration_ms as ms,
+			status, reasoning_tokens as "reasoningTokens", replica, first_token_ms as first, duration_ms as ms,
 			(extract(epoch from admitted_at) * 1000)::text::float8 as at
 		from usage_event where instance_id = 'says'`;
 	const byId = new Map(rows.map((row) => [row.id, row]));
 	const events = sent.flat();
 	expect(byId.size).toBe(events.length);
 	for (const event of events) {
-		const { id, account, key, model, streamed, reserved, charged, off, status, reasoning, replica, first, ms, at } =
-			event;
+		const {
+			id,
+			account,
+			key,
+			model,
+			streamed,
+			reserved,
+			charged,
+			off,
+			status,
+			reasoningTokens,
+			replica,
+			first,
+			ms,
+			at,
+		} = event;
 		const [batch, budgets] = [event.batch ?? null, event.budgets ?? null];
-		const said = { id, account, key, model, streamed, batch, budgets, reserved, charged, off, status, reasoning };
+		const said = {
+			id,
+			account,
+			key,
+			model,
+			streamed,
+			batch,
+			budgets,
+			reserved,
+			charged,
+			off,
+			status,
+			reasoningTokens,
+		};
 		expect(byId.get(id)).toEqual({ ...said, replica, first, ms, at });
 	}
 });

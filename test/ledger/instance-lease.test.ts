@@ -71,7 +71,7 @@ test.each(REMOVALS)(
 		const log = createLog({ level: "error", write: (line) => void errors.push(JSON.parse(line).message) });
 		const instanceLease = await startHere("one", 30_000, lookingOften, log);
 		const hold = await reserveHere(instanceLease, 100);
-		hold.ledger.progress(hold, { delivered: usd(10), bound: usd(20), prompt: 1, completion: 1 });
+		hold.ledger.progress(hold, { delivered: usd(10), bound: usd(20), promptTokens: 1, completionTokens: 1 });
 		remove(join(world.dataDir, "journal"));
 		await waitFor(
 			() => instanceLease.present()?.epoch === 2 && instanceLease.problem() === undefined,
@@ -187,7 +187,7 @@ test("credit that is taken away is taken from what lies free on every instance, 
 test("a stop that runs out of time leaves the running request to the next start, and closes no lease before it", async () => {
 	const instanceLease = await startHere("hasty");
 	const hold = await reserveHere(instanceLease, 500);
-	hold.ledger.progress(hold, { delivered: usd(10), bound: usd(20), prompt: 1, completion: 1 });
+	hold.ledger.progress(hold, { delivered: usd(10), bound: usd(20), promptTokens: 1, completionTokens: 1 });
 	expect(await instanceLease.stop(50)).toBe(false);
 	expect(await openLeases()).toBe(2);
 	// Its end comes while the process is about to go.
@@ -207,7 +207,7 @@ test("a stop says what an epoch that had been fenced off leaves behind, also whe
 	await reserveHere(instanceLease, 500);
 	const crashed = await startHere("crashed");
 	const left = await reserveHere(crashed, 500);
-	left.ledger.progress(left, { delivered: usd(10), bound: usd(20), prompt: 1, completion: 1 });
+	left.ledger.progress(left, { delivered: usd(10), bound: usd(20), promptTokens: 1, completionTokens: 1 });
 	expect(await crashed.stop(50)).toBe(false);
 	let stopped: Promise<boolean> | undefined;
 	await db.sql.begin(async (holder) => {

@@ -24,7 +24,7 @@ test("a request that runs on and on keeps no more than a few segments, and a cra
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
 	const { ledger, writer } = await ledgerOver(journal, { account: ACCOUNT, key: KEY });
 	const long = ledger.reserve({ ...admitted(ACCOUNT, KEY), reserved: usd(1_000) }) as Hold;
-	ledger.progress(long, { delivered: usd(10), bound: usd(20), prompt: 1, completion: 2 });
+	ledger.progress(long, { delivered: usd(10), bound: usd(20), promptTokens: 1, completionTokens: 2 });
 	for (let sent = 0; sent < REQUESTS; sent++) {
 		const hold = ledger.reserve({ ...admitted(ACCOUNT, KEY), reserved: usd(5) }) as Hold;
 		ledger.settle(hold, outcome(3));
@@ -36,7 +36,7 @@ test("a request that runs on and on keeps no more than a few segments, and a cra
 	expect(await ledger.retire(0)).toBe(false);
 	const { recovered } = replayed(openJournalDisk(path, { create: false }));
 	expect(recovered).toMatchObject([
-		{ id: long.admitted.id, reserved: 1_000, charged: 10, prompt: 1, completion: 2, ending: "crashed" },
+		{ id: long.admitted.id, reserved: 1_000, charged: 10, promptTokens: 1, completionTokens: 2, ending: "crashed" },
 	]);
 });
 

@@ -30,7 +30,7 @@ const folder = () => join(root, newUuid());
 const admit = (id: string) => JSON.stringify({ ...admitted("a", "k", id), reserved: 100 });
 const settle = (id: string, charged = 5) => JSON.stringify(settledEvent("a", "k", charged, { id }));
 const progress = (id: string, delivered: number, bound: number) =>
-	JSON.stringify({ id, delivered, bound, prompt: 1, completion: 1 });
+	JSON.stringify({ id, delivered, bound, promptTokens: 1, completionTokens: 1 });
 
 test.each(["mapped", "written"])("records that were acknowledged survive kill -9 of the process, %s", async (way) => {
 	const path = folder();

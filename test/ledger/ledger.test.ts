@@ -206,7 +206,7 @@ test("the journal's bound only grows, and each growth is written before it count
 		[10, 20],
 		[11, 15],
 	] as const) {
-		ledger.progress(hold, { delivered: usd(delivered), bound: usd(bound), prompt: 1, completion: 1 });
+		ledger.progress(hold, { delivered: usd(delivered), bound: usd(bound), promptTokens: 1, completionTokens: 1 });
 	}
 	expect(written.slice(1)).toEqual(["progress 10", "progress 20"]);
 	expect(hold.bound).toBe(usd(20));
@@ -343,7 +343,7 @@ test("what outlives its journal is settled once, as its replay will say, and not
 		const { ledger, written, clock, sum } = await build(mode);
 		const hold = ledger.reserve(request(10));
 		if (!hold) throw new Error("refused");
-		ledger.progress(hold, { delivered: usd(2), bound: usd(6), prompt: 1, completion: 1 });
+		ledger.progress(hold, { delivered: usd(2), bound: usd(6), promptTokens: 1, completionTokens: 1 });
 		const retired = ledger.retire(1_000);
 		for (let round = 0; round < 3; round++) {
 			clock.advance(1_000);
@@ -352,7 +352,9 @@ test("what outlives its journal is settled once, as its replay will say, and not
 		expect(await retired).toBe(false);
 		const before = sum("a");
 		const gone = expect.objectContaining({ code: "service_unavailable" });
-		expect(() => ledger.progress(hold, { delivered: usd(7), bound: usd(9), prompt: 1, completion: 5 })).toThrow(gone);
+		expect(() =>
+			ledger.progress(hold, { delivered: usd(7), bound: usd(9), promptTokens: 1, completionTokens: 5 }),
+		).toThrow(gone);
 		expect(ledger.durable(hold)).rejects.toThrow(gone);
 		expect(ledger.settle(hold, outcome(9))).toMatchObject({ charged: usd(2), basis: "recovered", ending: "crashed" });
 		expect(ledger.settledDurable(hold)).rejects.toThrow(gone);

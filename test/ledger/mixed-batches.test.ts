@@ -75,10 +75,10 @@ const SAYS = {
 	basis: ["exact", "estimated"],
 	ending: ["finished", "client_left"],
 	status: [200, 499],
-	prompt: [0, 5],
-	cached: [0, 4],
-	completion: [0, 6],
-	reasoning: [0, 2],
+	promptTokens: [0, 5],
+	cachedTokens: [0, 4],
+	completionTokens: [0, 6],
+	reasoningTokens: [0, 2],
 	units: [0, 9],
 	replica: [null, "r1", "r2"],
 	first: [null, 1.5],
@@ -108,8 +108,8 @@ test("each row says what its settlement said, whatever the others of its batch s
 		const rows = await db.sql`
 			select request_id as id, model, rate_card_id as card, endpoint, streamed, batch_id as batch,
 				reserved_nano_usd::integer as reserved, charged_nano_usd::integer as charged,
-				written_off_nano_usd::integer as off, basis, ending, status, prompt_tokens as prompt, cached_tokens as cached,
-				completion_tokens as completion, reasoning_tokens as reasoning, units, replica, first_token_ms as first,
+				written_off_nano_usd::integer as off, basis, ending, status, prompt_tokens as "promptTokens",
+				cached_tokens as "cachedTokens", completion_tokens as "completionTokens", reasoning_tokens as "reasoningTokens", units, replica, first_token_ms as first,
 				duration_ms as ms, budgets, extract(epoch from admitted_at)::float8 * 1000 as at
 			from usage_event where request_id = any (${events.map(({ id }) => id)})`;
 		const recorded = new Map(rows.map(({ id, at, ...row }) => [id, { ...row, at: Math.round(at) }]));

@@ -93,7 +93,7 @@ test("whatever a database does, each settlement arrives as it was made, and is a
 			const nth = added++;
 			const event = settledEvent(`account "${nth % 17}\\`, `key ${nth % 31}`, nth + 1, {
 				id: `t${nth}`,
-				completion: nth,
+				completionTokens: nth,
 				replica: `m#${nth % 3}`,
 				first: nth % 2 ? nth : null,
 				reserved: usd(nth + 1),

@@ -302,17 +302,17 @@ test("a warm request of a limited key asks nobody, and a key without limits neve
 	at(0).state = "cut off";
 	for (let sent = 0; sent < 49; sent++) expect(at(0).limits.enter("key", 50, 50)).toBe(true);
 	for (let sent = 0; sent < 100; sent++) expect(at(0).limits.enter("free", null, null)).toBe(true);
-	expect(at(0).limits.standing("key", 50)).toMatchObject({ limit: 50, remaining: 0 });
+	expect(at(0).limits.rateLimitState("key", 50)).toMatchObject({ limit: 50, remaining: 0 });
 });
 
 test("where a key stands is what nobody has taken, as far as was heard", async () => {
 	const { at } = await cluster(2);
 	for (let sent = 0; sent < 3; sent++) await at(0).enter("key", 10);
-	expect(at(0).limits.standing("key", 10).remaining).toBe(7);
+	expect(at(0).limits.rateLimitState("key", 10).remaining).toBe(7);
 	for (let sent = 0; sent < 4; sent++) await at(1).enter("key", 10);
-	expect(at(1).limits.standing("key", 10).remaining).toBeLessThanOrEqual(3);
+	expect(at(1).limits.rateLimitState("key", 10).remaining).toBeLessThanOrEqual(3);
 	while (await at(1).enter("key", 10));
-	expect(at(1).limits.standing("key", 10).remaining).toBe(0);
+	expect(at(1).limits.rateLimitState("key", 10).remaining).toBe(0);
 });
 
 test("shares that count no more are removed", async () => {

@@ -343,8 +343,8 @@ export const replicaMutants: readonly MutantsOfFile[] = [
 		],
 	},
 	{
-		file: "upstream/replicas/output-worth.ts",
-		killers: ["upstream/output-worth"],
+		file: "upstream/replicas/output-estimator.ts",
+		killers: ["upstream/output-estimator"],
 		mutants: [
 			{
 				breaks: "one stream says what output is worth",

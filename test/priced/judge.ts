@@ -64,9 +64,9 @@ export function judge(kind: "chat" | "completions", text: string): number {
 		const read = refusedOr(() => readFor(kind, text, model));
 		if (read === undefined) continue;
 		taken += 1;
-		const { bound, prompt, outputLimit, n, fields, stream } = read;
+		const { bound, prompt, maxOutputTokens, n, fields, stream } = read;
 		const { parameters } = model;
-		const sent = generationText(replica, { kind, fields, prompt, outputLimit, n, parameters }, stream);
+		const sent = generationText(replica, { kind, fields, prompt, maxOutputTokens, n, parameters }, stream);
 		compare(sent, { kind, dialect, model, bound, prompts: read.prompts });
 	}
 	return taken;
@@ -86,12 +86,12 @@ function readFor(kind: "chat" | "completions", text: string, model: Model) {
 		const raw = checkStructure(text, "messages") as RawValue | undefined;
 		const short = shorten(text, raw);
 		const input = readChatRequest(JSON.parse(short.text), model, raw, short.leftOut);
-		const { prompt, outputTokensMax, choices, fields, stream } = input;
+		const { prompt, maxOutputTokens, choices, fields, stream } = input;
 		const bound = chat.upperBound(input, model);
 		return {
 			bound,
 			prompt,
-			outputLimit: outputTokensMax,
+			maxOutputTokens,
 			n: choices,
 			fields,
 			stream,
@@ -99,12 +99,12 @@ function readFor(kind: "chat" | "completions", text: string, model: Model) {
 		};
 	}
 	const input = readCompletionRequest(JSON.parse(text) as Record<string, unknown>, model);
-	const { prompt, outputTokensMax, shape, fields, stream } = input;
+	const { prompt, maxOutputTokens, shape, fields, stream } = input;
 	const bound = completions.upperBound(input, model);
 	return {
 		bound,
 		prompt,
-		outputLimit: outputTokensMax,
+		maxOutputTokens,
 		n: shape.n,
 		fields,
 		stream,
@@ -138,14 +138,15 @@ function compare(sent: string, { kind, dialect, model, bound, prompts }: Reserve
 		differs(`limit ${limit}`);
 	if (!Number.isSafeInteger(n) || (n as number) < 1) differs(`${n} choices`);
 	const completion = (limit as number) * (n as number) * prompts;
-	if (completion > bound.completion) differs(`may generate ${completion}, reserved ${bound.completion}`);
+	if (completion > bound.completionTokens) differs(`may generate ${completion}, reserved ${bound.completionTokens}`);
 
 	const prompt = value.get(kind === "chat" ? "messages" : "prompt");
 	const rendered = RENDERED.map((name) => value.get(name));
 	const bytes = textBytesOf(prompt) + (kind === "chat" ? textBytesOf(rendered) : 0);
-	if (kind === "chat" && bytes > bound.prompt) differs(`prompt of ${bytes} bytes, reserved ${bound.prompt}`);
-	if (kind === "completions" && promptTokensOf(prompt) > bound.prompt)
-		differs(`prompt of ${promptTokensOf(prompt)} tokens, reserved ${bound.prompt}`);
+	if (kind === "chat" && bytes > bound.promptTokens)
+		differs(`prompt of ${bytes} bytes, reserved ${bound.promptTokens}`);
+	if (kind === "completions" && promptTokensOf(prompt) > bound.promptTokens)
+		differs(`prompt of ${promptTokensOf(prompt)} tokens, reserved ${bound.promptTokens}`);
 
 	const own = new Set(["model", "messages", "prompt", "stream", "stream_options", "n", limitField]);
 	const foreign = [...value.keys()].filter((name) => !own.has(name) && !model.parameters.has(name));

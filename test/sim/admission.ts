@@ -37,7 +37,7 @@ const card = {
 } as unknown as RateCard;
 /** What admission asks of a model. */
 export const MODEL = { id: "m", rateCard: card } as unknown as Model;
-export const boundOfAmount = (amount: number) => ({ ...NO_QUANTITIES, completion: amount });
+export const boundOfAmount = (amount: number) => ({ ...NO_QUANTITIES, completionTokens: amount });
 
 /** The product's admission and limits of keys, on ledgers whose answers are held against what there really is. */
 export function createSimAdmission(

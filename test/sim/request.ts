@@ -110,8 +110,8 @@ async function deliver(world: World, process: SimProcess, record: RequestRecord,
 				ledger.progress(hold, {
 					delivered: nanoUsd(record.delivered),
 					bound: nanoUsd(next + random.int(0, QUANTUM)),
-					prompt: 1,
-					completion: chunk,
+					promptTokens: 1,
+					completionTokens: chunk,
 				});
 			}
 			if (chunk === 1) await ledger.durable(hold);

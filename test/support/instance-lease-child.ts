@@ -73,7 +73,12 @@ for await (const line of createInterface({ input: process.stdin })) {
 	const hold = holds.get(id);
 	if (command === "open") await open(id, Number(first));
 	else if (command === "progress" && hold) {
-		const progress = { delivered: nanoUsd(Number(first)), bound: nanoUsd(Number(second)), prompt: 1, completion: 1 };
+		const progress = {
+			delivered: nanoUsd(Number(first)),
+			bound: nanoUsd(Number(second)),
+			promptTokens: 1,
+			completionTokens: 1,
+		};
 		hold.ledger.progress(hold, progress);
 		say(`progressed ${id}`);
 	} else if (command === "settle" && hold) {

@@ -63,7 +63,7 @@ export function chatCall({ prompt, ...more }: Partial<Omit<ChatCall, "prompt">> 
 	return {
 		fields: {},
 		prompt: new Prompt(prompt ?? [{ role: "user", content: "one two three" }]),
-		outputTokensMax: 100,
+		maxOutputTokens: 100,
 		choices: 1,
 		signal: new AbortController().signal,
 		affinity: undefined,

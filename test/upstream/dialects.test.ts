@@ -105,7 +105,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 			max_completion_tokens: 6,
 			top_p: 0.5,
 		};
-		await collect(openChat(upstreams, model, chatCall({ fields, prompt, outputTokensMax: 77 })));
+		await collect(openChat(upstreams, model, chatCall({ fields, prompt, maxOutputTokens: 77 })));
 		const { body, headers } = await server.waitForRequest(1);
 		const options = RUNNING_USAGE.includes(dialect)
 			? { include_usage: true, continuous_usage_stats: true }
@@ -132,7 +132,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		]);
 		expect(headers.get("authorization")).toBe("Bearer upstream-key");
 		expect(headers.get("accept-encoding")).toBe("identity");
-		await askChat(upstreams, model, chatCall({ fields, prompt, outputTokensMax: 77 }));
+		await askChat(upstreams, model, chatCall({ fields, prompt, maxOutputTokens: 77 }));
 		expect((await server.waitForRequest(2)).body).not.toHaveProperty("stream_options");
 	});
 

@@ -15,7 +15,13 @@ test("what the page says a request costs is what it is charged, to the nano-doll
 		const rates = { input: rate(), cachedInput: rate(), output: rate(), request: rate() };
 		const card = { ...rates, image: 7, audioSecond: 7, search: 7 } as RateCard;
 		const [input, cached, output] = [tokens(), tokens(), tokens()];
-		const used = { ...NO_QUANTITIES, prompt: input, cached: Math.min(cached, input), completion: output, requests: 1 };
+		const used = {
+			...NO_QUANTITIES,
+			promptTokens: input,
+			cachedTokens: Math.min(cached, input),
+			completionTokens: output,
+			requests: 1,
+		};
 		const charged = priceOf(card, used) ?? MAX_NANO_USD;
 		expect(requestCost({ rates: card }, { input, cached, output, requests: 1 })).toBe(charged);
 	}

@@ -35,7 +35,15 @@ test("of a balance each amount stands under its own word", () => {
 });
 
 test("of a request's cost each line has the name, the rate and the unit that it was billed by", () => {
-	const used = { prompt: 50, cached: 10, completion: 60, requests: 1, images: 2, audioSeconds: 3, searches: 4 };
+	const used = {
+		promptTokens: 50,
+		cachedTokens: 10,
+		completionTokens: 60,
+		requests: 1,
+		images: 2,
+		audioSeconds: 3,
+		searches: 4,
+	};
 	const lines = billLines(EVERY_RATE, used);
 	expect(textsOf(createElement(CostLines, { lines })).slice(4)).toEqual([
 		...["Input", "40", "$1.00", "per million tokens", "USD 0.00004"],

@@ -71,9 +71,9 @@ function quantitiesOf(row: UsageRow): Quantities {
 	const { units, endpoint } = row;
 	return {
 		...NO_QUANTITIES,
-		prompt: row.prompt_tokens,
-		cached: Math.min(row.cached_tokens, row.prompt_tokens),
-		completion: row.completion_tokens,
+		promptTokens: row.prompt_tokens,
+		cachedTokens: Math.min(row.cached_tokens, row.prompt_tokens),
+		completionTokens: row.completion_tokens,
 		requests: 1,
 		images: endpoint === "image" ? units : 0,
 		audioSeconds: endpoint === "transcription" ? units : 0,

@@ -76,8 +76,8 @@ begin
 end $$;
 
 -- Writes down which part of which file will have the outcomes of lines, before that part is sealed, and which lines are
--- given back. p_lines: [{line, id, state, part, prompt, cached, completion, reasoning, charged}]. False if the run is not
--- the batch's any more. May be repeated.
+-- given back. p_lines: [{line, id, state, part, promptTokens, cachedTokens, completionTokens, reasoningTokens, charged}]. False if
+-- the run is not the batch's any more. May be repeated.
 create or replace function batch_outcomes(p_id text, p_run integer, p_lines json) returns boolean
 language plpgsql as $$
 begin
@@ -86,9 +86,9 @@ begin
     return false;
   end if;
   insert into batch_line as l (batch_id, line, request_id, state, part, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, charged_nano_usd)
-    select p_id, x.line, x.id, x.state, x.part, x.prompt, x.cached, x.completion, x.reasoning, x.charged
-    from json_to_recordset(p_lines) as x(line integer, id uuid, state text, part integer, prompt integer, cached integer,
-      completion integer, reasoning integer, charged bigint)
+    select p_id, x.line, x.id, x.state, x.part, x."promptTokens", x."cachedTokens", x."completionTokens", x."reasoningTokens", x.charged
+    from json_to_recordset(p_lines) as x(line integer, id uuid, state text, part integer, "promptTokens" integer,
+      "cachedTokens" integer, "completionTokens" integer, "reasoningTokens" integer, charged bigint)
     order by x.line
   on conflict (batch_id, line) do update set state = excluded.state, part = excluded.part, prompt_tokens = excluded.prompt_tokens,
     cached_tokens = excluded.cached_tokens, completion_tokens = excluded.completion_tokens,

@@ -199,8 +199,8 @@ declare
   v_admitted timestamptz;
 begin
   select * into x from json_to_record(p_event) as x(id uuid, account text, key text, model text, card text, endpoint text, streamed boolean,
-    reserved bigint, charged bigint, "off" bigint, basis text, ending text, status integer, prompt integer, cached integer,
-    completion integer, reasoning integer, units integer, replica text, batch text, budgets text[], at double precision, first real, ms real);
+    reserved bigint, charged bigint, "off" bigint, basis text, ending text, status integer, "promptTokens" integer, "cachedTokens" integer,
+    "completionTokens" integer, "reasoningTokens" integer, units integer, replica text, batch text, budgets text[], at double precision, first real, ms real);
   v_budgets := array[x.account, x.key] || x.budgets;
   v_admitted := to_timestamp(x.at / 1000.0);
   if v_admitted < v_before then
@@ -237,8 +237,8 @@ begin
       reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
       completion_tokens, reasoning_tokens, units, replica, batch_id, budgets, project_id, admitted_at, first_token_ms, duration_ms)
     values (x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
-      x.reserved, v_fit, x.off + x.charged - v_fit, x.basis, x.ending, x.status, x.prompt, x.cached,
-      x.completion, x.reasoning, x.units, x.replica, x.batch, x.budgets, budgets_project(x.budgets), v_admitted, x.first, x.ms);
+      x.reserved, v_fit, x.off + x.charged - v_fit, x.basis, x.ending, x.status, x."promptTokens", x."cachedTokens",
+      x."completionTokens", x."reasoningTokens", x.units, x.replica, x.batch, x.budgets, budgets_project(x.budgets), v_admitted, x.first, x.ms);
   -- An epoch that was removed since it ended is there again, so that its lease is sealed and goes some day.
   insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, ended_at)
     select p_instance, p_epoch, 1, 'left', 0, now(), now()

@@ -42,13 +42,13 @@ export function createLineCarrier(deps: ServeDeps, keyring: Pick<Keyring, "load"
 		},
 		usageOf: (requestUuid) => used.delete(requestUuid),
 		room: (model, signal) => deps.upstreams.room(model, () => underWay.get(model) ?? 0, signal),
-		settled({ batch, id, prompt, cached, completion, reasoning, charged }) {
+		settled({ batch, id, promptTokens, cachedTokens, completionTokens, reasoningTokens, charged }) {
 			if (batch === undefined) return;
 			used.set(id, {
-				promptTokens: prompt,
-				cachedTokens: cached,
-				completionTokens: completion,
-				reasoningTokens: reasoning,
+				promptTokens,
+				cachedTokens,
+				completionTokens,
+				reasoningTokens,
 				chargedNanoUsd: charged,
 			});
 		},

@@ -1,7 +1,7 @@
 import type { AdmissionRequest } from "../../admission/admission.ts";
 import { priceOfTokens } from "../../admission/price.ts";
 import type { PromptMeasure } from "../../admission/prompt-bound.ts";
-import { outputTokensEstimate, promptTokensEstimate } from "../../admission/prompt-bound.ts";
+import { completionTokensEstimate, promptTokensEstimate } from "../../admission/prompt-bound.ts";
 import type { Basis, Ending, SettledEvent } from "../../ledger/event.ts";
 import type { Outcome } from "../../ledger/outcome.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
@@ -49,7 +49,7 @@ export function billOf(
 ): Bill {
 	const prompt = reported?.promptTokens ?? promptTokensEstimate(measure, model);
 	const completion =
-		reported?.completionTokens ?? Math.min(likelyTokens(bytes, chunks, tokensLikely), upperBound.completion);
+		reported?.completionTokens ?? Math.min(likelyTokens(bytes, chunks, tokensLikely), upperBound.completionTokens);
 	const promptTokens = Math.min(prompt, model.contextLength * (measure.prompts ?? 1));
 	const completionTokens = Math.min(completion, model.contextLength * choices);
 	const cachedTokens = Math.min(reported?.cachedTokens ?? 0, promptTokens);
@@ -69,7 +69,7 @@ export function billOf(
  * byte, nor for more than twice what the size alone would be taken for.
  */
 function likelyTokens(bytes: number, chunks: number, tokensLikely: number | undefined): number {
-	const bySize = outputTokensEstimate(bytes, chunks);
+	const bySize = completionTokensEstimate(bytes, chunks);
 	return tokensLikely === undefined ? bySize : Math.min(tokensLikely, LEARNT_FACTOR_MAX * bySize, bytes);
 }
 
@@ -91,10 +91,10 @@ export function outcomeOf(bill: Bill, facts: OutcomeFacts): Outcome {
 		basis: bill.basis,
 		ending: facts.ending,
 		status: facts.ending === "client_left" ? CLIENT_LEFT_STATUS : facts.status,
-		prompt: Math.min(bill.promptTokens, COUNT_MAX),
-		cached: Math.min(bill.cachedTokens, COUNT_MAX),
-		completion: Math.min(bill.completionTokens, COUNT_MAX),
-		reasoning: Math.min(bill.reasoningTokens, COUNT_MAX),
+		promptTokens: Math.min(bill.promptTokens, COUNT_MAX),
+		cachedTokens: Math.min(bill.cachedTokens, COUNT_MAX),
+		completionTokens: Math.min(bill.completionTokens, COUNT_MAX),
+		reasoningTokens: Math.min(bill.reasoningTokens, COUNT_MAX),
 		units: Math.min(bill.units ?? 0, COUNT_MAX),
 		replica: facts.replica ?? null,
 		first: facts.firstMs === null ? null : wholeMicros(facts.firstMs),
@@ -110,10 +110,10 @@ function wholeMicros(ms: number): number {
 /** The bill as it stands in the books: what a client is told is what it was charged. */
 export function settledBill(event: SettledEvent): Bill {
 	return {
-		promptTokens: event.prompt,
-		completionTokens: event.completion,
-		cachedTokens: event.cached,
-		reasoningTokens: event.reasoning,
+		promptTokens: event.promptTokens,
+		completionTokens: event.completionTokens,
+		cachedTokens: event.cachedTokens,
+		reasoningTokens: event.reasoningTokens,
 		cost: event.charged,
 		basis: event.basis,
 		units: event.units,

@@ -14,9 +14,9 @@ export function unitBill(model: Model, used: Quantities, counted: boolean): Bill
 	const units = used.audioSeconds + used.images + used.searches;
 	return {
 		...NO_USAGE,
-		promptTokens: used.prompt,
-		cachedTokens: used.cached,
-		completionTokens: used.completion,
+		promptTokens: used.promptTokens,
+		cachedTokens: used.cachedTokens,
+		completionTokens: used.completionTokens,
 		cost,
 		basis: counted ? "exact" : "estimated",
 		units,

@@ -103,7 +103,7 @@ export interface ChatInput {
 	readonly includeUsage: boolean;
 	readonly choices: number;
 	/** The most tokens that one choice may generate: the client's word or the model's, whichever is less. */
-	readonly outputTokensMax: number;
+	readonly maxOutputTokens: number;
 	/** What goes upstream beside messages, model, output limit, choices and stream. */
 	readonly fields: Readonly<Record<string, unknown>>;
 	/** Of the messages and of what the template renders into the prompt beside them: tool schemas and such. */
@@ -140,14 +140,14 @@ export function readChatRequest(
 		checkMessages(body.messages, model);
 	}
 	completeTools(body.tools);
-	const outputTokens = limitsOutput(model) ? (body.max_completion_tokens ?? body.max_tokens) : undefined;
+	const asked = limitsOutput(model) ? (body.max_completion_tokens ?? body.max_tokens) : undefined;
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.chat, unsupportedOf(body, model));
 	return {
 		prompt: new Prompt(body.messages, passed),
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
 		choices: model.parameters.has("n") ? (body.n ?? 1) : 1,
-		outputTokensMax: Math.min(outputTokens ?? model.maxOutputTokens, model.maxOutputTokens),
+		maxOutputTokens: Math.min(asked ?? model.maxOutputTokens, model.maxOutputTokens),
 		fields,
 		measure: measureChat(body.messages, renderedOf(fields), model, passed === undefined ? undefined : leftOut),
 		ignored,

@@ -67,7 +67,7 @@ export interface CompletionInput {
 	readonly stream: boolean;
 	readonly includeUsage: boolean;
 	/** The most tokens that one choice may generate. */
-	readonly outputTokensMax: number;
+	readonly maxOutputTokens: number;
 	readonly measure: PromptMeasure;
 	readonly ignored: readonly string[];
 }
@@ -91,13 +91,13 @@ export function readCompletionRequest(body: Readonly<Record<string, unknown>>, m
 		choices: prompts.length * n,
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
-		outputTokensMax: Math.min(outputTokensOf(body, model), model.maxOutputTokens),
+		maxOutputTokens: Math.min(maxOutputTokensOf(body, model), model.maxOutputTokens),
 		measure: measureOf(prompts, suffix, model),
 		ignored,
 	};
 }
 
-function outputTokensOf(body: Body, model: Model): number {
+function maxOutputTokensOf(body: Body, model: Model): number {
 	const tokens = body.max_tokens ?? body.max_completion_tokens;
 	if (tokens === undefined || tokens === null) return OUTPUT_TOKENS_DEFAULT;
 	return limitsOutput(model) ? tokens : model.maxOutputTokens;

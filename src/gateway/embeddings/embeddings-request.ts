@@ -38,8 +38,8 @@ export interface EmbeddingsInput {
 	readonly fields: Readonly<Record<string, unknown>>;
 	readonly ignored: readonly string[];
 	/** Upper bound and likely count of all inputs' tokens. */
-	readonly tokensMax: number;
-	readonly tokensEstimate: number;
+	readonly promptTokensMax: number;
+	readonly promptTokensEstimate: number;
 }
 
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
@@ -60,7 +60,14 @@ export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, mo
 		tokensEstimate += promptTokensEstimate(measure, model);
 	}
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.embeddings);
-	return { inputs, base64: body.encoding_format === "base64", fields, ignored, tokensMax, tokensEstimate };
+	return {
+		inputs,
+		base64: body.encoding_format === "base64",
+		fields,
+		ignored,
+		promptTokensMax: tokensMax,
+		promptTokensEstimate: tokensEstimate,
+	};
 }
 
 function measureOf(input: EmbeddingInput, model: Model): PromptMeasure {

@@ -17,13 +17,13 @@ export const embeddings: InferenceEndpoint<JsonBody, EmbeddingsInput, EmbeddingR
 	promptField: "input",
 	readBody: readJson,
 	read: ({ value }, model) => readEmbeddingRequest(value, model),
-	upperBound: (input) => ({ ...NO_QUANTITIES, requests: 1, prompt: input.tokensMax }),
+	upperBound: (input) => ({ ...NO_QUANTITIES, requests: 1, promptTokens: input.promptTokensMax }),
 	whole: {
 		send: (upstreams, exchange, signal) =>
 			upstreams.call(exchange.model, embeddingCall(exchange.input, callContext(exchange, signal))),
 		bill({ model, input }, { promptTokens }) {
-			const counted = countedWithin(promptTokens, input.tokensMax);
-			const used = { ...NO_QUANTITIES, requests: 1, prompt: counted.tokens ?? input.tokensEstimate };
+			const counted = countedWithin(promptTokens, input.promptTokensMax);
+			const used = { ...NO_QUANTITIES, requests: 1, promptTokens: counted.tokens ?? input.promptTokensEstimate };
 			return unitBill(model, used, counted.isBelieved);
 		},
 		write({ model }, reply, { promptTokens: tokens, cost, basis }) {

@@ -10,8 +10,8 @@ import type { BodyReads } from "../body/body-reads.ts";
 import type { Connection } from "../connection.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { errorResponse } from "../error-body.ts";
-import type { FreeCaller } from "../free-answer.ts";
 import { askDatabase } from "../lookups/ask-database.ts";
+import type { UnmeteredCaller } from "../unmetered-answer.ts";
 import { rangeOf } from "./byte-range.ts";
 import type { FileObject } from "./file-object.ts";
 import { fileObject } from "./file-object.ts";
@@ -19,7 +19,7 @@ import { createTransferPlaces } from "./transfer-places.ts";
 import { receiveUpload } from "./upload.ts";
 
 /** Who asks, and by which request. */
-interface FileRequest extends FreeCaller {
+interface FileRequest extends UnmeteredCaller {
 	readonly connection: Connection;
 	readonly key: KeyEntry;
 }

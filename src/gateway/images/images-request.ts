@@ -34,8 +34,8 @@ export interface ImagesInput {
 	readonly fields: Readonly<Record<string, unknown>>;
 	readonly ignored: readonly string[];
 	/** Upper bound and likely count of the prompt's tokens. */
-	readonly tokensMax: number;
-	readonly tokensEstimate: number;
+	readonly promptTokensMax: number;
+	readonly promptTokensEstimate: number;
 }
 
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
@@ -53,7 +53,7 @@ export function readImageRequest(body: Readonly<Record<string, unknown>>, model:
 		prompt: body.prompt,
 		n,
 		...honouredFields(body, model, OWN_FIELDS.image, unsupported),
-		tokensMax: promptTokensMax(measure, model),
-		tokensEstimate: promptTokensEstimate(measure, model),
+		promptTokensMax: promptTokensMax(measure, model),
+		promptTokensEstimate: promptTokensEstimate(measure, model),
 	};
 }

@@ -23,9 +23,9 @@ export const images: InferenceEndpoint<JsonBody, ImagesInput, ImageReply, never>
 		...NO_QUANTITIES,
 		requests: 1,
 		images: input.n,
-		prompt: input.tokensMax,
+		promptTokens: input.promptTokensMax,
 		// Where output is priced in tokens too, an image has at most a context's worth of them.
-		completion: model.rateCard.output > 0 ? input.n * model.contextLength : 0,
+		completionTokens: model.rateCard.output > 0 ? input.n * model.contextLength : 0,
 	}),
 	whole: {
 		send: (upstreams, exchange, signal) =>
@@ -39,14 +39,14 @@ export const images: InferenceEndpoint<JsonBody, ImagesInput, ImageReply, never>
 function billOfImages(model: Model, input: ImagesInput, { images: made, usage }: ImageReply): Bill {
 	const { input: inputRate, cachedInput, output } = model.rateCard;
 	const tokensAreFree = inputRate === 0 && cachedInput === 0 && output === 0;
-	const prompt = countedWithin(usage?.inputTokens, input.tokensMax);
-	const completion = countedWithin(usage?.outputTokens, input.n * model.contextLength);
+	const prompt = countedWithin(usage?.promptTokens, input.promptTokensMax);
+	const completion = countedWithin(usage?.completionTokens, input.n * model.contextLength);
 	const used = {
 		...NO_QUANTITIES,
 		requests: 1,
 		images: made.length,
-		prompt: prompt.tokens ?? (tokensAreFree ? 0 : input.tokensEstimate),
-		completion: completion.tokens ?? 0,
+		promptTokens: prompt.tokens ?? (tokensAreFree ? 0 : input.promptTokensEstimate),
+		completionTokens: completion.tokens ?? 0,
 	};
 	return unitBill(model, used, (prompt.isBelieved && completion.isBelieved) || tokensAreFree);
 }

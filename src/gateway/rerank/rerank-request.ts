@@ -37,8 +37,8 @@ export interface RerankInput {
 	readonly fields: Readonly<Record<string, unknown>>;
 	readonly ignored: readonly string[];
 	/** Upper bound and likely count of all tokens. */
-	readonly tokensMax: number;
-	readonly tokensEstimate: number;
+	readonly promptTokensMax: number;
+	readonly promptTokensEstimate: number;
 }
 
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
@@ -63,7 +63,7 @@ export function readRerankRequest(body: Readonly<Record<string, unknown>>, model
 		returnDocuments: body.return_documents === true,
 		searches: Math.ceil(documents.length / DOCUMENTS_A_SEARCH),
 		...honouredFields(body, model, OWN_FIELDS.rerank),
-		tokensMax,
-		tokensEstimate,
+		promptTokensMax: tokensMax,
+		promptTokensEstimate: tokensEstimate,
 	};
 }

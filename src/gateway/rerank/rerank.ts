@@ -20,16 +20,21 @@ export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never
 	promptField: "documents",
 	readBody: readJson,
 	read: ({ value }, model) => readRerankRequest(value, model),
-	upperBound: ({ searches, tokensMax }) => ({ ...NO_QUANTITIES, requests: 1, searches, prompt: tokensMax }),
+	upperBound: ({ searches, promptTokensMax: tokensMax }) => ({
+		...NO_QUANTITIES,
+		requests: 1,
+		searches,
+		promptTokens: tokensMax,
+	}),
 	whole: {
 		send: (upstreams, exchange, signal) =>
 			upstreams.call(exchange.model, rerankCall(exchange.input, callContext(exchange, signal))),
 		bill({ model, input }, { tokens }) {
 			// Where tokens cost nothing nobody has to count them: searches are counted here.
 			const tokensAreFree = model.rateCard.input === 0 && model.rateCard.cachedInput === 0;
-			const counted = countedWithin(tokens, input.tokensMax);
-			const prompt = counted.tokens ?? (tokensAreFree ? 0 : input.tokensEstimate);
-			const used = { ...NO_QUANTITIES, requests: 1, searches: input.searches, prompt };
+			const counted = countedWithin(tokens, input.promptTokensMax);
+			const promptTokens = counted.tokens ?? (tokensAreFree ? 0 : input.promptTokensEstimate);
+			const used = { ...NO_QUANTITIES, requests: 1, searches: input.searches, promptTokens };
 			return unitBill(model, used, counted.isBelieved || tokensAreFree);
 		},
 		write({ context, model, input }, reply, { promptTokens: tokens, cost, basis }) {

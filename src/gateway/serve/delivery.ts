@@ -88,8 +88,8 @@ function record<Chunk>(
 	hold.ledger.progress(hold, {
 		delivered: minUsd(now.cost, bound),
 		bound,
-		prompt: promptTokens,
-		completion: completionTokens,
+		promptTokens: promptTokens,
+		completionTokens: completionTokens,
 	});
 	delivery.recordAt = recordAt;
 	delivery.recordedPrompt = usage?.promptTokens;

@@ -3,13 +3,13 @@ import { findModel, notFoundText } from "../../catalog/find-model.ts";
 import type { CatalogSnapshot, ChatMode, Model, ModelKind } from "../../catalog/model.ts";
 
 /** Which deployments an endpoint takes. */
-export interface Takes {
+export interface EndpointRequirement {
 	readonly kind: ModelKind;
 	readonly mode?: ChatMode;
 }
 
 /** Fault service_unavailable if there is no deployment of a kind of its own at all, whatever the request says. */
-export function assertServed(snapshot: CatalogSnapshot, { kind }: Takes): void {
+export function assertServed(snapshot: CatalogSnapshot, { kind }: EndpointRequirement): void {
 	if (kind === "chat") return;
 	for (const model of snapshot.models.values()) if (model.kind === kind) return;
 	// Who names one of these is told since when it is gone.
@@ -18,21 +18,21 @@ export function assertServed(snapshot: CatalogSnapshot, { kind }: Takes): void {
 }
 
 /** The deployment that a request names. Faults: as `assertServed`, model_not_found, unsupported_mode. */
-export function modelFor(snapshot: CatalogSnapshot, name: string, endpoint: Takes): Model {
+export function modelFor(snapshot: CatalogSnapshot, name: string, endpoint: EndpointRequirement): Model {
 	assertServed(snapshot, endpoint);
 	const model = findModel(snapshot, name);
 	if (!model) throw modelNotFound(snapshot, name);
-	assertTakes(endpoint, model);
+	assertMeets(endpoint, model);
 	return model;
 }
 
-export function takes({ kind, mode }: Takes, model: Model): boolean {
+export function meets({ kind, mode }: EndpointRequirement, model: Model): boolean {
 	return model.kind === kind && (mode === undefined || model.modes.has(mode));
 }
 
 /** Fault unsupported_mode. */
-export function assertTakes(endpoint: Takes, model: Model): void {
-	if (!takes(endpoint, model))
+export function assertMeets(endpoint: EndpointRequirement, model: Model): void {
+	if (!meets(endpoint, model))
 		throw new Fault("unsupported_mode", unsupportedText(model, endpoint.mode), { param: "model" });
 }
 

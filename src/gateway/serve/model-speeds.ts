@@ -4,7 +4,7 @@ import type { SettledEvent } from "../../ledger/event.ts";
 
 /** How fast models answered lately, on this instance. */
 export interface ModelSpeeds {
-	record(event: Pick<SettledEvent, "model" | "ending" | "completion" | "ms">): void;
+	record(event: Pick<SettledEvent, "model" | "ending" | "completionTokens" | "ms">): void;
 	/** A model that nothing is known of is first, so that something will be. */
 	fastestFirst(models: readonly Model[]): readonly Model[];
 }
@@ -30,10 +30,10 @@ export function createModelSpeeds(deps: { clock: Clock }): ModelSpeeds {
 	}
 
 	return {
-		record({ model, ending, completion, ms }) {
+		record({ model, ending, completionTokens, ms }) {
 			if (ending !== "finished") return;
 			const atMs = deps.clock.monotonicMs();
-			const now = ms / Math.max(1, completion);
+			const now = ms / Math.max(1, completionTokens);
 			const speed = speeds.get(model);
 			if (speed !== undefined) {
 				speed.msEach = atMs - speed.atMs > KNOWN_MS ? now : speed.msEach + WEIGHT * (now - speed.msEach);

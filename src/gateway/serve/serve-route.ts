@@ -5,7 +5,7 @@ import { faultOf, statusOf } from "../error-body.ts";
 import { SERVED_MODEL_HEADER } from "../headers.ts";
 import type { RequestContext, ServeDeps } from "./context.ts";
 import { contextAgain, logFields } from "./context.ts";
-import { assertTakes, type Takes, takes } from "./model-for.ts";
+import { assertMeets, type EndpointRequirement, meets } from "./model-for.ts";
 import { refuse } from "./refuse.ts";
 
 /** What another model of the route may not refuse. */
@@ -35,7 +35,7 @@ interface Failure {
  */
 export async function serveRoute(
 	deps: ServeDeps,
-	endpoint: Takes & { readonly promptField: string },
+	endpoint: EndpointRequirement & { readonly promptField: string },
 	first: RequestContext,
 	route: Route,
 	attempt: (context: RequestContext, model: Model) => Promise<Response>,
@@ -69,9 +69,14 @@ export async function serveRoute(
 }
 
 /** Models without a server come last: the others need not wait for their refusal. */
-function inOrder(deps: ServeDeps, route: Route, endpoint: Takes, { key }: RequestContext): readonly Model[] {
-	const models = route.models.filter((model) => takes(endpoint, model));
-	if (models.length === 0) assertTakes(endpoint, route.models[0]);
+function inOrder(
+	deps: ServeDeps,
+	route: Route,
+	endpoint: EndpointRequirement,
+	{ key }: RequestContext,
+): readonly Model[] {
+	const models = route.models.filter((model) => meets(endpoint, model));
+	if (models.length === 0) assertMeets(endpoint, route.models[0]);
 	const ordered = route.by === "speed" ? deps.catalog.fastestFirst(models) : models;
 	const connected = (model: Model) => deps.upstreams.connected(model.id, key?.accountId);
 	return [...ordered.filter(connected), ...ordered.filter((model) => !connected(model))];

@@ -74,7 +74,7 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 		held?.release();
 	}
 	context.trace?.answered(response.status);
-	const standing = context.key === undefined ? null : deps.admission.rateStanding(context.key);
+	const standing = context.key === undefined ? null : deps.admission.rateLimitState(context.key);
 	if (standing !== null) setRateHeaders(response.headers, standing);
 	return claimed === undefined || idempotency === undefined ? response : idempotency.record(claimed, response);
 }

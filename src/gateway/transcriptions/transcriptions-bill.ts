@@ -1,6 +1,6 @@
 import type { Quantities } from "../../admission/price.ts";
 import { NO_QUANTITIES } from "../../admission/price.ts";
-import { outputTokensEstimate } from "../../admission/prompt-bound.ts";
+import { completionTokensEstimate } from "../../admission/prompt-bound.ts";
 import type { Model } from "../../catalog/model.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import type { TranscriptionUsage } from "../../upstream/transcriptions.ts";
@@ -54,18 +54,18 @@ function billOfParts(
 	// Where tokens cost nothing nobody has to count them.
 	const tokensAreFree = input === 0 && cachedInput === 0 && output === 0;
 	const likely = {
-		prompt: tokensAreFree ? 0 : Math.min(audioTokensLikely(seconds), upperBound.prompt),
-		completion: tokensAreFree ? 0 : Math.min(outputTokensEstimate(outputBytes), upperBound.completion),
+		promptTokens: tokensAreFree ? 0 : Math.min(audioTokensLikely(seconds), upperBound.promptTokens),
+		completionTokens: tokensAreFree ? 0 : Math.min(completionTokensEstimate(outputBytes), upperBound.completionTokens),
 	};
-	const prompt = countedWithin(tokens?.promptTokens, upperBound.prompt);
-	const completion = countedWithin(tokens?.completionTokens, upperBound.completion);
-	const used = {
+	const prompt = countedWithin(tokens?.promptTokens, upperBound.promptTokens);
+	const completion = countedWithin(tokens?.completionTokens, upperBound.completionTokens);
+	const used: Quantities = {
 		...NO_QUANTITIES,
 		requests: 1,
 		audioSeconds: seconds,
-		prompt: prompt.tokens ?? likely.prompt,
-		cached: Math.min(tokens?.cachedTokens ?? 0, prompt.tokens ?? 0),
-		completion: completion.tokens ?? likely.completion,
+		promptTokens: prompt.tokens ?? likely.promptTokens,
+		cachedTokens: Math.min(tokens?.cachedTokens ?? 0, prompt.tokens ?? 0),
+		completionTokens: completion.tokens ?? likely.completionTokens,
 	};
 	const counted =
 		(audioSecond === 0 || secondsCounted) && (tokensAreFree || (prompt.isBelieved && completion.isBelieved));

@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
+import type { Quantities } from "../../admission/price.ts";
 import { measureText, promptTokensMax } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
@@ -107,12 +108,12 @@ export function audioTokensMax(
 	model: Model,
 	{ secondsMax }: AudioDuration,
 	promptText: string,
-): { prompt: number; completion: number } {
+): Pick<Quantities, "promptTokens" | "completionTokens"> {
 	const windows = Math.ceil(secondsMax / WINDOW_S);
 	const prompt = promptTokensMax({ ...measureText(promptText, model), messages: 1, images: 0, hasTools: false }, model);
 	return {
-		prompt: windows * (WINDOW_INPUT_TOKENS_MAX + prompt),
-		completion: Math.max(model.maxOutputTokens, windows * WINDOW_OUTPUT_TOKENS_MAX),
+		promptTokens: windows * (WINDOW_INPUT_TOKENS_MAX + prompt),
+		completionTokens: Math.max(model.maxOutputTokens, windows * WINDOW_OUTPUT_TOKENS_MAX),
 	};
 }
 

@@ -142,7 +142,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	}
 
 	tokensLikely(): number | undefined {
-		return this.#attempt.replica.worth.tokensOf(this.#size);
+		return this.#attempt.replica.outputEstimator.tokensOf(this.#size);
 	}
 
 	close(): void {
@@ -221,7 +221,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	#learn(): void {
 		const { completionTokens, reasoningTokens } = this.#reader.usage() ?? {};
 		if (this.#reader.usageIsFinal() && completionTokens !== undefined && reasoningTokens === 0)
-			this.#attempt.replica.worth.learn(completionTokens, this.#size);
+			this.#attempt.replica.outputEstimator.learn(completionTokens, this.#size);
 	}
 
 	/** Reads to the end of the body, which keeps the connection for the next call; nobody waits for it. */

@@ -15,7 +15,7 @@ import { chunkOfReply, readChatReply, readChatReplyInTurns } from "./chat-whole.
 /** What a customer's chat asks for, on its way to a replica. */
 export interface ChatCallInput extends Pick<GenerationRequest, "fields" | "prompt"> {
 	/** For each choice. */
-	readonly outputTokensMax: number;
+	readonly maxOutputTokens: number;
 	readonly choices: number;
 }
 
@@ -35,12 +35,12 @@ const wireOf = (choices: number): StreamWire<ChatChunk> =>
 
 /** A chat whose answer is streamed. */
 export function chatStream(model: Model, context: CallContext, input: ChatCallInput): StreamCall<ChatChunk> {
-	const { fields, prompt, outputTokensMax: outputLimit, choices: n } = input;
+	const { fields, prompt, maxOutputTokens, choices: n } = input;
 	const { parameters } = model;
 	return {
 		context,
 		wire: wireOf(n),
-		body: (replica) => generationText(replica, { kind: "chat", fields, prompt, outputLimit, n, parameters }, true),
+		body: (replica) => generationText(replica, { kind: "chat", fields, prompt, maxOutputTokens, n, parameters }, true),
 		over: () => prompt.letGo(),
 	};
 }
@@ -56,7 +56,7 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 	readonly kind = "chat";
 	readonly fields: GenerationRequest["fields"];
 	readonly prompt: Prompt;
-	readonly outputLimit: number;
+	readonly maxOutputTokens: number;
 	readonly n: number;
 	readonly parameters: ReadonlySet<string>;
 
@@ -64,7 +64,7 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 		this.context = context;
 		this.fields = input.fields;
 		this.prompt = input.prompt;
-		this.outputLimit = input.outputTokensMax;
+		this.maxOutputTokens = input.maxOutputTokens;
 		this.n = input.choices;
 		this.parameters = model.parameters;
 	}

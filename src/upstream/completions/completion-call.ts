@@ -13,7 +13,7 @@ import { createCompletionReader, readCompletion, readCompletionInTurns } from ".
 /** What a customer's text completion asks for, on its way to a replica. */
 export interface CompletionCallInput extends Pick<GenerationRequest, "fields" | "prompt"> {
 	/** For each choice. */
-	readonly outputTokensMax: number;
+	readonly maxOutputTokens: number;
 	readonly shape: CompletionShape;
 }
 
@@ -66,7 +66,11 @@ function wireOf(shape: CompletionShape): StreamWire<CompletionChunk> {
 }
 
 function textOf(replica: Replica, model: Model, input: CompletionCallInput, stream: boolean): string {
-	const { fields, prompt, outputTokensMax: outputLimit, shape } = input;
+	const { fields, prompt, maxOutputTokens, shape } = input;
 	const { parameters } = model;
-	return generationText(replica, { kind: "completions", fields, prompt, outputLimit, n: shape.n, parameters }, stream);
+	return generationText(
+		replica,
+		{ kind: "completions", fields, prompt, maxOutputTokens, n: shape.n, parameters },
+		stream,
+	);
 }

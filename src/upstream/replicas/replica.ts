@@ -5,7 +5,7 @@ import { DIALECTS, type Dialect } from "../dialects.ts";
 import { type BreakerCall, type BreakerState, createBreaker } from "./breaker.ts";
 import type { CallOutcome } from "./call-outcomes.ts";
 import { createLastResort } from "./last-resort.ts";
-import { createOutputWorth, type OutputWorth } from "./output-worth.ts";
+import { createOutputEstimator, type OutputEstimator } from "./output-estimator.ts";
 
 export type ReplicaHealth = "unknown" | "up" | "down";
 
@@ -40,7 +40,7 @@ export interface Replica {
 	/** Monotonic time at which it last answered a request; undefined if it never did. */
 	answeredAtMs(): number | undefined;
 	/** What its output is worth, as far as it has told. */
-	readonly worth: OutputWorth;
+	readonly outputEstimator: OutputEstimator;
 	health(): ReplicaHealth;
 	/** `speaks`: it is down by its own word, which an answer to a request proves wrong. */
 	setHealth(health: "up" | "down", speaks?: boolean): void;
@@ -166,7 +166,7 @@ export function createReplica(
 		judge: breaker.judge,
 		otherFailureAtMs: breaker.otherFailureAtMs,
 		answeredAtMs: () => answeredAtMs,
-		worth: createOutputWorth(),
+		outputEstimator: createOutputEstimator(),
 		health: () => health,
 		setHealth,
 		drain() {

@@ -111,7 +111,13 @@ export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 /** One request, rounded up once as it is when it is charged. */
 export function requestCost({ rates }: Pick<ModelView, "rates">, work: Workload): NanoUsd {
 	const cached = Math.min(work.cached, work.input);
-	return priceWithin(rates, { ...NO_QUANTITIES, prompt: work.input, cached, completion: work.output, requests: 1 });
+	return priceWithin(rates, {
+		...NO_QUANTITIES,
+		promptTokens: work.input,
+		cachedTokens: cached,
+		completionTokens: work.output,
+		requests: 1,
+	});
 }
 
 function monthly(each: NanoUsd, requests: number): string {

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { boundOf } from "../../../src/admission/price.ts";
+import { maxCost } from "../../../src/admission/price.ts";
 import type { DialectName, Model, RateCard } from "../../../src/catalog/model.ts";
 import { chat } from "../../../src/gateway/chat/chat.ts";
 import { completions } from "../../../src/gateway/completions/completions.ts";
@@ -66,7 +66,7 @@ async function billed(
 ): Promise<{ cost: number; bound: number } | undefined> {
 	const input = await endpoint.read(body, model);
 	const upperBound = endpoint.upperBound(input, model);
-	const bound = boundOf(model.rateCard, upperBound);
+	const bound = maxCost(model.rateCard, upperBound);
 	if (bound === undefined) return undefined;
 	const request = { model, upperBound, choices: input.choices ?? 1, key: { accountId: "a" } };
 	const exchange = {

@@ -47,7 +47,7 @@ describe("optional fields", () => {
 			stream: false,
 			includeUsage: false,
 			choices: 1,
-			outputTokensMax: model.maxOutputTokens,
+			maxOutputTokens: model.maxOutputTokens,
 		});
 	});
 
@@ -83,16 +83,16 @@ describe("optional fields", () => {
 
 describe("the output limit", () => {
 	test("is the client's word or the model's, whichever is less, and the newer name wins", () => {
-		expect(read({ max_tokens: 5 }).outputTokensMax).toBe(5);
-		expect(read({ max_tokens: 5, max_completion_tokens: 7 }).outputTokensMax).toBe(7);
-		expect(read({ max_tokens: 1e300 }).outputTokensMax).toBe(model.maxOutputTokens);
-		expect(read({}).outputTokensMax).toBe(model.maxOutputTokens);
+		expect(read({ max_tokens: 5 }).maxOutputTokens).toBe(5);
+		expect(read({ max_tokens: 5, max_completion_tokens: 7 }).maxOutputTokens).toBe(7);
+		expect(read({ max_tokens: 1e300 }).maxOutputTokens).toBe(model.maxOutputTokens);
+		expect(read({}).maxOutputTokens).toBe(model.maxOutputTokens);
 	});
 
 	test("is the model's where the deployment honours none, and the client hears of it", () => {
 		const deaf = modelOver([], { parameters: new Set() });
 		expect(read({ max_tokens: 5 }, deaf)).toMatchObject({
-			outputTokensMax: deaf.maxOutputTokens,
+			maxOutputTokens: deaf.maxOutputTokens,
 			ignored: ["max_tokens"],
 		});
 		expect(read({ n: 3 }, deaf)).toMatchObject({ choices: 1, ignored: ["n"] });

@@ -173,9 +173,9 @@ async function check(scene: Scene): Promise<string> {
 		if (event.basis === "estimated") expect(charged).toBeLessThanOrEqual(bound);
 	}
 	if (event.basis === "exact" && charged > 0) {
-		expect(charged).toBe(costOf(event.completion));
-		expect(event.completion).toBeGreaterThanOrEqual(delivered);
-		expect(event.completion).toBeLessThanOrEqual(call.tokens);
+		expect(charged).toBe(costOf(event.completionTokens));
+		expect(event.completionTokens).toBeGreaterThanOrEqual(delivered);
+		expect(event.completionTokens).toBeLessThanOrEqual(call.tokens);
 	} else if (charged === 0) expect(delivered).toBe(0);
 	if (client.status === 200 && !scene.stream) expect([event.ending, charged > 0]).toEqual(["finished", true]);
 	return `${scene.stream ? "streamed" : "whole"} ${gaveUp ? "gave its place up" : event.ending}`;

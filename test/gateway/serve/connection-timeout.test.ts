@@ -46,7 +46,7 @@ function setUp(holdStatusMs: number) {
 	const model = modelOver([]);
 	const admitted = {
 		hold: { ledger, bound: 0, reserved: nanoUsd(1_000_000) },
-		request: { model, upperBound: { completion: 10 }, choices: 1, key: { accountId: "acc_test" } },
+		request: { model, upperBound: { completionTokens: 10 }, choices: 1, key: { accountId: "acc_test" } },
 	} as unknown as Admitted;
 	const deps = {
 		admission: {
@@ -63,7 +63,7 @@ function setUp(holdStatusMs: number) {
 	} as unknown as ServeDeps;
 	const input: ChatInput = {
 		fields: {},
-		outputTokensMax: 10,
+		maxOutputTokens: 10,
 		choices: 1,
 		prompt: new Prompt([]),
 		stream: true,

@@ -257,7 +257,7 @@ describe("a stream", () => {
 			expect(text).not.toContain("never");
 			expect(text).toContain('"internal_error"');
 			const [event] = request.road.settled;
-			expect(event).toMatchObject({ ending: "upstream_failed", completion: 1 });
+			expect(event).toMatchObject({ ending: "upstream_failed", completionTokens: 1 });
 			if (counts) expect(Number(event?.charged)).toBe(costOf(1));
 			expect(request.road.settled).toHaveLength(1);
 			expect(request.call.isClosed).toBe(true);

@@ -8,7 +8,7 @@ import { jsonHeaders } from "./headers.ts";
 import type { ServeDeps } from "./serve/context.ts";
 
 /** Who asks. */
-export interface FreeCaller {
+export interface UnmeteredCaller {
 	readonly requestId: string;
 	/**
 	 * Rejects unless the key is in force still: for what is kept after its body came, which no admission looks at. The key is
@@ -18,18 +18,18 @@ export interface FreeCaller {
 }
 
 /** An endpoint that costs nothing, needs a key, and works without credit. Its answer is JSON or a whole Response. */
-export type Free = (
-	answer: (request: Request, key: KeyEntry, caller: FreeCaller) => unknown,
+export type Unmetered = (
+	answer: (request: Request, key: KeyEntry, caller: UnmeteredCaller) => unknown,
 	/** `reads`: keys that only read are let in, too. */
 	use?: KeyUse,
 ) => (request: Request) => Promise<Response>;
 
-export function createFree(
+export function createUnmetered(
 	deps: Pick<ServeDeps, "authenticate" | "telemetry"> & {
 		admission: Pick<Admission, "checkOpen">;
 		connectionOf(request: Request): Connection;
 	},
-): Free {
+): Unmetered {
 	return (answer, use) => async (request) => {
 		const { requestId } = newRequestId();
 		let account: string | undefined;

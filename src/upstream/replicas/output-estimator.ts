@@ -2,7 +2,7 @@
  * What finished streams of one replica say that an event and a byte of output are worth, for those that do not finish.
  * In memory alone, and for estimates alone: a count that a stream has itself is always believed before it.
  */
-export interface OutputWorth {
+export interface OutputEstimator {
 	/** A stream that came to its end with the server's own count. */
 	learn(tokens: number, size: OutputSize): void;
 	/** Likely tokens of this much output, rounded down; undefined until enough is known. */
@@ -35,7 +35,7 @@ interface Measure {
 	error: number;
 }
 
-export function createOutputWorth(): OutputWorth {
+export function createOutputEstimator(): OutputEstimator {
 	const byEvents: Measure = { tokens: 0, amount: 0, error: 0 };
 	const byBytes: Measure = { tokens: 0, amount: 0, error: 0 };
 	let streams = 0;

@@ -1,21 +1,21 @@
 import { expect, test } from "bun:test";
 import { NO_QUANTITIES } from "../../src/admission/price.ts";
 import { billOf } from "../../src/gateway/bill/bill.ts";
-import { createOutputWorth } from "../../src/upstream/replicas/output-worth.ts";
+import { createOutputEstimator } from "../../src/upstream/replicas/output-estimator.ts";
 import { createRandom } from "../support/random.ts";
 import { modelOver } from "../support/upstream-catalog.ts";
 
 const MEASURE = { textBytes: 4, messages: 1, images: 0, hasTools: false };
 
 test("nothing is said before three streams with enough tokens have finished", () => {
-	const worth = createOutputWorth();
+	const worth = createOutputEstimator();
 	const size = { events: 10, bytes: 50 };
 	worth.learn(1_000, { events: 1_000, bytes: 5_000 });
 	worth.learn(1_000, { events: 1_000, bytes: 5_000 });
 	expect(worth.tokensOf(size)).toBeUndefined();
 	worth.learn(1_000, { events: 1_000, bytes: 5_000 });
 	expect(worth.tokensOf(size)).toBe(10);
-	const short = createOutputWorth();
+	const short = createOutputEstimator();
 	for (let time = 0; time < 10; time++) short.learn(2, { events: 2, bytes: 8 });
 	expect(short.tokensOf(size)).toBeUndefined();
 });
@@ -23,7 +23,7 @@ test("nothing is said before three streams with enough tokens have finished", ()
 test("one token an event is exact for every length, the end's own token left out, whatever the words' length", () => {
 	for (let seed = 0; seed < 50; seed++) {
 		const random = createRandom(seed);
-		const worth = createOutputWorth();
+		const worth = createOutputEstimator();
 		for (let stream = 0; stream < 40; stream++) {
 			const events = Math.floor(random.between(20, 3_000));
 			const bytes = Math.floor(events * random.between(2, 9));
@@ -38,7 +38,7 @@ test("one token an event is exact for every length, the end's own token left out
 
 test("where a server gathers tokens into events, bytes tell better, and the estimate goes by them", () => {
 	const random = createRandom(7);
-	const worth = createOutputWorth();
+	const worth = createOutputEstimator();
 	for (let stream = 0; stream < 40; stream++) {
 		const tokens = Math.floor(random.between(100, 900));
 		worth.learn(tokens, { events: Math.ceil(tokens / random.between(2, 30)), bytes: tokens * 5 });
@@ -47,13 +47,13 @@ test("where a server gathers tokens into events, bytes tell better, and the esti
 });
 
 test("a server that counts more tokens than bytes is not believed: output is worth a token a byte at most", () => {
-	const worth = createOutputWorth();
+	const worth = createOutputEstimator();
 	for (let stream = 0; stream < 40; stream++) worth.learn(5_000, { events: 10, bytes: 500 });
 	expect(worth.tokensOf({ events: 10, bytes: 500 })).toBe(500);
 });
 
 test("one stream, however long or far off, moves an estimate little", () => {
-	const worth = createOutputWorth();
+	const worth = createOutputEstimator();
 	for (let stream = 0; stream < 40; stream++) worth.learn(512, { events: 512, bytes: 2_048 });
 	worth.learn(2_000_000, { events: 512, bytes: 100_000_000 });
 	expect(worth.tokensOf({ events: 1_000, bytes: 4_000 })).toBeLessThan(1_150);
@@ -65,20 +65,20 @@ test("whatever servers tell, a bill by it is whole, within the size, a token a b
 	const model = modelOver([]);
 	for (let seed = 0; seed < 300; seed++) {
 		const random = createRandom(seed);
-		const worth = createOutputWorth();
+		const worth = createOutputEstimator();
 		const any = (most: number) => Math.floor(most ** random.fraction()) - 1;
 		for (let stream = 0; stream < 30; stream++)
 			worth.learn(any(2 ** 31), { events: any(1_000_000), bytes: any(10_000_000) });
 		const chunks = any(10_000);
 		const bytes = chunks + any(100_000);
-		const outputTokensMax = any(8_000);
+		const maxOutputTokens = any(8_000);
 		const tokensLikely = worth.tokensOf({ events: chunks, bytes });
-		const request = { model, upperBound: { ...NO_QUANTITIES, completion: outputTokensMax }, choices: 1 };
+		const request = { model, upperBound: { ...NO_QUANTITIES, completionTokens: maxOutputTokens }, choices: 1 };
 		const { completionTokens, basis } = billOf(request, MEASURE, undefined, bytes, chunks, tokensLikely);
 		const bySize = Math.max(chunks, Math.ceil(bytes / 4));
 		expect(Number.isSafeInteger(completionTokens)).toBe(true);
 		expect(completionTokens).toBeGreaterThanOrEqual(0);
-		expect(completionTokens).toBeLessThanOrEqual(Math.min(2 * bySize, outputTokensMax, Math.max(bytes, bySize)));
+		expect(completionTokens).toBeLessThanOrEqual(Math.min(2 * bySize, maxOutputTokens, Math.max(bytes, bySize)));
 		if (tokensLikely !== undefined) expect(completionTokens).toBeLessThanOrEqual(Math.min(tokensLikely, bytes));
 		expect(basis).toBe("estimated");
 	}

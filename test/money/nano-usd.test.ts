@@ -9,11 +9,15 @@ import {
 	formatRatePerUnit,
 	formatUsd,
 	MAX_NANO_USD,
+	maxUsd,
+	minUsd,
 	nanoUsd,
 	nanoUsdOfColumn,
 	parseRatePerMillion,
 	parseRatePerUnit,
 	parseUsd,
+	shownRest,
+	shownSum,
 	subUsd,
 } from "../../src/money/nano-usd.ts";
 
@@ -33,6 +37,22 @@ const amount = fc.maxSafeNat().map((value) => value as NanoUsd);
 
 const picoOf = (of: readonly CostLine[]) =>
 	of.reduce((sum, { units, rate: each }) => sum + BigInt(units) * BigInt(each), 0n);
+
+test("sums, rests, the lesser and the greater of two amounts", () => {
+	const [more, less] = [nanoUsd(7), nanoUsd(4)];
+	expect([addUsd(more, less), shownSum(more, less), subUsd(more, less), shownRest(more, less)]).toEqual([
+		nanoUsd(11),
+		nanoUsd(11),
+		nanoUsd(3),
+		nanoUsd(3),
+	]);
+	expect([minUsd(more, less), minUsd(less, more), maxUsd(more, less), maxUsd(less, more)]).toEqual([
+		less,
+		less,
+		more,
+		more,
+	]);
+});
 
 describe("a cost", () => {
 	test("is ⌈Σ units × rate ÷ 1000⌉ for any units and rates, or undefined where it cannot be written down", () => {

@@ -1,50 +1,49 @@
 import { expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { FUNCTION_SET } from "../../src/db/function-set.ts";
 import { withDatabase } from "../support/database.ts";
-import { mutants } from "./list.ts";
-import { mutate } from "./mutant.ts";
-import { readResults } from "./results.ts";
+import { mutated, mutationsOf } from "./mutations.ts";
+import { sqlMutations } from "./sql-mutants.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const db = await withDatabase();
 
-test("every mutant still applies: its line stands once in the source, and it changes it", () => {
-	expect(mutants.length).toBeGreaterThanOrEqual(60);
-	for (const mutant of mutants)
-		expect(mutate(ROOT, mutant)).not.toBe(mutate(ROOT, { ...mutant, after: mutant.before }));
-});
-
-test("every mutant of a function is SQL that PostgreSQL takes: else any test would fail of it", async () => {
+test("the text of each SQL mutant occurs once, and the changed function is valid SQL", async () => {
 	const refused: string[] = [];
-	for (const mutant of mutants.filter(({ file }) => file.endsWith(".sql"))) {
-		const text = `set search_path = ${FUNCTION_SET}, public; ${mutate(ROOT, mutant)}`;
-		await db.sql.unsafe(text).catch((error) => refused.push(`${mutant.breaks}: ${error}`));
+	const mutations = sqlMutations(ROOT);
+	expect(mutations.length).toBeWithin(40, 61);
+	for (const mutation of mutations) {
+		const text = mutated(readFileSync(join(ROOT, mutation.file), "utf8"), mutation);
+		await db.sql
+			.unsafe(`set search_path = ${FUNCTION_SET}, public; ${text}`)
+			.catch((error) => refused.push(`${mutation.change}: ${error}`));
 	}
 	expect(refused).toEqual([]);
 }, 60_000);
 
-test("a line that is not there, or there twice, is an error that names the mutant", () => {
-	const mutant = { file: "cluster/gate.ts", breaks: "a rule", after: "", killers: [] };
-	expect(() => mutate(ROOT, { ...mutant, before: "no such line" })).toThrow("a rule");
-	expect(() => mutate(ROOT, { ...mutant, before: "clock.wallMs()" })).toThrow("a rule");
-});
-
-test("each breaks a rule of its own, and what should notice it is there", () => {
-	expect(new Set(mutants.map(({ breaks }) => breaks)).size).toBe(mutants.length);
-	for (const { breaks, killers, equivalent } of mutants) {
-		expect({ breaks, killers: killers.length > 0 || equivalent !== undefined }).toEqual({ breaks, killers: true });
-		for (const killer of killers) {
-			const there = typeof killer === "number" || existsSync(join(ROOT, "test", `${killer}.test.ts`));
-			expect({ breaks, killer, there }).toEqual({ breaks, killer, there: true });
-		}
-	}
-});
-
-test("the table has what became of each: killed, or equivalent for a reason", () => {
-	const results = readResults();
-	const open = mutants.filter(({ breaks }) => !["killed", "equivalent"].includes(results.get(breaks)?.verdict ?? ""));
-	expect(open.map(({ breaks }) => breaks)).toEqual([]);
-	expect([...results.keys()].filter((name) => !mutants.some(({ breaks }) => breaks === name))).toEqual([]);
+test("each operator changes its place, and nothing of texts, types, logs and assertions", () => {
+	const text = `function f(a: 1 | 2, deps: { log: Log }): void {
+	if (a >= b && c) give(a + 1);
+	deps.log.info("x");
+	assert(a, "y");
+	shown = "a" + a;
+	left -= 2;
+}
+`;
+	const changes = mutationsOf("f.ts", text).map((mutation) => {
+		const changed = mutated(text, mutation) ?? "";
+		const at = changed.split("\n").findIndex((line, index) => line !== text.split("\n")[index]);
+		return changed.split("\n")[at]?.trim();
+	});
+	expect(changes).toEqual([
+		"return;",
+		"if (a < b && c) give(a + 1);",
+		"if (a >= b || c) give(a + 1);",
+		"if (a >= b && c) ;",
+		"if (a >= b && c) give(a - 1);",
+		";",
+		";",
+		"left += 2;",
+	]);
 });

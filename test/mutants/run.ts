@@ -1,76 +1,98 @@
 /**
- * Breaks the source in one line after the other and runs what should notice it:
+ * Puts faults into a copy of the source, one after the other, and runs the tests of its room:
  *
- *   bun run mutants                 all of them
- *   bun run mutants -- WORD…        those whose file or rule contains one of the words
- *   bun run mutants -- --left       those that former runs did not see killed
- *   bun run mutants -- --tests      by tests alone, without the simulation, which takes the longest
+ *   bun run mutants -- ledger --count 40        a seeded sample of the room's faults (20)
+ *   bun run mutants -- money/nano-usd.ts        of one file
+ *   bun run mutants -- db/functions             the fixed faults of the SQL functions
+ *   … --seed 7                                  another sample (1)
+ *   … --list                                    only says which faults there would be
  *
- * Ends with 1 if one survives. The table is `results.md`.
+ * Prints each survivor and the share that was noticed. A fault whose tests do not end in time counts as noticed; one that
+ * does not parse is counted apart. Ends with 1 if one survives.
  */
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { testPostgres } from "../support/postgres.ts";
-import { mutants } from "./list.ts";
-import type { Killer, PlacedMutant } from "./mutant.ts";
-import type { Result } from "./results.ts";
-import { readResults, writeResults } from "./results.ts";
-import { plantTree } from "./tree.ts";
+import { createRandom } from "../support/random.ts";
+import { type Mutation, mutated, mutationsOf } from "./mutations.ts";
+import { sourcesOf, testsOf } from "./rooms.ts";
+import { sqlMutations } from "./sql-mutants.ts";
+import { plantTree, type Tree } from "./tree.ts";
 
-const { values, positionals } = parseArgs({
+const ROOT = join(import.meta.dir, "../..");
+const { values: flags, positionals } = parseArgs({
 	allowPositionals: true,
-	options: { left: { type: "boolean", default: false }, tests: { type: "boolean", default: false } },
+	options: {
+		count: { type: "string", default: "20" },
+		seed: { type: "string", default: "1" },
+		list: { type: "boolean", default: false },
+	},
 });
-const results = readResults();
-const usable = ({ killers }: PlacedMutant) => killers.filter((killer) => !values.tests || typeof killer === "string");
-const chosen = mutants.filter(
-	({ file, breaks, equivalent }) =>
-		equivalent === undefined &&
-		(positionals.length === 0 || positionals.some((word) => `${file} ${breaks}`.includes(word))) &&
-		!(values.left && results.get(breaks)?.verdict === "killed"),
-);
-
-// Held for the whole run, so that no killer has to start it.
-const database = await testPostgres();
-const tree = plantTree(join(import.meta.dir, "../.."));
+if (positionals.length === 0) throw new Error("name a room, or a file below src/");
+const database = flags.list ? undefined : await testPostgres();
+const tree = flags.list ? undefined : plantTree(ROOT);
+/** The copy: the checkout may change meanwhile. */
+const root = tree?.folder ?? ROOT;
 try {
-	const broken = await healthCheck(chosen);
-	for (const mutant of chosen) {
-		const result = await tryMutant(mutant, (killer) => !broken.has(killer));
-		results.set(mutant.breaks, result);
-		console.log(`${result.verdict.padEnd(8)} ${mutant.file}: ${mutant.breaks}\n         ${result.by}`);
-		writeResults(mutants, results);
-	}
-	process.exitCode = chosen.every(({ breaks }) => results.get(breaks)?.verdict === "killed") ? 0 : 1;
+	for (const word of positionals) await tryRoom(word);
 } finally {
-	tree.remove();
-	await database.stop();
+	tree?.remove();
+	await database?.stop();
 }
-writeResults(mutants, results);
 
-/** What fails without a mutant proves nothing. */
-async function healthCheck(some: readonly PlacedMutant[]): Promise<ReadonlySet<Killer>> {
-	const broken = new Set<Killer>();
-	for (const killer of new Set(some.flatMap(usable))) {
-		const outcome = await tree.run(killer);
+async function tryRoom(word: string): Promise<void> {
+	const { room, files } = sourcesOf(root, word);
+	const read = (file: string) => readFileSync(join(root, file), "utf8");
+	const all = room === "db/functions" ? sqlMutations(root) : files.flatMap((file) => mutationsOf(file, read(file)));
+	const sample = createRandom(Number(flags.seed)).shuffled(all).slice(0, Number(flags.count));
+	const where = ({ file, line, change }: Mutation) => `${file}:${line}: ${change}`;
+	if (tree === undefined) return console.log(sample.map(where).join("\n"));
+	const broken = await brokenTests(tree, room);
+	let killed = 0;
+	let tried = 0;
+	let unparsed = 0;
+	for (const mutation of sample) {
+		const text = mutated(read(mutation.file), mutation);
+		if (text === undefined) {
+			unparsed += 1;
+			continue;
+		}
+		tried += 1;
+		const by = await tree.changed(mutation.file, text, () => killerOf(tree, room, mutation, broken));
+		if (by !== undefined) killed += 1;
+		console.log(by === undefined ? `SURVIVES ${where(mutation)}` : `killed   ${where(mutation)}\n         by ${by}`);
+	}
+	const share = tried === 0 ? 0 : Math.round((1000 * killed) / tried) / 10;
+	console.log(`${word}: ${killed} of ${tried} killed (${share} %), of ${all.length} faults; ${unparsed} do not parse`);
+	if (killed < tried) process.exitCode = 1;
+}
+
+async function killerOf(
+	tree: Tree,
+	room: string,
+	{ file }: Mutation,
+	broken: ReadonlySet<string>,
+): Promise<string | undefined> {
+	const { named, others } = testsOf(root, room, file);
+	for (const files of [named, others]) {
+		const outcome = await tree.run(files.filter((test) => !broken.has(test)));
+		if (outcome === null) return "a run that does not end";
+		if (outcome.failed) return outcome.by;
+	}
+	return undefined;
+}
+
+/** Tests that fail without a fault prove nothing. */
+async function brokenTests(tree: Tree, room: string): Promise<ReadonlySet<string>> {
+	const broken = new Set<string>();
+	const { others } = testsOf(root, room, "no file");
+	if ((await tree.run(others))?.failed === false) return broken;
+	for (const file of others) {
+		const outcome = await tree.run([file]);
 		if (outcome?.failed === false) continue;
-		broken.add(killer);
-		console.log(`fails on the source as it is: ${killer} (${outcome?.by ?? "no end"})`);
+		broken.add(file);
+		console.log(`fails on the source as it is: ${file} (${outcome?.by ?? "no end"})`);
 	}
 	return broken;
-}
-
-async function tryMutant(mutant: PlacedMutant, isSound: (killer: Killer) => boolean): Promise<Result> {
-	const heal = await tree.infect(mutant);
-	try {
-		let verdict: Result = { verdict: "survived", by: "" };
-		for (const killer of usable(mutant).filter(isSound)) {
-			const outcome = await tree.run(killer);
-			if (outcome === null) verdict = { verdict: "no end", by: `${killer}` };
-			if (outcome?.failed) return { verdict: "killed", by: `${killer}: ${outcome.by}` };
-		}
-		return verdict;
-	} finally {
-		await heal();
-	}
 }

@@ -1,66 +1,53 @@
-import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+/** A copy of the project in which one fault at a time is put in and taken out again, so that the checkout stays clean. */
+import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Killer, PlacedMutant } from "./mutant.ts";
-import { mutate } from "./mutant.ts";
 
-/** A copy of the project in which one mutant at a time lives. */
 export interface Tree {
-	/** Whether it notices, and what it says of it. Null: it did not end in time. */
-	run(killer: Killer): Promise<{ failed: boolean; by: string } | null>;
-	/** Puts the mutant in and gives back how to take it out. */
-	infect(mutant: PlacedMutant): Promise<() => Promise<void>>;
+	readonly folder: string;
+	/** Runs the test files until one fails; null if they do not end in time. */
+	run(files: readonly string[]): Promise<{ failed: boolean; by: string } | null>;
+	/** Runs `work` while the file has this text. */
+	changed<T>(file: string, text: string, work: () => Promise<T>): Promise<T>;
 	remove(): void;
 }
 
-const COPIED = ["src", "test", "package.json", "bunfig.toml", "tsconfig.json"];
-const TESTS_MS_MAX = 240_000;
-const SEED_MS_MAX = 10_000;
-const TEST_MS_MAX = 30_000;
+const COPIED = ["src", "test", "package.json", "bunfig.toml", "tsconfig.json", "deploy", "README.md"];
+const RUN_MS_MAX = 400_000;
+const TEST_MS_MAX = 60_000;
 
 export function plantTree(root: string): Tree {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-mutants-"));
 	for (const name of COPIED) cpSync(join(root, name), join(folder, name), { recursive: true });
 	symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-
-	async function execute(
-		command: readonly string[],
-		timeoutMs: number,
-	): Promise<{ exitCode: number | null; output: string }> {
-		const child = Bun.spawn([process.execPath, ...command], {
-			cwd: folder,
-			env: { ...process.env, TEST_POSTGRES_HELD: "1" },
-			stdout: "pipe",
-			stderr: "pipe",
-			timeout: timeoutMs,
-			killSignal: "SIGKILL",
-		});
-		const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-		await child.exited;
-		return { exitCode: child.signalCode === null ? child.exitCode : null, output: out + err };
-	}
-
 	return {
-		async run(killer) {
-			if (typeof killer === "number") {
-				const { exitCode, output } = await execute(
-					["test/sim/run.ts", "--seeds", String(killer)],
-					killer * SEED_MS_MAX,
-				);
-				if (exitCode === null) return null;
-				return { failed: exitCode !== 0, by: /^seed \d+: .*/m.exec(output)?.[0] ?? `${killer} seeds` };
-			}
-			const file = `./test/${killer}.test.ts`;
-			const { exitCode, output } = await execute(["test", "--bail=1", `--timeout=${TEST_MS_MAX}`, file], TESTS_MS_MAX);
-			if (exitCode === null) return null;
-			const test = /^\(fail\) (.*?)(?: \[[\d.]+m?s\])?$/m.exec(output)?.[1];
-			return { failed: exitCode !== 0, by: test ?? "does not run" };
+		folder,
+		async run(files) {
+			if (files.length === 0) return { failed: false, by: "" };
+			const paths = files.map((file) => `./${file}`);
+			const child = Bun.spawn([process.execPath, "test", "--bail=1", `--timeout=${TEST_MS_MAX}`, ...paths], {
+				cwd: folder,
+				env: { ...process.env, TEST_POSTGRES_HELD: "1" },
+				stdout: "pipe",
+				stderr: "pipe",
+				timeout: RUN_MS_MAX,
+				killSignal: "SIGKILL",
+			});
+			const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+			await child.exited;
+			if (child.signalCode !== null) return null;
+			const test = /^\(fail\) (.*?)(?: \[[\d.]+m?s\])?$/m.exec(out + err)?.[1];
+			return { failed: child.exitCode !== 0, by: test ?? "does not start" };
 		},
-		async infect(mutant) {
-			const path = join(folder, "src", mutant.file);
+		async changed(file, text, work) {
+			const path = join(folder, file);
 			const healthy = await Bun.file(path).text();
-			await Bun.write(path, mutate(folder, mutant));
-			return async () => void (await Bun.write(path, healthy));
+			writeFileSync(path, text);
+			try {
+				return await work();
+			} finally {
+				writeFileSync(path, healthy);
+			}
 		},
 		remove: () => rmSync(folder, { recursive: true, force: true }),
 	};

@@ -1,22 +1,21 @@
-import { mutants } from "../mutants/list.ts";
-import type { PlacedMutant } from "../mutants/mutant.ts";
+import { SQL_MUTANTS, type SqlMutant } from "../mutants/sql-mutants.ts";
 import { simulateSql } from "./simulate-sql.ts";
 
-const FUNCTIONS = "db/functions/";
+/** A faulty line of an SQL function, with the name of its file. */
+export type BrokenFunction = SqlMutant & { readonly file: string };
 
-/** Broken lines of the functions, but for those that nothing can notice. */
-export const brokenFunctions: readonly PlacedMutant[] = mutants.filter(
-	({ file, equivalent }) => file.startsWith(FUNCTIONS) && equivalent === undefined,
+export const brokenFunctions: readonly BrokenFunction[] = Object.entries(SQL_MUTANTS).flatMap(([file, mutants]) =>
+	mutants.map((mutant) => ({ file, ...mutant })),
 );
 
 /** The first of so many seeds that finds it, and what it says. */
 export async function findBroken(
-	{ file, before, after, sqlProjects }: PlacedMutant,
+	{ file, before, after, sqlProjects }: BrokenFunction,
 	from: number,
 	count: number,
 	projects = sqlProjects ?? false,
 ): Promise<{ seed: number; failure: string } | undefined> {
-	const changed = { file: file.slice(FUNCTIONS.length), change: (text: string) => text.replace(before, () => after) };
+	const changed = { file, change: (text: string) => text.replace(before, () => after) };
 	for (let seed = from; seed < from + count; seed++) {
 		const { failure } = await simulateSql(seed, { changed, projects });
 		if (failure !== undefined) return { seed, failure: failure.split("\n")[0] ?? "" };

@@ -52,7 +52,7 @@ async function run(from: number, count: number): Promise<number> {
 	}
 }
 
-/** Ends with 0 whatever is found: what seeds do not find, tests do (`../mutants/results.md`). */
+/** Ends with 0 whatever is found: what seeds do not find, the tests of the ledger do. */
 async function findBrokenFunctions(from: number, count: number): Promise<number> {
 	const chosen = brokenFunctions.filter(
 		({ file, breaks }) => positionals.length === 0 || positionals.some((word) => `${file} ${breaks}`.includes(word)),

@@ -1,0 +1,116 @@
+/** Faults made by rule: each changes one place of a source file the way a slip of the author might. */
+import { parseSync } from "oxc-parser";
+
+export interface Mutation {
+	/** Below the root of the project. */
+	readonly file: string;
+	readonly line: number;
+	/** What the place is and what it becomes. */
+	readonly change: string;
+	readonly start: number;
+	readonly end: number;
+	readonly replacement: string;
+}
+
+/** A node of the syntax tree, as far as it is read here. */
+interface Node {
+	readonly type: string;
+	readonly start: number;
+	readonly end: number;
+	readonly [field: string]: unknown;
+}
+
+const NEGATED: Readonly<Record<string, string>> = {
+	"<": ">=",
+	">=": "<",
+	">": "<=",
+	"<=": ">",
+	"===": "!==",
+	"!==": "===",
+};
+const SWAPPED: Readonly<Record<string, string>> = {
+	"+": "-",
+	"-": "+",
+	"+=": "-=",
+	"-=": "+=",
+	"&&": "||",
+	"||": "&&",
+};
+const FUNCTIONS = ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"];
+const SHOWN_MAX = 90;
+/** Neither a log line nor an assertion of an invariant is a guarantee that a test can see. */
+const UNSEEN = /^(?:await )?(?:(?:\w+\.)*log\.\w+|assert)\(/;
+
+/** All mutations of a file, in the order of its text. */
+export function mutationsOf(file: string, text: string): Mutation[] {
+	const mutations: Mutation[] = [];
+	const add = (start: number, end: number, replacement: string) => {
+		const line = text.slice(0, start).split("\n").length;
+		const shown = (part: string) => part.replaceAll(/\s+/g, " ").trim().slice(0, SHOWN_MAX);
+		const context = text.split("\n")[line - 1] ?? "";
+		const what = text.slice(start, end);
+		const change =
+			what.length === 0
+				? `return at the start: ${shown(context)}`
+				: replacement === ""
+					? `drop: ${shown(what)}`
+					: `${what.trim()} becomes ${replacement.trim()} in: ${shown(context)}`;
+		mutations.push({ file, line, change, start, end, replacement });
+	};
+	visit(parseSync(file, text).program as unknown as Node, (node) => {
+		if (node.type === "BinaryExpression" || node.type === "LogicalExpression" || node.type === "AssignmentExpression") {
+			const operator = node.operator as string;
+			const other = NEGATED[operator] ?? SWAPPED[operator];
+			const [left, right] = [node.left as Node, node.right as Node];
+			if (other === undefined || (/[+]/.test(operator) && (isText(left) || isText(right)))) return;
+			const at = text.indexOf(operator, left.end);
+			// Swapped beside another operator of its kind, it would bind otherwise and not parse.
+			add(at, at + operator.length, other);
+		}
+		if (node.type === "ExpressionStatement" && typeof node.directive !== "string") {
+			if (!UNSEEN.test(text.slice(node.start, node.end))) add(node.start, node.end, "");
+		}
+		const body = node.body as Node | undefined;
+		if (FUNCTIONS.includes(node.type) && body?.type === "BlockStatement" && !givesValue(body)) {
+			const [first] = body.body as Node[];
+			if (first !== undefined && (body.body as Node[]).length > 1) add(first.start, first.start, "return;\n");
+		}
+	});
+	return mutations.sort((a, b) => a.start - b.start || a.end - b.end);
+}
+
+/** Undefined if the changed text does not parse. */
+export function mutated(text: string, { file, start, end, replacement }: Mutation): string | undefined {
+	// A dropped statement may be the only one of an `if`.
+	const isSql = file.endsWith(".sql");
+	const changed = text.slice(0, start) + (replacement === "" && !isSql ? ";" : replacement) + text.slice(end);
+	if (isSql) return changed;
+	return parseSync(file, changed).errors.length === 0 ? changed : undefined;
+}
+
+function visit(node: Node, see: (node: Node) => void): void {
+	// Types change nothing at run time.
+	if (
+		node.type.startsWith("TS") &&
+		!["TSAsExpression", "TSNonNullExpression", "TSSatisfiesExpression"].includes(node.type)
+	)
+		return;
+	see(node);
+	for (const child of childrenOf(node)) visit(child, see);
+}
+
+function* childrenOf(node: Node): Generator<Node> {
+	for (const value of Object.values(node)) {
+		for (const child of Array.isArray(value) ? value : [value])
+			if (typeof child === "object" && child !== null && typeof (child as Node).type === "string") yield child as Node;
+	}
+}
+
+const isText = ({ type, value }: Node) =>
+	type === "TemplateLiteral" || (type === "Literal" && typeof value === "string");
+
+/** A `return` with a value, outside of functions within. */
+function givesValue(node: Node): boolean {
+	if (node.type === "ReturnStatement" && node.argument !== null) return true;
+	return [...childrenOf(node)].some((child) => !FUNCTIONS.includes(child.type) && givesValue(child));
+}

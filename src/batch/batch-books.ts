@@ -120,15 +120,6 @@ function asRun(statements: Statements) {
 				where state in ('validating', 'in_progress', 'finalizing', 'cancelling') and id > ${after} order by id limit ${limit}`;
 		},
 
-		/** Those of them that are over, or that there are none of. */
-		async over(ids: readonly string[]): Promise<string[]> {
-			const rows = await statements<{ id: string }>`
-				select i.id from json_array_elements_text(${JSON.stringify(ids)}::text::json) as i(id)
-				where not exists (select 1 from batch b where b.id = i.id
-					and b.state in ('validating', 'in_progress', 'finalizing', 'cancelling'))`;
-			return rows.map(({ id }) => id);
-		},
-
 		/**
 		 * Begins a run, which ends whatever run there was; undefined if it is over. With the digest of its key, and whether its
 		 * time is over by the database's clock.
@@ -258,6 +249,16 @@ function linesOfRuns(statements: Statements) {
 				)
 				select count(*)::integer as lines from gone`;
 			return row?.lines === LINES_DROPPED;
+		},
+
+		/**
+		 * Frees lines whose request died with an earlier run, so that this one sends them again. What such a request is
+		 * charged is credited (`creditLostRequests`). False if the run is not the batch's any more; see `batch_reopen`.
+		 */
+		async reopen(id: string, run: number, lines: readonly ClaimedLine[]): Promise<boolean> {
+			const rows = await statements<{ ok: boolean }>`
+				select batch_reopen(${id}, ${run}, ${JSON.stringify(lines)}::text::json) as ok`;
+			return onlyRow(rows).ok;
 		},
 
 		/** Lines that earlier runs claimed, a page of them after line `after`, in order. */

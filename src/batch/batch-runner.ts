@@ -48,7 +48,7 @@ export function createBatchRunner(
 	deps: Omit<RunDeps, "othersWait"> & { readonly books: BatchBooks; readonly held: HeldJobs; readonly log: Log },
 	options: BatchRunnerOptions,
 ): BatchRunner {
-	const { books, clock, held, log, spool } = deps;
+	const { books, clock, held, log } = deps;
 	let boss: PgBoss | undefined;
 	let worker: string | undefined;
 	let starting: Promise<void> | undefined;
@@ -113,7 +113,7 @@ export function createBatchRunner(
 		return counted?.at(-1)?.readyCount ?? 0;
 	}
 
-	/** A job that could not be made, that made room for others, or whose end was a mistake, is made again; what batches left here goes with them. */
+	/** A job that could not be made, that made room for others, or whose end was a mistake, is made again. */
 	async function sweep(): Promise<void> {
 		// A start that was under way when the stop came ends with a look, too.
 		if (stopping.signal.aborted) return;
@@ -125,8 +125,6 @@ export function createBatchRunner(
 				for (const batch of open) await send(batch);
 				after = open.at(-1)?.id;
 			}
-			const spooled = spool.batches().slice(0, SWEPT_MAX);
-			if (spooled.length > 0) for (const id of await books.over(spooled)) spool.forget(id);
 			while (await books.dropLines());
 		} catch (error) {
 			log.info("batches could not be looked through; trying again", { error });

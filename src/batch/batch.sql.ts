@@ -67,6 +67,14 @@ export const batch = pgTable(
 	],
 );
 
+/** Requests of lines whose run died before their outcome was kept: the line is sent again, and their charge is credited. */
+export const batchLostRequest = pgTable("batch_lost_request", {
+	requestId: uuid("request_id").primaryKey(),
+	batchId: text("batch_id").notNull(),
+	accountId: text("account_id").notNull(),
+	lostAt: moment("lost_at").notNull().defaultNow(),
+});
+
 /**
  * Lines of batches that are not over: a row is written before a line is sent, and says then which part of which file has
  * its outcome. A line that has a row is never sent by anybody else; rows go when the batch is over.

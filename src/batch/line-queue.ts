@@ -3,7 +3,6 @@ import type { BatchLine } from "./batch-line.ts";
 import { customIdOf, readLine } from "./batch-line.ts";
 import type { BatchRecord } from "./batch-record.ts";
 import type { OpenLine } from "./line-source.ts";
-import { interrupted, unansweredLine } from "./line-text.ts";
 import type { Outcomes } from "./outcomes.ts";
 
 /** Text of lines that are under way or wait for another attempt, and of outcomes that are not sealed. */
@@ -29,28 +28,20 @@ export function createLineQueue(
 	let exhausted = false;
 	let chars = 0;
 
-	/** The next line to be sent; undefined if there is none at the moment. What needs no sending gets its outcome here. */
+	/** The next line to be sent; undefined if there is none at the moment. */
 	async function next(isStopped: () => boolean): Promise<Work | undefined> {
 		const before = again.shift();
 		if (before !== undefined) return before;
-		while (!exhausted && !isStopped()) {
-			const { value, done } = await lines.next();
-			if (done === true || value === undefined) {
-				exhausted = true;
-				return undefined;
-			}
-			if (value.cut !== undefined) {
-				const { line, cut } = value;
-				const text = unansweredLine(customIdOf(value.text), interrupted(cut), cut);
-				outcomes.add({ line, id: cut, file: "error", text, usage: undefined });
-				continue;
-			}
-			const read = await readLine(value.text, batch.endpoint);
-			if ("code" in read) throw new Error(`line ${value.line} of ${batch.id} is not what was checked`);
-			chars += value.text.length;
-			return { ...value, read, was: null, claimed: null, failures: 0 };
+		if (exhausted || isStopped()) return undefined;
+		const { value, done } = await lines.next();
+		if (done === true || value === undefined) {
+			exhausted = true;
+			return undefined;
 		}
-		return undefined;
+		const read = await readLine(value.text, batch.endpoint);
+		if ("code" in read) throw new Error(`line ${value.line} of ${batch.id} is not what was checked`);
+		chars += value.text.length;
+		return { ...value, read, was: null, claimed: null, failures: 0 };
 	}
 
 	return {
@@ -85,10 +76,9 @@ export function createLineQueue(
 			}
 		},
 		/** What is left, one line after the other, each without its outcome. When nothing is taken any more. */
-		async *rest(): AsyncGenerator<{ line: number; id: string; customId: string; cut: boolean }, void> {
-			for (const { line, read } of again.splice(0)) yield { line, id: newUuid(), customId: read.customId, cut: false };
-			for await (const { line, text, cut } of lines)
-				yield { line, id: cut ?? newUuid(), customId: customIdOf(text), cut: cut !== undefined };
+		async *rest(): AsyncGenerator<{ line: number; id: string; customId: string }, void> {
+			for (const { line, read } of again.splice(0)) yield { line, id: newUuid(), customId: read.customId };
+			for await (const { line, text } of lines) yield { line, id: newUuid(), customId: customIdOf(text) };
 		},
 	};
 }

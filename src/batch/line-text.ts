@@ -1,9 +1,6 @@
 import { newUuid } from "../base/id.ts";
 
-/** What is not sent again because nobody knows whether it was carried out. */
-const INTERRUPTED = "batch_line_interrupted";
-
-/** Why a line was not carried out, or may have been: in the form that OpenAI's users know. */
+/** Why a line has no answer, in the form that OpenAI's users know. */
 export interface LineError {
 	readonly code: string;
 	readonly message: string;
@@ -24,11 +21,12 @@ function requestIdOf(uuid: string): string {
 	return `req_${uuid.replaceAll("-", "")}`;
 }
 
+/** An error of the service itself. */
 export function interrupted(uuid: string): LineError {
 	return {
-		code: INTERRUPTED,
+		code: "batch_line_interrupted",
 		message:
-			"The service was interrupted while this request ran. It may have been carried out, so it is not sent again; what was charged for it is at GET /v1/usage/{request_id}.",
+			"The service failed while this request ran, and it is not sent again. Its charge is at GET /v1/usage/{request_id}.",
 		request_id: requestIdOf(uuid),
 	};
 }

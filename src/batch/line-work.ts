@@ -16,7 +16,6 @@ import type { OpenLine } from "./line-source.ts";
 import { answeredLine, interrupted, unansweredLine } from "./line-text.ts";
 import { errorOf, verdictOf } from "./line-verdict.ts";
 import type { Outcomes } from "./outcomes.ts";
-import type { RunSpool } from "./run-spool.ts";
 
 /** A line on its way. */
 export interface LineRequest {
@@ -59,7 +58,6 @@ export function createLineWork(
 		books: BatchBooks;
 		carrier: Carrier;
 		outcomes: Outcomes;
-		spool: RunSpool;
 		/** Batches that wait because the database refuses what they write. */
 		refused: Set<string>;
 		clock: Clock;
@@ -68,7 +66,7 @@ export function createLineWork(
 	batch: BatchRecord & { readonly keyDigest: KeyDigest; readonly model: string },
 	lines: AsyncGenerator<OpenLine, void>,
 ) {
-	const { books, carrier, outcomes, spool, refused, clock, log } = deps;
+	const { books, carrier, outcomes, refused, clock, log } = deps;
 	const inFlight = new Slots<Promise<void>>();
 	const queue = createLineQueue({ outcomes }, batch, lines);
 	const { again } = queue;
@@ -89,7 +87,6 @@ export function createLineWork(
 	/** One statement claims all of them; only then are they sent, and others have their turn between any two. */
 	async function send(taken: readonly Work[]): Promise<void> {
 		const claims = taken.map((work) => ({ line: work.line, id: work.claimed ?? newUuid(), was: work.was }));
-		spool.claims(claims);
 		let granted: ReadonlySet<number>;
 		try {
 			granted = await books.claim(batch.id, batch.run, claims);
@@ -113,16 +110,15 @@ export function createLineWork(
 			if (at > 0) await nextTurn();
 			const id = claims[at]?.id ?? "";
 			const isGranted = granted.has(work.line);
-			if (isGranted && stop === undefined && spool.sends(id)) begin(work, id);
+			if (isGranted && stop === undefined) begin(work, id);
 			// The batch is to end, or another run has it: the next look at the books says which.
-			else tryAgain(work, id, isGranted ? id : work.was);
+			else tryAgain(work, isGranted ? id : work.was);
 		}
 		if (granted.size === 0) pace.hold();
 	}
 
 	/** What this request was charged is nothing, and no more comes of it. */
-	function tryAgain(work: Work, id: string, was: string | null = id): void {
-		spool.add({ line: work.line, id, answer: undefined });
+	function tryAgain(work: Work, was: string | null): void {
 		again.push({ ...work, was, claimed: null });
 	}
 

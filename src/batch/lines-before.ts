@@ -1,6 +1,5 @@
-import type { AnswerSpool } from "./answer-spool.ts";
-import type { BatchBooks } from "./batch-books.ts";
-import type { LinesBefore } from "./line-source.ts";
+import type { BatchBooks, ClaimedLine } from "./batch-books.ts";
+import { RunLost } from "./line-rows.ts";
 import type { Outcomes } from "./outcomes.ts";
 
 /** What is sealed of a file: so many parts, without those that hold nothing. */
@@ -9,50 +8,32 @@ export interface Sealed {
 	readonly empty: ReadonlySet<number>;
 }
 
-/** Outcomes that were put by are sealed when they are so much. */
-const SEAL_CHARS = 4 * 1024 * 1024;
-
 /**
- * What earlier runs left: a line whose part is sealed has its outcome. One that was claimed and has none in a sealed part
- * has the one that its request left in this machine's spool; without that it may have been carried out, and is never sent
- * again. Resolves once what lay in the spool is sealed; rejects as `Outcomes.flush`.
+ * Reads what earlier runs left and returns the numbers of the lines that have their outcome: those whose part is sealed.
+ * A line that was claimed and has no outcome in a sealed part is freed and will be sent again. Rejects with RunLost.
  */
 export async function linesBefore(
-	deps: { books: Pick<BatchBooks, "lines">; spool: AnswerSpool; outcomes: Outcomes },
+	deps: { books: Pick<BatchBooks, "lines" | "reopen">; outcomes: Pick<Outcomes, "restore"> },
 	{ batchId, run }: { readonly batchId: string; readonly run: number },
 	sealed: { readonly output: Sealed; readonly error: Sealed },
-	signal: AbortSignal,
-): Promise<LinesBefore> {
-	const { books, spool, outcomes } = deps;
+): Promise<ReadonlySet<number>> {
+	const { books, outcomes } = deps;
 	const done = new Set<number>();
-	const cut = new Map<number, string>();
 	let after = 0;
 	for (;;) {
 		const rows = await books.lines(batchId, after);
+		const lost: ClaimedLine[] = [];
 		for (const row of rows) {
 			after = row.line;
 			if (row.state === "free") continue;
 			if (row.state !== "claimed" && row.part !== null && isSealed(row.part, sealed[row.state])) {
 				done.add(row.line);
 				outcomes.restore(row);
-			} else cut.set(row.line, row.id);
+			} else lost.push({ line: row.line, id: row.id });
 		}
-		if (rows.length === 0) break;
+		if (lost.length > 0 && !(await books.reopen(batchId, run, lost))) throw new RunLost();
+		if (rows.length === 0) return done;
 	}
-	for await (const { line, id, answer } of spool.left(batchId, run)) {
-		// What another request left of it does not count: this one may have been carried out.
-		if (cut.get(line) !== id) continue;
-		cut.delete(line);
-		if (answer === undefined) outcomes.release(line, id);
-		else {
-			done.add(line);
-			outcomes.add({ line, id, ...answer });
-		}
-		if (outcomes.bytes() >= SEAL_CHARS) await outcomes.flush(signal);
-	}
-	await outcomes.flush(signal);
-	spool.taken(batchId, run);
-	return { done, cut };
 }
 
 function isSealed(part: number, { parts, empty }: Sealed): boolean {

@@ -8,7 +8,6 @@ import { addUsd, ZERO_USD } from "../money/nano-usd.ts";
 import type { BatchBooks, LineOutcome, LineRow } from "./batch-books.ts";
 import type { BatchPause, BatchUsage } from "./batch-record.ts";
 import { createLineRows, NOTHING, RETRY_MS, rowUsage } from "./line-rows.ts";
-import type { RunSpool } from "./run-spool.ts";
 
 /** What became of one line. */
 export interface Outcome {
@@ -22,7 +21,7 @@ export interface Outcome {
 	readonly usage: BatchUsage | undefined;
 }
 
-/** The outcomes of a run: they gather in memory and on this machine's disk, and count once they are sealed in their files. */
+/** The outcomes of a run: they gather in memory, and count once they are sealed in their files. */
 export interface Outcomes {
 	add(outcome: Outcome): void;
 	/** The line was not charged and may be sent again, by anybody. */
@@ -43,16 +42,16 @@ export interface Outcomes {
 	counts(): { completed: number; failed: number } & BatchUsage;
 	/** Why no further line may be sent: the books refuse outcomes. */
 	pause(): BatchPause | null;
-	/** What is not sealed stays on this machine's disk. */
+	/** Drops what is not sealed: its lines are sent again by the next run. */
 	stop(): void;
 }
 
 export function createOutcomes(
 	deps: { books: BatchBooks; clock: Clock; log: Log; refused: Set<string> },
-	run: { batchId: string; run: number; output: FileWriter; error: FileWriter; spool: RunSpool },
+	run: { batchId: string; run: number; output: FileWriter; error: FileWriter },
 ): Outcomes {
 	const { clock, log } = deps;
-	const { batchId, output, error, spool } = run;
+	const { batchId, output, error } = run;
 	const lineRows = createLineRows(deps, run);
 	let waiting: Outcome[] = [];
 	let released: LineOutcome[] = [];
@@ -90,7 +89,6 @@ export function createOutcomes(
 		if (waiting.length === 0 && released.length === 0) return;
 		const taken = waiting;
 		const free = released;
-		const forget = spool.mark();
 		sealingBytes = waitingBytes;
 		waiting = [];
 		released = [];
@@ -109,15 +107,12 @@ export function createOutcomes(
 		}
 		for (const row of kept) count(row);
 		sealingBytes = 0;
-		forget();
 	}
 
 	return {
 		add(outcome) {
 			waiting.push(outcome);
 			waitingBytes += outcome.text.length;
-			const { line, id, ...answer } = outcome;
-			spool.add({ line, id, answer });
 		},
 		release(line, id) {
 			released.push({ line, id, state: "free", part: null, ...NOTHING });

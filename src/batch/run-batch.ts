@@ -9,12 +9,11 @@ import type { FileRecord } from "../files/file-record.ts";
 import type { FileWriter } from "../files/file-writer.ts";
 import type { Files } from "../files/files.ts";
 import type { KeyDigest } from "../keys/digest.ts";
-import type { AnswerSpool } from "./answer-spool.ts";
 import type { BatchBooks } from "./batch-books.ts";
 import type { BatchEnding, BatchProblem, BatchRecord } from "./batch-record.ts";
 import { RunLost } from "./line-rows.ts";
 import { InputUnreadable, openLines } from "./line-source.ts";
-import { CANCELLED, EXPIRED, interrupted, unansweredLine } from "./line-text.ts";
+import { CANCELLED, EXPIRED, unansweredLine } from "./line-text.ts";
 import { type Carrier, createLineWork, type Stop } from "./line-work.ts";
 import { linesBefore } from "./lines-before.ts";
 import { createOutcomes, type Outcomes } from "./outcomes.ts";
@@ -25,7 +24,6 @@ export interface RunDeps {
 	readonly books: BatchBooks;
 	readonly files: Files;
 	readonly carrier: Carrier;
-	readonly spool: AnswerSpool;
 	readonly clock: Clock;
 	readonly log: Log;
 	snapshot(): CatalogSnapshot;
@@ -52,7 +50,7 @@ type Taken = BatchRecord & { readonly keyDigest: KeyDigest; readonly isPast: boo
  */
 export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSignal): Promise<void> {
 	const taken = await deps.books.take(batchId);
-	if (taken === undefined) return deps.spool.forget(batchId);
+	if (taken === undefined) return;
 	const { keyDigest, isPast } = taken;
 	assert(keyDigest !== null, "keys are never deleted");
 	deps.log.info("a batch is taken", { batch: batchId, run: taken.batch.run, state: taken.batch.state });
@@ -188,8 +186,7 @@ async function everyLine(
 	signal: AbortSignal,
 ): Promise<Stop | undefined> {
 	const run = { batchId: batch.id, run: batch.run };
-	const spool = deps.spool.open(batch.id, batch.run);
-	const outcomes = createOutcomes(deps, { ...run, output, error, spool });
+	const outcomes = createOutcomes(deps, { ...run, output, error });
 	let lines: ReturnType<typeof openLines> | undefined;
 	let pulse: Pulse | undefined;
 	try {
@@ -197,9 +194,8 @@ async function everyLine(
 			output: { empty: await output.fence(), parts: output.parts() },
 			error: { empty: await error.fence(), parts: error.parts() },
 		};
-		const before = await linesBefore({ ...deps, outcomes }, run, sealed, signal);
-		lines = openLines(bytes, before);
-		const work = createLineWork({ ...deps, outcomes, spool }, batch, lines);
+		lines = openLines(bytes, await linesBefore({ ...deps, outcomes }, run, sealed));
+		const work = createLineWork({ ...deps, outcomes }, batch, lines);
 		pulse = startPulse(deps, batch, { work, outcomes, signal }, deps);
 		const stop = await work.run();
 		if (stop === "lost") throw new RunLost();
@@ -218,7 +214,6 @@ async function everyLine(
 	} finally {
 		pulse?.stop();
 		outcomes.stop();
-		spool.close();
 		await lines?.return().catch(() => {});
 	}
 }
@@ -234,8 +229,8 @@ async function endRest(
 ): Promise<InputUnreadable | undefined> {
 	const reason = stop === "expired" ? EXPIRED : CANCELLED;
 	try {
-		for await (const { line, id, customId, cut } of work.rest()) {
-			const text = unansweredLine(customId, cut ? interrupted(id) : reason, id);
+		for await (const { line, id, customId } of work.rest()) {
+			const text = unansweredLine(customId, reason, id);
 			outcomes.add({ line, id, file: "error", text, usage: undefined });
 			if (outcomes.pending() >= REST_LINES) await outcomes.flush(signal);
 		}
@@ -251,7 +246,6 @@ async function finish(deps: RunDeps, batch: BatchRecord, ending: BatchEnding): P
 	const output = await finishedFile(deps, batch, batch.outputFileId);
 	const error = await finishedFile(deps, batch, batch.errorFileId);
 	if (!(await deps.books.end(batch.id, batch.run, { ending, output, error }))) throw new RunLost();
-	deps.spool.forget(batch.id);
 	deps.log.info("a batch is over", { batch: batch.id, ending });
 }
 

@@ -1,10 +1,13 @@
 import { createHistogram } from "../base/histogram.ts";
+import { NANO_PER_USD, type NanoUsd } from "../money/nano-usd.ts";
 import type { MetricHistogram, Reading } from "../ops/metrics.ts";
 
 /** What a console's process counts, for metrics. */
 export interface ConsoleFigures {
 	mail(outcome: MailOutcome): void;
 	notice(channel: NoticeChannel, outcome: NoticeOutcome): void;
+	/** Charges of lost batch requests were credited. */
+	lostWork(amount: NanoUsd): void;
 	/** A right was taken away in the console, and so long it took until no instance acted by it any more. */
 	revoked(ms: number, effective: boolean): void;
 	readings(): Reading[];
@@ -25,12 +28,16 @@ export function createConsoleFigures(): ConsoleFigures {
 	const notices = { mail: { sent: 0, waiting: 0, failed: 0 }, webhook: { sent: 0, waiting: 0, failed: 0 } };
 	const revocations = createHistogram();
 	let late = 0;
+	let lostNanoUsd = 0;
 	return {
 		mail(outcome) {
 			mails[outcome] += 1;
 		},
 		notice(channel, outcome) {
 			notices[channel][outcome] += 1;
+		},
+		lostWork(amount) {
+			lostNanoUsd += amount;
 		},
 		revoked(ms, effective) {
 			revocations.observe(ms);
@@ -51,6 +58,11 @@ export function createConsoleFigures(): ConsoleFigures {
 					CHANNELS.flatMap((channel) =>
 						NOTICE_OUTCOMES.map((outcome) => ({ labels: { channel, outcome }, value: notices[channel][outcome] })),
 					),
+			},
+			{
+				name: "tollgate_batch_lost_work_usd_total",
+				help: "Charges of interrupted batch requests that were credited to their accounts.",
+				read: () => lostNanoUsd / NANO_PER_USD,
 			},
 			{
 				name: "tollgate_revocations_late_total",

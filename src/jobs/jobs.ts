@@ -1,4 +1,5 @@
 import type { Log } from "../base/log.ts";
+import { creditLostRequests, forgetLostRequests } from "../batch/lost-requests.ts";
 import { sortAutoTopUps } from "../billing/auto-top-ups.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
 import {
@@ -8,6 +9,7 @@ import {
 	lookForRetiring,
 	tellOfAutoTopUps,
 } from "../console/alerts/alerts.ts";
+import type { ConsoleFigures } from "../console/console-figures.ts";
 import { forgetRefusals } from "../console/log/refused-log.ts";
 import type { Mailer } from "../console/mail/mailer.ts";
 import { forgetOldNotices, type NoticeDeps, sendNotices } from "../console/notices/notices.ts";
@@ -34,6 +36,7 @@ export interface Jobs {
 
 export interface JobDeps extends NoticeDeps {
 	readonly mailer: Mailer;
+	readonly figures: Pick<ConsoleFigures, "notice" | "lostWork">;
 	/** A client with time: sums are made of many rows at first. */
 	readonly sums: Statements;
 	readonly log: Log;
@@ -124,6 +127,10 @@ export function startJobs(deps: JobDeps, { pace = 1 }: JobOptions = {}): Jobs {
 	every(FORGET_MS, "old claims of the management interface", () =>
 		forgetOldManagementClaims(deps.statements, clock.wallMs()),
 	);
+	every(COLLECT_MS, "lost requests of batches", async () =>
+		deps.figures.lostWork(await creditLostRequests(deps.statements)),
+	);
+	every(FORGET_MS, "old lost requests", () => forgetLostRequests(deps.statements));
 	every(FORGET_MS, "old shares", () => forgetOldShares(deps.statements));
 	every(FORGET_MS, "old reports", () => forgetOldReports(deps.statements));
 	for (const channel of ["webhook", "mail"] as const)

@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import { createAnswerSpool } from "../batch/answer-spool.ts";
 import { createBatchBooks } from "../batch/batch-books.ts";
 import { createBatchRunner } from "../batch/batch-runner.ts";
 import type { Batches } from "../batch/batches.ts";
@@ -28,14 +27,10 @@ export function openBatches(
 	const books = createBatchBooks(db);
 	const snapshot = () => catalog.current();
 	const graceMs = options.drainMs / 2;
-	const spool = createAnswerSpool(
-		{ log },
-		{ folder: join(options.dataDir, "batches"), secret: deps.secrets.keyPepper },
-	);
 	const held = createHeldJobs({ log }, { folder: join(options.dataDir, "batch-jobs") });
 	const refused = new Set<string>();
 	const runner = createBatchRunner(
-		{ refused, books, files, carrier, spool, held, clock, log, snapshot, graceMs },
+		{ refused, books, files, carrier, held, clock, log, snapshot, graceMs },
 		{ databaseUrl: db.url },
 	);
 	const batches = createBatches({ books, files, snapshot, wake: runner.wake });

@@ -1,11 +1,9 @@
 import type { Clock } from "../../src/base/clock.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
-import { type AnswerSpool, createAnswerSpool } from "../../src/batch/answer-spool.ts";
 import { type BatchBooks, createBatchBooks } from "../../src/batch/batch-books.ts";
 import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import type { Carrier } from "../../src/batch/line-work.ts";
 import { runBatch } from "../../src/batch/run-batch.ts";
-import type { RunSpool } from "../../src/batch/run-spool.ts";
 import { DatabaseTimeout } from "../../src/db/outage.ts";
 import { createDiskBlobs } from "../../src/files/disk-blobs.ts";
 import type { FileOwner } from "../../src/files/file-record.ts";
@@ -57,10 +55,8 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 	const executed = new Map<string, number>();
 	/** Names of lines that were given to be sent. */
 	const given = new Set<string>();
-	/** Names of lines whose answer was put by on the disk. */
-	const putBy = new Set<string>();
-	const spool = createAnswerSpool({ log: silentLog }, { folder: temporaryFolder(), secret: "x".repeat(32) });
-	let charged = 0;
+	/** UUIDs of requests that were charged. */
+	const charged = new Set<string>();
 	const fileDeps = {
 		statements: db.statements,
 		clock: { ...fastClock(() => false), wallMs: () => Date.now() },
@@ -101,8 +97,6 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 		}
 		function die(): Promise<never> {
 			dead = true;
-			// The system frees its locks.
-			for (const spooled of opened) spooled.close();
 			died.resolve();
 			return forever;
 		}
@@ -135,7 +129,7 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 				executed.set(name, (executed.get(name) ?? 0) + 1);
 				await Bun.sleep(random() * 3);
 				if (dead) return forever;
-				charged += COST;
+				charged.add(requestUuid);
 				used.set(requestUuid, COST);
 				return Response.json({ answer: name });
 			},
@@ -154,41 +148,10 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 			room: async () => (dead ? forever : 4),
 		};
 		const used = new Map<string, number>();
-		const opened: RunSpool[] = [];
-		/** A process that is gone writes nothing; what it wrote before is there. */
-		const mine: AnswerSpool = {
-			...spool,
-			open(batchId, run) {
-				const real = spool.open(batchId, run);
-				opened.push(real);
-				return {
-					...real,
-					add(line) {
-						if (dead) return;
-						real.add(line);
-						if (line.answer?.file === "output") putBy.add(JSON.parse(line.answer.text).custom_id);
-					},
-					claims(claims) {
-						if (!dead) real.claims(claims);
-					},
-					sends: (id) => !dead && real.sends(id),
-					close() {
-						if (!dead) real.close();
-					},
-					mark() {
-						const forget = dead ? () => {} : real.mark();
-						return () => {
-							if (!dead) forget();
-						};
-					},
-				};
-			},
-		};
 		const deps = {
 			books: wrapped<BatchBooks>(books),
 			files: wrapped<Files>(filesOf()),
 			carrier,
-			spool: mine,
 			clock: fastClock(() => dead),
 			log,
 			refused,
@@ -208,9 +171,15 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 		folder,
 		executed,
 		given,
-		putBy,
-		spool,
-		charged: () => charged,
+		/** What all requests were charged, lost ones among them. */
+		charged: () => charged.size * COST,
+		/** Ids of the requests whose charge the account bears: the charged ones without the lost ones. */
+		async paid(): Promise<string[]> {
+			const rows = await db.sql<{ id: string }[]>`select request_id::text as id from batch_lost_request`;
+			const lost = new Set(rows.map(({ id }) => id));
+			const ids = [...charged].filter((id) => !lost.has(id));
+			return ids.map((id) => `req_${id.replaceAll("-", "")}`).sort();
+		},
 		files,
 		books,
 		live,

@@ -6,8 +6,10 @@ import { newId } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { isOver } from "../../src/batch/batch-record.ts";
 import { createBatches } from "../../src/batch/batches.ts";
+import { creditLostRequests } from "../../src/batch/lost-requests.ts";
 import { createOutcomes } from "../../src/batch/outcomes.ts";
 import type { CatalogSnapshot } from "../../src/catalog/model.ts";
+import { ZERO_USD } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
@@ -19,31 +21,32 @@ const owner = await keyOwner(db);
 const SEEDS = LONG ? 24 : 8;
 const random = (seed: number) => createRandom(seed).fraction;
 
-/** Every line has one outcome and was carried out once at most; what was answered is what was charged. */
+const requestIds = (lines: readonly { response: { request_id: string } }[]) =>
+	lines.map(({ response }) => response.request_id).sort();
+
+/** Every line has one answer, and the account bears the charge of the request that gave it and no other. */
 async function assertOnce(world: ReturnType<typeof createCrashWorld>, id: string, names: readonly string[]) {
 	const batch = await world.find(id);
 	const output = await world.lines(batch.outputFileId);
-	const error = await world.lines(batch.errorFileId);
-	expect([...output, ...error].map(({ custom_id }) => custom_id).sort()).toEqual([...names].sort());
+	expect(batch.errorFileId).toBeNull();
+	expect(output.map(({ custom_id }) => custom_id).sort()).toEqual([...names].sort());
 	for (const line of output) expect(line.response.body).toEqual({ answer: line.custom_id });
-	for (const line of error) expect(line.error.code).toBe("batch_line_interrupted");
-	for (const { custom_id } of output) expect(world.executed.get(custom_id)).toBe(1);
-	for (const { custom_id } of error) expect(world.executed.get(custom_id) ?? 0).toBeLessThanOrEqual(1);
+	expect(await world.paid()).toEqual(requestIds(output));
 	expect(batch).toMatchObject({
 		state: "completed",
 		total: names.length,
 		completed: output.length,
-		failed: error.length,
+		failed: 0,
 		// Those of earlier runs among them.
 		promptTokens: 2 * output.length,
 		completionTokens: output.length,
 		chargedNanoUsd: COST * output.length,
 	});
-	return { batch, output, error };
+	return { batch, output };
 }
 
 for (let seed = 1; seed <= SEEDS; seed += 1) {
-	test(`a batch whose runners die wherever they are, again and again, sends no line twice and loses none (seed ${seed})`, async () => {
+	test(`a batch whose runners die wherever they are, again and again, answers and charges each line once (seed ${seed})`, async () => {
 		const chance = random(seed);
 		const world = createCrashWorld(db, owner, chance);
 		const names = Array.from({ length: 5 + Math.floor(chance() * 40) }, (_, at) => `line-${at}`);
@@ -54,11 +57,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 			if (!life.isOver()) break;
 		}
 		await world.live().run(id);
-		const { error } = await assertOnce(world, id, names);
-		// What was answered before its runner died is not lost, sealed or not; what was never sent is sent now; nothing stays behind.
-		expect(error.filter(({ custom_id }) => world.putBy.has(custom_id))).toEqual([]);
-		expect(error.filter(({ custom_id }) => !world.given.has(custom_id))).toEqual([]);
-		expect(world.spool.batches()).toEqual([]);
+		await assertOnce(world, id, names);
 	}, 30_000);
 }
 
@@ -69,8 +68,7 @@ test("a database that is away for a while costs nothing", async () => {
 	const life = world.live({ away: [18, 60] });
 	// While nothing is under way a run ends, and the queue has another one begin.
 	while (!isOver((await world.find(id)).state)) await life.run(id).catch(() => Bun.sleep(5));
-	const { batch, error } = await assertOnce(world, id, names);
-	expect(error).toEqual([]);
+	const { batch } = await assertOnce(world, id, names);
 	expect(batch.chargedNanoUsd as number).toBe(world.charged());
 });
 
@@ -80,10 +78,9 @@ test("what is said of one line more than once before it is written is written, a
 	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
 	await world.books.begin(id, run, { model: "test-model", total: 1 });
 	const file = (filename: string) => world.files.writer(owner, { purpose: "batch_output", filename });
-	const spool = { add() {}, claims() {}, sends: () => true, mark: () => () => {}, close() {} };
 	const files = { output: await file("output"), error: await file("error") };
 	const deps = { books: world.books, clock: systemClock, log: silentLog, refused: new Set<string>() };
-	const outcomes = createOutcomes(deps, { batchId: id, run, ...files, spool });
+	const outcomes = createOutcomes(deps, { batchId: id, run, ...files });
 	const [first, second] = [crypto.randomUUID(), crypto.randomUUID()];
 	const flush = () => outcomes.flush(AbortSignal.timeout(5_000));
 
@@ -110,8 +107,7 @@ test("a runner that was taken for dead sends nothing more, and what it says does
 	const first = world.live().run(id);
 	while ((world.executed.get("line-5") ?? 0) === 0) await Bun.sleep(1);
 	await Promise.all([first, world.live().run(id)]);
-	const { output, error } = await assertOnce(world, id, names);
-	expect(output.length + error.length).toBe(names.length);
+	await assertOnce(world, id, names);
 });
 
 test("an input that is deleted ends the batch, with what it has", async () => {
@@ -234,7 +230,7 @@ test("a runner that dies while it prepares a batch leaves no file that nobody kn
 	}
 });
 
-test("a runner that is told to stop gives back what it has: nothing is interrupted, nothing sent twice", async () => {
+test("a runner that is told to stop gives back what it has, and nothing is sent twice", async () => {
 	const world = createCrashWorld(db, owner, random(11));
 	const names = Array.from({ length: 60 }, (_, at) => `line-${at}`);
 	const id = await world.create(names.map((name) => chatLine(name)));
@@ -247,6 +243,29 @@ test("a runner that is told to stop gives back what it has: nothing is interrupt
 		await expect(run).rejects.toThrow(/the instance stops|was aborted/);
 	}
 	await world.live().run(id);
-	const { error } = await assertOnce(world, id, names);
-	expect(error).toEqual([]);
+	await assertOnce(world, id, names);
+	expect(world.charged()).toBe(names.length * COST);
+});
+
+test("credits what a lost request was charged, once, whenever it is settled", async () => {
+	const world = createCrashWorld(db, owner, random(29));
+	const id = await world.create([chatLine("a")]);
+	const taken = async () => (await world.books.take(id))?.batch.run ?? 0;
+	const first = await taken();
+	await world.books.begin(id, first, { model: "test-model", total: 1 });
+	const request = crypto.randomUUID();
+	await world.books.claim(id, first, [{ line: 1, id: request }]);
+	expect(await world.books.reopen(id, await taken(), [{ line: 1, id: request }])).toBeTrue();
+	expect(await world.books.reopen(id, first, [{ line: 1, id: request }])).toBeFalse();
+	const credit = async () =>
+		(await db.sql`select limit_nano_usd::integer as nano from budget where id = ${owner.accountId}`)[0]?.nano;
+	const before = await credit();
+	expect(await creditLostRequests(db.statements)).toBe(ZERO_USD);
+	await db.sql`
+		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+			reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)
+		values (${request}, ${owner.accountId}, ${owner.keyId}, 'i', 1, 'm', 'r', 'chat', false, 50, 40, 'exact', 'finished', 200, now())`;
+	const sums = await Promise.all([creditLostRequests(db.statements), creditLostRequests(db.statements)]);
+	expect(sums.map(Number).sort()).toEqual([0, 40]);
+	expect(await credit()).toBe(before + 40);
 });

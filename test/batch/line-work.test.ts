@@ -31,7 +31,6 @@ function lineWork(world: {
 	return createLineWork(
 		{
 			...{ books, outcomes, refused: new Set<string>(), clock: world.clock ?? systemClock, log: silentLog },
-			spool: { add() {}, claims() {}, sends: () => true, mark: () => () => {}, close() {} },
 			carrier: {
 				answer: async ({ requestUuid }) => world.answer(requestUuid),
 				usageOf: () => undefined,
@@ -44,7 +43,7 @@ function lineWork(world: {
 }
 
 async function* linesOf(lines: number): AsyncGenerator<OpenLine, void> {
-	for (let line = 1; line <= lines; line += 1) yield { line, text: chatLine(`n${line}`), cut: undefined };
+	for (let line = 1; line <= lines; line += 1) yield { line, text: chatLine(`n${line}`) };
 }
 
 /** Runs one line, whose claims go as `claim` says, and whose answers are these statuses; gives its outcomes. */

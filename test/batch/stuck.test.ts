@@ -37,7 +37,7 @@ test("batches that have no credit keep nobody else's waiting, though they had al
 	let hasCredit = false;
 	const runner = createBatchRunner(
 		{
-			...{ books: world.books, files: world.files, spool: world.spool, clock, log: silentLog, refused: new Set() },
+			...{ books: world.books, files: world.files, clock, log: silentLog, refused: new Set() },
 			...{ held: { hold: () => () => {}, orphans: () => [] }, graceMs: 100 },
 			snapshot: () => snapshotOf(modelOver([], { id: "test-model", batch: { rateCard: null } })),
 			carrier: {

@@ -97,3 +97,47 @@ begin
     where excluded.state <> 'free' or (l.state = 'claimed' and l.request_id = excluded.request_id);
   return true;
 end $$;
+
+-- Frees lines for this run whose request died with an earlier one, before it takes further lines. p_lines: [{line, id}].
+-- Each request is written down as lost, so that its charge is credited once it is settled. False if the run is not the
+-- batch's any more. May be repeated.
+create or replace function batch_reopen(p_id text, p_run integer, p_lines json) returns boolean
+language plpgsql as $$
+declare
+  b batch;
+begin
+  select * into b from batch where id = p_id and run = p_run for share;
+  if not found then
+    return false;
+  end if;
+  insert into batch_lost_request (request_id, batch_id, account_id)
+    select l.request_id, p_id, b.account_id
+    from json_to_recordset(p_lines) as x(line integer, id uuid)
+      join batch_line l on l.batch_id = p_id and l.line = x.line and l.request_id = x.id and l.state <> 'free'
+    on conflict do nothing;
+  update batch_line l set state = 'free', part = null, prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0,
+    reasoning_tokens = 0, charged_nano_usd = 0
+    from json_to_recordset(p_lines) as x(line integer, id uuid)
+    where l.batch_id = p_id and l.line = x.line and l.request_id = x.id;
+  return true;
+end $$;
+
+-- Credits what a lost request was charged, once, and forgets it. Null if it is not settled yet.
+create or replace function batch_credit_lost(p_request uuid, p_entry_id text) returns bigint
+language plpgsql as $$
+declare
+  l batch_lost_request;
+  charged bigint;
+begin
+  select * into l from batch_lost_request where request_id = p_request for update;
+  select u.charged_nano_usd into charged from usage_event u where u.request_id = p_request;
+  if l.request_id is null or charged is null then
+    return null;
+  end if;
+  delete from batch_lost_request where request_id = p_request;
+  if charged > 0 then
+    perform ledger_book(p_entry_id, l.account_id, 'adjustment', charged, 'batch-lost:' || p_request, 'batch',
+      'A request of ' || l.batch_id || ' was interrupted and sent again', false);
+  end if;
+  return charged;
+end $$;

@@ -49,6 +49,13 @@ CREATE TABLE "batch" (
 	CONSTRAINT "batch_idempotency" UNIQUE("key_id","idempotency_key")
 );
 --> statement-breakpoint
+CREATE TABLE "batch_lost_request" (
+	"request_id" uuid PRIMARY KEY NOT NULL,
+	"batch_id" text NOT NULL,
+	"account_id" text NOT NULL,
+	"lost_at" timestamp with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "batch_line" (
 	"batch_id" text NOT NULL,
 	"line" integer NOT NULL,

@@ -1,4 +1,5 @@
 import { Fault } from "../base/fault.ts";
+import type { Text } from "../base/translate.ts";
 import type { CreditShortage } from "../money/credit-shortage.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 
@@ -14,14 +15,19 @@ export class CreditFault extends Fault {
 
 	/** `renewsAtMs`: when the cap begins anew; null if it does not. */
 	constructor(code: keyof typeof LACKING, shortage: CreditShortage, renewsAtMs: number | null = null) {
-		const renewal = renewsAtMs === null ? "" : ` The cap begins anew at ${new Date(renewsAtMs).toISOString()}.`;
-		super(code, `${LACKING[code]} ${needOf(shortage)}${renewal}`);
+		const { requiredNanoUsd, availableNanoUsd, affordableMaxTokens: count } = shortage;
+		const [required, available] = [formatUsd(requiredNanoUsd), formatUsd(availableNanoUsd)];
+		const texts: Text[] = [
+			{ id: LACKING[code] },
+			{
+				id: "The request may cost up to USD {required}, available is USD {available}.",
+				values: { required, available },
+			},
+		];
+		if (count !== null) texts.push({ id: "A request with `max_tokens` of {count} would fit.", values: { count } });
+		if (renewsAtMs !== null)
+			texts.push({ id: "The cap begins anew at {moment}.", values: { moment: new Date(renewsAtMs).toISOString() } });
+		super(code, texts);
 		this.shortage = shortage;
 	}
-}
-
-function needOf({ requiredNanoUsd, availableNanoUsd, affordableMaxTokens }: CreditShortage): string {
-	const hint =
-		affordableMaxTokens === null ? "" : ` A request with \`max_tokens\` of ${affordableMaxTokens} would fit.`;
-	return `The request may cost up to USD ${formatUsd(requiredNanoUsd)}, available is USD ${formatUsd(availableNanoUsd)}.${hint}`;
 }

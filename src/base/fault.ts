@@ -1,3 +1,5 @@
+import { inEnglish, type Text, type TextValues } from "./translate.ts";
+
 /** The closed list of expected failures. `gateway/error-body.ts` gives each its status and type. */
 export type FaultCode =
 	| "invalid_request"
@@ -40,6 +42,8 @@ export type FaultCode =
 	| "internal_error";
 
 export interface FaultDetail {
+	/** What `{name}` in the text stands for. */
+	values?: TextValues;
 	/** The request field at fault, in OpenAI's notation (`messages[0].content`). */
 	param?: string | null;
 	/** For the log only: may name addresses, keys' ids and upstream text. */
@@ -53,14 +57,19 @@ export interface FaultDetail {
 export class Fault extends Error {
 	override readonly name = "Fault" as const;
 	readonly code: FaultCode;
+	/** What `message` says in English, to be translated (`translate.ts`). */
+	readonly texts: readonly Text[];
 	readonly param: string | null;
 	readonly private: string | undefined;
 	readonly retryAfterS: number | undefined;
 
-	/** `message` is public. */
-	constructor(code: FaultCode, message: string, detail: FaultDetail = {}) {
-		super(message, detail.cause === undefined ? undefined : { cause: detail.cause });
+	/** `text` is public: the id of a text, or texts that follow each other. */
+	constructor(code: FaultCode, text: string | readonly Text[], detail: FaultDetail = {}) {
+		const { values } = detail;
+		const texts = typeof text !== "string" ? text : [values === undefined ? { id: text } : { id: text, values }];
+		super(texts.map(inEnglish).join(" "), detail.cause === undefined ? undefined : { cause: detail.cause });
 		this.code = code;
+		this.texts = texts;
 		this.param = detail.param ?? null;
 		this.private = detail.private;
 		this.retryAfterS = detail.retryAfterS;

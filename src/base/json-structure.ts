@@ -208,5 +208,5 @@ function tooManyEscapes(): Fault {
 }
 
 function tooMuch(what: string): Fault {
-	return new Fault("invalid_request", `The body has ${what}.`);
+	return new Fault("invalid_request", "The body has {what}.", { values: { what } });
 }

@@ -274,5 +274,5 @@ function linesOfRuns(statements: Statements) {
 
 /** Problems name what stands in the file. */
 const jsonOf = (problems: readonly BatchProblem[]) =>
-	JSON.stringify(problems.map((problem) => ({ ...problem, message: storable(problem.message) })));
+	JSON.stringify(problems, (_, value: unknown) => (typeof value === "string" ? storable(value) : value));
 const one = (rows: { batch: BatchRecord }[]): BatchRecord | undefined => rows[0]?.batch;

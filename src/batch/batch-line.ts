@@ -1,7 +1,8 @@
 import { Fault } from "../base/fault.ts";
 import { checkStructure } from "../base/json-structure.ts";
 import { nextTurn } from "../base/next-turn.ts";
-import type { BatchProblem } from "./batch-record.ts";
+import type { TextValues } from "../base/translate.ts";
+import { type BatchProblem, problemOf } from "./batch-record.ts";
 
 /** What a line asks for. */
 export interface BatchLine {
@@ -33,12 +34,12 @@ export async function readLine(text: string, endpoint: string): Promise<BatchLin
 	if (typeof customId !== "string" || customId === "")
 		return missing("custom_id", "`custom_id` must be a text that names the line.");
 	if (customId.length > CUSTOM_ID_CHARS_MAX)
-		return invalid("custom_id", `\`custom_id\` has more than ${CUSTOM_ID_CHARS_MAX} characters.`);
+		return invalid("custom_id", "`custom_id` has more than {count} characters.", { count: CUSTOM_ID_CHARS_MAX });
 	if (method === undefined || method === null) return missing("method", "`method` is missing: it must be `POST`.");
-	if (method !== "POST") return { code: "invalid_method", message: "`method` must be `POST`.", param: "method" };
+	if (method !== "POST") return problemOf("invalid_method", "method", "`method` must be `POST`.");
 	if (typeof url !== "string") return missing("url", "`url` is missing: it must be the endpoint of the batch.");
 	if (url !== endpoint)
-		return { code: "url_mismatch", message: `\`url\` must be the endpoint of the batch, ${endpoint}.`, param: "url" };
+		return problemOf("url_mismatch", "url", "`url` must be the endpoint of the batch, {endpoint}.", { endpoint });
 	if (typeof body !== "object" || body === null || Array.isArray(body))
 		return missing("body", "`body` must be the request, a JSON object.");
 	const fields = body as Record<string, unknown>;
@@ -68,7 +69,8 @@ async function parse(text: string): Promise<{ value: Record<string, unknown> } |
 			return { value: value as Record<string, unknown> };
 		return notJson("The line is not a JSON object.");
 	} catch (error) {
-		return notJson(error instanceof Fault ? error.message : "The line is not valid JSON.");
+		const [text] = error instanceof Fault ? error.texts : [];
+		return notJson(text?.id ?? "The line is not valid JSON.", text?.values);
 	}
 }
 
@@ -77,14 +79,14 @@ export function customIdOf(text: string): string {
 	return String((JSON.parse(text) as { custom_id?: unknown }).custom_id);
 }
 
-function notJson(message: string): LineProblem {
-	return { code: "invalid_json_line", message, param: null };
+function notJson(id: string, values?: TextValues): LineProblem {
+	return problemOf("invalid_json_line", null, id, values);
 }
 
-function missing(param: string, message: string): LineProblem {
-	return { code: "missing_required_parameter", message, param };
+function missing(param: string, id: string): LineProblem {
+	return problemOf("missing_required_parameter", param, id);
 }
 
-function invalid(param: string, message: string): LineProblem {
-	return { code: "invalid_request", message, param };
+function invalid(param: string, id: string, values?: TextValues): LineProblem {
+	return problemOf("invalid_request", param, id, values);
 }

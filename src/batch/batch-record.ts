@@ -1,3 +1,4 @@
+import { inEnglish, type Text, type TextValues } from "../base/translate.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 
 export type BatchState =
@@ -21,10 +22,24 @@ export type BatchEndpoint = (typeof BATCH_ENDPOINTS)[number];
 export interface BatchProblem {
 	/** As users of OpenAI's interface know them: `invalid_json_line`, `duplicate_custom_id`, … */
 	readonly code: string;
+	/** In English. */
 	readonly message: string;
+	/** What `message` says, where it has values. */
+	readonly text?: Text;
 	readonly param: string | null;
 	/** Of the input file, 1 the first; null where it is about the whole. */
 	readonly line: number | null;
+}
+
+/** A problem without its line. `id` is that of a text (`translate.ts`). */
+export function problemOf(
+	code: string,
+	param: string | null,
+	id: string,
+	values?: TextValues,
+): Omit<BatchProblem, "line"> {
+	if (values === undefined) return { code, param, message: id };
+	return { code, param, message: inEnglish({ id, values }), text: { id, values } };
 }
 
 /** Why a batch does not go on at the moment. */

@@ -38,6 +38,9 @@ export interface BatchView {
 	readonly cost_usd: string;
 }
 
+/** Without what only the console reads. */
+const shown = ({ code, message, param, line }: BatchProblem): BatchProblem => ({ code, message, param, line });
+
 export function batchView(batch: BatchRecord): BatchView {
 	const over = isOver(batch.state);
 	return {
@@ -45,7 +48,7 @@ export function batchView(batch: BatchRecord): BatchView {
 		object: "batch",
 		endpoint: batch.endpoint,
 		model: batch.model,
-		errors: batch.errors === null ? null : { object: "list", data: batch.errors },
+		errors: batch.errors === null ? null : { object: "list", data: batch.errors.map(shown) },
 		input_file_id: batch.inputFileId,
 		completion_window: batch.completionWindow,
 		status: batch.state,

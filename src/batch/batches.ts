@@ -84,7 +84,8 @@ export function createBatches(deps: {
 				OPEN_MAX,
 			);
 			if (batch === undefined) {
-				throw new Fault("rate_limit_exceeded", `An account has at most ${OPEN_MAX} batches that are not over.`, {
+				throw new Fault("rate_limit_exceeded", "An account has at most {count} batches that are not over.", {
+					values: { count: OPEN_MAX },
 					retryAfterS: 60,
 				});
 			}
@@ -102,7 +103,9 @@ export function createBatches(deps: {
 			const batch = await books.cancel(accountId, id);
 			if (batch === undefined) throw unknown();
 			if (isOver(batch.state))
-				throw new Fault("conflict", `The batch is over: it is ${batch.state}, and cannot be cancelled.`);
+				throw new Fault("conflict", "The batch is over: it is {state}, and cannot be cancelled.", {
+					values: { state: batch.state },
+				});
 			deps.wake(batch);
 			return batch;
 		},

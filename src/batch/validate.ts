@@ -2,7 +2,7 @@ import { findModel, notFoundText } from "../catalog/find-model.ts";
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { LineProblem } from "./batch-line.ts";
 import { readLine } from "./batch-line.ts";
-import type { BatchEndpoint, BatchProblem } from "./batch-record.ts";
+import { type BatchEndpoint, type BatchProblem, problemOf } from "./batch-record.ts";
 import { inputLines, LINE_BYTES_MAX } from "./input-lines.ts";
 
 /** Lines of one batch. */
@@ -22,11 +22,12 @@ function deploymentFor(snapshot: CatalogSnapshot, name: string, endpoint: BatchE
 	const model = findModel(snapshot, name);
 	const param = "body.model";
 	if (model === undefined) {
-		return { code: "model_not_found", message: notFoundText(snapshot, name), param };
+		const { id, values } = notFoundText(snapshot, name);
+		return problemOf("model_not_found", param, id, values);
 	}
 	if (model.batch !== undefined && serves(model, endpoint)) return model;
-	const message = `The model \`${model.id}\` does not take batches at ${endpoint}: see \`modes\` at GET /v1/models.`;
-	return { code: "unsupported_mode", message, param };
+	const text = "The model `{id}` does not take batches at {endpoint}: see `modes` at GET /v1/models.";
+	return problemOf("unsupported_mode", param, text, { id: model.id, endpoint });
 }
 
 function serves(model: Model, endpoint: BatchEndpoint): boolean {
@@ -54,11 +55,11 @@ export async function validate(
 		if (problems.length >= PROBLEMS_MAX) break;
 		total += 1;
 		if (total > LINES_MAX) {
-			note({ code: "too_many_tasks", message: `A batch has at most ${LINES_MAX} lines.`, param: null }, line);
+			note(problemOf("too_many_tasks", null, "A batch has at most {count} lines.", { count: LINES_MAX }), line);
 			break;
 		}
 		if (text === undefined) {
-			note({ code: "line_too_long", message: `The line has more than ${LINE_BYTES_MAX} bytes.`, param: null }, line);
+			note(problemOf("line_too_long", null, "The line has more than {count} bytes.", { count: LINE_BYTES_MAX }), line);
 			continue;
 		}
 		const read = await readLine(text, endpoint);
@@ -74,24 +75,16 @@ export async function validate(
 			if ("code" in deployment) note(deployment, line);
 			first = { name: read.model, model: "code" in deployment ? undefined : deployment.id };
 		} else if (read.model !== first.name && findModel(snapshot, read.model)?.id !== first.model) {
+			const id = first.name.slice(0, 128);
 			note(
-				{
-					...OTHER_MODEL,
-					message: `Every line of a batch names the same model, here \`${first.name.slice(0, 128)}\`.`,
-				},
+				problemOf("model_mismatch", "body.model", "Every line of a batch names the same model, here `{id}`.", { id }),
 				line,
 			);
 		}
 		if (endpoint === "/v1/embeddings") inputs += inputsOf(read.body.input);
 		if (inputs > EMBEDDING_INPUTS_MAX) {
-			note(
-				{
-					code: "too_many_inputs",
-					message: `A batch has at most ${EMBEDDING_INPUTS_MAX} inputs.`,
-					param: "body.input",
-				},
-				line,
-			);
+			const count = EMBEDDING_INPUTS_MAX;
+			note(problemOf("too_many_inputs", "body.input", "A batch has at most {count} inputs.", { count }), line);
 			break;
 		}
 	}
@@ -105,7 +98,6 @@ const DUPLICATE: LineProblem = {
 	message: "Another line before this one has the same `custom_id`.",
 	param: "custom_id",
 };
-const OTHER_MODEL = { code: "model_mismatch", param: "body.model" } as const;
 
 /** Names may be long and there are many: what is kept of each is as much as tells them apart. Half characters are all one in UTF-8. */
 function nameDigest(customId: string): string {

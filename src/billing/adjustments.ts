@@ -74,7 +74,8 @@ export async function adjust(
 				select ${newId("adj")}, a.id, ${asked.amount}::bigint, ${asked.reason}, ${asked.idempotencyKey}, ${takesTwo ? "pending" : "booked"}, ${asked.operatorId}
 				from account a where a.id = ${asked.accountId} returning id`,
 		);
-		if (row === undefined) throw new Fault("not_found", `There is no account ${asked.accountId}.`);
+		if (row === undefined)
+			throw new Fault("not_found", "There is no account {id}.", { values: { id: asked.accountId } });
 		const made = (await find(tx, sql`id = ${row.id}`)) as Adjustment;
 		if (!takesTwo) await book(tx, made, asked.idempotencyKey);
 		await note(tx, takesTwo ? "adjustment.ask" : "account.adjust", made, asked);
@@ -85,7 +86,8 @@ export async function adjust(
 /** `param`: the field that it was read from. Fault invalid_request. */
 export function checkAdjustmentAmount(amount: NanoUsd, param: string): void {
 	if (amount === 0 || Math.abs(amount) > AMOUNT_USD_MAX * NANO_PER_USD)
-		throw new Fault("invalid_request", `An adjustment is an amount of at most USD ${AMOUNT_USD_MAX}, not zero.`, {
+		throw new Fault("invalid_request", "An adjustment is an amount of at most USD {most}, not zero.", {
+			values: { most: AMOUNT_USD_MAX },
 			param,
 		});
 }
@@ -94,7 +96,8 @@ export function checkAdjustmentAmount(amount: NanoUsd, param: string): void {
 export function confirmAdjustment(db: Transactional, decision: Decision): Promise<Adjustment> {
 	return inTransaction(db, async (tx) => {
 		const { adjustment, idempotencyKey } = await lock(tx, decision.id);
-		if (adjustment.state !== "pending") throw new Fault("conflict", `The adjustment is ${adjustment.state} already.`);
+		if (adjustment.state !== "pending")
+			throw new Fault("conflict", "The adjustment is {state} already.", { values: { state: adjustment.state } });
 		if (adjustment.firstBy === decision.operatorId)
 			throw new Fault("conflict", "A second operator must confirm this one.");
 		await decide(tx, decision, "booked");
@@ -119,7 +122,7 @@ export function rejectAdjustment(db: Transactional, decision: Decision & { reaso
 /** Fault not_found. */
 export async function getAdjustment(statements: Statements, id: string): Promise<Adjustment> {
 	const [row] = await statements<Row>`select * from credit_adjustment where id = ${id}`;
-	if (row === undefined) throw new Fault("not_found", `There is no adjustment ${id}.`);
+	if (row === undefined) throw new Fault("not_found", "There is no adjustment {id}.", { values: { id } });
 	return adjustmentOf(row);
 }
 
@@ -153,7 +156,7 @@ async function find(tx: Transaction, condition: ReturnType<typeof sql>): Promise
 
 async function lock(tx: Transaction, id: string): Promise<{ adjustment: Adjustment; idempotencyKey: string }> {
 	const [row] = await rowsOf<Row>(tx, sql`select * from credit_adjustment where id = ${id} for update`);
-	if (row === undefined) throw new Fault("not_found", `There is no adjustment ${id}.`);
+	if (row === undefined) throw new Fault("not_found", "There is no adjustment {id}.", { values: { id } });
 	return { adjustment: adjustmentOf(row), idempotencyKey: row.idempotency_key };
 }
 
@@ -183,7 +186,9 @@ async function checkPending(tx: Transaction, operatorId: string): Promise<void> 
 		sql`select count(*) as count from credit_adjustment where first_by = ${operatorId} and state = 'pending'`,
 	);
 	if (Number(onlyRow(rows).count) >= PENDING_MAX)
-		throw new Fault("conflict", `${PENDING_MAX} adjustments of yours wait for another operator already.`);
+		throw new Fault("conflict", "{count} adjustments of yours wait for another operator already.", {
+			values: { count: PENDING_MAX },
+		});
 }
 
 async function decide(tx: Transaction, { id, operatorId }: Decision, state: AdjustmentState): Promise<void> {

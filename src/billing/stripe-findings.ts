@@ -119,5 +119,5 @@ export async function closeFinding(
 		select ${newId("aud")}::text, ${operatorId}::text, ${CLOSED}::text, c.id, t.account_id, ${ip}::text,
 			${JSON.stringify({ reason })}::text::jsonb from closed c left join top_up t on t.id = c.top_up_id`;
 	const [row] = await statements`select 1 from stripe_finding where id = ${id} and resolved_at is not null`;
-	if (row === undefined) throw new Fault("not_found", `There is no finding ${id}.`);
+	if (row === undefined) throw new Fault("not_found", "There is no finding {id}.", { values: { id } });
 }

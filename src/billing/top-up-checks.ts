@@ -45,10 +45,11 @@ export async function confirmTransfer(
 	try {
 		return await db.transaction(async (tx) => {
 			const topUp = await lockTopUp(tx, topUpId);
-			if (topUp === undefined) throw new Fault("not_found", `There is no top-up ${topUpId}.`);
+			if (topUp === undefined) throw new Fault("not_found", "There is no top-up {id}.", { values: { id: topUpId } });
 			if (topUp.method === "card")
 				throw new Fault("conflict", "A card payment is confirmed by the payment service alone.");
-			if (topUp.state !== "pending") throw new Fault("conflict", `The top-up is ${topUp.state} already.`);
+			if (topUp.state !== "pending")
+				throw new Fault("conflict", "The top-up is {state} already.", { values: { state: topUp.state } });
 			const [row] = await rowsOf<{ same: boolean; first_by: string }>(
 				tx,
 				sql`select ${sameReference(sql`transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)} as same, first_by
@@ -130,7 +131,8 @@ export async function rejectTransfer(
 			${JSON.stringify({ reason })}::text::jsonb from rejected`;
 	const topUp = await getTopUp(statements, topUpId);
 	if (topUp.method === "card") throw new Fault("conflict", "A card payment is decided by the payment service alone.");
-	if (topUp.state !== "rejected") throw new Fault("conflict", `The top-up is ${topUp.state}: it cannot be rejected.`);
+	if (topUp.state !== "rejected")
+		throw new Fault("conflict", "The top-up is {state}: it cannot be rejected.", { values: { state: topUp.state } });
 	return topUp;
 }
 

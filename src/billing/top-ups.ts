@@ -70,7 +70,8 @@ export async function createTopUp(
 	if (amountNanoUsd > TOP_UP_NANO_USD_MAX)
 		throw new Fault("invalid_request", "A top-up is at most USD 1000000.", { param: "usd" });
 	if (!isLabel(reference, REFERENCE_CHARS_MAX)) {
-		throw new Fault("invalid_request", `A reference is one line of 1 to ${REFERENCE_CHARS_MAX} characters.`, {
+		throw new Fault("invalid_request", "A reference is one line of 1 to {count} characters.", {
+			values: { count: REFERENCE_CHARS_MAX },
 			param: "reference",
 		});
 	}
@@ -119,14 +120,15 @@ export async function rejectTopUp(
 		)
 		select audit_note(${notedJson(act)}::text::jsonb, id, account_id) from rejected`;
 	const { state } = await getTopUp(statements, id);
-	if (state !== "rejected") throw new Fault("conflict", `The top-up is ${state}: it cannot be rejected.`);
+	if (state !== "rejected")
+		throw new Fault("conflict", "The top-up is {state}: it cannot be rejected.", { values: { state } });
 	return { id, state };
 }
 
 /** Fault not_found. */
 export async function getTopUp(statements: Statements, id: string): Promise<TopUpRecord> {
 	const [row] = await statements<TopUpRow>`select * from top_up where id = ${id}`;
-	if (row === undefined) throw new Fault("not_found", `There is no top-up ${id}.`);
+	if (row === undefined) throw new Fault("not_found", "There is no top-up {id}.", { values: { id } });
 	return recordOf(row);
 }
 

@@ -1,3 +1,4 @@
+import type { Text } from "../base/translate.ts";
 import type { CatalogSnapshot, Model } from "./model.ts";
 
 /** The model that a request names by its id or by an alias. */
@@ -9,8 +10,10 @@ export function findModel(snapshot: CatalogSnapshot, name: string): Model | unde
 }
 
 /** Why there is no such model, for whoever named it. */
-export function notFoundText(snapshot: CatalogSnapshot, name: string): string {
-	const retired = snapshot.retired.get(name);
-	const why = retired ? `was retired on ${retired.on}` : "does not exist or is not connected";
-	return `The model \`${name.slice(0, 128)}\` ${why}: see GET /v1/models.`;
+export function notFoundText(snapshot: CatalogSnapshot, name: string): Text {
+	const id = name.slice(0, 128);
+	const day = snapshot.retired.get(name)?.on;
+	return day === undefined
+		? { id: "The model `{id}` does not exist or is not connected: see GET /v1/models.", values: { id } }
+		: { id: "The model `{id}` was retired on {day}: see GET /v1/models.", values: { id, day } };
 }

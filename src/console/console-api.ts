@@ -1,9 +1,10 @@
 import { Elysia } from "elysia";
+import { languageOf } from "../base/language.ts";
 import { assertStorable } from "../base/stored-text.ts";
 import { batchRoutes } from "./batches/batch-routes.ts";
 import { companyRoutes } from "./company/company-routes.ts";
 import type { ConsoleParts } from "./console-deps.ts";
-import { consoleErrorResponse, faultOfElysia } from "./console-error.ts";
+import { ConsoleError, consoleErrorResponse, faultOfElysia } from "./console-error.ts";
 import { alertRoutes } from "./credit/alert-routes.ts";
 import { autoTopUpRoutes } from "./credit/auto-top-up-routes.ts";
 import { creditRoutes } from "./credit/credit-routes.ts";
@@ -20,7 +21,6 @@ import { settingsRoutes } from "./settings-routes.ts";
 import { checkSensitive } from "./sign-in/sensitive-acts.ts";
 import { sessionRoutes } from "./sign-in/session-routes.ts";
 import { statementRoutes } from "./statement/statement-routes.ts";
-import { Refusal } from "./texts/refusal.ts";
 import { usageRoutes } from "./usage/usage-routes.ts";
 
 /** For the pages: `treaty<ConsoleApi>(origin)`. */
@@ -30,12 +30,15 @@ export type ConsoleApi = ReturnType<typeof createConsoleApi>;
 export function createConsoleApi(parts: ConsoleParts) {
 	return new Elysia({ name: "console", prefix: "/api/console", handler: { standardHostname: false } })
 		.onError(({ error, code, request }) =>
-			consoleErrorResponse(faultOfElysia(error, code), parts.visits.of(request).requestId, parts.log),
+			consoleErrorResponse(faultOfElysia(error, code), parts.visits.of(request).requestId, {
+				log: parts.log,
+				language: languageOf(request.headers),
+			}),
 		)
 		.onTransform(({ request, route, params, body }) => {
 			// The framework makes null of what is no text once its percent signs are read, and has no parameters where there are none.
 			if (Object.values(params ?? {}).some((part) => typeof part !== "string"))
-				throw new Refusal("not_found", "There is no such page.");
+				throw new ConsoleError("not_found", "There is no such page.");
 			checkRight(parts, request, route);
 			checkSensitive(parts, request, route);
 			assertStorable(body);

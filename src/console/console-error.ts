@@ -1,13 +1,25 @@
-import { Fault } from "../base/fault.ts";
+import { Fault, type FaultCode, type FaultDetail } from "../base/fault.ts";
+import type { Language } from "../base/language.ts";
 import type { Log } from "../base/log.ts";
+import type { TextId } from "../base/translate.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import { errorBody, faultOf, statusOf } from "../gateway/error-body.ts";
-import { Refusal } from "./texts/refusal.ts";
 
-/** Whatever was thrown, as the console says it: `{ error: { message, type, code, param, request_id } }`. */
-export function consoleErrorResponse(error: unknown, requestId: string, log: Log): Response {
+/** An expected failure of the console itself. A text without a translation does not compile. */
+export class ConsoleError extends Fault {
+	constructor(code: FaultCode, text: TextId, detail: FaultDetail = {}) {
+		super(code, text, detail);
+	}
+}
+
+/** The answer for whatever was thrown: `{ error: { message, type, code, param, request_id } }`. */
+export function consoleErrorResponse(
+	error: unknown,
+	requestId: string,
+	{ log, language }: { log: Log; language: Language },
+): Response {
 	const fault = loggedFault(error, requestId, log);
-	const body = { error: { ...errorBody(fault).error, request_id: requestId } };
+	const body = { error: { ...errorBody(fault, language).error, request_id: requestId } };
 	const headers: Record<string, string> = { "content-type": "application/json" };
 	if (fault.retryAfterS !== undefined) headers["retry-after"] = String(fault.retryAfterS);
 	return new Response(JSON.stringify(body), { status: statusOf(fault), headers });
@@ -23,7 +35,7 @@ export function loggedFault(error: unknown, requestId: string, log: Log): Fault 
 }
 
 export function databaseAway(cause: unknown): Fault {
-	return new Refusal("service_unavailable", "The database does not answer. Please try again.", {
+	return new ConsoleError("service_unavailable", "The database does not answer. Please try again.", {
 		retryAfterS: 2,
 		cause,
 	});
@@ -31,10 +43,10 @@ export function databaseAway(cause: unknown): Fault {
 
 /** For the framework's own refusals: nothing of what was sent is repeated. */
 export function faultOfElysia(error: unknown, code: string | number): unknown {
-	if (code === "NOT_FOUND") return new Refusal("not_found", "There is no such page.");
-	if (code === "PARSE") return new Refusal("invalid_request", "The body is no valid JSON.");
+	if (code === "NOT_FOUND") return new ConsoleError("not_found", "There is no such page.");
+	if (code === "PARSE") return new ConsoleError("invalid_request", "The body is no valid JSON.");
 	if (code === "VALIDATION")
-		return new Refusal("invalid_request", "A field is missing or malformed.", { param: paramOf(error) });
+		return new ConsoleError("invalid_request", "A field is missing or malformed.", { param: paramOf(error) });
 	return error;
 }
 

@@ -12,7 +12,7 @@ import {
 } from "./batches/batch-gateway.ts";
 import { createConsoleApi } from "./console-api.ts";
 import type { ConsoleParts } from "./console-deps.ts";
-import { consoleErrorResponse } from "./console-error.ts";
+import { ConsoleError, consoleErrorResponse } from "./console-error.ts";
 import { originsOf } from "./console-parts.ts";
 import { packed } from "./pages/pack.ts";
 import { playgroundChat } from "./playground.ts";
@@ -20,9 +20,8 @@ import { checkChange } from "./request-guard.ts";
 import { secure } from "./security-headers.ts";
 import { ADDRESS_HEADER, passOn, passOnAnswer } from "./sign-in/auth.ts";
 import { SIGN_IN_LINK } from "./sign-in/new-sign-in-link.ts";
+import { translateSignIn } from "./sign-in/sign-in-error.ts";
 import { openSignInLink } from "./sign-in/sign-in-link.ts";
-import { Refusal } from "./texts/refusal.ts";
-import { answerIn } from "./texts/told-in.ts";
 import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";
 import { sessionRequired } from "./visit.ts";
 
@@ -51,9 +50,9 @@ export function createConsole(parts: ConsoleParts): Console {
 			const options = { requestId, isHttps: origin().startsWith("https://") };
 			try {
 				const answer = await route(parts, api, connection, requestId);
-				return secure(await packed(connection.request, await answerIn(language, answer)), options);
+				return secure(await packed(connection.request, answer), options);
 			} catch (error) {
-				return secure(await answerIn(language, consoleErrorResponse(error, requestId, log)), options);
+				return secure(consoleErrorResponse(error, requestId, { log, language }), options);
 			}
 		},
 		health: () => healthOf(parts),
@@ -83,7 +82,7 @@ async function route(
 	const { pathname, searchParams } = new URL(request.url);
 	if (pathname === "/api/stripe/webhook") {
 		if (parts.cards === undefined || request.method !== "POST")
-			throw new Refusal("not_found", "There is no such endpoint.");
+			throw new ConsoleError("not_found", "There is no such endpoint.");
 		return parts.cards.webhook(request);
 	}
 	const origins = originsOf(parts.config, parts.origin());
@@ -92,9 +91,10 @@ async function route(
 	}
 	if (pathname.startsWith("/api/auth/") && !pathname.startsWith("/api/auth/magic-link/")) {
 		checkChange(request, origins);
-		return passOnAnswer(await parts.auth().handler(withAddress(connection)));
+		const answer = await passOnAnswer(await parts.auth().handler(withAddress(connection)));
+		return translateSignIn(languageOf(request.headers), answer);
 	}
-	if (!pathname.startsWith("/api/console/")) throw new Refusal("not_found", "There is no such endpoint.");
+	if (!pathname.startsWith("/api/console/")) throw new ConsoleError("not_found", "There is no such endpoint.");
 	const isChat = pathname === PLAYGROUND && request.method === "POST";
 	const isBatch = pathname === BATCH_START && request.method === "POST";
 	checkChange(request, origins, isChat ? CHAT_BYTES_MAX : isBatch ? BATCH_INPUT_BYTES_MAX : undefined);
@@ -163,7 +163,7 @@ async function viewerOf(
 function membershipFor(viewer: Viewer, asked: string | null): Membership | null {
 	if (asked === null) return viewer.memberships[0] ?? null;
 	const found = viewer.memberships.find(({ accountId }) => accountId === asked);
-	if (found === undefined) throw new Refusal("not_found", "There is no such account.", { param: "account" });
+	if (found === undefined) throw new ConsoleError("not_found", "There is no such account.", { param: "account" });
 	return found;
 }
 

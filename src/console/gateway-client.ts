@@ -1,11 +1,12 @@
 import type { Clock } from "../base/clock.ts";
 import type { Fault } from "../base/fault.ts";
+import type { Language } from "../base/language.ts";
 import type { Log } from "../base/log.ts";
 import { isAbsent } from "../base/passed-body.ts";
 import type { Connection } from "../gateway/connection.ts";
 import type { KeyDigest } from "../keys/digest.ts";
 import { signInternalToken } from "../keys/internal-token.ts";
-import { Refusal } from "./texts/refusal.ts";
+import { ConsoleError } from "./console-error.ts";
 
 /** A request of the public interface that is made in the name of a key. */
 export interface RequestAs {
@@ -20,6 +21,7 @@ export interface RequestAs {
 	readonly idempotencyKey?: string;
 	/** Of the person who asks. */
 	readonly address: string;
+	readonly language: Language;
 	readonly signal: AbortSignal;
 }
 
@@ -89,13 +91,13 @@ export function createDirectGatewayClient(
 }
 
 function noGateway(): Fault {
-	return new Refusal("service_unavailable", "No gateway is running: no model can be asked. Please try again.", {
+	return new ConsoleError("service_unavailable", "No gateway is running: no model can be asked. Please try again.", {
 		retryAfterS: 5,
 	});
 }
 
 function gatewayEnded(cause: unknown): Fault {
-	return new Refusal(
+	return new ConsoleError(
 		"service_unavailable",
 		"The gateway ended before it answered. Your requests say what was charged.",
 		{
@@ -112,6 +114,7 @@ function headersOf(request: RequestAs, secret: string, nowMs: number): Record<st
 		authorization: `Bearer ${signInternalToken(secret, { keyDigest, path }, nowMs)}`,
 		"content-type": request.contentType,
 		accept: request.accept,
+		"accept-language": request.language,
 		"accept-encoding": "identity",
 		"user-agent": "tollgate-console",
 		"x-forwarded-for": request.address,

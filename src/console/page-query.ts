@@ -1,7 +1,7 @@
 import { t } from "elysia";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsd, parseUsd } from "../money/nano-usd.ts";
-import { Refusal } from "./texts/refusal.ts";
+import { ConsoleError } from "./console-error.ts";
 
 /** Every route may name the account that it is about. Read by the console's front door. */
 export const ACCOUNT_QUERY = { account: t.Optional(t.String({ maxLength: 64 })) };
@@ -39,6 +39,6 @@ export function pageOfRows<Row>(rows: readonly Row[], shown: number, cursorOf: (
 export function amountOf(text: string, param: string, signed = false): NanoUsd {
 	const negative = signed && text.startsWith("-");
 	const amount = parseUsd(negative ? text.slice(1) : text);
-	if (amount === undefined) throw new Refusal("invalid_request", "That is no amount in dollars.", { param });
+	if (amount === undefined) throw new ConsoleError("invalid_request", "That is no amount in dollars.", { param });
 	return negative ? nanoUsd(-amount) : amount;
 }

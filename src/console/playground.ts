@@ -4,7 +4,6 @@ import type { Connection } from "../gateway/connection.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../gateway/connection.ts";
 import type { ConsoleParts } from "./console-deps.ts";
 import { usableDigest } from "./keys/usable-keys.ts";
-import { failuresIn } from "./texts/told-stream.ts";
 
 const CHAT = "/v1/chat/completions";
 /** What of an answer reaches the page. */
@@ -36,6 +35,7 @@ export async function playgroundChat(parts: ConsoleParts, connection: Connection
 		accept: request.headers.get("accept") ?? "*/*",
 		body,
 		address: connection.address,
+		language: languageOf(request.headers),
 		signal: leave.signal,
 	});
 	const answer = await asked.catch((error: unknown) => {
@@ -49,7 +49,6 @@ export async function playgroundChat(parts: ConsoleParts, connection: Connection
 	}
 	if (answer.body === null) over();
 	else connection.setIdleTimeout(STREAM_TIMEOUT_S);
-	const told = failuresIn(languageOf(request.headers));
-	const events = answer.body && passedBody(answer.body, over, told);
+	const events = answer.body && passedBody(answer.body, over);
 	return new Response(events, { status: answer.status, headers });
 }

@@ -2,11 +2,11 @@ import { Elysia, t } from "elysia";
 import { CARD_NANO_USD_MAX, TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts";
 import { rateCardHistory } from "../catalog/rate-cards.ts";
 import type { ConsoleParts } from "./console-deps.ts";
+import { ConsoleError } from "./console-error.ts";
 import type { SentMail } from "./mail/mailer.ts";
 import type { ModelView, RateVersion } from "./operator/catalog-view.ts";
 import { modelView, ratesOf } from "./operator/catalog-view.ts";
 import { isOwnMachine } from "./sign-in/own-machine.ts";
-import { Refusal } from "./texts/refusal.ts";
 import type { ModelSpeed } from "./usage/model-speed.ts";
 import { createModelSpeeds } from "./usage/model-speed.ts";
 
@@ -55,7 +55,7 @@ export function publicRoutes(parts: ConsoleParts) {
 			async ({ query }): Promise<ModelView & Measured & { history: RateVersion[] }> => {
 				const deployed = await deployments.current();
 				const model = deployed.find(query.id);
-				if (model === undefined) throw new Refusal("model_not_found", "There is no such model.", { param: "id" });
+				if (model === undefined) throw new ConsoleError("model_not_found", "There is no such model.", { param: "id" });
 				const history = await rateCardHistory(parts.statements, model.id);
 				return {
 					...modelView(model, deployed),
@@ -74,7 +74,7 @@ export function publicRoutes(parts: ConsoleParts) {
 			"/outbox",
 			({ query, request }): { items: SentMail[] } => {
 				if (mailer.outbox === undefined || !isOwnMachine(visits.of(request).connection))
-					throw new Refusal("not_found", "There is no such page.");
+					throw new ConsoleError("not_found", "There is no such page.");
 				return { items: [...mailer.outbox(query.email)] };
 			},
 			{ query: t.Object({ email: t.String({ maxLength: 320 }) }) },

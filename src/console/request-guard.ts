@@ -1,4 +1,4 @@
-import { Refusal } from "./texts/refusal.ts";
+import { ConsoleError } from "./console-error.ts";
 
 /** The largest body that a page of ours sends. */
 const BODY_BYTES_MAX = 64 * 1024;
@@ -12,14 +12,14 @@ export function checkChange(request: Request, origins: readonly string[], bodyBy
 	const { headers } = request;
 	const site = headers.get("sec-fetch-site");
 	if (!origins.includes(headers.get("origin") ?? "") || (site !== null && site !== "same-origin")) {
-		throw new Refusal("forbidden", "This request does not come from a page of this service.");
+		throw new ConsoleError("forbidden", "This request does not come from a page of this service.");
 	}
 	const length = headers.get("content-length");
 	if (length !== null && Number(length) > bodyBytesMax)
-		throw new Refusal("payload_too_large", "The request is too large.");
+		throw new ConsoleError("payload_too_large", "The request is too large.");
 	// No form can send a DELETE, and ours have no body.
 	if (request.method === "DELETE" && length === null && request.body === null) return;
 	const type = headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
-	if (type !== "application/json") throw new Refusal("unsupported_media_type", "Send JSON.");
-	if (length === null || !/^\d{1,15}$/.test(length)) throw new Refusal("invalid_request", "A length is required.");
+	if (type !== "application/json") throw new ConsoleError("unsupported_media_type", "Send JSON.");
+	if (length === null || !/^\d{1,15}$/.test(length)) throw new ConsoleError("invalid_request", "A length is required.");
 }

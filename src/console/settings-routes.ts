@@ -2,10 +2,10 @@ import { Elysia, t } from "elysia";
 import { isLanguage, LANGUAGES, type Language } from "../base/language.ts";
 import { updateAccount } from "../keys/account-admin.ts";
 import type { ConsoleParts } from "./console-deps.ts";
+import { ConsoleError } from "./console-error.ts";
 import { ACCOUNT_QUERY } from "./page-query.ts";
 import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
 import { acceptTerms, termsDue } from "./sign-in/terms.ts";
-import { Refusal } from "./texts/refusal.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 const CODES = Object.keys(LANGUAGES).filter(isLanguage) as [Language, ...Language[]];
@@ -40,7 +40,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 			async ({ member: { accountId, noted }, body }) => {
 				const { name, timeZone } = body;
 				if (name !== undefined && !isPersonName(name))
-					throw new Refusal("invalid_request", NAME_RULE, { param: "name" });
+					throw new ConsoleError("invalid_request", NAME_RULE, { param: "name" });
 				await updateAccount(statements, accountId, body, null, [
 					...(name === undefined ? [] : [noted("account.rename", { name })]),
 					...(timeZone === undefined ? [] : [noted("account.time_zone", { timeZone })]),

@@ -2,9 +2,9 @@ import { assert } from "../base/assert.ts";
 import type { Fault } from "../base/fault.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { noted } from "../ops/audit.ts";
+import { ConsoleError } from "./console-error.ts";
 import type { Actor } from "./keys/fence-view.ts";
 import { RIGHTS, type Right, ROLE_LABELS, type Scope, scopeOf } from "./members/roles.ts";
-import { Refusal } from "./texts/refusal.ts";
 import type { Membership, Viewer } from "./viewer.ts";
 
 const AUTHENTICATED_FOR_MS = 15 * 60_000;
@@ -84,12 +84,14 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 	function allow(request: Request, right: Right): Allowed {
 		const who = viewer(request);
 		const { membership } = of(request);
-		if (membership === null) throw new Refusal("not_found", "You are not a member of any account.");
+		if (membership === null) throw new ConsoleError("not_found", "You are not a member of any account.");
 		const { accountId, role, closed } = membership;
-		if (closed) throw new Refusal("forbidden", "This account is opened by its company's sign-in alone.");
+		if (closed) throw new ConsoleError("forbidden", "This account is opened by its company's sign-in alone.");
 		const scope = scopeOf(role, right);
 		if (scope === undefined)
-			throw new Refusal("forbidden", `Your role in this account (${ROLE_LABELS[role]}) may not ${RIGHTS[right].says}.`);
+			throw new ConsoleError("forbidden", "Your role in this account ({role}) may not {right}.", {
+				values: { role: ROLE_LABELS[role], right: RIGHTS[right].says },
+			});
 		const found = { viewer: who, accountId, role, scope, ...actorOf(request, who) };
 		allowed.set(request, found);
 		return found;
@@ -103,7 +105,8 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 
 	const isAuthenticatedLately = (request: Request) =>
 		!options.passwordAgain || viewer(request).authenticatedAgoMs <= AUTHENTICATED_FOR_MS;
-	const passwordWanted = () => new Refusal("reauthentication_required", "Please give your password again for this.");
+	const passwordWanted = () =>
+		new ConsoleError("reauthentication_required", "Please give your password again for this.");
 
 	return {
 		open: (request, visit) => void visits.set(request, visit),
@@ -113,9 +116,9 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 		account,
 		operator(request) {
 			const who = viewer(request);
-			if (!who.operator) throw new Refusal("forbidden", "This page is for operators of the service.");
+			if (!who.operator) throw new ConsoleError("forbidden", "This page is for operators of the service.");
 			if (options.secondFactor && !who.twoFactorEnabled)
-				throw new Refusal(
+				throw new ConsoleError(
 					"second_factor_required",
 					"Operators sign in with a second factor: set it up in your settings.",
 				);
@@ -130,5 +133,5 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 }
 
 export function sessionRequired(): Fault {
-	return new Refusal("session_required", "Please sign in.");
+	return new ConsoleError("session_required", "Please sign in.");
 }

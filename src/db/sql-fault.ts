@@ -1,7 +1,8 @@
 import { Fault } from "../base/fault.ts";
+import type { TextValues } from "../base/translate.ts";
 import { someCause } from "./outage.ts";
 
-/** Raised by our own functions in `db/functions`; their texts are written for whoever called. */
+/** Raised by our own functions in `db/functions`: the message is the id of a text, the detail its values as JSON. */
 const NOT_FOUND = "TG002";
 const NOT_COVERED = "TG003";
 const CONFLICT = "TG004";
@@ -21,10 +22,14 @@ export function isUnstorableText(error: unknown): boolean {
  * `taken`: what to say if a value that must be unique is in use.
  */
 export function faultOfSql(error: unknown, taken?: string): Fault {
-	const { code, message } = error as { code?: unknown; message?: unknown };
-	if (code === NOT_FOUND) return new Fault("not_found", String(message), { cause: error });
-	if (code === CONFLICT) return new Fault("conflict", String(message), { cause: error });
-	if (code === STALE) return new Fault("precondition_failed", String(message), { cause: error });
+	const { code, message, detail } = error as { code?: unknown; message?: unknown; detail?: unknown };
+	const text = () => {
+		const values = typeof detail === "string" ? (JSON.parse(detail) as TextValues) : {};
+		return [String(message), { cause: error, values }] as const;
+	};
+	if (code === NOT_FOUND) return new Fault("not_found", ...text());
+	if (code === CONFLICT) return new Fault("conflict", ...text());
+	if (code === STALE) return new Fault("precondition_failed", ...text());
 	if (code === NOT_COVERED) return new Fault("conflict", "The available credit does not cover it.", { cause: error });
 	if (code === UNIQUE_VIOLATION && taken !== undefined) return new Fault("conflict", taken, { cause: error });
 	throw error;

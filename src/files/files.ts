@@ -158,7 +158,8 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 }
 
 function fileTooLarge(bytesMax: number): Fault {
-	return new Fault("payload_too_large", `The file is larger than ${Math.floor(bytesMax / (1024 * 1024))} MB.`, {
+	return new Fault("payload_too_large", "The file is larger than {count} MB.", {
+		values: { count: Math.floor(bytesMax / (1024 * 1024)) },
 		param: "file",
 	});
 }

@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import type { Language } from "../base/language.ts";
 import { createMoments } from "../base/moments.ts";
 
 /** What the server knows of the client's connection beside the request. */
@@ -11,6 +12,8 @@ export interface Connection {
 	 * so whoever raises it sets it back.
 	 */
 	setIdleTimeout(seconds: number): void;
+	/** Of error messages; English without it. The console sets it for people. */
+	readonly language?: Language | undefined;
 	/** Of a line of a managed batch, which nobody sent over a connection. */
 	readonly line?: BatchLineOrigin;
 }

@@ -2,6 +2,8 @@ import { CreditFault } from "../admission/credit-fault.ts";
 import { errorText } from "../base/error-record.ts";
 import type { FaultCode } from "../base/fault.ts";
 import { Fault } from "../base/fault.ts";
+import { ENGLISH, type Language } from "../base/language.ts";
+import { translateAll } from "../base/translate.ts";
 import { isUnstorableText } from "../db/sql-fault.ts";
 import type { CreditShortage } from "../money/credit-shortage.ts";
 import { formatUsd } from "../money/nano-usd.ts";
@@ -63,10 +65,11 @@ export interface ErrorBody {
 }
 
 /** The error as clients see it, in the shape of OpenAI's interface. */
-export function errorBody(fault: Fault): ErrorBody {
+export function errorBody(fault: Fault, language: Language = ENGLISH): ErrorBody {
 	const { type } = ERRORS[fault.code];
 	const amounts = fault instanceof CreditFault ? amountsOf(fault.shortage) : undefined;
-	return { error: { message: fault.message, type, param: fault.param, code: fault.code, ...amounts } };
+	const message = translateAll(language, fault.texts);
+	return { error: { message, type, param: fault.param, code: fault.code, ...amounts } };
 }
 
 /** Further fields of a 402's `error`: US dollars as decimal text, and the output that would have fitted, if any would. */
@@ -85,7 +88,7 @@ export function statusOf(fault: Fault): number {
 }
 
 /** A whole answer. All headers are on the Response itself. */
-export function errorResponse(fault: Fault, requestId: string): Response {
+export function errorResponse(fault: Fault, requestId: string, language: Language = ENGLISH): Response {
 	const { status, shouldRetry } = ERRORS[fault.code];
 	const headers: Record<string, string> = {
 		"content-type": "application/json",
@@ -97,7 +100,7 @@ export function errorResponse(fault: Fault, requestId: string): Response {
 	if (fault.retryAfterS !== undefined) headers["retry-after"] = String(fault.retryAfterS);
 	else if (shouldRetry === false || fault.code === "service_unavailable") headers["x-should-retry"] = "false";
 	if (status === 401) headers["www-authenticate"] = "Bearer";
-	return new Response(JSON.stringify(errorBody(fault)), { status, headers });
+	return new Response(JSON.stringify(errorBody(fault, language)), { status, headers });
 }
 
 /** Whatever was thrown, as a fault that may be shown. Nothing of an upstream's own words gets through. */

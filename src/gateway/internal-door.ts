@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
+import { languageOf } from "../base/language.ts";
 import { checkKey } from "../keys/access.ts";
 import { invalidApiKey } from "../keys/bearer.ts";
 import type { KeyDigest } from "../keys/digest.ts";
@@ -31,8 +32,15 @@ export function createInternalDoor(
 	const { serve, keyring } = deps;
 	const serveAs = createServeAs(serve, keyring);
 	const stored = createStored(deps, options);
-	return async (connection) => {
-		const { request } = connection;
+	return async (asked) => {
+		const { request, address } = asked;
+		const language = languageOf(request.headers);
+		const connection = {
+			request,
+			address,
+			language,
+			setIdleTimeout: (seconds: number) => asked.setIdleTimeout(seconds),
+		};
 		const { pathname } = new URL(request.url);
 		if (STORED.test(pathname)) return stored(connection);
 		const endpoint = request.method === "POST" ? ENDPOINTS.get(pathname) : undefined;

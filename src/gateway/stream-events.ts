@@ -1,4 +1,5 @@
 import type { Fault } from "../base/fault.ts";
+import type { Language } from "../base/language.ts";
 import type { AnswerFields, ChatChunk } from "../upstream/chat/chat-answer.ts";
 import type { UsageRecord } from "./bill/usage-record.ts";
 import { errorBody } from "./error-body.ts";
@@ -15,7 +16,7 @@ export interface ChatEvents<Chunk = ChatChunk> {
 	/** The authoritative usage and the terminator. */
 	end(usage: UsageRecord): string;
 	/** An error, then the usage, then the terminator: readers that go on after an error still see what was charged. */
-	fail(fault: Fault, usage: UsageRecord): string;
+	fail(fault: Fault, usage: UsageRecord, language?: Language): string;
 }
 
 export const KEEP_ALIVE_COMMENT = ": \n\n";
@@ -86,8 +87,8 @@ class EventWriter<Chunk extends WrittenChunk> implements ChatEvents<Chunk> {
 		return this.#usageEvent(usage, choices) + DONE;
 	}
 
-	fail(fault: Fault, usage: UsageRecord): string {
-		const error = `data: ${JSON.stringify(errorBody(fault))}\n\n`;
+	fail(fault: Fault, usage: UsageRecord, language?: Language): string {
+		const error = `data: ${JSON.stringify(errorBody(fault, language))}\n\n`;
 		return `${this.#release()}${error}${this.#usageEvent(usage, "[]")}${DONE}`;
 	}
 

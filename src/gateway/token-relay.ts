@@ -2,6 +2,7 @@ import type { AdmissionRequest } from "../admission/admission.ts";
 import { priceOfTokens } from "../admission/price.ts";
 import type { PromptMeasure } from "../admission/prompt-bound.ts";
 import type { Fault } from "../base/fault.ts";
+import type { Language } from "../base/language.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import type { ReportedUsage } from "../upstream/usage.ts";
 import { type Bill, billOf, type OutputSize } from "./bill/bill.ts";
@@ -39,8 +40,8 @@ class TokenRelay<Chunk> implements Relay<Chunk> {
 		return this.#events.end(usageRecord(bill));
 	}
 
-	fail(fault: Fault, bill: Bill): string {
-		return this.#events.fail(fault, usageRecord(bill));
+	fail(fault: Fault, bill: Bill, language: Language | undefined): string {
+		return this.#events.fail(fault, usageRecord(bill), language);
 	}
 
 	bill(usage: ReportedUsage | undefined, output: OutputSize): Bill {

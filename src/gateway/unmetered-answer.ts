@@ -33,8 +33,8 @@ export function createUnmetered(
 	return (answer, use) => async (request) => {
 		const { requestId } = newRequestId();
 		let account: string | undefined;
+		const connection = deps.connectionOf(request);
 		try {
-			const connection = deps.connectionOf(request);
 			const known = deps.authenticate(connection, use);
 			const key = known instanceof Promise ? await known : known;
 			account = key.accountId;
@@ -60,7 +60,7 @@ export function createUnmetered(
 					...(account === undefined ? {} : { account }),
 					error,
 				});
-			return errorResponse(fault, requestId);
+			return errorResponse(fault, requestId, connection.language);
 		}
 	};
 }

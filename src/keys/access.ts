@@ -1,4 +1,4 @@
-import type { FaultCode } from "../base/fault.ts";
+import type { FaultCode, FaultDetail } from "../base/fault.ts";
 import { Fault } from "../base/fault.ts";
 import type { KeyEntry } from "./key-entry.ts";
 
@@ -18,8 +18,8 @@ export function checkAccess(entry: KeyEntry, nowMs: number): void {
 export class KeyFault extends Fault {
 	readonly key: KeyEntry;
 
-	constructor(key: KeyEntry, code: FaultCode, message: string) {
-		super(code, message);
+	constructor(key: KeyEntry, code: FaultCode, text: string, detail: FaultDetail = {}) {
+		super(code, text, detail);
 		this.key = key;
 	}
 }
@@ -41,11 +41,9 @@ export function checkKey(entry: KeyEntry, nowMs: number, use: KeyUse = "all"): v
 	if (entry.state === "revoked")
 		throw new KeyFault(entry, "api_key_revoked", "This API key was revoked. Use another key of your account.");
 	if (entry.expiresAtMs !== null && nowMs >= entry.expiresAtMs) {
-		throw new KeyFault(
-			entry,
-			"api_key_expired",
-			`This API key expired at ${new Date(entry.expiresAtMs).toISOString()}. Use another key of your account.`,
-		);
+		throw new KeyFault(entry, "api_key_expired", "This API key expired at {moment}. Use another key of your account.", {
+			values: { moment: new Date(entry.expiresAtMs).toISOString() },
+		});
 	}
 	if (entry.account.state === "suspended")
 		throw new KeyFault(

@@ -84,7 +84,10 @@ const cut = (text: string): string => text.slice(0, NAME_CHARS_MAX).replace(/\p{
 
 function checkName(name: string): void {
 	if (!isLabel(name, NAME_CHARS_MAX))
-		throw new Fault("invalid_request", `A name is one line of 1 to ${NAME_CHARS_MAX} characters.`, { param: "name" });
+		throw new Fault("invalid_request", "A name is one line of 1 to {count} characters.", {
+			values: { count: NAME_CHARS_MAX },
+			param: "name",
+		});
 }
 
 /** By id or e-mail address; null if there is none. */

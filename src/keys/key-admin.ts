@@ -124,7 +124,7 @@ export async function createKey(
 	const [made] = await deps.statements<{ id: string; seq: string }>`
 		select id, (select coalesce(max(seq), 0) from control_log) as seq from api_key where account_id = ${accountId}
 			and (id = ${id} or digest = ${deps.digest(secret)} and created_at > clock_timestamp() - interval '1 hour')`;
-	if (made === undefined) throw new Fault("not_found", `There is no account ${accountId}.`);
+	if (made === undefined) throw new Fault("not_found", "There is no account {id}.", { values: { id: accountId } });
 	return { id: made.id, secret, seq: Number(made.seq) };
 }
 
@@ -145,7 +145,7 @@ export async function revokeKey(
 		)
 		select control_append('key', k.id, k.fields) as seq, control_at() as at_micros,
 			audit_note(${notedJson(act)}::text::jsonb, k.id, k.account_id) from k`;
-	if (row === undefined) throw new Fault("not_found", `There is no key ${key.id}.`);
+	if (row === undefined) throw new Fault("not_found", "There is no key {id}.", { values: { id: key.id } });
 	return { id: key.id, ...appendedOf(row) };
 }
 
@@ -222,7 +222,7 @@ export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRe
 		from api_key k join account a on a.id = k.account_id left join project p on p.id = k.project_id
 		where k.id = ${key.id} and (${key.accountId ?? null}::text is null or k.account_id = ${key.accountId ?? null}::text)`;
 	const [row] = rows;
-	if (row === undefined) throw new Fault("not_found", `There is no key ${key.id}.`);
+	if (row === undefined) throw new Fault("not_found", "There is no key {id}.", { values: { id: key.id } });
 	return recordOf(row);
 }
 

@@ -1,4 +1,5 @@
 import { Fault } from "../base/fault.ts";
+import type { TextValues } from "../base/translate.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { CAP_PERIODS, type CapPeriod } from "./cap-period.ts";
 
@@ -29,13 +30,17 @@ const EXPIRES_AT_MS_MAX = 253_402_300_799_999;
 export function checkSettings(settings: KeySettings): void {
 	const { name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax } = settings;
 	if (name !== undefined)
-		check(isLabel(name, NAME_CHARS_MAX), "name", `A name is one line of 1 to ${NAME_CHARS_MAX} characters.`);
+		check(isLabel(name, NAME_CHARS_MAX), "name", "A name is one line of 1 to {count} characters.", {
+			count: NAME_CHARS_MAX,
+		});
 	if (isGiven(capNanoUsd))
 		check(isWhole(capNanoUsd, 0, Number.MAX_SAFE_INTEGER), "cap_usd", "A cap is a positive amount of dollars.");
 	if (isGiven(capPeriod))
-		check(CAP_PERIODS.includes(capPeriod), "cap_period", `A cap's period is one of ${CAP_PERIODS.join(", ")}.`);
+		check(CAP_PERIODS.includes(capPeriod), "cap_period", "A cap's period is one of {periods}.", {
+			periods: CAP_PERIODS.join(", "),
+		});
 	if (isGiven(models)) {
-		check(models.length <= MODELS_MAX, "models", `A key lists at most ${MODELS_MAX} models.`);
+		check(models.length <= MODELS_MAX, "models", "A key lists at most {count} models.", { count: MODELS_MAX });
 		check(
 			models.every((id) => isLabel(id, MODEL_CHARS_MAX)),
 			"models",
@@ -48,10 +53,13 @@ export function checkSettings(settings: KeySettings): void {
 		check(
 			isWhole(requestsPerMinute, 1, RATE_MAX),
 			"requests_per_minute",
-			`A rate limit is 1 to ${RATE_MAX} requests a minute.`,
+			"A rate limit is 1 to {most} requests a minute.",
+			{ most: RATE_MAX },
 		);
 	if (isGiven(concurrencyMax))
-		check(isWhole(concurrencyMax, 1, RATE_MAX), "concurrency", `A concurrency limit is 1 to ${RATE_MAX} requests.`);
+		check(isWhole(concurrencyMax, 1, RATE_MAX), "concurrency", "A concurrency limit is 1 to {most} requests.", {
+			most: RATE_MAX,
+		});
 }
 
 /** One line of 1 to `charsMax` characters without control characters. */
@@ -67,6 +75,6 @@ function isWhole(value: number, min: number, max: number): boolean {
 	return Number.isSafeInteger(value) && value >= min && value <= max;
 }
 
-function check(holds: boolean, param: string, message: string): void {
-	if (!holds) throw new Fault("invalid_request", message, { param });
+function check(holds: boolean, param: string, text: string, values: TextValues = {}): void {
+	if (!holds) throw new Fault("invalid_request", text, { param, values });
 }

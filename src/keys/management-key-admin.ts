@@ -68,10 +68,14 @@ export async function createManagementKey(
 	{ id, secret }: PlannedManagementKey = { id: newId("mgk"), secret: newManagementSecret(serviceName) },
 ): Promise<PlannedManagementKey> {
 	if (!isLabel(name, NAME_CHARS_MAX))
-		throw new Fault("invalid_request", `A name is one line of 1 to ${NAME_CHARS_MAX} characters.`, { param: "name" });
+		throw new Fault("invalid_request", "A name is one line of 1 to {count} characters.", {
+			values: { count: NAME_CHARS_MAX },
+			param: "name",
+		});
 	const wanted = MANAGEMENT_SCOPES.filter((scope) => scopes.includes(scope));
 	if (wanted.length === 0 || !scopes.every(isManagementScope))
-		throw new Fault("invalid_request", `Scopes are one or more of ${MANAGEMENT_SCOPES.join(", ")}.`, {
+		throw new Fault("invalid_request", "Scopes are one or more of {scopes}.", {
+			values: { scopes: MANAGEMENT_SCOPES.join(", ") },
 			param: "scopes",
 		});
 	if (expiresAtMs !== null && (!Number.isSafeInteger(expiresAtMs) || expiresAtMs > 253_402_300_799_999))
@@ -108,7 +112,7 @@ export async function revokeManagementKey(statements: Statements, id: string, by
 	const [row] = await statements<{ id: string }>`
 		with k as (update management_key set revoked_at = coalesce(revoked_at, clock_timestamp()) where id = ${id} returning id)
 		select id, audit_note(${notedJson(noted({ ...actorOf(by), action: "management_key.revoke" }))}::text::jsonb, id, null) from k`;
-	if (row === undefined) throw new Fault("not_found", `There is no management key ${id}.`);
+	if (row === undefined) throw new Fault("not_found", "There is no management key {id}.", { values: { id } });
 }
 
 /** Newest first, revoked ones too. */

@@ -117,7 +117,7 @@ export async function getProject(statements: Statements, project: ProjectRef): P
 		from project p join account a on a.id = p.account_id
 		where p.id = ${project.id} and (${project.accountId ?? null}::text is null or p.account_id = ${project.accountId ?? null}::text)`;
 	const [row] = rows;
-	if (row === undefined) throw new Fault("not_found", `There is no project ${project.id}.`);
+	if (row === undefined) throw new Fault("not_found", "There is no project {id}.", { values: { id: project.id } });
 	return recordOf(row);
 }
 

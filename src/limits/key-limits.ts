@@ -216,8 +216,12 @@ function refusal(
 ): Fault {
 	const who = id.startsWith("proj_") ? "The project of this key" : "This key";
 	if (kind === "running")
-		return new Fault("rate_limit_exceeded", `${who} may run ${limit} requests at once.`, { retryAfterS: 1 });
-	return new Fault("rate_limit_exceeded", `${who} may send ${limit} requests a minute.`, {
+		return new Fault("rate_limit_exceeded", "{who} may run {count} requests at once.", {
+			values: { who, count: limit },
+			retryAfterS: 1,
+		});
+	return new Fault("rate_limit_exceeded", "{who} may send {count} requests a minute.", {
+		values: { who, count: limit },
 		retryAfterS: Math.max(1, Math.ceil((comeBackAtMs(usage, limit, share, nowMs) - nowMs) / 1000)),
 	});
 }

@@ -76,7 +76,7 @@ export function accountAnswers(parts: Pick<ConsoleParts, "statements" | "keyMake
 export async function accountOf(statements: Statements, id: string): Promise<AccountRecord> {
 	// An address is no name of an account here: it can be looked for in the list.
 	const account = id.startsWith("acc_") ? await findAccount(statements, id) : null;
-	if (account === null) throw new Fault("not_found", `There is no account ${id}.`);
+	if (account === null) throw new Fault("not_found", "There is no account {id}.", { values: { id } });
 	return account;
 }
 

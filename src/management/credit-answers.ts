@@ -21,7 +21,7 @@ export function creditAnswers(parts: Pick<ConsoleParts, "statements" | "tx" | "k
 
 	async function read(id: string): Promise<ManagementAnswer> {
 		const [row] = await listAdjustments(statements, { state: null, id }, { asked: 1, after: null });
-		if (row === undefined) throw new Fault("not_found", `There is no adjustment ${id}.`);
+		if (row === undefined) throw new Fault("not_found", "There is no adjustment {id}.", { values: { id } });
 		return adjustmentView(row);
 	}
 

@@ -24,6 +24,6 @@ await Bun.build({
 	// The production build of React.
 	define: { [["process", "env", "NODE_ENV"].join(".")]: "'production'" },
 	publicPath: "/assets/",
-	naming: { entry: "[name]-[hash].[ext]" },
+	naming: { entry: "[name]-[hash].[ext]", chunk: "[name]-[hash].[ext]" },
 	plugins: [markdown],
 });

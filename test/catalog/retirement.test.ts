@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
+import { inEnglish } from "../../src/base/translate.ts";
 import { createCatalog } from "../../src/catalog/catalog.ts";
 import { findModel, notFoundText } from "../../src/catalog/find-model.ts";
 import { watchCatalog } from "../../src/catalog/watch.ts";
@@ -70,8 +71,8 @@ test("until its day a model is served and says when it goes; from its first mome
 		["stays", null],
 		["both", null],
 	]);
-	expect(notFoundText(catalog.current(), "going")).toContain("was retired on 2027-01-02");
-	expect(notFoundText(catalog.current(), "none")).toContain("does not exist");
+	expect(inEnglish(notFoundText(catalog.current(), "going"))).toContain("was retired on 2027-01-02");
+	expect(inEnglish(notFoundText(catalog.current(), "none"))).toContain("does not exist");
 
 	clock.advance(-2 * DAY_MS);
 	expect(catalog.isStale()).toBe(true);
@@ -90,7 +91,7 @@ test("a newer file that has a mistake, or cannot be read, keeps no model beyond 
 		clock.advance(1);
 		expect((await catalog.reload()).ok).toBe(false);
 		expect(catalog.problems()).toHaveLength(1);
-		expect(notFoundText(catalog.current(), "goes")).toContain("was retired on 2027-01-01");
+		expect(inEnglish(notFoundText(catalog.current(), "goes"))).toContain("was retired on 2027-01-01");
 		expect(findModel(catalog.current(), "stays")).toBeDefined();
 		expect(catalog.isStale()).toBe(false);
 		file.text = whole;

@@ -106,6 +106,14 @@ test("what is refused is said in the reader's language: by sign-in, by the conso
 	expect((await inGerman("POST", "/api/console/no-such", {}))[1]).toBe("Diese Seite gibt es nicht.");
 	const stranger = await newPerson(service).get("/api/console/me", { headers: german });
 	expect(stranger.body.error.message).toBe("Bitte melden Sie sich an.");
+	// The gateway writes the German itself.
+	const { key } = (await person.send("POST", "/api/console/keys", { name: "a" })).body;
+	const chat = { model: "none", messages: [{ role: "user", content: "a" }] };
+	expect(await inGerman("POST", `/api/console/playground/chat?key=${key.id}`, chat)).toEqual([
+		402,
+		"Für die API braucht es mindestens eine bestätigte Aufladung von USD 100 oder mehr.",
+		"top_up_required",
+	]);
 	const english = await person.send("POST", topUp, { usd: "1" });
 	expect(english.body.error.message).toBe("A top-up is at least USD 100.");
 	const program = await fetch(`${service.url}/v1/models`, { headers: { ...german, authorization: "Bearer no" } });

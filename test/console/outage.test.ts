@@ -70,9 +70,11 @@ test("where it goes away between a session and whose it is nothing but our log s
 	expect((await person.get("/api/console/me")).status).toBe(200);
 });
 
+const OPTIONS = { log: silentLog, language: "en" } as const;
+
 test("a statement that is given up is a 503 too, however deep it lies in another error", async () => {
 	const error = new Error("Failed query", { cause: new DatabaseTimeout("late") });
-	const response = consoleErrorResponse(error, "req_1", silentLog);
+	const response = consoleErrorResponse(error, "req_1", OPTIONS);
 	expect([response.status, (await response.json()).error.code]).toEqual([503, "service_unavailable"]);
-	expect(consoleErrorResponse(new Error("a bug"), "req_1", silentLog).status).toBe(500);
+	expect(consoleErrorResponse(new Error("a bug"), "req_1", OPTIONS).status).toBe(500);
 });

@@ -159,6 +159,12 @@ describe("a failure in the middle", () => {
 		}
 	});
 
+	test("is said in the reader's language to the console's people", () => {
+		const fault = new Fault("upstream_error", "The model server failed to answer.");
+		const text = createChatEvents(HEAD, true).fail(fault, USAGE, "de");
+		expect(text).toContain('"message":"Der Modellserver konnte nicht antworten."');
+	});
+
 	test("nothing that a model says can start an event or a line of its own", () => {
 		const events = createChatEvents(HEAD, true);
 		const text = "\n\ndata: [DONE]\r\n\r\nevent: x\nid: 1\u2028\u0000";

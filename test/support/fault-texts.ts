@@ -2,13 +2,20 @@ import { parseSync } from "oxc-parser";
 
 type Node = Readonly<Record<string, unknown>> & { readonly type: string };
 
-/** What refuses, and what its message is handed to on the way there. */
-const REFUSES = /^(Fault|KeyFault|Refusal)$/;
-const HANDS_ON = /^(check|refuse|faultOfSql|badInput|missing|invalid|notJson)$/;
+/** What refuses, and what its text is handed to on the way there. */
+const REFUSES = /^(Fault|KeyFault|ConsoleError)$/;
+const HANDS_ON = /^(check|refuse|faultOfSql|badInput|missing|invalid|notJson|problemOf|signInError|write)$/;
 
-/** The messages that a file refuses with, as they stand in it; a value in one is `x1`. */
-export function faultTexts(path: string, source: string): readonly string[] {
-	const texts: string[] = [];
+/** A text that a file refuses with, the names of the values it is given, and the code before it. */
+export interface FaultText {
+	/** A value that is written into it is `x1`: such a text has no translation. */
+	readonly text: string;
+	readonly values: readonly string[];
+	readonly code: string;
+}
+
+export function faultTexts(path: string, source: string): readonly FaultText[] {
+	const texts: FaultText[] = [];
 	const { program, errors } = parseSync(path, source);
 	if (errors.length > 0) throw new Error(`${path} cannot be parsed: ${errors[0]?.message}`);
 
@@ -17,12 +24,16 @@ export function faultTexts(path: string, source: string): readonly string[] {
 		if (
 			(node.type === "NewExpression" && REFUSES.test(callee)) ||
 			(node.type === "CallExpression" && HANDS_ON.test(callee))
-		)
-			for (const argument of node.arguments as Node[]) {
+		) {
+			const given = node.arguments as Node[];
+			const values = given.flatMap(valuesOf);
+			const [code = ""] = given.map(textOf).filter((text) => text !== undefined);
+			for (const argument of given) {
 				const text = textOf(argument);
 				// A code, and the name of a field, are one word.
-				if (text !== undefined && /[ ]/.test(text)) texts.push(text);
+				if (text !== undefined && /[ ]/.test(text)) texts.push({ text, values, code });
 			}
+		}
 		for (const value of Object.values(node)) {
 			for (const part of Array.isArray(value) ? value : [value]) if (isNode(part)) visit(part);
 		}
@@ -35,6 +46,15 @@ function textOf(node: Node): string | undefined {
 	if (node.type === "Literal" && typeof node.value === "string") return node.value;
 	if (node.type !== "TemplateLiteral") return undefined;
 	return (node.quasis as { value: { cooked: string } }[]).map(({ value }) => value.cooked).join("x1");
+}
+
+/** Names in `{ values: { … } }`, and in `{ … }` itself. */
+function valuesOf(node: Node): string[] {
+	if (node.type !== "ObjectExpression") return [];
+	return (node.properties as Node[]).flatMap((property) => {
+		const name = String((property.key as Node | undefined)?.name ?? "");
+		return name === "values" ? valuesOf(property.value as Node) : [name];
+	});
 }
 
 const isNode = (value: unknown): value is Node =>

@@ -1,6 +1,6 @@
+import { germanMoment } from "../../base/translate.ts";
 import { STOP_REASONS, type StopReason } from "../../billing/stop-reasons.ts";
 import { formatUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
-import { germanMoment } from "../texts/german-moment.ts";
 
 /** What an alert says of itself, as the look wrote it down: ids, moments, and nano-dollars as decimal text. */
 export interface Alert {

@@ -1,12 +1,13 @@
 import { Fault, type FaultCode } from "../../base/fault.ts";
+import { languageOf } from "../../base/language.ts";
 import { passedBody } from "../../base/passed-body.ts";
 import { BATCH_ENDPOINTS } from "../../batch/batch-record.ts";
 import type { Connection } from "../../gateway/connection.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../gateway/connection.ts";
 import type { KeyDigest } from "../../keys/digest.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { ConsoleError } from "../console-error.ts";
 import { usableDigest } from "../keys/usable-keys.ts";
-import { Refusal } from "../texts/refusal.ts";
 
 /**
  * What pages do with batches and their files: asked of a gateway by the public interface, in the name of a key of the
@@ -34,12 +35,13 @@ export async function startBatch(parts: ConsoleParts, connection: Connection): P
 	const allowed = parts.visits.allow(request, "requests.send");
 	const query = new URL(request.url).searchParams;
 	const endpoint = BATCH_ENDPOINTS.find((path) => path === query.get("endpoint"));
-	if (endpoint === undefined) throw new Refusal("invalid_request", "There is no such endpoint.", { param: "endpoint" });
+	if (endpoint === undefined)
+		throw new ConsoleError("invalid_request", "There is no such endpoint.", { param: "endpoint" });
 	const keyId = query.get("key") ?? "";
 	const keyDigest = await usableDigest(parts, allowed, keyId);
 	const token = query.get("token") ?? crypto.randomUUID();
 	if (!TOKEN.test(token))
-		throw new Refusal("invalid_request", "The token is 16 to 64 letters, digits and dashes.", { param: "token" });
+		throw new ConsoleError("invalid_request", "The token is 16 to 64 letters, digits and dashes.", { param: "token" });
 	const begun = () => batchBegun(parts, keyId, token);
 	const before = await begun();
 	if (before !== undefined) return Response.json(before);
@@ -103,7 +105,7 @@ async function digestOfAny(parts: ConsoleParts, accountId: string): Promise<KeyD
 		select k.digest from api_key k left join project p on p.id = k.project_id where k.account_id = ${accountId}
 		order by k.state = 'active' and not k.reads_only and (k.expires_at is null or k.expires_at > clock_timestamp())
 			and p.state is distinct from 'archived' desc, k.id limit 1`;
-	if (key === undefined) throw new Refusal("conflict", "Files are read by a key of the account: make one first.");
+	if (key === undefined) throw new ConsoleError("conflict", "Files are read by a key of the account: make one first.");
 	return key.digest;
 }
 
@@ -129,12 +131,13 @@ function send(parts: ConsoleParts, { request, address }: Connection, asked: Aske
 	const bytes = typeof body === "string" ? (new TextEncoder().encode(body).buffer as ArrayBuffer) : body;
 	return parts.gateways.send({
 		...{ keyDigest, method, path, contentType, accept: "*/*", body: bytes, address },
+		language: languageOf(request.headers),
 		...(idempotencyKey === undefined ? {} : { idempotencyKey }),
 		signal: leave.signal,
 	});
 }
 
-/** What the interface says to programs is as good for people. */
+/** The gateway wrote the message in the language that it was asked for. */
 async function faultOf(answer: Response): Promise<Fault> {
 	const { error } = (await answer.json()) as { error: { code: FaultCode; message: string; param: string | null } };
 	return new Fault(error.code, error.message, { param: error.param });

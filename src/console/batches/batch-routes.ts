@@ -1,9 +1,8 @@
 import { Elysia, t } from "elysia";
 import { languageOf } from "../../base/language.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows } from "../page-query.ts";
-import { Refusal } from "../texts/refusal.ts";
-import { toldIn } from "../texts/told-in.ts";
 import { cancelBatch } from "./batch-gateway.ts";
 import type { BatchView } from "./batch-view.ts";
 import { readBatches } from "./batch-view.ts";
@@ -17,9 +16,12 @@ export function batchRoutes(parts: ConsoleParts) {
 
 	async function find(request: Request, id: string): Promise<BatchView> {
 		const { accountId } = visits.account(request);
-		const [batch] = await readBatches(statements, accountId, { id, after: null, limit: 1 });
-		if (batch === undefined) throw new Refusal("not_found", "There is no such batch.");
-		return toldTo(request, batch);
+		const [batch] = await readBatches(statements, accountId, {
+			...{ id, after: null, limit: 1 },
+			language: languageOf(request.headers),
+		});
+		if (batch === undefined) throw new ConsoleError("not_found", "There is no such batch.");
+		return batch;
 	}
 
 	return new Elysia({ name: "console-batches", prefix: "/batches" })
@@ -28,12 +30,8 @@ export function batchRoutes(parts: ConsoleParts) {
 			"/",
 			async ({ member: { accountId }, request, query }): Promise<{ items: BatchView[]; next: string | null }> => {
 				const { shown, asked, after } = pageOf(query);
-				const batches = await readBatches(statements, accountId, { id: null, after, limit: asked });
-				return pageOfRows(
-					batches.map((batch) => toldTo(request, batch)),
-					shown,
-					({ id }) => id,
-				);
+				const wanted = { id: null, after, limit: asked, language: languageOf(request.headers) };
+				return pageOfRows(await readBatches(statements, accountId, wanted), shown, ({ id }) => id);
 			},
 			{ query: t.Object(PAGE_QUERY) },
 		)
@@ -47,15 +45,4 @@ export function batchRoutes(parts: ConsoleParts) {
 			},
 			{ query, params, body: EMPTY_BODY },
 		);
-}
-
-/** Why it waits and what is wrong with it, as its reader reads; they are kept in English, for programs. */
-function toldTo({ headers }: Request, batch: BatchView): BatchView {
-	const language = languageOf(headers);
-	const told = (message: string) => toldIn(language, message) ?? message;
-	return {
-		...batch,
-		paused: batch.paused === null ? null : told(batch.paused),
-		problems: batch.problems.map((problem) => ({ ...problem, message: told(problem.message) })),
-	};
 }

@@ -1,4 +1,7 @@
-import type { BatchProblem, BatchRecord, BatchState } from "../../batch/batch-record.ts";
+import { pauses } from "../../base/de.json";
+import { ENGLISH, type Language } from "../../base/language.ts";
+import { translate } from "../../base/translate.ts";
+import type { BatchPause, BatchProblem, BatchRecord, BatchState } from "../../batch/batch-record.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 
@@ -43,7 +46,7 @@ const PROBLEMS_SHOWN_MAX = 20;
 export async function readBatches(
 	statements: Statements,
 	accountId: string,
-	wanted: { id: string | null; after: string | null; limit: number },
+	wanted: { id: string | null; after: string | null; limit: number; language: Language },
 ): Promise<BatchView[]> {
 	const rows = await statements<Row>`
 		select batch_fields(b) as batch, k.name as key, i.filename, o.id as output, e.id as error from batch b
@@ -54,10 +57,10 @@ export async function readBatches(
 		where b.account_id = ${accountId} and (${wanted.id}::text is null or b.id = ${wanted.id})
 			and (${wanted.after}::text is null or b.id < ${wanted.after})
 		order by b.id desc limit ${wanted.limit}`;
-	return rows.map(viewOf);
+	return rows.map((row) => viewOf(row, wanted.language));
 }
 
-function viewOf({ batch, key, filename, output, error }: Row): BatchView {
+function viewOf({ batch, key, filename, output, error }: Row, language: Language): BatchView {
 	return {
 		id: batch.id,
 		state: batch.state,
@@ -74,9 +77,18 @@ function viewOf({ batch, key, filename, output, error }: Row): BatchView {
 		inProgressAtMs: batch.inProgressAtMs,
 		expiresAtMs: batch.expiresAtMs,
 		endedAtMs: batch.completedAtMs ?? batch.failedAtMs ?? batch.expiredAtMs ?? batch.cancelledAtMs,
-		paused: batch.paused?.message ?? null,
-		problems: batch.errors?.slice(0, PROBLEMS_SHOWN_MAX) ?? [],
+		paused: batch.paused === null ? null : pausedIn(language, batch.paused),
+		problems: (batch.errors ?? []).slice(0, PROBLEMS_SHOWN_MAX).map((problem) => ({
+			...{ code: problem.code, param: problem.param, line: problem.line },
+			message: translate(language, problem.text ?? { id: problem.message }),
+		})),
 		outputFileId: output,
 		errorFileId: error,
 	};
+}
+
+/** A pause has the error of a line as programs get it: it is translated by its code. */
+function pausedIn(language: Language, { code, message }: BatchPause): string {
+	const german: Readonly<Record<string, string>> = pauses;
+	return language === ENGLISH || !Object.hasOwn(german, code) ? message : (german[code] ?? message);
 }

@@ -1,12 +1,12 @@
 import type { BetterAuthPlugin, GenericEndpointContext } from "better-auth";
-import { APIError, createAuthEndpoint, createAuthMiddleware, getSessionFromCtx } from "better-auth/api";
+import { createAuthEndpoint, createAuthMiddleware, getSessionFromCtx } from "better-auth/api";
 import { expireCookie, setSessionCookie } from "better-auth/cookies";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import type { Log } from "../../base/log.ts";
 import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
 import { isPersonName } from "../sign-in/person-name.ts";
-import { type Told, told } from "../texts/refusal.ts";
+import { signInError } from "../sign-in/sign-in-error.ts";
 import type { Claims, Client, CompanyOidc, Journey } from "./company-oidc.ts";
 import { enter, type Refusal } from "./company-people.ts";
 import { type Company, findCompany, secretOf } from "./company-store.ts";
@@ -75,10 +75,10 @@ export function companySignIns(deps: CompanyDeps, options: CompanyOptions) {
 				const email = fieldOf(ctx.body, "email").trim().toLowerCase();
 				const domain = email.slice(email.lastIndexOf("@") + 1);
 				const company = isMailAddress(email) ? await findCompany(statements, { domain }) : undefined;
-				if (company === undefined) throw refused("NO_COMPANY", "No company signs in here with this address.");
+				if (company === undefined) throw signInError("NO_COMPANY", "No company signs in here with this address.");
 				const { url, journey } = await oidc.begin(await clientOf(company), email).catch((error: unknown) => {
 					log.info("a company's sign-in cannot begin", { account: company.accountId, error });
-					throw refused("COMPANY_AWAY", "Your company's sign-in does not answer as it should. Try again later.");
+					throw signInError("COMPANY_AWAY", "Your company's sign-in does not answer as it should. Try again later.");
 				});
 				const browser = randomText();
 				const next = placeOf(fieldOf(ctx.body, "next"));
@@ -146,9 +146,8 @@ async function signIn(
 const ownSignInOnly = createAuthMiddleware(async (ctx) => {
 	const session = await getSessionFromCtx(ctx);
 	if (session?.session.companyRevision == null) return;
-	throw new APIError("FORBIDDEN", {
-		code: "OWN_SIGN_IN_REQUIRED",
-		message: told("This is your own, not your company's: sign in without it."),
+	throw signInError("OWN_SIGN_IN_REQUIRED", "This is your own, not your company's: sign in without it.", {
+		status: "FORBIDDEN",
 	});
 });
 
@@ -157,7 +156,6 @@ const placeOf = (next: string) => (/^\/(?![/\\])/.test(next) && next.length <= N
 const hashOf = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
 const idOf = (state: string) => `company:${hashOf(state)}`;
 const randomText = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
-const refused = (code: string, message: Told) => new APIError("BAD_REQUEST", { code, message });
 
 function fieldOf(body: unknown, name: string): string {
 	const value = typeof body === "object" && body !== null ? (body as Record<string, unknown>)[name] : undefined;

@@ -1,9 +1,9 @@
 import { Elysia, t } from "elysia";
 import { mapOf } from "../../gateway/request-fields.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { ConsoleError } from "../console-error.ts";
 import { publicUrlProblem } from "../notices/public-request.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
-import { Refusal } from "../texts/refusal.ts";
 import type { CompanySettings } from "./company-store.ts";
 import {
 	challengeName,
@@ -66,9 +66,10 @@ export function companyRoutes(parts: ConsoleParts) {
 			async ({ member: { accountId, noted }, body }) => {
 				const { clientSecret, ...settings } = body;
 				const problem = publicUrlProblem(settings.issuer, config.production);
-				if (problem !== undefined) throw new Refusal("invalid_request", problem, { param: "issuer" });
+				if (problem !== undefined) throw new ConsoleError("invalid_request", problem, { param: "issuer" });
 				if (Object.keys(settings.roleValues).length > VALUES_MAX)
-					throw new Refusal("invalid_request", `At most ${VALUES_MAX} values can be given roles.`, {
+					throw new ConsoleError("invalid_request", "At most {count} values can be given roles.", {
+						values: { count: VALUES_MAX },
 						param: "roleValues",
 					});
 				const secret = parts.consoleSecret;

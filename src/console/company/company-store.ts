@@ -3,8 +3,8 @@ import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
+import { ConsoleError } from "../console-error.ts";
 import type { GivenRole } from "../members/roles.ts";
-import { Refusal } from "../texts/refusal.ts";
 
 /** What an owner decides about his company's sign-in. */
 export interface CompanySettings {
@@ -75,7 +75,7 @@ export async function saveCompany(
 	// A secret is for the issuer that it came from: it is not sent to another one.
 	const keeps = before?.issuer === settings.issuer && before.clientId === settings.clientId;
 	if (settings.secret === null && !keeps)
-		throw new Refusal("invalid_request", "Give the client's secret.", { param: "clientSecret" });
+		throw new ConsoleError("invalid_request", "Give the client's secret.", { param: "clientSecret" });
 	const sealed =
 		settings.secret === null
 			? (before?.clientSecret ?? "")
@@ -119,11 +119,13 @@ export async function verifyDomain(
 	act?: Noted,
 ): Promise<void> {
 	const company = await findCompany(statements, { accountId });
-	if (company === undefined) throw new Refusal("not_found", "The company's sign-in is not set up.");
+	if (company === undefined) throw new ConsoleError("not_found", "The company's sign-in is not set up.");
 	const name = challengeName(company.domain);
 	const records = await resolve(name).catch(() => []);
 	if (!records.some((parts) => parts.join("") === challengeText(company.domainToken)))
-		throw new Refusal("conflict", `There is no TXT record ${name} with this text yet. DNS may take some minutes.`);
+		throw new ConsoleError("conflict", "There is no TXT record {name} with this text yet. DNS may take some minutes.", {
+			values: { name },
+		});
 	const [row] = await statements<{ taken: boolean }>`
 		with other as (
 			select 1 from company_sign_in where domain = ${company.domain} and domain_verified_at is not null and account_id <> ${accountId}
@@ -134,5 +136,5 @@ export async function verifyDomain(
 		)
 		select exists (select 1 from other) as taken,
 			(select audit_note(${notedJson(act)}::text::jsonb, account_id, account_id) from done)`;
-	if (row?.taken) throw new Refusal("conflict", "Another account signs in with this domain.");
+	if (row?.taken) throw new ConsoleError("conflict", "Another account signs in with this domain.");
 }

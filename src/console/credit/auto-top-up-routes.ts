@@ -11,8 +11,8 @@ import type { CardPayments } from "../../billing/card-payments.ts";
 import type { SavedCard } from "../../billing/saved-cards.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "../page-query.ts";
-import { Refusal } from "../texts/refusal.ts";
 
 export interface AutoTopUpView {
 	readonly card: SavedCard | null;
@@ -30,7 +30,8 @@ const query = t.Object(ACCOUNT_QUERY);
 export function autoTopUpRoutes(parts: ConsoleParts) {
 	const { statements, visits } = parts;
 	const cards = (): CardPayments => {
-		if (!parts.cards) throw new Refusal("service_unavailable", "Card payments are not set up. Use a bank transfer.");
+		if (!parts.cards)
+			throw new ConsoleError("service_unavailable", "Card payments are not set up. Use a bank transfer.");
 		return parts.cards;
 	};
 

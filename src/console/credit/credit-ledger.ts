@@ -1,7 +1,7 @@
 import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn, sumOfColumn } from "../../money/nano-usd.ts";
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 
 /** One movement of an account's credit; usage is one row a day. */
 export interface LedgerRow {
@@ -94,6 +94,6 @@ export async function ledgerPage(
 function readPlace(text: string): Place {
 	const [, micros, runningNanoUsd, id] = /^(\d{1,17})\.(-?\d{1,18})\.(.{1,100})$/.exec(text) ?? [];
 	if (micros === undefined || runningNanoUsd === undefined || id === undefined)
-		throw new Refusal("invalid_request", "That is no page.", { param: "after" });
+		throw new ConsoleError("invalid_request", "That is no page.", { param: "after" });
 	return { micros, runningNanoUsd, id };
 }

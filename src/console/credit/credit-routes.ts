@@ -3,9 +3,9 @@ import { languageOf } from "../../base/language.ts";
 import { findAccount } from "../../keys/account-admin.ts";
 import { minUsd, nanoUsdOfColumn, subUsd } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY, PAGE_QUERY, pageOf, pageOfRows } from "../page-query.ts";
 import { readBillingDetails } from "../statement/billing-details.ts";
-import { Refusal } from "../texts/refusal.ts";
 import { readAlert } from "./alert-routes.ts";
 import type { RunningRequest } from "./credit.ts";
 import { balanceOf, runningRequests, topUpOfAccount } from "./credit.ts";
@@ -44,7 +44,7 @@ export function creditRoutes(parts: ConsoleParts) {
 			async ({ member: { accountId }, request, params }) => {
 				const topUp = await topUpOfAccount(statements, accountId, params.id);
 				const account = await findAccount(statements, accountId);
-				if (account === null) throw new Refusal("not_found", "There is no such account.");
+				if (account === null) throw new ConsoleError("not_found", "There is no such account.");
 				const { serviceName, seller } = parts.brand;
 				const buyer = await readBillingDetails(statements, accountId);
 				return receiptPage(topUp, account, { language: languageOf(request.headers), serviceName, seller, buyer });

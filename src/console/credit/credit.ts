@@ -5,7 +5,7 @@ import type { Balance } from "../../ledger/balance.ts";
 import { accountBalance } from "../../ledger/balance.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 
 export interface BalanceView {
 	readonly balanceNanoUsd: NanoUsd;
@@ -64,7 +64,8 @@ function unpaidText({ decidedBy }: TopUpRecord): string {
 /** As `getTopUp`, for one account's own. Fault not_found. */
 export async function topUpOfAccount(statements: Statements, accountId: string, id: string): Promise<TopUpRecord> {
 	const topUp = await getTopUp(statements, id);
-	if (topUp.accountId !== accountId) throw new Refusal("not_found", `There is no top-up ${id}.`);
+	if (topUp.accountId !== accountId)
+		throw new ConsoleError("not_found", "There is no top-up {id}.", { values: { id } });
 	return topUp;
 }
 

@@ -5,7 +5,7 @@ import { isWholeCents } from "../../money/cents.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { claimedOnPage } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 import type { Allowed } from "../visit.ts";
 
 /** Payments that are expected at once, for one account. */
@@ -30,7 +30,7 @@ export async function expectTopUp(
 	const { accountId } = member;
 	// No bank pays less than a cent: what is asked for must be what can come.
 	if (!isWholeCents(amountNanoUsd))
-		throw new Refusal("invalid_request", "A transfer is a whole number of cents.", { param: "usd" });
+		throw new ConsoleError("invalid_request", "A transfer is a whole number of cents.", { param: "usd" });
 	const expected = { accountId, amountNanoUsd, method, reference: newReference(), pendingMost: PENDING_MAX };
 	const asked = { amountNanoUsd, method };
 	const id = await claimedOnPage(parts, member, { fresh: newId("top"), token, asked });

@@ -2,8 +2,8 @@ import { Elysia, t } from "elysia";
 import { listTopUps, payableByCard, rejectTopUp } from "../../billing/top-ups.ts";
 import { TOKEN } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, USD } from "../page-query.ts";
-import { Refusal } from "../texts/refusal.ts";
 import type { OwnTopUpView, TopUpView } from "./credit.ts";
 import { ownTopUpViews, topUpOfAccount, topUpView } from "./credit.ts";
 import { expectTopUp } from "./expect-top-up.ts";
@@ -43,7 +43,7 @@ export function topUpRoutes(parts: ConsoleParts) {
 			"/top-ups/card",
 			async ({ member, body }): Promise<{ topUp: TopUpView; url: string }> => {
 				if (!parts.cards)
-					throw new Refusal("service_unavailable", "Card payments are not set up. Use a bank transfer.");
+					throw new ConsoleError("service_unavailable", "Card payments are not set up. Use a bank transfer.");
 				const amountNanoUsd = payableByCard(amountOf(body.usd, "usd"), "usd");
 				const topUp = await expectTopUp(parts, member, { amountNanoUsd, method: "card", token: body.token });
 				const back = `${parts.origin()}/credit?topup=${topUp.id}&payment=`;
@@ -57,7 +57,9 @@ export function topUpRoutes(parts: ConsoleParts) {
 			async ({ member: { accountId, viewer, noted }, params }): Promise<{ topUp: TopUpView }> => {
 				const topUp = await topUpOfAccount(statements, accountId, params.id);
 				if (topUp.state !== "pending")
-					throw new Refusal("conflict", `The top-up is ${topUp.state}: it cannot be cancelled.`);
+					throw new ConsoleError("conflict", "The top-up is {state}: it cannot be cancelled.", {
+						values: { state: topUp.state },
+					});
 				// A card may be charged at this very moment, so the page where it is paid is closed first.
 				if (topUp.method === "card") await parts.cards?.expire(topUp.id);
 				const { amountNanoUsd, reference } = topUp;

@@ -6,11 +6,11 @@ import { ACTIVE_KEYS_MAX, createKey, revokeKey, rotateKey } from "../../keys/key
 import { derivedSecret } from "../../keys/secret.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { ConsoleError } from "../console-error.ts";
 import { isKeyOf, roleOf } from "../members/member-keys.ts";
 import { scopeOf } from "../members/roles.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { checkWidening } from "../sign-in/sensitive-acts.ts";
-import { Refusal } from "../texts/refusal.ts";
 import type { Allowed } from "../visit.ts";
 import type { Fence } from "./fence-view.ts";
 import { KEY_SETTINGS, NAME, settingsOf } from "./key-body.ts";
@@ -36,7 +36,7 @@ export function keyMakingRoutes(parts: ConsoleParts) {
 				const { token, ...asked } = body;
 				const { readsOnly = false, ...given } = asked;
 				if (readsOnly && given.capUsd)
-					throw new Refusal("invalid_request", "A key that only reads has no cap.", { param: "capUsd" });
+					throw new ConsoleError("invalid_request", "A key that only reads has no cap.", { param: "capUsd" });
 				const settings = settingsOf(given);
 				const planned = await plannedKey(parts, member, token);
 				await checkPlace(parts, member, settings.projectId ?? null);
@@ -101,7 +101,7 @@ async function checkMaker(
 	const scope = role && scopeOf(role, "keys.change");
 	if (scope === "all" || (scope === "own" && (await isKeyOf(statements, id, viewer.userId)))) return;
 	await revokeKey(statements, { id, accountId }, member.noted("key.revoke", { madeBy: viewer.userId }));
-	if (role === undefined) throw new Refusal("not_found", "There is no such account.", { param: "account" });
-	if (scope === undefined) throw new Refusal("forbidden", "Your role in this account makes no keys any more.");
-	throw new Refusal("not_found", "There is no such project.", { param: "projectId" });
+	if (role === undefined) throw new ConsoleError("not_found", "There is no such account.", { param: "account" });
+	if (scope === undefined) throw new ConsoleError("forbidden", "Your role in this account makes no keys any more.");
+	throw new ConsoleError("not_found", "There is no such project.", { param: "projectId" });
 }

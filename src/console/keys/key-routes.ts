@@ -4,10 +4,10 @@ import { ACTIVE_KEYS_MAX, getKey, listKeys, revokeKey, updateKey } from "../../k
 import type { KeySettings } from "../../keys/key-settings.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { ConsoleError } from "../console-error.ts";
 import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
 import { checkWidening } from "../sign-in/sensitive-acts.ts";
-import { Refusal } from "../texts/refusal.ts";
 import { KEY_SETTINGS, NAME, settingsOf } from "./key-body.ts";
 import { keyMakingRoutes } from "./key-making-routes.ts";
 import type { KeyView } from "./key-view.ts";
@@ -81,7 +81,7 @@ async function checkChange(
 	if (settings.projectId === undefined || settings.projectId === key.projectId) return;
 	const { role } = parts.visits.account(request);
 	if (!may(role, "projects.change"))
-		throw new Refusal("forbidden", "Owners and admins move keys between projects.", { param: "projectId" });
+		throw new ConsoleError("forbidden", "Owners and admins move keys between projects.", { param: "projectId" });
 	// What it may spend then, its former project has no say in.
 	if (key.projectId !== null) await checkWidening(parts, request, { before: ZERO_USD, cap: null });
 }

@@ -1,6 +1,6 @@
 import type { KeyDigest } from "../../keys/digest.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 import type { Allowed } from "../visit.ts";
 
 type Who = Pick<Allowed, "accountId" | "viewer" | "scope">;
@@ -23,7 +23,7 @@ export async function usableDigest(
 	const [key] = await statements<{ digest: KeyDigest }>`
 		select k.digest from api_key k where k.id = ${id} and k.account_id = ${who.accountId}
 			and (${maker}::text is null or key_is_of(k, ${maker}::text))`;
-	if (key === undefined) throw new Refusal("not_found", "There is no such key.", { param: "key" });
+	if (key === undefined) throw new ConsoleError("not_found", "There is no such key.", { param: "key" });
 	return key.digest;
 }
 
@@ -47,9 +47,9 @@ export async function checkPlace(
 	const his = await statements<{ id: string }>`
 		select project_id as id from project_member where user_id = ${maker} and account_id = ${who.accountId}`;
 	if (projectId === null && his.length > 0)
-		throw new Refusal("forbidden", "You work in projects: a key of yours belongs to one of them.", {
+		throw new ConsoleError("forbidden", "You work in projects: a key of yours belongs to one of them.", {
 			param: "projectId",
 		});
 	if (projectId !== null && !his.some(({ id }) => id === projectId))
-		throw new Refusal("not_found", "There is no such project.", { param: "projectId" });
+		throw new ConsoleError("not_found", "There is no such project.", { param: "projectId" });
 }

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 import type { HoldingRights, LiveRight } from "./live-rights.ts";
 
 /** Something that pages watch. Subscribers with the same `name` share one reading. */
@@ -161,7 +161,7 @@ async function readNews(log: Log, topics: readonly LiveTopic[]): Promise<Readonl
 	return news;
 }
 
-const tooManyPages = () => new Refusal("overloaded", "Too many pages are open.", { retryAfterS: 10 });
+const tooManyPages = () => new ConsoleError("overloaded", "Too many pages are open.", { retryAfterS: 10 });
 
 function eventText(event: string, data: unknown): string {
 	return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;

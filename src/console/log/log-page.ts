@@ -1,5 +1,5 @@
 import type { Statements } from "../../db/statements.ts";
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 import type { StatusClass } from "../usage/usage-query.ts";
 import type { LogPlace } from "./log-place.ts";
 import { comparePlaces, placeText, readPlace } from "./log-place.ts";
@@ -64,5 +64,5 @@ export async function logDetail(
 	if (settled !== undefined) return requestDetail(statements, settled);
 	const refused = await findRefused(statements, accountId, id);
 	if (refused !== undefined) return refused;
-	throw new Refusal("not_found", "There is no such request, or it is still running.");
+	throw new ConsoleError("not_found", "There is no such request, or it is still running.");
 }

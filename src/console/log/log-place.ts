@@ -1,4 +1,4 @@
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 
 /** A place in the request log, newest first: the moment of a request, and its id where moments are the same. */
 export interface LogPlace {
@@ -12,7 +12,7 @@ export interface LogPlace {
 export function readPlace(text: string): LogPlace {
 	const [, micros, uuid] = /^(\d{1,18})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(text) ?? [];
 	if (micros === undefined || uuid === undefined)
-		throw new Refusal("invalid_request", "That is no page.", { param: "after" });
+		throw new ConsoleError("invalid_request", "That is no page.", { param: "after" });
 	return { micros, uuid };
 }
 

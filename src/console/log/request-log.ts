@@ -2,7 +2,7 @@ import { uuidOfId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 import type { StatusClass } from "../usage/usage-query.ts";
 import { HOUR_MS } from "../usage/usage-query.ts";
 import type { LogPlace } from "./log-place.ts";
@@ -242,7 +242,7 @@ async function hoursInNone(
 		select min(hour) as hour from usage_hour where account_id = ${accountId}`;
 	const fromMs = Math.max(a, oldest?.hour?.getTime() ?? b);
 	if (b - fromMs > NONE_DAYS_MAX * DAY_MS)
-		throw new Refusal("invalid_request", "What was used in no project is told for at most 400 days at once.", {
+		throw new ConsoleError("invalid_request", "What was used in no project is told for at most 400 days at once.", {
 			param: "from",
 		});
 	const hours: Hour[] = [];

@@ -5,8 +5,8 @@ import { derivedHex } from "../../keys/digest.ts";
 import { noted } from "../../ops/audit.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
-import { Refusal } from "../texts/refusal.ts";
 import type { Allowed } from "../visit.ts";
 import { acceptInvitation, invite, type PlannedInvitation, withdrawInvitation } from "./invitations.ts";
 import { ownersOnly } from "./members.ts";
@@ -34,7 +34,7 @@ export function invitationRoutes(parts: ConsoleParts) {
 			"/invitations/accept",
 			async ({ request, body }) => {
 				const viewer = visits.viewer(request);
-				if (!viewer.emailVerified) throw new Refusal("forbidden", "Confirm your e-mail address first.");
+				if (!viewer.emailVerified) throw new ConsoleError("forbidden", "Confirm your e-mail address first.");
 				const ip = visits.of(request).connection.address;
 				const act = noted({ actor: viewer.userId, action: "member.join", ip });
 				const accountId = await acceptInvitation(statements, body.token, viewer, act);

@@ -1,9 +1,10 @@
 import { newId } from "../../base/id.ts";
 import { isMailAddress, mailboxOf } from "../../base/mail-address.ts";
+import type { TextId, TextValues } from "../../base/translate.ts";
 import type { Statements } from "../../db/statements.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
+import { ConsoleError } from "../console-error.ts";
 import { countWithin } from "../rate-counter.ts";
-import { Refusal, type Told } from "../texts/refusal.ts";
 import { may, type Role, rightOver, rolesJson } from "./roles.ts";
 
 export interface InvitationView {
@@ -46,7 +47,8 @@ export async function invite(
 	{ id, token }: PlannedInvitation = { id: newId("inv"), token: newLinkToken() },
 ): Promise<PlannedInvitation & { email: string; isNew: boolean }> {
 	const email = invitation.email.trim().toLowerCase();
-	if (!isMailAddress(email)) throw new Refusal("invalid_request", "That is no e-mail address.", { param: "email" });
+	if (!isMailAddress(email))
+		throw new ConsoleError("invalid_request", "That is no e-mail address.", { param: "email" });
 	if (await isOpen(statements, id)) return { id, token, email, isNew: false };
 	await countMail(statements, accountId, email);
 	await statements`delete from invitation where expires_at < clock_timestamp()`;
@@ -66,7 +68,7 @@ export async function invite(
 		select id, audit_note(${notedJson(act)}::text::jsonb, id, ${accountId}) from made`;
 	if (row === undefined && (await isOpen(statements, id))) return { id, token, email, isNew: false };
 	if (row === undefined)
-		throw new Refusal(
+		throw new ConsoleError(
 			"conflict",
 			"This person is a member already or invited as an owner, or too many invitations are open.",
 		);
@@ -82,11 +84,17 @@ async function isOpen(statements: Statements, id: string): Promise<boolean> {
 
 /** The account first: one that has used up its own does not use up what others may send to the address. */
 async function countMail(statements: Statements, accountId: string, email: string): Promise<void> {
-	const refuse = (message: Told, endsInMs: number) =>
-		new Refusal("rate_limit_exceeded", message, { param: "email", retryAfterS: Math.ceil(endsInMs / 1000) });
+	const refuse = (text: TextId, endsInMs: number, values: TextValues = {}) =>
+		new ConsoleError("rate_limit_exceeded", text, {
+			values,
+			param: "email",
+			retryAfterS: Math.ceil(endsInMs / 1000),
+		});
 	const ofAccount = await countWithin(statements, "invitations of", accountId, DAY_MS);
 	if (ofAccount.count > MAILS_OF_ACCOUNT_MAX)
-		throw refuse(`An account can invite ${MAILS_OF_ACCOUNT_MAX} times a day. Try again tomorrow.`, ofAccount.endsInMs);
+		throw refuse("An account can invite {count} times a day. Try again tomorrow.", ofAccount.endsInMs, {
+			count: MAILS_OF_ACCOUNT_MAX,
+		});
 	const toAddress = await countWithin(statements, "invitations to", mailboxOf(email), DAY_MS);
 	if (toAddress.count > MAILS_TO_ADDRESS_MAX)
 		throw refuse(
@@ -109,7 +117,7 @@ export async function withdrawInvitation(
 			delete from invitation where id = ${id} and account_id = ${accountId} and (role <> 'owner' or ${owners}::boolean) returning id
 		)
 		select audit_note(${notedJson(act)}::text::jsonb, id, ${accountId}) from gone`;
-	if (rows.length === 0) throw new Refusal("not_found", "There is no such invitation.");
+	if (rows.length === 0) throw new ConsoleError("not_found", "There is no such invitation.");
 }
 
 /**
@@ -134,7 +142,10 @@ export async function acceptInvitation(
 		)
 		select account_id, audit_note(${notedJson(act)}::text::jsonb, ${user.userId}, account_id) from i`;
 	if (row === undefined)
-		throw new Refusal("not_found", "This invitation is not valid any more, or was sent to another address than yours.");
+		throw new ConsoleError(
+			"not_found",
+			"This invitation is not valid any more, or was sent to another address than yours.",
+		);
 	return row.account_id;
 }
 

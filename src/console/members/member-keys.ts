@@ -3,7 +3,7 @@ import { appendedOf } from "../../cluster/control-log.ts";
 import type { Statements } from "../../db/statements.ts";
 import { revokeKey } from "../../keys/key-admin.ts";
 import type { Noted } from "../../ops/audit.ts";
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 import type { Role } from "./roles.ts";
 
 /** Rounds that found keys in use which had been revoked: each is a server that took over and does not know it. */
@@ -63,7 +63,7 @@ export async function revokeKeysMadeBy(
 		if (keys.length === 0) return { ids: [...ids], entry: newest === undefined ? null : appendedOf(newest) };
 		if (keys.some(({ id }) => ids.has(id))) takeovers += 1;
 	}
-	throw new Refusal("service_unavailable", "Not all keys could be revoked. Please try again.");
+	throw new ConsoleError("service_unavailable", "Not all keys could be revoked. Please try again.");
 }
 
 /**

@@ -1,8 +1,8 @@
 import { Elysia, t } from "elysia";
 import { Fault } from "../../base/fault.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY, PAGE_QUERY } from "../page-query.ts";
-import { Refusal } from "../texts/refusal.ts";
 import type { Allowed } from "../visit.ts";
 import type { InvitationView } from "./invitations.ts";
 import { listInvitations } from "./invitations.ts";
@@ -79,7 +79,7 @@ async function change(
 	const keepsKeys = role !== null && may(role, "keys.change");
 	const keys = keepsKeys ? [] : await keysMadeBy(statements, accountId, userId);
 	if (keys.length > 0 && choice === undefined)
-		throw new Refusal("conflict", "This member made keys that still work: say whether they are kept or revoked.", {
+		throw new ConsoleError("conflict", "This member made keys that still work: say whether they are kept or revoked.", {
 			param: "keys",
 		});
 	const done = keepsKeys ? "kept" : (choice ?? "none");

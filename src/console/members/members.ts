@@ -1,8 +1,8 @@
 import type { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
+import { ConsoleError } from "../console-error.ts";
 import { pageOfRows } from "../page-query.ts";
-import { Refusal } from "../texts/refusal.ts";
 import { may, type Role, rolesJson } from "./roles.ts";
 
 /** More than any list of people that is read; the page asks for the rest. */
@@ -41,7 +41,7 @@ export async function checkMember(statements: Statements, accountId: string, use
 	const [row] = await statements`
 		select 1 where exists (select 1 from member where account_id = ${accountId} and user_id = ${userId})
 			or exists (select 1 from audit_event where subject = ${userId} and account_id = ${accountId} and action = 'member.remove')`;
-	if (row === undefined) throw new Refusal("not_found", "There is no such member.");
+	if (row === undefined) throw new ConsoleError("not_found", "There is no such member.");
 }
 
 /**
@@ -85,11 +85,11 @@ export async function changeMember(
 		select role, others, coalesce(allowed, false) as allowed,
 			exists (select 1 from gone) or exists (select 1 from changed) as done,
 			(select audit_note(${notedJson(act)}::text::jsonb, ${userId}, ${accountId}) from may) from seen`;
-	if (row === undefined || row.role === null) throw new Refusal("not_found", "There is no such member.");
+	if (row === undefined || row.role === null) throw new ConsoleError("not_found", "There is no such member.");
 	if (row.done) return;
 	if (!row.allowed) throw ownersOnly();
-	throw new Refusal("conflict", "An account keeps at least one owner.");
+	throw new ConsoleError("conflict", "An account keeps at least one owner.");
 }
 
 export const ownersOnly = (): Fault =>
-	new Refusal("forbidden", "Owners are made, changed and removed by owners alone.");
+	new ConsoleError("forbidden", "Owners are made, changed and removed by owners alone.");

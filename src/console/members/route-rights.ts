@@ -1,6 +1,6 @@
 import { assert } from "../../base/assert.ts";
 import type { ConsoleParts } from "../console-deps.ts";
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 import type { Right } from "./roles.ts";
 
 /**
@@ -92,5 +92,5 @@ export function checkRight({ visits }: ConsoleParts, request: Request, route: st
 	if (right === "anybody") return;
 	if (right !== "person") visits.allow(request, right);
 	else if (visits.viewer(request).company)
-		throw new Refusal("forbidden", "This is your own, not your company's: sign in without it.");
+		throw new ConsoleError("forbidden", "This is your own, not your company's: sign in without it.");
 }

@@ -6,9 +6,9 @@ import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ALERT_TYPES } from "../alerts/alerts.ts";
 import { TOKEN } from "../claimed-on-page.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { ConsoleError } from "../console-error.ts";
 import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
-import { Refusal } from "../texts/refusal.ts";
 import type { NoticeProblem } from "./notices.ts";
 import { publicUrlProblem } from "./public-request.ts";
 
@@ -103,7 +103,7 @@ export function noticeRoutes(parts: ConsoleParts) {
 						where account_id = ${accountId} and webhook_url is not null returning account_id
 					)
 					select audit_note(${notedJson(noted("batch.webhook_secret"))}::text::jsonb, account_id, account_id) from saved`;
-				if (rows.length === 0) throw new Refusal("conflict", "There is no webhook: set its address first.");
+				if (rows.length === 0) throw new ConsoleError("conflict", "There is no webhook: set its address first.");
 				return { secret: parts.webhookSecretOf(salt) };
 			},
 			{ query, body: t.Object({ token: TOKEN }, { additionalProperties: true }) },
@@ -120,7 +120,7 @@ export function noticeRoutes(parts: ConsoleParts) {
 						returning account_id
 					)
 					select audit_note(${notedJson(act)}::text::jsonb, account_id, account_id) from again limit 1`;
-				if (rows.length === 0) throw new Refusal("not_found", "There is no such call that is over.");
+				if (rows.length === 0) throw new ConsoleError("not_found", "There is no such call that is over.");
 				return { replayed: true };
 			},
 			{ query, body: EMPTY_BODY },
@@ -129,7 +129,7 @@ export function noticeRoutes(parts: ConsoleParts) {
 
 function checkedUrl({ config }: ConsoleParts, text: string): string {
 	const problem = publicUrlProblem(text, config.production);
-	if (problem !== undefined) throw new Refusal("invalid_request", problem, { param: "webhookUrl" });
+	if (problem !== undefined) throw new ConsoleError("invalid_request", problem, { param: "webhookUrl" });
 	return text;
 }
 

@@ -2,8 +2,8 @@ import { lookup } from "node:dns/promises";
 import { type ClientRequest, request as requestHttp } from "node:http";
 import { type RequestOptions, request as requestHttps } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
+import type { TextId } from "../../base/translate.ts";
 import { isLoopback } from "../../gateway/client-address.ts";
-import type { Told } from "../texts/refusal.ts";
 import { isPublicAddress } from "./public-address.ts";
 
 /** Where an address that a customer wrote down leads, or why nothing is sent there. */
@@ -21,7 +21,7 @@ const URL_CHARS_MAX = 2_000;
  * Why nothing is sent to an address that a customer wrote down; undefined if something may be. What its name leads to is
  * looked at each time something is sent. `production`: false lets a developer's own machine be called, without TLS too.
  */
-export function publicUrlProblem(text: string, production: boolean): Told | undefined {
+export function publicUrlProblem(text: string, production: boolean): TextId | undefined {
 	const url = URL.canParse(text) ? new URL(text) : undefined;
 	// As it is written down, and read again each time that it is called.
 	if (url === undefined || url.href.length > URL_CHARS_MAX) return "That is no address.";

@@ -6,11 +6,11 @@ import { findAccount } from "../../keys/account-admin.ts";
 import { listKeys } from "../../keys/key-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { sumOfColumn } from "../../money/nano-usd.ts";
+import { ConsoleError } from "../console-error.ts";
 import { balanceOf, topUpView } from "../credit/credit.ts";
 import { ledgerPage } from "../credit/credit-ledger.ts";
 import { heldByKey, keyView } from "../keys/key-view.ts";
 import { listMembers } from "../members/members.ts";
-import { Refusal } from "../texts/refusal.ts";
 
 export interface AccountRow {
 	readonly id: string;
@@ -69,7 +69,7 @@ export async function searchAccounts(
 /** Fault not_found. */
 export async function accountDetail(statements: Statements, id: string, nowMs: number) {
 	const account = await findAccount(statements, id);
-	if (account === null) throw new Refusal("not_found", `There is no account ${id}.`);
+	if (account === null) throw new ConsoleError("not_found", "There is no account {id}.", { values: { id } });
 	const [balance, keys, held, topUps, members, entries] = await Promise.all([
 		balanceOf(statements, account.id),
 		listKeys(statements, account.id, { limit: DETAIL_ROWS }),

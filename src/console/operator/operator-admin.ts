@@ -2,8 +2,8 @@ import { newId } from "../../base/id.ts";
 import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
 import { noted, notedJson } from "../../ops/audit.ts";
+import { ConsoleError } from "../console-error.ts";
 import { isSignInAddress } from "../sign-in/sign-in-address.ts";
-import { Refusal } from "../texts/refusal.ts";
 
 export interface OperatorRecord {
 	readonly id: string;
@@ -26,9 +26,10 @@ export async function createOperator(
 	signsInBy: "password" | "link" = "password",
 ): Promise<{ id: string; token: string | null }> {
 	const email = address.trim().toLowerCase();
-	if (!isMailAddress(email)) throw new Refusal("invalid_request", "That is no e-mail address.", { param: "email" });
+	if (!isMailAddress(email))
+		throw new ConsoleError("invalid_request", "That is no e-mail address.", { param: "email" });
 	if (signsInBy === "password" && !isSignInAddress(email))
-		throw new Refusal("invalid_request", "Nobody can sign in with this address here. Please use another one.", {
+		throw new ConsoleError("invalid_request", "Nobody can sign in with this address here. Please use another one.", {
 			param: "email",
 		});
 	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("base64url");
@@ -50,7 +51,8 @@ export async function revokeOperator(statements: Statements, address: string): P
 			delete from session s using u where s.user_id = u.id
 		)
 		select u.id, audit_note(${notedJson(noted({ ...COMMAND_LINE, action: "operator.revoke" }))}::text::jsonb, u.id, null) from u`;
-	if (user === undefined) throw new Refusal("not_found", `There is no operator ${address}.`);
+	if (user === undefined)
+		throw new ConsoleError("not_found", "There is no operator {address}.", { values: { address } });
 	return { id: user.id };
 }
 

@@ -1,5 +1,5 @@
 import type { Statements } from "../../db/statements.ts";
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 
 /**
  * Nobody decides about an account of his own: one that he is, was or is asked to be a member of, or that was made for
@@ -20,5 +20,5 @@ export async function refuseOwnAccount(
 			or exists (select 1 from audit_event e where e.subject = ${operatorId}::text and e.account_id = ${accountId}::text
 				and e.action in ('member.join', 'member.remove')) as own`;
 	if (row?.own === true)
-		throw new Refusal("forbidden", "You belong to this account, or did: another operator decides about it.");
+		throw new ConsoleError("forbidden", "You belong to this account, or did: another operator decides about it.");
 }

@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { withDeadline } from "../../base/clock.ts";
 import type { Language } from "../../base/language.ts";
+import { translate } from "../../base/translate.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Connection } from "../../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
@@ -9,8 +10,7 @@ import { booksRunOf } from "../../ledger/books-history.ts";
 import type { BooksRun, Reconciler } from "../../ledger/reconciler.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { sumOfColumn } from "../../money/nano-usd.ts";
-import { Refusal } from "../texts/refusal.ts";
-import { toldIn } from "../texts/told-in.ts";
+import { ConsoleError } from "../console-error.ts";
 
 const RUNS_SHOWN = 20;
 /** Longest that somebody waits in front of the page; the check itself goes on. */
@@ -24,7 +24,7 @@ export async function checkBooks(
 	userId: string,
 ): Promise<BooksRun> {
 	const late = () =>
-		new Refusal("service_unavailable", "The check takes long. Its result will be in the list when it is done.", {
+		new ConsoleError("service_unavailable", "The check takes long. Its result will be in the list when it is done.", {
 			retryAfterS: WAIT_S,
 		});
 	connection.setIdleTimeout(SILENCE_S);
@@ -60,8 +60,11 @@ export async function listReconciliations(
 
 /** What was checked, and what came of it, as its reader reads. */
 export function toldRun(run: BooksRun, language: Language): BooksRun {
-	const told = (text: string) => toldIn(language, text) ?? text;
-	return { ...run, checks: run.checks.map((one) => ({ ...one, name: told(one.name), detail: told(one.detail) })) };
+	const checks = run.checks.map(({ name, ok, detail, text }) => ({
+		...{ ok, name: translate(language, { id: name }) },
+		detail: text === undefined ? detail : translate(language, text),
+	}));
+	return { ...run, checks };
 }
 
 /** A row for an epoch whose journal came back too late: there are few. */

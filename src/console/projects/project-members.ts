@@ -1,7 +1,7 @@
 import type { Statements } from "../../db/statements.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
+import { ConsoleError } from "../console-error.ts";
 import { keysMadeBy } from "../members/member-keys.ts";
-import { Refusal } from "../texts/refusal.ts";
 
 /** Who works in a project. */
 export interface ProjectMemberView {
@@ -39,7 +39,7 @@ export async function addProjectMember(
 		)
 		select true as known, audit_note(${notedJson(act)}::text::jsonb, ${projectId}, ${accountId})
 		where exists (select 1 from member m where m.account_id = ${accountId} and m.user_id = ${userId})`;
-	if (row?.known !== true) throw new Refusal("not_found", "There is no such member.");
+	if (row?.known !== true) throw new ConsoleError("not_found", "There is no such member.");
 }
 
 /** The account's member with this address; null if it has none. */
@@ -63,9 +63,13 @@ export async function takeOutOfProject(
 ): Promise<void> {
 	const made = await keysMadeBy(statements, accountId, userId, projectId);
 	if (made.length > 0 && keys === undefined)
-		throw new Refusal("conflict", "This person made keys of the project that still work: say what becomes of them.", {
-			param: "keys",
-		});
+		throw new ConsoleError(
+			"conflict",
+			"This person made keys of the project that still work: say what becomes of them.",
+			{
+				param: "keys",
+			},
+		);
 	const [row] = await statements<{ known: boolean }>`
 		with gone as (
 			delete from project_member
@@ -74,5 +78,5 @@ export async function takeOutOfProject(
 		select true as known, audit_note(${notedJson(act)}::text::jsonb, ${projectId}, ${accountId})
 		where ${made.length > 0}::boolean or exists (select 1 from gone) or (${keys === "revoke"}::boolean
 			and exists (select 1 from member m where m.account_id = ${accountId} and m.user_id = ${userId}))`;
-	if (row?.known !== true) throw new Refusal("not_found", "There is no such member.");
+	if (row?.known !== true) throw new ConsoleError("not_found", "There is no such member.");
 }

@@ -2,7 +2,7 @@ import type { Statements } from "../../db/statements.ts";
 import type { ProjectRecord } from "../../keys/project-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { addUsd, nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 
 export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag" | "absentNanoUsd"> {
 	/** By running requests that were admitted in it, as of the last flush, and by instances that are gone. */
@@ -30,5 +30,6 @@ export async function checkWorksIn(statements: Statements, projectId: string, pe
 	if (personId === null) return;
 	const [row] = await statements`
 		select 1 from project_member where project_id = ${projectId} and user_id = ${personId}`;
-	if (row === undefined) throw new Refusal("not_found", `There is no project ${projectId}.`);
+	if (row === undefined)
+		throw new ConsoleError("not_found", "There is no project {id}.", { values: { id: projectId } });
 }

@@ -1,6 +1,6 @@
 import { isAPIError } from "better-auth/api";
 import type { ConsoleParts } from "../console-deps.ts";
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 import { createAttempts, passwordAgainLimits } from "./auth-attempts.ts";
 
 /**
@@ -20,8 +20,8 @@ export async function authenticateAgain(
 		await auth().api.verifyPassword({ body: { password }, headers: request.headers });
 	} catch (error) {
 		if (!isAPIError(error) || error.statusCode >= 500) throw error;
-		if (error.statusCode === 429) throw new Refusal("rate_limit_exceeded", "Too many attempts. Sign in anew.");
-		throw new Refusal("invalid_request", "The password is wrong.", { param: "password" });
+		if (error.statusCode === 429) throw new ConsoleError("rate_limit_exceeded", "Too many attempts. Sign in anew.");
+		throw new ConsoleError("invalid_request", "The password is wrong.", { param: "password" });
 	}
 	await attempts.takeBack(limits);
 	// By the machine's clock, as all of a session's moments: its age is reckoned by that one, and the database's may be another time.

@@ -1,8 +1,8 @@
-import { APIError } from "better-auth/api";
+import type { APIError } from "better-auth/api";
 import type { Statements } from "../../db/statements.ts";
 import { countWithin, uncount } from "../rate-counter.ts";
-import { told } from "../texts/refusal.ts";
 import type { Device } from "./auth-device.ts";
+import { signInError } from "./sign-in-error.ts";
 
 /**
  * Guesses are counted before they are tried, in the database, and what was right is taken back: however many come at
@@ -92,14 +92,9 @@ export function codeLimits(
 
 function tooMany(endsInMs: number): APIError {
 	const retryAfterS = Math.max(1, Math.ceil(endsInMs / 1000));
-	return new APIError(
-		"TOO_MANY_REQUESTS",
-		{
-			code: "TOO_MANY_ATTEMPTS",
-			message: told(
-				"Too many attempts. Try again later, sign in with a browser that you used before, or set a new password by mail.",
-			),
-		},
-		{ "retry-after": String(retryAfterS) },
+	return signInError(
+		"TOO_MANY_ATTEMPTS",
+		"Too many attempts. Try again later, sign in with a browser that you used before, or set a new password by mail.",
+		{ status: "TOO_MANY_REQUESTS", headers: { "retry-after": String(retryAfterS) } },
 	);
 }

@@ -1,10 +1,9 @@
 import type { BetterAuthPlugin, GenericEndpointContext } from "better-auth";
-import { APIError, createAuthMiddleware, getIp, getSessionFromCtx, isAPIError } from "better-auth/api";
+import { createAuthMiddleware, getIp, getSessionFromCtx, isAPIError } from "better-auth/api";
 import { languageOf } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import { type Told, told } from "../texts/refusal.ts";
 import {
 	type Attempts,
 	codeLimits,
@@ -17,6 +16,7 @@ import { readDevice, rememberDevice } from "./auth-device.ts";
 import { changeMail } from "./auth-mails.ts";
 import { checkNewPassword } from "./auth-password.ts";
 import { resetIdentifier, resetTokenOf } from "./auth-reset.ts";
+import { signInError } from "./sign-in-error.ts";
 
 interface GuardDeps {
 	readonly log: Log;
@@ -162,7 +162,7 @@ async function beforeEnable(attempts: Attempts, ctx: GenericEndpointContext): Pr
 	const session = await getSessionFromCtx(ctx);
 	if (session === null) return undefined;
 	if (session.user.twoFactorEnabled)
-		throw refused("TWO_FACTOR_ENABLED", "The second factor is set up already. Switch it off first.");
+		throw signInError("TWO_FACTOR_ENABLED", "The second factor is set up already. Switch it off first.");
 	return againOf(attempts, session.session.id);
 }
 
@@ -269,7 +269,7 @@ async function stillGood(statements: Statements, ctx: GenericEndpointContext, pe
 	if (newSession !== null) await statements`delete from session where token = ${newSession.session.token}`;
 	await statements`delete from verification where value = ${person.id} and identifier like '2fa-%'`;
 	ctx.context.setNewSession(null);
-	throw new APIError("UNAUTHORIZED", { code: "INVALID_EMAIL_OR_PASSWORD", message: told("Invalid email or password") });
+	throw signInError("INVALID_EMAIL_OR_PASSWORD", "Invalid email or password", { status: "UNAUTHORIZED" });
 }
 
 async function againOf(attempts: Attempts, sessionId: string): Promise<Note> {
@@ -306,5 +306,4 @@ function fieldOf({ body }: GenericEndpointContext, name: string): string {
 /** Redirects are thrown as well, by what signs in through another service. */
 const isRefusal = (returned: unknown): boolean => isAPIError(returned) && returned.statusCode >= 400;
 const isTotp = (code: string) => /^[0-9]{6}$/.test(code);
-const invalidCode = () => new APIError("UNAUTHORIZED", { code: "INVALID_CODE", message: told("Invalid code") });
-const refused = (code: string, message: Told) => new APIError("BAD_REQUEST", { code, message });
+const invalidCode = () => signInError("INVALID_CODE", "Invalid code", { status: "UNAUTHORIZED" });

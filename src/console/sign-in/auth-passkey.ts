@@ -1,14 +1,14 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
 import type { BetterAuthPlugin, GenericEndpointContext } from "better-auth";
-import { APIError, createAuthEndpoint, getSessionFromCtx } from "better-auth/api";
+import { createAuthEndpoint, getSessionFromCtx } from "better-auth/api";
 import { setSessionCookie } from "better-auth/cookies";
 import { languageOf } from "../../base/language.ts";
 import type { Statements } from "../../db/statements.ts";
 import { noted, notedJson } from "../../ops/audit.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import { told } from "../texts/refusal.ts";
 import { changeMail } from "./auth-mails.ts";
-import { type Challenges, createChallenges, notGood, refused } from "./passkey-challenges.ts";
+import { type Challenges, createChallenges, notGood } from "./passkey-challenges.ts";
+import { signInError } from "./sign-in-error.ts";
 
 interface PasskeyDeps {
 	readonly statements: Statements;
@@ -53,7 +53,8 @@ function registering({ statements, mailer }: PasskeyDeps, challenges: Challenges
 		beginPasskey: createAuthEndpoint("/passkey/register-begin", { method: "POST" }, async (ctx) => {
 			const { user } = await lately(ctx);
 			const held = await statements<{ id: string }>`select id from passkey where user_id = ${user.id}`;
-			if (held.length >= PASSKEYS_MAX) throw refused("TOO_MANY", `A person has at most ${PASSKEYS_MAX} passkeys.`);
+			if (held.length >= PASSKEYS_MAX)
+				throw signInError("TOO_MANY", "A person has at most {count} passkeys.", { values: { count: PASSKEYS_MAX } });
 			const webauthn = await import("@simplewebauthn/server");
 			const asked = await webauthn.generateRegistrationOptions({
 				rpName: options.serviceName,
@@ -167,21 +168,19 @@ function signingIn({ statements }: PasskeyDeps, challenges: Challenges, options:
 /** The page's own origin, which the request guard has found to be one of ours. */
 function siteOf(ctx: GenericEndpointContext, options: PasskeyOptions): { origin: string; rpId: string } {
 	const origin = options.origins.find((one) => one === ctx.headers?.get("origin"));
-	if (origin === undefined) throw refused("FORBIDDEN", "This request does not come from a page of this service.");
+	if (origin === undefined) throw signInError("FORBIDDEN", "This request does not come from a page of this service.");
 	return { origin, rpId: new URL(origin).hostname };
 }
 
 /** Who signed in, or gave the password, within the last quarter of an hour. */
 async function lately(ctx: GenericEndpointContext) {
 	const present = await getSessionFromCtx(ctx);
-	if (present === null)
-		throw new APIError("UNAUTHORIZED", { code: "SESSION_REQUIRED", message: told("Please sign in.") });
+	if (present === null) throw signInError("SESSION_REQUIRED", "Please sign in.", { status: "UNAUTHORIZED" });
 	const { createdAt, authenticatedAt } = present.session;
 	const at = authenticatedAt instanceof Date ? authenticatedAt : createdAt;
 	if (Date.now() - at.getTime() > AUTHENTICATED_FOR_MS)
-		throw new APIError("FORBIDDEN", {
-			code: "reauthentication_required",
-			message: told("Please give your password again for this."),
+		throw signInError("reauthentication_required", "Please give your password again for this.", {
+			status: "FORBIDDEN",
 		});
 	return present;
 }

@@ -1,7 +1,6 @@
 import { dictionary } from "@zxcvbn-ts/language-common";
-import { APIError } from "better-auth/api";
-import type { Told } from "../texts/refusal.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
+import { signInError } from "./sign-in-error.ts";
 
 /** Passwords that many people chose, in lower case: what is tried first. */
 const common: ReadonlySet<string> = new Set(dictionary["passwords-common"]);
@@ -19,11 +18,15 @@ const OWN_WORD_CHARS_MIN = 4;
  */
 export function checkNewPassword(password: string, ownWords: readonly string[]): void {
 	if (password.length < PASSWORD_CHARS_MIN)
-		throw refused("PASSWORD_TOO_SHORT", `A password has at least ${PASSWORD_CHARS_MIN} characters.`);
+		throw signInError("PASSWORD_TOO_SHORT", "A password has at least {count} characters.", {
+			values: { count: PASSWORD_CHARS_MIN },
+		});
 	if (password.length > PASSWORD_CHARS_MAX)
-		throw refused("PASSWORD_TOO_LONG", `A password has at most ${PASSWORD_CHARS_MAX} characters.`);
+		throw signInError("PASSWORD_TOO_LONG", "A password has at most {count} characters.", {
+			values: { count: PASSWORD_CHARS_MAX },
+		});
 	if (isGuessedFirst(password, ownWords))
-		throw refused("PASSWORD_TOO_COMMON", "This password is among the first that are guessed. Choose another one.");
+		throw signInError("PASSWORD_TOO_COMMON", "This password is among the first that are guessed. Choose another one.");
 }
 
 function isGuessedFirst(password: string, ownWords: readonly string[]): boolean {
@@ -67,5 +70,3 @@ function isSequence(text: string): boolean {
 	const isStep = (by: number) => steps.every((step) => step === by || step === -9 * by);
 	return steps.length > 0 && (isStep(1) || isStep(-1));
 }
-
-const refused = (code: string, message: Told) => new APIError("BAD_REQUEST", { code, message });

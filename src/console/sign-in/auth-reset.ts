@@ -1,8 +1,8 @@
 import type { BetterAuthPlugin } from "better-auth";
-import { APIError, createAuthEndpoint } from "better-auth/api";
+import { createAuthEndpoint } from "better-auth/api";
 import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
-import { told } from "../texts/refusal.ts";
+import { signInError } from "./sign-in-error.ts";
 
 /** What stands behind the token of a mail that leads to a new password. */
 export const resetIdentifier = (token: string) => `reset-password:${token}`;
@@ -43,5 +43,4 @@ function textOf(record: unknown, name: string): string {
 	return typeof value === "string" && !value.includes("\0") ? value : "";
 }
 
-const usedUp = () =>
-	new APIError("BAD_REQUEST", { code: "INVALID_TOKEN", message: told("This link was used already, or is too old.") });
+const usedUp = () => signInError("INVALID_TOKEN", "This link was used already, or is too old.");

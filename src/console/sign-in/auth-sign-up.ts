@@ -1,5 +1,5 @@
 import type { BetterAuthPlugin } from "better-auth";
-import { APIError, createAuthEndpoint } from "better-auth/api";
+import { createAuthEndpoint } from "better-auth/api";
 import { expireCookie, setSessionCookie } from "better-auth/cookies";
 import { newId } from "../../base/id.ts";
 import { ENGLISH, type Language, languageOf } from "../../base/language.ts";
@@ -7,12 +7,12 @@ import { isMailAddress } from "../../base/mail-address.ts";
 import type { Terms } from "../../catalog/brand.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import type { Told } from "../texts/refusal.ts";
 import { rememberDevice } from "./auth-device.ts";
 import { knownMail, signUpMail } from "./auth-mails.ts";
 import { checkNewPassword } from "./auth-password.ts";
 import { isPersonName, NAME_RULE } from "./person-name.ts";
 import { isSignInAddress } from "./sign-in-address.ts";
+import { signInError } from "./sign-in-error.ts";
 
 interface SignUpDeps {
 	readonly statements: Statements;
@@ -50,11 +50,11 @@ export function signUps(deps: SignUpDeps, options: SignUpOptions) {
 			 */
 			signUpEmail: createAuthEndpoint("/sign-up/email", { method: "POST" }, async (ctx) => {
 				if (!mailer.works)
-					throw refused("EMAIL_PASSWORD_SIGN_UP_DISABLED", "Nobody can sign up here: the service sends no mails.");
+					throw signInError("EMAIL_PASSWORD_SIGN_UP_DISABLED", "Nobody can sign up here: the service sends no mails.");
 				const { name, email, next } = signUpOf(ctx.body);
 				const termsVersion = options.terms?.version ?? null;
 				if (termsVersion !== null && acceptedOf(ctx.body) !== termsVersion)
-					throw refused("TERMS_NOT_ACCEPTED", "Please agree to the terms of this service.");
+					throw signInError("TERMS_NOT_ACCEPTED", "Please agree to the terms of this service.");
 				const chosen = textOf(ctx.body, "password");
 				checkNewPassword(chosen, [options.serviceName, name, email]);
 				const password = await ctx.context.password.hash(chosen);
@@ -109,7 +109,7 @@ async function chosenAnew(
 	ownWords: readonly string[],
 ): Promise<{ name: string; password: string }> {
 	if (!isRecord(ctx.body) || ctx.body.newPassword === undefined)
-		throw refused("PASSWORD_REQUIRED", "This is not the browser that signed up: choose a password here.");
+		throw signInError("PASSWORD_REQUIRED", "This is not the browser that signed up: choose a password here.");
 	const chosen = textOf(ctx.body, "newPassword");
 	const name = nameOf(ctx.body);
 	checkNewPassword(chosen, [...ownWords, name]);
@@ -201,9 +201,9 @@ export async function forgetSessions(statements: Statements, nowMs: number): Pro
 
 function signUpOf(body: unknown): { name: string; email: string; next: string | null } {
 	const email = textOf(body, "email").trim().toLowerCase();
-	if (!isMailAddress(email)) throw refused("INVALID_EMAIL", "That is no e-mail address.");
+	if (!isMailAddress(email)) throw signInError("INVALID_EMAIL", "That is no e-mail address.");
 	if (!isSignInAddress(email))
-		throw refused("INVALID_EMAIL", "Nobody can sign in with this address here. Please use another one.");
+		throw signInError("ADDRESS_NOT_USABLE", "Nobody can sign in with this address here. Please use another one.");
 	const next = isRecord(body) && typeof body.next === "string" ? body.next : "";
 	// A place on this site, as the pages take it too.
 	const isPlace = /^\/(?![/\\])/.test(next) && next.length <= NEXT_CHARS_MAX;
@@ -216,19 +216,18 @@ function acceptedOf(body: unknown): string | null {
 
 function nameOf(body: unknown): string {
 	const name = textOf(body, "name").trim();
-	if (!isPersonName(name)) throw refused("INVALID_NAME", NAME_RULE);
+	if (!isPersonName(name)) throw signInError("INVALID_NAME", NAME_RULE);
 	return name;
 }
 
 function textOf(body: unknown, field: string): string {
 	const value = isRecord(body) ? body[field] : undefined;
 	if (typeof value !== "string" || value === "" || value.includes("\0"))
-		throw refused("VALIDATION_ERROR", `The field ${field} is missing or malformed.`);
+		throw signInError("INVALID_FIELD", "The field {field} is missing or malformed.", { values: { field } });
 	return value;
 }
 
-const usedUp = () => refused("INVALID_TOKEN", "This link was used already, or is too old.");
-const refused = (code: string, message: Told) => new APIError("BAD_REQUEST", { code, message });
+const usedUp = () => signInError("INVALID_TOKEN", "This link was used already, or is too old.");
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 const secret = () => Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("base64url");
 const hashOf = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");

@@ -12,7 +12,6 @@ import { companySignIns } from "../company/auth-company.ts";
 import { createCompanyOidc } from "../company/company-oidc.ts";
 import { databaseAway } from "../console-error.ts";
 import type { Mailer } from "../mail/mailer.ts";
-import { told } from "../texts/refusal.ts";
 import { authDatabase } from "./auth-database.ts";
 import { guard } from "./auth-guard.ts";
 import { resetMail } from "./auth-mails.ts";
@@ -22,6 +21,7 @@ import { passwordReset } from "./auth-reset.ts";
 import { signUps } from "./auth-sign-up.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
 import { isPersonName, NAME_RULE } from "./person-name.ts";
+import { signInError } from "./sign-in-error.ts";
 
 export type Auth = ReturnType<typeof createAuth>;
 
@@ -187,7 +187,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 function onlyProved<U extends { emailVerified: boolean; name: string }>(data: U): { data: U } {
 	// A name that another service lets pass is not refused, but not taken either.
 	if (data.emailVerified) return { data: isPersonName(data.name) ? data : { ...data, name: NAMELESS } };
-	throw new APIError("FORBIDDEN", { code: "EMAIL_NOT_VERIFIED", message: told("This address is not verified there.") });
+	throw signInError("ADDRESS_NOT_VERIFIED", "This address is not verified there.", { status: "FORBIDDEN" });
 }
 
 /** The library's endpoints as plain functions: no hooks, no session made, since there is one. */
@@ -204,7 +204,7 @@ function codeCheck({ endpoints }: ReturnType<typeof twoFactor>) {
 /** The library passes on whatever was sent, and calls it a text. */
 function onlyNamed<U extends { name?: string | undefined }>(data: U): { data: U } {
 	if (data.name === undefined || (typeof data.name === "string" && isPersonName(data.name))) return { data };
-	throw new APIError("BAD_REQUEST", { code: "INVALID_NAME", message: told(NAME_RULE) });
+	throw signInError("INVALID_NAME", NAME_RULE);
 }
 
 /** For the first run's links (sign-in-link.ts), which are made there: nobody can ask for one. */

@@ -1,8 +1,7 @@
 import type { GenericEndpointContext } from "better-auth";
-import { APIError } from "better-auth/api";
 import { expireCookie } from "better-auth/cookies";
 import type { Statements } from "../../db/statements.ts";
-import type { Told } from "../texts/refusal.ts";
+import { signInError } from "./sign-in-error.ts";
 
 /** What a passkey signs, to show that it is there now. */
 export type Challenges = ReturnType<typeof createChallenges>;
@@ -40,5 +39,4 @@ export function createChallenges(statements: Statements) {
 
 const idOf = (kind: Kind, browser: string) =>
 	`passkey ${kind}:${new Bun.CryptoHasher("sha256").update(browser).digest("hex")}`;
-export const refused = (code: string, message: Told) => new APIError("BAD_REQUEST", { code, message });
-export const notGood = () => refused("PASSKEY_REFUSED", "This passkey was not accepted. Try again.");
+export const notGood = () => signInError("PASSKEY_REFUSED", "This passkey was not accepted. Try again.");

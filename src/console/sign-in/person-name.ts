@@ -2,7 +2,7 @@ import { isLabel } from "../../keys/key-settings.ts";
 
 const NAME_CHARS_MAX = 100;
 
-export const NAME_RULE = `A name is one line of at most ${NAME_CHARS_MAX} characters, without the address of a site.`;
+export const NAME_RULE = "A name is one line of at most 100 characters, without the address of a site.";
 
 /** What reads as the address of a site, or becomes one in a mail: a scheme, `www.`, or words joined by a dot. */
 const ADDRESS = /:\/\/|\bwww\.|[\p{L}\p{N}_-]\.[\p{L}]{2,}/iu;

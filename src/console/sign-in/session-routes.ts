@@ -2,8 +2,8 @@ import { Elysia, t } from "elysia";
 import { languageOf } from "../../base/language.ts";
 import { noted, notedJson } from "../../ops/audit.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { ConsoleError } from "../console-error.ts";
 import { EMPTY_BODY } from "../page-query.ts";
-import { Refusal } from "../texts/refusal.ts";
 import { authenticateAgain } from "./auth-again.ts";
 import { changeMail } from "./auth-mails.ts";
 import { PASSWORD_CHARS_MAX } from "./password-length.ts";
@@ -45,7 +45,7 @@ export function sessionRoutes(parts: ConsoleParts) {
 			const rows = await statements`
 				with gone as (delete from passkey where id = ${params.id} and user_id = ${userId} returning user_id)
 				select audit_note(${notedJson(act)}::text::jsonb, user_id, null) from gone`;
-			if (rows.length === 0) throw new Refusal("not_found", "There is no such passkey.");
+			if (rows.length === 0) throw new ConsoleError("not_found", "There is no such passkey.");
 			const addressee = { service: parts.brand.serviceName, to: email, asked: languageOf(request.headers) };
 			parts.mailer.send(changeMail(addressee, "passkey removed", parts.origin()));
 			return { removed: true };
@@ -53,7 +53,7 @@ export function sessionRoutes(parts: ConsoleParts) {
 		.delete("/sessions/:id", async ({ request, params }) => {
 			const { userId } = visits.viewer(request);
 			const rows = await statements`delete from session where id = ${params.id} and user_id = ${userId} returning id`;
-			if (rows.length === 0) throw new Refusal("not_found", "There is no such session.");
+			if (rows.length === 0) throw new ConsoleError("not_found", "There is no such session.");
 			return { revoked: true };
 		})
 		.post(

@@ -1,5 +1,5 @@
 import type { Connection } from "../../gateway/connection.ts";
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 import { ADDRESS_HEADER, type Auth } from "./auth.ts";
 import { LINK_PAGES, type LinkPage, SIGN_IN_LINK } from "./new-sign-in-link.ts";
 import { isOwnMachine } from "./own-machine.ts";
@@ -23,12 +23,12 @@ export async function openSignInLink(auth: Auth, connection: Connection): Promis
 	const [page = "", token = ""] = url.pathname.slice(SIGN_IN_LINK.length).split("/");
 	const target = Object.hasOwn(LINK_PAGES, page) ? LINK_PAGES[page as LinkPage] : undefined;
 	if (request.method !== "GET" || target === undefined || token === "")
-		throw new Refusal("not_found", "There is no such endpoint.");
+		throw new ConsoleError("not_found", "There is no such endpoint.");
 	if (!isOwnMachine(connection))
-		throw new Refusal("forbidden", "This link works on the machine that the service runs on.");
+		throw new ConsoleError("forbidden", "This link works on the machine that the service runs on.");
 	// What a browser opens by itself, ahead of the person, would use the link up.
 	if (/prefetch|prerender/.test(`${request.headers.get("sec-purpose")} ${request.headers.get("purpose")}`))
-		throw new Refusal("forbidden", "This link is opened by people.");
+		throw new ConsoleError("forbidden", "This link is opened by people.");
 	const query = new URLSearchParams({ token, callbackURL: target, errorCallbackURL: REFUSED });
 	const headers = new Headers(request.headers);
 	headers.set(ADDRESS_HEADER, address);

@@ -1,6 +1,6 @@
 import type { Terms } from "../../catalog/brand.ts";
 import type { Statements } from "../../db/statements.ts";
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 
 /** What somebody has still to agree to; null for nothing. */
 export async function termsDue(statements: Statements, userId: string, terms: Terms | null): Promise<Terms | null> {
@@ -17,7 +17,7 @@ export async function acceptTerms(
 	{ terms, version }: { terms: Terms | null; version: string },
 ): Promise<void> {
 	if (terms?.version !== version)
-		throw new Refusal("conflict", "The terms have changed since: please read them anew.", { param: "version" });
+		throw new ConsoleError("conflict", "The terms have changed since: please read them anew.", { param: "version" });
 	await statements`
 		insert into terms_acceptance (user_id, version) values (${userId}, ${version}) on conflict do nothing`;
 }

@@ -1,7 +1,8 @@
 import type { Language } from "../../base/language.ts";
+import type { TextId } from "../../base/translate.ts";
 import type { Statements } from "../../db/statements.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
-import { Refusal, type Told } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 import { PAPER_TEXTS } from "./paper-texts.ts";
 
 /** Who a receipt or statement is from, or made out to. What is empty was not given. */
@@ -57,8 +58,8 @@ export async function saveBillingDetails(
 	return saved;
 }
 
-function checked(text: string, pattern: RegExp, param: string, rule: Told): string {
-	if (!pattern.test(text)) throw new Refusal("invalid_request", rule, { param });
+function checked(text: string, pattern: RegExp, param: string, rule: TextId): string {
+	if (!pattern.test(text)) throw new ConsoleError("invalid_request", rule, { param });
 	return text;
 }
 

@@ -2,8 +2,8 @@ import { Elysia, t } from "elysia";
 import { languageOf } from "../../base/language.ts";
 import { findAccount } from "../../keys/account-admin.ts";
 import type { ConsoleParts } from "../console-deps.ts";
+import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
-import { Refusal } from "../texts/refusal.ts";
 import { type Party, readBillingDetails, saveBillingDetails } from "./billing-details.ts";
 import { listMonths, readStatement } from "./statement.ts";
 import { statementCsv } from "./statement-csv.ts";
@@ -46,7 +46,7 @@ export function statementRoutes(parts: ConsoleParts) {
 			async ({ request, query }) => {
 				const { accountId, statement, lines } = await monthOf(request, query.month);
 				const account = await findAccount(statements, accountId);
-				if (account === null) throw new Refusal("not_found", "There is no such account.");
+				if (account === null) throw new ConsoleError("not_found", "There is no such account.");
 				// It brings fonts, which nothing else needs.
 				const { statementPdf } = await import("./statement-pdf.ts");
 				const bytes = await statementPdf({

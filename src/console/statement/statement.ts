@@ -1,7 +1,7 @@
 import { assert } from "../../base/assert.ts";
 import type { Statements } from "../../db/statements.ts";
+import { ConsoleError } from "../console-error.ts";
 import type { LedgerRow } from "../credit/credit-ledger.ts";
-import { Refusal } from "../texts/refusal.ts";
 
 /** A movement of credit that is not usage. Amounts here have no limit: what a month comes to is a sum. */
 export interface StatementEntry {
@@ -86,7 +86,8 @@ interface Row {
 
 /** `2027-01` as its first day. Fault invalid_request. */
 function firstDayOf(month: string): string {
-	if (!MONTH.test(month)) throw new Refusal("invalid_request", "That is no month such as 2027-01.", { param: "month" });
+	if (!MONTH.test(month))
+		throw new ConsoleError("invalid_request", "That is no month such as 2027-01.", { param: "month" });
 	return `${month}-01`;
 }
 
@@ -143,7 +144,8 @@ export async function listMonths(
 export async function readStatement(statements: Statements, accountId: string, month: string): Promise<Statement> {
 	const first = firstDayOf(month);
 	const found = (await listMonths(statements, accountId)).find((known) => known.month === month);
-	if (found === undefined) throw new Refusal("not_found", "There is no statement of that month.", { param: "month" });
+	if (found === undefined)
+		throw new ConsoleError("not_found", "There is no statement of that month.", { param: "month" });
 	const [row] = await statements<Row>`
 		with bounds as (
 			select ${first}::timestamp at time zone 'UTC' as since, (${first}::timestamp + interval '1 month') at time zone 'UTC' as until

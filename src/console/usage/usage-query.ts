@@ -1,7 +1,7 @@
 import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsd, shownSum, sumOfColumn } from "../../money/nano-usd.ts";
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 
 export type UsageGroup = "model" | "key" | "project" | "status";
 export type StatusClass = "ok" | "failed" | "left";
@@ -90,10 +90,10 @@ export async function usageSeries(
 	const bucketMs = filter.bucket === "hour" ? HOUR_MS : DAY_MS;
 	const fromMs = Math.floor(filter.fromMs / bucketMs) * bucketMs;
 	const toMs = Math.ceil(filter.toMs / bucketMs) * bucketMs;
-	if (filter.toMs <= filter.fromMs) throw new Refusal("invalid_request", "The range is empty.", { param: "to" });
+	if (filter.toMs <= filter.fromMs) throw new ConsoleError("invalid_request", "The range is empty.", { param: "to" });
 	// As it was asked for: one that begins within a bucket lies in one more of them.
 	if (filter.toMs - filter.fromMs > (filter.bucket === "hour" ? BY_HOUR_MS_MAX : BY_DAY_MS_MAX))
-		throw new Refusal("invalid_request", "The range is too long: at most 31 days by hour, 400 days by day.", {
+		throw new ConsoleError("invalid_request", "The range is too long: at most 31 days by hour, 400 days by day.", {
 			param: "from",
 		});
 	const rows = await statements<Row>`

@@ -1,7 +1,7 @@
 import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { sumOfColumn } from "../../money/nano-usd.ts";
-import { Refusal } from "../texts/refusal.ts";
+import { ConsoleError } from "../console-error.ts";
 
 /** What one key of an account used of one model in a day (UTC). */
 export interface UsageDayRow {
@@ -90,13 +90,12 @@ export async function usageRows(
 
 function checkRange({ from, to, accountId }: UsageRowFilter): void {
 	const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
-	if (!(days >= 1)) throw new Refusal("invalid_request", "The range is empty.", { param: "to" });
+	if (!(days >= 1)) throw new ConsoleError("invalid_request", "The range is empty.", { param: "to" });
 	if (days > (accountId === null ? DAYS_OF_ALL_MAX : DAYS_MAX))
-		throw new Refusal(
-			"invalid_request",
-			`The range is too long: at most ${DAYS_OF_ALL_MAX} days, ${DAYS_MAX} of one account.`,
-			{ param: "from" },
-		);
+		throw new ConsoleError("invalid_request", "The range is too long: at most {all} days, {one} of one account.", {
+			values: { all: DAYS_OF_ALL_MAX, one: DAYS_MAX },
+			param: "from",
+		});
 }
 
 /** Fault invalid_request. */
@@ -108,5 +107,5 @@ function placeOf(cursor: string): readonly [string, string, string, string] {
 	} catch {
 		// Said below.
 	}
-	throw new Refusal("invalid_request", "That is no page.", { param: "after" });
+	throw new ConsoleError("invalid_request", "That is no page.", { param: "after" });
 }

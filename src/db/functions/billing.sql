@@ -6,13 +6,13 @@ begin
   -- One at a time of an account, so that two at once do not both find room.
   perform 1 from account a where a.id = p_account for no key update;
   if not found then
-    raise exception 'There is no account %.', p_account using errcode = 'TG002';
+    raise exception 'There is no account {id}.' using errcode = 'TG002', detail = json_build_object('id', p_account);
   end if;
   if exists (select 1 from top_up t where t.id = p_id and t.account_id = p_account) then
     return false;
   end if;
   if (select count(*) from top_up t where t.account_id = p_account and t.state = 'pending') >= p_most then
-    raise exception '% top-ups are pending already. Cancel those that you will not pay.', p_most using errcode = 'TG004';
+    raise exception '{count} top-ups are pending already. Cancel those that you will not pay.' using errcode = 'TG004', detail = json_build_object('count', p_most);
   end if;
   insert into top_up (id, account_id, amount_nano_usd, method, reference) values (p_id, p_account, p_amount, p_method, p_reference);
   return true;
@@ -29,13 +29,13 @@ declare
 begin
   select * into t from top_up where id = p_id for update;
   if not found then
-    raise exception 'There is no top-up %.', p_id using errcode = 'TG002';
+    raise exception 'There is no top-up {id}.' using errcode = 'TG002', detail = json_build_object('id', p_id);
   end if;
   if t.state = 'confirmed' then
     return null;
   end if;
   if t.state <> 'pending' then
-    raise exception 'The top-up is %: it cannot be confirmed.', t.state using errcode = 'TG004';
+    raise exception 'The top-up is {state}: it cannot be confirmed.' using errcode = 'TG004', detail = json_build_object('state', t.state);
   end if;
   update top_up set state = 'confirmed', decided_at = clock_timestamp(), decided_by = p_actor where id = p_id;
   update account set topped_up = topped_up or t.amount_nano_usd >= 100000000000 where id = t.account_id returning * into a;

@@ -84,9 +84,9 @@ begin
       ) u on u.budget_id = b.id where b.kind = 'account'
     ) x where x.leases <> x.days
     union all
-    select 'every closed day is as it was sealed', d.day::text || ' ' || d.problem from sealed_day d where d.problem is not null
+    select 'every closed day is as it was sealed', d.day::text || E'\n' || d.problem from sealed_day d where d.problem is not null
     union all
-    select 'every closed day is as it was sealed', b.budget_id || ' ' || b.problem from sealed_budget b where b.problem is not null
+    select 'every closed day is as it was sealed', b.budget_id || E'\n' || b.problem from sealed_budget b where b.problem is not null
     union all
     select 'each seal follows from the one before it', d.day::text from (
       select x.day, x.seal, books_seal_of(x, lag(x.seal) over by_day) as made
@@ -198,7 +198,7 @@ returns text
 language plpgsql set enable_seqscan = off as $$
 begin
   if p_rows <> d.usage_rows then
-    return format('%s settled requests were sealed, %s are there', d.usage_rows, p_rows);
+    return 'the settled requests are more or fewer than were sealed';
   end if;
   if (p_charged, p_written_off, p_hash) is distinct from (d.charged_nano_usd, d.written_off_nano_usd, d.usage_hash) then
     return 'a settled request was changed';

@@ -40,7 +40,7 @@ declare
 begin
   select * into a from account where id = p_id for update;
   if not found then
-    raise exception 'There is no account %.', p_id using errcode = 'TG002';
+    raise exception 'There is no account {id}.' using errcode = 'TG002', detail = json_build_object('id', p_id);
   end if;
   if p_match is not null and not p_match ? account_etag(a) then
     raise exception 'The account was changed since it was read.' using errcode = 'TG005';
@@ -49,7 +49,7 @@ begin
     begin
       perform clock_timestamp() at time zone p_zone;
     exception when invalid_parameter_value then
-      raise exception 'The database knows no time zone %.', p_zone using errcode = 'TG004';
+      raise exception 'The database knows no time zone {zone}.' using errcode = 'TG004', detail = json_build_object('zone', p_zone);
     end;
   end if;
   update account set name = coalesce(p_name, name), state = coalesce(p_state, state), time_zone = coalesce(p_zone, time_zone)
@@ -83,7 +83,7 @@ begin
   end if;
   select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
   if not found then
-    raise exception 'There is no key %.', p_id using errcode = 'TG002';
+    raise exception 'There is no key {id}.' using errcode = 'TG002', detail = json_build_object('id', p_id);
   end if;
   v_period := k.cap_period;
   if k.state = 'revoked' then
@@ -129,7 +129,7 @@ begin
   if (select count(*) from api_key k where k.account_id = p_account and k.state = 'active'
       and (k.expires_at is null or k.expires_at > clock_timestamp())) >= p_most
       and not exists (select 1 from api_key k where k.id = p_id) then
-    raise exception 'An account has at most % keys in use. Revoke some first.', p_most using errcode = 'TG004';
+    raise exception 'An account has at most {count} keys in use. Revoke some first.' using errcode = 'TG004', detail = json_build_object('count', p_most);
   end if;
   return true;
 end $$;
@@ -141,7 +141,7 @@ begin
   perform pg_advisory_xact_lock(hashtextextended('management keys', 0));
   if (select count(*) from management_key where revoked_at is null and (expires_at is null or expires_at > clock_timestamp())) >= p_most
       and not exists (select 1 from management_key where id = p_id) then
-    raise exception 'There are % management keys in use already. Revoke some first.', p_most using errcode = 'TG004';
+    raise exception 'There are {count} management keys in use already. Revoke some first.' using errcode = 'TG004', detail = json_build_object('count', p_most);
   end if;
   return true;
 end $$;
@@ -163,7 +163,7 @@ begin
   perform 1 from account a where a.id = (select o.account_id from api_key o where o.id = p_id) for no key update;
   select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
   if not found then
-    raise exception 'There is no key %.', p_id using errcode = 'TG002';
+    raise exception 'There is no key {id}.' using errcode = 'TG002', detail = json_build_object('id', p_id);
   end if;
   select * into n from api_key where id = k.replaced_by and digest = p_digest and created_at > clock_timestamp() - interval '1 hour';
   if found then
@@ -174,7 +174,7 @@ begin
     raise exception 'The key is revoked or expired: create a new one.' using errcode = 'TG004';
   end if;
   if k.replaced_by is not null then
-    raise exception 'The key was replaced by % already.', k.replaced_by using errcode = 'TG004';
+    raise exception 'The key was replaced by {id} already.' using errcode = 'TG004', detail = json_build_object('id', k.replaced_by);
   end if;
   perform key_room(k.account_id, p_new_id, p_most);
   insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by, reads_only, project_id)

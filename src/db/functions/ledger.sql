@@ -276,7 +276,7 @@ declare
 begin
   select g.limit_nano_usd as cap, g.drawn_nano_usd as drawn into b from budget g where g.id = p_account and g.kind = 'account' for update;
   if not found then
-    raise exception 'no account %', p_account using errcode = 'TG002';
+    raise exception 'There is no account {id}.' using errcode = 'TG002', detail = json_build_object('id', p_account);
   end if;
   if exists (select 1 from ledger_entry e where e.source_ref = p_source_ref) then
     return null;

@@ -31,10 +31,10 @@ begin
   -- One after the other, so that each sees what the one before it made.
   perform 1 from account a where a.id = p_account for no key update;
   if not found then
-    raise exception 'There is no account %.', p_account using errcode = 'TG002';
+    raise exception 'There is no account {id}.' using errcode = 'TG002', detail = json_build_object('id', p_account);
   end if;
   if (select count(*) from project x where x.account_id = p_account and x.id <> p_id) >= p_most then
-    raise exception 'An account has at most % projects.', p_most using errcode = 'TG004';
+    raise exception 'An account has at most {count} projects.' using errcode = 'TG004', detail = json_build_object('count', p_most);
   end if;
   insert into project (id, account_id, name, cap_nano_usd, cap_period, models, requests_per_minute, concurrency_max)
     values (p_id, p_account, p_patch ->> 'name', (p_patch ->> 'capNanoUsd')::bigint, coalesce(p_patch ->> 'capPeriod', 'lifetime'),
@@ -59,7 +59,7 @@ begin
   end if;
   select x.state into v_state from project x where x.id = p_id and x.account_id = p_account for share;
   if not found then
-    raise exception 'There is no project %.', p_id using errcode = 'TG002';
+    raise exception 'There is no project {id}.' using errcode = 'TG002', detail = json_build_object('id', p_id);
   end if;
   if v_state = 'archived' then
     raise exception 'The project is archived: it takes no keys.' using errcode = 'TG004';
@@ -81,7 +81,7 @@ declare
 begin
   select * into p from project where id = p_id and (p_account is null or account_id = p_account) for update;
   if not found then
-    raise exception 'There is no project %.', p_id using errcode = 'TG002';
+    raise exception 'There is no project {id}.' using errcode = 'TG002', detail = json_build_object('id', p_id);
   end if;
   v_period := p.cap_period;
   if p.state = 'archived' and p_patch <> '{"state":"archived"}' then

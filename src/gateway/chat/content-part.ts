@@ -33,7 +33,7 @@ function imageOf(value: unknown, param: string, model: Model): Readonly<Record<s
 	const { url, detail } = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
 	if (typeof url !== "string") throw new Fault("invalid_request", "An image part needs `image_url.url`.", { param });
 	if (!model.inputModalities.has("image") || model.imageUrls === "reject")
-		throw new Fault("invalid_request", `The model \`${model.id}\` does not take images.`, { param });
+		throw new Fault("invalid_request", "The model `{id}` does not take images.", { values: { id: model.id }, param });
 	// A server would fetch any other address itself.
 	if (!url.startsWith("data:") && !(model.imageUrls === "forward" && /^https?:\/\//i.test(url)))
 		throw new Fault("invalid_request", "Images must be sent as `data:` URLs to this model.", { param });

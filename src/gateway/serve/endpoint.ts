@@ -1,5 +1,6 @@
 import type { Quantities } from "../../admission/price.ts";
 import type { Fault } from "../../base/fault.ts";
+import type { Language } from "../../base/language.ts";
 import type { Turn } from "../../base/turn.ts";
 import type { ChatMode, Model, ModelKind } from "../../catalog/model.ts";
 import type { Endpoint } from "../../catalog/request-fields.ts";
@@ -86,7 +87,7 @@ export interface Relay<Chunk> {
 	/** The last events of a stream that came to its end. */
 	end(bill: Bill): string;
 	/** The last events of one that did not: the error, then what was charged. */
-	fail(fault: Fault, bill: Bill): string;
+	fail(fault: Fault, bill: Bill, language: Language | undefined): string;
 	/** The bill for what was delivered so far; `finished` if that is all. */
 	bill(usage: ReportedUsage | undefined, output: OutputSize, finished: boolean): Bill;
 	/** What it costs at most to deliver up to `output` tokens, or bytes where nobody counts. */

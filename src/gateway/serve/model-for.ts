@@ -50,5 +50,5 @@ function unsupportedText({ id }: Model, mode: ChatMode | undefined): string {
 }
 
 export function modelNotFound(snapshot: CatalogSnapshot, name: string): Fault {
-	return new Fault("model_not_found", notFoundText(snapshot, name), { param: "model" });
+	return new Fault("model_not_found", [notFoundText(snapshot, name)], { param: "model" });
 }

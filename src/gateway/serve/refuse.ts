@@ -31,16 +31,17 @@ export function refuse(
 	else if (fault.private !== undefined)
 		log.info("a request was refused", { ...logFields(context, key), code: fault.code, detail: fault.private });
 	// What becomes of a line stands in the files of its batch.
-	if (context.connection.line !== undefined) return errorResponse(fault, requestId);
+	const answer = errorResponse(fault, requestId, context.connection.language);
+	if (context.connection.line !== undefined) return answer;
 	if (!admitted && key !== undefined) refusals.record(recordOf(context, key, fault, deps.clock.wallMs()));
-	return errorResponse(fault, requestId);
+	return answer;
 }
 
 /** A server that refuses a prompt as too long does not say where this endpoint has it. */
 function withPromptField(fault: Fault, param: string | undefined): Fault {
 	if (fault.code !== "context_length_exceeded" || param === undefined || fault.param === param) return fault;
-	const { code, message, cause } = fault;
-	return new Fault(code, message, { param, cause, ...(fault.private === undefined ? {} : { private: fault.private }) });
+	const { code, texts, cause } = fault;
+	return new Fault(code, texts, { param, cause, ...(fault.private === undefined ? {} : { private: fault.private }) });
 }
 
 function recordOf(context: RequestContext, key: KeyEntry, fault: Fault, atMs: number): Refusal {

@@ -198,6 +198,6 @@ async function end<Chunk>(streaming: Streaming<Chunk>, bill: Bill): Promise<void
 	} catch (error) {
 		// Nobody else ends it any more.
 		deps.telemetry.log.error("a settled stream could not be ended", { ...logFields(context), error });
-		close(streaming, relay.fail(faultOf(error), bill));
+		close(streaming, relay.fail(faultOf(error), bill, streaming.context.connection.language));
 	}
 }

@@ -240,7 +240,9 @@ export function fail<Chunk>(streaming: Streaming<Chunk>, ending: Ending, fault: 
 		code: fault.code,
 		detail: fault.private,
 	});
-	return settle(streaming, ending, statusOf(fault), (bill) => close(streaming, relay.fail(fault, bill)));
+	return settle(streaming, ending, statusOf(fault), (bill) =>
+		close(streaming, relay.fail(fault, bill, context.connection.language)),
+	);
 }
 
 /** Gives a promise if the reader does not keep up: until it has taken what was written. */

@@ -29,8 +29,10 @@ export function transcriptionRelay({
 			return events;
 		},
 		end: (bill) => eventOf({ type: "transcript.text.done", text, usage: audioUsage(model, bill) }) + DONE,
-		fail: (fault, bill) =>
-			eventOf(errorBody(fault)) + eventOf({ type: "transcript.usage", usage: audioUsage(model, bill) }) + DONE,
+		fail: (fault, bill, language) =>
+			eventOf(errorBody(fault, language)) +
+			eventOf({ type: "transcript.usage", usage: audioUsage(model, bill) }) +
+			DONE,
 		bill: (tokens, { bytes }, finished) =>
 			finished
 				? billOfAudio(model, duration, { seconds, tokens }, bytes, upperBound)

@@ -1,0 +1,70 @@
+import { pages, server } from "./de.json";
+import { ENGLISH, type Language } from "./language.ts";
+
+/**
+ * Texts that the server writes: errors, mails, receipts, statements. A text's id is its English with `{name}` for a value;
+ * `server` in `de.json` has the German under the same id. Translating looks up the id and never searches a written text.
+ */
+
+/** An id with a translation; another one does not compile. */
+export type TextId = keyof typeof server;
+
+export type TextValues = Readonly<Record<string, string | number | bigint>>;
+
+/** A text as it is before it is written in a language. */
+export interface Text {
+	readonly id: string;
+	readonly values?: TextValues;
+}
+
+const SERVER: Readonly<Record<string, string>> = server;
+/** Names of roles and rights, as pages show them. */
+const PAGES: Readonly<Record<string, unknown>> = pages;
+/** Values under these names are ids of texts themselves: states, roles, rights. */
+const WORDS: ReadonlySet<string> = new Set(["state", "role", "right", "who", "problem"]);
+/** Values under these names are dates: `2027-01-31`, `2027-01-31T12:00:00Z`. */
+const DATES: ReadonlySet<string> = new Set(["moment", "day"]);
+
+/** The text in English. */
+export function inEnglish({ id, values }: Text): string {
+	return values === undefined ? id : fillIn(id, values);
+}
+
+/** The text in `language`; in English if it has no translation. */
+export function translate(language: Language, text: Text): string {
+	const german = language === ENGLISH ? undefined : germanOf(SERVER, text.id);
+	if (german === undefined) return inEnglish(text);
+	const { values } = text;
+	return values === undefined ? german : filled(german, (name) => germanValue(name, values[name]));
+}
+
+/** Texts that follow each other. */
+export function translateAll(language: Language, texts: readonly Text[]): string {
+	return texts.map((text) => translate(language, text)).join(" ");
+}
+
+function germanValue(name: string, value: TextValues[string] | undefined): TextValues[string] | undefined {
+	if (WORDS.has(name)) return germanOf(SERVER, String(value)) ?? germanOf(PAGES, String(value)) ?? value;
+	return DATES.has(name) ? germanMoment(String(value)) : value;
+}
+
+function germanOf(texts: Readonly<Record<string, unknown>>, id: string): string | undefined {
+	const text = Object.hasOwn(texts, id) ? texts[id] : undefined;
+	return typeof text === "string" ? text : undefined;
+}
+
+/** `text` with its values; one that is missing keeps its mark. */
+export function fillIn(text: string, values: TextValues): string {
+	return filled(text, (name) => values[name]);
+}
+
+function filled(text: string, valueFor: (name: string) => TextValues[string] | undefined): string {
+	return text.replace(/\{(\w+)\}/g, (mark, name: string) => String(valueFor(name) ?? mark));
+}
+
+/** Of `2027-01-31` or `2027-01-31T12:00:00Z`, in UTC; anything else as it is. */
+export function germanMoment(text: string): string {
+	const [, year, month, day, time] = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d:\d\d))?/.exec(text) ?? [];
+	if (year === undefined) return text;
+	return `${day}.${month}.${year}${time === undefined ? "" : ` um ${time} Uhr (UTC)`}`;
+}

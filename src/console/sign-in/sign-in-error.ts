@@ -1,0 +1,50 @@
+import { APIError } from "better-auth/api";
+import { signIn } from "../../base/de.json";
+import { ENGLISH, type Language } from "../../base/language.ts";
+import { fillIn, inEnglish, type TextValues } from "../../base/translate.ts";
+
+/** Errors of sign-in, the library's and ours, are translated by their code: `signIn` in `de.json`. */
+export type SignInErrorCode = keyof typeof signIn;
+
+const GERMAN: Readonly<Record<string, string>> = signIn;
+/** The library's refusal of too many requests has no code. */
+const CODES: Readonly<Record<number, SignInErrorCode>> = { 429: "TOO_MANY_REQUESTS" };
+/** Larger answers are no errors of sign-in. */
+const BODY_CHARS_MAX = 16_384;
+
+type Status = ConstructorParameters<typeof APIError>[0];
+
+/** `text`: English, with `{name}` for a value. */
+export function signInError(
+	code: SignInErrorCode,
+	text: string,
+	options: { status?: Status; values?: TextValues; headers?: HeadersInit } = {},
+): APIError {
+	const { status = "BAD_REQUEST", values } = options;
+	const message = inEnglish(values === undefined ? { id: text } : { id: text, values });
+	return new APIError(status, { code, message, ...(values === undefined ? {} : { values }) }, options.headers);
+}
+
+/** An answer of the sign-in library with its error message in `language`; anything else unchanged. */
+export async function translateSignIn(language: Language, answer: Response): Promise<Response> {
+	if (language === ENGLISH || answer.status < 400 || answer.body === null) return answer;
+	if (!answer.headers.get("content-type")?.startsWith("application/json")) return answer;
+	const headers = new Headers(answer.headers);
+	headers.delete("content-length");
+	const text = await answer.text();
+	return new Response(translated(text, answer.status), { status: answer.status, headers });
+}
+
+function translated(text: string, status: number): string {
+	if (text.length > BODY_CHARS_MAX) return text;
+	try {
+		const body = JSON.parse(text) as { message?: unknown; code?: unknown; values?: TextValues };
+		const code = String(body.code ?? CODES[status]);
+		if (typeof body.message !== "string" || !Object.hasOwn(GERMAN, code)) return text;
+		const german = fillIn(GERMAN[code] ?? "", body.values ?? {});
+		// A text with a value that the library did not give stays English.
+		return /\{\w+\}/.test(german) ? text : JSON.stringify({ ...body, message: german });
+	} catch {
+		return text;
+	}
+}

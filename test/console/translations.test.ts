@@ -1,0 +1,186 @@
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { BASE_ERROR_CODES } from "better-auth";
+import { TWO_FACTOR_ERROR_CODES } from "better-auth/plugins";
+import { CreditFault } from "../../src/admission/credit-fault.ts";
+import { pages, pauses, server, signIn } from "../../src/base/de.json";
+import { fillIn, inEnglish, translate, translateAll } from "../../src/base/translate.ts";
+import { verdictOf } from "../../src/batch/line-verdict.ts";
+import { RIGHTS, ROLE_LABELS } from "../../src/console/members/roles.ts";
+import { signInError, translateSignIn } from "../../src/console/sign-in/sign-in-error.ts";
+import { ERRORS } from "../../src/gateway/error-body.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { faultTexts } from "../support/fault-texts.ts";
+
+const SOURCE = join(import.meta.dir, "../../src");
+const files = (pattern: string) => [...new Bun.Glob(pattern).scanSync({ cwd: SOURCE })].sort();
+const read = (path: string) => readFileSync(join(SOURCE, path), "utf8");
+const german = (id: string, values = {}) => translate("de", { id, values });
+const marks = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name).sort();
+
+/** Programs and operators' terminals read what these files throw, in English. */
+const FOR_PROGRAMS =
+	/^(console\/brand|billing\/stripe-events|keys\/bearer|keys\/failed-attempts|db\/(embedded|function-set|granted-|migrate|own-|postgres-|reachable-|server-|way)|ledger|cluster)/;
+const thrown = ["console", "billing", "keys", "files", "batch", "db", "limits", "money"]
+	.flatMap((room) => files(`${room}/**/*.ts`))
+	.filter((path) => !FOR_PROGRAMS.test(path))
+	.flatMap((path) => faultTexts(path, read(path)).map((text) => ({ path, ...text })));
+const ofSignIn = thrown.filter(({ code }) => Object.hasOwn(signIn, code) && /^[A-Z_]+$|^reauth/.test(code));
+const raised = files("db/functions/*.sql").flatMap((path) =>
+	[...read(path).matchAll(/raise exception '([^']+)'[^;]*?errcode = 'TG00[245]'(?:, detail = ([^;]*))?/g)].map(
+		([, text = "", detail = ""]) => ({
+			path,
+			text,
+			values: [...detail.matchAll(/'(\w+)'/g)].map(([, name = ""]) => name),
+			code: "",
+		}),
+	),
+);
+const booksCheck = read("db/functions/books-check.sql");
+
+describe("errors that people read", () => {
+	test("have a translation of each text that is thrown or raised, and are given its values", () => {
+		expect(thrown.length).toBeGreaterThan(150);
+		expect(raised.length).toBeGreaterThan(15);
+		const asked = [...thrown.filter((one) => !ofSignIn.includes(one)), ...raised];
+		expect(asked.filter(({ text }) => !Object.hasOwn(server, text))).toEqual([]);
+		const lacking = [...asked, ...ofSignIn].filter(
+			({ text, values }) => !marks(text).every((name) => values.includes(name)),
+		);
+		expect(lacking).toEqual([]);
+	});
+
+	test("have a translation of each check of the books and of each problem it finds", () => {
+		const checks = [...booksCheck.matchAll(/^ {4}\('((?:[^']|'')+)'\),?$/gm)].map(([, name = ""]) => name);
+		expect(checks.length).toBeGreaterThan(10);
+		const problems = [...booksCheck.matchAll(/(?:return |then )'([a-z]+ [^']+)'/g)].map(([, text = ""]) => text);
+		expect(problems.length).toBe(6);
+		for (const id of [...checks, ...problems])
+			expect([id, Object.hasOwn(server, id.replaceAll("''", "'"))]).toEqual([id, true]);
+		expect(
+			german("broken {count} times, first at {place}: {problem}", {
+				...{ count: 2, place: "2026-11-24", problem: "a settled request was changed" },
+			}),
+		).toBe("2-mal verletzt, zuerst bei 2026-11-24: eine abgerechnete Anfrage wurde geändert");
+	});
+
+	test("have a translation of each code of sign-in, the library's and ours, with the values of ours", () => {
+		const library = [...Object.values(BASE_ERROR_CODES), ...Object.values(TWO_FACTOR_ERROR_CODES)].map(
+			({ code }) => code as string,
+		);
+		const codes = new Set([...library, ...ofSignIn.map(({ code }) => code), "TOO_MANY_REQUESTS", "INVALID_NAME"]);
+		expect(Object.keys(signIn).filter((code) => !codes.has(code))).toEqual([]);
+		expect([...codes].filter((code) => !Object.hasOwn(signIn, code))).toEqual([]);
+		for (const { code, text } of ofSignIn)
+			expect([code, marks(text)]).toEqual([code, marks((signIn as Record<string, string>)[code] ?? "")]);
+		// One code, one text.
+		const texts = ofSignIn.filter(({ code, text }) =>
+			ofSignIn.some((other) => other.code === code && other.text !== text),
+		);
+		expect(texts).toEqual([]);
+	});
+
+	test("have a translation of each code that a batch waits for", () => {
+		const waits = Object.keys(ERRORS).filter((code) => !["final", "key"].includes(verdictOf(400, code)));
+		expect(Object.keys(pauses).toSorted()).toEqual(waits.toSorted());
+	});
+});
+
+describe("the German of the server", () => {
+	const source = [...files("**/*.ts"), ...files("db/functions/*.sql")]
+		.filter((path) => !path.startsWith("web/"))
+		.map(read)
+		.join("\n");
+
+	test("has no text that nothing says, and none twice", () => {
+		const unused = Object.keys(server).filter(
+			(id) => ![JSON.stringify(id), `'${id.replaceAll("'", "''")}'`, `${id}:`].some((text) => source.includes(text)),
+		);
+		expect(unused).toEqual([]);
+		const count = [pages, server, signIn, pauses].reduce((sum, texts) => sum + Object.keys(texts).length, 0);
+		expect(read("base/de.json").match(/^\t\t"/gm)?.length).toBe(count);
+	});
+
+	test("has the values of the English, and says something else", () => {
+		const all = (text: string) => (text.match(/\{\w+\}|`[^`]*`/g) ?? []).sort();
+		for (const [english, text] of Object.entries(server)) {
+			expect([english, all(text)]).toEqual([english, all(english)]);
+			expect(text).not.toBe(english);
+		}
+	});
+
+	test("translates values that are words, and no other value", () => {
+		expect(german("There is no top-up {id}.", { id: "confirmed" })).toBe("Es gibt keine Aufladung confirmed.");
+		expect(german("The top-up is {state}: it cannot be cancelled.", { state: "confirmed" })).toBe(
+			"Die Aufladung ist bestätigt und kann nicht abgebrochen werden.",
+		);
+		expect(fillIn("{a} {b}", { a: "{b} $&" })).toBe("{b} $& {b}");
+		for (const role of Object.values(ROLE_LABELS))
+			for (const { says } of Object.values(RIGHTS)) {
+				const said = german("Your role in this account ({role}) may not {right}.", { role, right: says });
+				expect(said).not.toContain(says);
+				expect(said).toStartWith("Ihre Rolle in diesem Konto (");
+			}
+		const short = { requiredNanoUsd: nanoUsd(2), availableNanoUsd: nanoUsd(1), heldNanoUsd: nanoUsd(0) };
+		for (const affordableMaxTokens of [null, 12])
+			for (const renewsAtMs of [null, 0]) {
+				const { texts, message } = new CreditFault("key_cap_exceeded", { ...short, affordableMaxTokens }, renewsAtMs);
+				expect(message).toBe(texts.map(inEnglish).join(" "));
+				expect(texts.filter(({ id }) => !Object.hasOwn(server, id))).toEqual([]);
+				expect(translateAll("de", texts)).toStartWith(
+					"Die Obergrenze dieses Schlüssels deckt die Anfrage nicht. Die Anfrage kann bis zu USD 0.000000002 kosten",
+				);
+			}
+	});
+
+	test("writes dates as Germans do", () => {
+		expect(german("The cap begins anew at {moment}.", { moment: "2026-12-01T00:00:00.000Z" })).toBe(
+			"Die Obergrenze beginnt am 01.12.2026 um 00:00 Uhr (UTC) neu.",
+		);
+		expect(
+			german("The model `{id}` was retired on {day}: see GET /v1/models.", { id: "a-2026-11-22", day: "2026-11-22" }),
+		).toBe("Das Modell `a-2026-11-22` wurde am 22.11.2026 abgeschaltet: siehe GET /v1/models.");
+	});
+
+	test("leaves a text without a translation in English", () => {
+		for (const unknown of ["constructor", "toString", "No text of ours {id}", ""])
+			expect(german(unknown)).toBe(unknown);
+		expect(translate("en", { id: "Please sign in." })).toBe("Please sign in.");
+	});
+});
+
+describe("an answer of sign-in", () => {
+	const body = (value: unknown, status = 400) => new Response(JSON.stringify(value), { status, headers: JSON_TYPE });
+	const text = async (answer: Response) => (await translateSignIn("de", answer)).text();
+
+	test("has its message by its code, with its values", async () => {
+		expect(await text(body({ message: "whatever", code: "INVALID_CODE" }))).toBe(
+			'{"message":"Der Code ist falsch.","code":"INVALID_CODE"}',
+		);
+		const { message, body: thrown } = signInError("PASSWORD_TOO_SHORT", "A password has at least {count} characters.", {
+			values: { count: 12 },
+		});
+		expect(message).toBe("A password has at least 12 characters.");
+		expect(await text(body(thrown))).toContain("Ein Passwort hat mindestens 12 Zeichen.");
+		expect(await text(body({ message: "Too many requests." }, 429))).toContain("Zu viele Anfragen.");
+	});
+
+	test("stays as it is in English, without a known code or a value, and where it is no error", async () => {
+		const short = { message: "Password too short", code: "PASSWORD_TOO_SHORT" };
+		for (const other of [
+			null,
+			[],
+			"text",
+			{ message: 1, code: "INVALID_CODE" },
+			{ message: "x", code: "toString" },
+			short,
+		])
+			expect(await text(body(other))).toBe(JSON.stringify(other));
+		expect(await text(new Response("{", { status: 500, headers: JSON_TYPE }))).toBe("{");
+		const fine = new Response('{"message":"x","code":"INVALID_CODE"}', { headers: JSON_TYPE });
+		expect(await translateSignIn("de", fine)).toBe(fine);
+	});
+});
+
+const JSON_TYPE = { "content-type": "application/json" };

@@ -3,7 +3,6 @@ import { Fault } from "../base/fault.ts";
 import { newUuid } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { nextTurn } from "../base/next-turn.ts";
-import { Slots } from "../base/slots.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import type { KeyDigest } from "../keys/digest.ts";
 import type { BatchBooks } from "./batch-books.ts";
@@ -67,7 +66,7 @@ export function createLineWork(
 	lines: AsyncGenerator<OpenLine, void>,
 ) {
 	const { books, carrier, outcomes, refused, clock, log } = deps;
-	const inFlight = new Slots<Promise<void>>();
+	const inFlight = new Set<Promise<void>>();
 	const queue = createLineQueue({ outcomes }, batch, lines);
 	const { again } = queue;
 	const pace = createLinePace({ clock });
@@ -124,10 +123,10 @@ export function createLineWork(
 
 	function begin(work: Work, id: string): void {
 		const carried = carry(work, id).finally(() => {
-			inFlight.release(slot, carried);
+			inFlight.delete(carried);
 			changed();
 		});
-		const slot = inFlight.take(carried);
+		inFlight.add(carried);
 	}
 
 	async function carry(work: Work, id: string): Promise<void> {

@@ -12,7 +12,7 @@ import { OTLPTraceExporter as ProtobufExporter } from "@opentelemetry/exporter-t
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, type SpanExporter, TracerProvider } from "@opentelemetry/sdk-trace";
 import type { Log } from "../base/log.ts";
-import { NamedSlots } from "../base/named-slots.ts";
+import { SlotMap } from "../base/slot-map.ts";
 import { VERSION } from "../base/version.ts";
 import { createSampling } from "./sampling.ts";
 import { readTraceContext, type TraceContext, type TraceHeaders, traceHeaders } from "./trace-context.ts";
@@ -54,7 +54,7 @@ export function createOtlpTraces({ log }: { log: Log }, options: TraceOptions): 
 	const tracer = provider.getTracer("tollgate", VERSION);
 	const isRecorded = createSampling(options);
 	/** By the id of the settlement that will end it: as many as there are recorded requests under way. */
-	const attempts = new NamedSlots<OpenAttempt>();
+	const attempts = new SlotMap<OpenAttempt>();
 
 	function endIfOver(request: Recording): void {
 		if (request.isAnswered && request.open === 0) request.span.end();

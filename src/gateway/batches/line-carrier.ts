@@ -1,4 +1,4 @@
-import { NamedSlots } from "../../base/named-slots.ts";
+import { SlotMap } from "../../base/slot-map.ts";
 import type { BatchUsage } from "../../batch/batch-record.ts";
 import type { Carrier } from "../../batch/line-work.ts";
 import type { Keyring } from "../../keys/keyring.ts";
@@ -17,7 +17,7 @@ export interface LineCarrier extends Carrier {
 export function createLineCarrier(deps: ServeDeps, keyring: Pick<Keyring, "load">): LineCarrier {
 	const serveAs = createServeAs(deps, keyring);
 	/** Of lines that are under way here; each is asked for once its answer is there. */
-	const used = new NamedSlots<BatchUsage>();
+	const used = new SlotMap<BatchUsage>();
 	/** Lines on the road, by model: those that have no place yet among them. */
 	const underWay = new Map<string, number>();
 	const count = (model: string, change: 1 | -1) => void underWay.set(model, (underWay.get(model) ?? 0) + change);

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
-import { NamedSlots } from "../../base/named-slots.ts";
+import { SlotMap } from "../../base/slot-map.ts";
 import { Slots } from "../../base/slots.ts";
 import type { Claim, Claims } from "./claims.ts";
 import { createUnsureClaims } from "./unsure-claims.ts";
@@ -35,7 +35,7 @@ const TRIED_AGAIN_MAX = 10_000;
 
 export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }): Running {
 	const { claims, clock, log } = deps;
-	const open = new NamedSlots<{ claim: Claim; ended: PromiseWithResolvers<void> }>();
+	const open = new SlotMap<{ claim: Claim; ended: PromiseWithResolvers<void> }>();
 	const writing = new Slots<Promise<void>>();
 	const unsure = createUnsureClaims(deps);
 	let waitingBytes = 0;

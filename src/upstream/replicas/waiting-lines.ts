@@ -1,5 +1,5 @@
 import { Line, type Standing } from "../../base/line.ts";
-import { NamedSlots } from "../../base/named-slots.ts";
+import { SlotMap } from "../../base/slot-map.ts";
 import type { AcquireOptions, Ticket } from "./ticket.ts";
 
 /** A request that waits for a place. */
@@ -35,7 +35,7 @@ interface AccountLine {
 
 export function createWaitingLines(held: (accountId: string) => number): WaitingLines {
 	/** No line is empty. */
-	const lines = new NamedSlots<AccountLine>();
+	const lines = new SlotMap<AccountLine>();
 	let size = 0;
 	let turns = 0;
 

@@ -1,13 +1,13 @@
 import { edenGC, fullGC, heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { NamedSlots } from "../../src/base/named-slots.ts";
+import { SlotMap } from "../../src/base/slot-map.ts";
 
 test("a name finds who was given it last, until it is taken away; all others are untouched by it", () => {
 	const step = fc.record({ sets: fc.boolean(), name: fc.integer({ min: 0, max: 20 }) });
 	fc.assert(
 		fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
-			const slots = new NamedSlots<{ nth: number }>();
+			const slots = new SlotMap<{ nth: number }>();
 			const there = new Map<string, { nth: number }>();
 			for (const [nth, { sets, name }] of steps.entries()) {
 				if (sets) {
@@ -27,7 +27,7 @@ test("a name finds who was given it last, until it is taken away; all others are
 });
 
 test("a young collection frees whoever has had a name, of names that are never used again too", () => {
-	const slots = new NamedSlots<object>();
+	const slots = new SlotMap<object>();
 	fullGC();
 	const before = heapStats().objectTypeCounts.Object ?? 0;
 	for (let nth = 0; nth < 60_000; nth++) {

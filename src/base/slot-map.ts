@@ -2,7 +2,7 @@ import { Slots } from "./slots.ts";
 import { Tally } from "./tally.ts";
 
 /** Those that are open at once, found by name: what a Map would be if its entries did not come and go, as `Slots` says. */
-export class NamedSlots<One extends object> implements Iterable<One> {
+export class SlotMap<One extends object> implements Iterable<One> {
 	readonly #slots = new Slots<One>();
 	/** By name: its slot, counted from one. */
 	readonly #places = new Tally();

@@ -9,7 +9,7 @@ export interface Standing<One> {
 }
 
 /**
- * First in, first out; anybody may leave at any time. Not a Set, for what `Slots` says; who leaves lets go of both
+ * First in, first out; anybody may leave at any time. Not a Set, for what `SlotPool` says; who leaves lets go of both
  * neighbours, so that one who has become old in the line keeps none who came later.
  */
 export class Line<One> implements Iterable<One> {

@@ -16,7 +16,7 @@ const MOMENT_MS = 100;
 
 /** `lasts` does not throw. */
 export function createMoments<One>(clock: Clock, lasts: (one: One) => void): Moments<One> {
-	/** In the order in which they began; whose end came is none. A Set would keep them, as `Slots` says. */
+	/** In the order in which they began; whose end came is none. A Set would keep them, as `SlotPool` says. */
 	let young: (One | undefined)[] = [];
 	/** How many began before the first of these. */
 	let before = 0;

@@ -1,9 +1,9 @@
-import { Slots } from "./slots.ts";
+import { SlotPool } from "./slot-pool.ts";
 import { Tally } from "./tally.ts";
 
-/** Those that are open at once, found by name: what a Map would be if its entries did not come and go, as `Slots` says. */
+/** Those that are open at once, found by name: what a Map would be if its entries did not come and go, as `SlotPool` says. */
 export class SlotMap<One extends object> implements Iterable<One> {
-	readonly #slots = new Slots<One>();
+	readonly #slots = new SlotPool<One>();
 	/** By name: its slot, counted from one. */
 	readonly #places = new Tally();
 

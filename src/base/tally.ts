@@ -1,6 +1,6 @@
 /**
  * Numbers by name, of which nearly all are zero, and which go up and down with each request. A name whose number is zero
- * stays for a while: a Map whose entries come and go is what `Slots` says of a Set.
+ * stays for a while: a Map whose entries come and go is what `SlotPool` says of a Set.
  */
 export class Tally {
 	#numbers = new Map<string, number>();

@@ -1,4 +1,4 @@
-import { Slots } from "./slots.ts";
+import { SlotPool } from "./slot-pool.ts";
 
 /** Long deadlines that nearly never fire: a timer of the runtime for each of them costs more than all else about it. */
 export interface TimerWheel {
@@ -29,7 +29,7 @@ interface Deadline {
  * about may have come meanwhile and only not been read: they wait for one tick more, so that it is.
  */
 export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOptions): TimerWheel {
-	const buckets = new Map<number, Slots<Deadline>>();
+	const buckets = new Map<number, SlotPool<Deadline>>();
 	/** In all buckets. An empty one stays until its tick, since the next deadline of its kind is mostly due with it. */
 	let waiting = 0;
 	/** The last tick whose bucket is done with. */
@@ -58,11 +58,11 @@ export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOp
 		stop = undefined;
 	}
 
-	function fire(deadline: Deadline, due: Slots<Deadline>): void {
+	function fire(deadline: Deadline, due: SlotPool<Deadline>): void {
 		if (forget(deadline, due)) deadline.run();
 	}
 
-	function forget(deadline: Deadline, bucket: Slots<Deadline>): boolean {
+	function forget(deadline: Deadline, bucket: SlotPool<Deadline>): boolean {
 		const isDue = bucket.release(deadline.slot, deadline);
 		if (isDue) waiting -= 1;
 		return isDue;
@@ -79,7 +79,7 @@ export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOp
 			const at = Math.max(done + 1, Math.ceil((nowMs() + delayMs) / tickMs));
 			let bucket = buckets.get(at);
 			if (bucket === undefined) {
-				bucket = new Slots();
+				bucket = new SlotPool();
 				buckets.set(at, bucket);
 			}
 			const deadline: Deadline = { run, slot: 0 };

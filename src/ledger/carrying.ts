@@ -1,5 +1,5 @@
 import type { Log } from "../base/log.ts";
-import type { Slots } from "../base/slots.ts";
+import type { SlotPool } from "../base/slot-pool.ts";
 import type { HoldOf } from "./hold.ts";
 import type { Journal } from "./journal.ts";
 
@@ -13,7 +13,10 @@ const LOOKED_AT_A_REQUEST = 64;
  * request some old ones are written anew, into the present segment: the journal is as long as what is open and not
  * yet in Postgres.
  */
-export function createCarrying<Owner>(deps: { journal: Journal; log: Log }, running: Slots<HoldOf<Owner>>): () => void {
+export function createCarrying<Owner>(
+	deps: { journal: Journal; log: Log },
+	running: SlotPool<HoldOf<Owner>>,
+): () => void {
 	const { journal, log } = deps;
 	/** No running request was admitted in a segment before this one. */
 	let nothingBefore = 0;

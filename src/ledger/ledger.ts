@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { sleep, withDeadline } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
-import { Slots } from "../base/slots.ts";
+import { SlotPool } from "../base/slot-pool.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { addUsd, minUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 import { createCarrying } from "./carrying.ts";
@@ -89,7 +89,7 @@ const NO_SLICES: readonly Slice[] = [];
 export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: JournalMode }): Ledger {
 	const { slices, journal, writer, clock, log } = deps;
 	const { mode } = options;
-	const running = new Slots<Hold>();
+	const running = new SlotPool<Hold>();
 	/** Settlements that a client waits for, in mode `remote`. */
 	const settling = new WeakMap<Hold, Promise<void>>();
 	const carryForward = createCarrying({ journal, log }, running);

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { Slots } from "../base/slots.ts";
+import { SlotPool } from "../base/slot-pool.ts";
 import { DatabaseTimeout, isDatabaseAway } from "../db/outage.ts";
 import type { SettledEvent } from "./event.ts";
 import { createKeptBatches } from "./kept-batches.ts";
@@ -71,7 +71,7 @@ const REFUSED_ALONE_MAX = 3;
 /** How often those are tried again that wait for a row. */
 const ASIDE_RETRY_MS = 250;
 
-const NOBODY = new Slots<OpenRequest>();
+const NOBODY = new SlotPool<OpenRequest>();
 const NOTHING = new SettledColumns();
 
 export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log }, options: WriterOptions): Writer {
@@ -84,9 +84,9 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	/** Acknowledged lately. */
 	const kept = createKeptBatches();
 	/** Most end before a flush comes, and are in neither any more: what stays there survives young collections. */
-	let opened = new Slots<OpenRequest>();
+	let opened = new SlotPool<OpenRequest>();
 	/** Opened before the last flush: those that still run are worth a row. */
-	let outlived = new Slots<OpenRequest>();
+	let outlived = new SlotPool<OpenRequest>();
 	/** Halved by each failure, so that one bad record cannot hold up all others for long; grows again with success. */
 	let batchMax = options.batchMax;
 	let refusedAlone = 0;
@@ -154,7 +154,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		const due = withOpen ? outlived : NOBODY;
 		if (withOpen) {
 			outlived = opened;
-			opened = new Slots();
+			opened = new SlotPool();
 		}
 		const open = [...due].filter((request) => request.isOpen());
 		let held: ReadonlySet<number>;

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { createMoments, type Moments } from "../../base/moments.ts";
-import { Slots } from "../../base/slots.ts";
+import { SlotPool } from "../../base/slot-pool.ts";
 import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout } from "../connection.ts";
 import { restarting } from "../error-body.ts";
 
@@ -26,7 +26,7 @@ export interface LastingBody {
 }
 
 export function createBodyReads(clock: Clock): BodyReads {
-	const lasting = new Slots<LastingBody>();
+	const lasting = new SlotPool<LastingBody>();
 	let areLetGo = false;
 	return {
 		clock,

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { SlotMap } from "../../base/slot-map.ts";
-import { Slots } from "../../base/slots.ts";
+import { SlotPool } from "../../base/slot-pool.ts";
 import type { Claim, Claims } from "./claims.ts";
 import { createUnsureClaims } from "./unsure-claims.ts";
 
@@ -36,13 +36,13 @@ const TRIED_AGAIN_MAX = 10_000;
 export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }): Running {
 	const { claims, clock, log } = deps;
 	const open = new SlotMap<{ claim: Claim; ended: PromiseWithResolvers<void> }>();
-	const writing = new Slots<Promise<void>>();
+	const writing = new SlotPool<Promise<void>>();
 	const unsure = createUnsureClaims(deps);
 	let waitingBytes = 0;
 	let waiting = 0;
 	let stopped = false;
 	/** Outcomes that wait for their next try, each by what ends its waiting. */
-	const pauses = new Slots<() => void>();
+	const pauses = new SlotPool<() => void>();
 
 	function pause(pauseMs: number): Promise<void> {
 		const { promise, resolve } = Promise.withResolvers<void>();

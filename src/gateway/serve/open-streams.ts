@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { Slots } from "../../base/slots.ts";
+import { SlotPool } from "../../base/slot-pool.ts";
 
 /** A stream that is open towards a client. */
 export interface OpenStream {
@@ -24,7 +24,7 @@ export interface OpenStreams {
 const TICK_MS = 1_000;
 
 export function createOpenStreams(deps: { clock: Clock }): OpenStreams {
-	const streams = new Slots<OpenStream>();
+	const streams = new SlotPool<OpenStream>();
 	let isShut = false;
 	let cancel = deps.clock.after(TICK_MS, tick);
 

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { createMoments } from "../../base/moments.ts";
-import { Slots } from "../../base/slots.ts";
+import { SlotPool } from "../../base/slot-pool.ts";
 
 /** A call as those see it that look after all of them. */
 export interface OpenCall {
@@ -27,7 +27,7 @@ export interface OpenCalls {
 
 export function createOpenCalls(clock: Clock): OpenCalls {
 	const young = createMoments<OpenCall>(clock, (call) => call.watch());
-	const lasting = new Slots<OpenCall>();
+	const lasting = new SlotPool<OpenCall>();
 	let areLetGo = false;
 	return {
 		begin: young.begin,

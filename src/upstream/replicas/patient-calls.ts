@@ -1,5 +1,5 @@
 import { Line } from "../../base/line.ts";
-import { Slots } from "../../base/slots.ts";
+import { SlotPool } from "../../base/slot-pool.ts";
 import type { DialectName } from "../../catalog/model.ts";
 import type { Replica } from "./replica.ts";
 import type { PatientCall } from "./ticket.ts";
@@ -36,7 +36,7 @@ const RESERVE_SHARE = 1 / 8;
 const STOPS_AT_ONCE: ReadonlySet<DialectName> = new Set(["vllm", "sglang", "llama.cpp", "ollama"]);
 
 export function createPatientCalls(): PatientCalls {
-	const calls = new Slots<{ readonly replica: Replica; ask: (() => void) | undefined }>();
+	const calls = new SlotPool<{ readonly replica: Replica; ask: (() => void) | undefined }>();
 
 	return {
 		choose(replicas, exclude, accountId) {

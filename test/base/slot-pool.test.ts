@@ -1,13 +1,13 @@
 import { edenGC, fullGC, heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { Slots } from "../../src/base/slots.ts";
+import { SlotPool } from "../../src/base/slot-pool.ts";
 
 test("who has a slot is found there and by coming by, and nobody else, whatever else comes and goes", () => {
 	const step = fc.record({ takes: fc.boolean(), which: fc.nat() });
 	fc.assert(
 		fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
-			const slots = new Slots<{ nth: number }>();
+			const slots = new SlotPool<{ nth: number }>();
 			const open = new Map<{ nth: number }, number>();
 			const gone: [{ nth: number }, number][] = [];
 			let most = 0;
@@ -34,7 +34,7 @@ test("who has a slot is found there and by coming by, and nobody else, whatever 
 });
 
 test("who leaves while all are come by is not met any more, and the slots of a crowd that has gone are given back", () => {
-	const slots = new Slots<{ slot: number }>();
+	const slots = new SlotPool<{ slot: number }>();
 	const crowd = Array.from({ length: 5_000 }, () => ({ slot: 0 }));
 	for (const one of crowd) one.slot = slots.take(one);
 	let met = 0;
@@ -62,7 +62,7 @@ function keptOf(enter: (one: { slot: number }) => void, leave: (one: { slot: num
 }
 
 test("a young collection frees whoever has come and gone; in a Set it would not, and then this class has no more use", () => {
-	const slots = new Slots<{ slot: number }>();
+	const slots = new SlotPool<{ slot: number }>();
 	const enter = (one: { slot: number }) => {
 		one.slot = slots.take(one);
 	};

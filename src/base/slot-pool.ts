@@ -6,7 +6,7 @@
  * open at once and 100,000 gone, 127,000 objects were alive where it should be 139, and a young collection took 3 to 28 ms
  * instead of 0.2.
  */
-export class Slots<One extends object> implements Iterable<One> {
+export class SlotPool<One extends object> implements Iterable<One> {
 	readonly #ones: (One | undefined)[] = [];
 	readonly #released: number[] = [];
 

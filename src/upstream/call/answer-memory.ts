@@ -1,6 +1,6 @@
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
-import { Line, type Standing } from "../../base/line.ts";
+import { LinkedQueue, type QueueNode } from "../../base/linked-queue.ts";
 import { nextTurn } from "../../base/next-turn.ts";
 import { Tally } from "../../base/tally.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
@@ -49,7 +49,7 @@ interface Waiting {
 interface Reading {
 	readonly accountId: string;
 	bytes: number;
-	standing: Standing<Reading> | undefined;
+	node: QueueNode<Reading> | undefined;
 }
 
 export function createAnswerMemory(
@@ -65,15 +65,15 @@ export function createAnswerMemory(
 	/** When something was let go last. */
 	let roomMs = 0;
 	/** In the order in which they began. */
-	const readings = new Line<Reading>();
-	const waiting = new Line<Waiting>();
+	const readings = new LinkedQueue<Reading>();
+	const waiting = new LinkedQueue<Waiting>();
 
-	function isRoom({ accountId, standing }: Reading, bytes: number): boolean {
+	function isRoom({ accountId, node }: Reading, bytes: number): boolean {
 		const { answerMemoryBytesMax, answerMemoryAccountBytesMax } = limits();
 		if (unread.of(accountId) > answerMemoryAccountBytesMax * ACCOUNT_SHARES) return false;
 		if (allUnread > 0 && allUnread + allRead + bytes > answerMemoryBytesMax) return false;
 		// The first one waits for no other that is read, or all might for each other.
-		return standing?.before === undefined || allRead + bytes <= answerMemoryBytesMax * READ_SHARE;
+		return node?.before === undefined || allRead + bytes <= answerMemoryBytesMax * READ_SHARE;
 	}
 
 	function add(reading: Reading, bytes: number): void {
@@ -99,7 +99,7 @@ export function createAnswerMemory(
 	function wait(reading: Reading, bytes: number, signal: AbortSignal, isPatient: boolean): Promise<void> {
 		const answer = Promise.withResolvers<void>();
 		const end = () => {
-			waiting.delete(standing);
+			waiting.delete(node);
 			cancel?.();
 			signal.removeEventListener("abort", giveUp);
 		};
@@ -107,7 +107,7 @@ export function createAnswerMemory(
 			end();
 			answer.reject(signal.reason);
 		};
-		const standing = waiting.add({
+		const node = waiting.add({
 			reading,
 			bytes,
 			go() {
@@ -133,20 +133,20 @@ export function createAnswerMemory(
 
 	return {
 		read(accountId) {
-			const reading: Reading = { accountId, bytes: 0, standing: undefined };
+			const reading: Reading = { accountId, bytes: 0, node: undefined };
 			return {
 				take(bytes, signal, isPatient) {
 					if (reading.bytes + bytes > limits().answerMemoryBytesMax * ANSWER_SHARE)
 						throw crowded("an answer that is larger than the memory for answers bears");
-					reading.standing ??= readings.add(reading);
+					reading.node ??= readings.add(reading);
 					if (!isRoom(reading, bytes)) return wait(reading, bytes, signal, isPatient);
 					add(reading, bytes);
 					return undefined;
 				},
 				release() {
-					if (reading.standing === undefined) return;
-					readings.delete(reading.standing);
-					reading.standing = undefined;
+					if (reading.node === undefined) return;
+					readings.delete(reading.node);
+					reading.node = undefined;
 					left(reading.bytes);
 					add(reading, -reading.bytes);
 					look();

@@ -1,4 +1,4 @@
-import { Line } from "../../base/line.ts";
+import { LinkedQueue } from "../../base/linked-queue.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 import type { DialectName } from "../../catalog/model.ts";
 import type { Replica } from "./replica.ts";
@@ -18,9 +18,9 @@ export interface PatientCalls {
 	/** Asks one call at any of these replicas for its place; false if none can give it up. */
 	askOne(replicas: readonly Replica[]): boolean;
 	/** First in, first out, behind everybody else. */
-	readonly waiting: Line<Waiter>;
+	readonly waiting: LinkedQueue<Waiter>;
 	/** Who wants to know when there is room. */
-	readonly watching: Line<Watcher>;
+	readonly watching: LinkedQueue<Watcher>;
 }
 
 /** Waits for room. */
@@ -73,8 +73,8 @@ export function createPatientCalls(): PatientCalls {
 			}
 			return false;
 		},
-		waiting: new Line(),
-		watching: new Line(),
+		waiting: new LinkedQueue(),
+		watching: new LinkedQueue(),
 	};
 }
 

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
-import type { Line, Standing } from "../../base/line.ts";
+import type { LinkedQueue, QueueNode } from "../../base/linked-queue.ts";
 import { Tally } from "../../base/tally.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { BreakerCall } from "./breaker.ts";
@@ -238,11 +238,11 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 /** Waits among the others until it is served, sent away (by `end` too, which gives what stops it), or its client leaves. */
 function ticketLater(
 	wanted: AcquireOptions,
-	others: { add(waiter: Waiter): Standing<Waiter>; delete(standing: Standing<Waiter>): void },
+	others: { add(waiter: Waiter): QueueNode<Waiter>; delete(node: QueueNode<Waiter>): void },
 	end: (refuse: (fault: Error) => void) => () => void = () => () => {},
 ): Promise<Ticket> {
 	return new Promise((resolve, reject) => {
-		let standing: Standing<Waiter> | undefined;
+		let node: QueueNode<Waiter> | undefined;
 		const waiter: Waiter = {
 			options: wanted,
 			serve(ticket) {
@@ -257,18 +257,18 @@ function ticketLater(
 		const cancel = end(waiter.refuse);
 		const onAbort = () => waiter.refuse(wanted.signal.reason);
 		const leave = () => {
-			if (standing !== undefined) others.delete(standing);
+			if (node !== undefined) others.delete(node);
 			cancel();
 			wanted.signal.removeEventListener("abort", onAbort);
 		};
 		if (wanted.signal.aborted) return onAbort();
 		wanted.signal.addEventListener("abort", onAbort, { once: true });
-		standing = others.add(waiter);
+		node = others.add(waiter);
 	});
 }
 
 /** Resolves with the room once there is some; looks whenever those who watch are told to. */
-function whenRoom(watching: Line<Watcher>, signal: AbortSignal, roomNow: () => number): Promise<number> {
+function whenRoom(watching: LinkedQueue<Watcher>, signal: AbortSignal, roomNow: () => number): Promise<number> {
 	return new Promise((resolve, reject) => {
 		const watcher: Watcher = {
 			look() {
@@ -278,14 +278,14 @@ function whenRoom(watching: Line<Watcher>, signal: AbortSignal, roomNow: () => n
 			refuse: (fault) => leave(() => reject(fault)),
 		};
 		const leave = (then: () => void) => {
-			watching.delete(standing);
+			watching.delete(node);
 			signal.removeEventListener("abort", onAbort);
 			then();
 		};
 		const onAbort = () => leave(() => reject(signal.reason));
 		if (signal.aborted) return reject(signal.reason);
 		signal.addEventListener("abort", onAbort, { once: true });
-		const standing = watching.add(watcher);
+		const node = watching.add(watcher);
 		watcher.look();
 	});
 }

@@ -1,4 +1,4 @@
-import { Line, type Standing } from "../../base/line.ts";
+import { LinkedQueue, type QueueNode } from "../../base/linked-queue.ts";
 import { SlotMap } from "../../base/slot-map.ts";
 import type { AcquireOptions, Ticket } from "./ticket.ts";
 
@@ -12,8 +12,8 @@ export interface Waiter {
 /** Who waits for a place of one model: a line for each account, first in, first out. */
 export interface WaitingLines {
 	/** At the end of its account's line. */
-	add(waiter: Waiter): Standing<Waiter>;
-	delete(standing: Standing<Waiter>): void;
+	add(waiter: Waiter): QueueNode<Waiter>;
+	delete(node: QueueNode<Waiter>): void;
 	/** The account has had a place just now: others who hold as many come first. */
 	goBehind(accountId: string): void;
 	size(): number;
@@ -28,7 +28,7 @@ export interface WaitingLines {
 
 interface AccountLine {
 	readonly accountId: string;
-	readonly waiters: Line<Waiter>;
+	readonly waiters: LinkedQueue<Waiter>;
 	/** Whoever has a lower one has had no place for longer. */
 	turn: number;
 }
@@ -42,7 +42,7 @@ export function createWaitingLines(held: (accountId: string) => number): Waiting
 	function lineOf(accountId: string): AccountLine {
 		const line = lines.get(accountId);
 		if (line !== undefined) return line;
-		const begun = { accountId, waiters: new Line<Waiter>(), turn: turns++ };
+		const begun = { accountId, waiters: new LinkedQueue<Waiter>(), turn: turns++ };
 		lines.set(accountId, begun);
 		return begun;
 	}
@@ -52,10 +52,10 @@ export function createWaitingLines(held: (accountId: string) => number): Waiting
 			size += 1;
 			return lineOf(waiter.options.accountId).waiters.add(waiter);
 		},
-		delete(standing) {
-			const { accountId } = standing.one.options;
+		delete(node) {
+			const { accountId } = node.one.options;
 			const line = lines.get(accountId);
-			if (line === undefined || !line.waiters.delete(standing)) return;
+			if (line === undefined || !line.waiters.delete(node)) return;
 			size -= 1;
 			if (line.waiters.size === 0) lines.delete(accountId);
 		},

@@ -1,23 +1,23 @@
 import { edenGC, fullGC, heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { Line, type Standing } from "../../src/base/line.ts";
+import { LinkedQueue, type QueueNode } from "../../src/base/linked-queue.ts";
 
 test("they stand in the order in which they came, whoever leaves and wherever; who has left is not there again", () => {
 	const step = fc.record({ comes: fc.boolean(), which: fc.nat() });
 	fc.assert(
 		fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
-			const line = new Line<number>();
-			const there: Standing<number>[] = [];
-			const left: Standing<number>[] = [];
+			const line = new LinkedQueue<number>();
+			const there: QueueNode<number>[] = [];
+			const left: QueueNode<number>[] = [];
 			for (const [nth, { comes, which }] of steps.entries()) {
 				if (comes || there.length === 0) there.push(line.add(nth));
 				else {
-					const [standing] = there.splice(which % there.length, 1) as [Standing<number>];
-					expect(line.delete(standing)).toBe(true);
-					left.push(standing);
+					const [node] = there.splice(which % there.length, 1) as [QueueNode<number>];
+					expect(line.delete(node)).toBe(true);
+					left.push(node);
 				}
-				for (const standing of left) expect(line.delete(standing)).toBe(false);
+				for (const node of left) expect(line.delete(node)).toBe(false);
 				expect([...line]).toEqual(there.map(({ one }) => one));
 				expect([line.size, line.last]).toEqual([there.length, there.at(-1)?.one]);
 			}
@@ -27,26 +27,26 @@ test("they stand in the order in which they came, whoever leaves and wherever; w
 });
 
 test("who goes along it meets everybody once who stands there as he comes by, though they leave and come meanwhile", () => {
-	const line = new Line<number>();
+	const line = new LinkedQueue<number>();
 	const standings = Array.from({ length: 6 }, (_, nth) => line.add(nth));
 	const met: number[] = [];
 	for (const one of line) {
 		met.push(one);
 		// The one that is met and the next one leave, so that nothing leads on from here.
-		if (one === 1) for (const at of [0, 1, 2]) line.delete(standings[at] as Standing<number>);
+		if (one === 1) for (const at of [0, 1, 2]) line.delete(standings[at] as QueueNode<number>);
 		if (one === 4) line.add(6);
 	}
 	expect(met).toEqual([0, 1, 3, 4, 5, 6]);
 });
 
 test("a young collection frees whoever has stood in it, though others became old in the line", () => {
-	const line = new Line<object>();
-	const standings: Standing<object>[] = [];
+	const line = new LinkedQueue<object>();
+	const standings: QueueNode<object>[] = [];
 	fullGC();
 	const before = heapStats().objectTypeCounts.Object ?? 0;
 	for (let nth = 0; nth < 60_000; nth++) {
 		standings.push(line.add({}));
-		if (standings.length > 32) line.delete(standings.shift() as Standing<object>);
+		if (standings.length > 32) line.delete(standings.shift() as QueueNode<object>);
 		if (nth % 10_000 === 0) edenGC();
 	}
 	edenGC();

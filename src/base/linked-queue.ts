@@ -1,0 +1,68 @@
+/** Where somebody stands in a `LinkedQueue`. */
+export interface QueueNode<One> {
+	readonly one: One;
+	/** Whoever came later has a higher one. */
+	readonly nth: number;
+	before: QueueNode<One> | undefined;
+	behind: QueueNode<One> | undefined;
+	isThere: boolean;
+}
+
+/**
+ * First in, first out; anybody may leave at any time. Not a Set, for what `SlotPool` says; who leaves lets go of both
+ * neighbours, so that one who has become old in the line keeps none who came later.
+ */
+export class LinkedQueue<One> implements Iterable<One> {
+	#first: QueueNode<One> | undefined;
+	#last: QueueNode<One> | undefined;
+	#size = 0;
+	#came = 0;
+
+	get size(): number {
+		return this.#size;
+	}
+
+	get last(): One | undefined {
+		return this.#last?.one;
+	}
+
+	add(one: One): QueueNode<One> {
+		const node: QueueNode<One> = { one, nth: this.#came, before: this.#last, behind: undefined, isThere: true };
+		if (this.#last === undefined) this.#first = node;
+		else this.#last.behind = node;
+		this.#last = node;
+		this.#size += 1;
+		this.#came += 1;
+		return node;
+	}
+
+	/** False if it has left before. */
+	delete(node: QueueNode<One>): boolean {
+		if (!node.isThere) return false;
+		const { before, behind } = node;
+		if (before === undefined) this.#first = behind;
+		else before.behind = behind;
+		if (behind === undefined) this.#last = before;
+		else behind.before = before;
+		node.before = undefined;
+		node.behind = undefined;
+		node.isThere = false;
+		this.#size -= 1;
+		return true;
+	}
+
+	/** Anybody may leave meanwhile; whoever comes is met too. */
+	*[Symbol.iterator](): Iterator<One> {
+		let node = this.#first;
+		while (node !== undefined) {
+			yield node.one;
+			node = node.isThere ? node.behind : this.#firstAfter(node.nth);
+		}
+	}
+
+	#firstAfter(nth: number): QueueNode<One> | undefined {
+		let node = this.#first;
+		while (node !== undefined && node.nth <= nth) node = node.behind;
+		return node;
+	}
+}

@@ -1,6 +1,6 @@
 import { assert } from "../base/assert.ts";
+import { CounterMap } from "../base/counter-map.ts";
 import { Fault } from "../base/fault.ts";
-import { Tally } from "../base/tally.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 
 /** Requests that were admitted and are not settled, waiting ones among them. What one costs in memory, all of them bound. */
@@ -15,7 +15,7 @@ export function createOpenRequests(deps: {
 	limits(): Pick<ServiceLimits, "openRequestsMax" | "accountShare">;
 }): OpenRequests {
 	/** By account. */
-	const open = new Tally();
+	const open = new CounterMap();
 	let all = 0;
 
 	return {

@@ -1,11 +1,11 @@
+import { CounterMap } from "./counter-map.ts";
 import { SlotPool } from "./slot-pool.ts";
-import { Tally } from "./tally.ts";
 
 /** Those that are open at once, found by name: what a Map would be if its entries did not come and go, as `SlotPool` says. */
 export class SlotMap<One extends object> implements Iterable<One> {
 	readonly #slots = new SlotPool<One>();
 	/** By name: its slot, counted from one. */
-	readonly #places = new Tally();
+	readonly #places = new CounterMap();
 
 	get size(): number {
 		return this.#slots.size;

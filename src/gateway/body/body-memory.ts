@@ -1,6 +1,6 @@
 import { assert } from "../../base/assert.ts";
+import { CounterMap } from "../../base/counter-map.ts";
 import { Fault } from "../../base/fault.ts";
-import { Tally } from "../../base/tally.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 
 /** What one request's body takes, from before it is read until it is answered. */
@@ -29,7 +29,7 @@ export function createBodyMemory(deps: {
 	limits(): Pick<ServiceLimits, "bodyMemoryBytesMax" | "bodyMemoryAccountBytesMax">;
 }): BodyMemory {
 	/** By account. */
-	const held = new Tally();
+	const held = new CounterMap();
 	let all = 0;
 
 	function take(accountId: string, bytes: number): void {

@@ -1,4 +1,4 @@
-import { Tally } from "../../base/tally.ts";
+import { CounterMap } from "../../base/counter-map.ts";
 
 /** Memory of copies of keyed streams that are under way. What finds none is not kept, and passes all the same. */
 export interface StreamCopies {
@@ -23,7 +23,7 @@ export function createStreamCopies({
 	bytesMax = COPIES_BYTES_MAX,
 	accountBytesMax = COPIES_ACCOUNT_BYTES_MAX,
 } = {}): StreamCopies {
-	const ofAccounts = new Tally();
+	const ofAccounts = new CounterMap();
 	let all = 0;
 
 	return {

@@ -1,8 +1,8 @@
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
+import { CounterMap } from "../../base/counter-map.ts";
 import { LinkedQueue, type QueueNode } from "../../base/linked-queue.ts";
 import { nextTurn } from "../../base/next-turn.ts";
-import { Tally } from "../../base/tally.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import { UpstreamFailure } from "./failure.ts";
 
@@ -57,7 +57,7 @@ export function createAnswerMemory(
 	{ limits }: { limits(): Pick<ServiceLimits, "answerMemoryBytesMax" | "answerMemoryAccountBytesMax"> },
 ): AnswerMemory {
 	/** By account. */
-	const unread = new Tally();
+	const unread = new CounterMap();
 	let allUnread = 0;
 	let allRead = 0;
 	/** What was let go since the heap was last collected. */

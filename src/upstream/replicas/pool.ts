@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
+import { CounterMap } from "../../base/counter-map.ts";
 import { Fault } from "../../base/fault.ts";
 import type { LinkedQueue, QueueNode } from "../../base/linked-queue.ts";
-import { Tally } from "../../base/tally.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { BreakerCall } from "./breaker.ts";
 import { createPatientCalls, type Watcher } from "./patient-calls.ts";
@@ -65,7 +65,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	let replicas: readonly Replica[] = [];
 	let leaving: readonly Replica[] = [];
 	/** Places of each account that has any. */
-	const held = new Tally();
+	const held = new CounterMap();
 	const lines = createWaitingLines((accountId) => held.of(accountId));
 	const patient = createPatientCalls();
 	const owner: TicketOwner = { giveBack, wake };

@@ -2,7 +2,7 @@
  * Numbers by name, of which nearly all are zero, and which go up and down with each request. A name whose number is zero
  * stays for a while: a Map whose entries come and go is what `SlotPool` says of a Set.
  */
-export class Tally {
+export class CounterMap {
 	#numbers = new Map<string, number>();
 	#zeros = 0;
 

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { Tally } from "../../src/base/tally.ts";
+import { CounterMap } from "../../src/base/counter-map.ts";
 
 test("numbers go up and down by name; names with zero are let go once there are as many of them as of others", () => {
-	const tally = new Tally();
+	const tally = new CounterMap();
 	expect(tally.of("nobody")).toBe(0);
 	for (let nth = 0; nth < 50_000; nth++) {
 		expect(tally.add(`${nth}`, 2)).toBe(2);

@@ -8,9 +8,9 @@ export function nextTurn(): Promise<void> {
  * their next step one behind the other. With it before small requests are sent and before their answers are read, one costs
  * a fifth to a quarter less of the processor where many run (`test/bench/README.md`).
  */
-export type EndOfTurn = () => Promise<void>;
+export type TickBarrier = () => Promise<void>;
 
-export function createEndOfTurn(): EndOfTurn {
+export function createTickBarrier(): TickBarrier {
 	let ended: Promise<void> | undefined;
 	const begin = (resolve: () => void) =>
 		setImmediate(() => {

@@ -2,7 +2,7 @@
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
-import { createEndOfTurn } from "../base/next-turn.ts";
+import { createTickBarrier } from "../base/next-turn.ts";
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 import { type AnswerMemory, createAnswerMemory } from "./call/answer-memory.ts";
@@ -57,7 +57,7 @@ export function createUpstreams(
 		fetch: deps.fetch ?? (fetch as Fetch),
 		openCalls: createOpenCalls(clock),
 		answers: deps.answers ?? createAnswerMemory({ clock }, { limits }),
-		endOfTurn: createEndOfTurn(),
+		tickBarrier: createTickBarrier(),
 	};
 	const notes = createCallNotes({ clock, log });
 	const pools = new Map<string, Pool>();

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { createEndOfTurn } from "../../src/base/next-turn.ts";
+import { createTickBarrier } from "../../src/base/next-turn.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { createAnswerMemory } from "../../src/upstream/call/answer-memory.ts";
 import { createCallNotes } from "../../src/upstream/call/call-notes.ts";
@@ -159,10 +159,10 @@ test("a line whose place is asked for in the turn in which it got it gives it up
 			if (signal?.aborted) abort();
 			else signal?.addEventListener("abort", abort);
 		});
-	const endOfTurn = createEndOfTurn();
+	const tickBarrier = createTickBarrier();
 	const limits = () => limitsWith({});
 	const answers = createAnswerMemory({ clock: systemClock }, { limits });
-	const deps = { clock: systemClock, fetch, openCalls: createOpenCalls(systemClock), answers, endOfTurn };
+	const deps = { clock: systemClock, fetch, openCalls: createOpenCalls(systemClock), answers, tickBarrier };
 	const leaving = new AbortController();
 	const call = chatCall({ accountId: "batch", patient: true, signal: leaving.signal });
 	const tries = createUnaryTries(deps, limits, chatWhole(modelOver([]), call, call));
@@ -173,7 +173,7 @@ test("a line whose place is asked for in the turn in which it got it gives it up
 	first.release("neutral");
 	const request = ask("a");
 	// In which the line would be sent.
-	await endOfTurn();
+	await tickBarrier();
 	expect(await now(Promise.resolve(request).then(() => "served"))).toBe("served");
 	leaving.abort();
 });

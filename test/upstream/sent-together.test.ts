@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { createEndOfTurn } from "../../src/base/next-turn.ts";
+import { createTickBarrier } from "../../src/base/next-turn.ts";
 import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import { untilEnd } from "../support/at-end.ts";
@@ -58,16 +58,16 @@ test("a stream whose client left in that turn is not sent", async () => {
 });
 
 test("who asks for a turn's end in it is told with the others, and who asks then with the next", async () => {
-	const endOfTurn = createEndOfTurn();
+	const tickBarrier = createTickBarrier();
 	const told: string[] = [];
-	const first = endOfTurn().then(async () => {
+	const first = tickBarrier().then(async () => {
 		told.push("a");
-		await endOfTurn();
+		await tickBarrier();
 		told.push("c");
 	});
-	const second = endOfTurn().then(() => told.push("b"));
+	const second = tickBarrier().then(() => told.push("b"));
 	expect(told).toEqual([]);
-	expect(endOfTurn()).toBe(endOfTurn());
+	expect(tickBarrier()).toBe(tickBarrier());
 	await Promise.all([first, second]);
 	expect(told).toEqual(["a", "b", "c"]);
 });

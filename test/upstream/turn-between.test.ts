@@ -1,7 +1,7 @@
 /** What happens between a request and the end of its turn, in which it is sent, and between an answer's headers and its reading. */
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import { createEndOfTurn, nextTurn } from "../../src/base/next-turn.ts";
+import { createTickBarrier, nextTurn } from "../../src/base/next-turn.ts";
 import type { CallContext } from "../../src/upstream/call/attempt.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
 import type { UnaryCall } from "../../src/upstream/call/unary.ts";
@@ -11,7 +11,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 import { SPEC } from "../support/upstream-set.ts";
 import { waitFor } from "../support/wait.ts";
 
-const endOfTurn = createEndOfTurn();
+const tickBarrier = createTickBarrier();
 const TOTAL_MS = 50;
 /** As many characters are sent with others. */
 const TOGETHER = 256 * 1024;
@@ -78,7 +78,7 @@ test("small requests leave at the end of their turn and not before, turn after t
 		const asked = [ask(small), ask(turn)];
 		await ends;
 		expect(sent.splice(0)).toEqual([]);
-		await endOfTurn();
+		await tickBarrier();
 		const together = sent.splice(0);
 		expect(together.map(({ body }) => body)).toEqual([small, turn]);
 		const atOnce = [turn.padEnd(TOGETHER + 1), new FormData()];
@@ -93,12 +93,12 @@ test("small requests leave at the end of their turn and not before, turn after t
 test("answers of one turn are read at its end, and not before", async () => {
 	const { upstreams, sent, read, context } = setUp();
 	const asked = ["a", "b"].map((body) => upstreams.call(roomy, posted(body, context())));
-	await endOfTurn();
+	await tickBarrier();
 	const ends = nextTurn();
 	for (const [nth, { answer }] of sent.entries()) answer(String(nth));
 	await ends;
 	expect(read).toEqual([]);
-	await endOfTurn();
+	await tickBarrier();
 	expect(read).toEqual(["0", "1"]);
 	await Promise.all(asked);
 });

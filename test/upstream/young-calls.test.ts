@@ -1,7 +1,7 @@
 /** Calls that are answered in one piece are watched from the moment on that they last: what happened before is not lost. */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import { createEndOfTurn } from "../../src/base/next-turn.ts";
+import { createTickBarrier } from "../../src/base/next-turn.ts";
 import type { CallContext } from "../../src/upstream/call/attempt.ts";
 import type { UnaryCall } from "../../src/upstream/call/unary.ts";
 import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
@@ -27,7 +27,7 @@ const CHAT_ANSWER = {
 const VECTORS = { data: [{ index: 0, embedding: [1] }], usage: { prompt_tokens: 3 } };
 const model = modelOver([SPEC]);
 /** Of the turn in which a call begins: it is sent then. */
-const endOfTurn = createEndOfTurn();
+const tickBarrier = createTickBarrier();
 
 /** Calls of each kind that is answered in one piece, and an answer to each. */
 const CALLS: [string, (context: CallContext) => UnaryCall<unknown>, object][] = [
@@ -57,7 +57,7 @@ function setUp(more: Parameters<typeof limitsWith>[0] = {}) {
 test.each(CALLS)("%s whose client left is hung up on when it lasts, and is nobody's fault", async (_, callOf) => {
 	const { clock, upstreams, context, leave, isHungUp } = setUp({ breakerFailuresInRow: 1 });
 	const call = upstreams.call(model, callOf(context));
-	await endOfTurn();
+	await tickBarrier();
 	leave();
 	expect(isHungUp()).toEqual([false]);
 	clock.advance(MOMENT_MS);
@@ -89,7 +89,7 @@ test.each(CALLS)("%s that is answered at once is given to a client that leaves a
 test("a client that leaves later is noticed at once, and so is one of a stream from the beginning", async () => {
 	const lasting = setUp();
 	const call = lasting.upstreams.call(model, chatWhole(model, lasting.context, chatCall()));
-	await endOfTurn();
+	await tickBarrier();
 	lasting.clock.advance(MOMENT_MS);
 	lasting.leave();
 	expect(lasting.isHungUp()).toEqual([true]);
@@ -97,7 +97,7 @@ test("a client that leaves later is noticed at once, and so is one of a stream f
 
 	const streamed = setUp();
 	const stream = openChat(streamed.upstreams, model, chatCall({ signal: streamed.context.signal }));
-	await endOfTurn();
+	await tickBarrier();
 	streamed.leave();
 	expect(streamed.isHungUp()).toEqual([true]);
 	await expect(stream.next()).rejects.toMatchObject({ kind: "aborted" });
@@ -107,7 +107,7 @@ test("a client that leaves later is noticed at once, and so is one of a stream f
 test("a deadline that passed within the moment ends the call when it lasts", async () => {
 	const { clock, upstreams, context, isHungUp } = setUp({ totalMs: 50 });
 	const call = upstreams.call(model, chatWhole(model, context, chatCall()));
-	await endOfTurn();
+	await tickBarrier();
 	clock.advance(MOMENT_MS);
 	expect(isHungUp()).toEqual([true]);
 	await expect(call).rejects.toMatchObject({ kind: "timeout", private: "total deadline" });

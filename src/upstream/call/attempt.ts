@@ -141,7 +141,7 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		assert(this.#post === undefined, "one is sent before the next is to be");
 		this.#post = post;
 		this.#accept = accept;
-		return leavesTogether(post) ? this.#deps.endOfTurn() : undefined;
+		return leavesTogether(post) ? this.#deps.tickBarrier() : undefined;
 	}
 
 	send(): Promise<Response> {

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import type { EndOfTurn } from "../../base/next-turn.ts";
+import type { TickBarrier } from "../../base/next-turn.ts";
 import type { UpstreamSpec } from "../../catalog/model.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { TraceHeaders } from "../../traces/trace-context.ts";
@@ -18,7 +18,7 @@ export interface CallDeps {
 	readonly fetch: Fetch;
 	readonly openCalls: OpenCalls;
 	readonly answers: AnswerMemory;
-	readonly endOfTurn: EndOfTurn;
+	readonly tickBarrier: TickBarrier;
 }
 
 /** What is posted. */

@@ -117,7 +117,7 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 		const refused = attempt.taken(response);
 		if (refused) await refused;
 		// Answers of one turn are read, settled and delivered together.
-		await this.#deps.endOfTurn();
+		await this.#deps.tickBarrier();
 		const isLine = this.#call.context.patient === true;
 		const parsed = isShort(response)
 			? parseJson(await response.text())

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { chunkedJsonBody } from "../../src/base/chunked-json-body.ts";
 import { parseInTurns } from "../../src/base/json-in-turns.ts";
-import { bodyInTurns } from "../../src/base/write-in-turns.ts";
 import { LONG } from "../support/long-form.ts";
 
 const MB = 1024 * 1024;
@@ -99,7 +99,7 @@ describe("an answer that is written in turns", () => {
 			fc.asyncProperty(values, fc.constantFrom(1_000, 300_000), async (value, chars) => {
 				const times = Math.ceil(chars / (JSON.stringify(value).length + 20));
 				const all = { value, again: Array.from({ length: times }, () => value), none: undefined };
-				const body = bodyInTurns(all);
+				const body = chunkedJsonBody(all);
 				if (typeof body !== "string") pieces += 1;
 				expect((await new Response(body).text()) === JSON.stringify(all)).toBeTrue();
 			}),
@@ -110,8 +110,8 @@ describe("an answer that is written in turns", () => {
 
 	test("keeps long texts whole", async () => {
 		for (const text of ["😀".repeat(MB), `a${"😀".repeat(MB)}`, `"\\\n${"é".repeat(MB)}`]) {
-			expect((await new Response(bodyInTurns({ text })).text()) === JSON.stringify({ text })).toBeTrue();
-			expect((await new Response(bodyInTurns(text)).text()) === text).toBeTrue();
+			expect((await new Response(chunkedJsonBody({ text })).text()) === JSON.stringify({ text })).toBeTrue();
+			expect((await new Response(chunkedJsonBody(text)).text()) === text).toBeTrue();
 		}
 	});
 });

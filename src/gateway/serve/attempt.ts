@@ -1,6 +1,6 @@
 import { assert } from "../../base/assert.ts";
+import { chunkedJsonBody } from "../../base/chunked-json-body.ts";
 import type { Turn } from "../../base/turn.ts";
-import { bodyInTurns } from "../../base/write-in-turns.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import { outcomeOf, settledBill } from "../bill/bill.ts";
@@ -100,7 +100,7 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 		const { hold } = admitted;
 		const recorded = hold.ledger.settledDurable(hold) ?? hold.ledger.durable(hold);
 		if (recorded) await recorded;
-		let body: string | LongBody = bodyInTurns(whole.write(exchange, reply, bill));
+		let body: string | LongBody = chunkedJsonBody(whole.write(exchange, reply, bill));
 		// A line of a batch is read as soon as it is there.
 		if (typeof body !== "string" && connection.line === undefined) {
 			if (silence !== undefined) deps.clients.silentConnections.end(connection, silence);

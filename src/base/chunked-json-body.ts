@@ -9,7 +9,7 @@ const VALUE_CHARS = 20;
  * The JSON of a value, or a text as it is or in pieces, as the body of an answer. What is long leaves in pieces that are written when
  * they are read, between which others have their turn of the event loop.
  */
-export function bodyInTurns(value: object | string | Generator<string>): string | ReadableStream<string> {
+export function chunkedJsonBody(value: object | string | Generator<string>): string | ReadableStream<string> {
 	if (typeof value === "string") return value.length <= PIECE_CHARS ? value : streamOf(slicesOf(value));
 	if (isGenerator(value)) return piecesInTurns(value);
 	return isShort(value) ? JSON.stringify(value) : streamOf(written(value));

@@ -6,10 +6,10 @@ import type { Log } from "../base/log.ts";
 import { SlotPool } from "../base/slot-pool.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { addUsd, minUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
-import { createCarrying } from "./carrying.ts";
 import type { AdmittedEvent, SettledEvent } from "./event.ts";
 import { type HoldOf, RunningHold } from "./hold.ts";
 import type { Journal } from "./journal.ts";
+import { createJournalCompactor } from "./journal-compactor.ts";
 import { isOfTheSystem } from "./journal-disk.ts";
 import type { JournalMode } from "./journal-mode.ts";
 import { crashedEvent } from "./journal-reader.ts";
@@ -92,7 +92,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	const running = new SlotPool<Hold>();
 	/** Settlements that a client waits for, in mode `remote`. */
 	const settling = new WeakMap<Hold, Promise<void>>();
-	const carryForward = createCarrying({ journal, log }, running);
+	const compactJournal = createJournalCompactor({ journal, log }, running);
 	const unacknowledged = createUnacknowledged({ slices, journal });
 	const { acknowledge } = unacknowledged;
 	let retired = false;
@@ -190,7 +190,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			take(account, amount);
 			take(key, amount);
 			for (const slice of further) take(slice, amount);
-			carryForward();
+			compactJournal();
 			const isAwaited = mode === "remote";
 			const lowering = slices.lowerings();
 			const hold = new RunningHold(ledger, admitted, account, key, further, lowering, segment, isAwaited);

@@ -13,7 +13,7 @@ const LOOKED_AT_A_REQUEST = 64;
  * request some old ones are written anew, into the present segment: the journal is as long as what is open and not
  * yet in Postgres.
  */
-export function createCarrying<Owner>(
+export function createJournalCompactor<Owner>(
 	deps: { journal: Journal; log: Log },
 	running: SlotPool<HoldOf<Owner>>,
 ): () => void {
@@ -42,7 +42,7 @@ export function createCarrying<Owner>(
 		return true;
 	}
 
-	return function carryForward() {
+	return function compactJournal() {
 		const keepsFrom = journal.keepsFrom();
 		if (keepsFrom <= nothingBefore) return;
 		if (keepsFrom !== wanted) {

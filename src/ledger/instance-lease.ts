@@ -19,7 +19,6 @@ import { beginEpoch } from "./epoch.ts";
 import type { JournalClaim } from "./journal-home.ts";
 import { openJournalHome } from "./journal-home.ts";
 import type { JournalMode } from "./journal-mode.ts";
-import type { JournalNote } from "./kept-silences.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LedgerCounts } from "./ledger-counts.ts";
 import { countedStore, createLedgerCounts } from "./ledger-counts.ts";
@@ -27,6 +26,7 @@ import { createLeftJournals } from "./left-journals.ts";
 import { untilSilent } from "./lost-journal.ts";
 import type { OwnerStanding } from "./owner-standing.ts";
 import { standingOf } from "./owner-standing.ts";
+import type { JournalNote } from "./persisted-liveness.ts";
 import { createPgLedgerStore } from "./pg-store.ts";
 import { createRefusedJournals } from "./refused-journals.ts";
 

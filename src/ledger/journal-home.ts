@@ -4,7 +4,7 @@ import { Fault } from "../base/fault.ts";
 import { tryFileLock } from "../base/file-lock.ts";
 import type { JournalDisk } from "./journal-disk.ts";
 import { beginningOf, DiskFull, fileAt, isOfTheSystem, openJournalDisk } from "./journal-disk.ts";
-import type { JournalNote } from "./kept-silences.ts";
+import type { JournalNote } from "./persisted-liveness.ts";
 
 /** Whose a journal is. */
 export interface JournalOwner {

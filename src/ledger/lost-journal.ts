@@ -4,8 +4,8 @@ import { Fault } from "../base/fault.ts";
 import type { FenceStore } from "../cluster/fence.ts";
 import { onlyRow } from "../db/only-row.ts";
 import type { Statements } from "../db/statements.ts";
-import type { JournalNote } from "./kept-silences.ts";
-import { createKeptSilences } from "./kept-silences.ts";
+import type { JournalNote } from "./persisted-liveness.ts";
+import { createPersistedLiveness } from "./persisted-liveness.ts";
 
 const LOOK_MS = 200;
 const CLOSE_BATCH = 500;
@@ -68,7 +68,7 @@ export async function untilSilent(
 		note?: JournalNote;
 	},
 ): Promise<readonly EpochRow[]> {
-	const silences = createKeptSilences(clock, options.note);
+	const silences = createPersistedLiveness(clock, options.note);
 	const nameOf = ({ epoch, place }: EpochRow, state: EpochRow["state"]) => `${epoch} ${state} ${place}`;
 	const first = new Map<string, string>();
 	let known: ReadonlySet<number> | undefined;

@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { systemClock } from "../../src/base/clock.ts";
 import type { Statements } from "../../src/db/statements.ts";
-import { createKeptSilences } from "../../src/ledger/kept-silences.ts";
 import { untilSilent } from "../../src/ledger/lost-journal.ts";
+import { createPersistedLiveness } from "../../src/ledger/persisted-liveness.ts";
 import { manualClock } from "../keys/manual-clock.ts";
 
 const MINUTE_MS = 60_000;
@@ -20,7 +20,7 @@ function readWith(text: string | undefined, beat = 7) {
 			note.text = written;
 		},
 	};
-	const silences = createKeptSilences(manualClock(), note);
+	const silences = createPersistedLiveness(manualClock(), note);
 	const ms = silences.ofMs("one", beat);
 	silences.keep(new Set(["one", "one dead"]));
 	return { ms, note, silences };
@@ -63,7 +63,7 @@ test("who was fenced off after a wait has been silent for that long", () => {
 test("of a thousand epochs the note is written once for all, and of those that have ended nothing stays in it", () => {
 	const written: string[] = [];
 	const note = { read: () => written.at(-1), write: (text: string) => void written.push(text) };
-	const silences = createKeptSilences(manualClock(), note);
+	const silences = createPersistedLiveness(manualClock(), note);
 	const names = Array.from({ length: 1_000 }, (_, epoch) => `${epoch} live`);
 	for (let look = 0; look < 3; look += 1) {
 		for (const name of names) silences.ofMs(name, 7);

@@ -11,7 +11,7 @@ export interface JournalNote {
 }
 
 /** How long something has been seen unchanged, also by processes before this one. */
-export interface KeptSilences {
+export interface PersistedLiveness {
 	ofMs(what: string, beat: number): number;
 	/** Whoever had been silent for so long was fenced off, which is a beat of its own. */
 	endedWith(what: string, beat: number, silentMs: number): void;
@@ -30,7 +30,7 @@ const UPTIME = "/proc/uptime";
  * As `createSilences`, and what one process has seen counts for the next one on this machine: where each of them crashes sooner than
  * a lease is over, all would wait anew, and none to the end.
  */
-export function createKeptSilences(clock: Clock, note: JournalNote | undefined): KeptSilences {
+export function createPersistedLiveness(clock: Clock, note: JournalNote | undefined): PersistedLiveness {
 	const own = createSilences(clock);
 	const boot = note === undefined || !existsSync(BOOT_ID) ? undefined : readFileSync(BOOT_ID, "utf8").trim();
 	const seen = note === undefined || boot === undefined ? new Map() : readSeen(note.read(), boot);

@@ -3,7 +3,7 @@ import type { ConsoleParts } from "../console/console-deps.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { bearerText, invalidApiKey } from "../keys/bearer.ts";
 import { createFailedAttempts } from "../keys/failed-attempts.ts";
-import { createLookUps } from "../keys/look-ups.ts";
+import { createKeyLoadLimiter } from "../keys/key-load-limiter.ts";
 import type { ManagementKeyRecord } from "../keys/management-key-admin.ts";
 import { findManagementKey, touchManagementKey } from "../keys/management-key-admin.ts";
 import type { ManagementScope } from "../keys/management-scope.ts";
@@ -34,7 +34,7 @@ export function createCallers({
 }: Pick<ConsoleParts, "statements" | "clock" | "keyMaker">): Callers {
 	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => FAILURES_PER_MINUTE_MAX });
 	const load = (digest: ManagementKeyDigest) => findManagementKey(statements, { digest });
-	const lookUps = createLookUps(
+	const keyLoadLimiter = createKeyLoadLimiter(
 		{ keyring: { load }, failedAttempts, clock },
 		{ failuresPerMinuteMax: ALL_FAILURES_PER_MINUTE_MAX },
 	);
@@ -63,7 +63,7 @@ export function createCallers({
 	return {
 		async identify(connection) {
 			const digest = managementDigest(keyMaker.digest, secretOf(connection));
-			const caller = await again(await lookUps.find(digest, connection.address));
+			const caller = await again(await keyLoadLimiter.find(digest, connection.address));
 			await touchManagementKey(statements, caller.id);
 			return caller;
 		},

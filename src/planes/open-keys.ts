@@ -2,9 +2,9 @@ import type { Config } from "../config.ts";
 import { createAuthenticate } from "../gateway/serve/authenticate.ts";
 import { createDigest } from "../keys/digest.ts";
 import { createFailedAttempts } from "../keys/failed-attempts.ts";
+import { createKeyLoadLimiter } from "../keys/key-load-limiter.ts";
 import { keyLoader } from "../keys/key-loader.ts";
 import { createKeyring } from "../keys/keyring.ts";
-import { createLookUps } from "../keys/look-ups.ts";
 import type { GatewayDeps } from "./gateway-deps.ts";
 
 /** Each costs Postgres one look at an index: 500 a second are some hundredths of a core. */
@@ -18,13 +18,13 @@ export function openKeys(config: Config, deps: GatewayDeps) {
 		{ clock },
 		{ perMinuteMax: () => catalog.limits().authFailuresPerMinute },
 	);
-	const lookUps = createLookUps(
+	const keyLoadLimiter = createKeyLoadLimiter(
 		{ keyring, failedAttempts, clock },
 		{ failuresPerMinuteMax: FAILED_LOOK_UPS_PER_MINUTE_MAX },
 	);
 	const digest = createDigest(deps.secrets.keyPepper);
 	const authenticate = createAuthenticate(
-		{ keyring, lookUps, digest, failedAttempts, clock },
+		{ keyring, keyLoadLimiter, digest, failedAttempts, clock },
 		{ serviceName: config.serviceName },
 	);
 	return { keyring, authenticate };

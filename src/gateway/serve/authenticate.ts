@@ -4,8 +4,8 @@ import { bearerSecret, invalidApiKey } from "../../keys/bearer.ts";
 import type { Digest, KeyDigest } from "../../keys/digest.ts";
 import type { FailedAttempts } from "../../keys/failed-attempts.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
+import type { KeyLoadLimiter } from "../../keys/key-load-limiter.ts";
 import type { Keyring } from "../../keys/keyring.ts";
-import type { LookUps } from "../../keys/look-ups.ts";
 import type { Connection } from "../connection.ts";
 
 /** Who asks. A promise only for a key that this instance has not seen yet. */
@@ -18,14 +18,14 @@ export type Authenticate = (connection: Connection, use?: KeyUse) => KeyEntry | 
 export function createAuthenticate(
 	deps: {
 		keyring: Pick<Keyring, "peek">;
-		lookUps: LookUps;
+		keyLoadLimiter: KeyLoadLimiter;
 		digest: Digest;
 		failedAttempts: FailedAttempts;
 		clock: Clock;
 	},
 	options: { serviceName: string },
 ): Authenticate {
-	const { keyring, lookUps, digest, failedAttempts, clock } = deps;
+	const { keyring, keyLoadLimiter, digest, failedAttempts, clock } = deps;
 
 	function known(entry: KeyEntry | "unknown", connection: Connection, use?: KeyUse): KeyEntry {
 		if (entry === "unknown") {
@@ -37,7 +37,7 @@ export function createAuthenticate(
 	}
 
 	async function loaded(found: KeyDigest, connection: Connection, use?: KeyUse): Promise<KeyEntry> {
-		return known(await lookUps.find(found, connection.address), connection, use);
+		return known(await keyLoadLimiter.find(found, connection.address), connection, use);
 	}
 
 	// The address is asked for only where it is needed: finding it out costs more than the whole look-up.

@@ -95,7 +95,7 @@ describe("a key that is known and may not be used", () => {
 		const authenticate = createAuthenticate(
 			{
 				keyring: { peek: () => road.key },
-				lookUps: { find: () => Promise.reject(new Error("the key is in memory")) },
+				keyLoadLimiter: { find: () => Promise.reject(new Error("the key is in memory")) },
 				digest: counting,
 				failedAttempts: createFailedAttempts({ clock: road.clock }, { perMinuteMax: () => 9 }),
 				clock: road.clock,

@@ -3,7 +3,7 @@ import type { Fault } from "../../src/base/fault.ts";
 import type { KeyDigest } from "../../src/keys/digest.ts";
 import { createFailedAttempts } from "../../src/keys/failed-attempts.ts";
 import type { KeyEntry } from "../../src/keys/key-entry.ts";
-import { createLookUps } from "../../src/keys/look-ups.ts";
+import { createKeyLoadLimiter } from "../../src/keys/key-load-limiter.ts";
 import { waitFor } from "../support/wait.ts";
 import { manualClock } from "./manual-clock.ts";
 
@@ -29,9 +29,9 @@ function setUp(failuresPerMinuteMax = 1_000_000) {
 			return digest.startsWith("good") ? ({ id: digest } as Partial<KeyEntry> as KeyEntry) : null;
 		},
 	};
-	const lookUps = createLookUps({ keyring, failedAttempts, clock }, { failuresPerMinuteMax });
+	const keyLoadLimiter = createKeyLoadLimiter({ keyring, failedAttempts, clock }, { failuresPerMinuteMax });
 	const find = (digest: string, address = HERE) =>
-		lookUps.find(digest as KeyDigest, address).then(
+		keyLoadLimiter.find(digest as KeyDigest, address).then(
 			() => "found",
 			(error: Fault) => error.code as string,
 		);
@@ -78,8 +78,8 @@ describe("keys that do not exist", () => {
 				return answer.promise;
 			},
 		};
-		const lookUps = createLookUps({ keyring, failedAttempts, clock }, { failuresPerMinuteMax: 1_000 });
-		const find = (digest: string) => lookUps.find(digest as KeyDigest, HERE);
+		const keyLoadLimiter = createKeyLoadLimiter({ keyring, failedAttempts, clock }, { failuresPerMinuteMax: 1_000 });
+		const find = (digest: string) => keyLoadLimiter.find(digest as KeyDigest, HERE);
 		const first = find("first");
 		const second = find("second");
 		const third = first.then(() => find("third"));

@@ -14,7 +14,7 @@ import type { KeyEntry } from "./key-entry.ts";
  * that, so that a good key behind the same address gets in. Keys that are in memory never come here. Requests of one
  * address with the same key share a question.
  */
-export interface LookUps<Digest = KeyDigest, Entry = KeyEntry> {
+export interface KeyLoadLimiter<Digest = KeyDigest, Entry = KeyEntry> {
 	/**
 	 * The key. Faults: invalid_api_key; rate_limit_exceeded if the address has failed too often; service_unavailable if
 	 * too many are asked for, everybody together fails too often, or Postgres cannot be asked.
@@ -37,11 +37,11 @@ interface Asking {
 	readonly waiting: (() => void)[];
 }
 
-export function createLookUps<Digest extends string, Entry>(
+export function createKeyLoadLimiter<Digest extends string, Entry>(
 	deps: { keyring: { load(digest: Digest): Promise<Entry | null> }; failedAttempts: FailedAttempts; clock: Clock },
 	/** Failures a minute of all addresses together, that many networks at once cannot keep Postgres busy. */
 	options: { failuresPerMinuteMax: number },
-): LookUps<Digest, Entry> {
+): KeyLoadLimiter<Digest, Entry> {
 	const { keyring, failedAttempts, clock } = deps;
 	const networks = new Map<string, Asking>();
 	/** By address and key: what is being found out, or waits for it. */

@@ -1,6 +1,6 @@
 import { systemClock } from "../base/clock.ts";
 import type { AppendedEntry } from "../cluster/control-log.ts";
-import { waitEverywhere } from "../cluster/wait-everywhere.ts";
+import { waitForAllInstances } from "../cluster/wait-for-all-instances.ts";
 import type { Statements } from "../db/statements.ts";
 import type { CommandInput, OptionSpec, Output } from "./command.ts";
 import { durationMsOf } from "./option-values.ts";
@@ -26,7 +26,7 @@ export async function inForceOutput(
 	const noWait = input.flag("no-wait");
 	const timeout = input.option("timeout");
 	const deadlineMs = noWait ? 0 : timeout === undefined ? DEADLINE_MS : durationMsOf("timeout", timeout);
-	const everywhere = await waitEverywhere({ ...deps, clock: systemClock }, entry, deadlineMs);
+	const everywhere = await waitForAllInstances({ ...deps, clock: systemClock }, entry, deadlineMs);
 	const { effective, elapsedMs, effectiveByMs, pending, known } = everywhere;
 	const base = { ...subject, effective, elapsed_ms: elapsedMs };
 	if (effective) return { json: base, text: `${subject.id}: in force everywhere after ${elapsedMs} ms` };

@@ -8,7 +8,7 @@ import type { FenceOptions, FenceResult, FenceStore } from "../../src/cluster/fe
 import { waitApplied } from "../../src/cluster/fence.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
-import { waitEverywhere } from "../../src/cluster/wait-everywhere.ts";
+import { waitForAllInstances } from "../../src/cluster/wait-for-all-instances.ts";
 import { withDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
@@ -295,7 +295,7 @@ test("an entry that the server does not know is waited for by nobody, whether it
 		{ seq: 0, atMicros },
 	]) {
 		await expect(fenceByHand({ entry: lost, deadlineMs: 60_000, graceMs: 0 })).rejects.toThrow("no entry");
-		const everywhere = await waitEverywhere({ liveness: db.liveness, clock: systemClock }, lost, 60_000);
+		const everywhere = await waitForAllInstances({ liveness: db.liveness, clock: systemClock }, lost, 60_000);
 		expect(everywhere).toMatchObject({ effective: false, known: false, effectiveByMs: null });
 	}
 	expect((await fence(seq, 5_000)).effective).toBe(true);

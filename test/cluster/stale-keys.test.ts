@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
-import { waitEverywhere } from "../../src/cluster/wait-everywhere.ts";
+import { waitForAllInstances } from "../../src/cluster/wait-for-all-instances.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { secondGateway } from "../support/second-gateway.ts";
@@ -67,7 +67,7 @@ test("when a revocation has returned, an instance whose heartbeats fail replays 
 
 	silenceHeartbeats();
 	const entry = await revokeKey(service.db.statements, { id: keyId });
-	const { effective } = await waitEverywhere({ liveness: service.db.liveness, clock: systemClock }, entry, 20_000);
+	const { effective } = await waitForAllInstances({ liveness: service.db.liveness, clock: systemClock }, entry, 20_000);
 	expect(effective).toBe(true);
 	const heard: Record<string, string> = {};
 	for (const [act, ask] of Object.entries(acts)) {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
-import { waitEverywhere } from "../../src/cluster/wait-everywhere.ts";
+import { waitForAllInstances } from "../../src/cluster/wait-for-all-instances.ts";
 import { updateKey } from "../../src/keys/key-admin.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
@@ -78,7 +78,7 @@ test("when a lowered number of requests a minute is in force, both gateways toge
 	const { keyId, secret } = await service.customer({ settings: { requestsPerMinute: 40 } });
 	for (const place of [0, 1]) expect((await post(place, secret)).status).toBe(200);
 	const entry = await updateKey(service.db.statements, { id: keyId }, { requestsPerMinute: 3 });
-	const { effective } = await waitEverywhere({ liveness: service.db.liveness, clock: systemClock }, entry, 20_000);
+	const { effective } = await waitForAllInstances({ liveness: service.db.liveness, clock: systemClock }, entry, 20_000);
 	expect(effective).toBe(true);
 	// Two have been counted. One after the other, so that the one that is left is found.
 	const statuses: number[] = [];

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { AppendedEntry } from "../../cluster/control-log.ts";
-import { waitEverywhere } from "../../cluster/wait-everywhere.ts";
+import { waitForAllInstances } from "../../cluster/wait-for-all-instances.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Connection } from "../../gateway/connection.ts";
 import { IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
@@ -50,7 +50,7 @@ export function createFence(deps: {
 	return async ({ connection }, entry, act = null) => {
 		connection.setIdleTimeout(SILENCE_S);
 		try {
-			const { pending, ...everywhere } = await waitEverywhere(deps, entry, DEADLINE_MS);
+			const { pending, ...everywhere } = await waitForAllInstances(deps, entry, DEADLINE_MS);
 			deps.figures.revoked(everywhere.elapsedMs, everywhere.effective);
 			const fence = { ...everywhere, atMs: deps.clock.wallMs(), pendingInstances: pending.length };
 			if (act !== null) await noteOutcome(deps.statements, act, fence);

@@ -1,7 +1,7 @@
 /** What a gateway does at its start and for keys that it does not know yet, on books of a size. */
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
-import { waitEverywhere } from "../../../src/cluster/wait-everywhere.ts";
+import { waitForAllInstances } from "../../../src/cluster/wait-for-all-instances.ts";
 import { createDigest } from "../../../src/keys/digest.ts";
 import { createKey, revokeKey } from "../../../src/keys/key-admin.ts";
 import type { Gateway } from "../gateways.ts";
@@ -85,7 +85,11 @@ async function revocations({ database, counter, add, note }: Measured): Promise<
 	const revoke = async () => {
 		for (const id of ids) {
 			const entry = await revokeKey(statements, { id });
-			const { effective, elapsedMs } = await waitEverywhere({ liveness, clock: systemClock }, entry, FENCE_DEADLINE_MS);
+			const { effective, elapsedMs } = await waitForAllInstances(
+				{ liveness, clock: systemClock },
+				entry,
+				FENCE_DEADLINE_MS,
+			);
 			if (!effective) throw new Error("a revocation is not effective");
 			timesMs.push(elapsedMs);
 		}

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { AppendedEntry } from "../../../src/cluster/control-log.ts";
-import { waitEverywhere } from "../../../src/cluster/wait-everywhere.ts";
+import { waitForAllInstances } from "../../../src/cluster/wait-for-all-instances.ts";
 import { suspendAccount } from "../../../src/keys/account-admin.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import { untilEnd } from "../../support/at-end.ts";
@@ -41,7 +41,7 @@ async function answeredBehind(request: string, customer: Customer, act: (typeof 
 			async () => (await sql`select 1 from stored_file where account_id = ${customer.accountId}`).length > 0,
 			"the upload to begin",
 		);
-	const { effective } = await waitEverywhere({ liveness, clock: systemClock }, await act(customer), 10_000);
+	const { effective } = await waitForAllInstances({ liveness, clock: systemClock }, await act(customer), 10_000);
 	expect(effective).toBe(true);
 	client.write(request.slice(-3));
 	const { status, body } = parseRaw(await client.ended());

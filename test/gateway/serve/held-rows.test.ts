@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
-import { waitEverywhere } from "../../../src/cluster/wait-everywhere.ts";
+import { waitForAllInstances } from "../../../src/cluster/wait-for-all-instances.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import { untilEnd } from "../../support/at-end.ts";
 import { ask } from "../../support/chat.ts";
@@ -42,7 +42,7 @@ async function live(customer: { accountId: string; keyId: string; secret: string
 	}
 	await waitFor(async () => (await service.usage(customer.accountId)).length === 4, "the usage", PROMPT_MS);
 	const entry = await revokeKey(statements, { id: customer.keyId, accountId: customer.accountId });
-	const everywhere = await waitEverywhere({ liveness, clock: systemClock }, entry, PROMPT_MS);
+	const everywhere = await waitForAllInstances({ liveness, clock: systemClock }, entry, PROMPT_MS);
 	expect(everywhere.pending).toEqual([]);
 	expect(everywhere.effective).toBe(true);
 	expect((await send(service.url, customer.secret)).status).toBe(401);

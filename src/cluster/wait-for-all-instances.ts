@@ -22,7 +22,7 @@ export interface Everywhere extends Omit<FenceResult, "leftMs"> {
  *
  * It never throws: the act is done by then, and its answer may hold what can be had this once, as a new secret.
  */
-export async function waitEverywhere(
+export async function waitForAllInstances(
 	deps: { liveness: Statements; clock: Clock },
 	entry: AppendedEntry,
 	deadlineMs: number,

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { appendControl } from "../../src/cluster/control-log.ts";
 import { FENCE_GRACE_MS } from "../../src/cluster/fence.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
-import { waitEverywhere } from "../../src/cluster/wait-everywhere.ts";
+import { waitForAllInstances } from "../../src/cluster/wait-for-all-instances.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
@@ -20,9 +20,11 @@ test("who takes a right away waits for a silent instance's lease and the grace, 
 	const clock = createManualClock();
 	let effectiveAtMs: number | undefined;
 	const startedMs = clock.monotonicMs();
-	const everywhere = waitEverywhere({ liveness: db.liveness, clock }, entry, Number.POSITIVE_INFINITY).finally(() => {
-		effectiveAtMs = clock.monotonicMs();
-	});
+	const everywhere = waitForAllInstances({ liveness: db.liveness, clock }, entry, Number.POSITIVE_INFINITY).finally(
+		() => {
+			effectiveAtMs = clock.monotonicMs();
+		},
+	);
 	// It sleeps between two looks; time passes only then.
 	await waitFor(
 		() => {

@@ -1,4 +1,4 @@
-import { createTurn } from "./turn.ts";
+import { createTimeSlice } from "./time-slice.ts";
 
 /** As much of a JSON text is written in one step. */
 const PIECE_CHARS = 128 * 1024;
@@ -35,11 +35,11 @@ function* chained(first: string, others: Generator<string>): Generator<string> {
 }
 
 function streamOf(pieces: Iterator<string>): ReadableStream<string> {
-	const turn = createTurn();
+	const timeSlice = createTimeSlice();
 	return new ReadableStream<string>(
 		{
 			async pull(controller) {
-				await turn.next();
+				await timeSlice.next();
 				let text = "";
 				do {
 					const { done, value } = pieces.next();
@@ -49,7 +49,7 @@ function streamOf(pieces: Iterator<string>): ReadableStream<string> {
 						return;
 					}
 					text += value;
-				} while (text.length < PIECE_CHARS && !turn.isOver());
+				} while (text.length < PIECE_CHARS && !timeSlice.isOver());
 				controller.enqueue(text);
 			},
 		},

@@ -13,7 +13,7 @@ import {
 	QUOTE,
 	quoteAfter,
 } from "./json-bytes.ts";
-import { createTurn, type Turn } from "./turn.ts";
+import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
 /** No JSON of another machine is nested deeper. */
 const DEPTH_MAX = 128;
@@ -53,7 +53,7 @@ interface Open {
 /** One text on its way to a value. */
 interface Parse {
 	readonly bytes: Buffer;
-	readonly turn: Turn;
+	readonly timeSlice: TimeSlice;
 	readonly pieceBytes: number;
 	/** Innermost last. */
 	readonly open: Open[];
@@ -75,10 +75,10 @@ type Steps<Value> = Generator<undefined, Value>;
  * than 128 KB of white space in a row), or is `null`.
  */
 export async function parseInTurns(bytes: Uint8Array, pieceBytes = PIECE_BYTES): Promise<unknown> {
-	const turn = createTurn();
+	const timeSlice = createTimeSlice();
 	const steps = parsing({
 		bytes: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
-		turn,
+		timeSlice,
 		pieceBytes,
 		open: [],
 		root: undefined,
@@ -90,7 +90,7 @@ export async function parseInTurns(bytes: Uint8Array, pieceBytes = PIECE_BYTES):
 		for (;;) {
 			const { done, value } = steps.next();
 			if (done === true) return value ?? undefined;
-			await turn.next();
+			await timeSlice.next();
 		}
 	} catch (error) {
 		if (error instanceof SyntaxError) return undefined;
@@ -99,13 +99,13 @@ export async function parseInTurns(bytes: Uint8Array, pieceBytes = PIECE_BYTES):
 }
 
 function* parsing(parse: Parse): Steps<unknown> {
-	const { bytes, turn, open } = parse;
+	const { bytes, timeSlice, open } = parse;
 	const { length } = bytes;
 	const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
 	for (let at = start, since = start; ; since = at) {
 		parse.signs += 1;
 		// Often enough for what is parsed on the way, too.
-		if (parse.signs % SIGNS_A_LOOK === 0 && turn.isOver()) yield;
+		if (parse.signs % SIGNS_A_LOOK === 0 && timeSlice.isOver()) yield;
 		const sign = nextSign(bytes, at, Math.min(length, since + parse.pieceBytes));
 		if (sign === length) break;
 		if (sign - since === parse.pieceBytes) throw new SyntaxError("nothing for long");
@@ -143,13 +143,13 @@ function* parsing(parse: Parse): Steps<unknown> {
 
 /** Behind the text whose quote stands at `from`; takes it if it is large. */
 function* textFrom(parse: Parse, from: number): Steps<number> {
-	const { bytes, turn } = parse;
+	const { bytes, timeSlice } = parse;
 	parse.texts += 1;
 	if (parse.texts > TEXTS_MAX) throw new SyntaxError("too many texts");
 	let quote = quoteAfter(bytes, from + 1);
 	while (quote >= 0 && !isUnescaped(bytes, from + 1, quote)) {
 		parse.signs += 1;
-		if (parse.signs % SIGNS_A_LOOK === 0 && turn.isOver()) yield;
+		if (parse.signs % SIGNS_A_LOOK === 0 && timeSlice.isOver()) yield;
 		quote = quoteAfter(bytes, quote + 1);
 	}
 	if (quote < 0) throw new SyntaxError("a text without end");
@@ -160,7 +160,7 @@ function* textFrom(parse: Parse, from: number): Steps<number> {
 		const end = cutBefore(bytes, piece, Math.min(piece + parse.pieceBytes, quote), quote);
 		text += JSON.parse(`"${bytes.toString("utf8", piece, end)}"`) as string;
 		piece = end;
-		if (turn.isOver()) yield;
+		if (timeSlice.isOver()) yield;
 	}
 	attach(parse, text, from, quote + 1);
 	return quote + 1;

@@ -1,5 +1,5 @@
 /** Embeddings: one request out in each family's form, one list of vectors back. */
-import { mapInTurns } from "../base/turn.ts";
+import { mapInTurns } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
 import { unreadable } from "./call/failure.ts";
 import type { Asker, UnaryCall } from "./call/unary.ts";

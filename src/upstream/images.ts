@@ -1,6 +1,6 @@
 /** Image generation: one request out, one list of images back, none of them by an address of the operator's network. */
 import { isIP } from "node:net";
-import { createTurn } from "../base/turn.ts";
+import { createTimeSlice } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
 import { unreadable } from "./call/failure.ts";
 import type { UnaryCall } from "./call/unary.ts";
@@ -75,12 +75,12 @@ function base64OfDataUrl(url: string | undefined): string | undefined {
 }
 
 async function isBase64(text: string): Promise<boolean> {
-	const turn = createTurn();
+	const timeSlice = createTimeSlice();
 	if (text === "" || text.startsWith("=")) return false;
 	let at = 0;
 	for (; at + PIECE_CHARS < text.length; at += PIECE_CHARS) {
 		if (!BASE64.test(text.slice(at, at + PIECE_CHARS))) return false;
-		if (turn.isOver()) await turn.next();
+		if (timeSlice.isOver()) await timeSlice.next();
 	}
 	return BASE64_END.test(text.slice(at));
 }

@@ -1,6 +1,6 @@
 /** Transcription: a form out, one shape back, whole or streamed. */
 
-import { mapInTurns } from "../base/turn.ts";
+import { mapInTurns } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
 import { isEndMarker, parseEvent } from "./call/event-payload.ts";
 import { died, unreadable } from "./call/failure.ts";

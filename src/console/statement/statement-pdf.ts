@@ -1,5 +1,5 @@
 import type { Language } from "../../base/language.ts";
-import { createTurn, type Turn } from "../../base/turn.ts";
+import { createTimeSlice, type TimeSlice } from "../../base/time-slice.ts";
 import { type Party, partyLines } from "./billing-details.ts";
 import { createPaper, type Paper } from "./paper.ts";
 import { PAPER_TEXTS, type PaperTexts } from "./paper-texts.ts";
@@ -35,11 +35,11 @@ export async function statementPdf(given: StatementPaper): Promise<Uint8Array<Ar
 	const title = `${texts.statement} ${month.format(statement.fromMs)}`;
 	const paper = createPaper(given.font, { title: `${title}, ${account.id}`, author: serviceName, language });
 	// A row takes some milliseconds where it is long and cut.
-	const turn = createTurn();
+	const timeSlice = createTimeSlice();
 	heading(paper, given, title);
 	summary(paper, texts, statement);
-	await movements(paper, texts, given.lines, turn);
-	await usageTables(paper, given, turn);
+	await movements(paper, texts, given.lines, timeSlice);
+	await usageTables(paper, given, timeSlice);
 	return paper.finish(
 		(page, pages, somethingMissing) =>
 			`${serviceName} · ${account.id} · ${statement.month} · ${texts.page(page, pages)}${
@@ -114,12 +114,17 @@ function summary(paper: Paper, texts: PaperTexts, statement: Statement): void {
 	paper.y += 14;
 }
 
-async function movements(paper: Paper, texts: PaperTexts, lines: readonly StatementLine[], turn: Turn): Promise<void> {
+async function movements(
+	paper: Paper,
+	texts: PaperTexts,
+	lines: readonly StatementLine[],
+	timeSlice: TimeSlice,
+): Promise<void> {
 	const all = lines.filter(({ kind }) => kind !== "usage");
 	if (all.length === 0) return;
 	const told = all.slice(0, ROWS_MAX);
 	await table(
-		{ paper, texts, turn },
+		{ paper, texts, timeSlice },
 		texts.movements,
 		told.map((line) => ({
 			cells: [line.day, texts.kinds[line.kind], line.description],
@@ -131,9 +136,13 @@ async function movements(paper: Paper, texts: PaperTexts, lines: readonly Statem
 	rest(paper, texts, all.length - told.length);
 }
 
-async function usageTables(paper: Paper, { statement, language, logUrl }: StatementPaper, turn: Turn): Promise<void> {
+async function usageTables(
+	paper: Paper,
+	{ statement, language, logUrl }: StatementPaper,
+	timeSlice: TimeSlice,
+): Promise<void> {
 	const texts = PAPER_TEXTS[language];
-	const on = { paper, texts, turn };
+	const on = { paper, texts, timeSlice };
 	const { fromMs, toMs } = statement;
 	const byModel = summed(statement, ({ model }) => model).sort((a, b) => (a.amount > b.amount ? -1 : 1));
 	if (byModel.length === 0) return;
@@ -191,7 +200,7 @@ interface TableRow {
 
 /** `widths` of all cells but the last, which has what is left of them and the amount. */
 async function table(
-	{ paper, texts, turn }: { paper: Paper; texts: PaperTexts; turn: Turn },
+	{ paper, texts, timeSlice }: { paper: Paper; texts: PaperTexts; timeSlice: TimeSlice },
 	title: string,
 	rows: readonly TableRow[],
 	widths: readonly number[],
@@ -212,7 +221,7 @@ async function table(
 		}
 		paper.text(shown[index] ?? "", { right: true });
 		paper.y += LINE;
-		if (turn.isOver()) await turn.next();
+		if (timeSlice.isOver()) await timeSlice.next();
 	}
 	paper.y += 14;
 }

@@ -2,7 +2,7 @@ import type { PlainLength } from "../../admission/prompt-bound.ts";
 import { assert } from "../../base/assert.ts";
 import { Fault } from "../../base/fault.ts";
 import { checkStructure, type RawValue } from "../../base/json-structure.ts";
-import { createTurn, type Turn } from "../../base/turn.ts";
+import { createTimeSlice, type TimeSlice } from "../../base/time-slice.ts";
 import type { Connection } from "../connection.ts";
 import { type BodyReads, inTime, madeInTime } from "./body-reads.ts";
 import type { TakesBytes } from "./bytes-body.ts";
@@ -28,7 +28,7 @@ export interface JsonBody {
 	/** What that field's strings say more than they do in `value`, if any does; `raw` has all of it. */
 	readonly leftOut: PlainLength | undefined;
 	/** Of a large one. */
-	readonly turn: Turn | undefined;
+	readonly timeSlice: TimeSlice | undefined;
 }
 
 /**
@@ -112,20 +112,20 @@ function bodyOf(text: string, field: string | undefined): JsonBody | Promise<Jso
 	const raw = checkStructure(text, text.length < RAW_CHARS_MIN ? undefined : field);
 	assert(!(raw instanceof Promise), "a short text is looked through in one turn");
 	const short = shorten(text, raw);
-	return { value: parseObject(short.text), raw, leftOut: short.leftOut, turn: undefined };
+	return { value: parseObject(short.text), raw, leftOut: short.leftOut, timeSlice: undefined };
 }
 
 async function longBodyOf(text: string, field: string | undefined): Promise<JsonBody> {
-	const turn = createTurn(TURN_MS);
+	const timeSlice = createTimeSlice(TURN_MS);
 	const checked = checkStructure(text, field);
 	const raw = checked instanceof Promise ? await checked : checked;
-	if (turn.isOver()) await turn.next();
+	if (timeSlice.isOver()) await timeSlice.next();
 	// To look at what must be parsed all the same takes as long again.
 	const short = shorten(text, raw);
-	if (turn.isOver()) await turn.next();
+	if (timeSlice.isOver()) await timeSlice.next();
 	const value = parseObject(short.text);
-	if (turn.isOver()) await turn.next();
-	return { value, raw, leftOut: short.leftOut, turn };
+	if (timeSlice.isOver()) await timeSlice.next();
+	return { value, raw, leftOut: short.leftOut, timeSlice };
 }
 
 function parseObject(text: string): Record<string, unknown> {
@@ -151,7 +151,7 @@ const PACKED = ["\u001f\ufffd", "(\ufffd/\ufffd"] as const;
 /** In slices: text beyond ASCII takes up to half a millisecond a megabyte. */
 async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>): Promise<string> {
 	const bytes = await reading;
-	const turn = createTurn();
+	const timeSlice = createTimeSlice();
 	const slices: string[] = [];
 	for (let from = 0; from < bytes.length; ) {
 		let to = Math.min(from + LONG_CHARS, bytes.length);
@@ -159,10 +159,10 @@ async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>): Promise<strin
 		for (let back = 0; back < 3 && ((bytes[to] ?? 0) & 0xc0) === 0x80; back += 1) to -= 1;
 		slices.push(new TextDecoder("utf-8", { ignoreBOM: from > 0 }).decode(bytes.subarray(from, to)));
 		from = to;
-		if (turn.isOver()) await turn.next();
+		if (timeSlice.isOver()) await timeSlice.next();
 	}
 	const [text, ...others] = slices;
 	if (text === undefined || others.length === 0) return text ?? "";
-	await turn.next();
+	await timeSlice.next();
 	return slices.join("");
 }

@@ -1,6 +1,6 @@
 import { assert } from "../../base/assert.ts";
 import { chunkedJsonBody } from "../../base/chunked-json-body.ts";
-import type { Turn } from "../../base/turn.ts";
+import type { TimeSlice } from "../../base/time-slice.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import { outcomeOf, settledBill } from "../bill/bill.ts";
@@ -27,8 +27,8 @@ export function attempt<Body extends RequestBody, Input extends EndpointInput, R
 	const model = context.connection.line === undefined ? named : pricedForBatches(named);
 	const read = endpoint.read(body, model);
 	if (read instanceof Promise) return answerLater(deps, endpoint, context, model, read);
-	return body.turn?.isOver()
-		? answerLater(deps, endpoint, context, model, withTurn(body.turn, read))
+	return body.timeSlice?.isOver()
+		? answerLater(deps, endpoint, context, model, withTurn(body.timeSlice, read))
 		: answer(deps, endpoint, context, model, read);
 }
 
@@ -43,8 +43,8 @@ function answerLater<Body extends RequestBody, Input extends EndpointInput, Repl
 	return reading.then((input) => answer(deps, endpoint, context, model, input));
 }
 
-async function withTurn<Input>(turn: Turn, read: Input): Promise<Input> {
-	await turn.next();
+async function withTurn<Input>(timeSlice: TimeSlice, read: Input): Promise<Input> {
+	await timeSlice.next();
 	return read;
 }
 

@@ -1,7 +1,7 @@
 import type { Quantities } from "../../admission/price.ts";
 import type { Fault } from "../../base/fault.ts";
 import type { Language } from "../../base/language.ts";
-import type { Turn } from "../../base/turn.ts";
+import type { TimeSlice } from "../../base/time-slice.ts";
 import type { ChatMode, Model, ModelKind } from "../../catalog/model.ts";
 import type { Endpoint } from "../../catalog/request-fields.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
@@ -20,7 +20,7 @@ export interface RequestBody {
 	/** What it says, by field. */
 	readonly value: Readonly<Record<string, unknown>>;
 	/** Of a large one: to measure and to send it are further steps, between which others have their turn. */
-	readonly turn?: Turn | undefined;
+	readonly timeSlice?: TimeSlice | undefined;
 }
 
 /** What every endpoint knows of a request that it has read. */

@@ -1,7 +1,7 @@
 /** Bodies of answers, up to a limit. */
 
 import { parseInTurns } from "../../base/json-in-turns.ts";
-import { createTurn } from "../../base/turn.ts";
+import { createTimeSlice } from "../../base/time-slice.ts";
 import { parseJson } from "../wire-value.ts";
 import { UpstreamFailure } from "./failure.ts";
 
@@ -72,12 +72,12 @@ async function readBytes(response: Response, bytesMax: number, takes?: TakesAnsw
 	const [first] = chunks;
 	if (chunks.length === 1 && first !== undefined) return first;
 	const bytes = Buffer.allocUnsafe(length);
-	const turn = createTurn();
+	const timeSlice = createTimeSlice();
 	let at = 0;
 	for (const chunk of chunks) {
 		bytes.set(chunk, at);
 		at += chunk.byteLength;
-		if (turn.isOver()) await turn.next();
+		if (timeSlice.isOver()) await timeSlice.next();
 	}
 	return bytes;
 }

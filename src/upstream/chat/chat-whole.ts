@@ -1,4 +1,4 @@
-import { createTurn } from "../../base/turn.ts";
+import { createTimeSlice } from "../../base/time-slice.ts";
 import { unreadable } from "../call/failure.ts";
 import { isError } from "../call/upstream-error.ts";
 import type { Dialect } from "../dialects.ts";
@@ -47,9 +47,9 @@ const noLogprobs = () => null;
 
 async function readInTurns(parsed: unknown, dialect: Dialect, choices: readonly unknown[]): Promise<ChatReply> {
 	const rebuilt = new Map<unknown, JsonObject | null>();
-	const turn = createTurn();
+	const timeSlice = createTimeSlice();
 	for (const { logprobs } of asObjects(choices).slice(0, CHOICES_MAX))
-		if (asObject(logprobs) !== undefined) rebuilt.set(logprobs, await rebuildLogprobsInTurns(logprobs, turn));
+		if (asObject(logprobs) !== undefined) rebuilt.set(logprobs, await rebuildLogprobsInTurns(logprobs, timeSlice));
 	return readChatReply(parsed, dialect, (raw) => rebuilt.get(raw) ?? null);
 }
 

@@ -1,4 +1,4 @@
-import { mapInTurns, type Turn } from "../../base/turn.ts";
+import { mapInTurns, type TimeSlice } from "../../base/time-slice.ts";
 import { asArray, asCount, asObject, asText, type JsonObject } from "../wire-value.ts";
 
 /** The interface has 20 at most. */
@@ -15,18 +15,18 @@ export function rebuildLogprobs(value: unknown): JsonObject | null {
 }
 
 /** The same of an answer that may have very many. */
-export async function rebuildLogprobsInTurns(value: unknown, turn: Turn): Promise<JsonObject | null> {
+export async function rebuildLogprobsInTurns(value: unknown, timeSlice: TimeSlice): Promise<JsonObject | null> {
 	const source = asObject(value);
 	if (source === undefined) return null;
-	const content = await tokensInTurns(source.content, turn);
-	const refusal = await tokensInTurns(source.refusal, turn);
+	const content = await tokensInTurns(source.content, timeSlice);
+	const refusal = await tokensInTurns(source.refusal, timeSlice);
 	return content === null && refusal === null ? null : { content, refusal };
 }
 
-async function tokensInTurns(value: unknown, turn: Turn): Promise<JsonObject[] | null> {
+async function tokensInTurns(value: unknown, timeSlice: TimeSlice): Promise<JsonObject[] | null> {
 	const entries = asArray(value);
 	if (entries === undefined) return null;
-	const rebuilt = await mapInTurns(entries, tokenOf, turn);
+	const rebuilt = await mapInTurns(entries, tokenOf, timeSlice);
 	return rebuilt.filter((token) => token !== undefined);
 }
 

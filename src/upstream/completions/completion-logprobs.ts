@@ -1,4 +1,4 @@
-import { mapInTurns, type Turn } from "../../base/turn.ts";
+import { mapInTurns, type TimeSlice } from "../../base/time-slice.ts";
 import { asArray, asCount, asObject, asObjects, asText, type JsonObject } from "../wire-value.ts";
 
 /** The interface has 5 at most. */
@@ -23,9 +23,9 @@ export function completionLogprobs(value: unknown, tops = topsOf(value)?.map(top
 }
 
 /** The same of an answer that may have very many. */
-export async function completionLogprobsInTurns(value: unknown, turn: Turn): Promise<JsonObject | null> {
+export async function completionLogprobsInTurns(value: unknown, timeSlice: TimeSlice): Promise<JsonObject | null> {
 	const tops = topsOf(value);
-	return completionLogprobs(value, tops === undefined ? undefined : await mapInTurns(tops, topOf, turn));
+	return completionLogprobs(value, tops === undefined ? undefined : await mapInTurns(tops, topOf, timeSlice));
 }
 
 /** The alternatives of each token. */

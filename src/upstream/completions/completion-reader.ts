@@ -1,5 +1,5 @@
 /** Reads text completions: streamed and whole. */
-import { createTurn } from "../../base/turn.ts";
+import { createTimeSlice } from "../../base/time-slice.ts";
 import { isEndMarker, parseEvent } from "../call/event-payload.ts";
 import { died, failed, unreadable } from "../call/failure.ts";
 import type { StreamReader } from "../call/stream-wire.ts";
@@ -138,9 +138,9 @@ export async function readCompletionInTurns(
 	shape: CompletionShape,
 ): Promise<CompletionReply> {
 	const rebuilt = new Map<unknown, JsonObject | null>();
-	const turn = createTurn();
+	const timeSlice = createTimeSlice();
 	for (const { logprobs } of asObjects(asObject(parsed)?.choices).slice(0, shape.prompts * shape.n))
-		if (asObject(logprobs) !== undefined) rebuilt.set(logprobs, await completionLogprobsInTurns(logprobs, turn));
+		if (asObject(logprobs) !== undefined) rebuilt.set(logprobs, await completionLogprobsInTurns(logprobs, timeSlice));
 	return readCompletion(parsed, dialect, shape, (raw) => rebuilt.get(raw) ?? null);
 }
 

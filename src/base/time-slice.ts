@@ -4,14 +4,14 @@ import { nextTurn } from "./next-turn.ts";
 const TURN_MS = 5;
 
 /** A long work's share of the event loop, looked at between its steps. */
-export interface Turn {
+export interface TimeSlice {
 	isOver(): boolean;
 	/** Resolves with a turn of its own, after others had theirs. */
 	next(): Promise<void>;
 }
 
 /** Begins now. */
-export function createTurn(turnMs = TURN_MS): Turn {
+export function createTimeSlice(turnMs = TURN_MS): TimeSlice {
 	let endsMs = performance.now() + turnMs;
 	return {
 		isOver: () => performance.now() > endsMs,
@@ -26,12 +26,12 @@ export function createTurn(turnMs = TURN_MS): Turn {
 export async function mapInTurns<Item, Result>(
 	list: readonly Item[],
 	map: (item: Item, place: number) => Result,
-	turn = createTurn(),
+	timeSlice = createTimeSlice(),
 ): Promise<Result[]> {
 	const results: Result[] = [];
 	for (let at = 0; at < list.length; at += 1) {
 		results.push(map(list[at] as Item, at));
-		if (turn.isOver()) await turn.next();
+		if (timeSlice.isOver()) await timeSlice.next();
 	}
 	return results;
 }

@@ -5,7 +5,6 @@ import type { KeyDigest } from "../keys/digest.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { BatchCounts, BatchEnding, BatchPause, BatchProblem, BatchRecord, BatchUsage } from "./batch-record.ts";
 
-/** What is to be made. */
 export interface NewBatch {
 	readonly id: string;
 	readonly accountId: string;
@@ -16,20 +15,18 @@ export interface NewBatch {
 	readonly metadata: Readonly<Record<string, string>> | null;
 	readonly outputExpiresS: number | null;
 	readonly idempotencyKey: string | null;
-	/** How long it has, from its making on, by the database's clock: gateways' may be a day apart. */
+	/** The batch's time limit, by the database's clock: clocks of gateways may differ by a day. */
 	readonly windowMs: number;
 }
 
-/** A line and the request that carries it. */
 export interface ClaimedLine {
 	readonly line: number;
-	/** UUID. */
 	readonly id: string;
-	/** UUID of the request that this run gave it before; null if none. */
+	/** UUID of the request that this run claimed the line for before; null if none. */
 	readonly was?: string | null;
 }
 
-/** What became of a line. `part` is that of the file which will have it; null for a line that is given back. */
+/** `part` is the part of the output or error file that will hold the outcome; null for a freed line. */
 export interface LineOutcome extends ClaimedLine {
 	readonly state: "output" | "error" | "free";
 	readonly part: number | null;
@@ -40,31 +37,32 @@ export interface LineOutcome extends ClaimedLine {
 	readonly charged: NanoUsd;
 }
 
-/** A line as an earlier run left it. */
 export interface LineRow extends Omit<LineOutcome, "state"> {
 	readonly state: "claimed" | "free" | "output" | "error";
 }
 
-/** What only its runner knows of a batch. */
+/** Progress that only the runner knows. */
 export interface BatchProgress extends BatchCounts, BatchUsage {
 	readonly paused: BatchPause | null;
 }
 
-/** What Postgres knows of batches. Each call is one statement that may be repeated. */
+/** Batches in Postgres. Each call is one statement that may be repeated. */
 export type BatchBooks = ReturnType<typeof createBatchBooks>;
 
 const LINES_PAGE = 2_000;
-/** Removed by one statement. */
+/** Rows that one statement removes. */
 const LINES_DROPPED = 5_000;
 
 export function createBatchBooks({ statements }: { statements: Statements }) {
 	return { ...asAsked(statements), ...asRun(statements), ...linesOfRuns(statements) };
 }
 
-/** What accounts ask. */
+/** Calls of the public routes. */
 function asAsked(statements: Statements) {
 	return {
-		/** Undefined if the account has `openMax` that are not over. A repeat gets the one that was made. */
+		/**
+		 * Makes a batch; a repeat returns the one that was made. Returns undefined if the account has `openMax` open ones.
+		 */
 		async create(batch: NewBatch, openMax: number): Promise<BatchRecord | undefined> {
 			const [row] = await statements<{ batch: BatchRecord | null }>`
 				select batch_create(${batch.id}, ${batch.accountId}, ${batch.keyId}, ${batch.endpoint}, ${batch.inputFileId},
@@ -79,7 +77,6 @@ function asAsked(statements: Statements) {
 			);
 		},
 
-		/** What was made under this idempotency key of the API key. */
 		async findRepeated(keyId: string, idempotencyKey: string): Promise<BatchRecord | undefined> {
 			return one(
 				await statements`
@@ -87,7 +84,7 @@ function asAsked(statements: Statements) {
 			);
 		},
 
-		/** Newest first, those after the one with the id `after`. */
+		/** Newest first, starting after the id `after`. */
 		async list(accountId: string, after: string | null, limit: number): Promise<BatchRecord[]> {
 			const rows = await statements<{ batch: BatchRecord }>`
 				select batch_fields(b) as batch from batch b
@@ -95,7 +92,9 @@ function asAsked(statements: Statements) {
 			return rows.map(({ batch }) => batch);
 		},
 
-		/** Asks for an end; undefined if there is no such batch. One that is over or ends already stays as it is. */
+		/**
+		 * Requests the end of a batch and returns it; undefined if there is none. A batch that has ended stays as it is.
+		 */
 		async cancel(accountId: string, id: string): Promise<BatchRecord | undefined> {
 			return one(
 				await statements`
@@ -110,10 +109,10 @@ function asAsked(statements: Statements) {
 	};
 }
 
-/** What runners look for, and what becomes of what they run. */
+/** Calls of runners. */
 function asRun(statements: Statements) {
 	return {
-		/** Those that nobody may be running: all that are not over, a page of them behind `after`. */
+		/** A page of open batches, by id, starting after `after`. */
 		open(after: string, limit: number): Promise<{ id: string; accountId: string }[]> {
 			return statements<{ id: string; accountId: string }>`
 				select id, account_id as "accountId" from batch
@@ -121,8 +120,8 @@ function asRun(statements: Statements) {
 		},
 
 		/**
-		 * Begins a run, which ends whatever run there was; undefined if it is over. With the digest of its key, and whether its
-		 * time is over by the database's clock.
+		 * Begins a run and ends the former one. Returns undefined if the batch is over. `isPast`: its window has ended by
+		 * the database's clock.
 		 */
 		async take(id: string): Promise<{ batch: BatchRecord; keyDigest: KeyDigest | null; isPast: boolean } | undefined> {
 			const [row] = await statements<{ batch: BatchRecord; keyDigest: KeyDigest | null; isPast: boolean }>`
@@ -134,7 +133,7 @@ function asRun(statements: Statements) {
 			return row;
 		},
 
-		/** The input is as it should be, and its files are begun. Undefined if the run is not the batch's any more. */
+		/** Records that the input was checked and the files were begun. Returns undefined if the run was replaced. */
 		async begin(id: string, run: number, facts: { model: string; total: number }): Promise<BatchRecord | undefined> {
 			return one(
 				await statements`
@@ -144,7 +143,7 @@ function asRun(statements: Statements) {
 			);
 		},
 
-		/** Keeps the ids of the files that it writes. */
+		/** Stores the ids of the output and error files. */
 		async writes(id: string, run: number, files: { output: string; error: string }): Promise<boolean> {
 			const rows = await statements`
 				update batch set output_file_id = ${files.output}, error_file_id = ${files.error} where id = ${id} and run = ${run} returning id`;
@@ -152,8 +151,8 @@ function asRun(statements: Statements) {
 		},
 
 		/**
-		 * Tells how far it is and hears what is wanted, and whether its time is over by the database's clock; undefined if the run
-		 * is not the batch's any more.
+		 * Stores the progress and returns the batch as it is wanted, with `isPast` as in `take`. Returns undefined if the
+		 * run was replaced.
 		 */
 		async tick(id: string, run: number, now: BatchProgress): Promise<(BatchRecord & { isPast: boolean }) | undefined> {
 			const [row] = await statements<{ batch: BatchRecord; isPast: boolean }>`
@@ -166,7 +165,7 @@ function asRun(statements: Statements) {
 			return row && { ...row.batch, isPast: row.isPast };
 		},
 
-		/** It will end so: from now on nothing of it is sent. False if the run is not the batch's any more. */
+		/** Fixes how the batch ends: no further line is sent. Returns false if the run was replaced. */
 		async finalize(
 			id: string,
 			run: number,
@@ -182,8 +181,8 @@ function asRun(statements: Statements) {
 		},
 
 		/**
-		 * Its end, with the files that are whole; null for one that has nothing in it. Who is to be told of it hears so. From now on
-		 * they last as long as was asked for: before, nobody can have heard of them, and a runner that dies may be away for longer.
+		 * Ends the batch with its finished files; null for an empty one. Queues its notices. The files' lifetime starts
+		 * now, since nobody could read them before.
 		 */
 		async end(
 			id: string,
@@ -215,14 +214,14 @@ function asRun(statements: Statements) {
 
 function linesOfRuns(statements: Statements) {
 	return {
-		/** Lines that this run may send now; see `batch_claim`. */
+		/** Claims lines and returns those that this run may send; see `batch_claim`. */
 		async claim(id: string, run: number, lines: readonly ClaimedLine[]): Promise<ReadonlySet<number>> {
 			const rows = await statements<{ line: number }>`
 				select line from batch_claim(${id}, ${run}, ${JSON.stringify(lines)}::text::json) as line`;
 			return new Set(rows.map(({ line }) => line));
 		},
 
-		/** False if the run is not the batch's any more; see `batch_outcomes`. */
+		/** Returns false if the run was replaced; see `batch_outcomes`. */
 		async outcomes(id: string, run: number, lines: readonly LineOutcome[]): Promise<boolean> {
 			const rows = await statements<{ ok: boolean }>`
 				select batch_outcomes(${id}, ${run}, ${JSON.stringify(lines)}::text::json) as ok`;
@@ -230,8 +229,8 @@ function linesOfRuns(statements: Statements) {
 		},
 
 		/**
-		 * Removes some of the lines of batches that are over; true if there may be more. Rows are found again by their place: by
-		 * their key PostgreSQL reads those of all batches that run.
+		 * Removes some lines of finished batches; returns true if there may be more. Rows are deleted by ctid: by their key
+		 * PostgreSQL reads the rows of all open batches.
 		 */
 		async dropLines(): Promise<boolean> {
 			const [row] = await statements<{ lines: number }>`
@@ -252,8 +251,8 @@ function linesOfRuns(statements: Statements) {
 		},
 
 		/**
-		 * Frees lines whose request died with an earlier run, so that this one sends them again. What such a request is
-		 * charged is credited (`creditLostRequests`). False if the run is not the batch's any more; see `batch_reopen`.
+		 * Frees lines whose request died with an earlier run, so that this one sends them again. `creditLostRequests`
+		 * credits what such a request is charged. Returns false if the run was replaced; see `batch_reopen`.
 		 */
 		async reopen(id: string, run: number, lines: readonly ClaimedLine[]): Promise<boolean> {
 			const rows = await statements<{ ok: boolean }>`
@@ -261,7 +260,7 @@ function linesOfRuns(statements: Statements) {
 			return onlyRow(rows).ok;
 		},
 
-		/** Lines that earlier runs claimed, a page of them after line `after`, in order. */
+		/** A page of lines that were claimed, in order, starting after line `after`. */
 		async lines(id: string, after: number): Promise<LineRow[]> {
 			const rows = await statements<Omit<LineRow, "charged"> & { charged: string }>`
 				select line, request_id as id, state, part, prompt_tokens as "promptTokens", cached_tokens as "cachedTokens",
@@ -272,7 +271,7 @@ function linesOfRuns(statements: Statements) {
 	};
 }
 
-/** Problems name what stands in the file. */
+/** Messages of problems quote the input, which may contain characters that Postgres cannot store. */
 const jsonOf = (problems: readonly BatchProblem[]) =>
 	JSON.stringify(problems, (_, value: unknown) => (typeof value === "string" ? storable(value) : value));
 const one = (rows: { batch: BatchRecord }[]): BatchRecord | undefined => rows[0]?.batch;

@@ -4,28 +4,26 @@ import { nextTurn } from "../base/next-turn.ts";
 import type { TextValues } from "../base/translate.ts";
 import { type BatchProblem, problemOf } from "./batch-record.ts";
 
-/** What a line asks for. */
+/** A parsed line. */
 export interface BatchLine {
 	readonly customId: string;
 	readonly body: Readonly<Record<string, unknown>>;
-	/** Some number of the line may be one beyond all (`1e400`). */
+	/** Whether a number of the line is beyond a double's range (`1e400`). */
 	readonly mayBeInfinite: boolean;
-	/** As the body names it. */
 	readonly model: string;
 }
 
-/** What is wrong with a line, without its number. */
 export type LineProblem = Omit<BatchProblem, "line">;
 
 const CUSTOM_ID_CHARS_MAX = 512;
-/** No number without such an exponent or so many digits is too large for a double. */
+/** Numbers without such an exponent or so many digits fit into a double. */
 const MAY_BE_INFINITE = /\d[eE]\+?\d{3}|\d{200}/;
-/** The language's own, which the compiler's libraries do not have yet. */
+/** `JSON.rawJSON` is missing in the compiler's libraries. */
 const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown };
-/** A text from here on is parsed in a turn of the event loop that does nothing else. */
+/** A line of at least this length is parsed in a time slice of its own. */
 const LONG_CHARS = 256 * 1024;
 
-/** A line as it should be for this endpoint, or what is wrong with it. The first problem counts. */
+/** Parses and checks a line for `endpoint`. Returns the first problem. */
 export async function readLine(text: string, endpoint: string): Promise<BatchLine | LineProblem> {
 	const parsed = await parse(text);
 	if ("code" in parsed) return parsed;
@@ -50,7 +48,10 @@ export async function readLine(text: string, endpoint: string): Promise<BatchLin
 	return { customId, body: fields, mayBeInfinite: MAY_BE_INFINITE.test(text), model: fields.model };
 }
 
-/** What is sent of a line. A number beyond all stays one, and is refused by its field's name: written as JSON has it, it would be null. */
+/**
+ * The request body of a line. A number beyond a double's range stays as written, so that its field's check refuses it;
+ * JSON would write null.
+ */
 export function bodyText({ body, mayBeInfinite }: BatchLine): string {
 	if (!mayBeInfinite) return JSON.stringify(body);
 	return JSON.stringify(body, (_, value: unknown) => {
@@ -74,7 +75,7 @@ async function parse(text: string): Promise<{ value: Record<string, unknown> } |
 	}
 }
 
-/** The name of a line that was found as it should be. */
+/** The `custom_id` of a checked line. */
 export function customIdOf(text: string): string {
 	return String((JSON.parse(text) as { custom_id?: unknown }).custom_id);
 }

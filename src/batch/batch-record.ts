@@ -11,27 +11,24 @@ export type BatchState =
 	| "cancelling"
 	| "cancelled";
 
-/** How a batch can end. */
 export type BatchEnding = "completed" | "expired" | "cancelled" | "failed";
 
-/** What lines can ask for. */
 export const BATCH_ENDPOINTS = ["/v1/chat/completions", "/v1/completions", "/v1/embeddings"] as const;
 export type BatchEndpoint = (typeof BATCH_ENDPOINTS)[number];
 
-/** What is wrong with an input, or why a batch was stopped. */
+/** A mistake in the input, or why a batch was stopped. */
 export interface BatchProblem {
-	/** As users of OpenAI's interface know them: `invalid_json_line`, `duplicate_custom_id`, … */
+	/** A code of OpenAI's interface: `invalid_json_line`, `duplicate_custom_id`, … */
 	readonly code: string;
-	/** In English. */
 	readonly message: string;
-	/** What `message` says, where it has values. */
+	/** Parameters of `message`. */
 	readonly text?: Text;
 	readonly param: string | null;
-	/** Of the input file, 1 the first; null where it is about the whole. */
+	/** Line number in the input, from 1; null for the whole file. */
 	readonly line: number | null;
 }
 
-/** A problem without its line. `id` is that of a text (`translate.ts`). */
+/** A problem without its line. `id` names its text in the catalogue (`translate.ts`). */
 export function problemOf(
 	code: string,
 	param: string | null,
@@ -42,15 +39,15 @@ export function problemOf(
 	return { code, param, message: inEnglish({ id, values }), text: { id, values } };
 }
 
-/** Why a batch does not go on at the moment. */
+/** Why a batch is paused. */
 export interface BatchPause {
-	/** Of the fault that its lines meet. */
+	/** The code of the fault that its lines get. */
 	readonly code: string;
 	readonly message: string;
 	readonly sinceMs: number;
 }
 
-/** What the lines of a batch used, by the upstream's own count. */
+/** Tokens and charge of a batch's lines, by the upstream's count. */
 export interface BatchUsage {
 	readonly promptTokens: number;
 	readonly cachedTokens: number;
@@ -65,7 +62,7 @@ export interface BatchCounts {
 	readonly failed: number;
 }
 
-/** A batch as it stands. Times are Unix milliseconds, null until they are there. */
+/** A batch. Times are Unix milliseconds, null until they happen. */
 export interface BatchRecord extends BatchCounts, BatchUsage {
 	readonly id: string;
 	readonly accountId: string;

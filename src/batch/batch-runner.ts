@@ -5,34 +5,34 @@ import type { HeldJobs } from "./held-jobs.ts";
 import type { RunDeps } from "./run-batch.ts";
 import { runBatch } from "./run-batch.ts";
 
-/** This instance's share of the batches there are. */
+/** Runs this instance's share of the open batches. */
 export interface BatchRunner {
-	/** From now on it takes batches; harmless when repeated. Resolves once it does. */
+	/** Starts taking batches and resolves once it does. May be repeated. */
 	start(): Promise<void>;
-	/** There is work on this batch, for any instance. */
+	/** Queues a batch, for any instance. */
 	wake(batch: { readonly id: string; readonly accountId: string }): void;
-	/** Takes no more; what it has is given back, after `RunDeps.graceMs` at the latest. */
+	/** Takes no further batch and gives back its own, after `RunDeps.graceMs` at the latest. */
 	stop(): Promise<void>;
 }
 
 export interface BatchRunnerOptions {
 	readonly databaseUrl: string;
-	/** Seconds without a sign of life after which another instance takes a batch over; 10 at least. */
+	/** Another instance takes over a batch after so many seconds without a heartbeat; 10 at least. */
 	readonly heartbeatS?: number;
 }
 
 const QUEUE = "batch";
 const SCHEMA = "batch_jobs";
-/** Batches that one instance runs at once; of one account. */
+/** Concurrent batches of one instance, and of one account in it. */
 const RUNS_MAX = 4;
 const RUNS_ACCOUNT_MAX = 2;
-/** Longer than an outage of the database that is to cost nothing. */
+/** Longer than an outage of the database that costs no batch its runner. */
 const HEARTBEAT_S = 30;
 const POLL_S = 2;
-/** How often an instance looks for those whose runner is gone. */
+/** Interval of the search for batches without a runner. */
 const SUPERVISE_S = 5;
 const RETRY_S = 2;
-/** A batch is over before that. */
+/** Longer than any batch runs. */
 const RETRIES_MAX = 1_000_000;
 const EXPIRE_S = 24 * 3600;
 const SWEEP_MS = 60_000;
@@ -41,8 +41,9 @@ const CONNECTIONS_MAX = 2;
 const STOP_MS = 8_000;
 
 /**
- * The queue is pg-boss on the same Postgres, loaded with the first start: one job a batch, taken by any instance, given
- * to another when its heartbeats fail. It decides who runs a batch and never what is sent: that is `batch_claim`'s.
+ * The queue is pg-boss on the same Postgres, loaded at the first start. It has one job a batch, which any instance
+ * takes; another instance gets it when the heartbeats fail. The queue decides which instance runs a batch;
+ * `batch_claim` decides what is sent.
  */
 export function createBatchRunner(
 	deps: Omit<RunDeps, "othersWait"> & { readonly books: BatchBooks; readonly held: HeldJobs; readonly log: Log },
@@ -61,7 +62,7 @@ export function createBatchRunner(
 		try {
 			worker = await takeJobs(made);
 		} catch (error) {
-			// The next attempt opens another one.
+			// The next attempt opens another queue.
 			await close(made);
 			throw error;
 		}
@@ -69,9 +70,9 @@ export function createBatchRunner(
 		await sweep();
 	}
 
-	/** The id of who works on jobs from now on. */
+	/** Id of the worker. */
 	async function takeJobs(made: PgBoss): Promise<string> {
-		// Before it takes any itself. A newer attempt, perhaps elsewhere, is left alone.
+		// Before this process takes jobs itself. A newer attempt of a job, perhaps on another instance, stays.
 		for (const job of held.orphans()) {
 			await made.fail(QUEUE, job, { message: "its process was killed" });
 			log.info("a job of a process that was killed here is given back", { job: job.id });
@@ -93,7 +94,7 @@ export function createBatchRunner(
 	}
 
 	async function run(id: string, signal: AbortSignal): Promise<void> {
-		// What the database refuses is told of until it goes on here.
+		// A refused batch counts as refused until it continues here.
 		const othersWait = async () => !deps.refused.has(id) && (await waiting()) > 0;
 		const mine = runBatch({ ...deps, othersWait }, id, signal);
 		running.add(mine);
@@ -107,19 +108,19 @@ export function createBatchRunner(
 		}
 	}
 
-	/** Jobs that wait for a place, as they were counted some seconds ago. */
+	/** Queued jobs, as counted some seconds ago. */
 	async function waiting(): Promise<number> {
 		const counted = await boss?.getQueueStats(QUEUE);
 		return counted?.at(-1)?.readyCount ?? 0;
 	}
 
-	/** A job that could not be made, that made room for others, or whose end was a mistake, is made again. */
+	/** Queues every open batch that has no job: its job could not be made, gave up its place, or ended by mistake. */
 	async function sweep(): Promise<void> {
-		// A start that was under way when the stop came ends with a look, too.
+		// A start that was in progress at the stop ends with a sweep too.
 		if (stopping.signal.aborted) return;
 		cancelSweep = clock.after(SWEEP_MS, () => void sweep());
 		try {
-			// Page by page: those that are open for long are the first ones at each look.
+			// Page by page: old batches fill the first page at each sweep.
 			for (let after: string | undefined = ""; after !== undefined; ) {
 				const open: { id: string; accountId: string }[] = await books.open(after, SWEPT_MAX);
 				for (const batch of open) await send(batch);
@@ -131,7 +132,7 @@ export function createBatchRunner(
 		}
 	}
 
-	/** Nothing happens if it is queued or run already. */
+	/** Does nothing if the batch is queued or runs. */
 	async function send({ id, accountId }: { id: string; accountId: string }): Promise<void> {
 		await boss?.send(QUEUE, { id }, { singletonKey: id, group: { id: accountId } });
 	}
@@ -167,7 +168,7 @@ export function createBatchRunner(
 	return runner;
 }
 
-/** The queue's client reads `sslmode` in a way of its own unless it is told to read it as everybody else does. */
+/** pg-boss interprets `sslmode` in its own way unless `uselibpqcompat` is set. */
 function connectionString(databaseUrl: string): string {
 	const url = new URL(databaseUrl);
 	if (url.searchParams.has("sslmode")) url.searchParams.set("uselibpqcompat", "true");
@@ -204,7 +205,7 @@ async function openQueue(options: BatchRunnerOptions, log: Log): Promise<PgBoss>
 	return made;
 }
 
-/** Of one whose start failed halfway: its timers and connections go, whatever it says to that. */
+/** Stops timers and connections of a queue whose start failed halfway. */
 async function close(made: PgBoss): Promise<void> {
 	await made.stop({ graceful: false, timeout: STOP_MS }).catch(() => {});
 }

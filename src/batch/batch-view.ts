@@ -2,7 +2,7 @@ import { formatUsd } from "../money/nano-usd.ts";
 import type { BatchProblem, BatchRecord } from "./batch-record.ts";
 import { isOver } from "./batch-record.ts";
 
-/** A batch as the interface shows it: OpenAI's fields, and two of ours. Times are Unix seconds. */
+/** A batch in OpenAI's format, with two fields of Tollgate's. Times are Unix seconds. */
 export interface BatchView {
 	readonly id: string;
 	readonly object: "batch";
@@ -32,13 +32,13 @@ export interface BatchView {
 		readonly total_tokens: number;
 	};
 	readonly metadata: Readonly<Record<string, string>> | null;
-	/** Why it does not go on at the moment; null while it does. Ours. */
+	/** Why the batch is paused, or null. Not OpenAI's. */
 	readonly paused: { readonly code: string; readonly message: string; readonly since: number } | null;
-	/** What its lines cost so far: US dollars as a decimal string. Ours. */
+	/** Cost of its lines so far: US dollars as a decimal string. Not OpenAI's. */
 	readonly cost_usd: string;
 }
 
-/** Without what only the console reads. */
+/** Without fields that only the console reads. */
 const shown = ({ code, message, param, line }: BatchProblem): BatchProblem => ({ code, message, param, line });
 
 export function batchView(batch: BatchRecord): BatchView {

@@ -6,24 +6,23 @@ import type { BatchBooks } from "./batch-books.ts";
 import type { BatchEndpoint, BatchRecord } from "./batch-record.ts";
 import { isOver } from "./batch-record.ts";
 
-/** What a client asks for. */
 export interface BatchRequest {
 	readonly inputFileId: string;
 	readonly endpoint: BatchEndpoint;
 	readonly metadata: Readonly<Record<string, string>> | null;
-	/** Seconds that its output files are kept, from their making on; null for the usual time. */
+	/** Seconds that output files are kept after they are made; null for the default. */
 	readonly outputExpiresS: number | null;
-	/** A repetition with the same one of the same key gets the batch that was made. */
+	/** A repetition by the same API key returns the batch that was made. */
 	readonly idempotencyKey: string | null;
 }
 
-/** Batches of accounts, as far as whoever asks for one is concerned. */
+/** Batches for the routes of one account. */
 export interface Batches {
-	/** Whether any deployment takes lines of batches. */
+	/** Whether a deployment has the mode `batch`. */
 	areOffered(): boolean;
 	/**
-	 * Faults: service_unavailable (no deployment), not_found (input), invalid_request, rate_limit_exceeded (too many open),
-	 * idempotency_mismatch.
+	 * Makes a batch. Faults: service_unavailable (no deployment), not_found (input), invalid_request, rate_limit_exceeded
+	 * (too many open), idempotency_mismatch.
 	 */
 	create(owner: { accountId: string; keyId: string }, request: BatchRequest): Promise<BatchRecord>;
 	/** Fault not_found. */
@@ -34,12 +33,12 @@ export interface Batches {
 }
 
 const WINDOW_MS = 24 * 3600_000;
-/** Of one account that are not over. */
+/** Open batches of one account. */
 const OPEN_MAX = 50;
-/** Of an input; files for other ends may be larger. */
+/** Size limit of an input; files for other purposes may be larger. */
 const INPUT_BYTES_MAX = 200 * 1024 * 1024;
 
-/** It is what was asked for, and not an earlier one of the same idempotency key. */
+/** Whether `batch` is what was requested, and not an earlier batch of the same idempotency key. */
 function assertIsOf(request: BatchRequest, batch: BatchRecord): void {
 	const isIt =
 		batch.endpoint === request.endpoint &&
@@ -53,7 +52,7 @@ export function createBatches(deps: {
 	books: BatchBooks;
 	files: Pick<Files, "find">;
 	snapshot(): CatalogSnapshot;
-	/** There is work: a batch was made, or one is to end. */
+	/** Called when a batch was made or is to end. */
 	wake(batch: BatchRecord): void;
 }): Batches {
 	const { books } = deps;
@@ -73,7 +72,7 @@ export function createBatches(deps: {
 		async create(owner, request) {
 			if (!batches.areOffered()) throw notOffered();
 			const input = await deps.files.find(owner.accountId, request.inputFileId);
-			// A repetition hears what the first request heard, also once the input was deleted or has ended.
+			// A repetition gets the first answer, even after the input was deleted.
 			const made = input === undefined ? await madeBefore(owner.keyId, request) : undefined;
 			if (made !== undefined) return made;
 			if (input === undefined) throw new Fault("not_found", "There is no such file.", { param: "input_file_id" });

@@ -3,22 +3,21 @@ import { join } from "node:path";
 import { tryFileLock } from "../base/file-lock.ts";
 import type { Log } from "../base/log.ts";
 
-/** A job of the queue and which of its attempts, as pg-boss counts them. */
+/** A job of the queue and its attempt, as pg-boss counts them. */
 export interface JobAttempt {
-	/** UUID. */
 	readonly id: string;
 	readonly retryCount: number;
 }
 
 /**
- * The jobs that processes of this machine are at, so that what a killed one was at is given to others at its next start
- * here and not when its signs of life have been missed for long. Empty files with a lock each, which the kernel frees when
- * its holder dies and keeps while it is paused.
+ * Jobs that processes of this machine hold. A restarted process gives back the jobs of a killed one at once, before
+ * their heartbeats time out. Each job is an empty file with a lock, which the kernel frees when its holder dies and
+ * keeps while it is paused.
  */
 export interface HeldJobs {
-	/** Gives what says that the process is at it no more. */
+	/** Marks a job as held; the returned function ends that. */
 	hold(job: JobAttempt): () => void;
-	/** Whose process is gone; each is told once. */
+	/** Jobs whose process died; each is returned once. */
 	orphans(): JobAttempt[];
 }
 

@@ -1,33 +1,33 @@
 import { nextTurn } from "../base/next-turn.ts";
 
-/** A longer line is not read: it counts, and its text is not there. */
+/** A longer line is counted and not read. */
 export const LINE_BYTES_MAX = 8 * 1024 * 1024;
 
-/** One line of an input file. Empty ones are left out, and count all the same. */
+/** A line of an input file. Empty lines are counted and left out. */
 export interface InputLine {
-	/** 1 the first. */
+	/** From 1. */
 	readonly line: number;
-	/** Without its end; undefined if it is longer than may be read. */
+	/** Without its line end; undefined if it is too long. */
 	readonly text: string | undefined;
-	/** In the file. */
+	/** Offset in the file. */
 	readonly bytes: number;
 }
 
 const LINE_END = 0x0a;
 const RETURN = 0x0d;
-/** Others have their turn of the event loop after so many bytes, or so many lines. */
+/** The reader yields the event loop after so many bytes or lines. */
 const SLICE_BYTES = 256 * 1024;
 const SLICE_LINES = 200;
 const BYTE_ORDER_MARK = "\uFEFF";
 
 /**
- * The lines of a file as its bytes come, never more of it in memory than one chunk and one line. A line without an end is
- * given up as it passes the limit, and what follows of it is not kept.
+ * Yields the lines of a file as it arrives, with at most one chunk and one line in memory. The rest of a line that is
+ * too long is dropped.
  */
 export async function* inputLines(bytes: ReadableStream<Uint8Array>): AsyncGenerator<InputLine, void> {
 	const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 	let line = 0;
-	/** Of the line that is being read: the pieces of it before this chunk, and how long it is by now. */
+	/** Pieces of the current line before this chunk, and its length so far. */
 	let pieces: Uint8Array[] = [];
 	let lineBytes = 0;
 	let sliceBytes = 0;
@@ -60,7 +60,7 @@ export async function* inputLines(bytes: ReadableStream<Uint8Array>): AsyncGener
 		}
 		const rest = chunk.subarray(from);
 		lineBytes += rest.length;
-		// A copy, so that a short rest does not keep its chunk; nothing of a line that is too long already.
+		// A copy, so that a short rest does not keep its chunk in memory.
 		if (lineBytes <= LINE_BYTES_MAX) pieces.push(rest.slice());
 		else pieces = [];
 	}

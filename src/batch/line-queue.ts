@@ -5,20 +5,20 @@ import type { BatchRecord } from "./batch-record.ts";
 import type { OpenLine } from "./line-source.ts";
 import type { Outcomes } from "./outcomes.ts";
 
-/** Text of lines that are under way or wait for another attempt, and of outcomes that are not sealed. */
+/** Characters of lines in flight or waiting, and of outcomes that are not sealed. */
 const TEXT_CHARS_MAX = 32 * 1024 * 1024;
 
-/** A line that is to be sent, or is under way. */
+/** A line to be sent or in flight. */
 export interface Work extends OpenLine {
 	readonly read: BatchLine;
-	/** The request that carried it last; null before the first, and once it was given back in the books. */
+	/** The last request that carried it; null before the first one and after it was freed in the books. */
 	was: string | null;
-	/** The request that it was claimed for last, if nobody knows whether it was; else null. */
+	/** The request of a claim whose result is unknown; else null. */
 	claimed: string | null;
 	failures: number;
 }
 
-/** The lines of one batch that are to be sent: those for another attempt first, then the file's, as far as memory allows. */
+/** The lines of one batch to be sent: retries first, then the file's, as far as memory allows. */
 export function createLineQueue(
 	{ outcomes }: { outcomes: Outcomes },
 	batch: BatchRecord,
@@ -28,7 +28,6 @@ export function createLineQueue(
 	let exhausted = false;
 	let chars = 0;
 
-	/** The next line to be sent; undefined if there is none at the moment. */
 	async function next(isStopped: () => boolean): Promise<Work | undefined> {
 		const before = again.shift();
 		if (before !== undefined) return before;
@@ -46,13 +45,12 @@ export function createLineQueue(
 
 	return {
 		again,
-		/** Whether no line is left to be sent. */
 		isEmpty: () => exhausted && again.length === 0,
-		/** Whether what is held of lines and outcomes is as much as it may be. */
+		/** Whether lines and outcomes use all the memory they may. */
 		isFull: () => outcomes.bytes() + chars >= TEXT_CHARS_MAX,
 		async take(count: number, isStopped: () => boolean): Promise<Work[]> {
 			const taken: Work[] = [];
-			// What is here for another attempt is held already: left lying it would be all that there is, and nothing would be sent.
+			// Retries are in memory already; without them nothing would be sent.
 			while (taken.length < count && (again.length > 0 || chars < TEXT_CHARS_MAX)) {
 				const work = await next(isStopped).catch((error: unknown) => {
 					again.push(...taken);
@@ -63,11 +61,11 @@ export function createLineQueue(
 			}
 			return taken;
 		},
-		/** It has its outcome. */
+		/** The line has its outcome. */
 		ended(work: Work): void {
 			chars -= work.text.length;
 		},
-		/** Writes down which lines are not under way any more, so that a crash does not take them for cut off. */
+		/** Frees waiting lines in the books, so that the next run need not count them as lost. */
 		giveBack(): void {
 			for (const work of again) {
 				for (const id of [work.was, work.claimed]) if (id !== null) outcomes.release(work.line, id);
@@ -75,7 +73,7 @@ export function createLineQueue(
 				work.claimed = null;
 			}
 		},
-		/** What is left, one line after the other, each without its outcome. When nothing is taken any more. */
+		/** The remaining lines without an outcome. To be called when `take` is not called any more. */
 		async *rest(): AsyncGenerator<{ line: number; id: string; customId: string }, void> {
 			for (const { line, read } of again.splice(0)) yield { line, id: newUuid(), customId: read.customId };
 			for await (const { line, text } of lines) yield { line, id: newUuid(), customId: customIdOf(text) };

@@ -6,28 +6,27 @@ import { ZERO_USD } from "../money/nano-usd.ts";
 import type { BatchBooks, LineOutcome } from "./batch-books.ts";
 import type { BatchPause, BatchUsage } from "./batch-record.ts";
 
-/** A newer run has the batch: what this one does not have in the books yet is not its any more. */
+/** A newer run has the batch: unsaved outcomes of this one are dropped. */
 export class RunLost extends Error {
 	override readonly name = "RunLost" as const;
 }
 
-/** What the books say of lines, written down whatever it takes. */
+/** Writes lines to the books, retrying until they are taken. */
 export interface LineRows {
 	/** Resolves with the rows as they were taken. Rejects with RunLost, or when `signal` aborts. */
 	keep(rows: readonly LineOutcome[], signal: AbortSignal): Promise<readonly LineOutcome[]>;
-	/** Why the batch waits: its outcomes are refused, so that no further line is sent. */
+	/** Why the batch is paused: its outcomes are refused. */
 	pause(): BatchPause | null;
-	/** Nobody waits any more: after the signals of all that is being kept were aborted. */
+	/** To be called after the signals of all pending `keep` calls were aborted. */
 	stop(): void;
 }
 
 export const RETRY_MS = 500;
-/** A statement that is refused so often, for another reason than an outage, is divided down to the row that is in the way. */
+/** After so many refusals that are no outage, a statement is halved, down to the row that causes them. */
 const REFUSALS_MAX = 3;
-/** If not even a row without its sums is taken it is no row's fault: somebody has to see to the database. */
+/** If a row is refused even without its usage, the cause is the database, which an operator must repair. */
 const REFUSED_RETRY_MS = 15_000;
 
-/** Used nothing. */
 export const NOTHING = {
 	promptTokens: 0,
 	cachedTokens: 0,
@@ -43,7 +42,7 @@ export function createLineRows(
 	const { books, clock, log, refused } = deps;
 	let pause: BatchPause | null = null;
 
-	/** Why it was refused; undefined if it was taken. Waits for a database that is away. */
+	/** The reason for a refusal; undefined if the rows were taken. Retries while the database is away. */
 	async function refusalOf(rows: readonly LineOutcome[], signal: AbortSignal): Promise<unknown> {
 		for (;;) {
 			signal.throwIfAborted();
@@ -74,14 +73,17 @@ export function createLineRows(
 		return [...first, ...(await keep(rows.slice(half), signal))];
 	}
 
-	/** As it is, else without what it used: its answer is in its file all the same, and its charge in the ledger. */
+	/**
+	 * Writes the row, or else the row without its usage: the answer is in its file and the charge in the ledger all the
+	 * same.
+	 */
 	async function keepOne(row: LineOutcome, signal: AbortSignal): Promise<LineOutcome> {
 		const bare = { ...row, ...NOTHING };
 		for (;;) {
 			const refusal = await refusalOf([row], signal);
 			if (refusal === undefined) return taken(row);
 			if ((await refusalOf([bare], signal)) === undefined) {
-				// What was in the way may have ended in between: then the whole row goes over the other one.
+				// The cause may have ended between the two statements: then the full row replaces the bare one.
 				const error = await refusalOf([row], signal);
 				if (error === undefined) return taken(row);
 				log.error("what a line of a batch used is refused; the batch's sums are without it", {
@@ -89,7 +91,7 @@ export function createLineRows(
 				});
 				return taken(bare);
 			}
-			// The run may have ended while its statement was under way, and looks after no mark any more.
+			// The run may have ended while the statement ran.
 			signal.throwIfAborted();
 			wait(refusal);
 			await sleepUntil(clock, REFUSED_RETRY_MS, signal);
@@ -127,10 +129,9 @@ const REFUSED = {
 	message: "What was answered cannot be written down at the moment. It is kept, and the batch goes on by itself.",
 } as const;
 
-/** What is in a row of what was used. */
 export type RowUsage = Pick<LineOutcome, keyof typeof NOTHING>;
 
-/** Columns of counts are 32 bits wide. */
+/** Token columns are 32 bits wide. */
 const COUNT_MAX = 2 ** 31 - 1;
 
 export function rowUsage(usage: BatchUsage | undefined): RowUsage {
@@ -144,7 +145,7 @@ export function rowUsage(usage: BatchUsage | undefined): RowUsage {
 	};
 }
 
-/** Whoever stops does not wait for the next attempt. */
+/** Sleeps until the delay is over or `signal` aborts. */
 function sleepUntil(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
 	return new Promise((resolve) => {
 		const end = () => {

@@ -1,25 +1,24 @@
 import type { InputLine } from "./input-lines.ts";
 import { inputLines } from "./input-lines.ts";
 
-/** A line that is still to have its outcome. */
 export interface OpenLine {
 	readonly line: number;
 	readonly text: string;
 }
 
-/** The input cannot be read on, now or, if its bytes are lost, for ever. */
+/** The input cannot be read further, now or (if its bytes are lost) ever. */
 export class InputUnreadable extends Error {
 	override readonly name = "InputUnreadable" as const;
 }
 
-/** The lines of an input without those in `done`. Throws InputUnreadable. */
+/** The lines of an input that are not in `done`. Throws InputUnreadable. */
 export async function* openLines(
 	bytes: ReadableStream<Uint8Array>,
 	done: ReadonlySet<number>,
 ): AsyncGenerator<OpenLine, void> {
 	try {
 		for await (const { line, text } of inputLines(bytes) as AsyncIterable<InputLine>) {
-			// The input was found as it should be and never changes.
+			// The input was validated and never changes.
 			if (text === undefined || done.has(line)) continue;
 			yield { line, text };
 		}

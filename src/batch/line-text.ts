@@ -1,10 +1,10 @@
 import { newUuid } from "../base/id.ts";
 
-/** Why a line has no answer, in the form that OpenAI's users know. */
+/** Why a line has no answer, in OpenAI's format. */
 export interface LineError {
 	readonly code: string;
 	readonly message: string;
-	/** `req_…` of the request that may have carried it. */
+	/** `req_…` of the request that carried it. */
 	readonly request_id?: string;
 }
 
@@ -21,7 +21,7 @@ function requestIdOf(uuid: string): string {
 	return `req_${uuid.replaceAll("-", "")}`;
 }
 
-/** An error of the service itself. */
+/** An internal error of the service. */
 export function interrupted(uuid: string): LineError {
 	return {
 		code: "batch_line_interrupted",
@@ -31,13 +31,13 @@ export function interrupted(uuid: string): LineError {
 	};
 }
 
-/** A line of an output file, or of an error file if the status is none of success. `body` is JSON, as it was answered. */
+/** A line of the output file, or of the error file for other statuses than 2xx. `body` is the JSON answer. */
 export function answeredLine(customId: string, uuid: string, status: number, body: string): string {
 	const response = `{"status_code":${status},"request_id":"${requestIdOf(uuid)}","body":${body}}`;
 	return `{"id":"${lineIdOf(uuid)}","custom_id":${JSON.stringify(customId)},"response":${response},"error":null}\n`;
 }
 
-/** A line of an error file without an answer. */
+/** A line of the error file without an answer. */
 export function unansweredLine(customId: string, error: LineError, uuid = newUuid()): string {
 	return `${JSON.stringify({ id: lineIdOf(uuid), custom_id: customId, response: null, error })}\n`;
 }

@@ -1,14 +1,13 @@
-/** What an answer means for its line. */
 export type Verdict =
-	/** It has its outcome. */
+	/** The line has its outcome. */
 	| "final"
-	/** Not enough credit: nothing was sent. */
+	/** Not sent: not enough credit. */
 	| "credit"
-	/** Not now: nothing was charged, and later it may be another matter. */
+	/** Temporary: not charged, to be retried. */
 	| "later"
-	/** The model server failed on it; nothing was charged. */
+	/** The model server failed; not charged. */
 	| "failed"
-	/** Its key does not count any more: nothing was sent. */
+	/** Not sent: the key is revoked or expired. */
 	| "key";
 
 const VERDICTS: Readonly<Record<string, Verdict>> = {
@@ -30,7 +29,7 @@ const VERDICTS: Readonly<Record<string, Verdict>> = {
 	invalid_api_key: "key",
 };
 
-/** The code and the public text of an answer that is an error. */
+/** Code and public text of an error answer. */
 export interface AnswerError {
 	readonly code: string;
 	readonly message: string;

@@ -16,11 +16,9 @@ import { answeredLine, interrupted, unansweredLine } from "./line-text.ts";
 import { errorOf, verdictOf } from "./line-verdict.ts";
 import type { Outcomes } from "./outcomes.ts";
 
-/** A line on its way. */
 export interface LineRequest {
 	readonly batchId: string;
 	readonly requestUuid: string;
-	/** The id of its model. */
 	readonly model: string;
 	readonly endpoint: string;
 	readonly keyDigest: KeyDigest;
@@ -29,35 +27,35 @@ export interface LineRequest {
 	readonly signal: AbortSignal;
 }
 
-/** Who carries lines out. */
+/** Sends lines through the gateway. */
 export interface Carrier {
-	/** By the road of every request. Never rejects. */
+	/** Serves the line like any request. Never rejects. */
 	answer(line: LineRequest): Promise<Response>;
-	/** What a request used, once, after its answer; undefined if it was not settled here. */
+	/** The usage of a request, once, after its answer; undefined if it was not settled here. */
 	usageOf(requestUuid: string): BatchUsage | undefined;
 	/**
-	 * How many lines of the model others leave room for now; at least one, else it waits, until `signal` aborts. Fault
-	 * service_unavailable if the model has no server.
+	 * Waits for free places and returns how many lines of the model may be sent; at least 1. Rejects when `signal`
+	 * aborts. Fault service_unavailable if the model has no server.
 	 */
 	room(model: string, signal: AbortSignal): Promise<number>;
 }
 
-/** Why no further line is sent. `aside`: none can be at present, and others wait for its place. */
+/** Why no further line is sent. `aside`: none can be sent now, and other batches wait for the place. */
 export type Stop = "cancelled" | "expired" | "key" | "shutdown" | "lost" | "unreadable" | "aside";
 
 /** Attempts of a line that model servers fail on; the last failure is its outcome. */
 const FAILURES_MAX = 3;
 const CLAIM_RETRY_MS = 500;
-/** How often it is looked whether outcomes are taken again. */
+/** Interval of the check whether outcomes are taken again. */
 const REFUSED_LOOK_MS = 1_000;
 
-/** Sends the lines of one batch, as many at once as there is room and credit for. */
+/** Sends the lines of one batch, as many at once as room and credit allow. */
 export function createLineWork(
 	deps: {
 		books: BatchBooks;
 		carrier: Carrier;
 		outcomes: Outcomes;
-		/** Batches that wait because the database refuses what they write. */
+		/** Ids of batches that wait because the database refuses their rows. */
 		refused: Set<string>;
 		clock: Clock;
 		log: Log;
@@ -75,7 +73,7 @@ export function createLineWork(
 	let failure: Error | undefined;
 	let unread: unknown;
 	const changes = createChanges(clock);
-	/** Aborts what waits for room, when there is something else to be done. */
+	/** Aborts the wait for room when another event must be handled. */
 	let waiting = new AbortController();
 
 	function changed(): void {
@@ -83,7 +81,7 @@ export function createLineWork(
 		waiting.abort();
 	}
 
-	/** One statement claims all of them; only then are they sent, and others have their turn between any two. */
+	/** Claims all lines by one statement, then sends them, yielding the event loop between any two. */
 	async function send(taken: readonly Work[]): Promise<void> {
 		const claims = taken.map((work) => ({ line: work.line, id: work.claimed ?? newUuid(), was: work.was }));
 		let granted: ReadonlySet<number>;
@@ -93,7 +91,7 @@ export function createLineWork(
 			const isAway = isDatabaseAway(error);
 			if (isAway) log.info("lines of a batch could not be claimed; trying again", { batch: batch.id, error });
 			else log.error("lines of a batch are not let through by the database; trying again", { batch: batch.id, error });
-			// It may have been carried out, or not: the same once more finds either.
+			// The claim may have committed; retrying with the same id is safe.
 			for (const [at, work] of taken.entries()) again.push({ ...work, claimed: claims[at]?.id ?? null });
 			if (isAway) pace.holdFor(CLAIM_RETRY_MS);
 			else {
@@ -102,7 +100,6 @@ export function createLineWork(
 			}
 			return;
 		}
-		// What is answered may be refused meanwhile.
 		if (outcomes.pause() === null) refused.delete(batch.id);
 		if (granted.size < taken.length) changed();
 		for (const [at, work] of taken.entries()) {
@@ -110,13 +107,13 @@ export function createLineWork(
 			const id = claims[at]?.id ?? "";
 			const isGranted = granted.has(work.line);
 			if (isGranted && stop === undefined) begin(work, id);
-			// The batch is to end, or another run has it: the next look at the books says which.
+			// The batch is to end or has another run; the next tick of the pulse tells which.
 			else tryAgain(work, isGranted ? id : work.was);
 		}
 		if (granted.size === 0) pace.hold();
 	}
 
-	/** What this request was charged is nothing, and no more comes of it. */
+	/** The request was not charged and is over. */
 	function tryAgain(work: Work, was: string | null): void {
 		again.push({ ...work, was, claimed: null });
 	}
@@ -137,7 +134,7 @@ export function createLineWork(
 			const response = await carrier.answer({ ...sent, signal: cutOff.signal });
 			judge(work, id, response.status, await response.text());
 		} catch (error) {
-			// Not to be sent again: nobody knows how far it got.
+			// Not retried: the request may have been charged.
 			log.error("a line of a batch was lost", { batch: batch.id, line, error });
 			const text = unansweredLine(read.customId, interrupted(id), id);
 			settle(work, { line, id, file: "error", text, usage: carrier.usageOf(id) });
@@ -148,7 +145,7 @@ export function createLineWork(
 		const { line, read } = work;
 		const error = status === 200 ? undefined : errorOf(text);
 		const verdict = verdictOf(status, error?.code ?? "");
-		// Asked for in any case: it is kept until then.
+		// Always read, since the carrier keeps it until then.
 		const usage = carrier.usageOf(id);
 		const failures = work.failures + (verdict === "failed" ? 1 : 0);
 		const isFinal = verdict === "final" || error === undefined;
@@ -175,20 +172,23 @@ export function createLineWork(
 		changed();
 	}
 
-	/** How many lines could be sent now, but for the room that others leave. */
+	/** Lines that may be sent now, apart from the room that other requests leave. */
 	function wanted(): number {
 		if (queue.isFull() && inFlight.size > 0) return 0;
 		return pace.window() - inFlight.size;
 	}
 
-	/** There is something else to be done, or the model is out of the catalogue: asked at once again, nobody else had a turn. */
+	/**
+	 * Either another event must be handled, or the model has left the catalogue: then it holds for a while, or it would
+	 * poll without yielding.
+	 */
 	function noRoom(error: unknown): number {
 		if (error instanceof Fault) pace.refused(error, inFlight.size);
 		else if (!waiting.signal.aborted) pace.hold();
 		return 0;
 	}
 
-	/** What is under way goes on to its end: another run would take it for interrupted. Whatever was to be done with the rest needs it. */
+	/** Lines in flight finish, so that their outcomes are kept. */
 	function unreadable(error: unknown): Work[] {
 		log.warn("the input of a batch cannot be read on; another run follows", { batch: batch.id, error });
 		stop = "unreadable";
@@ -197,7 +197,7 @@ export function createLineWork(
 	}
 
 	return {
-		/** Resolves with why it ended, once nothing is under way; undefined if every line has its outcome. */
+		/** Resolves when nothing is in flight, with the reason it stopped; undefined if every line has its outcome. */
 		async run(): Promise<Stop | undefined> {
 			while (stop === undefined) {
 				if (queue.isEmpty()) {
@@ -227,14 +227,14 @@ export function createLineWork(
 		},
 		stop: stopWith,
 		isStopped: () => stop !== undefined,
-		/** What it met, if it ended as `unreadable`. */
+		/** The error of an `unreadable` stop. */
 		unreadable: () => unread,
-		/** Its outcomes cannot be kept: `run` rejects with this. */
+		/** Ends the work because outcomes cannot be kept: `run` rejects with `error`. */
 		fail(error: Error): void {
 			failure ??= error;
 			stopWith("lost");
 		},
-		/** Hangs up on what is under way; nothing of it is charged. */
+		/** Aborts the lines in flight; they are not charged. */
 		cutOff: () => cutOff.abort(),
 		giveBack: queue.giveBack,
 		rest: queue.rest,
@@ -248,7 +248,7 @@ const UNCLAIMED = {
 	message: "Lines cannot be written down at the moment, so none is sent. The batch goes on by itself.",
 } as const;
 
-/** Who waits until there is something else to be done. */
+/** Wakes the sender when there is something to do. */
 function createChanges(clock: Clock) {
 	let wake: () => void = () => {};
 	return {

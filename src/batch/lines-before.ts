@@ -2,15 +2,15 @@ import type { BatchBooks, ClaimedLine } from "./batch-books.ts";
 import { RunLost } from "./line-rows.ts";
 import type { Outcomes } from "./outcomes.ts";
 
-/** What is sealed of a file: so many parts, without those that hold nothing. */
+/** Number of sealed parts of a file, and which of them are empty. */
 export interface Sealed {
 	readonly parts: number;
 	readonly empty: ReadonlySet<number>;
 }
 
 /**
- * Reads what earlier runs left and returns the numbers of the lines that have their outcome: those whose part is sealed.
- * A line that was claimed and has no outcome in a sealed part is freed and will be sent again. Rejects with RunLost.
+ * Reads the rows of earlier runs and returns the lines that have an outcome: those whose part is sealed. Frees every
+ * other claimed line, so that it is sent again. Rejects with RunLost.
  */
 export async function linesBefore(
 	deps: { books: Pick<BatchBooks, "lines" | "reopen">; outcomes: Pick<Outcomes, "restore"> },

@@ -3,14 +3,14 @@ import { BITE_ROWS, removeInBites } from "../db/bites.ts";
 import type { Statements } from "../db/statements.ts";
 import { addUsd, type NanoUsd, nanoUsdOfColumn, ZERO_USD } from "../money/nano-usd.ts";
 
-/** Credited by one call; the rest is the next one's. */
+/** Requests that one call credits. */
 const CREDITED_MAX = 500;
-/** A request that was claimed and never sent has no usage record. A journal is handed in within this time. */
+/** A request that was claimed and never sent has no usage record. Left journals are handed in within this time. */
 const KEPT_DAYS = 90;
 
 /**
- * Credits accounts with what they were charged for requests of batch lines that died with their run, since the line's
- * next request is charged too. A console's job. Each is credited once, when its usage record is there. Returns the sum.
+ * Credits accounts for requests of batch lines that died with their run, since the line's next request is charged too.
+ * Each is credited once, when it has a usage record. A console's job. Returns the sum.
  */
 export async function creditLostRequests(statements: Statements): Promise<NanoUsd> {
 	let sum = ZERO_USD;

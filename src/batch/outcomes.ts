@@ -9,40 +9,39 @@ import type { BatchBooks, LineOutcome, LineRow } from "./batch-books.ts";
 import type { BatchPause, BatchUsage } from "./batch-record.ts";
 import { createLineRows, NOTHING, RETRY_MS, rowUsage } from "./line-rows.ts";
 
-/** What became of one line. */
+/** The outcome of one line. */
 export interface Outcome {
 	readonly line: number;
-	/** UUID of the request that carried it. */
 	readonly id: string;
 	readonly file: "output" | "error";
-	/** As it stands in that file, with its line end. */
+	/** As written to the file, with its line end. */
 	readonly text: string;
-	/** What it used; undefined if nothing was charged. */
+	/** Undefined if the line was not charged. */
 	readonly usage: BatchUsage | undefined;
 }
 
-/** The outcomes of a run: they gather in memory, and count once they are sealed in their files. */
+/** The outcomes of a run: gathered in memory, valid once sealed in their files. */
 export interface Outcomes {
 	add(outcome: Outcome): void;
-	/** The line was not charged and may be sent again, by anybody. */
+	/** The line was not charged and may be sent again by any run. */
 	release(line: number, id: string): void;
-	/** Not sealed yet. */
+	/** Bytes that are not sealed. */
 	bytes(): number;
 	pending(): number;
-	/** How many parts there are by now. */
+	/** Number of parts of both files. */
 	parts(): number;
 	/**
-	 * Resolves once all that was added before is sealed and in the books; waits for a database or a store that is away, or that
-	 * refuses it (`LineRows`).
-	 * Rejects with RunLost, with a Fault of the files (no space, or they are gone), or when `signal` aborts.
+	 * Resolves once everything added so far is sealed and in the books. Retries while the database or the store is away
+	 * or refuses (`LineRows`). Rejects with RunLost, with a Fault of the files (no space, or deleted), or when `signal`
+	 * aborts.
 	 */
 	flush(signal: AbortSignal): Promise<void>;
-	/** Takes in what an earlier run sealed. */
+	/** Counts a line that an earlier run sealed. */
 	restore(row: LineRow): void;
 	counts(): { completed: number; failed: number } & BatchUsage;
-	/** Why no further line may be sent: the books refuse outcomes. */
+	/** Why the batch is paused: the books refuse outcomes. */
 	pause(): BatchPause | null;
-	/** Drops what is not sealed: its lines are sent again by the next run. */
+	/** Drops what is not sealed; the next run sends those lines again. */
 	stop(): void;
 }
 
@@ -71,7 +70,7 @@ export function createOutcomes(
 		charged = addUsd(charged, row.charged);
 	}
 
-	/** Again and again while something is away: each step may be repeated. */
+	/** Each step may be repeated. */
 	async function insist<T>(step: () => Promise<T>, signal: AbortSignal): Promise<T> {
 		for (;;) {
 			signal.throwIfAborted();
@@ -95,7 +94,7 @@ export function createOutcomes(
 		waitingBytes = 0;
 		const parts = { output: output.parts(), error: error.parts() };
 		const rows = [...taken.map((one) => rowOf(one, parts[one.file])), ...free];
-		// Written down before the part is there: a part that is sealed tells then which lines are in it.
+		// The rows are written before the part is sealed, so that a sealed part names its lines.
 		const kept: LineOutcome[] = [];
 		for (const once of inStatements(rows)) kept.push(...(await lineRows.keep(once, signal)));
 		for (const file of ["output", "error"] as const) {
@@ -123,7 +122,7 @@ export function createOutcomes(
 		flush(signal) {
 			const mine = flushing.then(() => flushNow(signal));
 			flushing = mine.catch(() => {});
-			// What is under way before it may wait for longer than that.
+			// An earlier flush may still run.
 			return orAborted(mine, signal);
 		},
 		restore(row) {
@@ -135,7 +134,7 @@ export function createOutcomes(
 	};
 }
 
-/** Rejects when `signal` aborts, which may be long after it is through: nothing of it stays there. */
+/** Rejects when `signal` aborts and then leaves no listener on `work`. */
 async function orAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
 	signal.throwIfAborted();
 	const { promise, reject } = Promise.withResolvers<never>();
@@ -149,8 +148,9 @@ async function orAborted(work: Promise<void>, signal: AbortSignal): Promise<void
 }
 
 /**
- * A statement writes no row twice. Of a line whose claim was lost both requests are given back that may have it, and it may be
- * sent and answered again before that is written: what is said of one line stands in statements of their own, in any order.
+ * A statement may write a row only once. If a claim's result was lost, both requests that may hold the line are freed,
+ * and the line may be answered before that is written. So entries of one line go into separate statements, in any
+ * order.
  */
 function inStatements(rows: readonly LineOutcome[]): LineOutcome[][] {
 	const statements: LineOutcome[][] = [];

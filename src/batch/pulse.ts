@@ -7,32 +7,32 @@ import { RunLost } from "./line-rows.ts";
 import type { LineWork } from "./line-work.ts";
 import type { Outcomes } from "./outcomes.ts";
 
-/** What a running batch does beside sending lines: it tells how far it is, hears what is wanted, seals what it has. */
+/** Runs beside the sender: stores progress, reads what is wanted, seals outcomes. */
 export interface Pulse {
-	/** Tells the books how far it got, once more. Rejects with RunLost. */
+	/** Stores the progress once more. Rejects with RunLost. */
 	last(): Promise<void>;
 	stop(): void;
 }
 
 const TICK_MS = 1_000;
-/** Outcomes wait so long to be sealed together: a crash makes them unknown. Longer the more parts there are. */
+/** Interval between two seals; it grows with the number of parts. A crash loses the outcomes since the last seal. */
 const SEAL_MS_MIN = 200;
 const SEAL_MS_MAX = 10_000;
 const SEAL_MS_PER_PART = 5;
 const SEAL_CHARS = 4 * 1024 * 1024;
-/** One that could send no line for so long leaves its place to those that wait for one. */
+/** A batch that could send no line for so long gives its place to a waiting one. */
 const STUCK_MS = 60_000;
-/** What was under way when a batch came to its end may go on for so long: what gave its place up waits for another one without end. */
+/** Grace for lines in flight when the batch ends; lines that gave their place up could otherwise wait for ever. */
 const END_GRACE_MS = 10 * 60_000;
 
 export function startPulse(
 	deps: { books: BatchBooks; clock: Clock; log: Log },
-	/** `isPast`: by the database's clock its time is over. */
+	/** `isPast`: the window has ended by the database's clock. */
 	batch: BatchRecord & { readonly isPast: boolean },
 	run: { work: LineWork; outcomes: Outcomes; signal: AbortSignal },
 	/**
-	 * `graceMs`: after the process was told to stop, how long what is under way may go on. `othersWait`: whether batches wait
-	 * for a place of this instance.
+	 * `graceMs`: grace for lines in flight after the process was told to stop. `othersWait`: whether batches wait for a
+	 * place of this instance.
 	 */
 	options: { graceMs: number; othersWait(): Promise<boolean> },
 ): Pulse {
@@ -51,7 +51,7 @@ export function startPulse(
 		cancelCutOff = clock.after(options.graceMs, work.cutOff);
 	};
 	if (batch.state === "cancelling") work.stop("cancelled");
-	// Before its first look: what is taken up behind its window sends nothing any more.
+	// Before the first tick: a batch whose window has ended sends nothing.
 	else if (isOver(batch)) work.stop("expired");
 	if (signal.aborted) onStop();
 	else signal.addEventListener("abort", onStop, { once: true });
@@ -82,12 +82,12 @@ export function startPulse(
 		}
 	}
 
-	/** Of two clocks the later one counts: what one of them ends too early nobody brings back. */
+	/** The later of the two clocks counts, since an early end cannot be undone. */
 	function isOver({ isPast, expiresAtMs }: { isPast: boolean; expiresAtMs: number }): boolean {
 		return isPast && clock.wallMs() >= expiresAtMs;
 	}
 
-	/** For want of credit, say. What the database refuses stays where it is kept. */
+	/** For example without credit. A batch whose rows the database refuses keeps its place. */
 	function isStuck(): boolean {
 		const pause = work.pause();
 		if (pause === null || outcomes.pause() !== null || work.inFlight() > 0) return false;
@@ -122,7 +122,7 @@ export function startPulse(
 	return {
 		async last() {
 			cancelTimer();
-			// What it says is older, and must not be written after this.
+			// It is older than the last one and must not be written after it.
 			await telling;
 			if ((await books.tick(batch.id, batch.run, progress())) === undefined) throw new RunLost();
 		},

@@ -27,26 +27,24 @@ export interface RunDeps {
 	readonly clock: Clock;
 	readonly log: Log;
 	snapshot(): CatalogSnapshot;
-	/** Ids of batches whose outcomes the database refuses. */
 	readonly refused: Set<string>;
-	/** After a stop of the process: how long lines that are under way may go on. */
+	/** Grace for lines in flight after the process was told to stop. */
 	readonly graceMs: number;
-	/** Whether other batches wait for a place; one that can send nothing makes room for them. */
+	/** Whether other batches wait for a place of this instance. */
 	othersWait(): Promise<boolean>;
 }
 
-/** Outcomes of lines that are not sent any more, that are sealed together. */
+/** Outcomes of unsent lines that are sealed together. */
 const REST_LINES = 1_000;
-/** After a stop of the process: for outcomes to be sealed. */
+/** Time to seal outcomes after the process was told to stop. */
 const SHUTDOWN_FLUSH_MS = 5_000;
 
-/** `isPast`: by the database's clock its time was over when it was taken. */
+/** `isPast`: the window had ended by the database's clock when the batch was taken. */
 type Taken = BatchRecord & { readonly keyDigest: KeyDigest; readonly isPast: boolean };
 
 /**
- * Brings a batch as far as it can be brought: from where an earlier run left it to its end, or until `signal` aborts. A
- * run that another one has replaced ends in silence, and so does one that makes room for others: it is queued anew, behind
- * them. Rejects if it should be tried again later.
+ * Runs a batch from where an earlier run left it to its end, or until `signal` aborts. Returns early if another run
+ * took it over, or if it gave up its place. Rejects if it should be tried again later.
  */
 export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSignal): Promise<void> {
 	const taken = await deps.books.take(batchId);
@@ -79,13 +77,13 @@ async function runTaken(deps: RunDeps, taken: Taken, signal: AbortSignal): Promi
 	}
 }
 
-/** Another run would find no more than this one: the bytes are gone, or are away for longer than the batch may last. */
+/** Another run would fail too: the bytes are lost, or are away for longer than the batch may last. */
 function isLost(error: unknown, isLate: boolean): boolean {
 	const isUnread = error instanceof InputUnreadable;
 	return (isUnread ? error.cause : error) instanceof BytesLost || (isUnread && isLate);
 }
 
-/** With its input checked and its files begun. Undefined if that was its end. */
+/** Checks the input and begins the files. Returns undefined if the batch ended by that. */
 async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promise<BatchRecord | undefined> {
 	const { books } = deps;
 	if (batch.model !== null) return batch;
@@ -103,7 +101,7 @@ async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promi
 		return undefined;
 	}
 	const ids = { output: batch.outputFileId ?? newId("file"), error: batch.errorFileId ?? newId("file") };
-	// Written down before there are any: a run that ends between leaves none that nobody knows of.
+	// Stored before the files are made, so that a crash leaves no unknown file.
 	if (!(await books.writes(batch.id, batch.run, ids))) throw new RunLost();
 	const owner = { accountId: batch.accountId, keyId: batch.keyId };
 	for (const [what, id] of Object.entries(ids))
@@ -113,7 +111,7 @@ async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promi
 	return begun;
 }
 
-/** What keeps an input from being read is waited for so long after the window: so that its lines are named in the error file. */
+/** Time after the window for a store that is away, so that unsent lines can still be named in the error file. */
 const AWAY_MS_MAX = 3600_000;
 const INPUT_LOST: BatchProblem = {
 	code: "input_file_lost",
@@ -141,7 +139,7 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 	if (output === undefined || error === undefined) return fail(deps, batch, [OUTPUT_GONE]);
 	let stop: Stop | undefined;
 	try {
-		// Of one that is gone, too: what was answered is sealed and counted before the batch fails for it.
+		// Also with a deleted input: answered lines are sealed and counted before the batch fails.
 		const bytes = input === undefined ? noBytes() : deps.files.read(input);
 		stop = await everyLine(deps, { ...batch, model }, { bytes, output, error }, signal);
 	} catch (failure) {
@@ -178,7 +176,10 @@ const KEY_GONE: BatchProblem = {
 	line: null,
 };
 
-/** Resolves once every line has its outcome, with why not all of them were sent. Rejects as `runBatch`, and as `Outcomes.flush`. */
+/**
+ * Resolves once every line has its outcome, with the reason if not all were sent. Rejects as `runBatch` and
+ * `Outcomes.flush`.
+ */
 async function everyLine(
 	deps: RunDeps,
 	batch: Taken & { readonly model: string },
@@ -208,7 +209,7 @@ async function everyLine(
 		} else if (stop !== undefined) unread = await endRest(work, outcomes, stop, signal);
 		await outcomes.flush(signal);
 		await pulse.last();
-		// Not before its counts are told: it may be that there is no other run.
+		// Not before the progress is stored: there may be no other run.
 		if (unread !== undefined) throw unread;
 		return stop;
 	} finally {
@@ -220,7 +221,7 @@ async function everyLine(
 
 const STOPS = "the instance stops; another run goes on with the batch";
 
-/** What will not be sent any more stands in the error file, each line with the reason. Gives why not all of it could be read. */
+/** Writes the remaining lines to the error file with the reason. Returns the error if they could not all be read. */
 async function endRest(
 	work: ReturnType<typeof createLineWork>,
 	outcomes: Outcomes,
@@ -241,7 +242,7 @@ async function endRest(
 	return undefined;
 }
 
-/** Its files become known; the one that has nothing in it goes. May be repeated after a crash. */
+/** Publishes the files and removes an empty one. May be repeated after a crash. */
 async function finish(deps: RunDeps, batch: BatchRecord, ending: BatchEnding): Promise<void> {
 	const output = await finishedFile(deps, batch, batch.outputFileId);
 	const error = await finishedFile(deps, batch, batch.errorFileId);
@@ -260,7 +261,7 @@ async function finishedFile({ files }: RunDeps, batch: BatchRecord, id: string |
 	return (await writer.finish()).id;
 }
 
-/** What it has by then is kept. The books know first, so that nobody finishes files that another run writes. */
+/** Ends a batch as failed and keeps what it has. The books come first, so that no other run writes the files. */
 async function fail(deps: RunDeps, batch: BatchRecord, problems: readonly BatchProblem[]): Promise<void> {
 	if (!(await deps.books.finalize(batch.id, batch.run, "failed", problems))) throw new RunLost();
 	await finish(deps, batch, "failed");

@@ -7,17 +7,16 @@ import { inputLines, LINE_BYTES_MAX } from "./input-lines.ts";
 
 /** Lines of one batch. */
 export const LINES_MAX = 50_000;
-/** Inputs of all lines of a batch of embeddings. */
+/** Inputs of all lines of an embeddings batch. */
 const EMBEDDING_INPUTS_MAX = 50_000;
-/** Problems that are shown; a file with more of them is not read on. */
+/** Problems that are shown; reading stops at more. */
 export const PROBLEMS_MAX = 100;
 
-/** What an input is, or what is wrong with it. */
 export type Validated =
 	| { readonly ok: true; readonly model: string; readonly total: number }
 	| { readonly ok: false; readonly problems: readonly BatchProblem[] };
 
-/** The deployment that takes lines of this name at this endpoint, or why there is none. */
+/** The deployment that takes lines for this model and endpoint, or why none does. */
 function deploymentFor(snapshot: CatalogSnapshot, name: string, endpoint: BatchEndpoint): Model | LineProblem {
 	const model = findModel(snapshot, name);
 	const param = "body.model";
@@ -36,7 +35,7 @@ function serves(model: Model, endpoint: BatchEndpoint): boolean {
 	return model.modes.has(endpoint === "/v1/chat/completions" ? "chat" : "completions");
 }
 
-/** Reads a whole input, in slices and in bounded memory, until `signal` or its end. Rejects if it cannot be read. */
+/** Reads a whole input in slices and bounded memory. Rejects if it cannot be read or `signal` aborts. */
 export async function validate(
 	bytes: ReadableStream<Uint8Array>,
 	endpoint: BatchEndpoint,
@@ -99,12 +98,12 @@ const DUPLICATE: LineProblem = {
 	param: "custom_id",
 };
 
-/** Names may be long and there are many: what is kept of each is as much as tells them apart. Half characters are all one in UTF-8. */
+/** Names may be long and numerous: a digest of each is kept. Lone surrogates are alike in UTF-8. */
 function nameDigest(customId: string): string {
 	return new Bun.CryptoHasher("sha256").update(customId, "utf16le").digest("base64").slice(0, 24);
 }
 
-/** A prompt of numbers is one, a list of texts or of prompts is as many. */
+/** A prompt of token numbers is one input; a list of texts or prompts is as many. */
 function inputsOf(input: unknown): number {
 	if (!Array.isArray(input)) return 1;
 	return typeof input[0] === "number" ? 1 : input.length;

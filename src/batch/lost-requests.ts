@@ -1,5 +1,5 @@
 import { newId } from "../base/id.ts";
-import { BITE_ROWS, removeInBites } from "../db/bites.ts";
+import { BATCH_ROWS, deleteInBatches } from "../db/delete-in-batches.ts";
 import type { Statements } from "../db/statements.ts";
 import { addUsd, type NanoUsd, nanoUsdOfColumn, ZERO_USD } from "../money/nano-usd.ts";
 
@@ -27,11 +27,11 @@ export async function creditLostRequests(statements: Statements): Promise<NanoUs
 
 /** Removes lost requests that were never settled. A console's job. */
 export async function forgetLostRequests(statements: Statements): Promise<void> {
-	await removeInBites(async () => {
+	await deleteInBatches(async () => {
 		const rows = await statements`
 			delete from batch_lost_request where request_id in (
 				select request_id from batch_lost_request
-				where lost_at < clock_timestamp() - make_interval(days => ${KEPT_DAYS}::integer) limit ${BITE_ROWS})
+				where lost_at < clock_timestamp() - make_interval(days => ${KEPT_DAYS}::integer) limit ${BATCH_ROWS})
 			returning 1`;
 		return rows.length;
 	});

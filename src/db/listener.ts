@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { newClient } from "./new-client.ts";
-import { reconnectDelayS } from "./pace.ts";
+import { reconnectDelayS } from "./reconnect-backoff.ts";
 
 /** Hears NOTIFY on a connection of its own. */
 export interface Listener {

@@ -12,14 +12,14 @@ import {
 	leaveFunctions,
 	urlWithFunctions,
 } from "./function-set.ts";
-import { withGranted } from "./granted-settings.ts";
 import { inTransaction } from "./in-transaction.ts";
 import type { Migration } from "./migrations/list.ts";
 import { migrations } from "./migrations/list.ts";
 import { newClient } from "./new-client.ts";
 import { checkMayMakeTables, checkNoneAreOthers, findUnusable, namesMadeBy } from "./own-rights.ts";
 import { checkMayWrite, findOwnSchema, lookFirstInto, schemaForTables, untimed } from "./own-schema.ts";
-import { checkOwnSession, lostSettings } from "./way.ts";
+import { checkOwnSession, lostSettings } from "./pooler.ts";
+import { withRequiredSettings } from "./required-settings.ts";
 
 /** Any number will do, as long as all versions of the service use the same one. */
 const ADVISORY_LOCK = 7_305_441_902;
@@ -46,7 +46,7 @@ export async function migrate(
 	list: readonly Migration[] = migrations,
 ): Promise<Migrated> {
 	return withClient(url, async (client) => {
-		const { granted, lost } = await lookAtWay(client, url);
+		const { required, lost } = await lookAtWay(client, url);
 		if (lost.length > 0)
 			deps.log.warn("connections to the database lose settings on their way: a pooler overlooks them", {
 				settings: lost,
@@ -68,7 +68,7 @@ export async function migrate(
 			deps.log.info("the schema is up to date", { migrations: missing.length, last: missing.at(-1)?.name });
 		// After the tables that they name.
 		await layFunctions(client, VERSION);
-		const prepared = await urlWithFunctions(client, granted);
+		const prepared = await urlWithFunctions(client, required);
 		await withClient(prepared, checkFunctions);
 		const unusable = await findUnusable(client, { schema, names: namesMadeBy(list) });
 		if (unusable.length > 0)
@@ -111,7 +111,7 @@ async function findMissing(
 /** The address for clients if all migrations and functions of this version are there, perhaps newer ones too; else undefined. */
 export async function migratedUrl(url: string): Promise<string | undefined> {
 	return withClient(url, async (client) => {
-		const { granted } = await lookAtWay(client, url);
+		const { required } = await lookAtWay(client, url);
 		await leaveFunctions(client);
 		const schema = await findOwnSchema(client);
 		if (schema === undefined || !(await hasOwnTables(client, schema)) || !(await hasFunctions(client)))
@@ -121,23 +121,23 @@ export async function migratedUrl(url: string): Promise<string | undefined> {
 		refuseOthers(known, migrations);
 		if (!migrations.every(({ name }) => known.has(name))) return undefined;
 		await checkMayCall(client);
-		return urlWithFunctions(client, granted);
+		return urlWithFunctions(client, required);
 	});
 }
 
 /**
- * The address with what is taken for granted, of a session to which nothing is set yet, and which settings do not arrive by that way.
- * Faults as in `way.ts`, before anything is done there.
+ * The address with the required settings, of a session to which nothing is set yet, and which settings do not arrive by that way.
+ * Faults as in `pooler.ts`, before anything is done there.
  */
 async function lookAtWay(
 	client: postgres.Sql,
 	url: string,
-): Promise<{ readonly granted: string; readonly lost: readonly string[] }> {
+): Promise<{ readonly required: string; readonly lost: readonly string[] }> {
 	await checkOwnSession(client, url);
-	const granted = await withGranted(client, url);
-	// Behind what it asks of the session as it is: `withGranted` looks at such a deadline, too.
+	const required = await withRequiredSettings(client, url);
+	// Behind what it asks of the session as it is: `withRequiredSettings` looks at such a deadline, too.
 	await untimed(client);
-	return { granted, lost: await lostSettings(await urlWithFunctions(client, granted)) };
+	return { required, lost: await lostSettings(await urlWithFunctions(client, required)) };
 }
 
 async function withClient<Result>(url: string, work: (client: postgres.Sql) => Promise<Result>): Promise<Result> {

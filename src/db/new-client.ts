@@ -2,7 +2,7 @@ import { Socket } from "node:net";
 import postgres from "postgres";
 import { sleep, systemClock } from "../base/clock.ts";
 import { connectionEnded } from "./outage.ts";
-import { createPace, type Pace } from "./pace.ts";
+import { createReconnectBackoff, type ReconnectBackoff } from "./reconnect-backoff.ts";
 
 const PORT_DEFAULT = 5432;
 
@@ -20,7 +20,11 @@ type Options = Omit<
  * database by its encoded name. Of a password with an @ and a comma it would take the end for hosts, and name them where it finds none:
  * it is given the address with each such sign encoded.
  */
-export function newClient(url: string, options: Options, pace = createPace(systemClock.monotonicMs)): postgres.Sql {
+export function newClient(
+	url: string,
+	options: Options,
+	backoff = createReconnectBackoff(systemClock.monotonicMs),
+): postgres.Sql {
 	const address = new URL(url);
 	const { searchParams: query } = address;
 	const host = query.get("host") ?? decodeURIComponent(address.hostname);
@@ -29,14 +33,14 @@ export function newClient(url: string, options: Options, pace = createPace(syste
 	const given = { ...options, ...database, ...takenOut(query, ["user", "password"]) };
 	// Of one host there is no choice: the driver would ask the same one again and again, and knows no `any`. A start looks at what it may do.
 	takenOut(query, ["target_session_attrs"]);
-	if (!query.has("host") && !query.has("port") && !/^[[/]/.test(host)) return paced(address, given, pace);
+	if (!query.has("host") && !query.has("port") && !/^[[/]/.test(host)) return paced(address, given, backoff);
 	const port = Number(query.get("port") ?? (address.port || PORT_DEFAULT));
 	takenOut(query, ["host", "port"]);
 	// The driver's types do not name what it takes as a list; a text it would cut at each colon and comma.
 	const place: object = host.startsWith("/")
 		? { path: `${host}/.s.PGSQL.${port}` }
 		: { host: [host.replace(/^\[|\]$/g, "")], port: [port] };
-	return paced(address, { ...given, ...place }, pace);
+	return paced(address, { ...given, ...place }, backoff);
 }
 
 /** What is no setting of a session, which the driver would take it for. */
@@ -63,7 +67,7 @@ interface Place {
  * With its connection the client ends: of the next one the driver would make a session without the locks and the path of the first,
  * and a statement that it takes between a socket's error and its close it answers never.
  */
-function paced({ href }: URL, options: Options, pace: Pace): postgres.Sql {
+function paced({ href }: URL, options: Options, backoff: ReconnectBackoff): postgres.Sql {
 	let ended = false;
 	let socket: Socket | undefined;
 	const client = postgres(href, {
@@ -78,10 +82,10 @@ function paced({ href }: URL, options: Options, pace: Pace): postgres.Sql {
 		// Its types do not name it.
 		...{
 			async socket({ path, host, port }: Place) {
-				const pauseMs = pace.pauseMs();
+				const pauseMs = backoff.pauseMs();
 				if (pauseMs > 0) await sleep(systemClock, pauseMs);
 				if (ended) throw connectionEnded();
-				pace.made();
+				backoff.made();
 				const place = { host: host[0] as string, port: port[0] as number };
 				const made = new Socket();
 				socket = made;

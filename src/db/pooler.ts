@@ -1,7 +1,14 @@
+import type postgres from "postgres";
+import { systemClock, withDeadline } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import { FUNCTION_SET, pathLost, urlWithFunctions } from "./function-set.ts";
+import { newClient } from "./new-client.ts";
+import { checkRequiredSettings, withRequiredSettings } from "./required-settings.ts";
+
 /** A session with the database as a client sees it. */
 export type Session = (statement: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 
-const SETTING = "tollgate.doctor";
+const TOKEN_SETTING = "tollgate.doctor";
 
 /**
  * Whether two sessions of ours share the sessions of the server, one transaction at a time: then what is set or listened
@@ -10,12 +17,97 @@ const SETTING = "tollgate.doctor";
 export async function isPooledByTransaction(a: Session, b: Session): Promise<boolean> {
 	const token = crypto.randomUUID();
 	const seenBy = async (session: Session) =>
-		(await session(`select pg_backend_pid() as pid, current_setting('${SETTING}', true) as token`))[0];
-	await a(`select set_config('${SETTING}', '${token}', false)`);
+		(await session(`select pg_backend_pid() as pid, current_setting('${TOKEN_SETTING}', true) as token`))[0];
+	await a(`select set_config('${TOKEN_SETTING}', '${token}', false)`);
 	const before = await seenBy(a);
 	// Whichever session of the server is free next: the one that was ours, or ours is another then.
 	const others = await seenBy(b);
 	const after = await seenBy(a);
 	const isShared = others?.pid === before?.pid || others?.token === token;
 	return isShared || after?.pid !== before?.pid || after?.token !== token;
+}
+
+/**
+ * What clients of ours begin a connection with beside their search_path (`statements.ts`, `transactional.ts`), as the server shows
+ * it; of values that nobody else sets.
+ */
+const SETTINGS: Readonly<Record<string, string>> = {
+	statement_timeout: "30001ms",
+	lock_timeout: "501ms",
+	idle_in_transaction_session_timeout: "30002ms",
+	"tollgate.control_at_commit": "on",
+};
+/** All of them, for who has to let them through. */
+const SETTING_NAMES = ["search_path", ...Object.keys(SETTINGS)].join(", ");
+/** As long as a connection may take. A pooler takes connections at once, and may have nobody to answer on them. */
+const ANSWER_MS_MAX = 10_000;
+
+/**
+ * A Fault unless `client` has a session of the server to itself. Asked before anything else is: a session that is handed
+ * around keeps the lock of a start for good, and loses the path on which tables are made.
+ */
+export async function checkOwnSession(client: postgres.Sql, url: string): Promise<void> {
+	const other = newClient(url, { onnotice: () => {}, connect_timeout: 10 });
+	const session = (of: postgres.Sql) => async (statement: string) => [...(await of.unsafe(statement))];
+	try {
+		if (!(await inTime(isPooledByTransaction(session(client), session(other))))) return;
+	} finally {
+		await other.end({ timeout: 1 });
+	}
+	throw new Fault(
+		"service_unavailable",
+		"A pooler hands sessions of the database around between transactions: connect to PostgreSQL itself, or set the pooler to session mode.",
+	);
+}
+
+/** The address for clients: they find the functions of this version and have the required settings. `client` is of `url`. */
+export async function urlForClients(client: postgres.Sql, url: string): Promise<string> {
+	return urlWithFunctions(client, await withRequiredSettings(client, url));
+}
+
+/**
+ * A Fault if connections, made with `urlForClients`, do not arrive with their search_path, or with the required settings. Gives the names of the other
+ * settings that are lost on the way: poolers are told to overlook what they do not know.
+ */
+export async function lostSettings(prepared: string): Promise<readonly string[]> {
+	const client = newClient(prepared, {
+		onnotice: () => {},
+		connect_timeout: 10,
+		connection: SETTINGS as Record<string, string>,
+	});
+	try {
+		const names = Object.keys(SETTINGS);
+		const columns = ["search_path", ...names].map((name) => `current_setting('${name}', true) as "${name}"`);
+		const [row] = await inTime(client.unsafe<Record<string, string | null>[]>(`select ${columns.join(", ")}`));
+		// Not as `checkFunctions`: before the first start the path leads to a schema that is not there yet.
+		if (row?.search_path?.split(",")[0]?.trim() !== FUNCTION_SET) throw pathLost();
+		await inTime(checkRequiredSettings(client));
+		return names.filter((name) => row[name] !== SETTINGS[name]);
+	} catch (error) {
+		const message = (error as { message?: unknown }).message;
+		if (typeof message !== "string" || !isRefusedSetting(error)) throw error;
+		throw new Fault(
+			"service_unavailable",
+			`A pooler refuses what connections to the database begin with (${message}): connect to PostgreSQL itself, or have the pooler pass these settings on: ${SETTING_NAMES}.`,
+			{ cause: error },
+		);
+	} finally {
+		await client.end({ timeout: 1 });
+	}
+}
+
+/** PostgreSQL itself knows all of them; PgBouncer says so of what it was not told to keep or to overlook. */
+function isRefusedSetting(error: unknown): boolean {
+	return /^unsupported startup parameter/.test(String((error as { message?: unknown }).message));
+}
+
+function inTime<T>(answer: PromiseLike<T>): Promise<T> {
+	return withDeadline(systemClock, answer, ANSWER_MS_MAX, silent);
+}
+
+/** Taken, and not answered. */
+export function silent(): Error {
+	const message =
+		"it takes connections and does not answer: it hangs, or a pooler before it is paused or has none free";
+	return Object.assign(new Error(message), { code: "SILENT" });
 }

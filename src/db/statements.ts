@@ -2,11 +2,11 @@ import type postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Told } from "./lane.ts";
-import { createLanes } from "./lanes.ts";
+import type { ClientHooks } from "./connection.ts";
+import { createConnectionPool } from "./connection-pool.ts";
 import { newClient } from "./new-client.ts";
 import { DatabaseBusy } from "./outage.ts";
-import type { Pace } from "./pace.ts";
+import type { ReconnectBackoff } from "./reconnect-backoff.ts";
 
 /** Bytes are a `bytea`. */
 export type StatementValue = string | number | boolean | null | Uint8Array;
@@ -51,15 +51,15 @@ const LOCK_NOT_AVAILABLE = "55P03";
 export function createStatements(deps: { clock: Clock; log: Log }, options: StatementsOptions): Statements {
 	const { clock } = deps;
 	const lockTimeoutMs = options.lockTimeoutMs ?? LOCK_TIMEOUT_MS;
-	const lanes = createLanes(deps, options.connectionsMax, (told, pace) =>
-		connect({ ...options, lockTimeoutMs }, told, pace),
+	const pool = createConnectionPool(deps, options.connectionsMax, (hooks, backoff) =>
+		connect({ ...options, lockTimeoutMs }, hooks, backoff),
 	);
 
 	async function run<Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]): Promise<Row[]> {
 		const untilMs = clock.monotonicMs() + options.statementDeadlineMs;
 		for (;;) {
 			try {
-				return await lanes.run(async (client) => (await client(strings, ...values)) as unknown as Row[], untilMs);
+				return await pool.run(async (client) => (await client(strings, ...values)) as unknown as Row[], untilMs);
 			} catch (error) {
 				if (!isLockHeld(error)) throw error;
 				if (clock.monotonicMs() + LOCK_PAUSE_MS + lockTimeoutMs > untilMs)
@@ -69,14 +69,18 @@ export function createStatements(deps: { clock: Clock; log: Log }, options: Stat
 		}
 	}
 
-	return Object.assign(run, { end: lanes.end });
+	return Object.assign(run, { end: pool.end });
 }
 
-function connect(options: StatementsOptions & { lockTimeoutMs: number }, told: Told, pace: Pace): postgres.Sql {
+function connect(
+	options: StatementsOptions & { lockTimeoutMs: number },
+	hooks: ClientHooks,
+	backoff: ReconnectBackoff,
+): postgres.Sql {
 	return newClient(
 		options.url,
 		{
-			...told,
+			...hooks,
 			connect_timeout: 5,
 			onnotice: () => {},
 			connection: {
@@ -85,7 +89,7 @@ function connect(options: StatementsOptions & { lockTimeoutMs: number }, told: T
 				lock_timeout: options.lockTimeoutMs,
 			},
 		},
-		pace,
+		backoff,
 	);
 }
 

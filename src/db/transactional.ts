@@ -3,11 +3,11 @@ import { drizzle } from "drizzle-orm/postgres-js";
 import type postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import type { ClientHooks } from "./connection.ts";
+import { createConnectionPool } from "./connection-pool.ts";
 import { inTransaction } from "./in-transaction.ts";
-import type { Told } from "./lane.ts";
-import { createLanes } from "./lanes.ts";
 import { newClient } from "./new-client.ts";
-import type { Pace } from "./pace.ts";
+import type { ReconnectBackoff } from "./reconnect-backoff.ts";
 
 /** Drizzle's client, whose statements and transactions have deadlines: error `DatabaseTimeout`. */
 export type Transactional = PostgresJsDatabase<Record<string, never>>;
@@ -34,10 +34,15 @@ export function createTransactional(
 	deps: { clock: Clock; log: Log },
 	options: TransactionalOptions,
 ): { tx: Transactional; end(): Promise<void> } {
-	const lanes = createLanes(deps, CONNECTIONS_MAX, (told, pace) => connect(options, told, pace), IDLE_MS);
+	const pool = createConnectionPool(
+		deps,
+		CONNECTIONS_MAX,
+		(hooks, backoff) => connect(options, hooks, backoff),
+		IDLE_MS,
+	);
 
 	function guarded<T>(work: (client: postgres.Sql) => PromiseLike<T>, deadlineMs: number): Promise<T> {
-		return lanes.run(work, deps.clock.monotonicMs() + deadlineMs);
+		return pool.run(work, deps.clock.monotonicMs() + deadlineMs);
 	}
 
 	// All that Drizzle asks of the driver. A query is sent in a later turn, so that `values` still changes its shape.
@@ -61,14 +66,14 @@ export function createTransactional(
 		},
 	};
 
-	return { tx: drizzle(guard as unknown as postgres.Sql), end: lanes.end };
+	return { tx: drizzle(guard as unknown as postgres.Sql), end: pool.end };
 }
 
-function connect(options: TransactionalOptions, told: Told, pace: Pace): postgres.Sql {
+function connect(options: TransactionalOptions, hooks: ClientHooks, backoff: ReconnectBackoff): postgres.Sql {
 	const client = newClient(
 		options.url,
 		{
-			...told,
+			...hooks,
 			connect_timeout: 5,
 			onnotice: () => {},
 			connection: {
@@ -79,7 +84,7 @@ function connect(options: TransactionalOptions, told: Told, pace: Pace): postgre
 				"tollgate.control_at_commit": "on",
 			},
 		},
-		pace,
+		backoff,
 	);
 	// Drizzle sets how types are read on the client that it is given.
 	drizzle(client);

@@ -1,5 +1,5 @@
 import { assert } from "../base/assert.ts";
-import { BITE_ROWS, removeInBites } from "../db/bites.ts";
+import { BATCH_ROWS, deleteInBatches } from "../db/delete-in-batches.ts";
 import type { Statements } from "../db/statements.ts";
 import type { LimitKind, ShareStore } from "../limits/share-store.ts";
 
@@ -45,14 +45,14 @@ export function createPgShareStore(deps: {
  * database's clock may have been set forward since its last heartbeat, and it tells of its shares again only as it needs more.
  */
 export async function forgetOldShares(statements: Statements): Promise<void> {
-	await removeInBites(async () => {
+	await deleteInBatches(async () => {
 		const rows = await statements`
 			delete from key_share s where (s.key_id, s.kind, s.instance_id, s.epoch) in (
 				select s.key_id, s.kind, s.instance_id, s.epoch from key_share s left join instance_now i on i.id = s.instance_id and i.epoch = s.epoch
 				where s.at < clock_timestamp() - interval '10 minutes'
 					and (i.id is null or s.amount = 0
 						or i.state <> 'live' and greatest(i.lease_until, i.ended_at) < clock_timestamp() - interval '10 minutes')
-				limit ${BITE_ROWS})
+				limit ${BATCH_ROWS})
 			returning 1`;
 		return rows.length;
 	});

@@ -1,5 +1,5 @@
 import { newId } from "../base/id.ts";
-import { BITE_ROWS, removeInBites } from "../db/bites.ts";
+import { BATCH_ROWS, deleteInBatches } from "../db/delete-in-batches.ts";
 import type { Statements } from "../db/statements.ts";
 import type { AuditAction } from "./audit-action.ts";
 
@@ -114,10 +114,10 @@ export async function listAudit(
 
 /** Forgets what was done more than `days` ago. The oldest go first, and the first that is younger ends it. */
 export async function forgetActs(statements: Statements, days: number): Promise<void> {
-	await removeInBites(async () => {
+	await deleteInBatches(async () => {
 		const rows = await statements`
 			delete from audit_event e using (
-				select o.id, o.at from audit_event o order by o.id limit ${BITE_ROWS}::integer
+				select o.id, o.at from audit_event o order by o.id limit ${BATCH_ROWS}::integer
 			) old
 			where e.id = old.id and old.at < clock_timestamp() - make_interval(days => ${days}::integer)
 			returning 1`;

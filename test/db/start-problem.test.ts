@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { startProblem } from "../../src/db/start-problem.ts";
+import { startProblem } from "../../src/db/postgres-start.ts";
 import { FROM_SOURCE } from "../cli/run-cli.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 

@@ -5,7 +5,7 @@ import { durabilityProblem, readDurability } from "../../db/durability.ts";
 import { checkMigratable, migratedUrl } from "../../db/migrate.ts";
 import { newClient } from "../../db/new-client.ts";
 import { checkMayWrite } from "../../db/own-schema.ts";
-import { checkOwnSession, lostSettings, silent, urlForClients } from "../../db/way.ts";
+import { checkOwnSession, lostSettings, silent, urlForClients } from "../../db/pooler.ts";
 import { type Finding, type Findings, findingsOf } from "./finding.ts";
 
 const CONNECT_S = 8;

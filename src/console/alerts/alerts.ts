@@ -1,5 +1,5 @@
 import { msOfIso } from "../../base/iso-date.ts";
-import { BITE_ROWS, removeInBites } from "../../db/bites.ts";
+import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
 import type { Statements } from "../../db/statements.ts";
 import { rolesJson } from "../members/roles.ts";
 
@@ -71,10 +71,10 @@ export async function lookForRetiring(
 }
 
 export async function forgetOldMarks(statements: Statements): Promise<void> {
-	await removeInBites(async () => {
+	await deleteInBatches(async () => {
 		const rows = await statements`
 			delete from alert_mark where (account_id, mark) in (
-				select account_id, mark from alert_mark where at < now() - make_interval(days => ${KEPT_DAYS}) limit ${BITE_ROWS})
+				select account_id, mark from alert_mark where at < now() - make_interval(days => ${KEPT_DAYS}) limit ${BATCH_ROWS})
 			returning 1`;
 		return rows.length;
 	});

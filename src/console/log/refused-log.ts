@@ -1,5 +1,5 @@
 import { uuidOfId } from "../../base/id.ts";
-import { BITE_ROWS, removeInBites } from "../../db/bites.ts";
+import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { CreditShortage } from "../../money/credit-shortage.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
@@ -171,11 +171,11 @@ function shortageOf(row: Row): RefusedShortage | null {
 
 /** Forgets refusals older than so many days, in small bites. Gives their number. */
 export function forgetRefusals(statements: Statements, days: number): Promise<number> {
-	return removeInBites(async () => {
+	return deleteInBatches(async () => {
 		const [row] = await statements<{ rows: number }>`
 			with old as (
 				select request_id from refused_request where refused_at < now() - make_interval(days => ${days}::integer)
-				order by refused_at limit ${BITE_ROWS} for update skip locked
+				order by refused_at limit ${BATCH_ROWS} for update skip locked
 			), gone as (delete from refused_request r using old where r.request_id = old.request_id returning 1)
 			select count(*)::integer as rows from gone`;
 		return row?.rows ?? 0;

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { withDeadline } from "../../base/clock.ts";
 import type { BatchRecord } from "../../batch/batch-record.ts";
-import { BITE_ROWS, removeInBites } from "../../db/bites.ts";
+import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
 import type { Statements } from "../../db/statements.ts";
 import { type Alert, alertEvent, alertMail, alertReason, germanAlertMail } from "../alerts/alert-text.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
@@ -259,11 +259,11 @@ async function letRest(statements: Statements, accountId: string): Promise<void>
 
 /** What was told long ago. */
 export async function forgetOldNotices(statements: Statements): Promise<void> {
-	await removeInBites(async () => {
+	await deleteInBatches(async () => {
 		const rows = await statements`
 			delete from batch_notice where (batch_id, channel, user_id) in (
 				select batch_id, channel, user_id from batch_notice
-				where created_at < now() - make_interval(days => ${KEPT_DAYS}) order by created_at limit ${BITE_ROWS})
+				where created_at < now() - make_interval(days => ${KEPT_DAYS}) order by created_at limit ${BATCH_ROWS})
 			returning 1`;
 		return rows.length;
 	});

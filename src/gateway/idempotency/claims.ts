@@ -1,6 +1,6 @@
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
-import { BITE_ROWS, removeInBites } from "../../db/bites.ts";
+import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
@@ -99,10 +99,10 @@ export function createPgClaims(
 
 /** Removes claims whose day is over, by the database's clock and by this one: either may be set forward. */
 export async function forgetOldClaims(statements: Statements, nowMs: number): Promise<void> {
-	await removeInBites(async () => {
+	await deleteInBatches(async () => {
 		const [row] = await statements<{
 			rows: number;
-		}>`select idempotency_forget(${BITE_ROWS}::integer, ${nowMs}) as rows`;
+		}>`select idempotency_forget(${BATCH_ROWS}::integer, ${nowMs}) as rows`;
 		return row?.rows ?? 0;
 	});
 }

@@ -1,5 +1,5 @@
 /** Of connections of which there is one at a time. */
-export interface Pace {
+export interface ReconnectBackoff {
 	/** How long the next one has to wait, from now on, ms. */
 	pauseMs(): number;
 	/** It is made now. Who gave up in the pause has made none, and keeps the next one waiting for no longer. */
@@ -24,7 +24,7 @@ export function reconnectDelayS(failuresInRow: number): number {
  * Whatever became of the connection before: refused, let in and broken, or closed without a word, as by a proxy behind which no server
  * is, on which the driver itself would try again without any pause.
  */
-export function createPace(monotonicMs: () => number): Pace {
+export function createReconnectBackoff(monotonicMs: () => number): ReconnectBackoff {
 	let madeMs = Number.NEGATIVE_INFINITY;
 	let inRow = 0;
 	const isCalm = () => monotonicMs() - madeMs >= CALM_MS;

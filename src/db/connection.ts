@@ -2,10 +2,10 @@ import type postgres from "postgres";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { connectionEnded, isConnectionLost, isOfServer } from "./outage.ts";
-import { createPace, type Pace } from "./pace.ts";
+import { createReconnectBackoff, type ReconnectBackoff } from "./reconnect-backoff.ts";
 
 /** One connection to the database, made when it is first used and again whenever it broke. */
-export interface Lane {
+export interface Connection {
 	/** One at a time. */
 	run<T>(work: (client: postgres.Sql) => PromiseLike<T>): Promise<T>;
 	/** Gives the connection up, with what is under way on it; what comes next makes a new one. */
@@ -13,17 +13,17 @@ export interface Lane {
 	end(): Promise<void>;
 }
 
-/** What a client tells the lane that it is made for: these are options of the driver. */
-export interface Told {
+/** Options of the driver by which a client reports to its connection. */
+export interface ClientHooks {
 	/** The connection is gone. */
 	onclose(): void;
 	readonly transform: { row<Row>(row: Row): Row };
 }
 
 /** Makes a client for one connection. */
-export type Connect = (told: Told, pace: Pace) => postgres.Sql;
+export type Connect = (hooks: ClientHooks, backoff: ReconnectBackoff) => postgres.Sql;
 
-interface Line {
+interface OpenConnection {
 	readonly client: postgres.Sql;
 	/** Of what was asked last. */
 	rows: number;
@@ -36,17 +36,17 @@ const LIFE_MS_MIN = 30 * 60_000;
 const LIFE_MS_MAX = 60 * 60_000;
 
 /** `connect` makes its clients, one after the other; a connection that nobody uses for `idleMs` is closed. */
-export function createLane(deps: { log: Log }, connect: Connect, idleMs = LIFE_MS_MAX): Lane {
-	const pace = createPace(systemClock.monotonicMs);
-	let line: Line | undefined;
+export function createConnection(deps: { log: Log }, connect: Connect, idleMs = LIFE_MS_MAX): Connection {
+	const backoff = createReconnectBackoff(systemClock.monotonicMs);
+	let current: OpenConnection | undefined;
 	let cancelRest = () => {};
 	let ended = false;
 
-	function open(): Line {
+	function open(): OpenConnection {
 		const lifeMs = LIFE_MS_MIN + Math.random() * (LIFE_MS_MAX - LIFE_MS_MIN);
-		const told: Told = {
+		const hooks: ClientHooks = {
 			onclose() {
-				if (line === opened) line = undefined;
+				if (current === opened) current = undefined;
 			},
 			transform: {
 				row(row) {
@@ -55,19 +55,23 @@ export function createLane(deps: { log: Log }, connect: Connect, idleMs = LIFE_M
 				},
 			},
 		};
-		const opened: Line = { client: connect(told, pace), rows: 0, untilMs: systemClock.monotonicMs() + lifeMs };
+		const opened: OpenConnection = {
+			client: connect(hooks, backoff),
+			rows: 0,
+			untilMs: systemClock.monotonicMs() + lifeMs,
+		};
 		return opened;
 	}
 
 	function renew(): void {
 		cancelRest();
-		line?.client
+		current?.client
 			.end({ timeout: 0 })
 			.catch((error) => deps.log.debug("closing a stuck database connection failed", { error }));
-		line = undefined;
+		current = undefined;
 	}
 
-	function rest({ untilMs }: Line): void {
+	function rest({ untilMs }: OpenConnection): void {
 		cancelRest();
 		cancelRest = systemClock.after(Math.min(idleMs, Math.max(0, untilMs - systemClock.monotonicMs())), renew);
 	}
@@ -76,24 +80,24 @@ export function createLane(deps: { log: Log }, connect: Connect, idleMs = LIFE_M
 		async run(work) {
 			if (ended) throw connectionEnded();
 			cancelRest();
-			if (line !== undefined && line.untilMs <= systemClock.monotonicMs()) renew();
-			line ??= open();
-			const used = line;
+			if (current !== undefined && current.untilMs <= systemClock.monotonicMs()) renew();
+			current ??= open();
+			const used = current;
 			used.rows = 0;
 			try {
 				return await work(used.client);
 			} catch (error) {
-				if (line === used && !ended && leavesTraces(error, used)) renew();
+				if (current === used && !ended && leavesTraces(error, used)) renew();
 				throw error;
 			} finally {
-				if (line === used && !ended) rest(used);
+				if (current === used && !ended) rest(used);
 			}
 		},
 		renew,
 		async end() {
 			ended = true;
 			cancelRest();
-			await line?.client.end({ timeout: 1 });
+			await current?.client.end({ timeout: 1 });
 		},
 	};
 }
@@ -102,6 +106,6 @@ export function createLane(deps: { log: Log }, connect: Connect, idleMs = LIFE_M
  * The driver keeps what the server said last, and fails the next statement with it. Of rows that came before an error it keeps
  * the number, and puts those of the next statement behind as many that are none.
  */
-function leavesTraces(error: unknown, { rows }: Line): boolean {
+function leavesTraces(error: unknown, { rows }: OpenConnection): boolean {
 	return isConnectionLost(error) || (rows > 0 && isOfServer(error));
 }

@@ -26,7 +26,12 @@ function addressAt(port: number): string {
 }
 
 function statementsAt(url: string, statementDeadlineMs = DEADLINE_MS) {
-	const statements = createStatements(deps, { url, applicationName: "lane", connectionsMax: 1, statementDeadlineMs });
+	const statements = createStatements(deps, {
+		url,
+		applicationName: "connection",
+		connectionsMax: 1,
+		statementDeadlineMs,
+	});
 	atEnd(() => statements.end());
 	return statements;
 }
@@ -41,7 +46,7 @@ const rejection = (work: PromiseLike<unknown>) =>
 test("rows that came before an error are none of the next statement's, and cost those who sent none no connection", async () => {
 	const statements = statementsAt(server.url);
 	const deadlines = { statementDeadlineMs: DEADLINE_MS, transactionDeadlineMs: DEADLINE_MS };
-	const work = createTransactional(deps, { url: server.url, applicationName: "lane", ...deadlines });
+	const work = createTransactional(deps, { url: server.url, applicationName: "connection", ...deadlines });
 	atEnd(() => work.end());
 	const pid = async () => (await statements<{ pid: number }>`select pg_backend_pid() as pid`)[0]?.pid;
 	for (const rows of [1, 3, 100]) {

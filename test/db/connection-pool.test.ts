@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
-import { createLanes } from "../../src/db/lanes.ts";
+import { createConnectionPool } from "../../src/db/connection-pool.ts";
 import { DatabaseBusy, isDatabaseAway } from "../../src/db/outage.ts";
 import { atEnd } from "../support/at-end.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
@@ -16,17 +16,17 @@ const STEP_MS = 5;
 function world() {
 	const clock = createManualClock();
 	let made = 0;
-	const lanes = createLanes({ clock, log: silentLog }, CONNECTIONS, () => {
+	const pool = createConnectionPool({ clock, log: silentLog }, CONNECTIONS, () => {
 		made += 1;
 		return { end: async () => {} } as postgres.Sql;
 	});
-	atEnd(() => lanes.end());
+	atEnd(() => pool.end());
 	const statement = () => new Promise<void>((resolve) => clock.after(STATEMENT_MS, resolve));
 	return {
 		clock,
-		lanes,
+		pool,
 		made: () => made,
-		ask: () => lanes.run(statement, clock.monotonicMs() + DEADLINE_MS),
+		ask: () => pool.run(statement, clock.monotonicMs() + DEADLINE_MS),
 		/** So long, in which what is due and what follows from it is done; `each` is called at each step. */
 		async pass(ms: number, each: () => void = () => {}) {
 			for (let passed = 0; passed < ms; passed += STEP_MS) {

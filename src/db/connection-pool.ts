@@ -2,11 +2,11 @@ import type postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { type Connect, createLane, type Lane } from "./lane.ts";
+import { type Connect, type Connection, createConnection } from "./connection.ts";
 import { DatabaseBusy, DatabaseTimeout } from "./outage.ts";
 
 /** Connections to the database, each for one piece of work at a time. */
-export interface Lanes {
+export interface ConnectionPool {
 	/** Until then, by the monotonic clock: error `DatabaseTimeout`, and the connection that did not answer is given up. */
 	run<T>(work: (client: postgres.Sql) => PromiseLike<T>, untilMs: number): Promise<T>;
 	/** Ends all connections; what is under way on them is rejected. */
@@ -19,7 +19,7 @@ const WAITING_MAX = 20_000;
 const BEGUN_SHARE_MIN = 1 / 16;
 
 interface Waiting {
-	readonly take: (lane: Lane) => void;
+	readonly take: (connection: Connection) => void;
 	/** Half of its time is over then, by the monotonic clock. */
 	readonly halfMs: number;
 }
@@ -28,24 +28,24 @@ interface Waiting {
  * What waits for a lock, or for an answer that never comes, holds up nothing behind it, and a connection that is stuck or breaks is
  * given up alone.
  */
-export function createLanes(
+export function createConnectionPool(
 	deps: { clock: Clock; log: Log },
 	connectionsMax: number,
 	connect: Connect,
 	idleMs?: number,
-): Lanes {
+): ConnectionPool {
 	const { clock } = deps;
-	const lanes = Array.from({ length: connectionsMax }, () => createLane(deps, connect, idleMs));
+	const connections = Array.from({ length: connectionsMax }, () => createConnection(deps, connect, idleMs));
 	/** The one used last is on top, so that a quiet service keeps few connections warm. */
-	const free: Lane[] = [...lanes];
+	const free: Connection[] = [...connections];
 	const waiting: Waiting[] = [];
 	let ended = false;
 
-	async function acquire(waitMs: number): Promise<Lane> {
-		const lane = free.pop();
-		if (lane) return lane;
+	async function acquire(waitMs: number): Promise<Connection> {
+		const connection = free.pop();
+		if (connection) return connection;
 		if (waiting.length >= WAITING_MAX) throw busy();
-		const { promise, resolve } = Promise.withResolvers<Lane>();
+		const { promise, resolve } = Promise.withResolvers<Connection>();
 		const one = { take: resolve, halfMs: clock.monotonicMs() + waitMs / 2 };
 		waiting.push(one);
 		try {
@@ -63,39 +63,39 @@ export function createLanes(
 	 * In turn. But where more comes than the database can do, all would get their turn just before their deadline, and be given up in the
 	 * middle, nearly each of them with its connection: then who came last has time.
 	 */
-	function release(lane: Lane): void {
+	function release(connection: Connection): void {
 		const isLate = waiting[0] !== undefined && clock.monotonicMs() > waiting[0].halfMs;
 		const next = isLate ? waiting.pop() : waiting.shift();
-		if (next) next.take(lane);
-		else free.push(lane);
+		if (next) next.take(connection);
+		else free.push(connection);
 	}
 
 	/** What has gone silent on one connection has probably on all: those that nobody uses are made anew, too. */
-	function discard(stuck: Lane): void {
+	function discard(stuck: Connection): void {
 		stuck.renew();
-		for (const lane of free) lane.renew();
+		for (const connection of free) connection.renew();
 	}
 
 	return {
 		async run(work, untilMs) {
 			const leftMs = () => Math.max(0, untilMs - clock.monotonicMs());
-			const lane = await acquire(leftMs());
+			const connection = await acquire(leftMs());
 			try {
-				const answer = lane.run(work);
+				const answer = connection.run(work);
 				return await withDeadline(clock, answer, leftMs(), () => {
 					answer.catch(() => {
 						// Already reported as a timeout; the discarded connection rejects it later.
 					});
-					if (!ended) discard(lane);
+					if (!ended) discard(connection);
 					return late();
 				});
 			} finally {
-				release(lane);
+				release(connection);
 			}
 		},
 		async end() {
 			ended = true;
-			await Promise.all(lanes.map((lane) => lane.end()));
+			await Promise.all(connections.map((connection) => connection.end()));
 		},
 	};
 }

@@ -2,7 +2,7 @@
 import type { Random } from "../support/random.ts";
 import { startEndpoints } from "../support/upstream-endpoints.ts";
 import { startUpstream } from "../support/upstream-server.ts";
-import { RECORDINGS } from "../wire/recordings/all.ts";
+import { RECORDINGS } from "../wire/recording.ts";
 import { mutated } from "./mutate.ts";
 import { TARGETS } from "./targets.ts";
 

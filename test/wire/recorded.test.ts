@@ -4,7 +4,7 @@ import { PASSED, WITHHELD } from "../../src/upstream/chat/answer-fields.ts";
 import { LONG } from "../support/long-form.ts";
 import { createPlayer, cutsOf } from "./play.ts";
 import type { Recording, SaidChoice } from "./recording.ts";
-import { RECORDINGS } from "./recordings/all.ts";
+import { RECORDINGS } from "./recording.ts";
 
 /** A sample of the places, of which each recording has a third, in turn; `run.ts` takes every byte. */
 const EVERY = 41;

@@ -1,7 +1,9 @@
 /**
- * Streams as real servers send them, written out for this project after what each server documents or is known to do.
- * The texts are our own; what is recorded is the shape: which fields, in which events, in which order, with which end.
+ * Streams as real servers send them, a file for each server in `recordings/`, written for this project after what the server
+ * documents or is known to do. The texts are our own; the recording is the shape: fields, events, order, end.
  */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { DialectName } from "../../src/catalog/model.ts";
 
 type Json = Record<string, unknown>;
@@ -43,23 +45,37 @@ export interface Recording {
 	readonly bytes: Uint8Array;
 	readonly says: Said;
 	/** Where somebody who reads the server itself puts together something else, and we mean to change it. */
-	readonly directly: Partial<SaidChoice> & Partial<Said>;
+	readonly directly: Partial<Omit<SaidChoice, "reasoning">> &
+		Partial<Said> & { readonly reasoning?: string | undefined };
 	/** The kind of failure that it ends in, after what it says; undefined for a proper end. */
 	readonly fails: string | undefined;
 }
 
-/** An event's JSON, or the text of lines that are no JSON: comments, other fields. */
-export type Line = Json | string;
+/** What a file of `recordings/` holds. */
+interface ServerFile {
+	readonly server: string;
+	readonly dialect: DialectName;
+	/** What is peculiar to the server. */
+	readonly about: string;
+	/** Fields that begin each event with choices. */
+	readonly head: Json;
+	readonly recordings: readonly StreamOfFile[];
+}
 
-interface Form {
+interface StreamOfFile {
+	readonly name: string;
+	/** An event behind the head; `event` for one without it; text for lines that are no JSON: comments, other fields. */
+	readonly lines: readonly (Json | string)[];
+	readonly says: Meant | Said;
 	readonly endpoint?: "chat" | "completions";
 	readonly n?: number;
 	/** False for servers that just end. */
 	readonly done?: boolean;
 	readonly eol?: "\n" | "\r\n" | "\r";
-	/** What stands between `data:` and the payload. */
+	/** Between `data:` and the payload. */
 	readonly space?: "" | " ";
-	readonly directly?: Recording["directly"];
+	/** Null: a reader of the server itself gets no reasoning. */
+	readonly directly?: Omit<Recording["directly"], "reasoning"> & { readonly reasoning?: string | null };
 	readonly fails?: string;
 }
 
@@ -69,63 +85,28 @@ type Meant = Omit<SaidChoice, "text"> & {
 	readonly sources?: readonly string[];
 };
 
-/** One choice is said as itself, several as a list. */
-export function recording(
-	server: string,
-	dialect: DialectName,
-	name: string,
-	lines: readonly Line[],
-	means: Meant | Said,
-	form: Form = {},
-): Recording {
-	const { endpoint = "chat", n = 1, done = true, eol = "\n", space = " ", directly = {}, fails } = form;
-	const events = lines.map((line) =>
-		typeof line === "string"
-			? `${line.replaceAll("\n", eol)}${eol}${eol}`
-			: `data:${space}${JSON.stringify(line)}${eol}${eol}`,
+const FOLDER = join(import.meta.dir, "recordings");
+
+export const RECORDINGS: readonly Recording[] = [...new Bun.Glob("*.json").scanSync(FOLDER)]
+	.sort()
+	.map((name) => JSON.parse(readFileSync(join(FOLDER, name), "utf8")) as ServerFile)
+	.flatMap((file) => file.recordings.map((stream) => recordingOf(file, stream)));
+
+function recordingOf({ server, dialect, head }: ServerFile, stream: StreamOfFile): Recording {
+	const { endpoint = "chat", n = 1, done = true, eol = "\n", space = " ", fails } = stream;
+	const { reasoning, ...others } = stream.directly ?? {};
+	const directly = reasoning === undefined ? others : { ...others, reasoning: reasoning ?? undefined };
+	const jsonOf = (line: Json) => JSON.stringify("choices" in line ? { ...head, ...line } : line.event);
+	const events = stream.lines.map((line) =>
+		typeof line === "string" ? `${line.replaceAll("\n", eol)}${eol}${eol}` : `data:${space}${jsonOf(line)}${eol}${eol}`,
 	);
 	const text = events.join("") + (done ? `data:${space}[DONE]${eol}${eol}` : "");
 	const bytes = new TextEncoder().encode(text);
-	return { name: `${server}: ${name}`, dialect, endpoint, n, bytes, says: saidOf(means), directly, fails };
+	return { name: `${server}: ${stream.name}`, dialect, endpoint, n, bytes, says: saidOf(stream.says), directly, fails };
 }
 
 function saidOf(means: Meant | Said): Said {
 	if ("choices" in means) return means;
 	const { usage = null, sources, text = "", ...choice } = means;
 	return { choices: [{ text, ...choice }], usage, ...(sources === undefined ? {} : { sources }) };
-}
-
-/** Events of one server's making: `more` stands on each. */
-export function eventsOf(head: Json, more: Json = {}) {
-	const event = (choices: readonly Json[], extra: Json = {}): Json => ({ ...head, choices, ...more, ...extra });
-	return {
-		event,
-		/** An event with one choice. */
-		chunk: (delta: Json, finish: string | null = null, extra: Json = {}, ofChoice: Json = {}): Json =>
-			event([{ index: 0, delta, ...ofChoice, finish_reason: finish }], extra),
-		of: (index: number, delta: Json, finish: string | null = null, extra: Json = {}): Json =>
-			event([{ index, delta, finish_reason: finish }], extra),
-		/** The final count on an event of its own. */
-		count: (prompt: number, completion: number, details: Json = {}, extra: Json = {}): Json =>
-			event([], { usage: usage(prompt, completion, details), ...extra }),
-	};
-}
-
-export function usage(prompt: number, completion: number, details: Json = {}): Json {
-	return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, ...details };
-}
-
-export function call(
-	index: number,
-	id: string | undefined,
-	name: string | undefined,
-	args: string,
-	more: Json = {},
-): Json {
-	return {
-		index,
-		...(id === undefined ? {} : { id, type: "function" }),
-		function: { ...(name === undefined ? {} : { name }), arguments: args },
-		...more,
-	};
 }

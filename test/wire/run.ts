@@ -3,7 +3,7 @@
  * and each place at which something else came out; exit code 1 if there is one.
  */
 import { createPlayer } from "./play.ts";
-import { RECORDINGS } from "./recordings/all.ts";
+import { RECORDINGS } from "./recording.ts";
 
 let plays = 0;
 const wrong: string[] = [];

@@ -10,7 +10,7 @@ import { chatModel, withService } from "../support/service.ts";
 import { type AnyEvent, assemble } from "./assemble.ts";
 import { cutsOf } from "./play.ts";
 import type { Recording, Said } from "./recording.ts";
-import { RECORDINGS } from "./recordings/all.ts";
+import { RECORDINGS } from "./recording.ts";
 
 /** Over sockets a play takes milliseconds: one cut each, at a different place in each; three at length. */
 const CUTS = LONG ? 3 : 1;

@@ -6,6 +6,8 @@ export interface ConfigVariable {
 	readonly meaning: string;
 	/** The only kind of process that has a use for it; the others are started without it. */
 	readonly plane: "gateway" | "console" | "both";
+	/** Set by the supervising process or by tests, never by an operator: left out of the help and the README. */
+	readonly isInternal?: true;
 }
 
 const variable = (
@@ -18,7 +20,7 @@ const variable = (
 const ofConsole = (name: string, default_: string, meaning: string) => variable(name, default_, meaning, "console");
 const ofGateway = (name: string, default_: string, meaning: string) => variable(name, default_, meaning, "gateway");
 
-/** Every variable that is read here, for `tollgate help` and the README. An empty value counts as not set. */
+/** Every variable that is read here. An empty value counts as not set. */
 export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 	variable(
 		"ROLE",
@@ -37,9 +39,12 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 	variable("SERVICE_NAME", "service", "stands in the middle of API keys: sk_<name>_; 1 to 20 of a-z 0-9"),
 	variable("INSTANCE_ID", "made once", "this machine's name among the instances; 1 to 63 of A-Z a-z 0-9 . _ -"),
 	variable("WORKERS", "1", "gateway processes that share the port; 1 to 64"),
-	variable("WORKER_INDEX", "", "set by the supervising process for each of its gateways"),
-	variable("RUN_DIR", "", "set by the supervising process: where its processes have their sockets"),
-	variable("DEMO", "", "set by the supervising process on the first run"),
+	{ ...variable("WORKER_INDEX", "", "set by the supervising process for each of its gateways"), isInternal: true },
+	{
+		...variable("RUN_DIR", "", "set by the supervising process: where its processes have their sockets"),
+		isInternal: true,
+	},
+	{ ...variable("DEMO", "", "set by the supervising process on the first run"), isInternal: true },
 	variable(
 		"INTERNAL_SECRET",
 		"made for each run",
@@ -72,24 +77,9 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 	),
 	ofConsole("TOPUP_SECOND_LOOK_USD", "", "transfers from this amount on are confirmed by two operators"),
 	ofConsole(
-		"BOOKS_VERIFY_ROWS_S",
-		"500",
-		"rows of closed days that are read again in a second, round and round; 0 to 10000, 0 for none",
-	),
-	ofConsole(
 		"RETENTION_USAGE_DAYS",
 		"0",
 		"days after which settled requests are removed from the database, their sums never; 35 or more, 0 for never",
-	),
-	ofConsole(
-		"RETENTION_LEASE_DAYS",
-		"90",
-		"days after which leases and epochs of instances that ended are removed, their sums never; 7 or more, 0 for never",
-	),
-	ofConsole(
-		"RETENTION_CONTROL_DAYS",
-		"30",
-		"days after which entries of the control log are removed that all have applied; 2 or more, 0 for never",
 	),
 	ofConsole("RETENTION_AUDIT_DAYS", "0", "days after which acts of people are removed; 365 or more, 0 for never"),
 	ofConsole("RETENTION_REFUSAL_DAYS", "30", "days after which refused requests are removed; 0 for never"),
@@ -101,7 +91,7 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 	ofConsole("TRANSFER_DETAILS", "", "bank details for top-ups by transfer, shown to customers; \\n begins a new line"),
 	ofConsole("STRIPE_SECRET_KEY", "", "switches card top-ups on"),
 	ofConsole("STRIPE_WEBHOOK_SECRET", "", "signing secrets of Stripe's webhook, separated by commas"),
-	ofConsole("STRIPE_API_BASE", "", "another address of Stripe's interface, for tests"),
+	{ ...ofConsole("STRIPE_API_BASE", "", "another address of Stripe's interface, for tests"), isInternal: true },
 	ofConsole("SMTP_URL", "", "mail server: smtp:// or smtps://"),
 	ofConsole("MAIL_FROM", "", "sender of mails; required with SMTP_URL"),
 	ofConsole("GITHUB_CLIENT_ID", "", "sign-in with GitHub, together with its secret"),
@@ -119,7 +109,7 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 	ofGateway("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf", "or http/json"),
 	ofGateway("OTEL_TRACES_SAMPLER", "traceidratio", "which requests are traced, by OpenTelemetry's names"),
 	ofGateway("OTEL_TRACES_SAMPLER_ARG", "0.01", "the share of them, 0 to 1"),
-	ofGateway("OTEL_BSP_SCHEDULE_DELAY", "5000", "milliseconds between two batches of them"),
+	{ ...ofGateway("OTEL_BSP_SCHEDULE_DELAY", "5000", "milliseconds between two batches of them"), isInternal: true },
 	ofGateway("OTEL_SERVICE_NAME", "tollgate", "what the service is called in a trace"),
 	ofGateway("OTEL_RESOURCE_ATTRIBUTES", "", "more that describes it: name=value, separated by commas"),
 	ofGateway(
@@ -134,3 +124,6 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 	variable("S3_REGION", "", "its region"),
 	variable("TRUSTED_PROXIES", "", "addresses and networks whose x-forwarded-for is believed, separated by commas"),
 ]);
+
+/** Those of the help and the README. */
+export const PUBLIC_VARIABLES = CONFIG_TABLE.filter(({ isInternal }) => isInternal !== true);

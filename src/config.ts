@@ -10,6 +10,16 @@ import { createEnvironmentReader } from "./base/environment-reader.ts";
 import { environmentWarnings } from "./base/environment-warnings.ts";
 import type { LogLevel } from "./base/log.ts";
 import { isNetwork } from "./base/network.ts";
+import {
+	type MailSettings,
+	readMail,
+	readSignIn,
+	readStripe,
+	readTransferDetails,
+	type SignInSettings,
+	type StripeSettings,
+	withoutSlash,
+} from "./config-sections.ts";
 import { CONFIG_TABLE } from "./config-table.ts";
 import { addressProblem } from "./db/address-problem.ts";
 import { readS3Account, type S3Bucket } from "./files/bucket.ts";
@@ -46,8 +56,6 @@ export interface Config {
 	readonly gatewayUrl: string | null;
 	readonly journal: JournalMode;
 	readonly leaseTtlMs: number;
-	/** Rows of sealed days that a console reads again in a second; 0 for none. */
-	readonly booksVerifyRowsPerS: number;
 	/** How long old rows stay. */
 	readonly retention: ReturnType<typeof readRetention>;
 	/** Null only outside production: one is made and kept under `dataDir`. */
@@ -64,16 +72,11 @@ export interface Config {
 	readonly topUpSecondLook: NanoUsd | null;
 	/** Where a customer transfers to, in lines; null: the operator tells them. */
 	readonly transferDetails: string | null;
-	readonly stripeSecretKey: string | null;
-	/** More than one while a secret is being rolled. */
-	readonly stripeWebhookSecrets: readonly string[];
-	readonly stripeApiBase: string | null;
-	readonly smtpUrl: string | null;
-	readonly mailFrom: string | null;
-	readonly githubClientId: string | null;
-	readonly githubClientSecret: string | null;
-	readonly googleClientId: string | null;
-	readonly googleClientSecret: string | null;
+	/** Null: no card payments. */
+	readonly stripe: StripeSettings | null;
+	/** Null: no mail is sent. */
+	readonly mail: MailSettings | null;
+	readonly signIn: SignInSettings;
 	readonly metricsToken: string | null;
 	/** Null: requests are not traced. */
 	readonly traces: ReturnType<typeof readTraceSettings>;
@@ -106,9 +109,14 @@ const FILE_STORES = ["disk", "postgres", "s3"] as const;
 type FileStore = (typeof FILE_STORES)[number];
 const ROLES = ["all", "gateway", "console"] as const;
 const SECRET_BYTES_MIN = 32;
-const TRANSFER_DETAILS_LENGTH_MAX = 2_000;
 const METRICS_TOKEN_LENGTH_MIN = 16;
 const DEFAULT_CONFIG_FILE = "tollgate.yaml";
+/** Variables of former versions that nobody needed to set, and what is in force now. */
+const FORMER_VARIABLES: Readonly<Record<string, string>> = {
+	BOOKS_VERIFY_ROWS_S: "500 rows of closed days are read again in a second",
+	RETENTION_LEASE_DAYS: "it is 90 days",
+	RETENTION_CONTROL_DAYS: "it is 30 days",
+};
 /** Its journals lie in a folder of that name. */
 const INSTANCE_ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,63}$/;
 
@@ -143,7 +151,6 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 		gatewayUrl: withoutSlash(read.url("GATEWAY_URL", ["http:", "https:"])),
 		journal: read.choice("JOURNAL", ["process", "host", "remote"]),
 		leaseTtlMs: read.integer("LEASE_TTL_S", 30, 5, 600) * 1000,
-		booksVerifyRowsPerS: read.integer("BOOKS_VERIFY_ROWS_S", 500, 0, 10_000),
 		retention: readRetention(read, note, { cwd, s3 }),
 		keyPepper: read.text("KEY_PEPPER"),
 		consoleSecret: read.text("CONSOLE_SECRET"),
@@ -153,16 +160,10 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 		publicUrl: withoutSlash(read.url("PUBLIC_URL", ["http:", "https:"], true)),
 		drainMs: read.integer("DRAIN_S", 25, 0, 3600) * 1000,
 		topUpSecondLook: amountOf(read.text("TOPUP_SECOND_LOOK_USD"), problems),
-		transferDetails: linesOf(read.text("TRANSFER_DETAILS"), problems),
-		stripeSecretKey: read.text("STRIPE_SECRET_KEY"),
-		stripeWebhookSecrets: Object.freeze(read.list("STRIPE_WEBHOOK_SECRET")),
-		stripeApiBase: withoutSlash(read.url("STRIPE_API_BASE", ["http:", "https:"])),
-		smtpUrl: read.url("SMTP_URL", ["smtp:", "smtps:"]),
-		mailFrom: read.pattern("MAIL_FROM", /^(?=.{3,320}$)[^@]*[^@\s]@[^@\s]+$/, "must be one line with an address"),
-		githubClientId: read.text("GITHUB_CLIENT_ID"),
-		githubClientSecret: read.text("GITHUB_CLIENT_SECRET"),
-		googleClientId: read.text("GOOGLE_CLIENT_ID"),
-		googleClientSecret: read.text("GOOGLE_CLIENT_SECRET"),
+		transferDetails: readTransferDetails(read, note),
+		stripe: readStripe(read),
+		mail: readMail(read, note),
+		signIn: readSignIn(read, note),
 		metricsToken: read.text("METRICS_TOKEN"),
 		traces: readTraceSettings(read, note),
 		fileStore: read.isSet("FILE_STORE")
@@ -191,12 +192,6 @@ function findContradictions(config: Config): string[] {
 	const problems: string[] = [];
 	const place = config.databaseUrl === null ? undefined : addressProblem(config.databaseUrl);
 	if (place !== undefined) problems.push(`DATABASE_URL ${place}`);
-	const pair = (a: string, valueA: string | null, b: string, valueB: string | null) => {
-		if ((valueA === null) !== (valueB === null)) problems.push(`${a} and ${b} go together: one of them is not set`);
-	};
-	pair("GITHUB_CLIENT_ID", config.githubClientId, "GITHUB_CLIENT_SECRET", config.githubClientSecret);
-	pair("GOOGLE_CLIENT_ID", config.googleClientId, "GOOGLE_CLIENT_SECRET", config.googleClientSecret);
-	if (config.smtpUrl !== null && config.mailFrom === null) problems.push("MAIL_FROM is required with SMTP_URL");
 	if (config.metricsToken !== null && config.metricsToken.length < METRICS_TOKEN_LENGTH_MIN) {
 		problems.push(`METRICS_TOKEN must have ${METRICS_TOKEN_LENGTH_MIN} characters or more`);
 	}
@@ -233,7 +228,7 @@ function findProductionProblems(config: Config): string[] {
 	if (config.env.BUN_CONFIG_VERBOSE_FETCH) {
 		problems.push("BUN_CONFIG_VERBOSE_FETCH must not be set in production: it prints the keys of upstreams");
 	}
-	if (config.stripeSecretKey !== null && config.stripeWebhookSecrets.length === 0) {
+	if (config.stripe?.webhookSecrets.length === 0) {
 		problems.push("STRIPE_WEBHOOK_SECRET is required with STRIPE_SECRET_KEY: no top-up would be confirmed without it");
 	}
 	return problems;
@@ -245,6 +240,8 @@ function findWarnings(config: Config, given: Environment): string[] {
 	if (config.runDir !== null) return warnings;
 	const { production, databaseUrl, role } = config;
 	warnings.push(...environmentWarnings(given, variables));
+	for (const [name, now] of Object.entries(FORMER_VARIABLES))
+		if (given[name]) warnings.push(`${name} is no longer read: ${now}`);
 	for (const [name, secret] of production ? [] : secretsOf(config))
 		if (secret !== null && Buffer.byteLength(secret) < SECRET_BYTES_MIN)
 			warnings.push(
@@ -263,7 +260,7 @@ function findWarnings(config: Config, given: Environment): string[] {
 		warnings.push("there is no catalogue: set CONFIG, or no model is served");
 	if (production && config.publicUrl === null && role !== "gateway")
 		warnings.push("PUBLIC_URL is not set: links in mails and sign-in use the address that the service listens on");
-	if (production && config.stripeApiBase !== null)
+	if (production && config.stripe !== null && config.stripe.apiBase !== null)
 		warnings.push("STRIPE_API_BASE is set: payments do not go to Stripe itself");
 	if (!production && config.env.BUN_CONFIG_VERBOSE_FETCH)
 		warnings.push("BUN_CONFIG_VERBOSE_FETCH prints the keys of upstreams");
@@ -312,19 +309,4 @@ function amountOf(text: string | null, problems: string[]): NanoUsd | null {
 	const amount = text === null ? null : parseUsd(text);
 	if (amount === undefined) problems.push("TOPUP_SECOND_LOOK_USD must be an amount in dollars, as 10000");
 	return amount ?? null;
-}
-
-/** Lines may also be written as `\n`, where a variable cannot hold a line end. */
-function linesOf(text: string | null, problems: string[]): string | null {
-	if (text === null) return null;
-	const lines = text.replaceAll("\\n", "\n").replaceAll("\r\n", "\n").trim();
-	if (lines.length > TRANSFER_DETAILS_LENGTH_MAX || /[^\P{Cc}\n]/u.test(lines))
-		problems.push(
-			`TRANSFER_DETAILS must be plain text of at most ${TRANSFER_DETAILS_LENGTH_MAX} characters without control characters`,
-		);
-	return lines === "" ? null : lines;
-}
-
-function withoutSlash(url: string | null): string | null {
-	return url === null ? null : url.replace(/\/+$/, "");
 }

@@ -69,7 +69,7 @@ async function serveAsAsked(env: Environment): Promise<number> {
 }
 
 /** Who says a line of the log that several processes write. */
-function processName({ role, workerIndex }: Config): string {
+function processName({ role, workerIndex }: Pick<Config, "role" | "workerIndex">): string {
 	if (role === "all") return "parent";
 	return workerIndex === null ? role : `${role}-${workerIndex}`;
 }
@@ -115,7 +115,7 @@ function programInShell(): string {
 }
 
 /** Somebody who tries it at a terminal wants the banner, and only what is wrong besides. */
-function levelOf(config: Config): LogLevel {
+function levelOf(config: Pick<Config, "demo" | "env" | "logLevel">): LogLevel {
 	return config.demo && process.stderr.isTTY === true && !config.env.LOG_LEVEL ? "warn" : config.logLevel;
 }
 

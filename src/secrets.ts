@@ -47,12 +47,15 @@ export const systemSecretsDeps: SecretsDeps = {
 	fs,
 };
 
+type PepperConfig = Pick<Config, "keyPepper" | "production" | "dataDir">;
+type SecretsConfig = PepperConfig & Pick<Config, "consoleSecret" | "instanceId" | "role">;
+
 /**
  * The secrets of the configuration; those it lacks are read from `DATA_DIR`, each from a file of its own (mode 0600),
  * which is made if there is none: `secrets.json` for the pepper, `console-secret`, which a gateway does not open.
  * Processes that start together get the same ones. Throws ConfigError if a kept file is damaged or cannot be written.
  */
-export function loadOrCreateSecrets(config: Config, deps: SecretsDeps = systemSecretsDeps): Secrets {
+export function loadOrCreateSecrets(config: SecretsConfig, deps: SecretsDeps = systemSecretsDeps): Secrets {
 	const made: Secrets["made"][number][] = [];
 	let { consoleSecret, instanceId } = config;
 	const { keyPepper, isNew, path } = loadOrCreatePepper(config, deps);
@@ -77,7 +80,7 @@ export function loadOrCreateSecrets(config: Config, deps: SecretsDeps = systemSe
 
 /** The pepper alone, for who makes keys and serves nobody. Throws as `loadOrCreateSecrets` does. */
 export function loadOrCreatePepper(
-	config: Config,
+	config: PepperConfig,
 	deps: SecretsDeps = systemSecretsDeps,
 ): { readonly keyPepper: string; readonly isNew: boolean; readonly path: string } {
 	const path = join(config.dataDir, "secrets.json");

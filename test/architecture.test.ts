@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkCatalog } from "../src/catalog/check.ts";
 import { COMMANDS } from "../src/cli/commands.ts";
-import { CONFIG_TABLE } from "../src/config-table.ts";
+import { PUBLIC_VARIABLES } from "../src/config-table.ts";
 import { migrations } from "../src/db/migrations/list.ts";
 import { MANAGEMENT_ROUTES } from "../src/management/management-routes.ts";
 import {
@@ -74,7 +74,7 @@ describe("the source keeps its rules", () => {
 
 	test("the table of the environment is the one that is read", () => {
 		const rows = markdownTable(read("src/cli/README.md").text, "## Environment");
-		expect(rows).toEqual(CONFIG_TABLE.map((variable) => [variable.name, variable.default, variable.meaning]));
+		expect(rows).toEqual(PUBLIC_VARIABLES.map((variable) => [variable.name, variable.default, variable.meaning]));
 	});
 
 	test("the table of what grows names each table of the database once", () => {

@@ -56,8 +56,7 @@ describe("loadConfig", () => {
 			gatewayUrl: null,
 			journal: "process",
 			leaseTtlMs: 30_000,
-			booksVerifyRowsPerS: 500,
-			retention: { archive: null, usageDays: 0, leaseDays: 90, controlDays: 30, auditDays: 0, refusalDays: 30 },
+			retention: { archive: null, usageDays: 0, auditDays: 0, refusalDays: 30 },
 			keyPepper: null,
 			consoleSecret: null,
 			production: false,
@@ -67,15 +66,9 @@ describe("loadConfig", () => {
 			drainMs: 25_000,
 			topUpSecondLook: null,
 			transferDetails: null,
-			stripeSecretKey: null,
-			stripeWebhookSecrets: [],
-			stripeApiBase: null,
-			smtpUrl: null,
-			mailFrom: null,
-			githubClientId: null,
-			githubClientSecret: null,
-			googleClientId: null,
-			googleClientSecret: null,
+			stripe: null,
+			mail: null,
+			signIn: { github: null, google: null },
 			metricsToken: null,
 			traces: null,
 			fileStore: "disk",
@@ -106,6 +99,7 @@ describe("loadConfig", () => {
 				LEASE_TTL_S: "600",
 				DRAIN_S: "0",
 				PUBLIC_URL: "https://ai.example/",
+				STRIPE_SECRET_KEY: "sk_test_1",
 				STRIPE_WEBHOOK_SECRET: "whsec_a, whsec_b",
 				SMTP_URL: "smtp://u:p@mail:25",
 				MAIL_FROM: "Tollgate <a@b.example>",
@@ -125,7 +119,7 @@ describe("loadConfig", () => {
 			leaseTtlMs: 600_000,
 			drainMs: 0,
 			publicUrl: "https://ai.example",
-			stripeWebhookSecrets: ["whsec_a", "whsec_b"],
+			stripe: { secretKey: "sk_test_1", webhookSecrets: ["whsec_a", "whsec_b"], apiBase: null },
 			trustedProxies: ["10.0.0.0/8", "::1", "fd00::/8"],
 		});
 	});
@@ -234,7 +228,7 @@ describe("loadConfig", () => {
 		const config = loadConfig(env, cwd);
 		env.A = "2";
 		expect(config.env.A).toBe("1");
-		for (const part of [config, config.env, config.trustedProxies, config.stripeWebhookSecrets, config.warnings]) {
+		for (const part of [config, config.env, config.trustedProxies, config.signIn, config.warnings]) {
 			expect(Object.isFrozen(part)).toBe(true);
 		}
 	});
@@ -268,9 +262,24 @@ describe("loadConfig", () => {
 		]);
 	});
 
+	test("warns of a variable that is no longer read, with what is in force", () => {
+		const former = { BOOKS_VERIFY_ROWS_S: "100", RETENTION_LEASE_DAYS: "7", RETENTION_CONTROL_DAYS: "2" };
+		expect(loadConfig(former, cwd).warnings).toEqual([
+			"BOOKS_VERIFY_ROWS_S is no longer read: 500 rows of closed days are read again in a second",
+			"RETENTION_LEASE_DAYS is no longer read: it is 90 days",
+			"RETENTION_CONTROL_DAYS is no longer read: it is 30 days",
+		]);
+	});
+
 	test("the table names every variable once and each has a meaning or belongs to the one before", () => {
 		const root = join(import.meta.dir, "..");
-		const readers = ["src/config.ts", "src/files/bucket.ts", "src/ledger/retention.ts", "src/traces/trace-settings.ts"];
+		const readers = [
+			"src/config.ts",
+			"src/config-sections.ts",
+			"src/files/bucket.ts",
+			"src/ledger/retention.ts",
+			"src/traces/trace-settings.ts",
+		];
 		const source = readers.map((path) => readFileSync(join(root, path), "utf8")).join("\n");
 		const body = source.slice(source.indexOf("export function loadConfig"));
 		const pattern = /(?:read\.\w+\(|pairsOf\(read, |env\.)"?([A-Z][A-Z0-9_]+)\b/g;
@@ -400,7 +409,7 @@ describe("roles", () => {
 			MAIL_FROM: "",
 		};
 		const config = loadConfig(given, cwd);
-		expect(config).toMatchObject({ role: "gateway", consoleSecret: null, stripeSecretKey: null, smtpUrl: null });
+		expect(config).toMatchObject({ role: "gateway", consoleSecret: null, stripe: null, mail: null });
 		expect(JSON.stringify(config.env)).not.toMatch(/sk_test_1|smtp/);
 		expect(config.warnings.join()).toContain("no use for CONSOLE_SECRET, STRIPE_SECRET_KEY, SMTP_URL");
 	});

@@ -1,6 +1,6 @@
 import { CommanderError, InvalidArgumentError, Option, Command as Program } from "commander";
 import { assert } from "../base/assert.ts";
-import { CONFIG_TABLE } from "../config-table.ts";
+import { PUBLIC_VARIABLES } from "../config-table.ts";
 import type { Command, CommandInput, OptionSpec } from "./command.ts";
 import { UsageError } from "./command.ts";
 
@@ -187,7 +187,7 @@ function afterHelp({ command }: { command: Program }): string {
 	if (command.parent !== null) return "";
 	const helper = command.createHelp();
 	helper.prepareContext({ helpWidth: WIDTH });
-	const variables = CONFIG_TABLE.filter(({ meaning }) => meaning !== "");
+	const variables = PUBLIC_VARIABLES.filter(({ meaning }) => meaning !== "");
 	const width = Math.max(...variables.map(({ name }) => name.length));
 	const lines = variables.map((variable) => {
 		const text = variable.default === "" ? variable.meaning : `${variable.meaning} [${variable.default}]`;

@@ -37,7 +37,7 @@ const ENDING_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
  */
 export async function withDatabaseUrl<Result>(
 	deps: SessionDeps,
-	config: Config,
+	config: Pick<Config, "databaseUrl" | "dataDir">,
 	work: (url: string) => Promise<Result>,
 ): Promise<Result> {
 	const url = config.databaseUrl ?? runningEmbeddedUrl(config.dataDir);
@@ -104,7 +104,7 @@ function catchEnding(): { readonly told: Promise<never>; isTold(): boolean; rele
 /** As `withDatabaseUrl`, with clients of a database whose schema is there. */
 export function withDatabase<Result>(
 	deps: SessionDeps,
-	config: Config,
+	config: Pick<Config, "databaseUrl" | "dataDir">,
 	work: (session: DatabaseSession) => Promise<Result>,
 ): Promise<Result> {
 	return withDatabaseUrl(deps, config, (url) => onDatabase(deps, url, work));

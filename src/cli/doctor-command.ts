@@ -61,7 +61,10 @@ async function guarded(name: CheckName, check: () => readonly Finding[] | Promis
 }
 
 /** An embedded database is made by the first start only; a stopped one is started for this check. */
-async function onDatabase(context: CommandContext, config: Config): Promise<readonly Finding[]> {
+async function onDatabase(
+	context: CommandContext,
+	config: Pick<Config, "databaseUrl" | "dataDir" | "workers">,
+): Promise<readonly Finding[]> {
 	if (config.databaseUrl !== null || isEmbeddedMade(config.dataDir))
 		return context.withDatabaseUrl((url) => checkDatabase(config, url));
 	const found = findingsOf("database");

@@ -59,7 +59,7 @@ const sealsCommand: Command = {
 };
 
 /** Fault invalid_request if there is none. */
-function ownArchive({ retention }: Config): ArchivePlace {
+function ownArchive({ retention }: Pick<Config, "retention">): ArchivePlace {
 	if (retention.archive === null)
 		throw new Fault("invalid_request", "Name a folder, or set ARCHIVE to the archive that is meant.");
 	return openArchive(retention.archive);

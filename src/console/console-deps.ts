@@ -16,6 +16,20 @@ import type { Mailer } from "./mail/mailer.ts";
 import type { Auth } from "./sign-in/auth.ts";
 import type { Visits } from "./visit.ts";
 
+/** What routes read of the configuration. */
+export type ConsoleConfig = Pick<
+	Config,
+	| "demo"
+	| "mail"
+	| "production"
+	| "publicUrl"
+	| "retention"
+	| "serviceName"
+	| "signIn"
+	| "topUpSecondLook"
+	| "transferDetails"
+>;
+
 /** What every part of the console works with. */
 export interface ConsoleParts {
 	/** A client of the console's own: a slow page does not stand in the way of settlements. */
@@ -27,7 +41,7 @@ export interface ConsoleParts {
 	readonly books: Pick<Reconciler, "run">;
 	readonly clock: Clock;
 	readonly log: Log;
-	readonly config: Config;
+	readonly config: ConsoleConfig;
 	/** Under whose name all this is shown. */
 	readonly brand: OwnBrand;
 	/** What the gateways serve, and how they see their servers. */

@@ -9,7 +9,7 @@ import type { Digest } from "../keys/digest.ts";
 import type { Reconciler } from "../ledger/reconciler.ts";
 import type { OwnBrand } from "./brand/shown-brand.ts";
 import { createConsoleClients } from "./console-clients.ts";
-import type { ConsoleParts } from "./console-deps.ts";
+import type { ConsoleConfig, ConsoleParts } from "./console-deps.ts";
 import type { ConsoleFigures } from "./console-figures.ts";
 import type { GatewayClient } from "./gateway-client.ts";
 import { createFence } from "./keys/fence-view.ts";
@@ -21,7 +21,7 @@ import { type Auth, createAuth } from "./sign-in/auth.ts";
 import { createVisits } from "./visit.ts";
 
 export interface ConsoleDeps {
-	readonly config: Config;
+	readonly config: ConsoleConfig & Pick<Config, "stripe">;
 	readonly brand: OwnBrand;
 	readonly databaseUrl: string;
 	/** For transactions. */
@@ -51,10 +51,7 @@ export function createConsoleParts(deps: ConsoleDeps): OpenConsoleParts {
 	const { config, brand, tx, clock, log } = deps;
 	const { statements, liveness, sums } = createConsoleClients(deps, deps.databaseUrl);
 	const origin = () => config.publicUrl ?? deps.listeningAt();
-	const mailer = createMailer(
-		{ ...deps, statements },
-		{ smtpUrl: config.smtpUrl, from: config.mailFrom, demo: config.demo },
-	);
+	const mailer = createMailer({ ...deps, statements }, { server: config.mail, demo: config.demo });
 	let madeAuth: Auth | undefined;
 	const auth = () => {
 		madeAuth ??= createAuth(
@@ -102,20 +99,12 @@ export function createConsoleParts(deps: ConsoleDeps): OpenConsoleParts {
 
 /** Undefined where card payments are not set up. */
 function cardsOf({ config, brand, tx, clock, log }: ConsoleDeps, statements: Statements): CardPayments | undefined {
-	if (config.stripeSecretKey === null) return undefined;
-	return createCardPayments(
-		{ statements, tx, clock, log },
-		{
-			secretKey: config.stripeSecretKey,
-			webhookSecrets: config.stripeWebhookSecrets,
-			apiBase: config.stripeApiBase,
-			serviceName: brand.serviceName,
-		},
-	);
+	if (config.stripe === null) return undefined;
+	return createCardPayments({ statements, tx, clock, log }, { ...config.stripe, serviceName: brand.serviceName });
 }
 
 /** Without PUBLIC_URL this machine's own names are the same page. */
-export function originsOf(config: Config, origin: string): readonly string[] {
+export function originsOf(config: Pick<Config, "publicUrl">, origin: string): readonly string[] {
 	if (config.publicUrl !== null) return [config.publicUrl];
 	const { port, protocol } = new URL(origin);
 	return [origin, ...["localhost", "127.0.0.1"].map((host) => `${protocol}//${host}${port === "" ? "" : `:${port}`}`)];

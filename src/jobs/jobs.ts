@@ -42,8 +42,6 @@ export interface JobDeps extends NoticeDeps {
 	readonly log: Log;
 	readonly deployments: Deployments;
 	readonly cards: CardPayments | undefined;
-	/** Rows of sealed days that are read again in a second, in the mean; 0 for none. */
-	readonly booksVerifyRowsPerS: number;
 	readonly retention: Retention;
 }
 
@@ -61,17 +59,25 @@ const NOTICE_MS = 5_000;
 /** While there is nothing to seal, each look costs one statement. */
 const SEAL_MS = 10_000;
 const VERIFY_MS = 10_000;
+/** Rows of sealed days that are read again in a second, on average. */
+const VERIFY_ROWS_PER_S = 500;
 /** While there is nothing to remove, each look costs one statement. */
 const REMOVE_MS = 10_000;
 const FORGET_MS = 10 * 60_000;
+/** Operations on leases, leases and epochs of ended instances. Operators look at what an instance did recently. */
+const LEASE_DAYS = 90;
+/** Entries of the control log. An instance that is paused for longer begins anew. */
+const CONTROL_DAYS = 30;
 
 export interface JobOptions {
 	/** So many times as often as said above: for tests that wait for what a job does. */
 	readonly pace?: number;
+	/** 0 for tests that change sealed rows. */
+	readonly verifyRowsPerS?: number;
 }
 
 /** What runs in the background of every console; each job makes sure by itself that no other console does it twice. */
-export function startJobs(deps: JobDeps, { pace = 1 }: JobOptions = {}): Jobs {
+export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROWS_PER_S }: JobOptions = {}): Jobs {
 	const { clock, log, cards } = deps;
 	const cancels = new Set<() => void>();
 	const running = new Set<Promise<void>>();
@@ -98,19 +104,17 @@ export function startJobs(deps: JobDeps, { pace = 1 }: JobOptions = {}): Jobs {
 	every(FOLD_MS, "usage sums", () => foldUsage(deps.sums));
 	const books = { statements: deps.sums, clock };
 	every(SEAL_MS, "seals of days", () => sealDays(books));
-	if (deps.booksVerifyRowsPerS > 0) {
-		const rows = (deps.booksVerifyRowsPerS * VERIFY_MS) / 1000;
-		every(VERIFY_MS, "verification of sealed days", () => verifyDays(books, rows));
-	}
-	const { archive, usageDays, leaseDays, controlDays, auditDays, refusalDays } = deps.retention;
+	const verifyRows = (verifyRowsPerS * VERIFY_MS) / 1000;
+	if (verifyRows > 0) every(VERIFY_MS, "verification of sealed days", () => verifyDays(books, verifyRows));
+	const { archive, usageDays, auditDays, refusalDays } = deps.retention;
 	if (archive !== null) {
 		const place = openArchive(archive, stopping.signal);
 		const options = { own: true, signal: stopping.signal };
 		every(FORGET_MS, "archive of sealed days", () => archiveDays(deps.sums, place, options));
 	}
 	if (usageDays > 0) every(REMOVE_MS, "old requests", () => removeUsage(books, usageDays, archive !== null));
-	if (leaseDays > 0) every(REMOVE_MS, "old leases", () => removeLeases(books, leaseDays));
-	if (controlDays > 0) every(FORGET_MS, "old entries of the control log", () => removeControl(books, controlDays));
+	every(REMOVE_MS, "old leases", () => removeLeases(books, LEASE_DAYS));
+	every(FORGET_MS, "old entries of the control log", () => removeControl(books, CONTROL_DAYS));
 	if (auditDays > 0) every(FORGET_MS, "old acts", () => forgetActs(deps.statements, auditDays));
 	if (refusalDays > 0) every(FORGET_MS, "old refusals", () => forgetRefusals(deps.statements, refusalDays));
 	every(FORGET_MS, "old counts", () => forgetOldCounts(deps.statements));

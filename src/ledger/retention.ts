@@ -9,10 +9,6 @@ export interface Retention {
 	readonly archive: ArchiveAddress | null;
 	/** Settled requests; their sums by the hour stay. */
 	readonly usageDays: number;
-	/** Operations on leases, leases, and what epochs of instances stood at. */
-	readonly leaseDays: number;
-	/** Entries of the control log. */
-	readonly controlDays: number;
 	/** Acts of people. */
 	readonly auditDays: number;
 	/** Refused requests. */
@@ -25,10 +21,6 @@ const DAYS_MAX = 36_500;
  * it is over.
  */
 const USAGE_DAYS_MIN = 35;
-/** Nothing rests on them; operators look at what an instance did lately. */
-const LEASE_DAYS_MIN = 7;
-/** An instance that is paused for so long need not begin anew. */
-const CONTROL_DAYS_MIN = 2;
 /** What somebody did is looked for until the year's books are closed. */
 const AUDIT_DAYS_MIN = 365;
 const S3_ADDRESS = /^s3:\/\/([^/\s]+)(?:\/([^\s]*))?$/;
@@ -43,14 +35,10 @@ export function readRetention(
 		return days;
 	};
 	const usageDays = read.integer("RETENTION_USAGE_DAYS", 0, 0, DAYS_MAX);
-	const leaseDays = read.integer("RETENTION_LEASE_DAYS", 90, 0, DAYS_MAX);
-	const controlDays = read.integer("RETENTION_CONTROL_DAYS", 30, 0, DAYS_MAX);
 	const auditDays = read.integer("RETENTION_AUDIT_DAYS", 0, 0, DAYS_MAX);
 	return Object.freeze({
 		archive: archiveOf(read.text("ARCHIVE"), note, options),
 		usageDays: atLeast(USAGE_DAYS_MIN, "RETENTION_USAGE_DAYS", usageDays),
-		leaseDays: atLeast(LEASE_DAYS_MIN, "RETENTION_LEASE_DAYS", leaseDays),
-		controlDays: atLeast(CONTROL_DAYS_MIN, "RETENTION_CONTROL_DAYS", controlDays),
 		auditDays: atLeast(AUDIT_DAYS_MIN, "RETENTION_AUDIT_DAYS", auditDays),
 		refusalDays: read.integer("RETENTION_REFUSAL_DAYS", 30, 0, DAYS_MAX),
 	});

@@ -109,7 +109,6 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): Cons
 			...parts,
 			sendWebhook: createWebhookSender(config),
 			serviceName: brand.serviceName,
-			booksVerifyRowsPerS: config.booksVerifyRowsPerS,
 			retention: config.retention,
 		},
 		deps.jobs,

@@ -10,7 +10,7 @@ import { healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { ConsolePlane } from "./console-plane.ts";
 import { lastAnswer } from "./last-answer.ts";
-import { mayReadMetrics } from "./may-read-metrics.ts";
+import { type MetricsAccess, mayReadMetrics } from "./may-read-metrics.ts";
 import { isMetricsRequest, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
 
@@ -22,7 +22,7 @@ const BODY_BYTES_MAX = 40 * 1024 * 1024;
  * or, started apart, on a port of its own.
  */
 export function startConsoleServer(
-	config: Config,
+	config: MetricsAccess & Pick<Config, "host" | "port" | "trustedProxies">,
 	deps: {
 		plane: Pick<ConsolePlane, "handle" | "health">;
 		log: Log;

@@ -288,7 +288,7 @@ function openUpstreams(
 
 /** Where other processes of this service ask; undefined if it is alone. */
 function openInternalServer(
-	{ runDir, workerIndex }: Config,
+	{ runDir, workerIndex }: Pick<Config, "runDir" | "workerIndex">,
 	{ cleanup, ...parts }: Parameters<typeof startInternalServer>[1] & { cleanup: Cleanup },
 ) {
 	if (runDir === null) return undefined;

@@ -14,9 +14,12 @@ import { healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { ConsoleProxy } from "./console-proxy.ts";
 import { lastAnswer } from "./last-answer.ts";
-import { mayReadMetrics } from "./may-read-metrics.ts";
+import { type MetricsAccess, mayReadMetrics } from "./may-read-metrics.ts";
 import { isMetricsRequest, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
+
+/** Where the process listens, and who may read its metrics. */
+export type ServerConfig = MetricsAccess & Pick<Config, "host" | "port" | "runDir" | "trustedProxies">;
 
 export interface ServerDeps {
 	readonly endpoints: Omit<EndpointDeps, "connectionOf">;
@@ -43,7 +46,7 @@ const BODY_BYTES_CEILING = 1_088 * 1024 * 1024;
  * Bun.serve is called here and not by Elysia: its defaults share the port with other processes and time out by another
  * clock.
  */
-export function startGatewayServer(config: Config, deps: ServerDeps): Server<undefined> {
+export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Server<undefined> {
 	const clientAddress = createClientAddress(
 		config.trustedProxies,
 		warnOfUnknownProxy(deps.endpoints.serve.telemetry.log),

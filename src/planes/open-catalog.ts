@@ -16,7 +16,7 @@ import type { Statements } from "../db/statements.ts";
 
 /** The catalogue of the configured file, watched; or one without a file, which the demo fills. Fault if it has problems. */
 export async function openCatalog(
-	config: Config,
+	config: Pick<Config, "configPath" | "workers" | "demo" | "env">,
 	deps: { statements: Statements; clock: Clock; log: Log; cleanup: Cleanup },
 ): Promise<{ catalog: Catalog; fixedCatalog: FixedCatalog | undefined }> {
 	const { statements, clock, log } = deps;
@@ -42,7 +42,7 @@ export function memoryOfOne(workers: number): number {
 }
 
 /** For whoever starts a database before a catalogue is opened: Fault if the configured file has problems, as `openCatalog`. */
-export async function checkConfiguredFile({ configPath, env }: Config): Promise<void> {
+export async function checkConfiguredFile({ configPath, env }: Pick<Config, "configPath" | "env">): Promise<void> {
 	if (configPath === null) return;
 	const check = checkCatalog(await readFile(configPath, "utf8"), env);
 	if (!check.ok) throw wrongFile(configPath, check.problems);

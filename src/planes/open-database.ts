@@ -20,7 +20,7 @@ export interface OpenDatabase {
  */
 export async function openDatabase(
 	deps: { log: Log; leaving?: AbortSignal | undefined },
-	config: Config,
+	config: Pick<Config, "databaseUrl" | "runDir" | "dataDir">,
 ): Promise<OpenDatabase> {
 	// A supervisor whose program was replaced meanwhile is of another version than its new children.
 	if (config.databaseUrl !== null && config.runDir !== null && isPrepared(config.databaseUrl))

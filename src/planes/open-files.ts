@@ -16,7 +16,7 @@ const BLOB_STATEMENT_DEADLINE_MS = 15_000;
 const BLOB_CONNECTIONS_MAX = 2;
 
 /** Files of accounts, where the configuration says that they lie; those from before are read where they were put. */
-export function openFiles(config: Config, deps: GatewayDeps): Files {
+export function openFiles(config: Pick<Config, "dataDir" | "fileS3" | "fileStore">, deps: GatewayDeps): Files {
 	const { db, clock, log, cleanup, catalog } = deps;
 	// It connects when it is asked first.
 	const statements = createStatements(

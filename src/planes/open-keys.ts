@@ -11,7 +11,7 @@ import type { GatewayDeps } from "./gateway-deps.ts";
 const FAILED_LOOK_UPS_PER_MINUTE_MAX = 30_000;
 
 /** The keys that a gateway knows, and how a request's is told from what is none. */
-export function openKeys(config: Config, deps: GatewayDeps) {
+export function openKeys(config: Pick<Config, "serviceName">, deps: GatewayDeps) {
 	const { db, clock, log, catalog } = deps;
 	const keyring = createKeyring({ load: keyLoader(db.ledger), log });
 	const failedAttempts = createFailedAttempts(

@@ -23,7 +23,10 @@ interface LeaseDeps {
 }
 
 /** The instance's right to admit, and what it holds of the credit. */
-export async function openLease(config: Config, deps: LeaseDeps): Promise<InstanceLease> {
+export async function openLease(
+	config: Pick<Config, "dataDir" | "journal" | "leaseTtlMs">,
+	deps: LeaseDeps,
+): Promise<InstanceLease> {
 	const { db, clock, log, keyring } = deps;
 	const instanceLease = await startInstanceLease(
 		{

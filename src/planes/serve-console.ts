@@ -93,7 +93,7 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 	}
 }
 
-function placesOf({ runDir, gatewayUrl }: Config): GatewayPlace[] {
+function placesOf({ runDir, gatewayUrl }: Pick<Config, "runDir" | "gatewayUrl">): GatewayPlace[] {
 	if (runDir !== null) return gatewaySockets(runDir).map((unix) => ({ url: "http://gateway", unix }));
 	return gatewayUrl === null ? [] : [{ url: gatewayUrl }];
 }

@@ -58,7 +58,7 @@ export async function serveGateway(config: Config, { log, leaving }: { log: Log;
 }
 
 /** The first run: models of servers that are found, or a built-in one. */
-async function connectDemo(config: Config, plane: GatewayPlane, log: Log) {
+async function connectDemo(config: Pick<Config, "port">, plane: GatewayPlane, log: Log) {
 	const { connectDemoModels } = await import("../demo/demo-models.ts");
 	const demo = await connectDemoModels({ log, fixedCatalog: plane.fixedCatalog }, { ownPort: config.port });
 	await plane.reload();

@@ -16,7 +16,7 @@ const db = await withDatabase();
 const { statements, sql } = db;
 
 /** The jobs of a console, each of which begins when `begin` is called. */
-function jobsOf(booksVerifyRowsPerS: number, { statements, log }: { statements: Statements; log: Log }) {
+function jobsOf(verifyRowsPerS: number, { statements, log }: { statements: Statements; log: Log }) {
 	const waiting: (() => void)[] = [];
 	const clock: Clock = {
 		...systemClock,
@@ -25,21 +25,23 @@ function jobsOf(booksVerifyRowsPerS: number, { statements, log }: { statements: 
 			return () => {};
 		},
 	};
-	const jobs = startJobs({
-		statements,
-		sums: statements,
-		clock,
-		log,
-		mailer: { send: async () => {}, canSend: false } as never,
-		sendWebhook: async () => {
-			throw new Error("there is nothing to send");
-		},
-		cards: undefined,
-		origin: () => "http://127.0.0.1",
-		serviceName: "service",
-		booksVerifyRowsPerS,
-		retention: { archive: null, usageDays: 0, leaseDays: 90, controlDays: 30, auditDays: 400, refusalDays: 30 },
-	} as never);
+	const jobs = startJobs(
+		{
+			statements,
+			sums: statements,
+			clock,
+			log,
+			mailer: { send: async () => {}, canSend: false } as never,
+			sendWebhook: async () => {
+				throw new Error("there is nothing to send");
+			},
+			cards: undefined,
+			origin: () => "http://127.0.0.1",
+			serviceName: "service",
+			retention: { archive: null, usageDays: 0, auditDays: 400, refusalDays: 30 },
+		} as never,
+		{ verifyRowsPerS },
+	);
 	const begin = () => {
 		for (const run of waiting.splice(0)) run();
 	};
@@ -47,8 +49,8 @@ function jobsOf(booksVerifyRowsPerS: number, { statements, log }: { statements: 
 }
 
 /** Runs each job of a console once, and waits for them. */
-async function runJobs(booksVerifyRowsPerS: number): Promise<void> {
-	const { begin, stop } = jobsOf(booksVerifyRowsPerS, { statements, log: silentLog });
+async function runJobs(verifyRowsPerS: number): Promise<void> {
+	const { begin, stop } = jobsOf(verifyRowsPerS, { statements, log: silentLog });
 	begin();
 	await stop();
 }

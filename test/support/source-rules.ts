@@ -21,7 +21,7 @@ export const LAYERS: readonly (readonly string[])[] = [
 	["admission", "batch", "billing", "config", "deployments", "status"],
 	["keys", "ledger", "upstream"],
 	["catalog", "cluster", "files", "ops"],
-	["db", "limits", "money", "traces"],
+	["config-sections", "db", "limits", "money", "traces"],
 	["base", "config-table"],
 ];
 

@@ -23,16 +23,16 @@ const EVENTS = [
 ];
 
 /** Connects to the mail server and signs in; sends nothing. */
-export async function checkMail({ smtpUrl, production }: Pick<Config, "smtpUrl" | "production">) {
+export async function checkMail({ mail, production }: Pick<Config, "mail" | "production">) {
 	const found = findingsOf("mail");
 	const none = "SMTP_URL is not set: nobody can sign up with a password, be invited or be warned of low credit";
-	if (smtpUrl === null) {
+	if (mail === null) {
 		if (production) found.warn(none, "Set SMTP_URL and MAIL_FROM.");
 		else found.note(none);
 		return found.list;
 	}
-	const server = `the mail server ${new URL(smtpUrl).host}`;
-	const transport = createSmtpTransport(smtpUrl, TIMEOUT_MS);
+	const server = `the mail server ${new URL(mail.smtpUrl).host}`;
+	const transport = createSmtpTransport(mail.smtpUrl, TIMEOUT_MS);
 	try {
 		await transport.verify();
 		found.ok(`${server} answers and lets us sign in`);
@@ -47,27 +47,25 @@ export async function checkMail({ smtpUrl, production }: Pick<Config, "smtpUrl" 
 	return found.list;
 }
 
-type StripeConfig = Pick<
-	Config,
-	"stripeSecretKey" | "stripeWebhookSecrets" | "stripeApiBase" | "publicUrl" | "production"
->;
-
 /** Whether Stripe accepts the key and sends its events to this service. Reads only. */
-export async function checkPayments(config: StripeConfig): Promise<readonly Finding[]> {
+export async function checkPayments({
+	stripe: settings,
+	publicUrl,
+	production,
+}: Pick<Config, "stripe" | "publicUrl" | "production">): Promise<readonly Finding[]> {
 	const found = findingsOf("payments");
-	const { stripeSecretKey: secretKey, stripeApiBase: apiBase, publicUrl } = config;
-	if (secretKey === null) {
+	if (settings === null) {
 		found.note("STRIPE_SECRET_KEY is not set: top-ups are transfers that an operator confirms");
 		return found.list;
 	}
-	if (config.stripeWebhookSecrets.length === 0)
+	if (settings.webhookSecrets.length === 0)
 		found.broken(
 			"STRIPE_WEBHOOK_SECRET is not set: no card payment becomes credit",
 			"Set the webhook's signing secret.",
 		);
-	if (config.production && /^(sk|rk)_test_/.test(secretKey))
+	if (production && /^(sk|rk)_test_/.test(settings.secretKey))
 		found.warn("STRIPE_SECRET_KEY is a test key: cards are not charged", "Set the live key.");
-	const stripe = connectStripe({ secretKey, apiBase, callMs: TIMEOUT_MS });
+	const stripe = connectStripe({ ...settings, callMs: TIMEOUT_MS });
 	try {
 		await stripe.balance.retrieve();
 		found.ok("Stripe accepts the key");

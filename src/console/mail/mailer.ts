@@ -70,10 +70,10 @@ const HOUR_MS = 3_600_000;
 
 export function createMailer(
 	deps: { clock: Clock; log: Log; statements: Statements; figures: Figures },
-	options: { smtpUrl: string | null; from: string | null; demo: boolean },
+	options: { server: { smtpUrl: string; from: string } | null; demo: boolean },
 ): Mailer {
 	const { log } = deps;
-	if (options.smtpUrl !== null) return createSmtpMailer(deps, options.smtpUrl, options.from ?? "");
+	if (options.server !== null) return createSmtpMailer(deps, options.server.smtpUrl, options.server.from);
 	if (options.demo) return createOutboxMailer(deps);
 	log.warn(
 		"SMTP_URL is not set: no mail is sent, so that nobody can sign up by password, reset one or be warned of low credit",

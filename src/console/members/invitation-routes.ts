@@ -56,7 +56,7 @@ export function invitationRoutes(parts: ConsoleParts) {
 				// A console that died behind making it has mailed nothing: who asks the next one again waits for the mail.
 				if (isUnmailed(made.id) || made.isNew)
 					mailInvitation(parts, request, { to: made.email, role: body.role, link });
-				return { id: made.id, link: parts.config.smtpUrl === null ? link : null };
+				return { id: made.id, link: parts.config.mail === null ? link : null };
 			},
 			{ query, body: INVITED },
 		)

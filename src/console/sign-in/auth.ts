@@ -36,7 +36,7 @@ export interface AuthOptions {
 	/** As people know it. */
 	readonly serviceName: string;
 	readonly terms: Terms | null;
-	readonly config: Config;
+	readonly config: Pick<Config, "demo" | "production" | "signIn">;
 	readonly secret: string;
 	/** Where people reach the service. */
 	readonly origin: string;
@@ -259,14 +259,6 @@ function failingProviders(log: Log): BetterAuthPlugin {
 	};
 }
 
-function socialProviders(config: Config) {
-	const { githubClientId, githubClientSecret, googleClientId, googleClientSecret } = config;
-	return {
-		...(githubClientId !== null && githubClientSecret !== null
-			? { github: { clientId: githubClientId, clientSecret: githubClientSecret } }
-			: {}),
-		...(googleClientId !== null && googleClientSecret !== null
-			? { google: { clientId: googleClientId, clientSecret: googleClientSecret } }
-			: {}),
-	};
+function socialProviders({ signIn: { github, google } }: Pick<Config, "signIn">) {
+	return { ...(github === null ? {} : { github }), ...(google === null ? {} : { google }) };
 }

@@ -21,7 +21,10 @@ function mailerBefore(refusals: readonly string[]) {
 	const figures: string[] = [];
 	const log = createLog({ level: "info", write: (line) => void lines.push(JSON.parse(line)) });
 	const deps = { clock, log, statements: db.statements, figures: { mail: (what: string) => void figures.push(what) } };
-	const mailer = createMailer(deps, { smtpUrl: server.url, from: "Service <no-reply@service.example>", demo: false });
+	const mailer = createMailer(deps, {
+		server: { smtpUrl: server.url, from: "Service <no-reply@service.example>" },
+		demo: false,
+	});
 	const to = `${crypto.randomUUID()}@example.com`;
 	return {
 		mails: server.mails,

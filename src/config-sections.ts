@@ -1,0 +1,80 @@
+import type { EnvironmentReader } from "./base/environment-reader.ts";
+
+/** Card payments. */
+export interface StripeSettings {
+	readonly secretKey: string;
+	/** More than one while a secret is being rolled. */
+	readonly webhookSecrets: readonly string[];
+	/** Null: Stripe itself. */
+	readonly apiBase: string | null;
+}
+
+/** A registration with an identity provider. */
+interface OAuthClient {
+	readonly clientId: string;
+	readonly clientSecret: string;
+}
+
+export interface MailSettings {
+	readonly smtpUrl: string;
+	readonly from: string;
+}
+
+export interface SignInSettings {
+	readonly github: OAuthClient | null;
+	readonly google: OAuthClient | null;
+}
+
+type Note = (problem: string) => void;
+
+const TRANSFER_DETAILS_LENGTH_MAX = 2_000;
+
+export function readStripe(read: EnvironmentReader): StripeSettings | null {
+	const secretKey = read.text("STRIPE_SECRET_KEY");
+	const webhookSecrets = Object.freeze(read.list("STRIPE_WEBHOOK_SECRET"));
+	const apiBase = withoutSlash(read.url("STRIPE_API_BASE", ["http:", "https:"]));
+	return secretKey === null ? null : Object.freeze({ secretKey, webhookSecrets, apiBase });
+}
+
+export function readMail(read: EnvironmentReader, note: Note): MailSettings | null {
+	const smtpUrl = read.url("SMTP_URL", ["smtp:", "smtps:"]);
+	const address = /^(?=.{3,320}$)[^@]*[^@\s]@[^@\s]+$/;
+	const from = read.pattern("MAIL_FROM", address, "must be one line with an address");
+	if (smtpUrl === null) return null;
+	if (from === null) note("MAIL_FROM is required with SMTP_URL");
+	return Object.freeze({ smtpUrl, from: from ?? "" });
+}
+
+function oauthClient(
+	name: string,
+	clientId: string | null,
+	clientSecret: string | null,
+	note: Note,
+): OAuthClient | null {
+	if (clientId !== null && clientSecret !== null) return Object.freeze({ clientId, clientSecret });
+	if (clientId !== clientSecret) note(`${name}_ID and ${name}_SECRET go together: one of them is not set`);
+	return null;
+}
+
+export function readSignIn(read: EnvironmentReader, note: Note): SignInSettings {
+	return Object.freeze({
+		github: oauthClient("GITHUB_CLIENT", read.text("GITHUB_CLIENT_ID"), read.text("GITHUB_CLIENT_SECRET"), note),
+		google: oauthClient("GOOGLE_CLIENT", read.text("GOOGLE_CLIENT_ID"), read.text("GOOGLE_CLIENT_SECRET"), note),
+	});
+}
+
+/** Lines may also be written as `\n`, where a variable cannot hold a line end. */
+export function readTransferDetails(read: EnvironmentReader, note: Note): string | null {
+	const text = read.text("TRANSFER_DETAILS");
+	if (text === null) return null;
+	const lines = text.replaceAll("\\n", "\n").replaceAll("\r\n", "\n").trim();
+	if (lines.length > TRANSFER_DETAILS_LENGTH_MAX || /[^\P{Cc}\n]/u.test(lines))
+		note(
+			`TRANSFER_DETAILS must be plain text of at most ${TRANSFER_DETAILS_LENGTH_MAX} characters without control characters`,
+		);
+	return lines === "" ? null : lines;
+}
+
+export function withoutSlash(url: string | null): string | null {
+	return url === null ? null : url.replace(/\/+$/, "");
+}

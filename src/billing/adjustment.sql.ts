@@ -1,21 +1,21 @@
 import { bigint, index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
-/** Credit that operators move by hand: what one asked for, and what became of it. */
+/** Credit adjustments by operators: the request and its decision. */
 export const creditAdjustment = pgTable(
 	"credit_adjustment",
 	{
-		/** `adj_…`, so sorted by time. */
+		/** `adj_…`, sortable by time. */
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
 		/** Negative takes credit away. */
 		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
 		reason: text().notNull(),
-		/** The sender's; one of them is one adjustment. */
+		/** Chosen by the sender; one adjustment each. */
 		idempotencyKey: text("idempotency_key").notNull().unique(),
 		state: text({ enum: ["pending", "booked", "rejected"] }).notNull(),
 		firstBy: text("first_by").notNull(),
 		firstAt: timestamp("first_at", { withTimezone: true }).notNull().defaultNow(),
-		/** Who confirmed or rejected one that takes two. */
+		/** The second operator, who confirmed or rejected. */
 		secondBy: text("second_by"),
 		secondAt: timestamp("second_at", { withTimezone: true }),
 	},

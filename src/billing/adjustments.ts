@@ -18,7 +18,7 @@ export interface Adjustment {
 	readonly amountNanoUsd: NanoUsd;
 	readonly reason: string;
 	readonly state: AdjustmentState;
-	/** An operator's id. */
+	/** Operator id. */
 	readonly firstBy: string;
 	readonly firstAtMs: number;
 }
@@ -30,7 +30,7 @@ export interface NewAdjustment {
 	readonly reason: string;
 	readonly idempotencyKey: string;
 	readonly operatorId: string;
-	/** Who acts in his name, for the audit log: a management key of his. */
+	/** The management key that acts for the operator, for the audit log. */
 	readonly actor?: string;
 	readonly ip: string | null;
 }
@@ -41,17 +41,17 @@ interface Decision {
 	readonly ip: string | null;
 }
 
-/** One adjustment by hand; a larger one is a slip of the keyboard. */
+/** Limit of one adjustment, against typing errors. */
 const AMOUNT_USD_MAX = 100_000;
-/** Adjustments of one operator that wait for another. */
+/** Pending adjustments of one operator. */
 const PENDING_MAX = 50;
-/** What one operator has booked alone within it counts towards the amount that takes two. */
+/** Window over which one operator's own adjustments are summed for the second-operator rule. */
 const WINDOW_HOURS = 24;
 
 /**
- * Moves an account's credit by hand, once for each idempotency key; or has it wait for a second operator, if its amount,
- * with what this one booked alone in the last 24 hours, is `secondLookFrom` or more: many small ones are a large one.
- * Faults: not_found; conflict if it is not covered, if the key was used for something else, or if too many wait.
+ * Adjusts an account's credit once per idempotency key. The adjustment waits for a second operator if its amount plus
+ * what this operator booked alone in the last 24 hours is at least `secondLookFrom`. Faults: not_found; conflict if the
+ * credit does not cover it, the idempotency key was used for another adjustment, or too many are pending.
  */
 export async function adjust(
 	db: Transactional,
@@ -59,7 +59,7 @@ export async function adjust(
 	secondLookFrom: NanoUsd | null,
 ): Promise<Adjustment> {
 	return inTransaction(db, async (tx) => {
-		// What one operator asks for at the same moment is added up one after the other.
+		// Serializes adjustments of one operator, so that concurrent ones are summed.
 		await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`adjustments of ${asked.operatorId}`}, 0))`);
 		const former = await find(tx, sql`idempotency_key = ${asked.idempotencyKey}`);
 		if (former !== undefined) {
@@ -83,7 +83,7 @@ export async function adjust(
 	});
 }
 
-/** `param`: the field that it was read from. Fault invalid_request. */
+/** `param` names the field. Fault invalid_request. */
 export function checkAdjustmentAmount(amount: NanoUsd, param: string): void {
 	if (amount === 0 || Math.abs(amount) > AMOUNT_USD_MAX * NANO_PER_USD)
 		throw new Fault("invalid_request", "An adjustment is an amount of at most USD {most}, not zero.", {
@@ -92,7 +92,10 @@ export function checkAdjustmentAmount(amount: NanoUsd, param: string): void {
 		});
 }
 
-/** The second operator's word. Faults: not_found; conflict if it was decided, is his own, or is not covered. */
+/**
+ * Confirms as the second operator. Faults: not_found; conflict if it was decided, is the operator's own, or is not
+ * covered.
+ */
 export function confirmAdjustment(db: Transactional, decision: Decision): Promise<Adjustment> {
 	return inTransaction(db, async (tx) => {
 		const { adjustment, idempotencyKey } = await lock(tx, decision.id);
@@ -107,7 +110,7 @@ export function confirmAdjustment(db: Transactional, decision: Decision): Promis
 	});
 }
 
-/** Any operator's, also who asked for it. Repeating it changes nothing. Faults: not_found; conflict if it was booked. */
+/** Rejects; the requesting operator may too. Idempotent. Faults: not_found; conflict if it was booked. */
 export function rejectAdjustment(db: Transactional, decision: Decision & { reason: string }): Promise<Adjustment> {
 	return inTransaction(db, async (tx) => {
 		const { adjustment } = await lock(tx, decision.id);
@@ -169,7 +172,9 @@ function isSame(former: Adjustment, asked: NewAdjustment): boolean {
 	);
 }
 
-/** With the one that is asked for; what takes away counts like what gives. The sum may be more than an amount can be. */
+/**
+ * Includes the requested amount; amounts that take credit away count the same. The sum may exceed the largest amount.
+ */
 async function bookedAlone(tx: Transaction, { operatorId, amount }: NewAdjustment): Promise<bigint> {
 	const rows = await rowsOf<{ sum: string }>(
 		tx,
@@ -202,7 +207,7 @@ async function book(tx: Transaction, adjustment: Adjustment, idempotencyKey: str
 		tx,
 		sql`select ledger_book(${newId("led")}, ${accountId}, 'adjustment', ${amountNanoUsd}::bigint, ${`adjust:${idempotencyKey}`}, ${firstBy}, ${reason}, false) as seq`,
 	);
-	// By a version that kept no record of what was asked for.
+	// A former version booked it without an adjustment row.
 	if (row === undefined || row.seq === null)
 		throw new Fault("conflict", "An adjustment was booked with this idempotency key before.");
 }
@@ -220,7 +225,7 @@ async function note(
 		values (${newId("aud")}, ${by.actor ?? by.operatorId}, ${action}, ${accountId}, ${accountId}, ${by.ip}, ${detail}::text::jsonb)`);
 }
 
-/** The query builder wraps what the driver throws; what our own functions raise becomes a Fault. */
+/** Drizzle wraps driver errors; errors raised by SQL functions become Faults. */
 async function inTransaction<T>(db: Transactional, work: (tx: Transaction) => Promise<T>): Promise<T> {
 	try {
 		return await db.transaction(work);

@@ -13,31 +13,32 @@ import { newReference } from "./top-up-reference.ts";
 import { createUnderWay } from "./under-way.ts";
 
 /**
- * Automatic top-ups from their crossing to their end. A crossing is a row before anything is sent, and open rows are one an
- * account. A payment is made at Stripe without being charged, and written into the row; only the one that stands there is
- * ever charged, and Stripe charges a payment once. So a row is charged once, whoever dies or sleeps where, however late.
+ * Runs automatic top-ups. When credit falls below the threshold, a row is inserted before anything is sent; an account
+ * has at most one open row. The payment is created at Stripe unconfirmed and its id stored in the row. Only the stored
+ * payment is ever confirmed, and Stripe confirms a payment once. So each row is charged at most once, through any crash
+ * or delay.
  */
 export interface AutoAttempts {
-	/** Begins attempts of accounts that were touched. */
+	/** Begins attempts for accounts whose credit changed. */
 	begin(): Promise<void>;
-	/** Moves open attempts on. Resolves when those that it has begun with have ended; the next call needs not wait for that. */
+	/** Advances open attempts. Resolves when those that it began are done; the next call need not wait. */
 	drive(): Promise<void>;
-	/** Resolves when nothing is under way any more. */
+	/** Resolves when no attempt is in progress. */
 	ended(): Promise<void>;
 }
 
-/** Accounts of one turn that buy now; the others are first in the next one. */
+/** Accounts of one round; the others come first in the next. */
 const HELD_MAX = 100;
-/** At Stripe at once, of one console. */
+/** Concurrent calls to Stripe of one console. */
 const DRIVEN_MAX = 20;
-/** Longer than four calls of Stripe's take, which is the most that moving one on needs. */
+/** More than four calls to Stripe take, the most that one advance needs. */
 const DRIVE_S = 180;
-/** A payment that nobody could ask for in this time is not asked for any more: its account is looked at anew. */
+/** A payment that could not be requested within this time is dropped, and the account is checked again. */
 const LATE_MINUTES = 60;
-/** Cards are decided about within seconds, in some countries a day after their people were told. */
+/** Most cards are decided within seconds; in some countries a day after the customer was notified. */
 const UNDECIDED_HOURS = 48;
 const UNDECIDED = "a saved card may be charged: for two days Stripe has not said whether it is";
-/** Until Stripe is asked again what became of it, by how often it was asked. */
+/** Delay before Stripe is queried again, by the number of queries so far. */
 const WAITS_S = [5, 15, 60, 300, 900, 3_600];
 
 export function createAutoAttempts(deps: {
@@ -50,7 +51,7 @@ export function createAutoAttempts(deps: {
 	const payments = createAutoPayments(deps);
 	const underWay = createUnderWay(DRIVEN_MAX);
 
-	/** False if it has none. */
+	/** Returns false if the account has no open attempt. */
 	async function closePageOf(attempt: Attempt): Promise<boolean> {
 		const [page] = await statements<{ id: string }>`
 			select id from stripe_checkout where top_up_id = ${attempt.top_up_id}`;
@@ -58,21 +59,21 @@ export function createAutoAttempts(deps: {
 		return page !== undefined;
 	}
 
-	/** Its owner pays on a page, cancels it, or does neither; or he has given up paying it by what he set since. */
+	/** The owner confirms the payment on a page, cancels it, does neither, or changed the setting instead. */
 	async function settleWaiting(attempt: Attempt): Promise<void> {
 		if (attempt.given_up) {
-			// Closed first: a page that may have been paid is left to say so.
+			// The page is closed first; a page that may have been paid is left to its own event.
 			const hadPage = await closePageOf(attempt);
 			await statements`
 				update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = 'stripe'
 				where id = ${attempt.top_up_id} and state = 'pending'`;
-			// One that is being opened meanwhile is closed by whoever comes second.
+			// A page that is being opened at the same moment is closed by the later of the two.
 			if (!hadPage) await closePageOf(attempt);
 		}
 		await statements`select auto_top_up_decided(${attempt.id})`;
 	}
 
-	/** Never rejects: what is not known is asked again. */
+	/** Never rejects: an unknown outcome is queried again. */
 	async function moveAndNote(attempt: Attempt): Promise<void> {
 		try {
 			const isWaiting = attempt.state === "needs_authentication";
@@ -105,7 +106,7 @@ export function createAutoAttempts(deps: {
 					await statements`
 						select auto_top_up_begin(${accountId}, ${newId("att")}, ${newId("top")}, ${newReference()})`;
 				} catch (error) {
-					// It stays the first one until then, and must not keep the others from their turn.
+					// It stays first in the order until then and must not block the others.
 					if (isDatabaseAway(error) && !(error instanceof DatabaseBusy)) throw error;
 					log.warn("an automatic top-up could not be begun; it is tried again", { account: accountId, error });
 				}

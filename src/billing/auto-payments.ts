@@ -10,7 +10,7 @@ import { CURRENCY } from "./stripe-books.ts";
 import { isRefused } from "./stripe-client.ts";
 import { takeStripeEvent } from "./stripe-events.ts";
 
-/** An open attempt to buy credit with a saved card, as its row says. */
+/** An open attempt to buy credit with a saved card, as stored. */
 export interface Attempt {
 	id: string;
 	account_id: string;
@@ -22,25 +22,25 @@ export interface Attempt {
 	reason: StopReason | null;
 	payment_id: string | null;
 	looks: number;
-	/** So old that what it was for may be over: it is not charged any more. */
+	/** Too old: its reason may be over, so it is not charged. */
 	late: boolean;
-	/** So old that operators and its people hear of it. */
+	/** So old that operators and the account's people are notified. */
 	undecided: boolean;
-	/** Its owner has switched automatic top-ups on again, or off, instead of paying; and nothing is decided of it yet. */
+	/** The owner changed the automatic top-up instead of paying, and the payment is undecided. */
 	given_up: boolean;
 }
 
-/** Under the same key, so that an answer that was lost comes again. A key may have an error for its answer for a day. */
+/** The same Idempotency-Key, so that a lost answer is repeated. A key may answer with an error for a day. */
 const SAME_KEY_LOOKS = 3;
 
-/** An answer that says so is no reason to ask the same again at once, and again: that is done when it is looked at next. */
+/** Such an answer is no reason to query again at once; the next scheduled look does. */
 const AS_BEFORE = "Stripe has done what it was asked, and the payment is as before";
 
-/** The payment of an attempt at Stripe: made, written down, charged once or given up. */
+/** The payment of an attempt at Stripe: created, stored, confirmed once or cancelled. */
 export function createAutoPayments(deps: { statements: Statements; tx: Transactional; stripe: Stripe; log: Log }) {
 	const { statements, tx, stripe, log } = deps;
 
-	/** One step on, whatever is known of it. Rejects where Stripe does not say; then it is asked again. */
+	/** Advances the attempt by one step. Rejects if Stripe's answer does not tell; then it is queried again. */
 	async function move(attempt: Attempt): Promise<void> {
 		if (attempt.payment_id !== null) return apply(attempt, await stripe.paymentIntents.retrieve(attempt.payment_id));
 		if (attempt.late) return stop(attempt, "ended", "unanswered");
@@ -52,11 +52,11 @@ export function createAutoPayments(deps: { statements: Statements; tx: Transacti
 			return stop(attempt, "declined", stopReasonOf(error.code, error.decline_code));
 		}
 		const paymentId = await keep(statements, attempt, made.id);
-		// Another console has made one, which counts, or the attempt is over: this one is left as it is, never charged.
+		// Another console created the payment that counts, or the attempt is over: this one is never confirmed.
 		if (paymentId === made.id) await apply({ ...attempt, payment_id: made.id }, made);
 	}
 
-	/** What follows from the payment as it is. Called again with what it has become. */
+	/** Applies the payment's state, and again after each change. */
 	async function apply(attempt: Attempt, intent: Stripe.PaymentIntent): Promise<void> {
 		if (intent.metadata?.attempt !== attempt.id) throw new Error("a payment of another attempt");
 		const failure = intent.last_payment_error;
@@ -90,13 +90,13 @@ export function createAutoPayments(deps: { statements: Statements; tx: Transacti
 			const isCard = error instanceof Stripe.errors.StripeCardError;
 			if (!isCard && !isRefused(error)) throw error;
 			const now = await stripe.paymentIntents.retrieve(intent.id);
-			// Refused as it stands, or charged by somebody else meanwhile.
+			// Declined as it is, or confirmed by another process.
 			if (isOver(now)) return apply(attempt, now);
 			await giveUp(attempt, now, stopReasonOf(error.code, error.decline_code));
 		}
 	}
 
-	/** Whatever its owner does next, this payment cannot be made any more. Why is kept: Stripe may forget it with that. */
+	/** The payment can never be confirmed now. The reason is stored, since Stripe may forget it. */
 	async function giveUp(attempt: Attempt, intent: Stripe.PaymentIntent, reason: StopReason): Promise<void> {
 		await statements`
 			update auto_top_up_attempt set reason = ${reason} where id = ${attempt.id} and state in ('begun', 'sent', 'unknown')`;
@@ -110,7 +110,7 @@ export function createAutoPayments(deps: { statements: Statements; tx: Transacti
 		state: "declined" | "needs_authentication" | "ended",
 		reason: StopReason,
 	): Promise<void> {
-		// A card that was replaced says nothing about the one that is saved now.
+		// A replaced card says nothing about the present one.
 		if (state === "declined" && !(await isWanted(statements, attempt))) return stop(attempt, "ended", "changed");
 		await statements`select auto_top_up_stop(${attempt.id}, ${state}, ${reason})`;
 		log.info("an automatic top-up was not paid", { attempt: attempt.id, state, reason });
@@ -119,12 +119,11 @@ export function createAutoPayments(deps: { statements: Statements; tx: Transacti
 	return { move };
 }
 
-/** Nothing is to be done with it any more. */
 function isOver({ status }: Stripe.PaymentIntent): boolean {
 	return status === "succeeded" || status === "processing" || status === "canceled";
 }
 
-/** By the road of its event, which may come before or after this or never. */
+/** Stripe's event books it, before or after this, or never. */
 async function takePaid({ tx, log }: { tx: Transactional; log: Log }, intent: Stripe.PaymentIntent): Promise<void> {
 	const event = { id: newId("reply"), type: "payment_intent.succeeded", data: { object: intent } };
 	const outcome = await takeStripeEvent(tx, event as unknown as Stripe.Event);
@@ -133,7 +132,7 @@ async function takePaid({ tx, log }: { tx: Transactional; log: Log }, intent: St
 	else log.warn("an automatic top-up was paid and gave no credit", fields);
 }
 
-/** Makes the payment. Nothing is charged by that, so one that was made twice does no harm. */
+/** Creates the payment. Creating charges nothing, so a second one does no harm. */
 function make(stripe: Stripe, attempt: Attempt): Promise<Stripe.PaymentIntent> {
 	return stripe.paymentIntents.create(
 		{
@@ -148,7 +147,7 @@ function make(stripe: Stripe, attempt: Attempt): Promise<Stripe.PaymentIntent> {
 	);
 }
 
-/** Writes the one payment down that may be charged. Undefined if the attempt has ended meanwhile. */
+/** Stores the id of the one payment that may be confirmed. Returns undefined if the attempt has ended. */
 async function keep(statements: Statements, { id }: Attempt, paymentId: string): Promise<string | undefined> {
 	const [row] = await statements<{ payment_id: string }>`
 		update auto_top_up_attempt set payment_id = coalesce(payment_id, ${paymentId}), state = 'sent', sent_at = coalesce(sent_at, now())
@@ -156,7 +155,7 @@ async function keep(statements: Statements, { id }: Attempt, paymentId: string):
 	return row?.payment_id;
 }
 
-/** Whether it would begin just so now. What was switched off, changed or suspended since is not charged for. */
+/** Whether the attempt would begin again now. A setting that was switched off, changed or suspended is not charged. */
 async function isWanted(statements: Statements, attempt: Attempt): Promise<boolean> {
 	const { account_id: accountId, amount, payment_method_id: card } = attempt;
 	const rows = await statements`

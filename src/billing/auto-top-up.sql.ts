@@ -4,7 +4,7 @@ import { bigint, bigserial, index, integer, pgTable, text, timestamp, uniqueInde
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 const nano = (name: string) => bigint(name, { mode: "number" }).notNull();
 
-/** The card of an account that may be charged while nobody is there, as Stripe knows it. No number of it is here. */
+/** The account's card for automatic top-ups, as Stripe's ids. No card number is stored. */
 export const savedCard = pgTable("saved_card", {
 	accountId: text("account_id").primaryKey(),
 	/** `cus_…` */
@@ -18,20 +18,22 @@ export const savedCard = pgTable("saved_card", {
 	savedAt: moment("saved_at"),
 });
 
-/** A page of Stripe's on which somebody gives a card; once he has, it is read from there. Or a card that Stripe is to forget. */
+/** A Stripe page on which a card is given and read from afterwards; or a card that Stripe is to delete. */
 export const cardSetup = pgTable(
 	"card_setup",
 	{
 		/** `cs_…`, or `pm_…` of a card. */
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
-		/** card: a card alone. payment: the payment of an attempt that wanted its owner. gone: a card that was removed or replaced. */
+		/**
+		 * card: a card only. payment: the payment of an attempt that its owner must confirm. gone: a card that was removed
+		 * or replaced.
+		 */
 		kind: text({ enum: ["card", "payment", "gone"] }).notNull(),
 		state: text({ enum: ["open", "done", "closed"] })
 			.notNull()
 			.default("open"),
 		createdAt: moment("created_at").notNull().defaultNow(),
-		/** When Stripe is asked next. */
 		lookAt: moment("look_at").notNull(),
 	},
 	(table) => [
@@ -40,23 +42,23 @@ export const cardSetup = pgTable(
 	],
 );
 
-/** Below so much buy so much, at most so much a month. No row: switched off. */
+/** Automatic top-up: threshold, amount, monthly limit. No row: switched off. */
 export const autoTopUp = pgTable(
 	"auto_top_up",
 	{
 		accountId: text("account_id").primaryKey(),
 		belowNanoUsd: nano("below_nano_usd"),
 		amountNanoUsd: nano("amount_nano_usd"),
-		/** In a calendar month of the account's time zone; what was begun counts. */
+		/** Per calendar month of the account's time zone; begun attempts count. */
 		monthMostNanoUsd: nano("month_most_nano_usd"),
-		/** stopped: until it is saved again. needs_owner: until the payment that waits is made or cancelled. */
+		/** stopped: until it is saved again. needs_owner: until the pending payment is confirmed or cancelled. */
 		state: text({ enum: ["on", "stopped", "needs_owner"] }).notNull(),
-		/** Why it is not on: a word of `stop-reasons.ts`. */
+		/** Reason for the state; see `stop-reasons.ts`. */
 		reason: text(),
 		changedAt: moment("changed_at").notNull().defaultNow(),
-		/** When it is looked at without being touched: what kept it from buying may be over then. */
+		/** When it is checked again without a change of credit, since the obstacle may be over. */
 		lookAt: moment("look_at"),
-		/** What its people are still to be told. */
+		/** The notice that is still to be sent. */
 		tell: text(),
 	},
 	(table) => [
@@ -65,13 +67,13 @@ export const autoTopUp = pgTable(
 	],
 );
 
-/** Accounts whose credit changed since the last look, if they are topped up automatically. Triggers write it. */
+/** Accounts with automatic top-ups whose credit changed since the last check. Written by triggers. */
 export const autoTopUpTouched = pgTable("auto_top_up_touched", {
 	id: bigserial({ mode: "number" }).primaryKey(),
 	accountId: text("account_id").notNull(),
 });
 
-/** One crossing. An open one keeps the next from beginning. */
+/** One automatic top-up. An open one blocks the next. */
 export const autoTopUpAttempt = pgTable(
 	"auto_top_up_attempt",
 	{
@@ -79,23 +81,25 @@ export const autoTopUpAttempt = pgTable(
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
 		topUpId: text("top_up_id").notNull().unique(),
-		/** Of the payment, as it was asked for first: a repetition asks for the very same. */
+		/** Of the payment as first requested; a repetition requests the same. */
 		amountNanoUsd: nano("amount_nano_usd"),
 		customerId: text("customer_id").notNull(),
 		paymentMethodId: text("payment_method_id").notNull(),
-		/** unknown: it was sent and no answer says what came of it. ended: nothing was charged and nothing can be. */
+		/** unknown: sent, and no answer tells the outcome. ended: nothing was charged and nothing can be. */
 		state: text({
 			enum: ["begun", "sent", "unknown", "needs_authentication", "succeeded", "declined", "ended"],
 		}).notNull(),
 		reason: text(),
-		/** `pi_…`, once it is known. */
+		/** `pi_…`, once known. */
 		paymentId: text("payment_id"),
 		begunAt: moment("begun_at").notNull().defaultNow(),
-		/** Which it was bought in, by the zone that the account had then: `2027-01`. Null where a former version began it. */
+		/**
+		 * The month that it counts in, by the account's zone at that time: `2027-01`. Null if a former version began it.
+		 */
 		month: text(),
 		sentAt: moment("sent_at"),
 		endedAt: moment("ended_at"),
-		/** When whoever comes first looks after it. */
+		/** When any console looks at it next. */
 		lookAt: moment("look_at").notNull().defaultNow(),
 		looks: integer().notNull().default(0),
 	},

@@ -6,7 +6,7 @@ import { type Noted, notedJson } from "../ops/audit.ts";
 import type { StopReason } from "./stop-reasons.ts";
 import { payableByCard, TOP_UP_NANO_USD_MIN } from "./top-ups.ts";
 
-/** What an account has set: below so much buy so much, at most so much a calendar month of its time zone. */
+/** Setting of an account: threshold, amount, and limit per calendar month of its time zone. */
 export interface AutoTopUpAmounts {
 	readonly belowNanoUsd: NanoUsd;
 	readonly amountNanoUsd: NanoUsd;
@@ -31,7 +31,7 @@ export interface AutoAttempt {
 }
 
 const ATTEMPTS_SHOWN = 5;
-/** In one statement, and statements in a row; what is left is there at the next turn. */
+/** Rows per statement and statements in a row; the rest comes in the next round. */
 const NOTES_MAX = 500;
 const SORTS_MAX = 20;
 
@@ -50,7 +50,7 @@ export async function readAutoTopUp(statements: Statements, accountId: string): 
 	};
 }
 
-/** The newest attempts, and what those of this month have bought or may still buy. */
+/** The newest attempts, and what this month's have bought or may still buy. */
 export async function readAutoAttempts(
 	statements: Statements,
 	accountId: string,
@@ -77,8 +77,9 @@ export async function readAutoAttempts(
 }
 
 /**
- * Switches it on, or on again, with these amounts; the account is looked at at once. What runs ends by its own outcome. A
- * payment that waits for its owner is given up. Faults: invalid_request, naming the amount; conflict without a saved card.
+ * Switches automatic top-ups on with these amounts; the account is checked at once. A running attempt ends by its own
+ * outcome; a payment that waits for its owner is cancelled. Faults: invalid_request, naming the amount; conflict
+ * without a saved card.
  */
 export async function saveAutoTopUp(
 	statements: Statements,
@@ -105,7 +106,7 @@ export async function saveAutoTopUp(
 	if (rows.length === 0) throw new Fault("conflict", "Save a card first.");
 }
 
-/** None begins any more; what runs ends by its own outcome. False if it was off. */
+/** No further attempt begins; a running one ends by its own outcome. Returns false if it was off. */
 export async function switchOffAutoTopUp(statements: Statements, accountId: string, act?: Noted): Promise<boolean> {
 	const rows = await statements`
 		with off as (
@@ -118,8 +119,8 @@ export async function switchOffAutoTopUp(statements: Statements, accountId: stri
 }
 
 /**
- * Marks accounts whose credit fell below their line: what is bought is looked for among those. Also while there are no card
- * payments, so that what is noted meanwhile is a mark an account and no more.
+ * Marks accounts whose credit is below their threshold; attempts begin from the marks. Also runs without card payments,
+ * so that change rows do not pile up.
  */
 export async function sortAutoTopUps(statements: Statements): Promise<void> {
 	for (let sorts = 0; sorts < SORTS_MAX; sorts++) {
@@ -135,7 +136,7 @@ function checkAmounts({ belowNanoUsd, amountNanoUsd, monthMostNanoUsd }: AutoTop
 	if (belowNanoUsd <= 0) refuse("belowUsd", "That is more than nothing.");
 	if (amountNanoUsd < TOP_UP_NANO_USD_MIN) refuse("amountUsd", "A top-up is at least USD 100.");
 	payableByCard(amountNanoUsd, "amountUsd");
-	// So that one payment is enough for one crossing.
+	// One payment is enough for one crossing of the threshold.
 	if (amountNanoUsd < belowNanoUsd) refuse("amountUsd", "Buy at least as much as it is bought below.");
 	if (monthMostNanoUsd < amountNanoUsd) refuse("monthMostUsd", "The month's most covers one top-up at least.");
 }

@@ -12,42 +12,44 @@ import { connectStripe, paymentServiceFault, type StripeAddress } from "./stripe
 import { collectRefunds, creditLate, takeStripeEvent } from "./stripe-events.ts";
 import { getTopUp, rejectTopUp, type TopUpRecord } from "./top-ups.ts";
 
-/** Top-ups by card, paid on Stripe's own page. No card number ever comes near this service. */
+/** Top-ups by card, paid on Stripe's page. Card numbers never reach this service. */
 export interface CardPayments {
-	/** The cards that may be charged while nobody is there. */
 	readonly saved: SavedCards;
 	/**
-	 * As `checkout`, for an automatic top-up whose payment its owner must confirm: his card is then read from that page.
-	 * Faults: not_found if none waits for that, service_unavailable.
+	 * As `checkout`, for an automatic top-up that its owner must confirm; the card is read from that page. Faults:
+	 * not_found if none waits, service_unavailable.
 	 */
 	finish(accountId: string, back: string): Promise<string>;
-	/** Opens the page where a pending top-up is paid; gives its address. `back` + "done" or "cancelled" is where it leads. */
+	/**
+	 * Opens the page where a pending top-up is paid and returns its URL. The page returns to `back` + "done" or
+	 * "cancelled".
+	 */
 	checkout(topUp: TopUpRecord, payer: { email: string; back: string }): Promise<string>;
-	/** Closes that page, so that it cannot be paid any more. Fault conflict if it may have been paid already. */
+	/** Closes the page, so that it cannot be paid. Fault conflict if it may have been paid. */
 	expire(topUpId: string): Promise<void>;
-	/** POST of Stripe's. 2xx only after everything that follows from the event is committed. */
+	/** Webhook of Stripe. Answers 2xx only after everything that follows from the event is committed. */
 	webhook(request: Request): Promise<Response>;
 	/**
-	 * Takes what refunds still owe from accounts whose credit was lent out when they came, and credits what was paid while
-	 * an account held too much.
+	 * Collects what refunds are still owed from accounts whose credit was leased when they came; credits payments that
+	 * arrived while an account held too much.
 	 */
 	collect(): Promise<void>;
-	/** Begins automatic top-ups where credit has fallen, and moves those on that are under way. */
+	/** Begins and advances automatic top-ups. */
 	topUpAutomatically(): Promise<void>;
-	/** Resolves when nothing that this and `collect` have begun is at Stripe any more. */
+	/** Resolves when no call to Stripe of this and `collect` is in progress. */
 	ended(): Promise<void>;
-	/** Compares Stripe's lists with the books, once a day of all instances. Null if that was done. */
+	/** Compares Stripe's lists with the books, once a day across all instances. Returns null if that was done. */
 	clear(): Promise<ClearingOutcome | null>;
 }
 
 export interface CardPaymentsOptions extends StripeAddress {
-	/** More than one while a secret is being rolled. */
+	/** Several while the secret is rotated. */
 	readonly webhookSecrets: readonly string[];
 	readonly serviceName: string;
 }
 
 const EVENT_BYTES_MAX = 1024 * 1024;
-/** So long a turn waits for what it has begun at Stripe; then the next one may come, for other accounts. */
+/** A round waits so long for its calls; then the next round may begin, for other accounts. */
 const TURN_MS = 5_000;
 
 export function createCardPayments(
@@ -70,10 +72,10 @@ export function createCardPayments(
 			try {
 				return (await pages.open(topUp, { customer_email: email }, back)).url;
 			} catch (error) {
-				// One that is asked for again may have its page, on which it may be paid: that one is not given up.
+				// A repeated request may have its page, which may be paid: that top-up is kept.
 				if ((await pages.pageOf(topUp.id)) === undefined) {
 					await rejectTopUp(statements, topUp.id, "stripe");
-					// Another asker's may have come meanwhile.
+					// Another request may have opened it in between.
 					await pages.expire(topUp.id);
 				}
 				throw paymentServiceFault(error);
@@ -100,7 +102,7 @@ export function createCardPayments(
 		async webhook(request) {
 			const length = Number(request.headers.get("content-length") ?? Number.NaN);
 			if (!(length <= EVENT_BYTES_MAX)) throw new Fault("payload_too_large", "The event is too large.");
-			// The signature is over these very bytes.
+			// The signature covers these bytes.
 			const body = await request.text();
 			const signature = request.headers.get("stripe-signature") ?? "";
 			const event = await verified(body, signature, { stripe, secrets: options.webhookSecrets });
@@ -133,7 +135,7 @@ export function createCardPayments(
 	};
 }
 
-/** Tries each secret: Stripe signs with the old one and the new one while it is rolled. */
+/** Tries each secret: Stripe signs with both while a secret is rotated. */
 async function verified(
 	body: string,
 	signature: string,

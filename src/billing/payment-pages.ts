@@ -6,8 +6,8 @@ import { isRefused, paymentServiceFault } from "./stripe-client.ts";
 import { getTopUp, type TopUpRecord } from "./top-ups.ts";
 
 /**
- * Closes a page, so that nothing can be paid on it any more. Stripe closes one that is open alone: one that was closed before
- * stays closed, or whoever died before writing that down could never do so. Rejects if something may have been paid on it.
+ * Closes a page, so that nothing can be paid on it. Stripe closes open pages only; a page that is closed already is
+ * fine, so that a crash in between can be repeated. Rejects if something may have been paid on it.
  */
 export async function closePage(stripe: Stripe, pageId: string): Promise<void> {
 	try {
@@ -19,14 +19,14 @@ export async function closePage(stripe: Stripe, pageId: string): Promise<void> {
 	}
 }
 
-/** Stripe's own pages, on which top-ups are paid. */
+/** Stripe's pages for top-ups. */
 export function createPaymentPages(
 	deps: { statements: Statements; stripe: Stripe },
 	options: { readonly serviceName: string },
 ) {
 	const { statements, stripe } = deps;
 
-	/** The id of its page, if it has one. */
+	/** The id of the top-up's page, if it has one. */
 	async function pageOf(topUpId: string): Promise<string | undefined> {
 		const [row] = await statements<{ id: string }>`select id from stripe_checkout where top_up_id = ${topUpId}`;
 		return row?.id;
@@ -35,7 +35,7 @@ export function createPaymentPages(
 	return {
 		pageOf,
 
-		/** The one where this top-up is paid: the same, however often it is asked for. */
+		/** The page of this top-up; repeated calls return the same. */
 		async open(
 			topUp: TopUpRecord,
 			payer: { customer_email: string } | { customer: string; saved: true },
@@ -68,17 +68,17 @@ export function createPaymentPages(
 				{ idempotencyKey: topUp.id },
 			);
 			if (page.url === null) throw new Error("the payment page has no address");
-			// Stored before anybody can pay: without this row a payment is not taken for this top-up.
+			// Stored before anyone can pay: a payment without this row is not credited to the top-up.
 			await statements`
 				insert into stripe_checkout (id, top_up_id) values (${page.id}, ${topUp.id}) on conflict do nothing`;
-			// Behind it: a statement does not see the row of another one that stood in its way.
+			// A second statement, since the first does not see the row of a concurrent one.
 			const known = await pageOf(topUp.id);
-			// Behind that row: who gives the top-up up meanwhile looks for it when he has, so that one of both closes the page.
+			// After that row: a concurrent cancellation looks for it, so that one of the two closes the page.
 			const { state } = await getTopUp(statements, topUp.id);
-			// Stripe has forgotten the page that this top-up has, which may have been paid: nobody is to pay on another one.
+			// Stripe has forgotten the top-up's page, which may have been paid: no second page is opened.
 			if (known !== page.id || state !== "pending") {
 				await closePage(stripe, page.id).catch((error) => {
-					// It is closed: what was paid on it is told below.
+					// The page is closed; what was paid on it is handled below.
 					if (!isRefused(error)) throw error;
 				});
 				throw new Fault("conflict", "The payment page is closed: the payment may have been made.");
@@ -86,7 +86,7 @@ export function createPaymentPages(
 			return { id: page.id, url: page.url };
 		},
 
-		/** Closes it, so that it cannot be paid any more. Fault conflict if it may have been paid already. */
+		/** Closes it, so that it cannot be paid. Fault conflict if it may have been paid. */
 		async expire(topUpId: string): Promise<void> {
 			const page = await pageOf(topUpId);
 			if (page === undefined) {

@@ -8,18 +8,20 @@ import { isGone, isRefused, paymentServiceFault } from "./stripe-client.ts";
 import { idOf } from "./stripe-events.ts";
 import { createUnderWay } from "./under-way.ts";
 
-/** The card of an account that may be charged while nobody is there. It is given on Stripe's own page. */
+/** Cards for automatic top-ups, given on Stripe's page. */
 export interface SavedCards {
 	read(accountId: string): Promise<SavedCard | null>;
-	/** Opens the page where a card is given; gives its address. `back` + "saved" or "cancelled" is where it leads. */
+	/** Opens the page where a card is given and returns its URL. The page returns to `back` + "saved" or "cancelled". */
 	setup(accountId: string, person: { email: string; back: string }, act?: Noted): Promise<string>;
-	/** On this page of Stripe's an automatic top-up is paid by its owner, and its card given for the next ones. */
+	/** On this Stripe page the owner pays an automatic top-up, and the card is saved for the next ones. */
 	expect(accountId: string, pageId: string): Promise<void>;
-	/** Forgets the card, here and at Stripe, and tops up by it no more. Where Stripe does not answer `collect` tries it again. */
+	/**
+	 * Deletes the card here and at Stripe and switches automatic top-ups off. If Stripe does not answer, `collect` tries
+	 * again.
+	 */
 	remove(accountId: string, act?: Noted): Promise<void>;
-	/** Reads cards from pages on which somebody may have given one, and has Stripe forget those that were removed. The next call needs not wait for this one's end. */
+	/** Reads cards from pages that were opened, and deletes removed cards at Stripe. The next call need not wait. */
 	collect(): Promise<void>;
-	/** Resolves when nothing is under way any more. */
 	ended(): Promise<void>;
 }
 
@@ -37,7 +39,7 @@ interface SetupRow {
 	old: boolean;
 }
 
-/** Its event comes within a second or so; without it Stripe is asked, ever more rarely, for as long as a page lives. */
+/** The event usually comes within a second; without it Stripe is queried, ever more rarely, while the page lives. */
 const LOOK_S = 30;
 const PAGE_HOURS = 25;
 const COLLECTED_AT_ONCE_MAX = 10;
@@ -49,16 +51,16 @@ export function createSavedCards(
 	const { statements, stripe, log } = deps;
 	const underWay = createUnderWay(COLLECTED_AT_ONCE_MAX);
 
-	/** A card that stays with Stripe is charged by nobody: it is in no row but this one, by which it is tried again. */
+	/** A card left at Stripe is never charged: only this row names it, for the next try. */
 	async function detach(paymentMethodId: string): Promise<void> {
 		await stripe.paymentMethods.detach(paymentMethodId).catch((error) => {
-			// Stripe knows of no such card of ours: an earlier try was carried out, or its owner has removed it there.
+			// Stripe does not know the card: an earlier try succeeded, or the owner removed it there.
 			if (!isRefused(error)) throw error;
 		});
 		await statements`update card_setup set state = 'done' where id = ${paymentMethodId} and kind = 'gone'`;
 	}
 
-	/** Whoever asked for it is not kept from what he has by a Stripe that does not answer. */
+	/** An unreachable Stripe does not keep the caller waiting. */
 	async function detachSoon(paymentMethodId: string): Promise<void> {
 		await detach(paymentMethodId).catch((error) =>
 			log.warn("a card was removed here and not yet at the payment service; it is tried again", {
@@ -67,7 +69,7 @@ export function createSavedCards(
 		);
 	}
 
-	/** Stripe is asked what came of a page; what an event says of it is only the reason to ask. */
+	/** An event only triggers the query; the page's state comes from Stripe. */
 	async function finish({ id, kind, old }: SetupRow): Promise<void> {
 		if (kind === "gone") return detach(id);
 		const page = await stripe.checkout.sessions.retrieve(id, {
@@ -79,7 +81,7 @@ export function createSavedCards(
 				await statements`update card_setup set state = 'closed' where id = ${id} and state = 'open'`;
 			return;
 		}
-		// One statement, so that a page which was closed meanwhile saves nothing, and the former card is not forgotten at Stripe.
+		// One statement, so that a page that was closed in between saves nothing and the former card stays.
 		const [gone] = await statements<{ id: string }>`
 			with done as (
 				update card_setup set state = 'done' where id = ${id} and state = 'open' returning account_id
@@ -139,7 +141,7 @@ export function createSavedCards(
 					return pageFor(await customer({ statements, stripe }, accountId, email, known));
 				});
 				if (page.url === null) throw new Error("the page has no address");
-				// The newest page counts: on one that was left open no card is given any more.
+				// The newest page counts; older open pages save no card.
 				await statements`
 					with closed as (
 						update card_setup set state = 'closed' where account_id = ${accountId} and state = 'open' and kind = 'card'
@@ -197,7 +199,7 @@ export function createSavedCards(
 	};
 }
 
-/** Who the account is at Stripe. `gone`: who it was until it was deleted there. */
+/** The account's customer at Stripe. `gone`: a customer that was deleted there. */
 async function customer(
 	{ statements, stripe }: { statements: Statements; stripe: Stripe },
 	accountId: string,
@@ -210,7 +212,7 @@ async function customer(
 	await statements`
 		insert into saved_card as c (account_id, customer_id) values (${accountId}, ${made.id})
 		on conflict (account_id) do update set customer_id = excluded.customer_id where c.customer_id = ${gone ?? null}`;
-	// Of two at once the first one's stands.
+	// The first of two concurrent ones stays.
 	return (await customerOf(statements, accountId)) ?? made.id;
 }
 
@@ -228,7 +230,7 @@ interface CardRow {
 	saved_at: Date | null;
 }
 
-/** Undefined if what was given is no card, which alone is charged later. */
+/** Undefined if it is no card: only cards are charged later. */
 function cardOf(page: Stripe.Checkout.Session) {
 	const intent = page.setup_intent ?? page.payment_intent;
 	const method = typeof intent === "string" ? undefined : intent?.payment_method;

@@ -1,4 +1,4 @@
-/** Why automatic top-ups do not go on, as their people are told it. Stripe's own words are shown to nobody. */
+/** Why automatic top-ups stopped, as shown to people. Stripe's own texts are not shown. */
 export const STOP_REASONS = {
 	declined: "The card was declined.",
 	funds: "The card was declined: its funds or its limit do not cover the payment.",
@@ -15,7 +15,7 @@ export const STOP_REASONS = {
 
 export type StopReason = keyof typeof STOP_REASONS;
 
-/** By what Stripe says of a payment that failed: its `code` and `decline_code`. */
+/** By `code` and `decline_code` of a failed payment. */
 export function stopReasonOf(code: string | null | undefined, declineCode: string | null | undefined): StopReason {
 	if (code === "authentication_required" || declineCode === "authentication_required") return "authentication";
 	if (code === "payment_intent_authentication_failure") return "authentication";

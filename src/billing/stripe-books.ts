@@ -6,28 +6,27 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { noteFinding, settleFinding } from "./stripe-findings.ts";
 
-/** One open transaction. */
 export type Transaction = Parameters<Parameters<Transactional["transaction"]>[0]>[0];
 
 const ACTOR = "stripe";
-/** Of all that is bought here, as Stripe writes it. */
+/** The currency of all payments, as Stripe writes it. */
 export const CURRENCY = "usd";
 /**
- * topup_confirm, ledger_book: more than can be counted. The top-up is locked, and pending where it is confirmed, so it
- * says nothing else.
+ * Raised by topup_confirm and ledger_book: the amount is too large to count. The top-up is locked and pending here, so
+ * nothing else raises it.
  */
 const NO_ROOM = "TG004";
 const NOT_GIVEN_BACK = "won, not given back: the account would hold more credit than can be counted";
 
-/** A card top-up that a payment belongs to, with its account locked. */
+/** The card top-up of a payment, with its account locked. */
 export interface PaidTopUp {
 	readonly id: string;
 	readonly accountId: string;
 	readonly amountNanoUsd: NanoUsd;
-	/** Card payments are whole cents. */
+	/** Card amounts are whole cents. */
 	readonly amountCents: number;
 	readonly method: string;
-	/** What its movements are noted with, so that a customer knows which payment they belong to. */
+	/** Reference in ledger entries, so that a customer recognizes the payment. */
 	readonly reference: string;
 	readonly state: string;
 }
@@ -46,7 +45,7 @@ interface TopUpRow {
 	state: string;
 }
 
-/** Locks top-up, account and budget, in the order that everything locks them in. */
+/** Locks top-up, account and budget, in the global lock order. */
 export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp | undefined> {
 	const [row] = await rowsOf<TopUpRow>(
 		tx,
@@ -68,8 +67,8 @@ export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp 
 }
 
 /**
- * The money is there: whatever was thought of the top-up before, it becomes credit once. Undefined if the account's
- * unspent credit leaves no room for it: the payment stays on record, and it is tried again.
+ * Confirms the top-up once, whatever its state was. Returns undefined if the account's credit leaves no room: the
+ * payment stays on record and is tried again.
  */
 export async function confirmPaid(tx: Transaction, topUp: PaidTopUp): Promise<PaidTopUp | undefined> {
 	if (isCredited(topUp)) return topUp;
@@ -82,7 +81,7 @@ export async function confirmPaid(tx: Transaction, topUp: PaidTopUp): Promise<Pa
 	return confirmed ? { ...topUp, state: "confirmed" } : undefined;
 }
 
-/** False, and nothing of it was done, if the account's unspent credit leaves no room for what is booked. */
+/** Returns false, with nothing booked, if the account's credit leaves no room. */
 async function whereRoomIs(tx: Transaction, booking: (part: Transaction) => Promise<void>): Promise<boolean> {
 	try {
 		await tx.transaction(booking);
@@ -93,20 +92,20 @@ async function whereRoomIs(tx: Transaction, booking: (part: Transaction) => Prom
 	}
 }
 
-/** Whether it has become credit, whatever was taken back since. */
+/** Whether it was credited, regardless of later refunds. */
 function isCredited({ state }: Pick<PaidTopUp, "state">): boolean {
 	return state !== "pending" && state !== "rejected";
 }
 
-/** Drizzle wraps what the driver throws. */
+/** Drizzle wraps driver errors. */
 export function codeOf(error: unknown): unknown {
 	const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
 	return code ?? cause?.code;
 }
 
-/** Books what a payment's refunds and disputes owe, as far as it is not booked. Locks are held by the caller. */
+/** Books what refunds and disputes of a payment owe. The caller holds the locks. */
 export async function settlePayment(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
-	// There is no credit that it could be taken from.
+	// Not credited, so there is nothing to take back.
 	if (!isCredited(topUp)) return;
 	await settleRefund(tx, paymentId, topUp);
 	const disputes = await rowsOf<Dispute>(
@@ -126,9 +125,9 @@ interface Dispute {
 }
 
 /**
- * A refund takes what no instance holds at this moment and asks for the rest back; what it still owes is collected
- * later. So it never makes a running request's money disappear, and no account is overdrawn by it. Where nothing is held
- * there is nothing to ask for: what was spent is owed until there is credit again.
+ * A refund takes what no instance holds now and recalls the rest; what is still owed is collected later. So it never
+ * takes credit from a running request, and no account is overdrawn. If nothing is held there is nothing to recall:
+ * spent credit is owed until there is credit again.
  */
 async function settleRefund(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
 	const [row] = await rowsOf<{ refunded: string; booked: string; free: string; lent: boolean }>(
@@ -154,14 +153,13 @@ async function settleRefund(tx: Transaction, paymentId: string, topUp: PaidTopUp
 		await tx.execute(sql`select control_append('budget', ${topUp.accountId}, '{"lowered": true}'::jsonb)`);
 }
 
-/** Whether an instance holds some of a budget. */
 export function isLent(budgetId: SQL): SQL {
 	return sql`exists (select 1 from lease l where l.budget_id = ${budgetId} and l.state = 'open')`;
 }
 
 /**
- * A dispute takes its amount at once, spent or not, and stops the account until it is decided. What one that is won gives
- * back is owed until there is room for it; the account goes on at once, since by spending it makes the room.
+ * A dispute takes its amount at once, spent or not, and suspends the account until it is decided. A won dispute gives
+ * it back when there is room; the account is reactivated at once, since spending makes the room.
  */
 async function settleDispute(tx: Transaction, topUp: PaidTopUp, dispute: Dispute): Promise<void> {
 	const cents = Number(dispute.amount_cents);
@@ -192,7 +190,7 @@ async function settleDispute(tx: Transaction, topUp: PaidTopUp, dispute: Dispute
 	}
 }
 
-/** The account is active again unless another dispute is open or lost, which then answers for the suspension. */
+/** Reactivates the account unless another dispute is open or lost, which then owns the suspension. */
 async function passOnSuspension(tx: Transaction, accountId: string, dispute: Dispute): Promise<void> {
 	if (!dispute.suspended) return;
 	const [other] = await rowsOf<{ id: string }>(
@@ -204,7 +202,7 @@ async function passOnSuspension(tx: Transaction, accountId: string, dispute: Dis
 	else await tx.execute(sql`update stripe_dispute set suspended = true where id = ${other.id}`);
 }
 
-/** True if the account was in state `from`. */
+/** Returns true if the account was in state `from`. */
 async function changeState(tx: Transaction, accountId: string, from: string, to: string): Promise<boolean> {
 	const rows = await rowsOf(
 		tx,
@@ -214,7 +212,7 @@ async function changeState(tx: Transaction, accountId: string, from: string, to:
 	return rows.length > 0;
 }
 
-/** What the top-up is called after all that. */
+/** The top-up's state after all refunds and disputes. */
 async function setState(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
 	await tx.execute(sql`
 		update top_up t set state = case

@@ -11,12 +11,12 @@ import {
 import { idOf } from "./stripe-events.ts";
 import { settleFinding } from "./stripe-findings.ts";
 
-/** Rows that are asked for one by one, since Stripe's lists lack them or do not say enough. */
+/** Rows that are requested one by one, since Stripe's lists lack them or say too little. */
 const ASKED_MAX = 3_000;
-/** A page lives for a day at Stripe. */
+/** Lifetime of a Stripe page. */
 const PAGE_HOURS = 25;
 
-/** The other direction: what the books say of card payments, Stripe must say too. */
+/** Checks that Stripe agrees with each row of the books about card payments. */
 export async function compareBooks(clearing: Clearing): Promise<void> {
 	await compareCredited(clearing);
 	await compareCharged(clearing);
@@ -32,7 +32,7 @@ interface CreditedRow {
 	cents: string;
 }
 
-/** Each card top-up that became credit was paid: that page, that payment, that amount. */
+/** Each credited card top-up was paid: same page, payment and amount. */
 async function compareCredited(clearing: Clearing): Promise<void> {
 	const { statements, stripe, paid, sinceS } = clearing;
 	const rows = await statements<CreditedRow>`
@@ -71,7 +71,7 @@ interface ChargedRow {
 	cents: string;
 }
 
-/** Each automatic top-up that became credit was paid: that payment, that amount. */
+/** Each credited automatic top-up was paid: same payment and amount. */
 async function compareCharged(clearing: Clearing): Promise<void> {
 	const { statements, stripe, charged, sinceS } = clearing;
 	const rows = await statements<ChargedRow>`
@@ -130,7 +130,7 @@ async function compareDisputed(clearing: Clearing): Promise<void> {
 	}
 }
 
-/** Each top-up that waits for a page on which nothing can be paid any more: nobody would come back to it. */
+/** Each pending top-up whose page can no longer be paid. */
 async function compareWaiting(clearing: Clearing): Promise<void> {
 	const { statements, stripe } = clearing;
 	const rows = await statements<{ id: string }>`
@@ -145,7 +145,7 @@ async function compareWaiting(clearing: Clearing): Promise<void> {
 
 const isTooMuch = ({ outcome }: Clearing) => outcome.asked >= ASKED_MAX;
 
-/** Undefined if Stripe says that there is no such thing; what it says otherwise ends the clearing, to be begun anew. */
+/** Undefined if Stripe has no such object; any other error ends this clearing, which starts again later. */
 async function asked<T>(clearing: Clearing, ask: () => Promise<T>): Promise<T | undefined> {
 	clearing.outcome.asked += 1;
 	try {

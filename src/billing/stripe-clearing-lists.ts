@@ -9,7 +9,7 @@ import { disputeState, idOf, isOurs, takeStripeEvent } from "./stripe-events.ts"
 import { type Finding, noteFinding, reopenFinding, settleFinding } from "./stripe-findings.ts";
 import { isAutomatic } from "./stripe-paid.ts";
 
-/** One comparison under way. */
+/** One clearing in progress. */
 export interface Clearing {
 	readonly tx: Transactional;
 	readonly statements: Statements;
@@ -21,24 +21,24 @@ export interface Clearing {
 	readonly outcome: { compared: number; taken: number; asked: number };
 	/** Checkout sessions that Stripe lists as paid. */
 	readonly paid: Map<string, Stripe.Checkout.Session>;
-	/** Payments by saved cards that Stripe lists as made. */
+	/** Payments by saved cards that Stripe lists as succeeded. */
 	readonly charged: Map<string, Stripe.PaymentIntent>;
 	readonly refunds: Set<string>;
 	readonly disputes: Set<string>;
 }
 
-/** A page lives for a day and a slow payment takes two weeks; a dispute is decided within four months. */
+/** A page lives a day, a slow payment takes two weeks, a dispute is decided within four months. */
 export const DAYS = 35;
 const DISPUTE_DAYS = 150;
 const DAY_S = 24 * 3_600;
-/** How a difference ends that is none any more. */
+/** Resolution of a finding whose difference disappeared. */
 export const SAME_AGAIN = "the same again";
-/** Of each list; beyond it the rest is not compared, and a finding says so. */
+/** Objects per list; the rest is not compared, and a finding says so. */
 const OBJECTS_MAX = 20_000;
-/** Of one payment's list. */
+/** Refunds of one payment. */
 const REFUNDS_MAX = 1_000;
 const PAGE = 100;
-/** What Stripe's lists say, the books must say too; what no event told is taken in as if one had. */
+/** Checks that the books agree with Stripe's lists. An object that no event reported is processed as if one had. */
 export async function compareLists(clearing: Clearing): Promise<void> {
 	await compareSessions(clearing);
 	await compareIntents(clearing);
@@ -46,7 +46,7 @@ export async function compareLists(clearing: Clearing): Promise<void> {
 	await compareDisputes(clearing);
 }
 
-/** At most so many of a list, page by page as they are asked for. */
+/** Reads a list page by page, up to the limit. */
 async function* limited<Item>(
 	clearing: Clearing,
 	name: string,
@@ -61,7 +61,7 @@ async function* limited<Item>(
 	}
 }
 
-/** What was paid and is ours is credit, or somebody knows why not. */
+/** Each paid session of this service is credited, or has a finding. */
 async function compareSessions(clearing: Clearing): Promise<void> {
 	const { stripe, sinceS, statements } = clearing;
 	const sessions = stripe.checkout.sessions.list({ limit: PAGE, created: { gte: sinceS }, status: "complete" });
@@ -76,7 +76,7 @@ async function compareSessions(clearing: Clearing): Promise<void> {
 	}
 }
 
-/** What saved cards paid is credit, or somebody knows why not. */
+/** Each payment by a saved card is credited, or has a finding. */
 async function compareIntents(clearing: Clearing): Promise<void> {
 	const { stripe, sinceS, statements } = clearing;
 	const intents = stripe.paymentIntents.list({ limit: PAGE, created: { gte: sinceS } });
@@ -90,7 +90,7 @@ async function compareIntents(clearing: Clearing): Promise<void> {
 	}
 }
 
-/** Payments of which something was refunded; how much in all is asked for each, since older refunds count too. */
+/** Payments with refunds; the sum is requested for each, since older refunds count. */
 async function compareRefunds(clearing: Clearing): Promise<void> {
 	const { stripe, sinceS } = clearing;
 	const payments = new Set<string>();
@@ -102,7 +102,7 @@ async function compareRefunds(clearing: Clearing): Promise<void> {
 	for (const paymentId of payments) await compareRefund(clearing, paymentId);
 }
 
-/** The refunds of one payment, there and here. Payments that the books do not know are not ours. */
+/** Compares the refunds of one payment. Payments that are not in the books belong to other systems. */
 export async function compareRefund(clearing: Clearing, paymentId: string): Promise<void> {
 	const { statements } = clearing;
 	if (clearing.refunds.has(paymentId)) return;
@@ -130,14 +130,14 @@ export async function compareRefund(clearing: Clearing, paymentId: string): Prom
 	else await note(clearing, { id, kind: "refund", reason, amountCents: Number(row.refunded) - sumCents });
 }
 
-/** None of a payment that Stripe does not know: what the books say of it is a difference, and those behind it are compared. */
+/** Returns none for a payment that Stripe does not know: a finding reports it, and the clearing continues. */
 async function refundsOf(clearing: Clearing, paymentId: string): Promise<Stripe.Refund[]> {
 	const refunds = new Map<string, Stripe.Refund>();
 	const list = clearing.stripe.refunds.list({ limit: PAGE, payment_intent: paymentId });
 	try {
 		for await (const refund of limited(clearing, `refunds of ${paymentId}`, list, REFUNDS_MAX)) {
 			if (refund.status === "failed" || refund.status === "canceled") continue;
-			// By its id: one that a later page has again, or that is another payment's, would take credit for nothing.
+			// By id: a refund that two pages list, or another payment's, would otherwise take credit twice.
 			if (idOf(refund.payment_intent) === paymentId) refunds.set(refund.id, refund);
 		}
 	} catch (error) {
@@ -180,7 +180,7 @@ export async function compareDispute(clearing: Clearing, dispute: Stripe.Dispute
 	await note(clearing, { id, kind: "dispute", reason, amountCents: dispute.amount });
 }
 
-/** What an event should have told, taken like one: the same checks, the same line in the audit log. */
+/** Processes an object like its event: same checks, same audit log line. */
 export async function takeAs(clearing: Clearing, type: Stripe.Event["type"], object: { id: string }): Promise<void> {
 	const event = { id: newId("clearing"), type, data: { object } };
 	const outcome = await takeStripeEvent(clearing.tx, event as unknown as Stripe.Event);
@@ -189,7 +189,7 @@ export async function takeAs(clearing: Clearing, type: Stripe.Event["type"], obj
 	clearing.log.warn("a payment was told by no event", { event: event.id, type, object: object.id, outcome });
 }
 
-/** Writes a difference down. One that had gone by itself and is there again is a new one. */
+/** Records a finding; one that disappeared before and is back counts as new. */
 export async function note(
 	clearing: Clearing,
 	finding: Pick<Finding, "id" | "kind" | "reason"> & { topUpId?: string; amountCents?: number },
@@ -199,7 +199,7 @@ export async function note(
 	await noteFinding(clearing.tx, { id, kind, reason, topUpId, amountCents, currency: CURRENCY });
 }
 
-/** There was more of something than one clearing compares. */
+/** A list had more objects than one clearing compares. */
 export function noteRest(clearing: Clearing, name: string, most: number): Promise<void> {
 	const reason = `more than ${most} ${name}: the rest was not compared`;
 	return note(clearing, { id: `${name}:${clearing.day}`, kind: "unfinished", reason });

@@ -15,22 +15,22 @@ export interface ClearingDeps {
 }
 
 export interface ClearingOutcome {
-	/** Objects of Stripe's lists that were looked at. */
+	/** Objects of Stripe's lists that were compared. */
 	readonly compared: number;
-	/** Those that no event had told of: they were taken in now. */
+	/** Objects that no event had reported; they were processed now. */
 	readonly taken: number;
-	/** Rows of the books that were looked for at Stripe. */
+	/** Rows of the books that were looked up at Stripe. */
 	readonly asked: number;
 }
 
 const DAY_S = 24 * 3_600;
-/** One that did not come to its end in this time was broken off. */
+/** A clearing that takes longer is taken as interrupted. */
 const RUNNING_MAX_S = 3_600;
 
 /**
- * Compares Stripe's lists of sessions, payments by saved cards, refunds and disputes with the books, and the books with Stripe. What was paid,
- * refunded or disputed there and told by no event is taken in as if the event had come; what then differs still is a
- * finding. Once a day by one of all instances; null if it is not our turn.
+ * Compares Stripe's sessions, saved-card payments, refunds and disputes with the books, in both directions. An object
+ * that no event reported is processed as if it had; remaining differences become findings. Runs once a day on one
+ * instance; returns null if it is not due.
  */
 export async function clearOnceADay(deps: ClearingDeps): Promise<ClearingOutcome | null> {
 	const { statements, clock, log } = deps;
@@ -47,7 +47,7 @@ export async function clearOnceADay(deps: ClearingDeps): Promise<ClearingOutcome
 		log.info("payments were compared with Stripe's lists", { ...outcome });
 		return outcome;
 	} catch (error) {
-		// The next look begins it anew.
+		// The next look starts it again.
 		await statements`update stripe_clearing set started_at = '-infinity' where day = ${day}::date`;
 		throw error;
 	}

@@ -2,20 +2,20 @@ import Stripe from "stripe";
 import { errorText } from "../base/error-record.ts";
 import { Fault } from "../base/fault.ts";
 
-/** Of a request, from its first byte to its answer's last one: who answers a byte a second has not answered. */
+/** Limit of one request, from its first byte to the last of its answer. */
 const CALL_MS = 20_000;
-/** With it a call has an end after 41 s at most. What must go on is repeated by its own job. */
+/** So a call takes at most 41 s. Jobs repeat what must succeed. */
 const RETRIES_MAX = 1;
 
 export interface StripeAddress {
 	readonly secretKey: string;
-	/** Another address of Stripe's interface, for tests. */
+	/** Another address of Stripe's API, for tests. */
 	readonly apiBase: string | null;
-	/** Another limit of a request, for tests. */
+	/** Another request limit, for tests. */
 	readonly callMs?: number;
 }
 
-/** A client of Stripe's interface, or of one that stands in for it. `fetch`: for tests, what carries its requests. */
+/** Client of Stripe's API. `fetch` replaces the transport in tests. */
 export function connectStripe({ secretKey, apiBase, callMs = CALL_MS }: StripeAddress, carry?: typeof fetch): Stripe {
 	const url = apiBase === null ? undefined : new URL(apiBase);
 	return new Stripe(secretKey, {
@@ -33,7 +33,7 @@ export function connectStripe({ secretKey, apiBase, callMs = CALL_MS }: StripeAd
 	});
 }
 
-/** Stripe's own words stay in the log. */
+/** Stripe's own text stays in the log. */
 export function paymentServiceFault(error: unknown): Fault {
 	if (error instanceof Fault) return error;
 	return new Fault(
@@ -47,7 +47,7 @@ export function paymentServiceFault(error: unknown): Fault {
 	);
 }
 
-/** Stripe has understood the request and refuses it: nothing came of it. */
+/** Whether Stripe understood and refused the request, so that it had no effect. */
 export function isRefused(error: unknown): error is InstanceType<typeof Stripe.errors.StripeInvalidRequestError> {
 	return (
 		error instanceof Stripe.errors.StripeInvalidRequestError && (error.statusCode === 400 || error.statusCode === 404)

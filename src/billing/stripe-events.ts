@@ -37,9 +37,9 @@ const COLLECTED_AT_ONCE_MAX = 100;
 const NO_SUM = "refused: its amount is none";
 
 /**
- * Takes one verified event, once: its id, all that follows from it and its line in the audit log are committed together.
- * Gives `applied`, `ignored`, `known`, or why it was refused. What is refused is not sent again: it would be refused again.
- * A payment is on record before anything follows from it: whatever fails then, money without credit raises an alarm.
+ * Processes a verified event once: its id, its effects and its audit log line commit together. Returns `applied`,
+ * `ignored`, `known`, or why it was refused; Stripe does not resend a refused one. A payment is recorded before its
+ * effects, so that paid money without credit raises an alert whatever fails.
  */
 export async function takeStripeEvent(db: Transactional, event: Stripe.Event): Promise<string> {
 	const received = receivedOf(event);
@@ -54,14 +54,13 @@ export async function takeStripeEvent(db: Transactional, event: Stripe.Event): P
 }
 
 /**
- * Refunds that came while the credit was lent out to instances: takes what has come back meanwhile. Books as well what
- * two events about one payment, taken in at the same moment, left to each other. Who has spent what he owes, and has
- * nothing that could be taken, is passed over: there may be many of them, and for years. So is who has no room for what he
- * gets back. Who has something comes before those whose credit is asked back in vain, perhaps, and of these any may be next:
- * what lies at an instance that is gone is in nobody's way.
+ * Collects refunds that are owed because the credit was leased or spent, and books what two concurrent events of a
+ * payment left. Accounts without credit to take, or without room for what they get back, are skipped. Accounts with
+ * available credit come first; among those whose leases are recalled the order is random, so that a dead instance's
+ * lease blocks no one.
  */
 export async function collectRefunds(db: Transactional): Promise<void> {
-	// Row by row behind the few that owe something: joined, all payments that ever were would be read.
+	// Row by row from the few that owe something; a join would read all payments.
 	const owed = (await db.execute(sql`
 		(select p.id, t.id as top_up_id from stripe_payment p
 			cross join lateral (select * from top_up x where x.id = p.top_up_id limit 1) t
@@ -83,7 +82,7 @@ export async function collectRefunds(db: Transactional): Promise<void> {
 	for (const { id, top_up_id } of owed) await withTopUp(db, top_up_id, (tx, topUp) => settlePayment(tx, id, topUp));
 }
 
-/** Who has a row that somebody holds lets the others pass, and is found again at the next look. */
+/** A locked row is skipped and found again by the next call. */
 async function withTopUp(
 	db: Transactional,
 	id: string,
@@ -101,8 +100,7 @@ async function withTopUp(
 }
 
 /**
- * Payments that found no room become credit as soon as what the account holds leaves some. Any of them may be next: those of
- * an account that has none for years are in nobody's way.
+ * Credits payments for which the account had no room. Random order, so that accounts that never have room block no one.
  */
 export async function creditLate(db: Transactional): Promise<void> {
 	const waiting = (await db.execute(sql`
@@ -121,13 +119,13 @@ function isPaid(event: Stripe.Event): event is PaidEvent {
 	);
 }
 
-/** Others may be paid through the same Stripe account. */
+/** Other systems may use the same Stripe account. */
 export const isOurs = ({ client_reference_id }: Stripe.Checkout.Session) =>
 	client_reference_id?.startsWith("top_") === true;
 
 const findingOf = (session: Stripe.Checkout.Session) => `paid:${idOf(session.payment_intent) ?? session.id}`;
 
-/** Money that has come to us by what an event says. */
+/** Handles a paid session. */
 function receivedOf(event: Stripe.Event): Omit<Finding, "kind" | "reason"> | undefined {
 	if (isPaid(event) && isOurs(event.data.object)) {
 		const session = event.data.object;
@@ -166,7 +164,7 @@ async function apply(tx: Transaction, event: Stripe.Event): Promise<Outcome> {
 	switch (event.type) {
 		case "checkout.session.completed":
 		case "checkout.session.async_payment_succeeded":
-			// A card may have been given on it: it is read from there.
+			// A card may have been given on the page and is read from there.
 			await tx.execute(
 				sql`update card_setup set look_at = now() where id = ${event.data.object.id} and state = 'open'`,
 			);
@@ -199,7 +197,7 @@ async function paid(tx: Transaction, session: Stripe.Checkout.Session): Promise<
 	const facts = { checkout: session.id, payment: paymentId, amount: session.amount_total, currency: session.currency };
 	const result = (outcome: string): Outcome => ({ outcome, subject: topUpId, detail: facts });
 	if (session.payment_status !== "paid") return result("ignored");
-	/** Somebody has paid and has nothing for it. */
+	/** A payment without credit. */
 	const refuse = async (outcome: string): Promise<Outcome> => {
 		await explainFinding(tx, findingOf(session), outcome);
 		return result(outcome);
@@ -219,7 +217,7 @@ async function paid(tx: Transaction, session: Stripe.Checkout.Session): Promise<
 	return refused === undefined ? result("applied") : refuse(refused);
 }
 
-/** Nothing was paid and nothing can be paid any more. */
+/** Nothing was paid, and nothing can be. */
 async function closed(tx: Transaction, session: Stripe.Checkout.Session): Promise<Outcome> {
 	const rows = await rowsOf<{ id: string }>(
 		tx,
@@ -230,7 +228,7 @@ async function closed(tx: Transaction, session: Stripe.Checkout.Session): Promis
 	return { outcome: rows.length > 0 ? "applied" : "ignored", subject, detail: { checkout: session.id } };
 }
 
-/** The event carries the sum of all refunds so far, so the largest one that was heard of is right. */
+/** The event carries the sum of all refunds, so the largest reported sum is right. */
 async function refunded(tx: Transaction, charge: Stripe.Charge): Promise<Outcome> {
 	const paymentId = idOf(charge.payment_intent);
 	const facts = { charge: charge.id, payment: paymentId, refunded: charge.amount_refunded, currency: charge.currency };
@@ -251,7 +249,7 @@ async function refunded(tx: Transaction, charge: Stripe.Charge): Promise<Outcome
 	return { outcome: "applied", subject: topUp?.id ?? paymentId, detail: facts };
 }
 
-/** What was given back in full is owed to nobody, credited or not. */
+/** A fully refunded payment owes no credit. */
 async function settleRefunded(tx: Transaction, paymentId: string, refundedCents: number): Promise<void> {
 	const [open] = await rowsOf<{ top_up_id: string | null }>(
 		tx,
@@ -288,7 +286,7 @@ async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outco
 	return { outcome: "applied", subject: topUp?.id ?? paymentId, detail: facts };
 }
 
-/** Cents of one payment: a signature does not make less than nothing, or more than was ever paid, a sum of money. */
+/** Cents of one payment. A signature does not make a negative or absurd amount valid. */
 function isSum(cents: number): boolean {
 	return Number.isSafeInteger(cents) && cents > 0 && cents <= centsOf(TOP_UP_NANO_USD_MAX);
 }

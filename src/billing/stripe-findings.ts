@@ -11,10 +11,10 @@ const CLOSED: AuditAction = "payment.close";
 export type FindingKind = "uncredited" | "unpaid" | "refund" | "dispute" | "unfinished" | "undecided";
 
 export interface Finding {
-	/** What it is about, so that it is found once: `paid:pi_…`, `books:top_…`, `refund:pi_…`, `dispute:dp_…`, `won:dp_…`, `open:att_…`. */
+	/** Unique subject: `paid:pi_…`, `books:top_…`, `refund:pi_…`, `dispute:dp_…`, `won:dp_…`, `open:att_…`. */
 	readonly id: string;
 	readonly kind: FindingKind;
-	/** In words for operators. */
+	/** Text for operators. */
 	readonly reason: string;
 	readonly topUpId: string | null;
 	readonly amountCents: number | null;
@@ -22,7 +22,7 @@ export interface Finding {
 	readonly currency: string | null;
 }
 
-/** An open one, as operators see it. */
+/** An open finding, as operators see it. */
 export interface OpenFinding extends Finding {
 	readonly accountId: string | null;
 	readonly foundAtMs: number;
@@ -33,7 +33,7 @@ type Executor = Pick<Transactional, "execute">;
 
 const SHOWN_MAX = 50;
 
-/** Writes one down. What is known already, or was dealt with, stays as it is. */
+/** Records a finding. A known or resolved one stays as it is. */
 export async function noteFinding(db: Executor, finding: Finding): Promise<void> {
 	const { id, kind, reason, topUpId, amountCents, currency } = finding;
 	await db.execute(sql`
@@ -41,19 +41,19 @@ export async function noteFinding(db: Executor, finding: Finding): Promise<void>
 		values (${id}, ${kind}, ${reason}, ${topUpId}, ${amountCents}::bigint, ${currency}) on conflict (id) do nothing`);
 }
 
-/** Another reason for one that is open. */
+/** Changes the reason of an open finding. */
 export async function explainFinding(db: Executor, id: string, reason: string): Promise<void> {
 	await db.execute(sql`update stripe_finding set reason = ${reason} where id = ${id} and resolved_at is null`);
 }
 
-/** Stripe and the books agree about it now. */
+/** Resolves it: Stripe and the books agree now. */
 export async function settleFinding(db: Executor, id: string, resolution: string): Promise<void> {
 	await db.execute(sql`
 		update stripe_finding set resolved_at = clock_timestamp(), resolved_by = 'stripe', resolution = ${resolution}
 		where id = ${id} and resolved_at is null`);
 }
 
-/** One that was settled so is open again, as if it had been found now. */
+/** Reopens a finding that was resolved by agreement, as of now. */
 export async function reopenFinding(
 	db: Executor,
 	id: string,
@@ -94,7 +94,7 @@ export async function listOpenFindings(statements: Statements): Promise<OpenFind
 	}));
 }
 
-/** Whose payment it is about; null if that is not known, or there is no such finding. */
+/** The account of a finding; null if it is unknown or there is no such finding. */
 export async function accountOfFinding(statements: Statements, id: string): Promise<string | null> {
 	const [row] = await statements<{ account_id: string }>`
 		select t.account_id from stripe_finding f join top_up t on t.id = f.top_up_id where f.id = ${id}`;
@@ -102,8 +102,8 @@ export async function accountOfFinding(statements: Statements, id: string): Prom
 }
 
 /**
- * An operator has dealt with one by hand: gave the money back at Stripe, or adjusted the account's credit. The audit log
- * says so in the same statement. Repeating it changes nothing. Fault not_found.
+ * Resolves a finding by hand: the operator refunded at Stripe or adjusted the credit. The audit log line is in the same
+ * statement. Idempotent. Fault not_found.
  */
 export async function closeFinding(
 	statements: Statements,

@@ -11,13 +11,13 @@ import {
 } from "./stripe-books.ts";
 import { explainFinding, settleFinding } from "./stripe-findings.ts";
 
-/** `applied`, `ignored` (nothing to do), or in words why it was refused. */
+/** `applied`, `ignored` (nothing to do), or why it was refused. */
 export type Outcome = { readonly outcome: string; readonly subject: string; readonly detail: Record<string, unknown> };
 
-/** While an account holds more than can be counted, its payments wait for what it spends. */
+/** The account holds more than can be counted; the payment waits until some is spent. */
 export const NO_ROOM = "paid, not credited: the account would hold more credit than can be counted";
 
-/** What Stripe says was paid for a top-up. */
+/** A top-up's payment, as Stripe reports it. */
 interface Paid {
 	readonly paymentId: string;
 	readonly topUpId: string;
@@ -25,7 +25,7 @@ interface Paid {
 	readonly currency: string | null;
 }
 
-/** Credit is given for exactly what was asked, in the currency that it was asked in, once. Else why not: somebody has paid for nothing. */
+/** Credits exactly the requested amount in its currency, once. Otherwise returns why not: a payment without credit. */
 export async function creditPayment(tx: Transaction, paid: Paid): Promise<string | undefined> {
 	const { paymentId, topUpId } = paid;
 	const topUp = await lockTopUp(tx, topUpId);
@@ -43,7 +43,7 @@ export async function creditPayment(tx: Transaction, paid: Paid): Promise<string
 	return (await credit(tx, paymentId, topUp)) ? undefined : NO_ROOM;
 }
 
-/** False if there is no room for it. */
+/** Returns false if there is no room for it. */
 export async function credit(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<boolean> {
 	const credited = await confirmPaid(tx, topUp);
 	if (credited === undefined) return false;
@@ -53,11 +53,11 @@ export async function credit(tx: Transaction, paymentId: string, topUp: PaidTopU
 	return true;
 }
 
-/** Automatic top-ups alone are told by their payment; pages of Stripe's tell of theirs as sessions. */
+/** Automatic top-ups only: payments on Stripe's pages are reported as sessions. */
 export const isAutomatic = ({ metadata }: Stripe.PaymentIntent): boolean =>
 	metadata?.attempt?.startsWith("att_") === true && metadata.top_up?.startsWith("top_") === true;
 
-/** A saved card was charged. Its attempt has ended with that, whatever was thought of it before. */
+/** A saved card was charged. Its attempt ends, whatever state it had. */
 export async function intentPaid(tx: Transaction, intent: Stripe.PaymentIntent): Promise<Outcome> {
 	const { attempt = "", top_up: topUpId = "" } = intent.metadata ?? {};
 	const facts = { attempt, payment: intent.id, amount: intent.amount_received, currency: intent.currency };
@@ -88,7 +88,7 @@ export async function intentPaid(tx: Transaction, intent: Stripe.PaymentIntent):
 	return result(refused);
 }
 
-/** Something of an automatic payment has changed: whoever drives its attempt asks Stripe what it is now. */
+/** An automatic payment changed: its attempt queries Stripe. */
 export async function intentChanged(tx: Transaction, intent: Stripe.PaymentIntent): Promise<Outcome> {
 	const { attempt = "", top_up: subject = "" } = intent.metadata ?? {};
 	const detail = { attempt, payment: intent.id, status: intent.status };
@@ -99,7 +99,7 @@ export async function intentChanged(tx: Transaction, intent: Stripe.PaymentInten
 	return { outcome: "applied", subject, detail };
 }
 
-/** Of refunds and disputes that were told before their payment was nobody known whose they are. */
+/** Assigns refunds and disputes that were reported before their payment. */
 export async function haltForWhatWentBack(tx: Transaction, paymentId: string): Promise<void> {
 	const [row] = await rowsOf<{ account_id: string; reason: "refunded" | "disputed" | null }>(
 		tx,
@@ -110,7 +110,7 @@ export async function haltForWhatWentBack(tx: Transaction, paymentId: string): P
 	if (row !== undefined && row.reason !== null) await haltAutomatic(tx, row.account_id, row.reason);
 }
 
-/** Money went back, or somebody disputes it: what the account then lacks is not bought with the same card again. */
+/** After a refund or dispute the same card does not buy the missing credit automatically. */
 export async function haltAutomatic(
 	tx: Transaction,
 	accountId: string,

@@ -14,11 +14,11 @@ import { getTopUp } from "./top-ups.ts";
 
 export interface TransferCheck {
 	readonly topUpId: string;
-	/** The bank's number of the transaction. */
+	/** The bank's transaction number. */
 	readonly transactionReference: string;
 	/** The operator who saw it. */
 	readonly operatorId: string;
-	/** Of his, for the audit log. */
+	/** Operator's address, for the audit log. */
 	readonly ip: string | null;
 }
 
@@ -27,9 +27,9 @@ const REFERENCE_SIGNS_MIN = 2;
 const REJECTED: AuditAction = "topup.reject";
 
 /**
- * An operator saw the transfer on the bank's statement. It becomes credit, or waits for a second operator if its amount
- * is at least `secondLookFrom`. Faults: not_found; conflict if it was decided, if it is a card's, if the transaction paid
- * another top-up, if the second look names another transaction or comes from the same operator.
+ * Records that an operator saw the transfer on the bank statement. The top-up is credited, or waits for a second
+ * operator if its amount is at least `secondLookFrom`. Faults: not_found; conflict if it was decided, is a card top-up,
+ * the transaction paid another one, or the second check differs or comes from the same operator.
  */
 export async function confirmTransfer(
 	db: Transactional,
@@ -57,7 +57,7 @@ export async function confirmTransfer(
 			);
 			const needsTwo = secondLookFrom !== null && topUp.amountNanoUsd >= secondLookFrom;
 			if (row === undefined) {
-				// Looked for under another top-up that was rejected or cancelled since, it has paid nothing.
+				// A transaction recorded for a top-up that was rejected or cancelled has paid nothing.
 				await tx.execute(sql`
 					delete from top_up_check c using top_up t where t.id = c.top_up_id and t.state = 'rejected'
 						and ${sameReference(sql`c.transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)}`);
@@ -98,7 +98,7 @@ async function note(
 	await tx.execute(sql`select audit_note(${notedJson(act)}::text::jsonb, ${id}, ${accountId})`);
 }
 
-/** Letters and digits without accents, and signs between them: so that two references differ in what people see. */
+/** Letters and digits without accents, with signs between them, so that references differ visibly. */
 function isReference(text: string): boolean {
 	return (
 		isLabel(text, REFERENCE_CHARS_MAX) &&
@@ -107,14 +107,16 @@ function isReference(text: string): boolean {
 	);
 }
 
-/** What of a bank's reference counts, as in the index of `top_up_check`: `BANK1`, `bank1` and `Bank-1` are one. */
+/**
+ * A bank reference without case and signs, as in the index of `top_up_check`: `BANK1`, `bank1` and `Bank-1` are one.
+ */
 function sameReference(text: SQL): SQL {
 	return sql`upper(regexp_replace(${text}, '[^A-Za-z0-9]', '', 'g'))`;
 }
 
 /**
- * The transfer did not come. The reason stands in the audit log, written with the decision, and is shown to the customer.
- * Repeating it changes nothing. Faults: not_found; conflict if it is a card's or was decided otherwise.
+ * Rejects: the transfer did not come. The reason is in the audit log of the decision and is shown to the customer.
+ * Idempotent. Faults: not_found; conflict if it is a card top-up or was decided otherwise.
  */
 export async function rejectTransfer(
 	statements: Statements,
@@ -136,7 +138,7 @@ export async function rejectTransfer(
 	return topUp;
 }
 
-/** What operators gave as the reason, by top-up; those without one are not in it. */
+/** Reasons that operators gave, by top-up; top-ups without one are missing. */
 export async function rejectionReasons(
 	statements: Statements,
 	topUpIds: readonly string[],

@@ -1,8 +1,8 @@
-/** Without letters that are mistaken for digits: people type it into their bank's form. */
+/** Without letters that look like digits: people type it into their bank's form. */
 const REFERENCE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const REFERENCE_CHARS = 10;
 
-/** A reference of ours for a payment that is expected: `TU-XXXXX-XXXXX`. */
+/** A payment reference: `TU-XXXXX-XXXXX`. */
 export function newReference(): string {
 	const random = crypto.getRandomValues(new Uint8Array(REFERENCE_CHARS));
 	const text = [...random].map((byte) => REFERENCE_ALPHABET.charAt(byte % 32)).join("");

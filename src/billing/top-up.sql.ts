@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { bigint, index, pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
 
-/** A top-up: credit appears only when its payment was verified. */
+/** A top-up; it is credited when its payment was verified. */
 export const topUp = pgTable(
 	"top_up",
 	{
@@ -10,7 +10,7 @@ export const topUp = pgTable(
 		accountId: text("account_id").notNull(),
 		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
 		method: text({ enum: ["transfer", "card", "demo"] }).notNull(),
-		/** The payer's or the payment service's reference; one payment is credited once. */
+		/** Reference of the payer or the payment service; one payment is credited once. */
 		reference: text().notNull().unique(),
 		state: text({ enum: ["pending", "confirmed", "rejected", "refunded", "disputed"] })
 			.notNull()
@@ -21,11 +21,11 @@ export const topUp = pgTable(
 	},
 	(table) => [
 		index("top_up_account").on(table.accountId, table.createdAt),
-		/** Those that wait, among all that ever were. */
+		/** Pending top-ups only. */
 		index("top_up_state").on(table.state, table.id),
-		/** For the checks of the books. */
+		/** For checks of the books. */
 		index("top_up_booked").on(table.decidedAt).where(sql`${table.state} in ('confirmed', 'refunded', 'disputed')`),
-		/** Case and blanks make no difference. */
+		/** Case and blanks are ignored. */
 		uniqueIndex("top_up_same_reference").on(sql`upper(regexp_replace(${table.reference}, '[[:space:]]', '', 'g'))`),
 	],
 );

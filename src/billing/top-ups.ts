@@ -30,21 +30,21 @@ export interface NewTopUp {
 	readonly accountId: string;
 	readonly amountNanoUsd: NanoUsd;
 	readonly method: TopUpMethod;
-	/** The payer's or the payment service's; one payment is credited once. */
+	/** Reference of the payer or the payment service; one payment is credited once. */
 	readonly reference: string;
-	/** So many may wait of the account at once; any number if it is not said. */
+	/** Limit of the account's pending top-ups; none if absent. */
 	readonly pendingMost?: number;
 }
 
-/** The least that one top-up pays in. */
+/** Minimum of a top-up. */
 export const TOP_UP_NANO_USD_MIN = nanoUsd(100 * NANO_PER_USD);
-/** The most, so that sums stay far from what can be counted and a slip of the keyboard is noticed. */
+/** Maximum of a top-up: keeps sums countable and catches typing errors. */
 export const TOP_UP_NANO_USD_MAX = nanoUsd(1_000_000 * NANO_PER_USD);
-/** The most that one card payment pays in: Stripe's amounts have eight digits of cents. */
+/** Maximum of a card payment: Stripe's amounts have eight digits of cents. */
 export const CARD_NANO_USD_MAX = nanoUsdOfCents(99_999_999);
 const REFERENCE_CHARS_MAX = 200;
 
-/** Gives an amount back that a card can pay. Fault invalid_request, naming `param`. */
+/** Returns the amount if a card can pay it. Fault invalid_request, naming `param`. */
 export function payableByCard(amount: NanoUsd, param: string): NanoUsd {
 	if (!isWholeCents(amount))
 		throw new Fault("invalid_request", "A card payment is a whole number of cents.", { param });
@@ -54,9 +54,8 @@ export function payableByCard(amount: NanoUsd, param: string): NanoUsd {
 }
 
 /**
- * Writes down a payment that is expected. It gives no credit until it is confirmed. Under an `id` that was written down
- * before, whoever repeats it expects no second one.
- * Faults: invalid_request (amount, reference), not_found (account), conflict (reference in use, too many wait).
+ * Records an expected payment; it is credited when confirmed. Repeating an `id` adds none. Faults: invalid_request
+ * (amount, reference), not_found (account), conflict (reference in use, too many pending).
  */
 export async function createTopUp(
 	statements: Statements,
@@ -86,9 +85,8 @@ export async function createTopUp(
 }
 
 /**
- * The payment was verified: its amount becomes credit, once however often and from wherever this is called.
- * `seq`: the control entry that makes it known; null if it was confirmed before.
- * Faults: not_found; conflict if it was rejected, refunded or disputed.
+ * Credits a verified payment, once. `seq`: its control entry; null if it was confirmed before. Faults: not_found;
+ * conflict if it was rejected, refunded or disputed.
  */
 export async function confirmTopUp(
 	statements: Statements,
@@ -106,7 +104,7 @@ export async function confirmTopUp(
 	}
 }
 
-/** The payment did not come. Repeating it changes nothing. Faults: not_found; conflict unless pending or rejected. */
+/** Rejects: the payment did not come. Idempotent. Faults: not_found; conflict unless pending or rejected. */
 export async function rejectTopUp(
 	statements: Statements,
 	id: string,
@@ -132,7 +130,7 @@ export async function getTopUp(statements: Statements, id: string): Promise<TopU
 	return recordOf(row);
 }
 
-/** Newest first; of all accounts and in all states unless said otherwise. */
+/** Newest first; of all accounts and states by default. */
 export async function listTopUps(
 	statements: Statements,
 	filter: { state?: TopUpState; accountId?: string } = {},

@@ -1,14 +1,14 @@
 /**
- * Work that waits for Stripe: so much at once, each account's by itself. What hangs keeps its own place and nothing else,
- * and whoever begins work may go on before it ends.
+ * Limits concurrent calls to Stripe, one per account. A hanging call occupies only its own place, and the caller may go
+ * on before it ends.
  */
 export interface UnderWay {
 	/**
-	 * Begins what `read` gives, for which it is told how many places there are; `run` tells of its failures itself. Resolves
-	 * when that has ended. While it is being read its places are taken: the next call may come before the database answers.
+	 * Starts the items that `read` returns, given the number of free places; `run` reports its own failures. Resolves
+	 * when they are done. Places are taken while `read` runs, since the next call may come before it resolves.
 	 */
 	begin<Row>(read: (places: number) => Promise<readonly Row[]>, run: (row: Row) => Promise<void>): Promise<void>;
-	/** Resolves when all that was begun has ended. */
+	/** Resolves when everything started has ended. */
 	ended(): Promise<void>;
 }
 

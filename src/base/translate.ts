@@ -43,6 +43,11 @@ export function translateAll(language: Language, texts: readonly Text[]): string
 	return texts.map((text) => translate(language, text)).join(" ");
 }
 
+/** `translate` for ids that are known here. */
+export function write(language: Language, id: TextId, values?: TextValues): string {
+	return translate(language, values === undefined ? { id } : { id, values });
+}
+
 function germanValue(name: string, value: TextValues[string] | undefined): TextValues[string] | undefined {
 	if (WORDS.has(name)) return germanOf(SERVER, String(value)) ?? germanOf(PAGES, String(value)) ?? value;
 	return DATES.has(name) ? germanMoment(String(value)) : value;

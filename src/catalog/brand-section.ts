@@ -15,7 +15,6 @@ export const BRAND_FIELDS = [
 	"support",
 	"terms",
 	"seller",
-	"font",
 	"privacy",
 	"imprint",
 ];
@@ -41,7 +40,6 @@ export function readBrand(reader: YamlReader, field: YamlField): Brand {
 		support: supportOf(reader, map),
 		terms: termsOf(reader, map.get("terms")),
 		seller: sellerOf(reader, map.get("seller")),
-		font: matching("font", LINE, "must be the path of a file"),
 		privacy: linkOf(reader, map.get("privacy")),
 		imprint: linkOf(reader, map.get("imprint")),
 	});

@@ -13,8 +13,6 @@ export interface Brand {
 	readonly terms: Terms | null;
 	/** Who sells, on receipts and statements. */
 	readonly seller: Seller | null;
-	/** A file, as `logo`: a font for papers, for signs that ours lack. */
-	readonly font: string | null;
 	readonly privacy: string | null;
 	readonly imprint: string | null;
 }
@@ -43,7 +41,6 @@ export const PLAIN_BRAND: Brand = Object.freeze({
 	support: null,
 	terms: null,
 	seller: null,
-	font: null,
 	privacy: null,
 	imprint: null,
 });

@@ -151,8 +151,8 @@ export const api = {
 	removeCard: (account: string) => dataOf(client.credit.card.delete(undefined, { query: { account } })),
 	receiptAddress: (account: string, id: string) => `${BASE}/credit/receipts/${part(id)}${queryText({ account })}`,
 	statements: (account: string) => dataOf(client.credit.statements.get({ query: { account } })),
-	statementAddress: (account: string, month: string, kind: "csv" | "pdf") =>
-		`${BASE}/credit/statement.${kind}${queryText({ account, month })}`,
+	statementAddress: (account: string, month: string, kind: "" | ".csv" | ".pdf") =>
+		`${BASE}/credit/statement${kind}${queryText({ account, month })}`,
 	billingDetails: (account: string) => dataOf(client.credit["billing-details"].get({ query: { account } })),
 	setBillingDetails: (account: string, input: { company: string; address: string; vatId: string }) =>
 		dataOf(client.credit["billing-details"].put(input, { query: { account } })),

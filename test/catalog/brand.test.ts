@@ -25,7 +25,6 @@ brand:
   support: help@acme.example
   terms: { url: "https://acme.example/terms", version: 2026-11 }
   seller: { company: Acme GmbH, address: "Weg 1\\n1010 Wien", vat_id: ATU1 }
-  font: han.ttf
   privacy: https://acme.example/privacy
   imprint: https://acme.example/imprint
 `;
@@ -38,7 +37,6 @@ brand:
 		support: "mailto:help@acme.example",
 		terms: { url: "https://acme.example/terms", version: "2026-11" },
 		seller: { company: "Acme GmbH", address: "Weg 1\n1010 Wien", vatId: "ATU1" },
-		font: "han.ttf",
 		privacy: "https://acme.example/privacy",
 		imprint: "https://acme.example/imprint",
 	});

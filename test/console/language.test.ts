@@ -141,6 +141,11 @@ test("receipts, statements and the status are in the reader's language; what pro
 		expect((await asked(`/api/console/credit/statement.pdf?month=${month}`, language)).text).toContain(
 			`/Lang (${language})`,
 		);
+	for (const [language, title] of [
+		["en", "Statement"],
+		["de", "Auszug"],
+	] as const)
+		expect((await asked(`/api/console/credit/statement?month=${month}`, language)).text).toContain(`<br>${title} `);
 	const csv = `/api/console/credit/statement.csv?month=${month}`;
 	expect((await asked(csv, "de")).text).toBe((await asked(csv, "en")).text);
 	// Kept for a second: one language does not get the other's.

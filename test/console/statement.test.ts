@@ -1,16 +1,21 @@
 /** A month on paper: it adds up to the nano-dollar, stays as it was once it is closed, and each line of it is in the log. */
 import { expect, spyOn, test } from "bun:test";
 import { getDocument } from "pdfjs-dist/legacy/build/pdf.mjs";
-import { PAPER_TEXTS } from "../../src/console/statement/paper-texts.ts";
+import { server } from "../../src/base/de.json";
+import { nextTurn } from "../../src/base/next-turn.ts";
+import { createPdfQueue } from "../../src/console/statement/pdf-queue.ts";
 import { closeMonths, listMonths, readStatement } from "../../src/console/statement/statement.ts";
 import { statementCsv } from "../../src/console/statement/statement-csv.ts";
+import { type DocumentFacts, statementDocument } from "../../src/console/statement/statement-document.ts";
 import { statementLines } from "../../src/console/statement/statement-lines.ts";
+import { statementPage } from "../../src/console/statement/statement-page.ts";
 import { statementPdf } from "../../src/console/statement/statement-pdf.ts";
 import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { withDatabase } from "../support/database.ts";
 import { statementsAt } from "../support/fixed-now.ts";
 import { foldAll, rebuildAll } from "../support/sums.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
 
 const db = await withDatabase();
 const ID = "acc_books";
@@ -160,18 +165,8 @@ test("what was used in projects is told apart by project, and all of it is the m
 	const csv = statementCsv(statement, lines);
 	expect(csv).toContain(`&model=m-2&project=proj_s&account=${ID},proj_s,"Search, ""=1"""`);
 	expect(csv).toContain(`&model=m-1&project=none&account=${ID},,`);
-	const facts = {
-		statement,
-		lines,
-		language: "en" as const,
-		serviceName: "Acme",
-		seller: NOBODY,
-		buyer: NOBODY,
-		font: null,
-	};
-	const account = { id: ID, name: "Books", email: "b@example.com" };
-	const logUrl = (query: { project?: string }) => `${ORIGIN}/${query.project ?? "all"}`;
-	const { text, links } = await pdfOf(await statementPdf({ ...facts, account, logUrl }));
+	const document = documentOf({ statement, lines, logUrl: ({ project }) => `${ORIGIN}/${project ?? "all"}` });
+	const { text, links } = await pdfOf(await statementPdf(document));
 	for (const shown of ["Usage by project", 'Search, "=1"', "No project", "0.000000304"]) expect(text).toContain(shown);
 	expect(links).toEqual(expect.arrayContaining([`${ORIGIN}/proj_s`, `${ORIGIN}/none`]));
 });
@@ -192,104 +187,93 @@ test("no month, a month that is none, and one before the account answer with wha
 	await expect(read("2099-01")).rejects.toThrow("There is no statement");
 });
 
-const ALPHABETS = [
-	"Müller & Söhne GmbH, Łódź, Dvořák",
-	"Ελληνική Εταιρεία",
-	"Общество «Ёлка»",
-	"Công ty Trách nhiệm Hữu hạn",
-	"บริษัท",
-	"कंपनी",
-];
-
-test("names in other alphabets are drawn with fonts that the file brings; what none has is said", async () => {
-	const statement = await read(second);
-	const lines = statementLines(statement, place).map((line) =>
-		line.kind === "credit_note" ? { ...line, description: "北京 office" } : line,
-	);
-	const address = ALPHABETS.join("\n");
-	const bytes = await statementPdf({
-		statement,
-		lines,
-		language: "en",
-		serviceName: "Acme",
-		seller: { company: "Acme GmbH", address: "Weg 1\n1010 Wien", vatId: "ATU12345678" },
-		buyer: { company: "שלום (2026) בע״מ", address, vatId: "" },
-		account: { id: ID, name: "Books", email: "b@example.com" },
-		font: null,
+/** A statement with what a test says of it. */
+function documentOf({ statement, ...facts }: Pick<DocumentFacts, "statement"> & Partial<DocumentFacts>) {
+	return statementDocument({
+		...{ statement, lines: statementLines(statement, place), language: "en", serviceName: "Acme" },
+		...{ seller: NOBODY, buyer: NOBODY, account: { id: ID, name: "Books", email: "b@example.com" } },
 		logUrl: () => `${ORIGIN}/requests`,
+		...facts,
 	});
+}
+
+const DRAWN = [
+	"Müller & Söhne GmbH, Łódź, Dvořák",
+	"Ελληνική Εταιρεία, ἀρχή",
+	"Общество «Ёлка», Київ",
+	"Công ty Hữu hạn",
+];
+const SELLER = { company: "Acme GmbH", address: "Weg 1\n1010 Wien", vatId: "ATU12345678" };
+
+test("a PDF has names in Latin, Greek and Cyrillic, with every amount and link", async () => {
+	const statement = await read(second);
+	const buyer = { company: "Zoë — 100 €", address: DRAWN.join("\n"), vatId: "" };
+	const bytes = await statementPdf(documentOf({ statement, seller: SELLER, buyer }));
 	if (Bun.env.PICTURES) await Bun.write(Bun.env.PICTURES, bytes);
 	const { text, links } = await pdfOf(bytes);
-	for (const shown of ALPHABETS) expect(text).toContain(shown);
+	for (const shown of [...DRAWN, "Zoë — 100 €"]) expect(text).toContain(shown);
 	expect(text).toContain("VAT ID ATU12345678");
 	for (const part of ["248.999999986", "−15.679012234", "0.123456789", "233.444444541"]) expect(text).toContain(part);
-	expect(text).toContain("\uFFFD\uFFFD office");
-	expect(text).toContain("is a sign that no font here has");
 	expect(links.filter((url) => url === `${ORIGIN}/requests`).length).toBeGreaterThan(2);
-	// Subsets alone: the fonts together are larger.
+	// A subset of the font alone.
 	expect(bytes.length).toBeLessThan(100_000);
-	const plain = await statementPdf({
-		statement,
-		lines: statementLines(statement, place),
-		language: "en",
-		serviceName: "Acme",
-		seller: NOBODY,
-		buyer: NOBODY,
-		account: { id: ID, name: "Books", email: "b@example.com" },
-		font: null,
-		logUrl: () => ORIGIN,
-	});
-	expect((await pdfOf(plain)).text).not.toContain("no font here");
+});
+
+test("a PDF refuses other scripts, wherever they are, and the page shows them", async () => {
+	const statement = await read(second);
+	for (const company of ["北京", "שלום", "سلام", "บริษัท", "कंपनी", "Acme 🚀"]) {
+		const buyer = { ...NOBODY, company };
+		await expect(statementPdf(documentOf({ statement, buyer }))).rejects.toMatchObject({
+			code: "unprocessable_request",
+			message: expect.stringContaining("Print its page instead"),
+		});
+		const page = await statementPage(documentOf({ statement, buyer })).text();
+		expect(page).toContain(`<bdi>${company}`);
+	}
+	const lines = statementLines(statement, place).map((line) => ({ ...line, description: "北京 office" }));
+	await expect(statementPdf(documentOf({ statement, lines }))).rejects.toThrow("Print its page instead");
+	// Signs that nobody sees are of no script.
+	await statementPdf(documentOf({ statement, buyer: { ...NOBODY, company: "A\u200bcme\u2067" } }));
+});
+
+test("the page has what the PDF has, runs nothing and shows names as they are written", async () => {
+	const statement = await read(second);
+	const buyer = { ...NOBODY, company: '<script>"&</script>' };
+	const response = statementPage(documentOf({ statement, buyer, language: "de" }));
+	const page = await response.text();
+	expect(response.headers.get("content-security-policy")).toContain("default-src 'none'");
+	expect(page).toContain('<html lang="de">');
+	expect(page).toContain("&#60;script&#62;&#34;&#38;&#60;/script&#62;");
+	for (const part of ["Auszug", "Endbestand", "233,444444541", "Tage in UTC", `href="${ORIGIN}/requests"`])
+		expect(page).toContain(part);
 });
 
 test("a closed month says of its figures alone that they stay: whom it is made out to is who that is today", async () => {
 	const statement = await read(second);
 	expect(statement.state).toBe("closed");
-	const paper = async (company: string) => {
-		const facts = { statement, lines: statementLines(statement, place), serviceName: "Acme", seller: NOBODY };
-		const account = { id: ID, name: "Books", email: "b@example.com" };
-		const buyer = { ...NOBODY, company };
-		return pdfOf(await statementPdf({ ...facts, language: "en", buyer, account, font: null, logUrl: () => ORIGIN }));
-	};
+	const paper = async (company: string) =>
+		pdfOf(await statementPdf(documentOf({ statement, buyer: { ...NOBODY, company } })));
 	const [before, after] = await Promise.all([paper("Acme Ltd"), paper("Acme Holding")]);
 	expect(before.text).not.toBe(after.text);
 	expect(before.text).toContain("Closed: its figures do not change any more");
-	expect(PAPER_TEXTS.de.states.closed).toContain("Zahlen");
 });
 
 test("it is in the language of who fetches it: words, months and amounts", async () => {
 	const statement = await read(second);
-	const facts = {
-		statement,
-		lines: statementLines(statement, place).map((line) => ({ ...line, description: "" })),
-		serviceName: "Acme",
-		seller: { company: "Acme GmbH", address: "", vatId: "ATU12345678" },
-		buyer: NOBODY,
-		account: { id: ID, name: "Books", email: "b@example.com" },
-		font: null,
-		logUrl: () => ORIGIN,
-	};
-	const [english, german] = await Promise.all(
+	const lines = statementLines(statement, place).map((line) => ({ ...line, description: "" }));
+	const [english = "", german = ""] = await Promise.all(
 		(["en", "de"] as const).map(async (language) => {
-			const { text } = await pdfOf(await statementPdf({ ...facts, language }));
+			const { text } = await pdfOf(await statementPdf(documentOf({ statement, lines, language, seller: SELLER })));
 			return text;
 		}),
 	);
-	const { en, de } = PAPER_TEXTS;
-	for (const word of [
-		"statement",
-		"from",
-		"period",
-		"opening",
-		"closing",
-		"movements",
-		"byModel",
-		"byDay",
-		"vatId",
-	] as const) {
-		expect(english).toContain(en[word]);
-		expect(german).toContain(de[word]);
-		if (word !== "statement") expect(german).not.toContain(en[word]);
+	for (const id of [
+		...(["Statement", "From", "Period", "Opening balance", "Closing balance", "Movements"] as const),
+		...(["Usage by model", "Usage by day", "Summary"] as const),
+	]) {
+		expect(english).toContain(id);
+		expect(german).toContain(server[id]);
+		expect([id, german.includes(id)]).toEqual([id, false]);
 	}
 	for (const part of ["248,999999986", "−15,679012234", "233,444444541", "Tage in UTC", "Seite 1 von 1", " Token"])
 		expect(german).toContain(part);
@@ -303,8 +287,9 @@ test("a month of three thousand movements, some as long as they may be, is a fil
 	// To cut one to its width is most of the work. Wrapped they would take two pages more, as all of them would take thirty.
 	const lines = Array.from({ length: 3_000 }, (_, at) => ({
 		...line,
-		description: "א long ".repeat(at % 10 === 0 ? 70 : 1),
+		description: "a long ".repeat(at % 10 === 0 ? 70 : 1),
 	}));
+	const account = { id: ID, name: "x".repeat(200), email: "b@example.com" };
 	let nowMs = 0;
 	const clock = spyOn(performance, "now").mockImplementation(() => {
 		nowMs += 1_000;
@@ -312,17 +297,7 @@ test("a month of three thousand movements, some as long as they may be, is a fil
 	});
 	const turns = spyOn(globalThis, "setImmediate");
 	let turnsOfRows = 0;
-	const bytes = await statementPdf({
-		statement,
-		lines,
-		language: "en",
-		serviceName: "Acme",
-		seller: NOBODY,
-		buyer: NOBODY,
-		account: { id: ID, name: "x".repeat(200), email: "b@example.com" },
-		font: null,
-		logUrl: () => ORIGIN,
-	}).finally(() => {
+	const bytes = await statementPdf(documentOf({ statement, lines, account })).finally(() => {
 		turnsOfRows = turns.mock.calls.length;
 		for (const spy of [clock, turns]) spy.mockRestore();
 	});
@@ -331,6 +306,74 @@ test("a month of three thousand movements, some as long as they may be, is a fil
 	const { text, pages } = await pdfOf(bytes);
 	expect(pages).toBeLessThan(8);
 	expect(text).toContain("2700 more are in the CSV.");
+});
+
+const PDF = new Uint8Array(1_000_000);
+
+test("PDFs are made two at once, one of an account, and wait in order; those beyond are refused", async () => {
+	const clock = createManualClock();
+	const queue = createPdfQueue(clock);
+	const begun: string[] = [];
+	const ends = new Map<string, () => void>();
+	const make = (account: string, name: string) =>
+		queue.make(account, null, () => {
+			begun.push(name);
+			return new Promise((resolve) => ends.set(name, () => resolve(PDF)));
+		});
+	const refused = (made: Promise<unknown>) =>
+		made.then(
+			() => "made",
+			({ code, retryAfterS }) => [code, retryAfterS],
+		);
+	const first = ["a1", "a2", "a3", "b1", "c1"].map((name) => make(name[0] ?? "", name));
+	await nextTurn();
+	expect(begun).toEqual(["a1", "b1"]);
+	ends.get("a1")?.();
+	await first[0];
+	await nextTurn();
+	expect(begun).toEqual(["a1", "b1", "a2"]);
+	ends.get("b1")?.();
+	await first[3];
+	await nextTurn();
+	expect(begun).toEqual(["a1", "b1", "a2", "c1"]);
+	// Of one account four wait at most, of all twenty.
+	const more = [1, 2, 3].map((nth) => refused(make("a", `a${nth + 3}`)));
+	expect(await refused(make("a", "a9"))).toEqual(["overloaded", 5]);
+	const others = Array.from({ length: 16 }, (_, nth) => refused(make(`d${nth}`, `d${nth}`)));
+	expect(await refused(make("e", "e1"))).toEqual(["overloaded", 5]);
+	const third = refused(first[2] as Promise<unknown>);
+	// Those that wait too long are refused, and leave their place.
+	clock.advance(15_000);
+	for (const one of [...more, ...others]) expect(await one).toEqual(["overloaded", 5]);
+	const last = make("f", "f1");
+	ends.get("a2")?.();
+	await first[1];
+	await nextTurn();
+	expect(begun.at(-1)).toBe("f1");
+	for (const end of ends.values()) end();
+	await last;
+	expect(await third).toEqual(["overloaded", 5]);
+});
+
+test("one that fails makes room, and the PDFs of closed months are kept by their content, the last used sixteen MB", async () => {
+	const queue = createPdfQueue(createManualClock());
+	let made = 0;
+	const make = (key: string | null) =>
+		queue.make("a", key, async () => {
+			made += 1;
+			return PDF;
+		});
+	await expect(queue.make("a", "k", () => Promise.reject(new Error("no")))).rejects.toThrow("no");
+	for (const key of ["k", "k", null, null]) await make(key);
+	expect(made).toBe(3);
+	for (let nth = 0; nth < 15; nth++) await make(`other ${nth}`);
+	await make("k");
+	expect(made).toBe(18);
+	await make("one more");
+	await make("k");
+	expect(made).toBe(19);
+	await make("other 0");
+	expect(made).toBe(20);
 });
 
 async function pdfOf(bytes: Uint8Array): Promise<{ text: string; links: string[]; pages: number }> {

@@ -7,7 +7,7 @@ import type { Config } from "../../config.ts";
 import type { Palette } from "./palette.ts";
 
 /** What the pages draw, as it stands in their document. */
-export interface ShownBrand extends Omit<Brand, "name" | "accent" | "logo" | "seller" | "font"> {
+export interface ShownBrand extends Omit<Brand, "name" | "accent" | "logo" | "seller"> {
 	readonly name: string;
 	/** A path of this service; null for our own mark. */
 	readonly logoUrl: string | null;
@@ -20,14 +20,10 @@ export interface OwnBrand {
 	readonly serviceName: string;
 	/** On receipts and statements. */
 	readonly seller: Seller | null;
-	/** For papers, with what our own fonts lack. */
-	readonly font: { readonly path: string; readonly bytes: Buffer } | null;
 	readonly logo: { readonly path: string; readonly bytes: Uint8Array<ArrayBuffer>; readonly type: string } | null;
 }
 
 const LOGO_BYTES_MAX = 256 * 1024;
-const FONT_BYTES_MAX = 32 * 1024 * 1024;
-const FONT_TYPES = [".ttf", ".otf", ".woff"];
 const LOGO_TYPES: Readonly<Record<string, string>> = {
 	".svg": "image/svg+xml",
 	".png": "image/png",
@@ -43,13 +39,12 @@ const HAS_BRAND = /brand["']?\s*:/;
  */
 export async function readOwnBrand(config: Pick<Config, "configPath" | "env" | "serviceName">): Promise<OwnBrand> {
 	const brand = await readSection(config);
-	const { name, accent, logo: file, seller, font, ...rest } = brand;
+	const { name, accent, logo: file, seller, ...rest } = brand;
 	const logo = file === null ? null : readLogo(resolve(dirname(config.configPath ?? ""), file));
 	return {
 		serviceName: name ?? config.serviceName,
 		logo,
 		seller,
-		font: font === null ? null : readFont(resolve(dirname(config.configPath ?? ""), font)),
 		shown: {
 			...rest,
 			name: name ?? OUR_NAME,
@@ -63,15 +58,6 @@ async function readSection({ configPath, env }: Pick<Config, "configPath" | "env
 	const text = configPath === null ? "" : readFileSync(configPath, "utf8");
 	if (!HAS_BRAND.test(text)) return PLAIN_BRAND;
 	return (await import("../../catalog/brand-section.ts")).parseBrand(text, env);
-}
-
-function readFont(file: string): OwnBrand["font"] {
-	const size = statSync(file, { throwIfNoEntry: false })?.size;
-	const refused = (why: string) => new Fault("invalid_request", `brand.font: ${file} ${why}`);
-	if (!FONT_TYPES.includes(extname(file).toLowerCase())) throw refused(`is none of ${FONT_TYPES.join(", ")}`);
-	if (size === undefined) throw refused("is not there");
-	if (size > FONT_BYTES_MAX) throw refused(`is larger than ${FONT_BYTES_MAX / 1024 / 1024} MB`);
-	return { path: file, bytes: readFileSync(file) };
 }
 
 function readLogo(file: string): OwnBrand["logo"] {

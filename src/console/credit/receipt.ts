@@ -1,23 +1,23 @@
 import type { Language } from "../../base/language.ts";
+import { type TextId, write } from "../../base/translate.ts";
 import type { TopUpRecord } from "../../billing/top-ups.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
-import { printPolicy } from "../security-headers.ts";
+import { ENGLISH_USD, GERMAN_USD } from "../../money/shown-usd.ts";
+import { factsTable, printPage } from "../print-page.ts";
 import { type Party, partyLines } from "../statement/billing-details.ts";
-import { PAPER_TEXTS } from "../statement/paper-texts.ts";
-import { RECEIPT_TEXTS } from "./receipt-texts.ts";
 
-const STYLE = `
-body { font: 15px/1.5 system-ui, sans-serif; color: #111; background: #fff; max-width: 40rem; margin: 3rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin: 0 0 1.5rem; }
-table { width: 100%; border-collapse: collapse; }
-th, td { text-align: left; padding: 0.5rem 0; border-bottom: 1px solid #ddd; vertical-align: top; overflow-wrap: anywhere; white-space: pre-line; }
-th { font-weight: 500; color: #444; width: 12rem; }
-.amount { font-variant-numeric: tabular-nums; font-weight: 600; }
-p { color: #444; }
-@media print { body { margin: 0; } }
-`;
-
-const POLICY = printPolicy(`sha256-${new Bun.CryptoHasher("sha256").update(STYLE).digest("base64")}`);
+const METHODS = {
+	transfer: "Bank transfer",
+	card: "Card",
+	demo: "Demonstration, no payment",
+} as const satisfies Readonly<Record<TopUpRecord["method"], TextId>>;
+const STATES = {
+	pending: "Pending: not paid yet",
+	confirmed: "Paid",
+	rejected: "Rejected: not paid",
+	refunded: "Refunded",
+	disputed: "Disputed",
+} as const satisfies Readonly<Record<TopUpRecord["state"], TextId>>;
 
 interface ReceiptFacts {
 	readonly language: Language;
@@ -32,44 +32,25 @@ export function receiptPage(
 	account: { name: string; email: string },
 	{ language, serviceName, seller, buyer }: ReceiptFacts,
 ): Response {
-	const texts = RECEIPT_TEXTS[language];
+	const text = (id: TextId) => write(language, id);
 	const paid = topUp.decidedAtMs ?? topUp.createdAtMs;
+	const party = (name: TextId, lines: string[]): [string, string][] =>
+		lines.length === 0 ? [] : [[text(name), lines.join("\n")]];
+	const { point } = language === "de" ? GERMAN_USD : ENGLISH_USD;
 	const rows: [string, string][] = [
-		[texts.number, topUp.id],
-		[texts.service, serviceName],
-		...(seller === null ? [] : [[texts.soldBy, partyLines(seller, language).join("\n")] as [string, string]]),
-		[texts.account, `${account.name} (${account.email})`],
-		...(partyLines(buyer, language).length === 0
-			? []
-			: [[texts.billedTo, partyLines(buyer, language).join("\n")] as [string, string]]),
-		[texts.amount, `USD ${inLanguage(formatUsd(topUp.amountNanoUsd), language)}`],
-		[texts.paidBy, texts.methods[topUp.method]],
-		[texts.reference, topUp.reference],
-		[texts.date, `${new Date(paid).toISOString().slice(0, 10)} (UTC)`],
-		[texts.state, texts.states[topUp.state]],
+		[text("Receipt number"), topUp.id],
+		[text("Service"), serviceName],
+		...party("Sold by", seller === null ? [] : partyLines(seller, language)),
+		[text("Account"), `${account.name} (${account.email})`],
+		...party("Billed to", partyLines(buyer, language)),
+		[text("Amount"), `USD ${formatUsd(topUp.amountNanoUsd).replace(".", point)}`],
+		[text("Paid by"), text(METHODS[topUp.method])],
+		[text("Reference"), topUp.reference],
+		[text("Date"), `${new Date(paid).toISOString().slice(0, 10)} (UTC)`],
+		[text("State"), text(STATES[topUp.state])],
 	];
-	const lines = rows.map(([name, value]) => {
-		const amount = name === texts.amount ? ' class="amount"' : "";
-		return `<tr><th scope="row">${escaped(name)}</th><td${amount}>${escaped(value)}</td></tr>`;
-	});
-	const title = topUp.state === "confirmed" ? texts.receipt : texts.topUp;
-	const html = `<!doctype html>
-<html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title} ${escaped(topUp.id)}</title><style>${STYLE}</style></head>
-<body><main><h1>${title}</h1><table><tbody>${lines.join("\n")}</tbody></table>
-<p>${texts.explanation}</p></main></body></html>`;
-	return new Response(html, {
-		headers: {
-			"content-type": "text/html; charset=utf-8",
-			"content-language": language,
-			"content-security-policy": POLICY,
-		},
-	});
+	const title = text(topUp.state === "confirmed" ? "Receipt" : "Top-up");
+	const explanation = text("Prepaid credit for inference. It is spent as requests are made.");
+	const body = `<h1>${title}</h1>${factsTable(rows, text("Amount"))}<p>${explanation}</p>`;
+	return printPage(language, `${title} ${topUp.id}`, body);
 }
-
-function escaped(text: string): string {
-	return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
-}
-
-/** Decimal text, with the point of the language. */
-const inLanguage = (decimal: string, language: Language): string => decimal.replace(".", PAPER_TEXTS[language].point);

@@ -64,6 +64,7 @@ export const ROUTE_RIGHTS: Readonly<Record<string, Right | "person" | "anybody">
 	"GET /credit/receipts/:id": "credit.see",
 	"GET /credit/statements": "credit.see",
 	"GET /credit/statement.csv": "credit.see",
+	"GET /credit/statement": "credit.see",
 	"GET /credit/statement.pdf": "credit.see",
 	"GET /credit/billing-details": "credit.see",
 	"PUT /credit/billing-details": "billing.change",

@@ -1,9 +1,8 @@
 import type { Language } from "../../base/language.ts";
-import type { TextId } from "../../base/translate.ts";
+import { type TextId, write } from "../../base/translate.ts";
 import type { Statements } from "../../db/statements.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
-import { PAPER_TEXTS } from "./paper-texts.ts";
 
 /** Who a receipt or statement is from, or made out to. What is empty was not given. */
 export interface Party {
@@ -65,6 +64,6 @@ function checked(text: string, pattern: RegExp, param: string, rule: TextId): st
 
 /** As it stands on paper, line by line. */
 export function partyLines({ company, address, vatId }: Party, language: Language): string[] {
-	const lines = [company, ...address.split("\n"), vatId === "" ? "" : `${PAPER_TEXTS[language].vatId} ${vatId}`];
+	const lines = [company, ...address.split("\n"), vatId === "" ? "" : write(language, "VAT ID {vatId}", { vatId })];
 	return lines.filter((line) => line.trim() !== "");
 }

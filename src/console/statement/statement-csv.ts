@@ -1,8 +1,7 @@
 import { csvLine } from "../../base/csv.ts";
 import { formatDecimal } from "../../money/decimal.ts";
-import { PAPER_TEXTS } from "./paper-texts.ts";
 import type { Statement } from "./statement.ts";
-import type { StatementLine } from "./statement-lines.ts";
+import { KINDS, type StatementLine } from "./statement-lines.ts";
 
 const HEAD = [
 	"day",
@@ -30,7 +29,7 @@ export function statementCsv(statement: Statement, lines: readonly StatementLine
 		return csvLine([
 			line.day,
 			line.kind,
-			line.description === "" ? PAPER_TEXTS.en.kinds[line.kind] : line.description,
+			line.description === "" ? KINDS[line.kind] : line.description,
 			count(line.requests),
 			count(line.promptTokens),
 			count(line.completionTokens),

@@ -1,3 +1,4 @@
+import type { TextId } from "../../base/translate.ts";
 import type { Statement, StatementEntry } from "./statement.ts";
 
 /** What moves a month's balance, in the order of days: movements, then a day's usage by model and project. */
@@ -18,6 +19,17 @@ export interface StatementLine {
 	readonly url: string;
 }
 
+export const KINDS = {
+	top_up: "Top-up",
+	refund: "Refund",
+	adjustment: "Adjustment",
+	dispute: "Dispute",
+	credit_note: "Credit note",
+	usage: "Usage",
+	late_usage: "Usage of earlier months",
+	recorded_later: "Recorded later",
+	more: "Further movements",
+} as const satisfies Readonly<Record<StatementLine["kind"], TextId>>;
 const DAY_MS = 24 * 3_600_000;
 const NONE = { projectId: "", projectName: "", requests: null, promptTokens: null, completionTokens: null };
 

@@ -5,9 +5,12 @@ import type { ConsoleParts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { type Party, readBillingDetails, saveBillingDetails } from "./billing-details.ts";
+import { createPdfQueue } from "./pdf-queue.ts";
 import { listMonths, readStatement } from "./statement.ts";
 import { statementCsv } from "./statement-csv.ts";
+import { type StatementDocument, statementDocument } from "./statement-document.ts";
 import { statementLines } from "./statement-lines.ts";
+import { statementPage } from "./statement-page.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 const monthQuery = t.Object({ ...ACCOUNT_QUERY, month: t.String({ maxLength: 7 }) });
@@ -21,10 +24,25 @@ const details = t.Object({
 export function statementRoutes(parts: ConsoleParts) {
 	const { statements, visits, brand } = parts;
 
+	const pdfs = createPdfQueue(parts.clock);
+
 	async function monthOf(request: Request, month: string) {
 		const { accountId } = visits.account(request);
 		const statement = await readStatement(statements, accountId, month);
 		return { accountId, statement, lines: statementLines(statement, { origin: parts.origin(), accountId }) };
+	}
+	async function documentOf(request: Request, month: string): Promise<StatementDocument & { isClosed: boolean }> {
+		const { accountId, statement, lines } = await monthOf(request, month);
+		const account = await findAccount(statements, accountId);
+		if (account === null) throw new ConsoleError("not_found", "There is no such account.");
+		const document = statementDocument({
+			...{ statement, lines, account, serviceName: brand.serviceName },
+			language: languageOf(request.headers),
+			seller: brand.seller ?? { company: brand.serviceName, address: "", vatId: "" },
+			buyer: await readBillingDetails(statements, accountId),
+			logUrl: (range) => `${parts.origin()}/requests?${queryOf({ ...range, account: accountId })}`,
+		});
+		return { ...document, isClosed: statement.state === "closed" };
 	}
 
 	return new Elysia({ name: "console-statements", prefix: "/credit" })
@@ -41,25 +59,17 @@ export function statementRoutes(parts: ConsoleParts) {
 			},
 			{ query: monthQuery },
 		)
+		.get("/statement", async ({ request, query }) => statementPage(await documentOf(request, query.month)), {
+			query: monthQuery,
+		})
 		.get(
 			"/statement.pdf",
 			async ({ request, query }) => {
-				const { accountId, statement, lines } = await monthOf(request, query.month);
-				const account = await findAccount(statements, accountId);
-				if (account === null) throw new ConsoleError("not_found", "There is no such account.");
-				// It brings fonts, which nothing else needs.
+				const { isClosed, ...document } = await documentOf(request, query.month);
+				const key = isClosed ? Bun.SHA256.hash(JSON.stringify(document), "hex") : null;
+				// Loaded where it is needed: it brings a font.
 				const { statementPdf } = await import("./statement-pdf.ts");
-				const bytes = await statementPdf({
-					statement,
-					lines,
-					language: languageOf(request.headers),
-					serviceName: brand.serviceName,
-					seller: brand.seller ?? { company: brand.serviceName, address: "", vatId: "" },
-					buyer: await readBillingDetails(statements, accountId),
-					account,
-					font: brand.font,
-					logUrl: (range) => `${parts.origin()}/requests?${queryOf({ ...range, account: accountId })}`,
-				});
+				const bytes = await pdfs.make(document.accountId, key, () => statementPdf(document));
 				return file(bytes, "application/pdf", `statement-${query.month}.pdf`);
 			},
 			{ query: monthQuery },

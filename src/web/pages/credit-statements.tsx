@@ -19,7 +19,7 @@ export function StatementsPanel({ accountId }: { accountId: string }) {
 	const months = useResource(`statements ${accountId}`, () => api.statements(accountId));
 	const file = (month: string, kind: "pdf" | "csv") => (
 		<a
-			href={api.statementAddress(accountId, month, kind)}
+			href={api.statementAddress(accountId, month, `.${kind}`)}
 			download
 			aria-label={t("{month} as {kind}", { month, kind: kind.toUpperCase() })}
 		>
@@ -53,7 +53,10 @@ export function StatementsPanel({ accountId }: { accountId: string }) {
 						right: true,
 						render: ({ month }) => (
 							<>
-								{file(month, "pdf")} · {file(month, "csv")}
+								<a href={api.statementAddress(accountId, month, "")} target="_blank" rel="noreferrer">
+									{t("View")}
+								</a>{" "}
+								· {file(month, "pdf")} · {file(month, "csv")}
 							</>
 						),
 					},

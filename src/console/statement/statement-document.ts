@@ -1,0 +1,207 @@
+import type { Language } from "../../base/language.ts";
+import { type TextId, write } from "../../base/translate.ts";
+import { ENGLISH_USD, GERMAN_USD } from "../../money/shown-usd.ts";
+import { type Party, partyLines } from "./billing-details.ts";
+import { ENTRIES_MAX, type MonthState, type Statement, type StatementEntry } from "./statement.ts";
+import { exactUsd } from "./statement-csv.ts";
+import { KINDS, type StatementLine } from "./statement-lines.ts";
+
+/** A statement as it is shown, as a page or as a PDF: texts in the reader's language. */
+export interface StatementDocument {
+	readonly language: Language;
+	readonly title: string;
+	readonly serviceName: string;
+	readonly accountId: string;
+	readonly month: string;
+	readonly from: { readonly label: string; readonly lines: readonly string[] };
+	readonly to: { readonly label: string; readonly lines: readonly string[] };
+	readonly facts: readonly (readonly [name: string, value: string])[];
+	readonly tables: readonly DocumentTable[];
+}
+
+export interface DocumentTable {
+	readonly title: string;
+	readonly rows: readonly DocumentRow[];
+	/** Says that rows are left out. */
+	readonly more: string | null;
+}
+
+export interface DocumentRow {
+	/** At least one. */
+	readonly cells: readonly string[];
+	readonly amount: string;
+	readonly url?: string;
+	readonly strong?: boolean;
+}
+
+export interface DocumentFacts {
+	readonly statement: Statement;
+	readonly lines: readonly StatementLine[];
+	readonly language: Language;
+	readonly serviceName: string;
+	readonly seller: Party;
+	readonly buyer: Party;
+	readonly account: { readonly id: string; readonly name: string; readonly email: string };
+	/** Of the log: days and models are links into it. */
+	readonly logUrl: (query: { from: number; to: number; model?: string; project?: string }) => string;
+}
+
+const DAY_MS = 24 * 3_600_000;
+/** Rows of a table; all of them are in the CSV. */
+const ROWS_MAX = 300;
+const SUMS = {
+	top_up: "Top-ups",
+	refund: "Refunds",
+	adjustment: "Adjustments",
+	dispute: "Disputes",
+	credit_note: "Credit notes",
+} as const satisfies Readonly<Record<StatementEntry["kind"], TextId>>;
+const STATES = {
+	closed: "Closed: its figures do not change any more",
+	over: "Preliminary: the month is over and not closed yet",
+	running: "Preliminary: the month is not over",
+} as const satisfies Readonly<Record<MonthState, TextId>>;
+
+export function statementDocument(given: DocumentFacts): StatementDocument {
+	const { statement, serviceName, account, language, seller, buyer } = given;
+	const month = new Intl.DateTimeFormat(language, { year: "numeric", month: "long", timeZone: "UTC" });
+	const from = partyLines(seller, language);
+	const to = partyLines({ ...buyer, company: buyer.company === "" ? account.name : buyer.company }, language);
+	const first = `${statement.month}-01`;
+	const last = new Date(statement.toMs - 1).toISOString().slice(0, 10);
+	return {
+		language,
+		title: `${write(language, "Statement")} ${month.format(statement.fromMs)}`,
+		serviceName,
+		accountId: account.id,
+		month: statement.month,
+		from: { label: write(language, "From"), lines: from.length === 0 ? [serviceName] : from },
+		to: { label: write(language, "To"), lines: [...to, account.email] },
+		facts: [
+			[write(language, "Account"), `${account.name} (${account.id})`],
+			[write(language, "Period"), write(language, "{first} to {last}, days in UTC", { first, last })],
+			[write(language, "State"), write(language, STATES[statement.state])],
+		],
+		tables: [summary(given), movements(given), ...usageTables(given)].filter(({ rows }) => rows.length > 0),
+	};
+}
+
+function summary({ statement, language }: DocumentFacts): DocumentTable {
+	const { entrySums } = statement;
+	const kinds = (Object.keys(SUMS) as (keyof typeof SUMS)[]).filter(
+		(kind) => kind === "top_up" || (entrySums[kind] ?? 0n) !== 0n,
+	);
+	const rows: [TextId, bigint][] = [
+		["Opening balance", statement.openingNanoUsd],
+		...kinds.map((kind): [TextId, bigint] => [SUMS[kind], entrySums[kind] ?? 0n]),
+		["Usage", -statement.usageNanoUsd],
+	];
+	if (statement.lateNanoUsd !== 0n) rows.push([KINDS.late_usage, -statement.lateNanoUsd]);
+	rows.push(["Closing balance", statement.closingNanoUsd]);
+	const shown = rows.map(([name, amount]) => ({ cells: [write(language, name)], amount }));
+	const [opening, closing] = [shown.at(0), shown.at(-1)];
+	return tableOf(
+		language,
+		"Summary",
+		shown.map((row) => ({ ...row, strong: row === opening || row === closing })),
+	);
+}
+
+function movements({ lines, language }: DocumentFacts): DocumentTable {
+	const rows = lines
+		.filter(({ kind }) => kind !== "usage")
+		.map(({ day, kind, description, amountNanoUsd, url }) => ({
+			cells: [day, write(language, KINDS[kind]), description],
+			...{ amount: amountNanoUsd, url },
+		}));
+	return tableOf(language, "Movements", rows);
+}
+
+function usageTables({ statement, language, logUrl }: DocumentFacts): DocumentTable[] {
+	const { fromMs, toMs, usage } = statement;
+	const whole = { from: fromMs, to: toMs };
+	const names = new Map(usage.map(({ projectId, projectName }) => [projectId, projectName]));
+	names.set("", write(language, "No project"));
+	const row = (name: string, sum: Sum, query: Parameters<typeof logUrl>[0]) => ({
+		cells: [
+			name,
+			write(language, sum.requests === 1n ? "{count} request" : "{count} requests", {
+				count: grouped(language, sum.requests),
+			}),
+			write(language, "{count} tokens", { count: grouped(language, sum.tokens) }),
+		],
+		amount: -sum.amount,
+		url: logUrl(query),
+	});
+	const dearestFirst = (sums: Map<string, Sum>) => [...sums].sort(([, a], [, b]) => (a.amount > b.amount ? -1 : 1));
+	const byModel = dearestFirst(summed(usage, ({ model }) => model));
+	const byProject = dearestFirst(summed(usage, ({ projectId }) => projectId));
+	const byDay = [...summed(usage, ({ day }) => day)];
+	return [
+		tableOf(
+			language,
+			"Usage by model",
+			byModel.map(([model, sum]) => row(model, sum, { ...whole, model })),
+		),
+		tableOf(
+			language,
+			"Usage by project",
+			usage.every(({ projectId }) => projectId === "")
+				? []
+				: byProject.map(([id, sum]) => row(names.get(id) ?? id, sum, { ...whole, project: id || "none" })),
+		),
+		tableOf(
+			language,
+			"Usage by day",
+			byDay.map(([day, sum]) => {
+				const from = Date.parse(`${day}T00:00:00Z`);
+				return row(day, sum, { from, to: from + DAY_MS });
+			}),
+		),
+	];
+}
+
+interface Sum {
+	requests: bigint;
+	tokens: bigint;
+	amount: bigint;
+}
+
+function summed(usage: Statement["usage"], nameOf: (row: Statement["usage"][number]) => string): Map<string, Sum> {
+	const sums = new Map<string, Sum>();
+	for (const used of usage) {
+		const name = nameOf(used);
+		const sum = sums.get(name) ?? { requests: 0n, tokens: 0n, amount: 0n };
+		sum.requests += used.requests;
+		sum.tokens += used.promptTokens + used.completionTokens;
+		sum.amount += used.chargedNanoUsd;
+		sums.set(name, sum);
+	}
+	return sums;
+}
+
+/** Amounts have as many decimals as the finest of them, so that their points are below each other. */
+function tableOf(
+	language: Language,
+	title: TextId,
+	all: readonly (Omit<DocumentRow, "amount"> & { readonly amount: bigint })[],
+): DocumentTable {
+	const rows = all.slice(0, ROWS_MAX);
+	const left = all.length - rows.length;
+	const count = left >= ENTRIES_MAX ? write(language, "Many") : left;
+	const shown = rows.map(({ amount }) => exactUsd(amount));
+	const decimals = Math.max(2, ...shown.map((text) => text.split(".")[1]?.length ?? 0));
+	const { point } = language === "de" ? GERMAN_USD : ENGLISH_USD;
+	return {
+		title: write(language, title),
+		more: left === 0 ? null : write(language, "{count} more are in the CSV.", { count }),
+		rows: rows.map((row, index) => {
+			const [whole = "", fraction = ""] = (shown[index] ?? "").replace("-", "").split(".");
+			const sign = row.amount < 0n ? "−" : "";
+			return { ...row, amount: `${sign}${grouped(language, whole)}${point}${fraction.padEnd(decimals, "0")}` };
+		}),
+	};
+}
+
+const grouped = (language: Language, whole: bigint | string): string =>
+	String(whole).replace(/\B(?=(\d{3})+$)/g, (language === "de" ? GERMAN_USD : ENGLISH_USD).group);

@@ -1,5 +1,0 @@
-/** Files that Bun embeds into the binary, as their paths (`import font from "x.woff" with { type: "file" }`). */
-declare module "*.woff" {
-	const path: string;
-	export default path;
-}

@@ -17,7 +17,7 @@ import { CreditFault } from "./credit-fault.ts";
 import type { OpenRequests } from "./open-requests.ts";
 import { maxCost, maxCostLines, type Quantities } from "./price.ts";
 
-/** A request that wants to be admitted: what it may cost at most. */
+/** A request to be admitted. */
 export interface AdmissionRequest {
 	/** UUID. */
 	readonly id: string;
@@ -25,42 +25,46 @@ export interface AdmissionRequest {
 	readonly model: Model;
 	readonly endpoint: Endpoint;
 	readonly streamed: boolean;
-	/** The most that it can use. */
+	/** Upper bound of its usage. */
 	readonly upperBound: Quantities;
-	/** Choices that share the prompt; `upperBound.completion` counts all of them. */
+	/** Choices that share the prompt; `upperBound.completionTokens` includes all of them. */
 	readonly choices: number;
-	/** Whether it was admitted for another model before: then it is counted against the key's limits, and not refused. */
+	/**
+	 * Whether it was admitted for another model of its route before: then the key's limits count it and do not refuse it.
+	 */
 	readonly isAgain: boolean;
-	/** The managed batch that it is a line of: the key's limits of requests are not for those. */
+	/** The batch of a line; the key's request limits do not apply to lines. */
 	readonly batchId?: string | undefined;
 }
 
-/** An admitted request. `settle` ends it, exactly once. */
+/** An admitted request. `settle` must end it exactly once. */
 export interface Admitted {
 	readonly hold: Hold;
 	readonly request: AdmissionRequest;
 }
 
 export interface Admission {
-	/** Throws while this instance may not admit: what it knows of keys may be old. Fault service_unavailable. */
+	/** Throws while this instance may not admit, since its keys may be outdated. Fault service_unavailable. */
 	checkOpen(): void;
-	/** What `admit` would refuse whatever the request is: for before a body is read. Counts and reserves nothing. */
+	/**
+	 * Throws what `admit` would throw for any request of this key, before the body is read. Counts and reserves nothing.
+	 */
 	check(key: KeyEntry, isLine?: boolean): void;
 	/**
-	 * One decision: key, account, project, allowlists, limits, credit and caps, all in one synchronous block. A promise only
-	 * where a slice of credit or a share of a limit has to be drawn first; the whole block then runs again.
+	 * Decides in one synchronous block: key, account, project, allowlists, limits, credit and caps. Returns a promise
+	 * only if a slice of credit or a share of a limit must be drawn; the whole block then runs again.
 	 */
 	admit(request: AdmissionRequest): Admitted | Promise<Admitted>;
-	/** Gives what goes into the books: what is charged may be less than it cost. */
+	/** Returns what is booked: the charge may be less than the cost. */
 	settle(admitted: Admitted, outcome: Outcome): SettledEvent;
-	/** The key's or its project's, whichever leaves less; null if neither has a limit of requests a minute. */
+	/** The tighter request limit of the key and its project; null if neither has one. */
 	rateLimitState(key: KeyEntry): RateLimitState | null;
 }
 
 export interface AdmissionDeps {
-	/** The ledger to reserve from; undefined while this instance may not admit. */
+	/** The ledger that reserves; undefined while this instance may not admit. */
 	ledger(): Ledger | undefined;
-	/** Why not, for the private part of the fault. */
+	/** The reason, for the private part of the fault. */
 	closedReason(): string | undefined;
 	keyLimits: KeyLimits;
 	openRequests: OpenRequests;
@@ -68,9 +72,12 @@ export interface AdmissionDeps {
 	onSettled(event: SettledEvent): void;
 }
 
-/** Each draw that did not help lost its credit to another request, so there was progress; this many is a defect. */
+/** A draw that did not help lost its credit to another request, so there was progress. More than this many is a bug. */
 const DRAWS_MAX = 64;
-/** How long a request waits for news of a cap, and how often it looks; so many do at once, and more are refused. */
+/**
+ * How long a request waits for a cap's change to arrive, how often it looks, and how many wait at once; more are
+ * refused.
+ */
 const CAP_NEWS_MS_MAX = 1_000;
 const CAP_LOOK_MS = 20;
 const CAP_WAITERS_MAX = 1_000;
@@ -89,8 +96,8 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 	}
 
 	/**
-	 * No await in here: what is checked is still true when the credit is reserved. Null if this instance's share of the
-	 * key's limits is used up, the ledger if its credit is.
+	 * No `await` here: what is checked still holds when credit is reserved. Returns null if this instance's share of the
+	 * key's limits is used up, and the ledger if its credit is.
 	 */
 	function attempt(request: AdmissionRequest, amount: NanoUsd): Admitted | Ledger | null {
 		const { key, model } = request;
@@ -124,7 +131,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		return { hold, request };
 	}
 
-	/** All limits or none; false if this instance's share of one is used up. */
+	/** Enters all limits or none; returns false if this instance's share of one is used up. */
 	function enterLimits({ key, isAgain }: AdmissionRequest): boolean {
 		const { project } = key;
 		if (!enterOne(key, isAgain)) return false;
@@ -161,15 +168,15 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		budgets: furtherBudgets(key, clock.wallMs()),
 	});
 
-	/** What was lacking in a period that ended meanwhile is no reason to refuse. */
+	/** A shortage in a period that has ended is no reason to refuse. */
 	function isDrawnOn(key: KeyEntry, budget: string): boolean {
 		const { account, key: own, budgets } = drawingOf(key);
 		return budget === account || budget === own || (budgets?.includes(budget) ?? false);
 	}
 
 	/**
-	 * The database does not give out credit of this period. It knows of a change of the cap that the control log brings
-	 * here in some milliseconds; if it does not, a clock is off.
+	 * The database refuses credit of this period because the cap changed. The control log brings the change within
+	 * milliseconds; otherwise a clock is wrong.
 	 */
 	async function awaitCapNews(key: KeyEntry, period: string): Promise<void> {
 		const untilMs = clock.monotonicMs() + CAP_NEWS_MS_MAX;
@@ -227,7 +234,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 					{ param: "max_tokens" },
 				);
 			}
-			// A free request still draws a nano-dollar, so that a slice exists and the account has some credit.
+			// An unmetered request still draws a nano-dollar, so that a slice exists and the account has some credit.
 			const reserved = amount > 0 ? amount : nanoUsd(1);
 			const outcome = attempt(request, reserved);
 			return outcome !== null && "hold" in outcome ? outcome : drawAndAdmit(request, reserved, outcome);
@@ -263,7 +270,7 @@ function checkModel({ models, project }: KeyEntry, { id }: Model): void {
 		});
 }
 
-/** 402 with what there is, what is held, what it takes, and what would fit. */
+/** A 402 with the available, held and required amounts, and the `max_tokens` that would fit. */
 function creditFault(
 	request: AdmissionRequest,
 	required: NanoUsd,

@@ -3,9 +3,9 @@ import { CounterMap } from "../base/counter-map.ts";
 import { Fault } from "../base/fault.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 
-/** Requests that were admitted and are not settled, waiting ones among them. What one costs in memory, all of them bound. */
+/** Counts requests that are admitted and not settled, including waiting ones; they bound the memory in use. */
 export interface OpenRequests {
-	/** Faults: overloaded if there are as many as there may be, rate_limit_exceeded if one account has its share of them. */
+	/** Faults: overloaded at the limit of all, rate_limit_exceeded at the limit of one account. */
 	check(accountId: string): void;
 	enter(accountId: string): void;
 	leave(accountId: string): void;

@@ -3,7 +3,10 @@ import type { Rates } from "../catalog/model.ts";
 import type { CostLine, NanoUsd, PicoUsdPerUnit } from "../money/nano-usd.ts";
 import { costNanoUsd, MAX_NANO_USD } from "../money/nano-usd.ts";
 
-/** What a request used, in the units of a rate card. `promptTokens` includes cached, `completionTokens` includes reasoning. */
+/**
+ * Usage of a request, in the units of a rate card. `promptTokens` includes cached tokens, `completionTokens` includes
+ * reasoning tokens.
+ */
 export interface Quantities {
 	readonly promptTokens: number;
 	readonly cachedTokens: number;
@@ -24,7 +27,7 @@ export const NO_QUANTITIES: Quantities = {
 	searches: 0,
 };
 
-/** One line of a bill: what it is for, named after its rate, and what it counts. */
+/** A line of a bill, named after its rate. */
 export interface BillLine extends CostLine {
 	readonly name: keyof Rates;
 	readonly unit: "token" | "request" | "image" | "second" | "search";
@@ -44,14 +47,14 @@ export function billLines(card: Rates, used: Quantities): BillLine[] {
 	];
 }
 
-/** The price of what was used; undefined if it passes the largest amount that can be written down. */
+/** The price of a usage; undefined if it passes MAX_NANO_USD. */
 export function priceOf(card: Rates, used: Quantities): NanoUsd | undefined {
 	return quickSum(card, used, used.cachedTokens, card.input) ?? costNanoUsd(billLines(card, used));
 }
 
 /**
- * The sum without the lines, as it is taken for every request and many events; undefined unless it is an integer that
- * was computed exactly. Then the lines are summed, which also finds quantities that cannot be.
+ * The sum without lines, as computed for every request and many events. Undefined unless it is an exact integer; then
+ * the lines are summed, which also finds impossible quantities.
  */
 function quickSum(card: Rates, used: Quantities, cachedTokens: number, input: number): NanoUsd | undefined {
 	return rounded(
@@ -63,7 +66,7 @@ function quickSum(card: Rates, used: Quantities, cachedTokens: number, input: nu
 	);
 }
 
-/** Not a number if more is cached than there is. */
+/** NaN if more tokens are cached than there are. */
 function tokensPico(
 	card: Rates,
 	input: number,
@@ -75,12 +78,12 @@ function tokensPico(
 	return (promptTokens - cachedTokens) * input + cachedTokens * card.cachedInput + completionTokens * card.output;
 }
 
-/** Up to a whole nano-dollar; undefined unless the sum is exact. */
+/** Rounds up to a whole nano-dollar; undefined unless the sum is exact. */
 function rounded(sumPico: number): NanoUsd | undefined {
 	return Number.isSafeInteger(sumPico) && sumPico >= 0 ? (Math.ceil(sumPico / 1000) as NanoUsd) : undefined;
 }
 
-/** As `priceWithin`, of one request that used nothing but tokens, the cached ones part of the prompt: no object of its quantities. */
+/** As `priceWithin`, for tokens only (cached ones are part of the prompt), without allocating an object. */
 export function priceOfTokens(
 	card: Rates,
 	promptTokens: number,
@@ -93,18 +96,18 @@ export function priceOfTokens(
 	);
 }
 
-/** As `priceOf`, for amounts that were bounded before: what passes the largest amount is cut to it. */
+/** As `priceOf`, for bounded amounts: cuts at MAX_NANO_USD. */
 export function priceWithin(card: Rates, used: Quantities): NanoUsd {
 	return priceOf(card, used) ?? MAX_NANO_USD;
 }
 
-/** As `billLines`, with every prompt token at the dearer of the two input rates. */
+/** As `billLines`, with every prompt token at the higher of the two input rates. */
 export function maxCostLines(card: Rates, used: Quantities): BillLine[] {
 	const dearest = Math.max(card.cachedInput, card.input) as PicoUsdPerUnit;
 	return billLines({ ...card, input: dearest }, { ...used, cachedTokens: 0 });
 }
 
-/** The most that a request can cost, whichever part of its prompt comes from a cache; undefined as in `priceOf`. */
+/** The most that a request can cost, whatever part of its prompt is cached; undefined as in `priceOf`. */
 export function maxCost(card: Rates, used: Quantities): NanoUsd | undefined {
 	const dearest = Math.max(card.input, card.cachedInput);
 	return quickSum(card, used, 0, dearest) ?? costNanoUsd(maxCostLines(card, used));

@@ -1,47 +1,49 @@
 import type { Model } from "../catalog/model.ts";
 
-/** Text of a request in bytes, and what is not text. From it follow an upper bound and an estimate of its tokens. */
+/**
+ * Size of a request's prompt: text bytes and other parts. An upper bound and an estimate of its tokens follow from it.
+ */
 export interface PromptMeasure {
 	readonly textBytes: number;
-	/** Bytes that a tokenizer may add to it by normalising; none if absent. Only for the bound. */
+	/** Bytes that normalization may add; 0 if absent. Only for the bound. */
 	readonly addedBytes?: number;
 	readonly messages: number;
 	readonly images: number;
 	readonly hasTools: boolean;
-	/** Tokens that came as such, beside the text. */
+	/** Prompt tokens given as numbers. */
 	readonly tokens?: number;
-	/** Prompts of one request, each with a context of its own; 1 if absent. */
+	/** Prompts of one request, each with its own context; 1 if absent. */
 	readonly prompts?: number;
 }
 
-/** Marks that a chat template sets around each message: role, separators, end of turn. */
+/** Tokens that a chat template adds per message: role, separators, end of turn. */
 const MESSAGE_TOKENS = 16;
-/** What a template says about tools before it lists them. */
+/** Tokens that a template adds before the list of tools. */
 const TOOLS_TOKENS = 512;
-/** The largest tiling of one image among common vision encoders (Qwen-VL's default of 16,384 patches). */
+/** The largest tiling of one image among common vision encoders (16,384 patches, Qwen-VL's default). */
 const IMAGE_TOKENS = 16_384;
-/** An image mostly costs about this much; only for estimates. */
+/** Usual tokens of an image; only for estimates. */
 const IMAGE_TOKENS_TYPICAL = 1_024;
-/** English prose is near 4 bytes a token, other text below it; only for estimates. */
+/** English prose has about 4 bytes per token, other text fewer; only for estimates. */
 const BYTES_PER_TOKEN = 4;
 
-/** What the bound needs to know of a model's tokenizer. */
+/** What the bound needs of a model's tokenizer. */
 type Reader = Pick<Model, "textNormalization" | "contextLength">;
 type TextMeasure = Required<Pick<PromptMeasure, "textBytes" | "addedBytes">>;
 type Growing<Measure> = { -readonly [Field in keyof Measure]: Measure[Field] };
 
-/** Text that is known by its length alone, with little beyond ASCII in it. */
+/** Text that is known by its length only and has few characters beyond ASCII. */
 export interface PlainLength {
 	readonly bytes: number;
-	/** UTF-16 units. */
+	/** UTF-16 code units. */
 	readonly chars: number;
 }
 
 const NO_TEXT: PlainLength = { bytes: 0, chars: 0 };
 
 /**
- * Measures a chat request: its messages, tools, and what else is rendered into the prompt.
- * `leftOut`: what the messages say more than is seen here.
+ * Measures a chat request: messages, tools and other rendered parts. `leftOut`: text of the messages that was cut from
+ * the value.
  */
 export function measureChat(
 	messages: readonly unknown[],
@@ -72,7 +74,7 @@ function measurePart(part: unknown, measure: ChatMeasure, model: Reader): void {
 	const { type, text } = part as { type?: unknown; text?: unknown };
 	if (type === "text" && typeof text === "string") addText(measure, text, model);
 	else if (type === "image_url") measure.images += 1;
-	// Anything else (audio, files) is bounded by its own size: an encoder makes fewer tokens than base64 has bytes.
+	// Other parts (audio, files) are bounded by their size: an encoder makes fewer tokens than base64 has bytes.
 	else addText(measure, jsonOf(part), model);
 }
 
@@ -80,7 +82,7 @@ function jsonOf(value: unknown): string {
 	return JSON.stringify(value) ?? "";
 }
 
-/** Text in bytes, and what normalising may add to them. */
+/** Bytes of a text, and bytes that normalization may add. */
 export function measureText(text: string, model: Reader): TextMeasure {
 	const measure = { textBytes: 0, addedBytes: 0 };
 	addText(measure, text, model);
@@ -90,7 +92,7 @@ export function measureText(text: string, model: Reader): TextMeasure {
 export function addText(measure: Growing<TextMeasure>, text: string, model: Reader): void {
 	const bytes = Buffer.byteLength(text);
 	measure.textBytes += bytes;
-	// Nothing of ASCII changes. What fills the context alone is bounded by that.
+	// ASCII does not change. A text that fills the context alone is bounded by the context.
 	if (bytes === text.length || bytes >= model.contextLength || model.textNormalization === "none") return;
 	const length = { bytes, chars: text.length };
 	measure.addedBytes += isMostlyAscii(length)
@@ -98,27 +100,27 @@ export function addText(measure: Growing<TextMeasure>, text: string, model: Read
 		: normalizedBytes(text, model.contextLength) - bytes;
 }
 
-/** For each byte that a character has more than units in UTF-16: U+FDFA has two more, and becomes 33 bytes for three. */
+/** Added bytes per byte of UTF-8 beyond the UTF-16 units: U+FDFA has two of them and grows from 3 to 33 bytes. */
 const NORMALIZED_MORE = 15;
-/** A bound so much above the text itself is as good as an exact one, and need not look at it. */
+/** A bound so far above the text itself is good enough without normalizing. */
 const MORE_SHARE = 1 / 16;
 
-/** Whether little is added by normalising, whatever stands in it. */
+/** Whether normalization adds little, whatever the text. */
 export function isMostlyAscii(length: PlainLength): boolean {
 	return normalizedMoreMax(length) <= length.bytes * MORE_SHARE;
 }
 
-/** The most bytes that normalising adds: what stands for a character in NFKD is its longest form, and composing shortens. */
+/** The most bytes that normalization adds: NFKD is a character's longest form, and composition shortens it. */
 function normalizedMoreMax({ bytes, chars }: PlainLength): number {
 	return NORMALIZED_MORE * (bytes - chars);
 }
 
-/** Normalised at once, characters; a cut between two of them makes the text longer, if anything. */
+/** Characters that are normalized at once; a cut between two can only lengthen the result. */
 const NORMALIZED_CHARS = 16_384;
 
 /**
- * The bytes of a text as it stands or in the form NFKC (Unicode Standard Annex 15), whichever are more: one character of
- * three bytes may become eighteen characters of 33. Not looked at further than `enough`.
+ * Bytes of a text as it is or in NFKC (Unicode Standard Annex 15), whichever is more: a character of 3 bytes may become
+ * 33. Stops at `enough`.
  */
 function normalizedBytes(text: string, enough: number): number {
 	let bytes = 0;
@@ -130,8 +132,8 @@ function normalizedBytes(text: string, enough: number): number {
 }
 
 /**
- * An upper bound of the prompt's tokens: every token of a byte-level vocabulary stands for at least one byte of the
- * text as the tokenizer reads it, a template adds its marks, an image has a largest tiling. Never more than the context holds: beyond it a server refuses.
+ * Upper bound of the prompt's tokens: each token of a byte-level vocabulary stands for at least one byte, the template
+ * adds its marks, an image has a largest tiling. At most the context length, beyond which servers refuse.
  */
 export function promptTokensMax(measure: PromptMeasure, model: Model): number {
 	const marks =
@@ -141,7 +143,7 @@ export function promptTokensMax(measure: PromptMeasure, model: Model): number {
 	return Math.min(context, bytes + (measure.tokens ?? 0) + marks + measure.images * IMAGE_TOKENS);
 }
 
-/** A likely count, where the upstream gave none. Never above the bound. */
+/** Estimated prompt tokens, if the upstream reported none. At most the bound. */
 export function promptTokensEstimate(measure: PromptMeasure, model: Model): number {
 	const estimate =
 		Math.ceil(measure.textBytes / BYTES_PER_TOKEN) +
@@ -152,8 +154,8 @@ export function promptTokensEstimate(measure: PromptMeasure, model: Model): numb
 }
 
 /**
- * A likely count of generated tokens. `outputChunks` are the events of a stream that carried some of them: a server
- * sends a token as soon as it has one, so that each holds one or, where it gathers them, more.
+ * Estimated completion tokens. `outputChunks` are stream events with output: a server sends each token at once, or
+ * gathers several.
  */
 export function completionTokensEstimate(outputBytes: number, outputChunks = 0): number {
 	return Math.max(outputChunks, Math.ceil(outputBytes / BYTES_PER_TOKEN));

@@ -3,27 +3,27 @@ import type { Statements } from "../db/statements.ts";
 import { type ReplicaView, takesCalls } from "../upstream/replicas/replica.ts";
 import type { DeployedModel } from "./deployed-model.ts";
 
-/** What the gateways have in force, as they wrote it down. */
+/** The models that gateways serve, as they report them. */
 export interface DeploymentsView {
-	/** How many are live. Without one the models are those of the last, and none is connected. */
+	/** Number of live gateways. Without one, the models are those of the last, and none is connected. */
 	readonly gateways: number;
-	/** In the order of the catalogue. */
+	/** In catalogue order. */
 	readonly models: readonly DeployedModel[];
-	/** Each once, with the load of all gateways together and the worst that any of them sees. */
+	/** Each server once, with the summed load of all gateways and the worst state that any of them reports. */
 	readonly replicas: readonly ReplicaView[];
-	/** Whether some gateway has a server of this model that takes requests. */
+	/** Whether some gateway has a usable server for this model. */
 	connected(modelId: string): boolean;
 	/** By id or alias. */
 	find(name: string): DeployedModel | undefined;
 }
 
 export interface Deployments {
-	/** Read from Postgres; those who ask in the same half second share an answer. */
+	/** Read from Postgres; calls within half a second share an answer. */
 	current(): Promise<DeploymentsView>;
 }
 
 const KEPT_MS = 500;
-/** More gateways than this are live nowhere; old rows of ones that left must not be read for ever. */
+/** Bounds the read: more live gateways than this exist nowhere. */
 const REPORTS_MAX = 200;
 
 interface Row {
@@ -61,7 +61,7 @@ export function createDeployments({ statements, clock }: { statements: Statement
 	};
 }
 
-/** Deletes what gateways that left long ago wrote; the newest row stays, whoever wrote it. */
+/** Deletes reports of gateways that left long ago; the newest report stays. */
 export async function forgetOldReports(statements: Statements): Promise<void> {
 	await statements`
 		delete from gateway_report r where r.at < clock_timestamp() - interval '1 day'
@@ -87,7 +87,7 @@ function viewOf(rows: readonly Row[]): DeploymentsView {
 const HEALTHS = ["unknown", "up", "down"] as const;
 const BREAKERS = ["closed", "half_open", "open"] as const;
 
-/** Gateways that read the same catalogue name a server alike. */
+/** Gateways with the same catalogue name a server alike. */
 function together(views: readonly ReplicaView[]): ReplicaView[] {
 	const found = new Map<string, ReplicaView>();
 	for (const view of views) {

@@ -2,8 +2,8 @@ import { jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import type { DeployedModel } from "./deployed-model.ts";
 
 /**
- * What each gateway has in force, for the console to read: its models and how it sees their servers. Written when it
- * changes; nobody decides by it. A gateway that left keeps its row, or there would be nothing to show without one.
+ * Each gateway's models and the state of its servers, for the console. Written on change; nothing is decided by it. The
+ * row of a gateway that left stays, to be shown when no gateway is live.
  */
 export const gatewayReport = pgTable("gateway_report", {
 	instanceId: text("instance_id").primaryKey(),

@@ -5,16 +5,16 @@ import type { Statements } from "../db/statements.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
 import { deployedModel } from "./deployed-model.ts";
 
-/** Writes down what this gateway has in force, for the console. */
+/** Writes this gateway's report for the console. */
 export interface ReportWriter {
-	/** Writes now what has changed. Never rejects: what cannot be written is written later. */
+	/** Writes what has changed. Never rejects; a failed write is repeated later. */
 	write(): Promise<void>;
 	stop(): Promise<void>;
 }
 
-/** How old what people see of breakers and load may be. */
+/** Most that the console's view of breakers and load is behind. */
 const LOOK_MS = 2_000;
-/** A row that is the same is written again so often: an old one is taken for one of a gateway that is gone, and is deleted. */
+/** An unchanged row is written again so often: an old row counts as a dead gateway's and is deleted. */
 const SAME_MS = 3_600_000;
 
 export function startReportWriter(
@@ -39,12 +39,12 @@ export function startReportWriter(
 		const nowMs = clock.monotonicMs();
 		if (models === written.models && replicas === written.replicas && nowMs - written.atMs < SAME_MS) return;
 		try {
-			// Load changes all the time, models hardly ever: they are not written anew with it.
+			// Load changes often and models rarely, so models are not rewritten with it.
 			if (models === written.models) {
 				const rows = await statements`
 					update gateway_report set replicas = ${replicas}::text::jsonb, at = clock_timestamp()
 					where instance_id = ${options.instanceId} returning 1`;
-				// Deleted, as of one that was away for long: all of it is written anew.
+				// The row was deleted, as a dead gateway's: all of it is written again.
 				if (rows.length === 0) {
 					written.models = "";
 					return writeNow();
@@ -60,7 +60,7 @@ export function startReportWriter(
 		}
 	}
 
-	/** One at a time: an older state must not overtake a newer one. */
+	/** One write at a time, so that an older state cannot overtake a newer one. */
 	function write(): Promise<void> {
 		const mine: Promise<void> = (writing ?? Promise.resolve()).then(writeNow).finally(() => {
 			if (writing === mine) writing = undefined;

@@ -1,18 +1,18 @@
 import type { Statements } from "../db/statements.ts";
 
-/** Which catalogue a live gateway serves. */
+/** The catalogue that a live gateway serves. */
 export interface ServedCatalog {
 	readonly instanceId: string;
-	/** SHA-256 of its models with their rates, as it wrote them down: the same for gateways that serve the same. */
+	/** SHA-256 of its models and rates; equal for gateways that serve the same. */
 	readonly digest: string;
 	readonly models: number;
-	/** When the gateway wrote down its models or their servers last. */
+	/** When the gateway last wrote its report. */
 	readonly atMs: number;
 }
 
 const GATEWAYS_MAX = 200;
 
-/** Of all live gateways, the one that wrote last first. */
+/** Of all live gateways, most recently written first. */
 export async function listServedCatalogs(statements: Statements): Promise<ServedCatalog[]> {
 	const rows = await statements<{ instance_id: string; digest: string; models: number; at: Date }>`
 		select r.instance_id, encode(sha256(convert_to(r.models::text, 'UTF8')), 'hex') as digest, jsonb_array_length(r.models) as models, r.at

@@ -1,19 +1,22 @@
 /**
- * Where the bytes of files lie: encrypted parts by name. What is put is there for every instance, and survives the loss
- * of power, before `put` resolves. A name is given once and never written over.
+ * Stores the encrypted parts of files by name. When `put` resolves, the blob is visible to every instance and survives
+ * a power loss. A name is never reused for other bytes.
  */
 export interface BlobStore {
-	/** As it stands in a file's record. */
+	/** As in a file's record. */
 	readonly name: string;
-	/** May be repeated with the same bytes, and with no others: what is there of them by then may stay. */
+	/** May be repeated with the same bytes only; a partial earlier attempt may stay. */
 	put(fileId: string, blob: string, bytes: Uint8Array): Promise<void>;
-	/** The bytes from `start` to `end` (exclusive). Rejects where they are not all there: with BytesLost if that stays so. */
+	/**
+	 * The bytes from `start` to `end` (exclusive). Rejects if they are not all there: with BytesLost if that is
+	 * permanent.
+	 */
 	read(fileId: string, blob: string, start: number, end: number): Promise<Uint8Array>;
-	/** All blobs of a file, whether or not there are any. */
+	/** Deletes all blobs of a file; succeeds if there are none. */
 	removeFile(fileId: string): Promise<void>;
 }
 
-/** Bytes of a file are not where they were put, while their store is there: trying again changes nothing. */
+/** Bytes of a file are missing while their store answers: retrying changes nothing. */
 export class BytesLost extends Error {
 	override readonly name = "BytesLost" as const;
 }

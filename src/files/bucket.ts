@@ -3,9 +3,9 @@ import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/clock.ts";
 import type { EnvironmentReader } from "../base/environment-reader.ts";
 
-/** An S3-compatible service and the key that may write to it. */
+/** An S3-compatible service and its access key. */
 export interface S3Account {
-	/** Null: Amazon's own for the region. */
+	/** Null: Amazon's endpoint for the region. */
 	readonly endpoint: string | null;
 	readonly region: string | null;
 	readonly accessKeyId: string;
@@ -16,18 +16,24 @@ export interface S3Bucket extends S3Account {
 	readonly bucket: string;
 }
 
-/** Objects of one bucket by key. Each call rejects at its deadline, and when `signal` is aborted. */
+/** Objects of one bucket by key. Each call rejects at its deadline, and when `signal` aborts. */
 export interface Bucket {
-	/** The object appears when all of it has arrived. */
+	/** The object appears once it has arrived whole. */
 	put(key: string, data: Uint8Array | BunFile): Promise<void>;
-	/** Bytes from `start` to `end` (exclusive), perhaps fewer or others; undefined if the service says that there is no such object. */
+	/**
+	 * Bytes from `start` to `end` (exclusive), possibly fewer; undefined if the service says that there is no such
+	 * object.
+	 */
 	read(key: string, start: number, end: number): Promise<Uint8Array | undefined>;
-	/** Writes the object to a path of this machine. */
+	/** Downloads the object to a local path. */
 	download(key: string, path: string): Promise<void>;
 	exists(key: string): Promise<boolean>;
-	/** Whether the list has the object with so many bytes or more: a proxy that does not reach the service answers 404 to a read, too. */
+	/** Whether the list has the object with at least so many bytes. A proxy in between may answer reads with 404. */
 	isListed(key: string, bytes: number): Promise<boolean>;
-	/** All keys that begin with `prefix`. Rejects if the service lists others, or a key twice: asked on, it may do so for ever. */
+	/**
+	 * All keys with the prefix. Rejects if the service lists other keys, or a key twice, since it might do so without
+	 * end.
+	 */
 	keys(prefix: string): Promise<readonly string[]>;
 	delete(key: string): Promise<void>;
 }

@@ -7,7 +7,7 @@ import { type BlobStore, BytesLost } from "./blob-store.ts";
 const OWNER_ONLY_FOLDER = 0o700;
 const OWNER_ONLY = 0o600;
 
-/** Blobs as files in a folder: for instances of one machine. */
+/** Blobs as files in a folder, for instances on one machine. */
 export function createDiskBlobs(options: { folder: string }): BlobStore {
 	const folderOf = (fileId: string) => {
 		assert(/^[a-z0-9_]+$/.test(fileId), "a file's id is of our making");
@@ -23,14 +23,14 @@ export function createDiskBlobs(options: { folder: string }): BlobStore {
 				await file.writeFile(bytes);
 				await file.sync();
 			});
-			// Its name, and that of the folder.
+			// Syncs the file's name and that of the folder.
 			for (const changed of [folder, options.folder]) await withFile(changed, "r", (file) => file.sync());
 		},
 		async read(fileId, blob, start, end) {
 			try {
 				return await withFile(join(folderOf(fileId), blob), "r", (file) => bytesOf(file, start, end));
 			} catch (error) {
-				// A disk that is not mounted has not even the folder, and may come back.
+				// An unmounted disk lacks even the folder, and may come back.
 				if ((error as { code?: unknown }).code !== "ENOENT" || !existsSync(options.folder)) throw error;
 				throw new BytesLost("a blob on the disk is gone", { cause: error });
 			}

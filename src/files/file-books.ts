@@ -3,42 +3,38 @@ import { onlyRow } from "../db/only-row.ts";
 import type { Statements } from "../db/statements.ts";
 import type { FileOwner, FilePurpose, FileRecord } from "./file-record.ts";
 
-/** How much may be kept. */
+/** Limits of stored bytes. */
 export interface FileLimits {
-	/** Of one file. */
 	readonly fileBytesMax: number;
 	readonly fileAccountBytesMax: number;
-	/** Of all accounts together. */
 	readonly filesBytesMax: number;
 }
 
-/** A part as it is stored. */
 export interface FilePart {
 	readonly number: number;
-	/** Where in the file it begins. */
+	/** Offset in the file. */
 	readonly start: number;
 	readonly bytes: number;
 	readonly blob: string;
 }
 
-/** Which part of an account's list. */
+/** A page of an account's list. */
 export interface FileQuery {
 	readonly purpose: FilePurpose | null;
-	/** An id: those after it, in the list's order. */
+	/** An id: the page starts after it. */
 	readonly after: string | null;
 	readonly newestFirst: boolean;
 	readonly limit: number;
 }
 
-/** What is to be written. */
 export interface BegunFile extends FileOwner, Pick<FileRecord, "id" | "purpose" | "filename" | "store"> {
 	readonly lifetimeMs: number;
 }
 
-/** What Postgres knows of files. Each call is one statement that may be repeated. */
+/** Files in Postgres. Each call is one statement that may be repeated. */
 export type FileBooks = ReturnType<typeof createFileBooks>;
 
-/** A record and how many of its parts are sealed. */
+/** A record and the number of its sealed parts. */
 type FileRow = FileRecord & { readonly parts: number };
 
 const PARTS_PAGE = 256;
@@ -57,12 +53,15 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			throw new Fault("conflict", "This account has as many files as it may have: delete some of them.");
 		},
 
-		/** Faults: conflict (another writer, the file is gone, the account's space is full), overloaded (everybody's is). */
+		/**
+		 * Faults: conflict (another writer, the file is gone, the account's space is full), overloaded (the whole space is
+		 * full).
+		 */
 		async seal(fileId: string, part: Omit<FilePart, "start">): Promise<void> {
 			if (!(await this.sealUnlessTaken(fileId, part))) throw notSealed(fileId, part.number, "taken");
 		},
 
-		/** As `seal`; false if another writer was first. */
+		/** As `seal`; returns false if another writer was first. */
 		async sealUnlessTaken(fileId: string, part: Omit<FilePart, "start">): Promise<boolean> {
 			const { fileAccountBytesMax, filesBytesMax } = limits();
 			const rows = await statements<{ outcome: string }>`
@@ -73,14 +72,17 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			throw notSealed(fileId, part.number, outcome);
 		},
 
-		/** Numbers of parts that hold nothing. */
+		/** Numbers of empty parts. */
 		async emptyParts(fileId: string): Promise<number[]> {
 			const rows = await statements<{ number: number }>`
 				select number from stored_file_part where file_id = ${fileId} and bytes = 0`;
 			return rows.map(({ number }) => number);
 		},
 
-		/** Makes it known. Undefined if nobody may write it any more. From when it was begun it is kept so long; unsaid, as was said then. */
+		/**
+		 * Publishes the file. Returns undefined if it may not be written any more. `keepS` counts from when it was begun;
+		 * default: as said then.
+		 */
 		async finish(fileId: string, lifetimeMs: number | undefined): Promise<FileRecord | undefined> {
 			const [row] = await statements<{ file: FileRow }>`
 				update stored_file f set state = 'ready', expires_at = coalesce(
@@ -89,7 +91,7 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			return row?.file;
 		},
 
-		/** One that has not ended by this clock or by the database's: so one that leaps ahead hides no files. */
+		/** Not expired by this clock or by the database's, so that a clock that jumps ahead hides no files. */
 		async find(accountId: string, fileId: string, nowMs: number): Promise<FileRecord | undefined> {
 			const [row] = await statements<{ file: FileRow }>`
 				select file_fields(f) as file from stored_file f
@@ -98,13 +100,13 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			return row?.file;
 		},
 
-		/** Whether it was neither deleted nor has ended, as far as anybody has seen to that. */
+		/** Neither deleted nor swept after its expiry. */
 		async isKept(fileId: string): Promise<boolean> {
 			const rows = await statements`select 1 from stored_file where id = ${fileId} and state <> 'removed'`;
 			return rows.length > 0;
 		},
 
-		/** One that is being written. */
+		/** A file being written. */
 		async findOpen(fileId: string): Promise<FileRow | undefined> {
 			const [row] = await statements<{ file: FileRow }>`
 				select file_fields(f) as file from stored_file f where id = ${fileId} and state = 'writing'`;
@@ -127,14 +129,14 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			return rows.map(({ file }) => file);
 		},
 
-		/** The parts that hold bytes from `start` on and before `end`; the first of them, if they are many. */
+		/** Parts with bytes between `start` and `end`; the first of them, if there are many. */
 		parts(fileId: string, start: number, end: number): Promise<FilePart[]> {
 			return statements<FilePart>`
 				select number, start::float8 as start, bytes, blob from stored_file_part
 				where file_id = ${fileId} and start < ${end} and start + bytes > ${start} order by number limit ${PARTS_PAGE}`;
 		},
 
-		/** Nobody finds it any more. Undefined if there was none; the store that its bytes are in else. */
+		/** Hides the file. Returns the store of its bytes, or undefined if there was no such file. */
 		async remove(accountId: string, fileId: string, nowMs: number): Promise<string | undefined> {
 			const [row] = await statements<{ store: string }>`
 				update stored_file set state = 'removed', expires_at = least(expires_at, to_timestamp(${nowMs}::double precision / 1000.0), now())
@@ -143,8 +145,8 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 		},
 
 		/**
-		 * Those in these stores that have ended; from now on nobody writes them. By this clock and the database's, since their
-		 * bytes do not come back: one that leaps ahead ends no files.
+		 * Expired files in these stores; from now on they are not written. Expired by both clocks, since deleted bytes do
+		 * not come back.
 		 */
 		ended(stores: readonly string[], nowMs: number, limit: number): Promise<{ id: string; store: string }[]> {
 			return statements<{ id: string; store: string }>`
@@ -155,14 +157,14 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 				returning id, store`;
 		},
 
-		/** One that has ended lets all others pass that have by now: its bytes could not be deleted. */
+		/** Lets other expired files go first: the bytes of this one could not be deleted. */
 		async putBehind(fileId: string, nowMs: number): Promise<void> {
 			await statements`
 				update stored_file set expires_at = least(to_timestamp(${nowMs}::double precision / 1000.0), now())
 				where id = ${fileId} and state = 'removed'`;
 		},
 
-		/** Once its bytes are gone. */
+		/** Once its bytes are deleted. */
 		async forget(fileId: string): Promise<void> {
 			await statements`select file_forget(${fileId})`;
 		},

@@ -1,25 +1,25 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomFillSync } from "node:crypto";
 import { assert } from "../base/assert.ts";
 
-/** How a part's bytes become the blob that is stored, and back. */
+/** Encrypts a part into the blob that is stored, and decrypts it. */
 export interface FileCipher {
 	/** The blob of a whole part. */
 	seal(fileId: string, part: number, bytes: Uint8Array): Uint8Array;
-	/** The text of chunks of a blob, from `firstChunk` on. Throws if one of them is not what was sealed there. */
+	/** Plain bytes of a blob's chunks, from `firstChunk` on. Throws if a chunk is not what was sealed there. */
 	open(fileId: string, part: number, firstChunk: number, sealed: Uint8Array): Uint8Array;
 }
 
-/** What is encrypted at once, so that a range can be read without what stands before it. */
+/** Unit of encryption, so that a range can be read alone. */
 export const CHUNK_BYTES = 64 * 1024;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** What a chunk takes in a blob: nonce, text, tag. */
+/** Size of a chunk in a blob: nonce, text, tag. */
 export const SEALED_CHUNK_BYTES = NONCE_BYTES + CHUNK_BYTES + TAG_BYTES;
 const KEY_BYTES = 32;
 
 /**
- * AES-256-GCM under a key of each file's own (HKDF-SHA-256 of `secret` and the file's id), with a random nonce for each
- * chunk. A chunk is bound to its file, part and place, so that none can stand where another one was.
+ * AES-256-GCM with a key per file (HKDF-SHA-256 of `secret` and the file's id) and a random nonce per chunk. A chunk is
+ * bound to its file, part and position, so that chunks cannot be exchanged.
  */
 export function createFileCipher(secret: string): FileCipher {
 	const keyOf = (fileId: string) => new Uint8Array(hkdfSync("sha256", secret, fileId, "tollgate files", KEY_BYTES));

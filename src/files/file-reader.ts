@@ -9,7 +9,7 @@ export interface ByteRange {
 	readonly end: number;
 }
 
-/** Chunks that are read and opened at once. */
+/** Chunks that are read and decrypted at once. */
 const WINDOW_CHUNKS = 8;
 
 export interface FileReaderDeps {
@@ -19,8 +19,8 @@ export interface FileReaderDeps {
 }
 
 /**
- * The bytes of a file as they are asked for, half a megabyte in memory at most. Errors where they are not what was
- * written: a reader never takes a part of a file for the whole.
+ * Streams the bytes of a file, with at most half a megabyte in memory. Errors if they are not what was written, so that
+ * a reader never takes a part for the whole.
  */
 export function readFile(deps: FileReaderDeps, fileId: string, range: ByteRange): ReadableStream<Uint8Array> {
 	const windows = windowsOf(deps, fileId, range);
@@ -55,7 +55,7 @@ async function* windowsOf(deps: FileReaderDeps, fileId: string, range: ByteRange
 	}
 }
 
-/** The first of the bytes of `range`, which lies in `part`: as many as a window has. */
+/** The first window of `range`, which lies in `part`. */
 async function readWindow(
 	{ blobs, cipher }: FileReaderDeps,
 	fileId: string,
@@ -76,7 +76,7 @@ async function readWindow(
 	return text.subarray(start - skipped, range.end - part.start - skipped);
 }
 
-/** What a part of so many bytes takes in the store. */
+/** Stored size of a part of so many bytes. */
 function sealedBytes(bytes: number): number {
 	return bytes + Math.ceil(bytes / CHUNK_BYTES) * (SEALED_CHUNK_BYTES - CHUNK_BYTES);
 }

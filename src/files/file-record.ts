@@ -1,23 +1,23 @@
-/** What files are for: `batch` is uploaded, `batch_output` is what the service writes. */
+/** Purposes: `batch` is uploaded, `batch_output` is written by the service. */
 export type FilePurpose = "batch" | "batch_output";
 
-/** Whose a file is: all keys of an account share its files. */
+/** All keys of an account share its files. */
 export interface FileOwner {
 	readonly accountId: string;
-	/** Whose request makes it. */
+	/** The key that made it. */
 	readonly keyId: string;
 }
 
-/** A file that is whole. Its bytes never change. */
+/** A complete file. Its bytes never change. */
 export interface FileRecord extends FileOwner {
-	/** `file_…`, sorted by time. */
+	/** `file_…`, sortable by time. */
 	readonly id: string;
 	readonly purpose: FilePurpose;
 	readonly filename: string;
 	readonly bytes: number;
 	readonly createdAtMs: number;
-	/** From then on it is not found, and soon after deleted. */
+	/** When it disappears; it is deleted soon after. */
 	readonly expiresAtMs: number;
-	/** Where its bytes lie. */
+	/** The store of its bytes. */
 	readonly store: string;
 }

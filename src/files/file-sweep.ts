@@ -4,7 +4,7 @@ import type { Files } from "./files.ts";
 
 const INTERVAL_MS = 60_000;
 
-/** Deletes the bytes of files that have ended. Any number of instances may do so; each takes others. */
+/** Deletes the bytes of expired files. Instances share the work. */
 export function startFileSweep(deps: { files: Pick<Files, "sweep">; clock: Clock; log: Log }): {
 	stop(): Promise<void>;
 } {

@@ -6,31 +6,35 @@ import type { FileCipher } from "./file-cipher.ts";
 import type { FileRecord } from "./file-record.ts";
 
 /**
- * A file in the making. What is written gathers in memory until `seal` makes one part of it: that is final, and there
- * after a crash; what was not sealed is lost as a whole. There is one writer of a file: of two the slower one fails.
+ * A file being written. Bytes gather in memory until `seal` makes a durable part of them; a crash loses unsealed bytes.
+ * A file has one writer: of two, the slower one fails.
  */
 export interface FileWriter {
 	readonly fileId: string;
-	/** Sealed parts, those from before a crash among them: the next one has this number. */
+	/** Number of sealed parts, including those from before a crash; the next part gets this number. */
 	parts(): number;
-	/** Of its sealed parts. */
+	/** Bytes of sealed parts. */
 	bytes(): number;
-	/** Bytes that are not sealed yet. */
+	/** Bytes that are not sealed. */
 	buffered(): number;
-	/** True once there is enough for a part: then `seal`, before much more is written. The bytes are kept, not copied. */
+	/**
+	 * Returns true once there is enough for a part: then call `seal` before writing much more. The bytes are not copied.
+	 */
 	write(bytes: string | Uint8Array): boolean;
 	/**
-	 * Resolves with the number of sealed parts once all that was written before is in one. After a failure it may be
-	 * called again, unless that was a Fault: conflict (another writer, the file is gone, the account's space is full),
-	 * overloaded (everybody's space is full; again later).
+	 * Resolves with the number of sealed parts once everything written before is sealed. May be retried after a failure,
+	 * except Fault conflict (another writer, the file is gone, the account's space is full) and overloaded (the whole
+	 * space is full; later).
 	 */
 	seal(): Promise<number>;
 	/**
-	 * Shuts an earlier writer out: it seals nothing from now on, and what it was about to is known to be lost. Seals an
-	 * empty part for that; resolves with the numbers of all such parts. Before anything is written. Faults of `seal`.
+	 * Fences an earlier writer: it can seal nothing more. Seals an empty part for that and resolves with the numbers of
+	 * all empty parts. To be called before any write. Faults of `seal`.
 	 */
 	fence(): Promise<ReadonlySet<number>>;
-	/** Seals the rest; from now on the file is found. It is kept so long from when it was begun. Faults of `seal`. May be repeated. */
+	/**
+	 * Seals the rest and publishes the file. `keepS` counts from when it was begun. Faults of `seal`. May be repeated.
+	 */
 	finish(lifetimeMs?: number): Promise<FileRecord>;
 }
 
@@ -40,17 +44,16 @@ export interface FileWriterDeps {
 	readonly cipher: FileCipher;
 }
 
-/** Enough for a part. What is under way holds as much, and twice as much again while it is sealed. */
+/** Size of a part. A part being sealed holds three times as much in memory. */
 const PART_BYTES = 2 * 1024 * 1024;
 const BLOB_NAME_BYTES = 8;
 
 interface PendingPart {
-	/** Of what was written. */
 	readonly bytes: number;
 	readonly blob: string;
 	/**
-	 * Sealed once: each sealing makes other bytes of the same, and a store that has some of the former from an attempt that broke
-	 * off may keep those. Nothing would open what is of two.
+	 * Encrypted once: each encryption makes other bytes, and a store may keep some of an interrupted attempt. A blob of
+	 * two encryptions could not be opened.
 	 */
 	readonly sealedBytes: Uint8Array;
 	isStored: boolean;
@@ -66,7 +69,7 @@ export function createFileWriter(
 	let sealedBytes = file.bytes;
 	let gathered: Uint8Array[] = [];
 	let gatheredBytes = 0;
-	/** Kept over a failure: its blob may be stored, and it may even be sealed. */
+	/** Kept after a failure: its blob may be stored and even sealed. */
 	let pending: PendingPart | undefined;
 	let sealing: Promise<unknown> = Promise.resolve();
 
@@ -76,7 +79,7 @@ export function createFileWriter(
 		try {
 			await books.seal(id, { number: sealed, bytes: part.bytes, blob: part.blob });
 		} catch (error) {
-			// Who deleted it while this was being put has seen nothing of that, and nobody else knows of it.
+			// A deletion during the `put` did not see this blob, and nothing else knows it.
 			if (error instanceof Fault && !(await books.isKept(id))) await blobs.removeFile(id);
 			throw error;
 		}
@@ -118,7 +121,7 @@ export function createFileWriter(
 			for (;;) {
 				const part = { number: sealed, bytes: 0, blob: `fence-${randomBytes(BLOB_NAME_BYTES).toString("hex")}` };
 				if (await books.sealUnlessTaken(id, part)) break;
-				// The earlier one was first once more: what it sealed is there.
+				// The earlier writer sealed once more before the fence: its part counts.
 				const now = await books.findOpen(id);
 				if (now === undefined || now.parts === sealed)
 					throw new Fault("conflict", "The file was deleted while it was written.");

@@ -14,27 +14,26 @@ import type { FileOwner, FilePurpose, FileRecord } from "./file-record.ts";
 import type { FileWriter } from "./file-writer.ts";
 import { createFileWriter } from "./file-writer.ts";
 
-/** Without a word from its maker a file ends after so long. */
+/** Default lifetime of a file. */
 const FILE_LIFETIME_MS = 30 * 24 * 3600_000;
 
-/** The slowest upload that is let through is over by then. */
+/** Longer than the slowest accepted upload takes. */
 const UPLOAD_MS_MAX = 6 * 3600_000;
 
-/** What is to be made. */
 export interface NewFile {
-	/** One that was made before: then this may be repeated. */
+	/** The id of an earlier attempt: then this may be repeated. */
 	readonly id?: string;
 	readonly purpose: FilePurpose;
 	readonly filename: string;
 	readonly lifetimeMs?: number;
 }
 
-/** Files of accounts. Their bytes are encrypted, and end by themselves. */
+/** Files of accounts: encrypted, with a lifetime. */
 export interface Files {
 	/**
-	 * A file of all the bytes that come; there is none if they break off. `conclude` says, when they have come, how long it
-	 * is to be kept. Faults: payload_too_large, those of a writer's `seal`, conflict (as many files as the account may
-	 * have), and what `bytes` and `conclude` fail with.
+	 * Stores all bytes of a stream; nothing is kept if it breaks off. `conclude` is called at its end and returns the
+	 * lifetime. Faults: payload_too_large, those of a writer's `seal`, conflict (as many files as the account may have),
+	 * and what `bytes` and `conclude` fail with.
 	 */
 	create(
 		owner: FileOwner,
@@ -42,17 +41,17 @@ export interface Files {
 		bytes: AsyncIterable<Uint8Array>,
 		conclude?: (bytes: number) => Promise<{ lifetimeMs?: number }>,
 	): Promise<FileRecord>;
-	/** A file that is written part by part. Fault conflict (as many files as the account may have). */
+	/** Begins a file that is written part by part. Fault conflict (as many files as the account may have). */
 	writer(owner: FileOwner, file: NewFile): Promise<FileWriter>;
-	/** Goes on after the last sealed part; undefined if it is finished or gone. */
+	/** Continues after the last sealed part; undefined if the file is finished or gone. */
 	resume(fileId: string): Promise<FileWriter | undefined>;
 	find(accountId: string, fileId: string): Promise<FileRecord | undefined>;
 	list(accountId: string, query: FileQuery): Promise<FileRecord[]>;
-	/** Errors when the file is deleted meanwhile. Fault service_unavailable if its store is not connected. */
+	/** Errors if the file is deleted while it is read. Fault service_unavailable if its store is not connected. */
 	read(record: FileRecord, range?: ByteRange): ReadableStream<Uint8Array>;
-	/** Also of one that is being written. False if there is none. */
+	/** Also removes a file being written. Returns false if there is none. */
 	remove(accountId: string, fileId: string): Promise<boolean>;
-	/** Deletes what has ended, at most some hundred files; resolves with how many. */
+	/** Deletes expired files, at most some hundred; resolves with how many. */
 	sweep(): Promise<number>;
 }
 
@@ -60,14 +59,14 @@ export interface FilesDeps {
 	readonly statements: Statements;
 	readonly clock: Clock;
 	readonly log: Log;
-	/** Where new files go; and where those from before may lie. */
+	/** The store of new files, and other stores that may hold old ones. */
 	readonly stores: { readonly main: BlobStore; readonly others: readonly BlobStore[] };
 	limits(): FileLimits;
 }
 
 const SWEPT_AT_ONCE = 200;
 
-/** `secret`: what the keys of all files are derived from; the same in every instance. */
+/** `secret`: source of all files' keys, the same in every instance. */
 export function createFiles(deps: FilesDeps, options: { secret: string }): Files {
 	const { clock, log, stores } = deps;
 	const books = createFileBooks(deps);
@@ -89,14 +88,14 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 		await books.forget(fileId);
 	}
 
-	/** Also where somebody else has deleted it, who did not see what was being put. */
+	/** Also if someone else has deleted it, who did not see the blob being stored. */
 	async function leaveNothing({ accountId }: FileOwner, fileId: string): Promise<void> {
 		if (!(await files.remove(accountId, fileId))) await stores.main.removeFile(fileId);
 	}
 
 	const files: Files = {
 		async create(owner, file, bytes, conclude = async () => ({})) {
-			// What a crash leaves of it does not take the account's space for a month.
+			// The account's space is freed soon after a crash.
 			const writer = await files.writer(owner, { ...file, lifetimeMs: UPLOAD_MS_MAX });
 			try {
 				let total = 0;
@@ -134,12 +133,12 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 		async remove(accountId, fileId) {
 			const store = await books.remove(accountId, fileId, clock.wallMs());
 			if (store === undefined) return false;
-			// Nobody finds it any more; what fails here the sweep does again.
+			// The file is hidden already; the sweep repeats what fails here.
 			await erase(fileId, store).catch((error) => log.warn("the bytes of a deleted file stay for now", { error }));
 			return true;
 		},
 		async sweep() {
-			// What lies elsewhere must not keep the others waiting.
+			// A store that is away must not block the others.
 			const connected = [stores.main, ...stores.others].map(({ name }) => name);
 			let swept = 0;
 			for (const { id, store } of await books.ended(connected, clock.wallMs(), SWEPT_AT_ONCE)) {

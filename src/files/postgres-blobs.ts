@@ -1,12 +1,12 @@
 import type { Statements } from "../db/statements.ts";
 import { type BlobStore, BytesLost } from "./blob-store.ts";
 
-/** A row's bytes: few enough that one statement is short, however slow the line. */
+/** Bytes per row: few enough for a short statement on a slow line. */
 const PIECE_BYTES = 256 * 1024;
 
 /**
- * Blobs in a table, for instances on several machines that share nothing but the database. `statements`: a client of its
- * own, so that nothing else waits behind megabytes.
+ * Blobs in a table, for instances that share only the database. `statements`: a client of its own, so that nothing
+ * waits for megabytes.
  */
 export function createPostgresBlobs(deps: { statements: Statements }): BlobStore {
 	const { statements } = deps;

@@ -24,7 +24,7 @@ export function createS3Blobs(deps: { clock: Clock }, options: S3Bucket): BlobSt
 		},
 		async removeFile(fileId) {
 			const deleted = new Set<string>();
-			// Until the list is empty: a service that does not say that there is more lists a thousand at a time.
+			// Until the list is empty: some services list a thousand keys and do not say that there are more.
 			for (;;) {
 				const keys = await bucket.keys(`${PREFIX}/${fileId}/`);
 				if (keys.length === 0) return;

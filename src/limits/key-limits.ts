@@ -6,39 +6,40 @@ import type { LimitKind } from "./share-store.ts";
 import { createShares, type Share, type SharesDeps } from "./shares.ts";
 
 /**
- * What one key, or all keys of a project, may do at once and a minute, on all instances together: each counts within its share of the limit, and
- * shares move to where the requests come. The check is synchronous; only a share that is used up is drawn for.
+ * Concurrency and requests a minute of a key, or of all keys of a project, across all instances. Each instance counts
+ * within its share of the limit, and shares move to where requests arrive. The check is synchronous; only a used-up
+ * share must be drawn.
  */
 export interface KeyLimits {
 	/**
-	 * Counts a request in; false if this instance's share is used up: then `draw` and try again. Throws
-	 * rate_limit_exceeded. Every `enter` that counted needs one `leave` or one `withdraw`.
+	 * Counts a request; returns false if this instance's share is used up: then `draw` and retry. Throws
+	 * rate_limit_exceeded. Each counted `enter` needs one `leave` or one `withdraw`.
 	 */
 	enter(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): boolean;
-	/** Throws as `enter` would where no draw can help, and counts nothing. */
+	/** Throws as `enter` would if no draw can help; counts nothing. */
 	check(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): void;
-	/** Gets what `enter` lacked, or finds out that there is none. Fault service_unavailable if nobody answers. */
+	/** Draws the missing share, or learns that there is none. Fault service_unavailable without an answer. */
 	draw(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): Promise<void>;
 	leave(keyId: string): void;
-	/** The request did not come about: in the same turn as its `enter`, as if that had not been. */
+	/** Undoes an `enter` within the same tick. */
 	withdraw(keyId: string): void;
-	/** Requests of the key that run on this instance. */
+	/** The key's running requests on this instance. */
 	running(keyId: string): number;
-	/** Where the key stands against its requests a minute. */
+	/** State of the key's requests a minute. */
 	rateLimitState(keyId: string, requestsPerMinute: number): RateLimitState;
-	/** Another instance lacks some of this key's limits: what is not used here goes back. */
+	/** Another instance lacks shares of this key: unused ones are returned. */
 	recall(keyId: string): void;
-	/** Gives back all but what is used, and ends. */
+	/** Returns all unused shares and stops. */
 	stop(): Promise<void>;
 }
 
-/** As of now, by what this instance knows: what others have taken since it last asked is not in it. */
+/** As far as this instance knows: what others have taken since its last draw is missing. */
 export interface RateLimitState {
 	/** Requests a minute. */
 	readonly limit: number;
 	/** Requests that would be admitted now. */
 	readonly remaining: number;
-	/** Until all of the limit is free again, if no request comes meanwhile. */
+	/** Until the whole limit is free, if no request comes. */
 	readonly resetMs: number;
 }
 
@@ -48,19 +49,19 @@ interface Usage extends RateWindow {
 	runningShare: Share | undefined;
 }
 
-/** Beyond it keys that run nothing are forgotten though something counts: such a one may come anew, up to its limit. */
+/** Beyond it, keys without running requests are forgotten even while they count. */
 const KEYS_MAX = 250_000;
-/** From so many on each new key has some others looked at: the tick alone could not keep up with them. */
+/** From this size on, each new key checks some others: the tick alone could not keep up. */
 const KEYS_SWEPT_AT = 100_000;
 const KEYS_A_KEY = 8;
 const TICK_MS = 1_000;
-/** Keys that one tick looks at: those that were not used for two minutes are forgotten, and their shares given back. */
+/** Keys that one tick checks: those unused for two minutes are forgotten, and their shares returned. */
 const KEYS_A_TICK = 2_000;
 const CONTESTED_MS = 5_000;
 
 export interface KeyLimitsDeps {
 	readonly clock: Clock;
-	/** Without it this instance is the only one, and all of each limit is its own. */
+	/** Without it this instance is alone and has the whole limits. */
 	readonly shared?: Omit<SharesDeps, "clock">;
 }
 
@@ -82,7 +83,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 		return usage;
 	}
 
-	/** Looks at so many, in turn. */
+	/** Checks so many keys, in turn. */
 	function forgetSome(looks: number, nowMs: number, evenCounted: boolean): void {
 		for (let looked = 0; looked < looks; looked++) {
 			const { done, value } = sweep.next();
@@ -127,11 +128,11 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 		return usage;
 	}
 
-	/** Whether `amount` has no room for one more. */
+	/** Whether `amount` leaves no room for one more. */
 	const isUsedUp = (usage: Usage, kind: LimitKind, amount: number, nowMs: number) =>
 		kind === "running" ? usage.running >= amount : counted(usage, nowMs) > amount - 1;
 
-	/** False if a share must be drawn for one more to come. Throws rate_limit_exceeded if that cannot help. */
+	/** Returns false if a share must be drawn. Throws rate_limit_exceeded if no draw can help. */
 	function hasRoom(keyId: string, usage: Usage, kind: LimitKind, limit: number | null, nowMs: number): boolean {
 		if (limit === null) return true;
 		const share = shareOf(keyId, usage, kind, limit);
@@ -226,7 +227,9 @@ function refusal(
 	});
 }
 
-/** When it is worth trying again: what is counted here has faded, or what others counted has, of which we know no more than the pace. */
+/**
+ * When a retry may succeed: counts of this instance, or of others, have decayed. Of the others only the pace is known.
+ */
 function comeBackAtMs(usage: Usage, limit: number, share: Share | undefined, nowMs: number): number {
 	const isOurs = isAbove(usage, limit, nowMs);
 	if (isOurs) return freeAtMs(usage, limit);

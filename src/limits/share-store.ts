@@ -1,31 +1,31 @@
-/** `rate`: requests a minute. `running`: requests at once. */
+/** `rate`: requests a minute. `running`: concurrent requests. */
 export type LimitKind = "rate" | "running";
 
-/** What one instance says and asks of its share of one key's limit. */
+/** An instance's request about its share of one key's limit. */
 export interface ShareAsk {
 	readonly key: string;
 	readonly kind: LimitKind;
 	/** The key's whole limit. */
 	readonly limit: number;
-	/** The share that is in memory: all of the rest may be given to others. */
+	/** The share in memory; the rest may be granted to others. */
 	readonly have: number;
-	/** The share that is needed; not more than `have` if nothing is asked. */
+	/** The share that is needed; at most `have` if nothing is requested. */
 	readonly need: number;
-	/** Grows with each ask of this process: an earlier one that arrives late changes nothing. */
+	/** Increases with each call of this process: a late earlier call changes nothing. */
 	readonly seq: number;
 }
 
 export interface ShareGrant {
 	readonly key: string;
 	readonly kind: LimitKind;
-	/** At least `have`; less than `need` if others hold the rest. Those are told then that somebody lacks it. */
+	/** At least `have`; less than `need` if others hold the rest, who are then asked to return it. */
 	readonly share: number;
-	/** What nobody holds. */
+	/** What no instance holds. */
 	readonly free: number;
 }
 
-/** Where shares are kept for all instances. May be repeated; may throw (outcome unknown). */
+/** Stores shares for all instances. Calls may be repeated and may throw with an unknown outcome. */
 export interface ShareStore {
-	/** Of an ask that was left out, because somebody holds its row, there is no grant: nothing came of it. */
+	/** A request whose row is locked is left out, without a grant and without effect. */
 	hold(asks: readonly ShareAsk[]): Promise<readonly ShareGrant[]>;
 }

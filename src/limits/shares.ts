@@ -5,61 +5,63 @@ import type { Log } from "../base/log.ts";
 import type { LimitKind, ShareAsk, ShareGrant, ShareStore } from "./share-store.ts";
 
 /**
- * This instance's part of one key's limit. What is counted here never passes `amount`, and the amounts of all instances
- * together never pass the limit: a share leaves memory before it is given back, and is in memory only once it was granted.
+ * This instance's share of one key's limit. Its count never passes `amount`, and all instances' amounts never pass the
+ * limit: a share leaves memory before it is returned, and enters memory after it was granted.
  */
 export interface Share {
 	readonly key: string;
 	readonly kind: LimitKind;
 	amount: number;
-	/** What nobody held when this was last asked. */
+	/** What no instance held at the last draw. */
 	free: number;
-	/** The key's limit when it was last used. */
+	/** The key's limit at the last use. */
 	limit: number;
-	/** How often this instance's gate had opened when this was last used. */
+	/** Number of gate openings at the last use. */
 	openings: number;
-	/** The limit was lowered, or the gate was closed, since anything was granted: until something is, no more is kept than is used. */
+	/** The limit was lowered or the gate closed since the last grant: until a grant, only what is used is kept. */
 	isStale: boolean;
-	/** What is counted here now, whole requests. */
+	/** Current count of this instance, whole requests. */
 	used: () => number;
-	/** Nobody counts by it any more: it goes once the store has it back. */
+	/** Unused: deleted once the store has it back. */
 	isReleased: boolean;
-	/** The store left it out when it was asked last: what others have is not known. */
+	/** The store left it out at the last draw: the others' shares are unknown. */
 	isLeftOut: boolean;
-	/** Nobody had anything to give: refused here without asking until then. */
+	/** No instance had anything to give: refused without a draw until then. */
 	dryUntilMs: number;
-	/** Others lack it: what is not used goes back at once. */
+	/** Others lack it: unused parts are returned at once. */
 	contestedUntilMs: number;
-	/** The draw under way, for all who wait. */
+	/** The draw in progress, for all waiting requests. */
 	drawing: Promise<void> | undefined;
-	/** What a draw needs; 0 while none is under way. */
+	/** What the draw needs; 0 without a draw. */
 	need: number;
 	answered: PromiseWithResolvers<void> | undefined;
 }
 
 export interface Shares {
-	/** The share of a key's limit: the one that is there, or an empty one. */
+	/** The share of a key's limit, which may be empty. */
 	obtain(key: string, kind: LimitKind, used: () => number): Share;
-	/** Gives all of it back. */
+	/** Returns all of it. */
 	release(share: Share): void;
-	/** Resolves when there is room for one more, or nobody had any to give. Fault service_unavailable without an answer. */
+	/** Resolves when there is room for one more, or none was to be had. Fault service_unavailable without an answer. */
 	draw(share: Share): Promise<void>;
 	/**
-	 * The key's limit, as of now. What was granted of a higher one is beside it, at all instances together, and what was granted before
-	 * the gate was closed others may have by now: what is not used of that goes back at once, what is used as it becomes free, and what
-	 * is under way does not count.
+	 * Applies the key's limit of now. Grants under a higher limit, or from before the gate closed, may belong to others
+	 * by now: unused parts are returned at once, used parts as they become free, and grants in flight do not count.
 	 */
 	limitTo(share: Share, limit: number): void;
-	/** Gives back all but what is used. */
+	/** Returns all unused parts. */
 	giveBack(share: Share): void;
-	/** Once a second: what could not be sent is sent again, and behind a closed gate what is used, which may stand under an epoch that is over. */
+	/**
+	 * Once a second: repeats failed returns, and after the gate closed also returns used parts, which may belong to an
+	 * ended epoch.
+	 */
 	tick(): void;
-	/** Resolves when all that was given back is in the store, or could not be. */
+	/** Resolves when all returns are stored or have failed. */
 	sent(): Promise<void>;
 }
 
 const ASKS_A_STATEMENT = 500;
-/** Pauses between asks of one draw, in which others give back what they do not use. */
+/** Pauses between the attempts of one draw, in which others return unused parts. */
 const ASK_AGAIN_MS = [20, 60, 120];
 const DRY_MS = 500;
 
@@ -67,21 +69,21 @@ export interface SharesDeps {
 	readonly store: ShareStore;
 	readonly clock: Clock;
 	readonly log: Log;
-	/** How often this instance's gate has opened; by default it never closes. */
+	/** Number of gate openings; by default the gate never closes. */
 	readonly openings?: () => number;
 }
 
 export function createShares({ store, clock, log, openings = () => 0 }: SharesDeps): Shares {
-	/** What the store is to hear of. */
+	/** Entries for the next call to the store. */
 	const dirty = new Set<Share>();
 	const all = new Map<string, Share>();
 	let sending: Promise<void> | undefined;
 	let seq = 0;
-	/** As of when the store was told what is used here, and those of which it is to be. */
+	/** When the store was last told of the shares in use, and the shares for the next report. */
 	let toldOpening = openings();
 	let telling: Iterator<Share> | undefined;
 
-	/** One statement at a time: so the store never knows of less than memory holds. */
+	/** One statement at a time, so that the store never knows of less than memory holds. */
 	async function send(): Promise<void> {
 		const leftOut = new Set<Share>();
 		for (let batch = nextBatch(); batch.length > 0; batch = nextBatch()) {
@@ -96,13 +98,13 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			}
 			for (const share of batch) if (share.isLeftOut) leftOut.add(share);
 		}
-		// Sent again by the tick, and not at once.
+		// Repeated by the tick.
 		for (const share of leftOut) if (share.isLeftOut) dirty.add(share);
-		// In the step in which it looked for the last time: what came between would wait for the tick.
+		// In the step of the last check: an entry in between would wait for the tick.
 		sending = undefined;
 	}
 
-	/** What somebody waits for, or lacks, comes before what is only told: of that there may be hundreds of statements. */
+	/** Draws and lacking shares come before mere reports, which may take hundreds of statements. */
 	function nextBatch(): readonly Share[] {
 		const batch = new Set<Share>();
 		for (const share of dirty) {
@@ -118,7 +120,10 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		return [...batch];
 	}
 
-	/** What was granted behind the gate's opening the store knows. Of what is not used the next use decides, or who lacks it. */
+	/**
+	 * Grants since the gate opened are known to the store. The next use, or another instance's need, decides about unused
+	 * ones.
+	 */
 	function isUntold(share: Share): boolean {
 		const used = share.used();
 		if (used === 0 || (share.openings === toldOpening && !share.isStale)) return false;
@@ -132,7 +137,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		return { key, kind, limit, have: amount, need, seq };
 	}
 
-	/** `inTime`: the gate has not been closed since. */
+	/** `inTime`: the gate stayed open since. */
 	function take(
 		batch: readonly Share[],
 		asks: readonly ShareAsk[],
@@ -147,10 +152,10 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			if (grant !== undefined && ask !== undefined) {
 				const more = Math.max(0, grant.share - ask.have);
 				if (!inTime || ask.limit > share.limit) {
-					// The store shall hear that it was not taken.
+					// The store must learn that the grant was not taken.
 					dirty.add(share);
 				} else if (more > 0) {
-					// What was given back meanwhile stays given back.
+					// Parts returned in the meantime stay returned.
 					share.amount += more;
 					share.isStale = false;
 				}
@@ -161,26 +166,26 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		}
 	}
 
-	/** What became of it is not known: something may have been granted that is not here. The store shall hear what is. */
+	/** Unknown outcome: something may have been granted that is not here, so the store is told what is. */
 	function fail(share: Share, error: unknown): void {
 		dirty.add(share);
 		share.answered?.reject(error);
 	}
 
 	function kick(): void {
-		// Asks of the same turn go together.
+		// Requests of the same tick go together.
 		sending ??= Promise.resolve().then(send);
 	}
 
 	function asked(share: Share): Promise<void> {
 		const used = share.used();
 		share.need = used + 1;
-		// What was admitted while there was no limit has no share yet, and others shall find it taken.
+		// Requests admitted without a limit have no share yet; others must see it as taken.
 		share.amount = Math.max(share.amount, used);
 		share.answered = Promise.withResolvers();
 		dirty.add(share);
 		const answer = share.answered.promise;
-		// The one that sends may break off before this is asked.
+		// The sender may stop before this entry is read.
 		if (sending === undefined) kick();
 		else void sending.then(kick);
 		return answer.finally(() => {
@@ -197,7 +202,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 				throw unchecked(cause);
 			}
 			if (share.used() < share.amount) return;
-			// Others use all of it: they have nothing to give.
+			// Others use all of it.
 			if (pauseMs === undefined || share.used() >= share.limit) break;
 			await sleep(clock, pauseMs);
 		}

@@ -1,4 +1,4 @@
-/** Cents, in which card payments are counted. Nothing is divided that leaves a rest. */
+/** Cents, the unit of card payments. Divisions that leave a remainder are not done here. */
 import type { NanoUsd } from "./nano-usd.ts";
 import { nanoUsd } from "./nano-usd.ts";
 
@@ -8,17 +8,17 @@ export function isWholeCents(amount: NanoUsd): boolean {
 	return amount % NANO_USD_PER_CENT === 0;
 }
 
-/** The whole cents of an amount; what is less than one is left out. */
+/** Whole cents of an amount, rounded down. */
 export function centsOf(amount: NanoUsd): number {
 	return (amount - (amount % NANO_USD_PER_CENT)) / NANO_USD_PER_CENT;
 }
 
-/** Cents that cover an amount, which is not negative. */
+/** Whole cents that cover an amount (0 or more), rounded up. */
 export function coveringCents(amount: NanoUsd): number {
 	return centsOf(amount) + (isWholeCents(amount) ? 0 : 1);
 }
 
-/** Of whole cents; more of them than an amount can be is a bug. */
+/** The amount of whole cents; asserts that it is within range. */
 export function nanoUsdOfCents(cents: number): NanoUsd {
 	return nanoUsd(cents * NANO_USD_PER_CENT);
 }

@@ -1,13 +1,13 @@
 import type { NanoUsd } from "./nano-usd.ts";
 
-/** Why an account's credit, or a key's cap, did not suffice for a request. */
+/** Why an account's credit, or the cap of a key or project, did not suffice for a request. */
 export interface CreditShortage {
-	/** Neither spent nor held. */
+	/** Available: neither spent nor held. */
 	readonly availableNanoUsd: NanoUsd;
-	/** By requests that run. */
+	/** Held by running requests. */
 	readonly heldNanoUsd: NanoUsd;
 	/** The most that the request could cost. */
 	readonly requiredNanoUsd: NanoUsd;
-	/** The `max_tokens` that would have fitted; null if none would. */
+	/** The largest `max_tokens` that would have fitted; null if none would. */
 	readonly affordableMaxTokens: number | null;
 }

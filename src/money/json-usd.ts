@@ -1,16 +1,15 @@
 import type { NanoUsd } from "./nano-usd.ts";
 import { formatUsd, NANO_PER_USD, nanoUsd } from "./nano-usd.ts";
 
-/** US dollars as a number of JSON. It is written and not calculated with. */
+/** US dollars as a JSON number, for output only. */
 export type JsonUsd = number & { readonly unit: "json-usd" };
 
-/** 2^23 dollars. From there on neighbouring doubles are more than a nano-dollar apart. */
+/** 2^23 dollars; above it, neighbouring doubles are more than a nano-dollar apart. */
 const DOUBLE_NANO_USD_MAX = 2 ** 23 * NANO_PER_USD;
 
 /**
- * For JSON whose clients expect a number. The text that is written is the amount exactly, to its last digit: below the
- * bound no other amount's decimal is as near to this double, and the shortest decimal that leads to it is what JSON
- * writes. (Writing all of them as raw text would cost each answer some microseconds.)
+ * For JSON clients that expect a number. Below the bound the double's shortest decimal, which JSON writes, is exactly
+ * the amount. Raw text would cost each answer some microseconds.
  */
 export function jsonUsd(amount: NanoUsd): JsonUsd {
 	if (Math.abs(amount) < DOUBLE_NANO_USD_MAX) return (amount / NANO_PER_USD) as JsonUsd;

@@ -11,12 +11,12 @@ export const ZERO_USD = 0 as NanoUsd;
 export const NANO_PER_USD = 1_000_000_000;
 const PICO_PER_NANO = 1000;
 
-/** The largest amount that can be written down: 2^53 − 1 nano-dollars. */
+/** The largest amount: 2^53 − 1 nano-dollars. */
 export const MAX_NANO_USD = Number.MAX_SAFE_INTEGER as NanoUsd;
 
-/** Brands an integer; anything else is a bug. */
+/** Brands an integer; asserts that it is one. */
 export function nanoUsd(value: number): NanoUsd {
-	// Not by `assert`: its message would be put together for every amount.
+	// Not `assert`, which would build its message for every amount.
 	if (!Number.isSafeInteger(value)) throw new AssertionError(`nano-dollars are safe integers, got ${value}`);
 	return value as NanoUsd;
 }
@@ -27,20 +27,19 @@ export function nanoUsdOfColumn(value: string | number | bigint): NanoUsd {
 }
 
 /**
- * As `nanoUsdOfColumn`, for what was spent in a lifetime or is of all accounts together, which has no limit: past
- * MAX_NANO_USD it is the nearest number that can be written down (a nano-dollar off below USD 18 million). It is shown,
- * never reckoned with.
+ * As `nanoUsdOfColumn`, for lifetime and service-wide sums, which have no limit. Past MAX_NANO_USD it returns the
+ * nearest double (off by at most a nano-dollar below USD 18 million). For display only.
  */
 export function sumOfColumn(value: string | number | bigint): NanoUsd {
 	return Number(value) as NanoUsd;
 }
 
-/** The sum of two amounts for people to read; past MAX_NANO_USD as exact as `sumOfColumn`. */
+/** The sum of two displayed amounts; past MAX_NANO_USD as exact as `sumOfColumn`. */
 export function shownSum(a: NanoUsd, b: NanoUsd): NanoUsd {
 	return (a + b) as NanoUsd;
 }
 
-/** What is left of one for people to read; below −MAX_NANO_USD as exact as `sumOfColumn`. */
+/** The difference of two displayed amounts; below −MAX_NANO_USD as exact as `sumOfColumn`. */
 export function shownRest(a: NanoUsd, b: NanoUsd): NanoUsd {
 	return (a - b) as NanoUsd;
 }
@@ -61,7 +60,6 @@ export function maxUsd(a: NanoUsd, b: NanoUsd): NanoUsd {
 	return a > b ? a : b;
 }
 
-/** `units` of something at `rate` each. */
 export interface CostLine {
 	readonly units: number;
 	readonly rate: PicoUsdPerUnit;
@@ -79,12 +77,12 @@ export function costNanoUsd(lines: readonly CostLine[]): NanoUsd | undefined {
 		}
 		sumPico += line.units * line.rate;
 	}
-	// Rounding of a float product is monotonic: a sum that comes out below 2^53 was computed exactly.
+	// Rounding of a float product is monotonic: a sum below 2^53 is exact.
 	if (sumPico <= Number.MAX_SAFE_INTEGER) return Math.ceil(sumPico / PICO_PER_NANO) as NanoUsd;
 	return costByBigInt(lines);
 }
 
-/** The rare large case, above $9,007 in one sum. */
+/** Rare: more than $9,007 in one sum. */
 function costByBigInt(lines: readonly CostLine[]): NanoUsd | undefined {
 	let sumPico = 0n;
 	for (const line of lines) sumPico += BigInt(line.units) * BigInt(line.rate);
@@ -92,10 +90,7 @@ function costByBigInt(lines: readonly CostLine[]): NanoUsd | undefined {
 	return nano > BigInt(Number.MAX_SAFE_INTEGER) ? undefined : (Number(nano) as NanoUsd);
 }
 
-/**
- * The most whole units at `rate` that `budget` still pays beside what `fixed` costs.
- * Rate 0 buys any number.
- */
+/** The most units at `rate` that `budget` pays in addition to `fixed`. Rate 0 pays for any number. */
 export function affordableUnits(budget: NanoUsd, fixed: readonly CostLine[], rate: PicoUsdPerUnit): number {
 	let leftPico = BigInt(budget) * 1000n;
 	for (const line of fixed) leftPico -= BigInt(line.units) * BigInt(line.rate);

@@ -2,22 +2,22 @@ import { formatDecimal, roundTo } from "./decimal.ts";
 import type { CostLine, NanoUsd, PicoUsdPerUnit } from "./nano-usd.ts";
 import { formatUsd, NANO_PER_USD } from "./nano-usd.ts";
 
-/** Amounts and rates as people read them. They are rounded as integers and never divided. */
+/** Amounts and rates for display, rounded as integers. */
 
 const NANO_DIGITS = 9;
 const PICO_DIGITS = 12;
 const MILLION_DIGITS = 6;
-/** From here on four decimals say something: 0.0001 dollars. */
+/** From 0.0001 dollars on, four decimals are significant. */
 const FOUR_DECIMALS_FROM = 100_000;
 
-/** How a language writes amounts of dollars. */
+/** How a language writes dollar amounts. */
 export interface UsdStyle {
 	readonly point: string;
 	readonly group: string;
 	readonly dollars: (digits: string) => string;
-	/** With the currency's code, for whole amounts. */
+	/** With the currency code, for exact amounts. */
 	readonly exact: (digits: string) => string;
-	/** Behind digits that stand for thousands and millions. */
+	/** Suffixes for thousands and millions. */
 	readonly thousands: string;
 	readonly millions: string;
 }
@@ -31,7 +31,7 @@ export const ENGLISH_USD: UsdStyle = {
 	millions: "M",
 };
 
-/** As the locale data has it: the sign behind the digits, after a space that does not break. */
+/** As in the locale data: the sign after the digits and a no-break space. */
 export const GERMAN_USD: UsdStyle = {
 	point: ",",
 	group: ".",
@@ -71,10 +71,10 @@ export function createUsdFormat({ point, group, dollars, exact, thousands, milli
 		 */
 		showUsd: (amount: NanoUsd): string => signed(amount, dollars(rounded(Math.abs(amount), decimalsOf(amount)))),
 
-		/** The whole amount, to the last nano-dollar that is not zero: `USD 9,007,199.254740991`. */
+		/** The exact amount, without trailing zeros: `USD 9,007,199.254740991`. */
 		showUsdExact: (amount: NanoUsd): string => signed(amount, exact(grouped(formatUsd(magnitude(amount))))),
 
-		/** For axes: `$1.2K`, `$340`, `$0.02`; two digits that say something, and never fewer than whole cents. */
+		/** For axes: `$1.2K`, `$340`, `$0.02`; two significant digits, at least whole cents. */
 		showUsdShort(amount: NanoUsd): string {
 			const size = Math.abs(amount);
 			if (size === 0) return dollars("0");
@@ -83,20 +83,20 @@ export function createUsdFormat({ point, group, dollars, exact, thousands, milli
 			return signed(amount, dollars(rounded(size, Math.max(2, significantDecimals(size, 2)))));
 		},
 
-		/** `$0.0006` each. */
+		/** Per unit: `$0.0006`. */
 		showRatePerUnit: (rate: PicoUsdPerUnit): string => dollars(grouped(formatDecimal(rate, PICO_DIGITS, 2))),
 
-		/** `$0.23` a million. */
+		/** Per million units: `$0.23`. */
 		showRatePerMillion: (rate: PicoUsdPerUnit): string =>
 			dollars(grouped(formatDecimal(rate, PICO_DIGITS - MILLION_DIGITS, 2))),
 
-		/** What a line of a bill comes to, all digits: a bill is rounded once, not each line. */
+		/** The amount of a bill's line, with all digits: only the bill's total is rounded. */
 		showLineCost: ({ units, rate }: CostLine): string =>
 			exact(grouped(formatDecimal(BigInt(units) * BigInt(rate), PICO_DIGITS, 2))),
 	};
 }
 
-/** Digits that the short form has behind the point. */
+/** Decimals of the short form. */
 export const shownDecimals = (amount: NanoUsd): number => ENGLISH.showUsd(amount).split(".")[1]?.length ?? 0;
 
 const ENGLISH = createUsdFormat(ENGLISH_USD);

@@ -1,11 +1,11 @@
 import { bit, date, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 
-/** One bit a minute of the day (UTC), the first minute first. */
+/** One bit per minute of the day (UTC), the first minute first. */
 const minutes = (name: string) => bit(name, { dimensions: 1_440 }).notNull();
 
 /**
- * How one part of the service did on one day. Instances add what they see by OR, so that a minute counts once however
- * many of them write it and however often. A minute without a bit in `observed` was seen by nobody.
+ * State of one part of the service on one day. Instances combine their observations by OR, so that repeated writes
+ * change nothing. A minute without a bit in `observed` was seen by no instance.
  */
 export const statusDay = pgTable(
 	"status_day",

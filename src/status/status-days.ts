@@ -4,14 +4,14 @@ import { MINUTES_PER_DAY } from "./status-store.ts";
 import type { DayKind, StatusTexts } from "./status-texts.ts";
 import { dateOf, percentOf } from "./status-track.ts";
 
-/** On narrow screens the style leaves out the days before these. */
+/** The style hides the days before these on narrow screens. */
 const NARROW_DAYS = 30;
 const DAY_MS = 86_400_000;
-/** A day with more of its observed minutes down than this share is shown as down. */
+/** A day with more than this share of its observed minutes down is shown as down. */
 const DOWN_DAY_SHARE = 0.5;
 const LONG_MINUTES = 120;
 
-/** One cell a day, each with its text; under them the uptime, and the days that went wrong in words. */
+/** One cell per day with its text; below them the uptime and a list of bad days. */
 export function daysHtml(
 	texts: StatusTexts,
 	title: string,

@@ -4,25 +4,23 @@ import type { DayTally, ServiceLevel, StatusLook, StatusStore } from "./status-s
 import { MINUTES_PER_DAY } from "./status-store.ts";
 
 /**
- * How the service and its parts did: looks once a minute, writes what it saw to Postgres, and keeps the last 90 days in
- * memory, so that nobody who asks waits for Postgres.
- *
- * One look stands for its minute. Every instance looks and writes; nobody leads. Where they differ the best counts: a
- * part is down only in a minute in which every instance that looked found it down. A minute in which no instance ran
- * has no data. While Postgres is away looks are kept and written later.
+ * History of the service and its parts. Every instance observes once a minute, writes to Postgres, and keeps the last
+ * 90 days in memory, so that no reader waits for Postgres. Where instances differ, the best state counts: a part is
+ * down in a minute if every observing instance found it down. A minute without a running instance has no data. While
+ * Postgres is away, observations are kept and written later.
  */
 export interface StatusHistory {
-	/** Never waits; as of the last time that Postgres could be read. */
+	/** Synchronous; as of the last read from Postgres. */
 	view(): HistoryView;
-	/** Waits for the work under way. */
+	/** Waits for the work in progress. */
 	stop(): Promise<void>;
 }
 
-/** Immutable: another one after each reading. */
+/** Immutable: replaced after each read. */
 export interface HistoryView {
-	/** Wall time; undefined before the first reading. */
+	/** Wall time; undefined before the first read. */
 	readonly readAtMs: number | undefined;
-	/** Days since 1970 (UTC) by subject. A day without data is left out. */
+	/** Days since 1970 (UTC) by subject. Days without data are missing. */
 	readonly subjects: ReadonlyMap<string, ReadonlyMap<number, DayTally>>;
 }
 
@@ -31,19 +29,19 @@ export const HISTORY_DAYS = 90;
 /** Kept in Postgres. */
 const RETENTION_DAYS = 400;
 const MINUTE_MS = 60_000;
-/** In the middle of the minute: a clock that is some seconds off then still books the right one. */
+/** In the middle of the minute, so that a clock some seconds off still counts the right minute. */
 const LOOK_AT_MS = 30_000;
-/** Looks that wait for Postgres: a day of them. Beyond it the oldest are given up, and their minutes have no data. */
+/** Observations that wait for Postgres: a day of them. Beyond it the oldest are dropped. */
 const WAITING_LOOKS_MAX = MINUTES_PER_DAY;
 const LOOKS_PER_WRITE = 60;
-/** A look can arrive so late at most; days before it do not change any more and are not read again. */
+/** Latest arrival of an observation; earlier days do not change and are not read again. */
 const LATE_DAYS = 2;
 
 export function createStatusHistory(deps: {
 	store: StatusStore;
 	clock: Clock;
 	log: Log;
-	/** The present level of each subject; synchronous, without a question to anybody. */
+	/** The current level of each subject, synchronously and without I/O. */
 	look: () => ReadonlyMap<string, ServiceLevel>;
 }): StatusHistory {
 	const { store, clock, log } = deps;
@@ -71,7 +69,7 @@ export function createStatusHistory(deps: {
 		});
 	}
 
-	/** What comes while it runs is done after it; what fails is tried again in the next minute. */
+	/** A call during a run is served after it; a failure is repeated in the next minute. */
 	function work(): void {
 		again = true;
 		running ??= (async () => {

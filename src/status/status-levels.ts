@@ -6,16 +6,16 @@ import type { ServiceLevel } from "./status-store.ts";
 
 type Replica = Pick<ReplicaView, "modelId" | "health" | "breaker" | "draining">;
 
-/** Names of what the history is kept of. */
+/** Names of subjects in the history. */
 export const SERVICE_SUBJECT = "service";
 export const endpointSubject = (name: ServiceName) => `endpoint:${name}`;
 export const modelSubject = (modelId: string) => `model:${modelId}`;
 
 /**
- * What a request would meet at this instance now, for the service, each kind of service that has a model, and each
- * model. A model is degraded while some of its servers take no requests (dead, or kept away by the breaker), a service
- * while some of its models are not operational. An instance that admits nothing finds everything down. What is not known
- * yet is left out: a model none of whose servers was asked so far.
+ * What a request would meet at this instance now, for the service, each kind of endpoint and each model. A model is
+ * degraded while some of its servers are down or kept away by the breaker; a kind or the service while some model is
+ * not operational. An instance that does not admit finds everything down. A model whose servers were not checked yet is
+ * missing.
  */
 export function statusLevels(
 	snapshot: CatalogSnapshot,
@@ -47,7 +47,7 @@ export function statusLevels(
 	return levels;
 }
 
-/** The kinds of service that a model is part of. */
+/** The kinds of endpoint of a model. */
 export function endpointsOf(model: Pick<Model, "kind" | "modes">): readonly ServiceName[] {
 	switch (model.kind) {
 		case "chat":

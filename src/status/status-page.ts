@@ -4,7 +4,7 @@ import { daysHtml, minutesText } from "./status-days.ts";
 import { STATUS_STYLE } from "./status-style.ts";
 import { STATUS_TEXTS, type StatusTexts } from "./status-texts.ts";
 
-/** Styles are allowed by their hash, scripts not at all. */
+/** Styles are allowed by hash; scripts are not. */
 export const STATUS_PAGE_POLICY = [
 	"default-src 'none'",
 	`style-src 'sha256-${new Bun.CryptoHasher("sha256").update(STATUS_STYLE).digest("base64")}'`,
@@ -14,13 +14,13 @@ export const STATUS_PAGE_POLICY = [
 	"frame-ancestors 'none'",
 ].join("; ");
 
-/** A dot besides the word: full, half, empty. */
+/** A dot in addition to the word: full, half, empty. */
 const DOTS = { connected: "good", operational: "good", degraded: "fair", unavailable: "bad" } as const;
 
-/** The history is read every minute; one that is older than this says so. */
+/** History is read every minute; an older one is marked. */
 const STALE_MS = 3 * 60_000;
 
-/** The status for people. */
+/** The status page. */
 export function statusPage(answer: StatusAnswer, language: Language): string {
 	const texts = STATUS_TEXTS[language];
 	const { history } = answer;

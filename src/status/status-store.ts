@@ -2,18 +2,18 @@ import type { Statements } from "../db/statements.ts";
 
 export const MINUTES_PER_DAY = 1_440;
 
-/** operational: all of it works. degraded: some of it does. down: none of it does. */
+/** operational: all works. degraded: some works. down: nothing works. */
 export type ServiceLevel = "operational" | "degraded" | "down";
 
-/** What one instance saw in one minute. */
+/** What one instance observed in one minute. */
 export interface StatusLook {
 	/** Minutes since 1970, UTC. */
 	readonly minute: number;
-	/** A subject that it cannot judge is left out. */
+	/** Subjects that it cannot judge are missing. */
 	readonly levels: ReadonlyMap<string, ServiceLevel>;
 }
 
-/** Minutes of one day, together those that were observed. */
+/** Minutes of one day, with the observed ones. */
 export interface DayTally {
 	readonly operational: number;
 	readonly degraded: number;
@@ -26,11 +26,11 @@ export interface SubjectDay extends DayTally {
 	readonly day: number;
 }
 
-/** The history of states in Postgres. Every call may be repeated. */
+/** History in Postgres. Every call may be repeated. */
 export interface StatusStore {
-	/** Adds looks; where instances differ about a minute, the best of what they saw counts. */
+	/** Adds observations; where instances differ, the best state counts. */
 	add(looks: readonly StatusLook[]): Promise<void>;
-	/** The days from `first` to `last`, the newest first; at most `READ_ROWS_MAX`, beyond which the oldest are missing. */
+	/** Days from `first` to `last`, newest first; at most `READ_ROWS_MAX`, the oldest are missing beyond. */
 	read(first: number, last: number): Promise<SubjectDay[]>;
 	deleteBefore(day: number): Promise<void>;
 }
@@ -51,7 +51,7 @@ export function createStatusStore(statements: Statements): StatusStore {
 				})),
 			);
 			if (rows.length === 0) return;
-			// Rows are taken in their order, so that two instances do not wait for each other.
+			// In one order, so that two instances do not deadlock.
 			await statements`
 				insert into status_day as d (day, subject, observed, serving, operational)
 				select date '1970-01-01' + s.day, s.subject,

@@ -1,4 +1,4 @@
-/** The style of the status page. Kinds of days are told apart by their shape alone; colour comes on top. */
+/** Style of the status page. Kinds of days differ by shape; colour is added. */
 export const STATUS_STYLE = `
 :root {
 	color-scheme: light dark;

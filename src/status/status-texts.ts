@@ -1,10 +1,10 @@
 import type { Language } from "../base/language.ts";
 import type { ServiceName, StatusAnswer } from "./status-answer.ts";
 
-/** Kinds of days; each has a shape of its own besides its colour. */
+/** Kinds of days; each has its own shape. */
 export type DayKind = "up" | "degraded" | "partly" | "down" | "none";
 
-/** What the page says; the JSON is in English, for programs. `percent` and `minutes` come as they are shown. */
+/** Texts of the page; the JSON is in English. `percent` and `minutes` are formatted. */
 export interface StatusTexts {
 	readonly title: string;
 	readonly nav: { readonly label: string; readonly start: string; readonly models: string; readonly docs: string };

@@ -7,7 +7,7 @@ import type { DayTally } from "./status-store.ts";
 
 const DAY_MS = 86_400_000;
 
-/** `today`: days since 1970. What is not in the catalogue any more is left out. */
+/** `today`: days since 1970. Subjects that left the catalogue are missing. */
 export function historyAnswer(view: HistoryView, snapshot: CatalogSnapshot, today: number): HistoryAnswer {
 	const oldest = today - HISTORY_DAYS + 1;
 	const track = (subject: string) => trackOf(view.subjects.get(subject), oldest, today);
@@ -28,7 +28,7 @@ export function dateOf(day: number): string {
 	return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** In hundredths, rounded down: only what is whole is called 100. */
+/** In hundredths, rounded down: 100 means all of it. */
 export function percentOf(part: number, whole: number): number {
 	return Math.floor((part * 10_000) / whole) / 100;
 }

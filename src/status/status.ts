@@ -16,13 +16,13 @@ import { historyAnswer } from "./status-track.ts";
 
 type Present = Omit<StatusAnswer, "history">;
 
-/** The public status, with its history. Answers from memory. */
+/** The public status with its history, answered from memory. */
 export interface Status {
 	respond(request: Request): Response;
 	stop(): Promise<void>;
 }
 
-/** While nothing changes an answer is given again for so long: it is public, and long with many models. */
+/** An unchanged answer is reused for so long: it is public, and long with many models. */
 const BODY_KEPT_MS = 1_000;
 
 interface Bodies {
@@ -94,7 +94,7 @@ function presentStatus(snapshot: CatalogSnapshot, connected: (modelId: string) =
 	};
 }
 
-/** JSON unless the client likes HTML better, as browsers do. */
+/** JSON, unless the client prefers HTML, as browsers do. */
 function statusResponse(asked: Headers, made: Bodies["made"], answer: () => StatusAnswer): Response {
 	const html = prefersHtml(asked.get("accept") ?? "");
 	const language = languageOf(asked);
@@ -127,7 +127,7 @@ function prefersHtml(accept: string): boolean {
 	return weightOf(accept, "text/html") > weightOf(accept, "application/json");
 }
 
-/** The `q` of a media type that is named, else of a range that is not: only what is named shows a preference. */
+/** The `q` of a media type that is named, else of a range: only a named type shows a preference. */
 function weightOf(accept: string, type: string): number {
 	for (const part of accept.slice(0, 1_024).split(",")) {
 		const [name, ...parameters] = part.split(";").map((text) => text.trim().toLowerCase());

@@ -23,7 +23,7 @@ const QUEUE_MAX = 8_192;
 const BATCH_MAX = 512;
 const SEND_MS_MAX = 5_000;
 
-/** As the conventions for generative AI name what is done; the rest has no name there. */
+/** Operation names of the semantic conventions for generative AI; others have none. */
 const OPERATIONS: Readonly<Record<string, string>> = {
 	chat: "chat",
 	completions: "text_completion",
@@ -36,7 +36,7 @@ interface OpenAttempt {
 	readonly request: Recording;
 }
 
-/** A request's own span and where it stands. */
+/** A request's span and context. */
 interface Recording {
 	readonly span: Span;
 	readonly context: Context;
@@ -45,15 +45,15 @@ interface Recording {
 }
 
 /**
- * Traces by OpenTelemetry, over OTLP/HTTP. A recorded request is a server span; below it one for each model that was
- * tried, named and described as the semantic conventions for generative AI have it; below that one for each call to a
- * server, whose context goes out with the call. What is not recorded carries its context on unchanged.
+ * OpenTelemetry traces over OTLP/HTTP. A recorded request is a server span; each model tried is a child span, as in the
+ * semantic conventions for generative AI; each call to a server is a child of that, and its context is sent with the
+ * call. Requests that are not recorded pass their context on unchanged.
  */
 export function createOtlpTraces({ log }: { log: Log }, options: TraceOptions): Traces {
 	const provider = createProvider(log, options);
 	const tracer = provider.getTracer("tollgate", VERSION);
 	const isRecorded = createSampling(options);
-	/** By the id of the settlement that will end it: as many as there are recorded requests under way. */
+	/** By the id of the settlement that ends it; one per recorded request in progress. */
 	const attempts = new SlotMap<OpenAttempt>();
 
 	function endIfOver(request: Recording): void {
@@ -147,7 +147,7 @@ function recordedCall(span: Span): CallTrace {
 	};
 }
 
-/** A request that is in somebody's trace and not recorded here. */
+/** A request that is part of a trace and not recorded here. */
 function passing(headers: TraceHeaders): RequestTrace {
 	const call: CallTrace = { headers, end() {} };
 	return { admitted() {}, call: () => call, answered() {} };
@@ -168,7 +168,7 @@ function createExporter({ url, headers, protocol }: TraceOptions): SpanExporter 
 	return protocol === "http/json" ? new JsonExporter(options) : new ProtobufExporter(options);
 }
 
-/** Says once that nothing gets through, and once that it does again. */
+/** Logs once that sending fails, and once that it works again. */
 function watched(log: Log, exporter: SpanExporter): SpanExporter {
 	let isFailing = false;
 	return {

@@ -1,11 +1,11 @@
 import type { TraceContext } from "./trace-context.ts";
 import type { TraceOptions } from "./traces.ts";
 
-/** A trace id is random in its last 52 bits at least, of which a number has room for all. */
+/** At least the last 52 bits of a trace id are random; a double holds them exactly. */
 const ID_DIGITS = 13;
 const ID_SPACE = 16 ** ID_DIGITS;
 
-/** Whether a request is recorded. Services that see the same trace id and ratio decide alike. */
+/** Whether a request is recorded. Services with the same trace id and ratio decide alike. */
 export function createSampling({ sampler, ratio }: Pick<TraceOptions, "sampler" | "ratio">) {
 	const isBased = sampler.startsWith("parentbased_");
 	const own = isBased ? sampler.slice("parentbased_".length) : sampler;

@@ -1,15 +1,15 @@
-/** Where a request stands in somebody's trace: https://www.w3.org/TR/trace-context/ */
+/** Trace context of a request: https://www.w3.org/TR/trace-context/ */
 export interface TraceContext {
 	/** 32 hex digits. */
 	readonly traceId: string;
 	/** 16 hex digits. */
 	readonly spanId: string;
 	readonly isSampled: boolean;
-	/** What vendors keep in `tracestate`; empty for nothing. */
+	/** Vendors' entries; empty for none. */
 	readonly state: string;
 }
 
-/** The headers that carry it on. */
+/** Headers that pass it on. */
 export interface TraceHeaders {
 	readonly traceparent: string;
 	readonly tracestate?: string;
@@ -17,11 +17,11 @@ export interface TraceHeaders {
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const ZEROS = /^0+$/;
-/** As much as everybody has to carry on. */
+/** Every participant passes on at least this much. */
 const STATE_CHARS_MAX = 512;
 const VISIBLE = /^[\x20-\x7e]*$/;
 
-/** Undefined if there is none, or none that can be understood: then a trace begins here. */
+/** Undefined if there is none or it is invalid: then a trace begins here. */
 export function readTraceContext(headers: Headers): TraceContext | undefined {
 	const text = headers.get("traceparent");
 	if (text === null) return undefined;

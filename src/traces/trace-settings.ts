@@ -1,11 +1,11 @@
 import type { EnvironmentReader } from "../base/environment-reader.ts";
 import { SAMPLERS, type TraceOptions } from "./traces.ts";
 
-/** Of all requests, where nobody says how many: clients are strangers, whose own wish to be traced costs this service. */
+/** Share of recorded requests by default: clients are strangers, and their own wish to be traced costs this service. */
 const DEFAULT_RATIO = 0.01;
 
 /**
- * The standard variables of OpenTelemetry, as far as they concern traces over HTTP; null if none are wanted.
+ * OpenTelemetry's standard variables for traces over HTTP; null if tracing is off.
  * https://opentelemetry.io/docs/specs/otel/protocol/exporter/ and …/configuration/sdk-environment-variables/
  */
 export function readTraceSettings(read: EnvironmentReader, note: (problem: string) => void): TraceOptions | null {
@@ -32,7 +32,7 @@ function ratioOf(text: string | null, note: (problem: string) => void): number {
 	return DEFAULT_RATIO;
 }
 
-/** `name=value,name=value`, values encoded like those of an address. They may be secrets: problems do not repeat them. */
+/** `name=value,name=value`, percent-encoded. They may be secrets: problems do not repeat them. */
 function pairsOf(read: EnvironmentReader, name: string, note: (problem: string) => void): Record<string, string> {
 	const pairs: Record<string, string> = {};
 	for (const entry of read.list(name)) {

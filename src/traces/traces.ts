@@ -1,19 +1,19 @@
 import type { TraceHeaders } from "./trace-context.ts";
 
-/** A request that is traced. Nothing in here throws, and nothing of a prompt or an answer comes here. */
+/** A traced request. Nothing here throws or sees prompts and answers. */
 export interface RequestTrace {
-	/** A model is tried, under the id that its settlement will have. */
+	/** A model is tried, under the id of its settlement. */
 	admitted(attempt: AttemptFacts): void;
-	/** A call to one of the model's servers goes out. */
+	/** A call to one of the model's servers is sent. */
 	call(replica: string, dialect: string): CallTrace;
-	/** The answer's status is known; of a stream the rest is still to come. */
+	/** The answer's status is known; a stream's events follow. */
 	answered(status: number): void;
 }
 
 export interface AttemptFacts {
 	/** UUID. */
 	readonly id: string;
-	/** As the client hears it. */
+	/** The public request id. */
 	readonly requestId: string;
 	readonly model: string;
 	readonly account: string;
@@ -22,11 +22,11 @@ export interface AttemptFacts {
 
 export interface CallTrace {
 	readonly headers: TraceHeaders;
-	/** `failure`: in a word. */
+	/** `failure`: one word. */
 	end(failure?: string, status?: number): void;
 }
 
-/** What a settlement says of an attempt. */
+/** A settled attempt. */
 export interface SettledFacts {
 	/** UUID. */
 	readonly id: string;
@@ -36,20 +36,20 @@ export interface SettledFacts {
 	readonly completionTokens: number;
 	/** Nano-dollars. */
 	readonly charged: number;
-	/** Milliseconds to the first token, null if there was none. */
+	/** Milliseconds to the first token, null without one. */
 	readonly first: number | null;
 }
 
-/** Distributed traces. Undefined where none are wanted, so that a request asks once and does nothing else. */
+/** Distributed traces. Undefined if tracing is off, so that a request costs one check. */
 export interface Traces {
 	/** Undefined if the request is in no trace. */
 	begin(request: Request, endpoint: string): RequestTrace | undefined;
 	settled(facts: SettledFacts): void;
-	/** Sends what is left, within a few seconds. */
+	/** Sends the remaining spans, within a few seconds. */
 	stop(): Promise<void>;
 }
 
-/** By the names of OpenTelemetry's `OTEL_TRACES_SAMPLER`. */
+/** Names of OpenTelemetry's `OTEL_TRACES_SAMPLER`. */
 export const SAMPLERS = [
 	"traceidratio",
 	"always_on",
@@ -61,7 +61,7 @@ export const SAMPLERS = [
 export type Sampler = (typeof SAMPLERS)[number];
 
 export interface TraceOptions {
-	/** Takes OTLP over HTTP. */
+	/** URL that takes OTLP over HTTP. */
 	readonly url: string;
 	readonly protocol: "http/protobuf" | "http/json";
 	readonly headers: Readonly<Record<string, string>>;
@@ -70,6 +70,6 @@ export interface TraceOptions {
 	readonly ratio: number;
 	readonly sendEveryMs: number;
 	readonly serviceName: string;
-	/** More of what describes this service. */
+	/** More attributes of this service. */
 	readonly attributes: Readonly<Record<string, string>>;
 }

@@ -11,7 +11,7 @@ import { SignInPage } from "./pages/sign-in.tsx";
 import { InvitePage, ResetPage, VerifyPage } from "./pages/sign-in-mail.tsx";
 import { SignUpPage } from "./pages/sign-up.tsx";
 import { TermsPage } from "./pages/terms.tsx";
-import { Door } from "./parts/door.tsx";
+import { AuthLayout } from "./parts/auth-layout.tsx";
 import { FaultBoundary } from "./parts/fault-boundary.tsx";
 import { PasswordDialog } from "./parts/password-dialog.tsx";
 import { Problem } from "./parts/problem.tsx";
@@ -136,9 +136,9 @@ export function App() {
 		<SessionProvider
 			waiting={<PageWaiting />}
 			failed={(error, retry) => (
-				<Door title={t("The console cannot start")}>
+				<AuthLayout title={t("The console cannot start")}>
 					<Problem error={error} retry={retry} />
-				</Door>
+				</AuthLayout>
 			)}
 		>
 			<FaultBoundary>

@@ -1,4 +1,4 @@
-import { TextInput } from "@mantine/core";
+import { Group, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { api } from "./api.ts";
 import type { Destination } from "./navigation.ts";
@@ -55,9 +55,9 @@ function Results({ places, onGone }: { places: readonly Destination[]; onGone: (
 				value={wanted}
 				onChange={(event) => setWanted(event.currentTarget.value)}
 			/>
-			<ul className="found" aria-label={t("Found")} aria-live="polite">
+			<Stack component="ul" className="bare" gap="xs" aria-label={t("Found")} aria-live="polite">
 				{found.map((one) => (
-					<li key={`${one.kind} ${one.to}`}>
+					<Group component="li" key={`${one.kind} ${one.to}`} justify="space-between">
 						{one.apart ? (
 							<a href={one.to}>{one.name}</a>
 						) : (
@@ -66,9 +66,9 @@ function Results({ places, onGone }: { places: readonly Destination[]; onGone: (
 							</Link>
 						)}
 						<span className="dim small">{one.kind}</span>
-					</li>
+					</Group>
 				))}
-			</ul>
+			</Stack>
 			{found.length === 0 && <p className="dim">{t("Nothing matches.")}</p>}
 		</Form>
 	);

@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import type { ReactNode } from "react";
 import { brand } from "./brand.ts";
 import { LanguageSwitch } from "./parts/language-switch.tsx";
@@ -42,17 +42,17 @@ export function PublicShell({ children }: { children: ReactNode }) {
 			<a className="skip" href="#main">
 				{t("Skip to the page")}
 			</a>
-			<header className="public-top">
+			<Group component="header" className="public-top" gap="md">
 				<Brand to="/" />
-				<nav aria-label={t("Main")}>
+				<Group component="nav" flex={1} aria-label={t("Main")}>
 					{PLACES.map(([to, label]) => (
 						<Link key={to} to={to} aria-current={path === to || path.startsWith(`${to}/`) ? "page" : undefined}>
 							{label}
 						</Link>
 					))}
 					<a href="/status">{t("Status")}</a>
-				</nav>
-				<div className="row">
+				</Group>
+				<Group gap="xs">
 					<Button component={Link} to="/sign-in" variant="default" size="xs">
 						{t("Sign in")}
 					</Button>
@@ -61,22 +61,20 @@ export function PublicShell({ children }: { children: ReactNode }) {
 							{t("Sign up")}
 						</Button>
 					)}
-				</div>
-			</header>
+				</Group>
+			</Group>
 			<main className="main" id="main" tabIndex={-1}>
 				{children}
 			</main>
-			<footer className="foot">
+			<Group component="footer" className="foot small">
 				<span>{t("Prepaid inference on open models.")}</span>
 				<Link to="/docs/errors">{t("Errors")}</Link>
 				<Link to="/docs/limits">{t("Limits")}</Link>
 				<a href="/status">{t("Status")}</a>
 				<BrandLinks />
-				<div className="foot-scheme">
-					<LanguageSwitch />
-					<SchemeSwitch />
-				</div>
-			</footer>
+				<LanguageSwitch />
+				<SchemeSwitch />
+			</Group>
 			<Shortcuts />
 		</>
 	);

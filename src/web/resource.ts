@@ -106,6 +106,8 @@ export function useAction<A extends unknown[], T>(act: (...args: A) => Promise<T
 	return { run, busy: state.busy, error: state.error, clear };
 }
 
+export type List<T> = ReturnType<typeof useList<T>>;
+
 /** Pages of a list, joined; `more` fetches the next one. */
 export function useList<T>(
 	key: string,

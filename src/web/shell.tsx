@@ -1,10 +1,8 @@
-import { ActionIcon, Drawer, Menu } from "@mantine/core";
+import { ActionIcon, Box, Drawer, Group, Menu, NavLink } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import type { ReactNode } from "react";
-import { useEffect } from "react";
+import { type ReactNode, useEffect } from "react";
 import { brand } from "./brand.ts";
-import type { Destination } from "./navigation.ts";
-import { destinationsFor, isCurrent, OPERATOR_DESTINATIONS } from "./navigation.ts";
+import { type Destination, destinationsFor, isCurrent, OPERATOR_DESTINATIONS } from "./navigation.ts";
 import { Icon } from "./parts/icons.tsx";
 import { Problem } from "./parts/problem.tsx";
 import { SchemeSwitch } from "./parts/scheme-switch.tsx";
@@ -27,18 +25,22 @@ export function Shell({ children }: { children: ReactNode }) {
 				{t("Skip to the page")}
 			</a>
 			<div className="side">
-				<nav className="side-inner" aria-label={t("Main")}>
+				<nav aria-label={t("Main")}>
 					<Side />
 				</nav>
 			</div>
-			<section className="top" aria-label={t("Site")}>
+			<Group component="section" className="top" gap="xs" aria-label={t("Site")}>
 				<ActionIcon variant="subtle" color="gray" aria-label={t("Open the menu")} onClick={drawer.open}>
 					<Icon name="menu" />
 				</ActionIcon>
 				<Brand to="/overview" />
 				{/* The menu, which says what of it is made up, is closed here. */}
-				{config.demo && <p className="demo-mark">{t("Demo")}</p>}
-			</section>
+				{config.demo && (
+					<Box component="p" className="demo-mark" ml="auto">
+						{t("Demo")}
+					</Box>
+				)}
+			</Group>
 			<Drawer
 				opened={open}
 				onClose={drawer.close}
@@ -88,43 +90,51 @@ function Side() {
 	const { me, config } = useSession();
 	return (
 		<>
-			<div className="side-head">
+			<Box p="14px 14px 4px">
 				<Brand to="/overview" />
-				{config.demo && <p className="demo-mark">{t("Demo: play money, and a week of usage that was made up.")}</p>}
-				<AccountMenu />
-			</div>
+				{config.demo && (
+					<Box component="p" className="demo-mark" mt="xs">
+						{t("Demo: play money, and a week of usage that was made up.")}
+					</Box>
+				)}
+			</Box>
 			<div className="nav">
+				<AccountMenu />
 				<Destinations items={destinationsFor(me?.account?.role)} />
 				{me?.user.operator && (
 					<>
-						<div className="nav-title">{t("Operator")}</div>
+						<Box p="14px 8px 4px" className="small dim">
+							{t("Operator")}
+						</Box>
 						<Destinations items={OPERATOR_DESTINATIONS} />
 					</>
 				)}
 			</div>
-			<div className="side-foot">
+			<Box className="nav" mt="auto">
 				<SchemeSwitch />
 				<UserMenu />
-			</div>
+			</Box>
 		</>
 	);
 }
 
 function Destinations({ items }: { items: readonly Destination[] }) {
 	const { path } = usePlace();
-	return items.map((item) =>
-		item.apart ? (
-			<a key={item.to} href={item.to}>
-				<Icon name={item.icon} />
-				{item.label}
-			</a>
-		) : (
-			<Link key={item.to} to={item.to} aria-current={isCurrent(item.to, path) ? "page" : undefined}>
-				<Icon name={item.icon} />
-				{item.label}
-			</Link>
-		),
-	);
+	return items.map(({ to, label, icon, apart }) => {
+		const shown = { label, leftSection: <Icon name={icon} /> };
+		if (apart) return <NavLink key={to} href={to} {...shown} />;
+		const current = isCurrent(to, path);
+		return (
+			<NavLink
+				key={to}
+				component={Link}
+				to={to}
+				aria-current={current ? "page" : undefined}
+				active={current}
+				{...shown}
+			/>
+		);
+	});
 }
 
 function AccountMenu() {
@@ -136,10 +146,13 @@ function AccountMenu() {
 		<>
 			<Menu width="target" shadow="sm">
 				<Menu.Target>
-					<button type="button" className="account-button" aria-label={t("Account: {name}", { name: account.name })}>
-						<span className="clip">{account.name}</span>
-						<Icon name="chevron" />
-					</button>
+					<NavLink
+						component="button"
+						aria-label={t("Account: {name}", { name: account.name })}
+						label={account.name}
+						noWrap
+						rightSection={<Icon name="chevron" />}
+					/>
 				</Menu.Target>
 				<Menu.Dropdown>
 					<Menu.Label>{t("Account")}</Menu.Label>
@@ -163,15 +176,19 @@ function UserMenu() {
 	const { me, signOut } = useSession();
 	const leave = useAction(signOut);
 	if (!me) return null;
+	const { email } = me.user;
 	return (
 		<>
 			{leave.error && <Problem error={leave.error} />}
 			<Menu width={200} position="top-start" shadow="sm">
 				<Menu.Target>
-					<button type="button" className="user-button" aria-label={t("You: {email}", { email: me.user.email })}>
-						<Icon name="user" />
-						<span className="clip">{me.user.email}</span>
-					</button>
+					<NavLink
+						component="button"
+						aria-label={t("You: {email}", { email })}
+						label={email}
+						noWrap
+						leftSection={<Icon name="user" />}
+					/>
 				</Menu.Target>
 				<Menu.Dropdown>
 					<Menu.Item component={Link} to="/settings">

@@ -35,8 +35,23 @@ const dark: MantineColorsTuple = [
 	"#101214",
 ];
 
+/** Red with enough contrast below white text and as text on its own light ground. */
+const red: MantineColorsTuple = [
+	"#fdecea",
+	"#fbd5d2",
+	"#f5aaa4",
+	"#ff8f87",
+	"#e2554b",
+	"#d43c31",
+	"#b3261e",
+	"#b3261e",
+	"#96201a",
+	"#7a1a15",
+];
+
 export const theme = createTheme({
-	colors: { accent, dark },
+	colors: { accent, dark, red },
+	black: "#1b1f23",
 	primaryColor: "accent",
 	primaryShade: { light: 7, dark: 6 },
 	defaultRadius: "sm",

@@ -132,9 +132,11 @@ async function violationsOf(whole: boolean): Promise<Violation[] | undefined> {
 
 /** Runs in the page, all in one: each question by itself takes as long to be asked as to be answered. */
 function misfits(): { wide: number; parts: string[]; names: string[] } {
+	// A table may scroll in its room, which then lies in the panel; a card does not.
 	const outsideTheirPanels = [
-		...document.querySelectorAll(".panel table.data, .panel .stats, .panel .stat-value, .panel td"),
+		...document.querySelectorAll(".panel .table-room, .panel .stats, .panel .stat-value, .panel td"),
 	].filter((part) => {
+		if (part.tagName === "TD" && getComputedStyle(part).display === "table-cell") return false;
 		const panel = part.closest(".panel")?.getBoundingClientRect();
 		const box = part.getBoundingClientRect();
 		return panel !== undefined && box.width > 0 && (box.right > panel.right + 1 || box.left < panel.left - 1);

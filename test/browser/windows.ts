@@ -11,8 +11,8 @@ const BLANK = "/livez";
 export type View = readonly [width: 360 | 1440, scheme: "light" | "dark"];
 type AnyView = readonly [width: number, scheme: "light" | "dark"];
 /**
- * Of a tablet, or of half a screen: tables are cards there, beside the navigation; the first width at which they need not be; and of most
- * portable computers, where all but the longest names have their room.
+ * Of a tablet or half a screen, where tables of many columns are cards beside the navigation; a little wider, where they are not; and of most
+ * portable computers.
  */
 export const BETWEEN: readonly number[] = [768, 1024, 1101, 1366];
 export const VIEWS: readonly View[] = [

@@ -93,9 +93,9 @@ function OperationView(props: { method: string; path: string; operation: Operati
 	const { operation, document } = props;
 	const [bodyType, body] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];
 	return (
-		<details className="operation">
+		<details>
 			<summary>
-				<span className="method">{props.method.toUpperCase()}</span> <code>{props.path}</code>
+				<strong>{props.method.toUpperCase()}</strong> <code>{props.path}</code>
 				{operation.summary && <span className="dim"> {plain(operation.summary)}</span>}
 			</summary>
 			{operation.description && <p>{plain(operation.description)}</p>}

@@ -3,7 +3,6 @@ import { RIGHTS, type Right, ROLES } from "../../console/members/roles.ts";
 import { rightText, roleName } from "../labels.ts";
 import { CodeBlock, CodeTabs } from "../parts/code.tsx";
 import { DataTable } from "../parts/table.tsx";
-import { TableRoom } from "../parts/table-form.tsx";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { showUsd } from "../shown-money.ts";
@@ -62,9 +61,9 @@ function draw({ type, props }: Exclude<DocsNode, string>, fill: Fill, key: numbe
 		);
 	if (type === "table")
 		return (
-			<TableRoom key={key} rows={children}>
-				<table className="data">{inner}</table>
-			</TableRoom>
+			<div key={key} className="table-room">
+				<table className="data cards">{inner}</table>
+			</div>
 		);
 	return createElement(type, { key, ...(type === "a" ? { href } : {}) }, ...inner);
 }
@@ -119,23 +118,21 @@ const CELLS = { all: t("yes"), own: t("his own") } as const;
 /** From the table that the routes check. */
 function RoleTable() {
 	return (
-		<div className="short-cells">
-			<DataTable
-				label={t("What each role may do")}
-				rows={ROWS}
-				rowKey={(row) => row.id}
-				empty={null}
-				columns={[
-					{ label: t("May"), lead: true, render: (row) => rightText(row.id as Right) },
-					...ROLES.map((role) => ({
-						label: roleName(role),
-						render: (row: (typeof ROWS)[number]) => {
-							const scope = row.roles[role];
-							return scope === undefined ? <span className="dim">–</span> : CELLS[scope];
-						},
-					})),
-				]}
-			/>
-		</div>
+		<DataTable
+			label={t("What each role may do")}
+			rows={ROWS}
+			rowKey={(row) => row.id}
+			empty={null}
+			columns={[
+				{ label: t("May"), lead: true, render: (row) => rightText(row.id as Right) },
+				...ROLES.map((role) => ({
+					label: roleName(role),
+					render: (row: (typeof ROWS)[number]) => {
+						const scope = row.roles[role];
+						return scope === undefined ? <span className="dim">–</span> : CELLS[scope];
+					},
+				})),
+			]}
+		/>
 	);
 }

@@ -1,3 +1,4 @@
+import { NavLink } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { brand } from "../brand.ts";
 import { NotFoundPage } from "../pages/not-found.tsx";
@@ -39,12 +40,17 @@ function DocsPage({ sections, section }: { sections: readonly DocsSection[]; sec
 	return (
 		<div className="docs">
 			<title>{`${shown.title} · ${t("Docs")} · ${brand.name}`}</title>
-			<nav className="docs-nav" aria-label={t("Docs")}>
+			<nav aria-label={t("Docs")}>
 				<DocsSearch sections={sections} onGone={() => setVisits(visits + 1)} />
 				{sections.map(({ id, title }) => (
-					<Link key={id} to={sectionPath(id)} aria-current={id === shown.id ? "page" : undefined}>
-						{title}
-					</Link>
+					<NavLink
+						key={id}
+						component={Link}
+						to={sectionPath(id)}
+						aria-current={id === shown.id ? "page" : undefined}
+						label={title}
+						py={4}
+					/>
 				))}
 			</nav>
 			<article className="prose" ref={article}>

@@ -1,4 +1,4 @@
-import { TextInput } from "@mantine/core";
+import { Stack, TextInput } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useLayoutEffect, useRef, useState } from "react";
 import { Link } from "../router.tsx";
@@ -38,7 +38,7 @@ export function DocsSearch({ sections, onGone }: { sections: readonly DocsSectio
 		if (drawn.current) setFound(search(passagesOf(drawn.current, sections), wordsOf(wanted)));
 	}, [sections, wanted]);
 	return (
-		<search className="docs-search">
+		<search>
 			<TextInput
 				aria-label={t("Search the docs")}
 				placeholder={t("Search, press /")}
@@ -56,7 +56,7 @@ export function DocsSearch({ sections, onGone }: { sections: readonly DocsSectio
 					))}
 			</div>
 			{words.length > 0 && (
-				<ul className="found" aria-label={t("Found in the docs")} aria-live="polite">
+				<Stack component="ul" className="bare" gap="xs" aria-label={t("Found in the docs")} aria-live="polite">
 					{found.map((passage) => (
 						<li key={`${passage.to} ${passage.text}`}>
 							<Link
@@ -68,11 +68,11 @@ export function DocsSearch({ sections, onGone }: { sections: readonly DocsSectio
 							>
 								{passage.heading}
 							</Link>
-							<span className="small dim">{excerpt(passage.text, words[0] ?? "")}</span>
+							<div className="small dim">{excerpt(passage.text, words[0] ?? "")}</div>
 						</li>
 					))}
 					{found.length === 0 && <li className="dim">{t("Nothing was found.")}</li>}
-				</ul>
+				</Stack>
 			)}
 		</search>
 	);

@@ -1,16 +1,13 @@
-import { Button, Skeleton } from "@mantine/core";
+import { Button, SimpleGrid, Skeleton } from "@mantine/core";
 import { useState } from "react";
 import { LEDGER_KINDS, roleName, TOP_UP_METHODS } from "../labels.ts";
 import { KeyState } from "../pages/keys.tsx";
-import { Dialog } from "../parts/dialog.tsx";
-import { DialogDone } from "../parts/dialog-done.tsx";
-import { FenceNotice } from "../parts/fence-notice.tsx";
-import { DialogEnd, Form } from "../parts/form.tsx";
+import { ActDialog, Dialog, DialogDone, FenceNotice } from "../parts/dialog.tsx";
+import { TextField } from "../parts/fields.tsx";
 import { Facts, Page, Panel, Stat, State } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Amount, Day, Id, Moment } from "../parts/text.tsx";
-import { TextField } from "../parts/text-field.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
@@ -43,8 +40,7 @@ export function AccountPage({ id }: { id: string }) {
 						</Button>
 						<Button
 							size="xs"
-							variant="default"
-							className={suspended ? undefined : "danger"}
+							{...(suspended ? { variant: "default" } : { variant: "light", color: "red" })}
 							onClick={() => setDialog("state")}
 						>
 							{suspended ? t("Lift the suspension") : t("Suspend")}
@@ -108,7 +104,7 @@ function Detail({ data }: { data: OperatorAccount }) {
 					<Stat label={t("Spent in all")} value={<Amount nanoUsd={balance.spentNanoUsd} />} />
 				</div>
 			</Panel>
-			<div className="grid-even">
+			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 				<Panel title={t("Account")}>
 					<Facts
 						items={[
@@ -137,7 +133,7 @@ function Detail({ data }: { data: OperatorAccount }) {
 						]}
 					/>
 				</Panel>
-			</div>
+			</SimpleGrid>
 			<Panel title={t("Keys")} flush>
 				<DataTable
 					label={t("Keys")}
@@ -235,30 +231,30 @@ function AdjustDialog(props: { id: string; idempotencyKey: string; onClose: () =
 		);
 	}
 	return (
-		<Dialog onClose={onClose} title={t("Adjust the credit")}>
-			<Form
-				onSubmit={adjust.run}
-				error={adjust.error?.param === "usd" ? undefined : adjust.error}
-				end={<DialogEnd onCancel={onClose} label={t("Book it")} busy={adjust.busy} />}
-			>
-				<TextField
-					label={t("Amount in USD")}
-					description={t("Negative takes credit away: -12.50")}
-					inputMode="decimal"
-					pattern="-?[0-9]+(\.[0-9]{1,9})?"
-					data-autofocus
-					value={usd}
-					error={adjust.error?.param === "usd" ? adjust.error.message : undefined}
-					onChange={setUsd}
-				/>
-				<TextField
-					label={t("Reason")}
-					description={t("Stands in the customer's ledger and in the audit log")}
-					value={reason}
-					onChange={setReason}
-				/>
-			</Form>
-		</Dialog>
+		<ActDialog
+			onClose={onClose}
+			title={t("Adjust the credit")}
+			action={adjust}
+			act={t("Book it")}
+			error={adjust.error?.param === "usd" ? null : adjust.error}
+		>
+			<TextField
+				label={t("Amount in USD")}
+				description={t("Negative takes credit away: -12.50")}
+				inputMode="decimal"
+				pattern="-?[0-9]+(\.[0-9]{1,9})?"
+				data-autofocus
+				value={usd}
+				error={adjust.error?.param === "usd" ? adjust.error.message : undefined}
+				onChange={setUsd}
+			/>
+			<TextField
+				label={t("Reason")}
+				description={t("Stands in the customer's ledger and in the audit log")}
+				value={reason}
+				onChange={setReason}
+			/>
+		</ActDialog>
 	);
 }
 

@@ -1,9 +1,9 @@
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
+import { SearchField } from "../parts/fields.tsx";
 import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
-import { SearchField } from "../parts/search-field.tsx";
-import { DataTable } from "../parts/table.tsx";
+import { DataTable, fromList } from "../parts/table.tsx";
 import { Ago } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link } from "../router.tsx";
@@ -33,11 +33,8 @@ export function AccountsPage() {
 			>
 				<DataTable
 					label={t("Accounts")}
-					rows={list.items}
+					{...fromList(list)}
 					rowKey={(account) => account.id}
-					error={list.error}
-					retry={() => void list.reload()}
-					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
 					empty={
 						<Empty title={wanted === "" ? t("No accounts yet.") : t("No account matches “{wanted}”.", { wanted })} />
 					}

@@ -1,11 +1,11 @@
 import { Button, Select } from "@mantine/core";
 import { useState } from "react";
 import { nanoUsd } from "../../money/nano-usd.ts";
+import { SearchField } from "../parts/fields.tsx";
 import { Form } from "../parts/form.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
-import { SearchField } from "../parts/search-field.tsx";
-import { DataTable } from "../parts/table.tsx";
+import { DataTable, fromList } from "../parts/table.tsx";
 import { Clipped, Moment } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
@@ -29,22 +29,15 @@ export function AuditPage() {
 			<Panel flush title={t("Log")} aside={<Filter key={JSON.stringify(filter)} filter={filter} onChange={change} />}>
 				<DataTable
 					label={t("Audit log")}
-					rows={list.items}
+					{...fromList(list)}
 					rowKey={(row) => row.id}
-					error={list.error}
-					retry={() => void list.reload()}
-					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
 					empty={<Empty title={t("No act matches.")} />}
 					columns={[
 						{ label: t("Time"), lead: true, render: (row) => <Moment atMs={row.atMs} form="log" /> },
 						{ label: t("Who"), clip: true, long: true, render: (row) => <Clipped text={actorText(row)} /> },
 						{
 							label: t("Act"),
-							render: (row) => (
-								<span className="act-words" title={row.action}>
-									{actText(row.action)}
-								</span>
-							),
+							render: (row) => <span title={row.action}>{actText(row.action)}</span>,
 						},
 						{ label: t("On|what was done"), render: (row) => <ShortId value={row.subject} /> },
 						{
@@ -73,7 +66,7 @@ function Filter(props: {
 	const { action } = props.filter;
 	const [subject, setSubject] = useState(props.filter.subject ?? "");
 	return (
-		<Form className="row" onSubmit={() => props.onChange({ subject: subject.trim() })}>
+		<Form onSubmit={() => props.onChange({ subject: subject.trim() })}>
 			<SearchField
 				label={t("Id of a key, account, top-up or payment")}
 				placeholder={t("Id, press /")}

@@ -1,7 +1,6 @@
 import { type ReactNode, useState } from "react";
-import { Dialog } from "../parts/dialog.tsx";
-import { DialogEnd, Form } from "../parts/form.tsx";
-import { TextField } from "../parts/text-field.tsx";
+import { ActDialog } from "../parts/dialog.tsx";
+import { TextField } from "../parts/fields.tsx";
 import { useAction } from "../resource.ts";
 import { t } from "../texts.tsx";
 
@@ -20,23 +19,17 @@ export function DecisionDialog(props: {
 	const [reason, setReason] = useState("");
 	const run = useAction(() => props.run(reason.trim()));
 	return (
-		<Dialog onClose={props.onClose} title={props.title}>
-			<Form
-				onSubmit={run.run}
-				error={run.error}
-				end={<DialogEnd onCancel={props.onClose} label={props.act} busy={run.busy} danger={props.danger ?? false} />}
-			>
-				{props.about}
-				{props.reason && (
-					<TextField
-						label={props.reason.label ?? t("Reason")}
-						description={props.reason.description}
-						data-autofocus
-						value={reason}
-						onChange={setReason}
-					/>
-				)}
-			</Form>
-		</Dialog>
+		<ActDialog onClose={props.onClose} title={props.title} action={run} act={props.act} danger={props.danger ?? false}>
+			{props.about}
+			{props.reason && (
+				<TextField
+					label={props.reason.label ?? t("Reason")}
+					description={props.reason.description}
+					data-autofocus
+					value={reason}
+					onChange={setReason}
+				/>
+			)}
+		</ActDialog>
 	);
 }

@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import { useState } from "react";
 import { t } from "../texts.tsx";
 
@@ -18,13 +18,13 @@ export function useDecision<Row>(onDecided: () => void) {
 /** The two ways, in a row of the table. */
 export function DecisionButtons({ onChoose }: { onChoose: (act: Act) => void }) {
 	return (
-		<span className="actions">
+		<Group gap={6} wrap="nowrap" justify="flex-end">
 			<Button size="compact-xs" onClick={() => onChoose("confirm")}>
 				{t("Confirm")}
 			</Button>
 			<Button size="compact-xs" variant="default" onClick={() => onChoose("reject")}>
 				{t("Reject")}
 			</Button>
-		</span>
+		</Group>
 	);
 }

@@ -1,7 +1,7 @@
 import { formatCount } from "../format.ts";
 import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Notice } from "../parts/problem.tsx";
-import { DataTable } from "../parts/table.tsx";
+import { DataTable, fromItems } from "../parts/table.tsx";
 import { Ago, Amount } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
@@ -32,10 +32,8 @@ export function InstancesPage() {
 			<Panel flush>
 				<DataTable
 					label={t("Instances")}
-					rows={instances.data?.items}
+					{...fromItems(instances)}
 					rowKey={(item) => `${item.id} ${item.epoch}`}
-					error={instances.error}
-					retry={() => void instances.reload()}
 					empty={<Empty title={t("No instance has ever run.")} />}
 					columns={[
 						{ label: t("Instance"), lead: true, render: (item) => item.id },

@@ -1,16 +1,15 @@
-import { Button, Checkbox, TextInput } from "@mantine/core";
+import { Button, Checkbox, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { MANAGEMENT_SCOPES } from "../../keys/management-scope.ts";
 import { stateText } from "../labels.ts";
 import { SecretDialog } from "../pages/key-create.tsx";
-import { Dialog } from "../parts/dialog.tsx";
-import { DialogEnd, Form } from "../parts/form.tsx";
+import { ActDialog } from "../parts/dialog.tsx";
+import { TextField } from "../parts/fields.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
-import { DataTable } from "../parts/table.tsx";
+import { DataTable, fromList } from "../parts/table.tsx";
 import { Ago, Clipped, Day } from "../parts/text.tsx";
-import { TextField } from "../parts/text-field.tsx";
 import { useAction, useList } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
 import { type Attempt, useAttempt } from "../token.ts";
@@ -40,11 +39,8 @@ export function ManagementKeysPage() {
 			<Panel flush>
 				<DataTable
 					label={t("Management keys")}
-					rows={list.items}
+					{...fromList(list)}
 					rowKey={(key) => key.id}
-					error={list.error}
-					retry={() => void list.reload()}
-					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
 					empty={<Empty title={t("No management keys yet.")} />}
 					columns={[
 						{ label: t("Name"), lead: true, render: (key) => <Clipped text={key.name} /> },
@@ -138,49 +134,44 @@ function CreateDialog(props: { attempt: Attempt; onClose: () => void; onCreated:
 			/>
 		);
 	return (
-		<Dialog onClose={props.onClose} title={t("Create a management key")} closeOnClickOutside={false} held={create.busy}>
-			<Form
-				onSubmit={create.run}
-				error={create.error}
-				end={
-					<DialogEnd
-						onCancel={props.onClose}
-						label={t("Create")}
-						busy={create.busy}
-						disabled={name.trim() === "" || scopes.length === 0}
-					/>
-				}
+		<ActDialog
+			onClose={props.onClose}
+			title={t("Create a management key")}
+			closeOnClickOutside={false}
+			held={create.busy}
+			action={create}
+			act={t("Create")}
+			disabled={name.trim() === "" || scopes.length === 0}
+		>
+			<TextField
+				label={t("Name")}
+				description={t("What it is for, as terraform")}
+				data-autofocus
+				maxLength={100}
+				value={name}
+				onChange={setName}
+			/>
+			<Checkbox.Group
+				label={t("Scopes")}
+				description={t("Changing does not include reading")}
+				value={scopes}
+				onChange={setScopes}
 			>
-				<TextField
-					label={t("Name")}
-					description={t("What it is for, as terraform")}
-					data-autofocus
-					maxLength={100}
-					value={name}
-					onChange={setName}
-				/>
-				<Checkbox.Group
-					label={t("Scopes")}
-					description={t("Changing does not include reading")}
-					value={scopes}
-					onChange={setScopes}
-				>
-					<div className="stack">
-						{MANAGEMENT_SCOPES.map((scope) => (
-							<Checkbox key={scope} value={scope} label={scope} />
-						))}
-					</div>
-				</Checkbox.Group>
-				<TextInput
-					type="date"
-					// As of other keys: a longer year is none to a browser.
-					max="9999-12-31"
-					label={t("Ends")}
-					description={t("Its first moment in UTC; empty: never")}
-					value={ends}
-					onChange={(event) => setEnds(event.currentTarget.value)}
-				/>
-			</Form>
-		</Dialog>
+				<Stack gap={14}>
+					{MANAGEMENT_SCOPES.map((scope) => (
+						<Checkbox key={scope} value={scope} label={scope} />
+					))}
+				</Stack>
+			</Checkbox.Group>
+			<TextInput
+				type="date"
+				// As of other keys: a longer year is none to a browser.
+				max="9999-12-31"
+				label={t("Ends")}
+				description={t("Its first moment in UTC; empty: never")}
+				value={ends}
+				onChange={(event) => setEnds(event.currentTarget.value)}
+			/>
+		</ActDialog>
 	);
 }

@@ -1,3 +1,4 @@
+import { SegmentedControl } from "@mantine/core";
 import { stateText } from "../labels.ts";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
@@ -15,19 +16,13 @@ export function TopUpsPage() {
 	const list = useList(`operator-top-ups ${state}`, (after) => operatorApi.topUps(state, after));
 	return (
 		<Page title={t("Top-ups")} lead={t("Credit is given only for money that was seen.")}>
-			{/* biome-ignore lint/a11y/useSemanticElements: these choose what is listed, nothing is sent */}
-			<div className="tabs" role="group" aria-label={t("State")}>
-				{STATES.map((value) => (
-					<button
-						key={value}
-						type="button"
-						aria-pressed={value === state}
-						onClick={() => change({ state: value === "pending" ? null : value })}
-					>
-						{stateText(value)}
-					</button>
-				))}
-			</div>
+			<SegmentedControl
+				size="xs"
+				aria-label={t("State")}
+				data={STATES.map((value) => ({ value, label: stateText(value) }))}
+				value={state}
+				onChange={(value) => change({ state: value === "pending" ? null : value })}
+			/>
 			<Panel flush>
 				<WaitingTable
 					rows={list.items}

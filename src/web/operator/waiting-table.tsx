@@ -2,14 +2,12 @@ import type { ReactNode } from "react";
 import { useState } from "react";
 import type { ApiError } from "../http.ts";
 import { TOP_UP_METHODS } from "../labels.ts";
-import { Dialog } from "../parts/dialog.tsx";
-import { DialogDone } from "../parts/dialog-done.tsx";
-import { DialogEnd, Form } from "../parts/form.tsx";
+import { ActForm, Dialog, DialogDone } from "../parts/dialog.tsx";
+import { TextField } from "../parts/fields.tsx";
 import { Facts, State } from "../parts/page.tsx";
 import { Empty, Notice } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Amount, Id } from "../parts/text.tsx";
-import { TextField } from "../parts/text-field.tsx";
 import { useAction } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
@@ -114,16 +112,10 @@ function ConfirmDialog({ topUp, onClose, onDone }: { topUp: TopUpWaiting; onClos
 					</Notice>
 				</DialogDone>
 			) : (
-				<Form
-					onSubmit={confirm.run}
-					error={confirm.error}
-					end={
-						<DialogEnd
-							onCancel={onClose}
-							label={rich("Confirm {amount}", { amount: showUsd(topUp.amountNanoUsd) })}
-							busy={confirm.busy}
-						/>
-					}
+				<ActForm
+					action={confirm}
+					act={rich("Confirm {amount}", { amount: showUsd(topUp.amountNanoUsd) })}
+					onCancel={onClose}
 				>
 					<TopUpFacts topUp={topUp} />
 					{topUp.needsSecondLook && (
@@ -144,7 +136,7 @@ function ConfirmDialog({ topUp, onClose, onDone }: { topUp: TopUpWaiting; onClos
 						value={reference}
 						onChange={setReference}
 					/>
-				</Form>
+				</ActForm>
 			)}
 		</Dialog>
 	);

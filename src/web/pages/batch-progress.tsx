@@ -1,3 +1,4 @@
+import { Box, Progress } from "@mantine/core";
 import { useEffect } from "react";
 import { formatAgo, formatCount } from "../format.ts";
 import { State } from "../parts/page.tsx";
@@ -29,25 +30,23 @@ export function BatchProgress({ item }: { item: BatchView }) {
 	const { total, completed, failed } = item;
 	if (total === 0) return <span className="dim">–</span>;
 	const percent = Math.floor(((completed + failed) / total) * 100);
-	const share = (count: number) => ({ width: `${(count / total) * 100}%` });
 	return (
-		<div className="cap">
-			<div
-				className="bar"
+		<Box miw={90}>
+			<Progress.Root
 				role="progressbar"
 				aria-label={t("Lines that are done")}
 				aria-valuemin={0}
 				aria-valuemax={100}
 				aria-valuenow={percent}
 			>
-				<span className="bar-spent" style={share(completed)} />
-				<span className="bar-held" style={share(failed)} />
-			</div>
+				<Progress.Section withAria={false} value={(completed / total) * 100} />
+				<Progress.Section withAria={false} value={(failed / total) * 100} color="yellow" striped />
+			</Progress.Root>
 			<span className="small num">
 				{t("{done} of {total}", { done: formatCount(completed + failed), total: formatCount(total) })}
 				{failed > 0 && t(", {count} failed", { count: formatCount(failed) })}
 			</span>
-		</div>
+		</Box>
 	);
 }
 

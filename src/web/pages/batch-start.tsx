@@ -6,8 +6,7 @@ import { readBatch } from "../batch-check.ts";
 import { formatCount } from "../format.ts";
 import { canAsk } from "../key-use.ts";
 import { keyLabel } from "../labels.ts";
-import { Dialog } from "../parts/dialog.tsx";
-import { DialogEnd, Form } from "../parts/form.tsx";
+import { ActDialog } from "../parts/dialog.tsx";
 import { Notice } from "../parts/problem.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { useAccount } from "../session.tsx";
@@ -60,52 +59,53 @@ export function BatchStartDialog(props: {
 	const isTooLarge = file !== null && file.size > FILE_BYTES_MAX;
 	const isReady = check !== undefined && check.problems.length === 0 && keyId !== null;
 	return (
-		<Dialog onClose={props.onClose} title={t("Start a batch")}>
-			<Form
-				onSubmit={() => {
-					if (isReady) void start.run();
-				}}
-				error={start.error}
-				end={<DialogEnd onCancel={props.onClose} label={t("Start")} busy={start.busy} disabled={!isReady} />}
-			>
-				<FileInput
-					label={t("File of requests")}
-					description={t("A request on each line, as JSON with custom_id, method, url and body.")}
-					placeholder={t("Choose a .jsonl file")}
-					accept=".jsonl,.ndjson,.json,.txt"
-					value={file}
-					onChange={(next) => void take(next)}
-				/>
-				{isTooLarge && (
-					<Notice kind="warn">
-						{rich("Files of more than 32 MB are sent with an SDK, or from a terminal with {code}.", {
-							code: <code>tollgate batch run</code>,
-						})}
-					</Notice>
-				)}
-				{check?.problems.map((problem) => (
-					<Notice key={problem} kind="warn">
-						{problem}
-					</Notice>
-				))}
-				{check?.problems.length === 0 && (
-					<Notice kind="ok">
-						{plural(
-							check.lines,
-							{ one: "{count} request to {endpoint}", other: "{count} requests to {endpoint}" },
-							{ count: formatCount(check.lines), endpoint: check.endpoint ?? "" },
-						)}
-					</Notice>
-				)}
-				<Select
-					label={t("Key")}
-					description={t("Its cap and its models hold for every line.")}
-					data={usable.map((key) => ({ value: key.id, label: keyLabel(key) }))}
-					allowDeselect={false}
-					value={keyId}
-					onChange={setChosen}
-				/>
-			</Form>
-		</Dialog>
+		<ActDialog
+			onClose={props.onClose}
+			title={t("Start a batch")}
+			action={start}
+			act={t("Start")}
+			onSubmit={() => {
+				if (isReady) void start.run();
+			}}
+			disabled={!isReady}
+		>
+			<FileInput
+				label={t("File of requests")}
+				description={t("A request on each line, as JSON with custom_id, method, url and body.")}
+				placeholder={t("Choose a .jsonl file")}
+				accept=".jsonl,.ndjson,.json,.txt"
+				value={file}
+				onChange={(next) => void take(next)}
+			/>
+			{isTooLarge && (
+				<Notice kind="warn">
+					{rich("Files of more than 32 MB are sent with an SDK, or from a terminal with {code}.", {
+						code: <code>tollgate batch run</code>,
+					})}
+				</Notice>
+			)}
+			{check?.problems.map((problem) => (
+				<Notice key={problem} kind="warn">
+					{problem}
+				</Notice>
+			))}
+			{check?.problems.length === 0 && (
+				<Notice kind="ok">
+					{plural(
+						check.lines,
+						{ one: "{count} request to {endpoint}", other: "{count} requests to {endpoint}" },
+						{ count: formatCount(check.lines), endpoint: check.endpoint ?? "" },
+					)}
+				</Notice>
+			)}
+			<Select
+				label={t("Key")}
+				description={t("Its cap and its models hold for every line.")}
+				data={usable.map((key) => ({ value: key.id, label: keyLabel(key) }))}
+				allowDeselect={false}
+				value={keyId}
+				onChange={setChosen}
+			/>
+		</ActDialog>
 	);
 }

@@ -38,13 +38,7 @@ export default function BatchPage({ id }: { id: string }) {
 			lead={<Id value={id} label={t("Copy the batch's id")} />}
 			aside={
 				mayCancel && (
-					<Button
-						size="xs"
-						variant="default"
-						className="danger"
-						loading={cancel.busy}
-						onClick={() => void cancel.run()}
-					>
+					<Button size="xs" variant="light" color="red" loading={cancel.busy} onClick={() => void cancel.run()}>
 						{t("Cancel the rest")}
 					</Button>
 				)

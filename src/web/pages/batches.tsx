@@ -5,7 +5,7 @@ import { Icon } from "../parts/icons.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import type { Column } from "../parts/table.tsx";
-import { DataTable } from "../parts/table.tsx";
+import { DataTable, fromList } from "../parts/table.tsx";
 import { Ago, Clipped } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link, navigate } from "../router.tsx";
@@ -69,11 +69,8 @@ export default function BatchesPage() {
 					<DataTable
 						label={t("Batches")}
 						columns={COLUMNS}
-						rows={list.items}
+						{...fromList(list)}
 						rowKey={(batch) => batch.id}
-						error={list.error}
-						retry={() => void list.reload()}
-						more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
 						empty={
 							<Empty title={t("No batches yet.")} action={start}>
 								{t(

@@ -1,13 +1,12 @@
-import { Button, NumberInput, Skeleton } from "@mantine/core";
+import { Button, Group, NumberInput, SimpleGrid, Skeleton, Stack } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { STOP_REASONS } from "../../billing/stop-reasons.ts";
 import { formatUsd, MAX_NANO_USD, type NanoUsd, parseUsd } from "../../money/nano-usd.ts";
 import { api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { SEPARATORS } from "../format.ts";
-import { Form } from "../parts/form.tsx";
+import { Form, PanelEnd } from "../parts/form.tsx";
 import { capital, Panel, State } from "../parts/page.tsx";
-import { PanelEnd } from "../parts/panel-end.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Moment } from "../parts/text.tsx";
@@ -34,7 +33,7 @@ export function AutomaticPanel({ view }: { view: Resource<AutoTopUpView> }) {
 			{view.error && <Problem error={view.error} retry={() => void view.reload()} />}
 			{!data && !view.error && <Skeleton height={90} />}
 			{data && (
-				<div className="stack">
+				<Stack gap={14}>
 					<Trouble view={data} onChanged={() => void view.reload()} />
 					<Card view={data} reload={view.reload} />
 					{data.card !== null && may("card.charge") && (
@@ -44,7 +43,7 @@ export function AutomaticPanel({ view }: { view: Resource<AutoTopUpView> }) {
 						<p className="small dim">{t("Owners, admins and billing decide.")}</p>
 					)}
 					{data.attempts.length > 0 && <Attempts view={data} />}
-				</div>
+				</Stack>
 			)}
 		</Panel>
 	);
@@ -80,7 +79,7 @@ function Trouble({ view: { autoTopUp }, onChanged }: { view: AutoTopUpView; onCh
 	const why = autoTopUp.reason === null ? "" : t(STOP_REASONS[autoTopUp.reason]);
 	return (
 		<Notice kind="warn">
-			<div className="row between">
+			<Group justify="space-between" gap="xs">
 				<span>
 					{why}{" "}
 					{autoTopUp.state === "needs_owner"
@@ -92,7 +91,7 @@ function Trouble({ view: { autoTopUp }, onChanged }: { view: AutoTopUpView; onCh
 						{t("Confirm the payment")}
 					</Button>
 				)}
-			</div>
+			</Group>
 			{finish.error && <Problem error={finish.error} />}
 		</Notice>
 	);
@@ -127,7 +126,7 @@ function Card({ view: { card }, reload }: { view: AutoTopUpView; reload: () => P
 			{isAwaited && <Notice>{t("The card is being read from Stripe. It appears here by itself.")}</Notice>}
 			{error && <Problem error={error} />}
 			{may("card.charge") && (
-				<div className="form-end">
+				<Group justify="flex-end" gap="xs">
 					{card !== null && (
 						<Button variant="default" loading={remove.busy} onClick={() => void remove.run()}>
 							{t("Remove the card")}
@@ -136,7 +135,7 @@ function Card({ view: { card }, reload }: { view: AutoTopUpView; reload: () => P
 					<Button variant={card === null ? "filled" : "default"} loading={give.busy} onClick={() => void give.run()}>
 						{card === null ? t("Save a card") : t("Use another card")}
 					</Button>
-				</div>
+				</Group>
 			)}
 		</>
 	);
@@ -223,11 +222,11 @@ function Settings({ view: { autoTopUp, boughtNanoUsd }, onChanged }: { view: Aut
 				</PanelEnd>
 			}
 		>
-			<div className="fields-in-row">
+			<SimpleGrid minColWidth="min(100%, 220px)" autoFlow="auto-fit" className="field-row">
 				{field("belowUsd", t("When the balance is below, in USD"))}
 				{field("amountUsd", t("Buy, in USD"))}
 				{field("monthMostUsd", t("At most in a calendar month, in USD"))}
-			</div>
+			</SimpleGrid>
 			{autoTopUp !== null && (
 				<p className="small dim">
 					{t("Bought automatically this month: {bought} of {most}", {

@@ -1,10 +1,12 @@
+import { Stack } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { BalanceFigures } from "../parts/balance-figures.tsx";
+import { LinkButton } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
 import { Empty, Notice } from "../parts/problem.tsx";
 import type { Column } from "../parts/table.tsx";
-import { DataTable } from "../parts/table.tsx";
+import { DataTable, fromItems } from "../parts/table.tsx";
 import { Ago, Amount, Id } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
@@ -19,12 +21,12 @@ export function BalancePanel({ credit }: { credit: CreditView | undefined }) {
 	return (
 		<Panel title={t("Balance")}>
 			<BalanceFigures balance={credit?.balance}>
-				<button type="button" className="link" id="held" aria-expanded={open} onClick={() => setOpen(!open)}>
+				<LinkButton id="held" aria-expanded={open} onClick={() => setOpen(!open)}>
 					{t("What is held?")}
-				</button>
+				</LinkButton>
 			</BalanceFigures>
 			{open && (
-				<div className="held">
+				<Stack mt="sm">
 					<p className="dim">
 						{t(
 							"A running request holds the most that it can cost. When it ends it is charged what it used and the rest is free again.",
@@ -41,14 +43,12 @@ export function BalancePanel({ credit }: { credit: CreditView | undefined }) {
 					<DataTable
 						label={t("Running requests")}
 						columns={RUNNING_COLUMNS}
-						rows={running.data?.items}
+						{...fromItems(running)}
 						rowKey={(row) => row.requestId}
-						error={running.error}
-						retry={() => void running.reload()}
 						skeletonRows={2}
 						empty={<Empty title={t("No request is running.")} />}
 					/>
-				</div>
+				</Stack>
 			)}
 		</Panel>
 	);

@@ -1,7 +1,7 @@
 import { api } from "../api.ts";
 import { Panel, State } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
-import { DataTable } from "../parts/table.tsx";
+import { DataTable, fromItems } from "../parts/table.tsx";
 import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { locale, rich, t } from "../texts.tsx";
@@ -30,10 +30,8 @@ export function StatementsPanel({ accountId }: { accountId: string }) {
 		<Panel title={t("Statements")} flush>
 			<DataTable
 				label={t("Statements")}
-				rows={months.data?.items}
+				{...fromItems(months)}
 				rowKey={({ month }) => month}
-				error={months.error}
-				retry={() => void months.reload()}
 				skeletonRows={2}
 				empty={<Empty title={t("No month yet.")} />}
 				columns={[

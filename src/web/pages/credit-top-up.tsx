@@ -1,12 +1,11 @@
-import { Button, NumberInput, SegmentedControl } from "@mantine/core";
+import { Button, Group, NumberInput, SegmentedControl, Stack } from "@mantine/core";
 import { useState } from "react";
 import { MAX_NANO_USD, parseUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { api } from "../api.ts";
 import { SEPARATORS } from "../format.ts";
 import { CodeBlock } from "../parts/code.tsx";
-import { Form } from "../parts/form.tsx";
+import { Form, PanelEnd } from "../parts/form.tsx";
 import { Facts, Panel } from "../parts/page.tsx";
-import { PanelEnd } from "../parts/panel-end.tsx";
 import { Notice } from "../parts/problem.tsx";
 import { Amount, Id } from "../parts/text.tsx";
 import { useAction } from "../resource.ts";
@@ -125,7 +124,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 function MadeTransfer({ made, onAgain }: { made: Transfer; onAgain: () => void }) {
 	return (
 		<Panel title={t("Top up")}>
-			<div className="stack">
+			<Stack gap={14}>
 				<Notice kind="ok">{t("Recorded as pending. Now make the transfer:")}</Notice>
 				<Facts
 					items={[
@@ -139,20 +138,19 @@ function MadeTransfer({ made, onAgain }: { made: Transfer; onAgain: () => void }
 						"Give exactly this reference, so that the payment can be found. An operator checks that it has arrived and confirms it with the bank's transaction reference; the credit then appears on this page by itself, with a receipt.",
 					)}
 				</p>
-				<div className="form-end">
+				<Group justify="flex-end" gap="xs">
 					<Button variant="default" onClick={onAgain}>
 						{t("Make another")}
 					</Button>
-				</div>
-			</div>
+				</Group>
+			</Stack>
 		</Panel>
 	);
 }
 
 function Presets({ usd, onChoose }: { usd: string; onChoose: (usd: string) => void }) {
 	return (
-		// biome-ignore lint/a11y/useSemanticElements: these set the field below, which has its own label
-		<div className="presets" role="group" aria-label={t("Common amounts")}>
+		<Group gap="xs" role="group" aria-label={t("Common amounts")}>
 			{PRESETS_USD.map((preset) => (
 				<Button
 					key={preset}
@@ -164,7 +162,7 @@ function Presets({ usd, onChoose }: { usd: string; onChoose: (usd: string) => vo
 					{showUsdWhole(parseUsd(preset) ?? ZERO_USD)}
 				</Button>
 			))}
-		</div>
+		</Group>
 	);
 }
 

@@ -1,12 +1,13 @@
-import { Button } from "@mantine/core";
+import { Button, Group, SimpleGrid } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
 import { LEDGER_KINDS, stateText, TOP_UP_METHODS } from "../labels.ts";
+import { LinkButton } from "../parts/form.tsx";
 import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import type { Column } from "../parts/table.tsx";
-import { DataTable } from "../parts/table.tsx";
+import { DataTable, fromList } from "../parts/table.tsx";
 import { Day, Id, Moment } from "../parts/text.tsx";
 import { useAction, useList, useLive, useResource } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
@@ -68,12 +69,12 @@ export default function CreditPage() {
 			{credit.error && <Problem error={credit.error} retry={() => void credit.reload()} />}
 			{(credit.data || !credit.error) && <BalancePanel credit={credit.data} />}
 			{may("credit.buy") && (
-				<div className="grid-even">
+				<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 					<TopUpPanel transferDetails={credit.data?.transferDetails} onMade={reloadAll} />
 					{(credit.data || !credit.error) && (
 						<AlertPanel alert={credit.data?.alert} onChanged={() => void credit.reload()} />
 					)}
-				</div>
+				</SimpleGrid>
 			)}
 			{cardPayments && <AutomaticPanel view={automatic} />}
 			<TopUpList list={topUps} onChanged={reloadAll} />
@@ -82,16 +83,8 @@ export default function CreditPage() {
 				<DataTable
 					label={t("Ledger")}
 					columns={LEDGER_COLUMNS}
-					rows={ledger.items}
+					{...fromList(ledger)}
 					rowKey={(entry) => entry.id}
-					error={ledger.error}
-					retry={() => void ledger.reload()}
-					more={{
-						next: ledger.next,
-						busy: ledger.more.busy,
-						error: ledger.more.error,
-						load: () => void ledger.more.run(),
-					}}
 					empty={
 						<Empty title={t("No movements yet.")}>
 							{t("Each top-up, refund and day of usage will be a line here.")}
@@ -145,11 +138,8 @@ function TopUpList(props: { list: ReturnType<typeof useList<TopUpView>>; onChang
 			{cancel.error && <Problem error={cancel.error} />}
 			<DataTable
 				label={t("Top-ups")}
-				rows={list.items}
+				{...fromList(list)}
 				rowKey={(topUp) => topUp.id}
-				error={list.error}
-				retry={() => void list.reload()}
-				more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
 				empty={<Empty title={t("No top-ups yet.")}>{t("A top-up and its verification can be followed here.")}</Empty>}
 				columns={[
 					{
@@ -179,9 +169,7 @@ function TopUpList(props: { list: ReturnType<typeof useList<TopUpView>>; onChang
 						render: (topUp) => {
 							if (topUp.state === "pending") {
 								return !may("credit.buy") ? null : (
-									<button type="button" className="link" onClick={() => void cancel.run(topUp.id)}>
-										{t("Cancel")}
-									</button>
+									<LinkButton onClick={() => void cancel.run(topUp.id)}>{t("Cancel")}</LinkButton>
 								);
 							}
 							if (topUp.state === "rejected") return <span className="dim">–</span>;
@@ -208,9 +196,9 @@ function PaymentReturn({ topUps, wantsKey }: { topUps: readonly TopUpView[] | un
 	const dismiss = () => change({ payment: null, topup: null });
 	return (
 		<Notice kind={topUp.state === "confirmed" || (topUp.state === "pending" && payment === "done") ? "ok" : "warn"}>
-			<div className="row between">
+			<Group justify="space-between" gap="xs">
 				<span>{returnText(topUp, payment === "done")}</span>
-				<div className="row">
+				<Group gap="xs">
 					{wantsKey && topUp.state === "confirmed" && (
 						<Button component={Link} to="/keys?create=1" size="xs">
 							{t("Create a key")}
@@ -219,8 +207,8 @@ function PaymentReturn({ topUps, wantsKey }: { topUps: readonly TopUpView[] | un
 					<Button size="xs" variant="default" onClick={dismiss}>
 						{t("Close")}
 					</Button>
-				</div>
-			</div>
+				</Group>
+			</Group>
 		</Notice>
 	);
 }

@@ -1,4 +1,4 @@
-import { Button, Skeleton } from "@mantine/core";
+import { Box, Button, Group, Skeleton, Stack, ThemeIcon, VisuallyHidden } from "@mantine/core";
 import type { ReactNode } from "react";
 import { lazy } from "../lazy.tsx";
 import { Icon } from "../parts/icons.tsx";
@@ -20,7 +20,7 @@ export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist;
 	const waiting = pendingTopUps > 0 && !checklist.toppedUp;
 	return (
 		<Panel title={finished ? t("All set") : t("First steps")}>
-			<ol className="checklist">
+			<Stack component="ol" className="bare checklist">
 				<Step number={1} done={checklist.signedIn} what={t("Signed in")} />
 				<Step
 					number={2}
@@ -72,7 +72,7 @@ export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist;
 				>
 					{!checklist.firstRequest && checklist.keyMade && <ToolChoice />}
 				</Step>
-			</ol>
+			</Stack>
 		</Panel>
 	);
 }
@@ -85,20 +85,21 @@ function Step(props: {
 	action?: ReactNode;
 	children?: ReactNode;
 }) {
+	const { number, done, what, why, action, children } = props;
 	return (
-		<li className={props.done ? "done" : undefined}>
-			<span className="mark" aria-hidden="true">
-				{props.done ? <Icon name="check" size={14} /> : props.number}
-			</span>
-			<div>
-				<div className="what">
-					{props.what}
-					<span className="visually-hidden"> {props.done ? t("(done)") : t("(to do)")}</span>
-				</div>
-				{!props.done && props.why && <p className="dim">{props.why}</p>}
-			</div>
-			{!props.done && props.action && <div className="go">{props.action}</div>}
-			{!props.done && props.children && <div className="wide">{props.children}</div>}
+		<li>
+			<Group align="flex-start" gap="sm">
+				<ThemeIcon size={22} radius="xl" variant={done ? "filled" : "default"} color="green.9" aria-hidden="true">
+					{done ? <Icon name="check" size={14} /> : number}
+				</ThemeIcon>
+				<Box flex="1 1 200px">
+					<strong>{what}</strong>
+					<VisuallyHidden> {done ? t("(done)") : t("(to do)")}</VisuallyHidden>
+					{!done && why && <p className="dim">{why}</p>}
+				</Box>
+				{!done && action}
+			</Group>
+			{!done && children && <Box mt="sm">{children}</Box>}
 		</li>
 	);
 }

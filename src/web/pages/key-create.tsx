@@ -1,10 +1,9 @@
-import { Button, Checkbox } from "@mantine/core";
+import { Button, Checkbox, Group, Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
-import { Dialog } from "../parts/dialog.tsx";
-import { DialogEnd, Form } from "../parts/form.tsx";
+import { ActDialog, Dialog } from "../parts/dialog.tsx";
 import { CopyButton } from "../parts/text.tsx";
 import { useAction } from "../resource.ts";
 import { useAccount } from "../session.tsx";
@@ -55,29 +54,25 @@ export function KeyCreateDialog(props: {
 			</SecretDialog>
 		);
 	return (
-		<Dialog
+		<ActDialog
 			opened={props.open}
 			onClose={close}
 			title={t("Create a key")}
 			closeOnClickOutside={draft === empty}
 			held={create.busy}
+			action={create}
+			act={t("Create")}
 		>
-			<Form
-				onSubmit={create.run}
-				error={create.error}
-				end={<DialogEnd onCancel={close} label={t("Create")} busy={create.busy} />}
-			>
-				<KeyFields draft={draft} onChange={setDraft} error={create.error} readsOnly={readsOnly} projects={projects} />
-				<Checkbox
-					label={t("Only reads usage and credit")}
-					description={t(
-						"For dashboards: GET /v1/usage, /v1/credits and /v1/models. No request is made with it, whoever has it.",
-					)}
-					checked={readsOnly}
-					onChange={(event) => setReadsOnly(event.currentTarget.checked)}
-				/>
-			</Form>
-		</Dialog>
+			<KeyFields draft={draft} onChange={setDraft} error={create.error} readsOnly={readsOnly} projects={projects} />
+			<Checkbox
+				label={t("Only reads usage and credit")}
+				description={t(
+					"For dashboards: GET /v1/usage, /v1/credits and /v1/models. No request is made with it, whoever has it.",
+				)}
+				checked={readsOnly}
+				onChange={(event) => setReadsOnly(event.currentTarget.checked)}
+			/>
+		</ActDialog>
 	);
 }
 
@@ -93,17 +88,17 @@ export function SecretDialog(props: {
 	const [stored, setStored] = useState(false);
 	return (
 		<Dialog onClose={() => undefined} title={props.title} size="lg" withCloseButton={false} held>
-			<div className="stack">
+			<Stack gap={14}>
 				<p>
 					{rich(
 						"<strong>This is the only time that the secret is shown.</strong> Nobody can read it again, the service keeps a digest of it.",
 						{ strong: (inner) => <strong>{inner}</strong> },
 					)}
 				</p>
-				<div className="secret">
+				<Group className="code" p="xs" wrap="nowrap" justify="space-between">
 					<code data-testid="secret">{props.secret}</code>
 					<CopyButton text={props.secret} label={t("Copy the secret")} />
-				</div>
+				</Group>
 				<p className="dim">{rich("For a {code} file that is not checked in:", { code: <code>.env</code> })}</p>
 				<CodeBlock code={`${props.variable ?? KEY_VARIABLE}=${props.secret}`} />
 				{props.children}
@@ -117,12 +112,12 @@ export function SecretDialog(props: {
 					checked={stored}
 					onChange={(event) => setStored(event.currentTarget.checked)}
 				/>
-				<div className="form-end">
+				<Group justify="flex-end" gap="xs">
 					<Button disabled={!stored} onClick={props.onStored}>
 						{t("Done")}
 					</Button>
-				</div>
-			</div>
+				</Group>
+			</Stack>
 		</Dialog>
 	);
 }

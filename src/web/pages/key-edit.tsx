@@ -1,7 +1,6 @@
 import { useState } from "react";
 import type { KeySettingsInput } from "../api.ts";
-import { FencedDialog } from "../parts/fenced-dialog.tsx";
-import { DialogEnd, Form } from "../parts/form.tsx";
+import { ActForm, FencedDialog } from "../parts/dialog.tsx";
 import { useAction } from "../resource.ts";
 import { t } from "../texts.tsx";
 import type { Fence } from "../views.ts";
@@ -26,13 +25,9 @@ export function SettingsDialog(props: {
 			done={t("The change applies on all instances")}
 			onClose={props.onClose}
 		>
-			<Form
-				onSubmit={save.run}
-				error={save.error}
-				end={<DialogEnd onCancel={props.onClose} label={t("Save")} busy={save.busy} />}
-			>
+			<ActForm action={save} act={t("Save")} onCancel={props.onClose}>
 				<KeyFields {...props.fields} draft={draft} onChange={setDraft} error={save.error} />
-			</Form>
+			</ActForm>
 		</FencedDialog>
 	);
 }

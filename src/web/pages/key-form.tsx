@@ -4,7 +4,7 @@ import { formatUsd } from "../../money/nano-usd.ts";
 import type { KeySettingsInput } from "../api.ts";
 import { api } from "../api.ts";
 import { SEPARATORS } from "../format.ts";
-import { TextField } from "../parts/text-field.tsx";
+import { TextField } from "../parts/fields.tsx";
 import { useResource } from "../resource.ts";
 import { t } from "../texts.tsx";
 import type { KeyView, ProjectView } from "../views.ts";

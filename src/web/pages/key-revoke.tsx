@@ -1,8 +1,7 @@
 import { useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
-import { FencedDialog } from "../parts/fenced-dialog.tsx";
-import { TypedNameForm } from "../parts/typed-name-form.tsx";
+import { FencedDialog, TypedNameForm } from "../parts/dialog.tsx";
 import { useAction } from "../resource.ts";
 import { useAccount } from "../session.tsx";
 import { plural, rich, t } from "../texts.tsx";

@@ -1,8 +1,7 @@
 import { Select } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
-import { Dialog } from "../parts/dialog.tsx";
-import { DialogEnd, Form } from "../parts/form.tsx";
+import { ActDialog } from "../parts/dialog.tsx";
 import { useAction } from "../resource.ts";
 import { navigate } from "../router.tsx";
 import { useAccount } from "../session.tsx";
@@ -43,26 +42,26 @@ export function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => 
 		);
 	}
 	return (
-		<Dialog onClose={onClose} title={t("Rotate the key")} held={rotate.busy}>
-			<Form
-				onSubmit={rotate.run}
-				error={rotate.error}
-				end={<DialogEnd onCancel={onClose} label={t("Make the replacement")} busy={rotate.busy} />}
-			>
-				<p>
-					{rich(
-						"A new key with the settings of {name} is made. Change the application over to it; the old key stops when its time is over.",
-						{ name: <strong>{item.name}</strong> },
-					)}
-				</p>
-				<Select
-					label={t("The old key works for")}
-					data={GRACES}
-					value={grace}
-					allowDeselect={false}
-					onChange={(value) => setGrace(value ?? "0")}
-				/>
-			</Form>
-		</Dialog>
+		<ActDialog
+			onClose={onClose}
+			title={t("Rotate the key")}
+			held={rotate.busy}
+			action={rotate}
+			act={t("Make the replacement")}
+		>
+			<p>
+				{rich(
+					"A new key with the settings of {name} is made. Change the application over to it; the old key stops when its time is over.",
+					{ name: <strong>{item.name}</strong> },
+				)}
+			</p>
+			<Select
+				label={t("The old key works for")}
+				data={GRACES}
+				value={grace}
+				allowDeselect={false}
+				onChange={(value) => setGrace(value ?? "0")}
+			/>
+		</ActDialog>
 	);
 }

@@ -7,6 +7,7 @@ import { CapBar } from "../parts/cap-bar.tsx";
 import { Facts, Page, Panel } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
+import { fromItems } from "../parts/table.tsx";
 import { Ago, Amount, Id, Moment } from "../parts/text.tsx";
 import { UsageChart } from "../parts/usage-chart.tsx";
 import { useResource } from "../resource.ts";
@@ -47,7 +48,7 @@ export default function KeyPage({ id }: { id: string }) {
 						<Button size="xs" variant="default" onClick={() => setDialog("rotate")}>
 							{t("Rotate")}
 						</Button>
-						<Button size="xs" variant="default" className="danger" onClick={() => setDialog("revoke")}>
+						<Button size="xs" variant="light" color="red" onClick={() => setDialog("revoke")}>
 							{t("Revoke")}
 						</Button>
 					</>
@@ -174,9 +175,7 @@ function KeyUsage({ item }: { item: KeyView }) {
 				flush
 			>
 				<RequestTable
-					rows={requests.data?.items}
-					error={requests.error}
-					retry={() => void requests.reload()}
+					{...fromItems(requests)}
 					empty={
 						<Empty title={t("No requests yet.")}>{t("Requests made with this key appear here when they end.")}</Empty>
 					}

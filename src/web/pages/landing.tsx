@@ -1,4 +1,4 @@
-import { Button, Skeleton } from "@mantine/core";
+import { Button, Group, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { CodeTabs } from "../parts/code.tsx";
@@ -26,11 +26,13 @@ export default function LandingPage() {
 	return (
 		<div className="page">
 			<title>{`${brand.name}: ${HEADLINE}`}</title>
-			<div className="hero">
-				<div>
-					<h1>{HEADLINE}</h1>
-					<p>{LEAD}</p>
-					<div className="row">
+			<SimpleGrid cols={{ base: 1, md: 2 }} spacing={40} py="lg" className="hero">
+				<Stack justify="center">
+					<Title fz={32}>{HEADLINE}</Title>
+					<Text c="dimmed" fz={16}>
+						{LEAD}
+					</Text>
+					<Group gap="xs">
 						{config.signUp && (
 							<Button component={Link} to="/sign-up">
 								{t("Sign up")}
@@ -39,8 +41,8 @@ export default function LandingPage() {
 						<Button component={Link} to="/docs" variant="default">
 							{t("Quick start")}
 						</Button>
-					</div>
-				</div>
+					</Group>
+				</Stack>
 				<CodeTabs
 					snippets={chatSnippets({
 						baseUrl: config.baseUrl,
@@ -48,7 +50,7 @@ export default function LandingPage() {
 						messages: [{ role: "user", content: t("Hello!") }],
 					})}
 				/>
-			</div>
+			</SimpleGrid>
 			<Panel title={t("What would it cost?")}>
 				{models.data ? <PriceCalculator models={models.data.items} /> : <Skeleton height={280} />}
 			</Panel>
@@ -56,32 +58,38 @@ export default function LandingPage() {
 				<ModelTable rows={models.data?.items} error={models.error} retry={() => void models.reload()} />
 			</Panel>
 			<Panel title={t("How access works")}>
-				<ul className="points">
+				<SimpleGrid component="ul" className="bare" minColWidth="min(100%, 240px)" autoFlow="auto-fit">
 					<li>
 						{rich("<strong>Prepaid</strong>Top-ups start at {topUpMin}. What is left stays usable to the last cent.", {
-							strong: (inner) => <strong>{inner}</strong>,
+							strong: (inner) => <Lead>{inner}</Lead>,
 							topUpMin: showUsd(config.topUpMinNanoUsd),
 						})}
 					</li>
 					<li>
 						{rich(
 							"<strong>Exact</strong>Every request has a line in the log with its tokens, rate card and cost. What is held and what is spent are shown apart.",
-							{ strong: (inner) => <strong>{inner}</strong> },
+							{ strong: (inner) => <Lead>{inner}</Lead> },
 						)}
 					</li>
 					<li>
 						{rich(
 							"<strong>Bounded</strong>A key has an optional lifetime cap and a list of models. Nothing goes past the cap, at any load.",
-							{ strong: (inner) => <strong>{inner}</strong> },
+							{ strong: (inner) => <Lead>{inner}</Lead> },
 						)}
 					</li>
 					<li>
 						{rich("<strong>Revocable</strong>A revoked key stops on all instances, and the page says since when.", {
-							strong: (inner) => <strong>{inner}</strong>,
+							strong: (inner) => <Lead>{inner}</Lead>,
 						})}
 					</li>
-				</ul>
+				</SimpleGrid>
 			</Panel>
 		</div>
 	);
 }
+
+const Lead = ({ children }: { children: string }) => (
+	<Text fw={600} inherit>
+		{children}
+	</Text>
+);

@@ -1,4 +1,4 @@
-import { Button, Skeleton } from "@mantine/core";
+import { Button, SimpleGrid, Skeleton } from "@mantine/core";
 import type { Rates } from "../../catalog/model.ts";
 import type { PicoUsdPerUnit } from "../../money/nano-usd.ts";
 import { api } from "../api.ts";
@@ -79,7 +79,7 @@ function Detail({ item }: { item: ModelDetail }) {
 					)}
 				</Notice>
 			)}
-			<div className="grid-even">
+			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 				<Panel title={t("Model")}>
 					<Facts
 						items={[
@@ -118,7 +118,7 @@ function Detail({ item }: { item: ModelDetail }) {
 						)}
 					/>
 				</Panel>
-			</div>
+			</SimpleGrid>
 			{item.modes.includes("chat") && (
 				<Panel title={t("Use it")}>
 					<CodeTabs

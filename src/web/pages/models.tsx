@@ -1,8 +1,8 @@
-import { Button, Select } from "@mantine/core";
+import { Button, Select, SimpleGrid } from "@mantine/core";
 import { api } from "../api.ts";
+import { SearchField } from "../parts/fields.tsx";
 import { KINDS, ModelTable } from "../parts/model-table.tsx";
 import { Page, Panel } from "../parts/page.tsx";
-import { SearchField } from "../parts/search-field.tsx";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { t } from "../texts.tsx";
@@ -56,7 +56,7 @@ export default function ModelsPage() {
 			title={t("Models")}
 			lead={t("A rate that is listed does not say that the model is connected: the state does.")}
 		>
-			<div className="filters">
+			<SimpleGrid minColWidth="min(50% - 8px, 150px)" autoFlow="auto-fit" spacing="xs">
 				<SearchField
 					label={t("Search models")}
 					placeholder={t("Search, press /")}
@@ -77,7 +77,7 @@ export default function ModelsPage() {
 						{t("Show all")}
 					</Button>
 				)}
-			</div>
+			</SimpleGrid>
 			<Panel flush title={t("Catalogue")}>
 				<ModelTable rows={rows} error={models.error} retry={() => void models.reload()} searched={isNarrowed} />
 			</Panel>

@@ -1,4 +1,4 @@
-import { Button, Skeleton } from "@mantine/core";
+import { Button, Group, Skeleton } from "@mantine/core";
 import { useState } from "react";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { api } from "../api.ts";
@@ -59,7 +59,7 @@ function Figures({ data }: { data: Overview | undefined }) {
 	return (
 		<>
 			<BalancePanel data={data} />
-			<div className="grid-2">
+			<div className="side-by-side">
 				<Panel title={t("Spend, last 30 days")} aside={<Link to="/usage">{t("Usage")}</Link>}>
 					{data && data.chart.total.requests === 0 ? (
 						<Empty title={t("Nothing spent yet.")}>{t("The cost of each day by model will be drawn here.")}</Empty>
@@ -158,10 +158,10 @@ function TopModels({ data }: { data: Overview | undefined }) {
 						label: t("Model"),
 						lead: true,
 						render: (row) => (
-							<span className="named">
+							<Group gap="xs" wrap="nowrap">
 								<span className="swatch" style={{ background: color(row.model) }} />
 								<Link to={`/usage?model=${encodeURIComponent(row.model)}`}>{row.model}</Link>
-							</span>
+							</Group>
 						),
 					},
 					{

@@ -1,7 +1,6 @@
 import { useState } from "react";
 import { api } from "../api.ts";
-import { FencedDialog } from "../parts/fenced-dialog.tsx";
-import { TypedNameForm } from "../parts/typed-name-form.tsx";
+import { FencedDialog, TypedNameForm } from "../parts/dialog.tsx";
 import { useAction } from "../resource.ts";
 import { useAccount } from "../session.tsx";
 import { rich, t } from "../texts.tsx";

@@ -1,11 +1,11 @@
-import { Button, Select } from "@mantine/core";
+import { Button, Group, Select, Stack } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { Dialog } from "../parts/dialog.tsx";
-import { Form } from "../parts/form.tsx";
+import { Form, LinkButton } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
-import { DataTable } from "../parts/table.tsx";
+import { DataTable, fromItems } from "../parts/table.tsx";
 import { Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { useAccount, useMay } from "../session.tsx";
@@ -36,10 +36,8 @@ export function ProjectMembers({ item }: { item: ProjectView }) {
 			{remove.error && <Problem error={remove.error} />}
 			<DataTable
 				label={t("People of this project")}
-				rows={members.data?.items}
+				{...fromItems(members)}
 				rowKey={(member) => member.userId}
-				error={members.error}
-				retry={() => void members.reload()}
 				skeletonRows={2}
 				empty={
 					<Empty title={t("Nobody yet.")}>
@@ -55,11 +53,7 @@ export function ProjectMembers({ item }: { item: ProjectView }) {
 						act: true,
 						right: true,
 						render: (member) =>
-							mayChange ? (
-								<button type="button" className="link" onClick={() => void remove.run(member, null)}>
-									{t("Remove")}
-								</button>
-							) : null,
+							mayChange ? <LinkButton onClick={() => void remove.run(member, null)}>{t("Remove")}</LinkButton> : null,
 					},
 				]}
 			/>
@@ -72,26 +66,22 @@ export function ProjectMembers({ item }: { item: ProjectView }) {
 			)}
 			{leaving && (
 				<Dialog onClose={() => setLeaving(undefined)} title={t("Remove {name}", { name: leaving.name })}>
-					<div className="stack">
+					<Stack gap={14}>
 						<p>
 							{t(
 								"{name} made keys of this project that still work, and may have kept their secrets. Kept, they go on working; revoked, they are refused everywhere at once.",
 								{ name: leaving.name },
 							)}
 						</p>
-						<div className="form-end">
+						<Group justify="flex-end" gap="xs">
 							<Button variant="default" loading={remove.busy} onClick={() => void remove.run(leaving, "keep")}>
 								{t("Keep the keys")}
 							</Button>
-							<Button
-								className="danger-filled"
-								loading={remove.busy}
-								onClick={() => void remove.run(leaving, "revoke")}
-							>
+							<Button color="red" loading={remove.busy} onClick={() => void remove.run(leaving, "revoke")}>
 								{t("Revoke the keys")}
 							</Button>
-						</div>
-					</div>
+						</Group>
+					</Stack>
 				</Dialog>
 			)}
 		</Panel>
@@ -111,8 +101,8 @@ function AddForm(props: { projectId: string; known: readonly string[] | undefine
 	const others = all.data?.items.filter(({ userId }) => props.known?.includes(userId) === false) ?? [];
 	if (others.length === 0) return null;
 	return (
-		<Form className="invite" onSubmit={add.run} error={add.error}>
-			<div className="filters">
+		<Form onSubmit={add.run} error={add.error}>
+			<Group align="flex-end" gap="xs">
 				<Select
 					label={t("Add a member of the account")}
 					size="xs"
@@ -125,7 +115,7 @@ function AddForm(props: { projectId: string; known: readonly string[] | undefine
 				<Button type="submit" size="xs" variant="default" loading={add.busy} disabled={chosen === null}>
 					{t("Add")}
 				</Button>
-			</div>
+			</Group>
 		</Form>
 	);
 }

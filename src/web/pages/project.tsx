@@ -5,7 +5,7 @@ import { CapBar } from "../parts/cap-bar.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Facts, Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
-import { DataTable } from "../parts/table.tsx";
+import { DataTable, fromList } from "../parts/table.tsx";
 import { Amount, Id, Moment } from "../parts/text.tsx";
 import { useList, useResource } from "../resource.ts";
 import { useAccount, useMay } from "../session.tsx";
@@ -32,7 +32,7 @@ export default function ProjectPage({ id }: { id: string }) {
 			<Button size="xs" variant="default" onClick={() => setDialog("edit")}>
 				{t("Edit")}
 			</Button>
-			<Button size="xs" variant="default" className="danger" onClick={() => setDialog("archive")}>
+			<Button size="xs" variant="light" color="red" onClick={() => setDialog("archive")}>
 				{t("Archive")}
 			</Button>
 		</>
@@ -91,11 +91,8 @@ function ProjectKeys({ item, onCreated }: { item: ProjectView; onCreated: () => 
 			<DataTable
 				label={t("Keys of this project")}
 				columns={KEY_COLUMNS.filter(({ label }) => label !== t("Project"))}
-				rows={list.items}
+				{...fromList(list)}
 				rowKey={(key) => key.id}
-				error={list.error}
-				retry={() => void list.reload()}
-				more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
 				empty={
 					<Empty title={t("No keys yet.")}>
 						{t("Make one here, or move one: a key's page says which project it has.")}

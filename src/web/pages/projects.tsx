@@ -3,12 +3,11 @@ import { useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
-import { Dialog } from "../parts/dialog.tsx";
-import { DialogEnd, Form } from "../parts/form.tsx";
+import { ActDialog } from "../parts/dialog.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
-import { type Column, DataTable } from "../parts/table.tsx";
+import { type Column, DataTable, fromList } from "../parts/table.tsx";
 import { useAction, useList } from "../resource.ts";
 import { Link, navigate, useCreating } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
@@ -51,11 +50,8 @@ export default function ProjectsPage() {
 				<DataTable
 					label={t("Projects")}
 					columns={COLUMNS}
-					rows={list.items}
+					{...fromList(list)}
 					rowKey={(project) => project.id}
-					error={list.error}
-					retry={() => void list.reload()}
-					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
 					empty={
 						<Empty title={t("No projects yet.")} action={create}>
 							{t(
@@ -81,14 +77,14 @@ function CreateDialog(props: { accountId: string; attempt: Attempt; onClose: () 
 		navigate(`/projects/${id}`);
 	});
 	return (
-		<Dialog onClose={onClose} title={t("Create a project")} closeOnClickOutside={draft === EMPTY_DRAFT}>
-			<Form
-				onSubmit={create.run}
-				error={create.error}
-				end={<DialogEnd onCancel={onClose} label={t("Create")} busy={create.busy} />}
-			>
-				<KeyFields ofProject draft={draft} onChange={setDraft} error={create.error} />
-			</Form>
-		</Dialog>
+		<ActDialog
+			onClose={onClose}
+			title={t("Create a project")}
+			closeOnClickOutside={draft === EMPTY_DRAFT}
+			action={create}
+			act={t("Create")}
+		>
+			<KeyFields ofProject draft={draft} onChange={setDraft} error={create.error} />
+		</ActDialog>
 	);
 }

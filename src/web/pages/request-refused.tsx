@@ -1,3 +1,4 @@
+import { SimpleGrid } from "@mantine/core";
 import type { ReactNode } from "react";
 import { maxUsd, subUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { formatCount } from "../format.ts";
@@ -17,12 +18,12 @@ export function RefusedRequest({ row }: { row: RefusedDetail }) {
 	return (
 		<>
 			{row.shortage === null ? <Notice kind="warn">{row.message}</Notice> : <ShortagePanel shortage={row.shortage} />}
-			<div className="grid-even">
+			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 				<Panel title={t("What to do")}>{adviceOf(row)}</Panel>
 				<Panel title={t("Request")}>
 					<Facts items={factsOf(row)} />
 				</Panel>
-			</div>
+			</SimpleGrid>
 		</>
 	);
 }
@@ -79,15 +80,13 @@ function ShortagePanel({ shortage }: { shortage: Shortage }) {
 function adviceOf(row: RefusedDetail): ReactNode {
 	if (row.shortage !== null) return <ShortageAdvice row={row} shortage={row.shortage} />;
 	const advice = ADVICE[row.code];
-	return (
-		<p className="advice">{advice === undefined ? t("Name the request's id when you ask for help.") : advice(row)}</p>
-	);
+	return <p>{advice === undefined ? t("Name the request's id when you ask for help.") : advice(row)}</p>;
 }
 
 function ShortageAdvice({ row, shortage }: { row: RefusedDetail; shortage: Shortage }) {
 	const { availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens } = shortage;
 	return (
-		<ul className="advice">
+		<ul>
 			{shortage.limit === "key" ? (
 				<li>
 					{rich("{link}, or take it away.", {

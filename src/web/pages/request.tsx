@@ -1,4 +1,4 @@
-import { Skeleton } from "@mantine/core";
+import { Group, SimpleGrid, Skeleton } from "@mantine/core";
 import { api } from "../api.ts";
 import { formatClock, formatCount, formatDuration } from "../format.ts";
 import { endpointName } from "../labels.ts";
@@ -86,7 +86,7 @@ function Detail({ row }: { row: RequestDetail }) {
 					})}
 				</Notice>
 			)}
-			<div className="grid-even">
+			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 				<Panel title={t("Request")}>
 					<Facts
 						items={[
@@ -134,26 +134,26 @@ function Detail({ row }: { row: RequestDetail }) {
 					/>
 				</Panel>
 				<Panel title={t("Timeline")}>
-					<ol className="timeline">
-						{row.timeline.map((step) => (
-							<li key={step.name}>
-								<span>{STEPS[step.name] ?? step.name}</span>
-								<span className="num">+{formatDuration(step.afterMs)}</span>
-								<span className="dim num">
+					<Facts
+						items={row.timeline.map((step) => [
+							STEPS[step.name] ?? step.name,
+							<Group key={step.name} gap="md" className="num">
+								<span>+{formatDuration(step.afterMs)}</span>
+								<span className="dim">
 									{step.name === "admitted" ? <Moment atMs={step.atMs} form="log" /> : formatClock(step.atMs)}
 								</span>
-							</li>
-						))}
-					</ol>
+							</Group>,
+						])}
+					/>
 				</Panel>
-			</div>
+			</SimpleGrid>
 			<Panel title={t("Cost, line by line")} flush>
 				<CostLines lines={row.lines} />
 				{row.linesTotalNanoUsd !== null && (
-					<div className="sum">
+					<Group className="sum" justify="space-between">
 						<span>{t("Sum, rounded up once to a billionth of a dollar")}</span>
 						<strong className="num">{showUsdExact(row.linesTotalNanoUsd)}</strong>
-					</div>
+					</Group>
 				)}
 			</Panel>
 		</>

@@ -2,11 +2,13 @@ import { Button } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { api, type LogFilter } from "../api.ts";
 import { CsvButton } from "../parts/csv-button.tsx";
+import { SearchField } from "../parts/fields.tsx";
 import { UsageFilters } from "../parts/filters.tsx";
+import { LinkButton } from "../parts/form.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty, Notice } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
-import { SearchField } from "../parts/search-field.tsx";
+import { fromList } from "../parts/table.tsx";
 import { filterOf } from "../range.ts";
 import { useList } from "../resource.ts";
 import { Link, navigate, useQueryState } from "../router.tsx";
@@ -52,21 +54,14 @@ export default function RequestsPage() {
 				<Notice>
 					{rich("Only lines of the batch {link}. <button>Show all requests</button>", {
 						link: <Link to={`/batches/${encodeURIComponent(batch)}`}>{batch}</Link>,
-						button: (inner) => (
-							<button type="button" className="link" onClick={() => change({ batch: null })}>
-								{inner}
-							</button>
-						),
+						button: (inner) => <LinkButton onClick={() => change({ batch: null })}>{inner}</LinkButton>,
 					})}
 				</Notice>
 			)}
 			<Panel flush title={t("Log")} aside={<FindById />}>
 				<RequestTable
-					rows={list.items}
-					error={list.error}
-					retry={() => void list.reload()}
+					{...fromList(list)}
 					skeletonRows={12}
-					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
 					empty={
 						filtered ? (
 							<Empty title={t("No request matches.")}>{t("Choose a longer time, or take a filter away.")}</Empty>

@@ -1,11 +1,10 @@
-import { Button, Checkbox, Select, Textarea, TextInput } from "@mantine/core";
+import { Button, Checkbox, Group, Select, Stack, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { roleName } from "../labels.ts";
 import { CodeBlock } from "../parts/code.tsx";
-import { Form } from "../parts/form.tsx";
+import { Form, PanelEnd } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
-import { PanelEnd } from "../parts/panel-end.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
@@ -34,7 +33,7 @@ export function CompanyPanel({ account }: { account: AccountView }) {
 				(data.settings || open ? (
 					<CompanyForm key={JSON.stringify(data.settings)} {...{ account, company: data }} reload={company.reload} />
 				) : (
-					<div className="row between">
+					<Group justify="space-between" gap="xs">
 						<p>
 							{t(
 								"Your people can sign in by your own OpenID provider: Entra, Okta, Google Workspace, Keycloak and others.",
@@ -43,7 +42,7 @@ export function CompanyPanel({ account }: { account: AccountView }) {
 						<Button variant="default" onClick={() => setOpen(true)}>
 							{t("Set it up")}
 						</Button>
-					</div>
+					</Group>
 				))}
 		</Panel>
 	);
@@ -63,7 +62,7 @@ function Proof(props: { account: AccountView; company: CompanyView; reload: () =
 		);
 	if (company.record === null) return null;
 	return (
-		<div className="form">
+		<Stack gap="sm">
 			<Notice kind="warn">
 				{rich("Show that the domain is yours: put a TXT record named {name} into its DNS, with this text.", {
 					name: company.record.name,
@@ -71,12 +70,12 @@ function Proof(props: { account: AccountView; company: CompanyView; reload: () =
 			</Notice>
 			<CodeBlock code={company.record.text} label={t("Copy the text of the record")} />
 			{verify.error && <Problem error={verify.error} />}
-			<div className="form-end">
+			<Group justify="flex-end" gap="xs">
 				<Button variant="default" loading={verify.busy} onClick={() => void verify.run()}>
 					{t("Look for it")}
 				</Button>
-			</div>
-		</div>
+			</Group>
+		</Stack>
 	);
 }
 
@@ -111,7 +110,7 @@ function CompanyForm(props: { account: AccountView; company: CompanyView; reload
 			end={
 				<PanelEnd label={t("Save")} busy={save.busy}>
 					{before && (
-						<Button variant="default" className="danger" loading={remove.busy} onClick={() => void remove.run()}>
+						<Button variant="light" color="red" loading={remove.busy} onClick={() => void remove.run()}>
 							{t("Remove")}
 						</Button>
 					)}

@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Button, Group, Stack } from "@mantine/core";
 import type { GivenRole } from "../../console/members/roles.ts";
 import { api } from "../api.ts";
 import { roleName } from "../labels.ts";
@@ -30,7 +30,7 @@ export function RightsDialog(props: {
 			onClose={props.onClose}
 			title={role === null ? t("Remove {name}", { name: member.name }) : `${isolated(member.name)}: ${roleName(role)}`}
 		>
-			<div className="stack">
+			<Stack gap={14}>
 				<p>
 					{plural(
 						keys.length,
@@ -49,18 +49,18 @@ export function RightsDialog(props: {
 					))}
 				</ul>
 				{change.error && <Problem error={change.error} />}
-				<div className="form-end">
+				<Group justify="flex-end" gap="xs">
 					<Button variant="default" onClick={props.onClose}>
 						{t("Cancel")}
 					</Button>
 					<Button variant="default" loading={change.busy} onClick={() => void change.run("keep")}>
 						{role === null ? t("Remove, keep the keys") : t("Make {role}, keep the keys", named)}
 					</Button>
-					<Button className="danger-filled" loading={change.busy} onClick={() => void change.run("revoke")}>
+					<Button color="red" loading={change.busy} onClick={() => void change.run("revoke")}>
 						{role === null ? t("Remove and revoke the keys") : t("Make {role} and revoke the keys", named)}
 					</Button>
-				</div>
-			</div>
+				</Group>
+			</Stack>
 		</Dialog>
 	);
 }

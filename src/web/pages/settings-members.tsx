@@ -1,14 +1,14 @@
-import { Button, Select } from "@mantine/core";
+import { Button, Group, Select } from "@mantine/core";
 import { useState } from "react";
 import { GIVEN_ROLES, type GivenRole, may, type Role, rightOver } from "../../console/members/roles.ts";
 import { api } from "../api.ts";
 import { roleName } from "../labels.ts";
-import { Form } from "../parts/form.tsx";
+import { TextField } from "../parts/fields.tsx";
+import { Form, LinkButton } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
-import { DataTable } from "../parts/table.tsx";
+import { DataTable, fromItems } from "../parts/table.tsx";
 import { Ago, Id, Moment } from "../parts/text.tsx";
-import { TextField } from "../parts/text-field.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
@@ -47,10 +47,8 @@ export function MembersPanel({ account }: { account: AccountView }) {
 			{failure && <Problem error={failure} />}
 			<DataTable
 				label={t("Members")}
-				rows={members.data?.items}
+				{...fromItems(members)}
 				rowKey={(member) => member.userId}
-				error={members.error}
-				retry={() => void members.reload()}
 				skeletonRows={2}
 				empty={<Empty title={t("No members.")} />}
 				columns={[
@@ -83,9 +81,7 @@ export function MembersPanel({ account }: { account: AccountView }) {
 						right: true,
 						render: (member) =>
 							mayChange(member) ? (
-								<button type="button" className="link" onClick={() => void change.run(member, null)}>
-									{t("Remove")}
-								</button>
+								<LinkButton onClick={() => void change.run(member, null)}>{t("Remove")}</LinkButton>
 							) : null,
 					},
 				]}
@@ -135,9 +131,7 @@ function InvitationTable(props: {
 					right: true,
 					render: (invitation) =>
 						may(role, rightOver(invitation.role)) ? (
-							<button type="button" className="link" onClick={() => onWithdraw(invitation)}>
-								{t("Withdraw")}
-							</button>
+							<LinkButton onClick={() => onWithdraw(invitation)}>{t("Withdraw")}</LinkButton>
 						) : null,
 				},
 			]}
@@ -186,7 +180,6 @@ function InviteForm({ account, onInvited }: { account: AccountView; onInvited: (
 	});
 	return (
 		<Form
-			className="invite"
 			onSubmit={invite.run}
 			error={invite.error}
 			end={
@@ -202,13 +195,13 @@ function InviteForm({ account, onInvited }: { account: AccountView; onInvited: (
 				)
 			}
 		>
-			<div className="filters">
+			<Group align="flex-end" gap="xs">
 				<TextField label={t("Invite by email")} type="email" size="xs" value={email} onChange={setEmail} />
 				<RoleSelect label={t("Role")} giver={account.role} role={role} onChange={setRole} />
 				<Button type="submit" size="xs" variant="default" loading={invite.busy}>
 					{t("Invite")}
 				</Button>
-			</div>
+			</Group>
 		</Form>
 	);
 }

@@ -1,13 +1,12 @@
-import { Button, Checkbox, Select, TextInput } from "@mantine/core";
+import { Button, Checkbox, Group, Select, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import type { AlertType } from "../../console/alerts/alerts.ts";
 import { may } from "../../console/members/roles.ts";
 import { api } from "../api.ts";
 import { noticeChanges } from "../notice-changes.ts";
 import { CodeBlock } from "../parts/code.tsx";
-import { Form } from "../parts/form.tsx";
+import { Form, LinkButton, PanelEnd } from "../parts/form.tsx";
 import { Panel, State } from "../parts/page.tsx";
-import { PanelEnd } from "../parts/panel-end.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Clipped } from "../parts/text.tsx";
@@ -94,13 +93,13 @@ export function NoticesPanel({ account }: { account: AccountView }) {
 
 function NewSecret({ secret, onStored }: { secret: string; onStored: () => void }) {
 	return (
-		<div className="form">
+		<Stack gap="sm">
 			<Notice kind="ok">{t("The webhook is set. This secret checks its signatures; it is shown this once.")}</Notice>
 			<CodeBlock code={secret} label={t("Copy the secret")} />
-			<div className="form-end">
+			<Group justify="flex-end" gap="xs">
 				<Button onClick={onStored}>{t("I have stored it")}</Button>
-			</div>
-		</div>
+			</Group>
+		</Stack>
 	);
 }
 
@@ -237,9 +236,7 @@ function NoticeRows({ items, replay }: { items: readonly NoticeView[]; replay: (
 					right: true,
 					render: (item) =>
 						replay && item.channel === "webhook" && item.state !== "waiting" ? (
-							<button type="button" className="link" onClick={() => replay(item.batchId)}>
-								{t("Send again")}
-							</button>
+							<LinkButton onClick={() => replay(item.batchId)}>{t("Send again")}</LinkButton>
 						) : null,
 				},
 			]}

@@ -1,13 +1,13 @@
-import { Button } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
-import { Form } from "../parts/form.tsx";
+import { TextField } from "../parts/fields.tsx";
+import { Form, LinkButton } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
-import { DataTable } from "../parts/table.tsx";
+import { DataTable, fromItems } from "../parts/table.tsx";
 import { Ago } from "../parts/text.tsx";
-import { TextField } from "../parts/text-field.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { t } from "../texts.tsx";
 
@@ -32,10 +32,8 @@ export function PasskeysPanel() {
 			{failure && <Problem error={failure} />}
 			<DataTable
 				label={t("Passkeys")}
-				rows={passkeys.data?.items}
+				{...fromItems(passkeys)}
 				rowKey={(item) => item.id}
-				error={passkeys.error}
-				retry={() => void passkeys.reload()}
 				skeletonRows={1}
 				empty={
 					<Empty title={t("No passkeys.")}>
@@ -50,16 +48,12 @@ export function PasskeysPanel() {
 						label: t("Action"),
 						act: true,
 						right: true,
-						render: (item) => (
-							<button type="button" className="link" onClick={() => void remove.run(item.id)}>
-								{t("Remove")}
-							</button>
-						),
+						render: (item) => <LinkButton onClick={() => void remove.run(item.id)}>{t("Remove")}</LinkButton>,
 					},
 				]}
 			/>
-			<Form className="invite" onSubmit={add.run}>
-				<div className="filters">
+			<Form onSubmit={add.run}>
+				<Group align="flex-end" gap="xs">
 					<TextField
 						label={t("Name of a new one")}
 						placeholder={t("Laptop")}
@@ -71,7 +65,7 @@ export function PasskeysPanel() {
 					<Button type="submit" size="xs" variant="default" loading={add.busy}>
 						{t("Add a passkey")}
 					</Button>
-				</div>
+				</Group>
 			</Form>
 		</Panel>
 	);

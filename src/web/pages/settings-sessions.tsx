@@ -1,8 +1,9 @@
 import { Button } from "@mantine/core";
 import { api } from "../api.ts";
+import { LinkButton } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
-import { DataTable } from "../parts/table.tsx";
+import { DataTable, fromItems } from "../parts/table.tsx";
 import { Ago } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { t } from "../texts.tsx";
@@ -36,10 +37,8 @@ export function SessionsPanel() {
 			{failure && <Problem error={failure} />}
 			<DataTable
 				label={t("Sessions")}
-				rows={sessions.data?.items}
+				{...fromItems(sessions)}
 				rowKey={(session) => session.id}
-				error={sessions.error}
-				retry={() => void sessions.reload()}
 				skeletonRows={2}
 				empty={<Empty title={t("No session is open.")} />}
 				columns={[
@@ -56,11 +55,7 @@ export function SessionsPanel() {
 						act: true,
 						right: true,
 						render: (session) =>
-							session.current ? null : (
-								<button type="button" className="link" onClick={() => void end.run(session.id)}>
-									{t("End")}
-								</button>
-							),
+							session.current ? null : <LinkButton onClick={() => void end.run(session.id)}>{t("End")}</LinkButton>,
 					},
 				]}
 			/>

@@ -1,14 +1,12 @@
 import { useState } from "react";
 import { authApi } from "../auth-api.ts";
 import { CodeBlock } from "../parts/code.tsx";
-import { Form } from "../parts/form.tsx";
+import { PasswordField, TextField } from "../parts/fields.tsx";
+import { Form, PanelEnd } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
-import { PanelEnd } from "../parts/panel-end.tsx";
-import { PasswordField } from "../parts/password-field.tsx";
 import { Notice } from "../parts/problem.tsx";
 import { QrCode } from "../parts/qr-code.tsx";
 import { Id } from "../parts/text.tsx";
-import { TextField } from "../parts/text-field.tsx";
 import { useAction } from "../resource.ts";
 import { useSession } from "../session.tsx";
 import { t } from "../texts.tsx";

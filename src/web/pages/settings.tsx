@@ -1,4 +1,4 @@
-import { Select } from "@mantine/core";
+import { Group, Select, SimpleGrid } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import type { Language } from "../../base/language.ts";
 import { may } from "../../console/members/roles.ts";
@@ -7,14 +7,11 @@ import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
 import { roleName } from "../labels.ts";
 import { chooseLanguage } from "../language-choice.ts";
-import { Form } from "../parts/form.tsx";
-import { NewPasswordField } from "../parts/identity-fields.tsx";
+import { NewPasswordField, PasswordField, TextField } from "../parts/fields.tsx";
+import { Form, PanelEnd } from "../parts/form.tsx";
 import { LanguageSwitch } from "../parts/language-switch.tsx";
 import { Page, Panel } from "../parts/page.tsx";
-import { PanelEnd } from "../parts/panel-end.tsx";
-import { PasswordField } from "../parts/password-field.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
-import { TextField } from "../parts/text-field.tsx";
 import { useAction } from "../resource.ts";
 import { useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
@@ -32,21 +29,21 @@ export default function SettingsPage() {
 	const own = me !== undefined && !me.user.company;
 	return (
 		<Page title={t("Settings")}>
-			<div className="grid-even">
+			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 				{own ? <ProfilePanel /> : <LanguagePanel />}
 				{me?.account && <AccountPanel />}
 				{me?.account && <TimeZonePanel />}
-			</div>
+			</SimpleGrid>
 			{me?.account && may(me.account.role, "credit.see") && <BillingPanel key={me.account.id} account={me.account} />}
 			{me?.account && <MembersPanel account={me.account} />}
 			{me?.account && may(me.account.role, "sign_in.manage") && <CompanyPanel account={me.account} />}
 			{me?.account && <NoticesPanel account={me.account} />}
 			{own && (
 				<>
-					<div className="grid-even">
+					<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 						<PasswordPanel />
 						<TwoFactorPanel />
-					</div>
+					</SimpleGrid>
 					<PasskeysPanel />
 					<SessionsPanel />
 				</>
@@ -94,10 +91,10 @@ function ProfilePanel() {
 				await refresh();
 			}}
 		>
-			<div className="own-language">
+			<Group mt="sm">
 				<span>{t("Language")}</span>
 				<OwnLanguage />
-			</div>
+			</Group>
 		</NamePanel>
 	);
 }

@@ -1,13 +1,13 @@
-import { Button } from "@mantine/core";
+import { Button, Stack } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
 import { ApiError } from "../http.ts";
-import { Door } from "../parts/door.tsx";
+import { AuthLayout } from "../parts/auth-layout.tsx";
+import { EmailField, NameField, NewPasswordField } from "../parts/fields.tsx";
 import { Form } from "../parts/form.tsx";
-import { EmailField, NameField, NewPasswordField } from "../parts/identity-fields.tsx";
 import { MailSent } from "../parts/mail-sent.tsx";
-import { Page } from "../parts/page.tsx";
+import { Page, Panel } from "../parts/page.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { PageWaiting } from "../parts/waiting.tsx";
 import { type Action, useAction } from "../resource.ts";
@@ -41,17 +41,17 @@ export function VerifyPage() {
 	if (step === "here") return <PageWaiting />;
 	if (step === "elsewhere") {
 		return (
-			<Door title={t("Address verified")}>
+			<AuthLayout title={t("Address verified")}>
 				<Notice kind="ok">{t("The address is verified. Sign in to go on.")}</Notice>
 				<Button component={Link} to={`/sign-in?next=${encodeURIComponent(next)}`}>
 					{t("Sign in")}
 				</Button>
-			</Door>
+			</AuthLayout>
 		);
 	}
 	if (token === "" || confirm.error?.code === "INVALID_TOKEN") {
 		return (
-			<Door title={t("The link does not work")}>
+			<AuthLayout title={t("The link does not work")}>
 				<Notice kind="warn">
 					{t("It was used before or is too old. Sign in if you confirmed your address already.")}
 				</Notice>
@@ -61,18 +61,18 @@ export function VerifyPage() {
 				<p>
 					{rich("<link>Sign up again</link> for a new one.", { link: (inner) => <Link to="/sign-up">{inner}</Link> })}
 				</p>
-			</Door>
+			</AuthLayout>
 		);
 	}
 	if (step === "password") return <FirstPassword confirm={confirm} />;
 	return (
-		<Door title={t("Confirm your address")}>
+		<AuthLayout title={t("Confirm your address")}>
 			<p>{t("Is this your address, and did you sign up with it?")}</p>
 			{confirm.error && <Problem error={confirm.error} />}
 			<Button loading={confirm.busy} onClick={() => void confirm.run()}>
 				{t("Confirm the address")}
 			</Button>
-		</Door>
+		</AuthLayout>
 	);
 }
 
@@ -81,7 +81,7 @@ function FirstPassword({ confirm }: { confirm: Action<[anew: { name: string; new
 	const [name, setName] = useState("");
 	const [password, setPassword] = useState("");
 	return (
-		<Door title={t("Choose a password")}>
+		<AuthLayout title={t("Choose a password")}>
 			<p>{t("This is another browser than the one that signed up. Choose the password here, and sign in with it.")}</p>
 			<Form
 				onSubmit={() => void confirm.run({ name: name.trim(), newPassword: password })}
@@ -95,7 +95,7 @@ function FirstPassword({ confirm }: { confirm: Action<[anew: { name: string; new
 				<NameField value={name} onChange={setName} />
 				<NewPasswordField value={password} onChange={setPassword} />
 			</Form>
-		</Door>
+		</AuthLayout>
 	);
 }
 
@@ -104,12 +104,12 @@ export function ResetPage() {
 	const token = query.get("token");
 	if (token && !query.has("error")) return <NewPassword token={token} />;
 	return (
-		<Door title={t("Reset the password")} below={<Link to="/sign-in">{t("Back to sign in")}</Link>}>
+		<AuthLayout title={t("Reset the password")} below={<Link to="/sign-in">{t("Back to sign in")}</Link>}>
 			{query.has("error") && (
 				<Notice kind="warn">{t("The link was used before or is too old. Ask for a new one.")}</Notice>
 			)}
 			<AddressForm label={t("Send a link")} what="reset" send={(email) => authApi.requestReset(email)} />
-		</Door>
+		</AuthLayout>
 	);
 }
 
@@ -145,16 +145,16 @@ function NewPassword({ token }: { token: string }) {
 	});
 	if (done) {
 		return (
-			<Door title={t("Password changed")}>
+			<AuthLayout title={t("Password changed")}>
 				<Notice kind="ok">{t("All other sessions were ended. Sign in with the new password.")}</Notice>
 				<Button component={Link} to="/sign-in">
 					{t("Sign in")}
 				</Button>
-			</Door>
+			</AuthLayout>
 		);
 	}
 	return (
-		<Door title={t("Set a new password")}>
+		<AuthLayout title={t("Set a new password")}>
 			<Form
 				onSubmit={reset.run}
 				error={reset.error}
@@ -166,7 +166,7 @@ function NewPassword({ token }: { token: string }) {
 			>
 				<NewPasswordField label={t("New password")} value={password} onChange={setPassword} />
 			</Form>
-		</Door>
+		</AuthLayout>
 	);
 }
 
@@ -180,8 +180,8 @@ export function InvitePage() {
 	});
 	return (
 		<Page title={t("Invitation")} narrow>
-			<section className="panel">
-				<div className="panel-body stack">
+			<Panel>
+				<Stack gap={14}>
 					<p>
 						{rich(
 							"You were invited to an account. You are signed in as {email}; the invitation works for the address that it was sent to.",
@@ -194,8 +194,8 @@ export function InvitePage() {
 							{t("Accept the invitation")}
 						</Button>
 					</div>
-				</div>
-			</section>
+				</Stack>
+			</Panel>
 		</Page>
 	);
 }

@@ -1,12 +1,10 @@
-import { Button, Checkbox } from "@mantine/core";
+import { Button, Checkbox, Group, Stack } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { authApi } from "../auth-api.ts";
-import { Door } from "../parts/door.tsx";
+import { AuthLayout } from "../parts/auth-layout.tsx";
+import { EmailField, PasswordField, TextField } from "../parts/fields.tsx";
 import { Form } from "../parts/form.tsx";
-import { EmailField } from "../parts/identity-fields.tsx";
-import { PasswordField } from "../parts/password-field.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
-import { TextField } from "../parts/text-field.tsx";
 import { useAction } from "../resource.ts";
 import { Link, navigate, safeNext, usePlace } from "../router.tsx";
 import { useSession } from "../session.tsx";
@@ -23,7 +21,7 @@ export function SignInPage() {
 	}, [me, next]);
 
 	return (
-		<Door
+		<AuthLayout
 			title={t("Sign in")}
 			below={
 				config.signUp && step === "password"
@@ -47,7 +45,7 @@ export function SignInPage() {
 			)}
 			{step === "code" && <CodeStep onDone={refresh} />}
 			{step === "company" && <CompanyStep next={next} onBack={() => setStep("password")} />}
-		</Door>
+		</AuthLayout>
 	);
 }
 
@@ -152,14 +150,14 @@ function PasswordStep(props: { next: string; onCode: () => void; onDone: () => P
 					value={password}
 					onChange={setPassword}
 				/>
-				<div className="row between">
+				<Group justify="space-between" gap="xs">
 					<Checkbox
 						label={t("Stay signed in")}
 						checked={remember}
 						onChange={(event) => setRemember(event.currentTarget.checked)}
 					/>
 					<Link to="/reset">{t("Forgot it?")}</Link>
-				</div>
+				</Group>
 			</Form>
 			<Providers next={props.next} />
 		</>
@@ -175,7 +173,7 @@ export function Providers({ next }: { next: string }) {
 	});
 	if (!config.github && !config.google) return null;
 	return (
-		<div className="form">
+		<Stack gap="sm">
 			{config.github && (
 				<Button variant="default" onClick={() => void go.run("github")}>
 					{t("Continue with GitHub")}
@@ -187,7 +185,7 @@ export function Providers({ next }: { next: string }) {
 				</Button>
 			)}
 			{go.error && <Problem error={go.error} />}
-		</div>
+		</Stack>
 	);
 }
 

@@ -3,9 +3,9 @@ import { useEffect, useState } from "react";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../console/sign-in/password-length.ts";
 import { authApi } from "../auth-api.ts";
 import { brand } from "../brand.ts";
-import { Door } from "../parts/door.tsx";
+import { AuthLayout } from "../parts/auth-layout.tsx";
+import { EmailField, NameField, NewPasswordField } from "../parts/fields.tsx";
 import { Form } from "../parts/form.tsx";
-import { EmailField, NameField, NewPasswordField } from "../parts/identity-fields.tsx";
 import { MailSent } from "../parts/mail-sent.tsx";
 import { Notice } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
@@ -26,20 +26,20 @@ export function SignUpPage() {
 
 	if (!config.signUp) {
 		return (
-			<Door title={t("Sign up")}>
+			<AuthLayout title={t("Sign up")}>
 				<Notice>{t("New accounts are made by invitation here. Ask the operator of this service.")}</Notice>
-			</Door>
+			</AuthLayout>
 		);
 	}
 	if (sentTo) {
 		return (
-			<Door title={t("Check your mail")} below={<Link to="/sign-in">{t("Sign in")}</Link>}>
+			<AuthLayout title={t("Check your mail")} below={<Link to="/sign-in">{t("Sign in")}</Link>}>
 				<MailSent email={sentTo} what="verify" />
-			</Door>
+			</AuthLayout>
 		);
 	}
 	return (
-		<Door
+		<AuthLayout
 			title={t("Sign up")}
 			below={rich("Signed up before? <link>Sign in</link>", {
 				link: (inner) => (
@@ -49,7 +49,7 @@ export function SignUpPage() {
 		>
 			<SignUpForm next={next} onSent={setSentTo} />
 			<Providers next={next} />
-		</Door>
+		</AuthLayout>
 	);
 }
 

@@ -2,7 +2,7 @@ import { Button, Checkbox } from "@mantine/core";
 import type { Terms } from "../../catalog/brand.ts";
 import { api } from "../api.ts";
 import { brand } from "../brand.ts";
-import { Door } from "../parts/door.tsx";
+import { AuthLayout } from "../parts/auth-layout.tsx";
 import { Form } from "../parts/form.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
@@ -42,7 +42,7 @@ export function TermsPage({ terms }: { terms: Terms }) {
 		</>
 	);
 	return (
-		<Door title={t("Terms of service")} below={below}>
+		<AuthLayout title={t("Terms of service")} below={below}>
 			<Form
 				onSubmit={accept.run}
 				error={accept.error}
@@ -54,6 +54,6 @@ export function TermsPage({ terms }: { terms: Terms }) {
 			>
 				<TermsBox terms={terms} />
 			</Form>
-		</Door>
+		</AuthLayout>
 	);
 }

@@ -1,4 +1,4 @@
-import { Button, SegmentedControl } from "@mantine/core";
+import { Button, Group, SegmentedControl } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { api } from "../api.ts";
 import { formatCompact, formatCount, formatDuration } from "../format.ts";
@@ -49,7 +49,7 @@ const GROUPS = [
 		each: t("Each status that was used will be a line here."),
 	},
 ] as const;
-type Group = (typeof GROUPS)[number];
+type Grouping = (typeof GROUPS)[number];
 const MEASURES = [
 	{ value: "cost", label: t("Cost") },
 	{ value: "tokens", label: t("Tokens") },
@@ -59,7 +59,7 @@ const MEASURES = [
 export default function UsagePage() {
 	const account = useAccount();
 	const [query, change] = useQueryState();
-	const grouping: Group = GROUPS.find(({ value }) => value === query.get("group")) ?? GROUPS[0];
+	const grouping: Grouping = GROUPS.find(({ value }) => value === query.get("group")) ?? GROUPS[0];
 	const group = grouping.value;
 	const measured = MEASURES.find(({ value }) => value === query.get("show")) ?? MEASURES[0];
 	const measure = measured.value;
@@ -130,7 +130,7 @@ export default function UsagePage() {
 function Totals({ series }: { series: UsageSeries }) {
 	const { total } = series;
 	return (
-		<div className="stats totals">
+		<div className="stats">
 			<Stat label={t("Cost")} value={<Amount nanoUsd={total.costNanoUsd} />} />
 			<Stat label={t("Requests")} value={formatCount(total.requests)} />
 			<Stat
@@ -150,7 +150,7 @@ function Totals({ series }: { series: UsageSeries }) {
 }
 
 /** The figures of the chart; each leads to the requests that made it. */
-function Groups({ series, grouping }: { series: UsageSeries | undefined; grouping: Group }) {
+function Groups({ series, grouping }: { series: UsageSeries | undefined; grouping: Grouping }) {
 	const group = grouping.value;
 	const [query] = useQueryState();
 	const color = useSeriesColors(series);
@@ -160,19 +160,18 @@ function Groups({ series, grouping }: { series: UsageSeries | undefined; groupin
 			label: grouping.label,
 			lead: true,
 			render: (row) => (
-				<span className="named">
+				<Group gap="xs" wrap="nowrap">
 					<span className="swatch" style={{ background: color(row.id) }} />
 					{row.id === "other" ? (
 						groupLabel(row)
 					) : (
 						<Link to={requestsLink(query, group, row.id || "none")}>{groupLabel(row)}</Link>
 					)}
-				</span>
+				</Group>
 			),
 		},
 		{
 			label: t("Trend"),
-			wide: true,
 			render: (row) => <Sparkline values={lines.get(row.id) ?? []} color={color(row.id)} />,
 		},
 		{ label: t("Requests"), right: true, render: (row) => <span className="num">{formatCount(row.requests)}</span> },

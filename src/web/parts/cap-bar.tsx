@@ -1,3 +1,4 @@
+import { Box, Progress } from "@mantine/core";
 import { rich, t } from "../texts.tsx";
 import type { KeyView } from "../views.ts";
 import { Amount, Moment } from "./text.tsx";
@@ -23,13 +24,11 @@ export function CapBar({
 	const { capNanoUsd: cap, capPeriod: period, capSpentNanoUsd: spent, heldNanoUsd: held } = item;
 	if (item.readsOnly) return <span className="dim">{t("Only reads")}</span>;
 	if (cap === null) return <span className="dim">{t("No cap")}</span>;
-	const share = (amount: number) => `${cap === 0 ? 100 : Math.min(100, (amount / cap) * 100)}%`;
+	const share = (amount: number) => (cap === 0 ? 100 : Math.min(100, (amount / cap) * 100));
 	const percent = cap === 0 ? 100 : Math.round(((spent + held) / cap) * 100);
 	return (
-		<div className="cap">
-			{/* biome-ignore lint/a11y/useSemanticElements: a meter element cannot show two parts */}
-			<div
-				className="bar"
+		<Box miw={90}>
+			<Progress.Root
 				role="meter"
 				aria-label={t("Spent and held against the cap")}
 				aria-valuemin={0}
@@ -37,9 +36,9 @@ export function CapBar({
 				aria-valuenow={Math.min(100, percent)}
 				aria-valuetext={t("{percent}% of the cap", { percent })}
 			>
-				<span className="bar-spent" style={{ width: share(spent) }} />
-				<span className="bar-held" style={{ width: share(held) }} />
-			</div>
+				<Progress.Section withAria={false} value={share(spent)} />
+				<Progress.Section withAria={false} value={share(held)} color="yellow" striped />
+			</Progress.Root>
 			<div className="small dim">
 				{!small && (
 					<>
@@ -54,6 +53,6 @@ export function CapBar({
 					item.capRenewsAtMs !== null &&
 					rich("; begins anew {capRenews}", { capRenews: <Moment atMs={item.capRenewsAtMs} /> })}
 			</div>
-		</div>
+		</Box>
 	);
 }

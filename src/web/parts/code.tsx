@@ -1,5 +1,5 @@
-import type { ReactNode } from "react";
-import { useId, useState } from "react";
+import { Tabs as MantineTabs } from "@mantine/core";
+import { type ReactNode, useState } from "react";
 import { t } from "../texts.tsx";
 import { CopyButton } from "./text.tsx";
 
@@ -32,7 +32,7 @@ export function CodeTabs({ snippets }: { snippets: readonly Snippet[] }) {
 	);
 }
 
-/** One of several views of the same thing. Arrow keys move between them. */
+/** One of several views of the same thing. */
 export function Tabs(props: {
 	label: string;
 	names: readonly string[];
@@ -41,37 +41,20 @@ export function Tabs(props: {
 	children: ReactNode;
 }) {
 	const { names, index } = props;
-	const id = useId();
-	function move(step: number) {
-		const next = (index + step + names.length) % names.length;
-		props.onChoose(next);
-		document.getElementById(`${id}-tab-${next}`)?.focus();
-	}
 	return (
-		<div className="code-tabs">
-			<div role="tablist" aria-label={props.label} className="tabs">
-				{names.map((name, place) => (
-					<button
-						key={name}
-						id={`${id}-tab-${place}`}
-						type="button"
-						role="tab"
-						aria-selected={place === index}
-						aria-controls={`${id}-panel`}
-						tabIndex={place === index ? 0 : -1}
-						onClick={() => props.onChoose(place)}
-						onKeyDown={(event) => {
-							if (event.key === "ArrowRight") move(1);
-							if (event.key === "ArrowLeft") move(-1);
-						}}
-					>
+		<MantineTabs
+			variant="pills"
+			value={names[index] ?? null}
+			onChange={(name) => props.onChoose(names.indexOf(name ?? ""))}
+		>
+			<MantineTabs.List aria-label={props.label} mb={6}>
+				{names.map((name) => (
+					<MantineTabs.Tab key={name} value={name} py={4} px={9}>
 						{name}
-					</button>
+					</MantineTabs.Tab>
 				))}
-			</div>
-			<div role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-tab-${index}`}>
-				{props.children}
-			</div>
-		</div>
+			</MantineTabs.List>
+			<MantineTabs.Panel value={names[index] ?? ""}>{props.children}</MantineTabs.Panel>
+		</MantineTabs>
 	);
 }

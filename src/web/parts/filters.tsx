@@ -1,4 +1,4 @@
-import { Select } from "@mantine/core";
+import { Select, SimpleGrid } from "@mantine/core";
 import { api } from "../api.ts";
 import { formatDate } from "../format.ts";
 import { keyLabel } from "../labels.ts";
@@ -27,7 +27,7 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 	const own = ownStretch(query);
 	const ranges = own ? [...RANGES, { value: "custom", label: customLabel(own.fromMs, own.toMs) }] : [...RANGES];
 	return (
-		<div className="filters usage-filters">
+		<SimpleGrid minColWidth="min(50% - 8px, 150px)" autoFlow="auto-fit" spacing="xs">
 			<Select
 				label={t("Time")}
 				size="xs"
@@ -71,7 +71,7 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 				onChange={(value) => change({ status: value })}
 				clearButtonProps={{ "aria-label": t("Any status") }}
 			/>
-		</div>
+		</SimpleGrid>
 	);
 }
 

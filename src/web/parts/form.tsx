@@ -1,61 +1,70 @@
-import { Button } from "@mantine/core";
-import { type ReactNode, useContext, useEffect } from "react";
+import { Anchor, Button, Group, Stack } from "@mantine/core";
+import type { ReactNode } from "react";
 import type { ApiError } from "../http.ts";
-import { t } from "../texts.tsx";
-import { DialogBusy } from "./dialog.tsx";
 import { Problem } from "./problem.tsx";
 
-/** Sent by its button or by Enter, and never by the browser itself: the page stays. What failed stands above the end. */
+/** Sent by its button or by Enter, and never by the browser itself. The error is above the end. */
 export function Form(props: {
-	className?: string;
 	onSubmit: () => void;
 	error?: ApiError | undefined;
-	/** What stands last: the buttons. */
+	/** The buttons. */
 	end?: ReactNode;
 	children: ReactNode;
 }) {
 	return (
 		<form
-			className={props.className ?? "form"}
 			onSubmit={(event) => {
 				event.preventDefault();
 				props.onSubmit();
 			}}
 		>
-			{props.children}
-			{props.error && <Problem error={props.error} />}
-			{props.end}
+			<Stack gap="sm">
+				{props.children}
+				{props.error && <Problem error={props.error} />}
+				{props.end}
+			</Stack>
 		</form>
 	);
 }
 
-/** The end of a form in a dialog: the way back, then the act. While that runs there is no way back. */
-export function DialogEnd(props: {
-	onCancel: () => void;
+/** The end of a form on a page; other acts on the same thing are its `children`. */
+export function PanelEnd(props: {
 	label: ReactNode;
 	busy: boolean;
 	disabled?: boolean;
-	danger?: boolean;
+	/** It is what the panel is for. */
+	main?: boolean;
+	children?: ReactNode;
 }) {
-	const { busy } = props;
-	const tell = useContext(DialogBusy);
-	useEffect(() => {
-		tell(busy);
-		return () => tell(false);
-	}, [tell, busy]);
 	return (
-		<div className="form-end">
-			<Button variant="default" disabled={busy} onClick={props.onCancel}>
-				{t("Cancel")}
-			</Button>
+		<Group justify="flex-end" gap="xs">
+			{props.children}
 			<Button
 				type="submit"
-				className={props.danger ? "danger-filled" : undefined}
+				variant={props.main ? "filled" : "default"}
+				loading={props.busy}
 				disabled={props.disabled ?? false}
-				loading={busy}
 			>
 				{props.label}
 			</Button>
-		</div>
+		</Group>
+	);
+}
+
+/** A button that looks like a link, as in rows of tables. */
+export function LinkButton({
+	onClick,
+	children,
+	...rest
+}: {
+	onClick: () => void;
+	children: ReactNode;
+	id?: string;
+	"aria-expanded"?: boolean;
+}) {
+	return (
+		<Anchor component="button" type="button" inherit onClick={onClick} {...rest}>
+			{children}
+		</Anchor>
 	);
 }

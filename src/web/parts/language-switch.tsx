@@ -1,23 +1,25 @@
+import { Anchor, Group } from "@mantine/core";
 import type { Language } from "../../base/language.ts";
 import { CHOICES, chooseLanguage } from "../language-choice.ts";
 import { language, t } from "../texts.tsx";
 
-/** Each language by its own name: who cannot read this one finds his. */
+/** Each language by its own name, for readers of that language. */
 export function LanguageSwitch({ choose = chooseLanguage }: { choose?: (language: Language) => void }) {
 	return (
-		<nav className="languages small" aria-label={t("Language")}>
+		<Group component="nav" gap="sm" aria-label={t("Language")}>
 			{CHOICES.map(({ code, name }) => (
-				<button
+				<Anchor
 					key={code}
+					component="button"
 					type="button"
-					className="link"
+					size="sm"
 					lang={code}
-					aria-current={code === language ? "true" : undefined}
+					{...(code === language ? { "aria-current": true, c: "dimmed" } : {})}
 					onClick={() => choose(code)}
 				>
 					{name}
-				</button>
+				</Anchor>
 			))}
-		</nav>
+		</Group>
 	);
 }

@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Button, Stack } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { api } from "../api.ts";
 import { useSession } from "../session.tsx";
@@ -28,14 +28,14 @@ export function MailSent({ email, what }: { email: string; what: keyof typeof ON
 			<p>{rich(ON_ITS_WAY[what], { email: <strong>{email}</strong> })}</p>
 			{mail?.link && (
 				<Notice kind="warn">
-					<div className="stack">
+					<Stack gap={14}>
 						<span>
 							{t("This is a demo without a mail server. The mail would say: “{subject}”.", { subject: mail.subject })}
 						</span>
 						<Button component="a" href={mail.link} variant="default">
 							{t("Open the link of the mail")}
 						</Button>
-					</div>
+					</Stack>
 				</Notice>
 			)}
 		</>

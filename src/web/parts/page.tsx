@@ -1,5 +1,5 @@
-import type { ReactNode } from "react";
-import { useId } from "react";
+import { Box, Group } from "@mantine/core";
+import { type ReactNode, useId } from "react";
 import { brand } from "../brand.ts";
 import { stateText } from "../labels.ts";
 
@@ -14,47 +14,39 @@ export function Page(props: {
 	return (
 		<div className={props.narrow ? "page page-narrow" : "page"}>
 			<title>{`${props.title} · ${brand.name}`}</title>
-			<header className="page-head">
-				<div>
+			<Group component="header" justify="space-between" align="flex-start">
+				<Box flex="1 1 240px" miw={0}>
 					<h1>{props.title}</h1>
 					{props.lead && <p className="dim">{props.lead}</p>}
-				</div>
-				{props.aside && <div className="page-aside">{props.aside}</div>}
-			</header>
+				</Box>
+				{props.aside && <Group gap="xs">{props.aside}</Group>}
+			</Group>
 			{props.children}
 		</div>
 	);
 }
 
-export function Panel(props: {
-	title?: ReactNode;
-	aside?: ReactNode;
-	children: ReactNode;
-	flush?: boolean;
-	className?: string;
-}) {
+/** `flush`: a table reaches the edges. */
+export function Panel(props: { title?: ReactNode; aside?: ReactNode; children: ReactNode; flush?: boolean }) {
 	const id = useId();
 	return (
-		<section
-			className={`panel${props.flush ? " panel-flush" : ""}${props.className ? ` ${props.className}` : ""}`}
-			aria-labelledby={props.title ? id : undefined}
-		>
+		<section className={props.flush ? "panel panel-flush" : "panel"} aria-labelledby={props.title ? id : undefined}>
 			{(props.title || props.aside) && (
-				<div className="panel-head">
+				<Group className="panel-head" justify="space-between" gap="xs">
 					{props.title && <h2 id={id}>{props.title}</h2>}
-					{props.aside && <div className="panel-aside">{props.aside}</div>}
-				</div>
+					{props.aside && <Group gap="xs">{props.aside}</Group>}
+				</Group>
 			)}
 			<div className="panel-body">{props.children}</div>
 		</section>
 	);
 }
 
-/** One figure with its name; `children` stands below in small type. */
+/** One figure with its name; `children` are below in small type. */
 export function Stat({ label, value, children }: { label: string; value: ReactNode; children?: ReactNode }) {
 	return (
 		<div className="stat">
-			<div className="stat-label">{label}</div>
+			<div className="small dim">{label}</div>
 			<div className="stat-value num">{value}</div>
 			{children && <div className="small dim">{children}</div>}
 		</div>
@@ -78,42 +70,24 @@ export function Facts({ items }: { items: readonly (readonly [string, ReactNode]
 /** The first letter large. */
 export const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-const TONES: Readonly<Record<string, string>> = {
-	ok: "ok",
-	active: "ok",
-	confirmed: "ok",
-	connected: "ok",
-	live: "ok",
-	up: "ok",
-	closed: "ok",
-	healthy: "ok",
-	exact: "ok",
-	pending: "warn",
-	half_open: "warn",
-	"half-open": "warn",
-	draining: "warn",
-	unknown: "warn",
-	estimated: "warn",
-	recovered: "warn",
-	left: "warn",
-	starting: "warn",
-	silent: "warn",
-	failed: "bad",
-	unavailable: "bad",
-	revoked: "off",
-	expired: "off",
-	ended: "off",
-	rejected: "off",
-	refunded: "off",
-	disputed: "bad",
-	suspended: "bad",
-	down: "bad",
-	open: "bad",
-	dead: "bad",
-	unhealthy: "bad",
+type Tone = "ok" | "warn" | "bad" | "off";
+
+/** States that are not named here are off. */
+const STATES: Readonly<Record<Exclude<Tone, "off">, string>> = {
+	ok: "ok active confirmed connected live up closed healthy exact",
+	warn: "pending half_open half-open draining unknown estimated recovered left starting silent",
+	bad: "failed unavailable disputed suspended down open dead unhealthy",
 };
+const TONES: Readonly<Record<string, Tone>> = Object.fromEntries(
+	Object.entries(STATES).flatMap(([tone, names]) => names.split(" ").map((name) => [name, tone as Tone])),
+);
 
 /** A word with a mark before it; the word says it, the colour only helps. */
-export function State({ value, label, tone }: { value: string; label?: string; tone?: "ok" | "warn" | "bad" | "off" }) {
-	return <span className={`state state-${tone ?? TONES[value] ?? "off"}`}>{label ?? stateText(value)}</span>;
+export function State({ value, label, tone }: { value: string; label?: string; tone?: Tone }) {
+	const shown = tone ?? TONES[value] ?? "off";
+	return (
+		<span className="state" data-tone={shown} style={{ color: `var(--${shown})` }}>
+			{label ?? stateText(value)}
+		</span>
+	);
 }

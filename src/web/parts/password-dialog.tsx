@@ -3,9 +3,8 @@ import { api } from "../api.ts";
 import { onPasswordAsked } from "../password-again.ts";
 import { useAction } from "../resource.ts";
 import { t } from "../texts.tsx";
-import { Dialog } from "./dialog.tsx";
-import { DialogEnd, Form } from "./form.tsx";
-import { PasswordField } from "./password-field.tsx";
+import { ActDialog } from "./dialog.tsx";
+import { PasswordField } from "./fields.tsx";
 
 /** Above every page and dialog of a signed-in viewer: opens when the server wants the password before an act. */
 export function PasswordDialog() {
@@ -26,28 +25,26 @@ export function PasswordDialog() {
 		return true;
 	});
 	return (
-		<Dialog opened={answer !== undefined} onClose={() => close(false)} title={t("Your password, please")} zIndex={400}>
-			<Form
-				onSubmit={async () => {
-					if ((await give.run()) === true) close(true);
-				}}
-				error={give.error}
-				end={
-					<>
-						<p className="small dim">{t("Without a password, by another service: sign out and in again instead.")}</p>
-						<DialogEnd onCancel={() => close(false)} label={t("Continue")} busy={give.busy} />
-					</>
-				}
-			>
-				<p>{t("You signed in a while ago. What you are about to do asks for your password again.")}</p>
-				<PasswordField
-					label={t("Password")}
-					name="password"
-					autoComplete="current-password"
-					value={password}
-					onChange={setPassword}
-				/>
-			</Form>
-		</Dialog>
+		<ActDialog
+			opened={answer !== undefined}
+			onClose={() => close(false)}
+			title={t("Your password, please")}
+			zIndex={400}
+			action={give}
+			act={t("Continue")}
+			onSubmit={async () => {
+				if ((await give.run()) === true) close(true);
+			}}
+			below={<p className="small dim">{t("Without a password, by another service: sign out and in again instead.")}</p>}
+		>
+			<p>{t("You signed in a while ago. What you are about to do asks for your password again.")}</p>
+			<PasswordField
+				label={t("Password")}
+				name="password"
+				autoComplete="current-password"
+				value={password}
+				onChange={setPassword}
+			/>
+		</ActDialog>
 	);
 }

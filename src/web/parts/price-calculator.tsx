@@ -1,4 +1,4 @@
-import { Button, NumberInput } from "@mantine/core";
+import { Button, Group, NumberInput, Progress, SimpleGrid, Stack } from "@mantine/core";
 import { useState } from "react";
 import { NO_QUANTITIES, priceWithin } from "../../admission/price.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
@@ -45,22 +45,22 @@ export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 	const dearest = Math.max(1, ...priced.slice(0, SHOWN_MAX).map(({ each }) => each));
 	if (priced.length === 0) return <Empty title={t("No chat model is deployed.")} />;
 	return (
-		<div className="calculator">
-			<div className="form">
-				<div className="row">
+		<SimpleGrid cols={{ base: 1, md: 2 }} spacing="xl">
+			<Stack gap="sm">
+				<Group gap="xs">
 					{WORKLOADS.map(({ label, ...preset }) => (
 						<Button
 							key={label}
 							size="xs"
-							variant="default"
+							variant={FIELDS.every(({ name }) => preset[name] === work[name]) ? "filled" : "default"}
 							aria-pressed={FIELDS.every(({ name }) => preset[name] === work[name])}
 							onClick={() => setWork(preset)}
 						>
 							{label}
 						</Button>
 					))}
-				</div>
-				<div className="calculator-fields">
+				</Group>
+				<SimpleGrid cols={2} spacing="sm" className="field-row">
 					{FIELDS.map(({ name, label, max }) => (
 						<NumberInput
 							key={name}
@@ -75,36 +75,34 @@ export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 							onValueChange={({ floatValue }) => setWork({ ...work, [name]: floatValue ?? 0 })}
 						/>
 					))}
-				</div>
-			</div>
-			<ol className="price-bars" aria-label={t("Cost by model, the cheapest first")}>
+				</SimpleGrid>
+			</Stack>
+			<Stack component="ol" className="bare" gap="sm" aria-label={t("Cost by model, the cheapest first")}>
 				{priced.slice(0, SHOWN_MAX).map(({ model, each }) => (
 					<li key={model.id}>
-						<Link to={`/models/${model.id}`} className="clip">
-							{model.name}
-						</Link>
-						<span className="price-figures">
-							{model.speed !== null && model.speed.tokensPerSecond !== null && (
-								<span className="dim num">
-									{t("{count} tokens/s", { count: formatCount(model.speed.tokensPerSecond) })}
-									{" · "}
-								</span>
-							)}
-							<Amount nanoUsd={each} /> <span className="dim">{t("each")}</span>
-							{" · "}
-							<strong className="num">{monthly(each, work.requests)}</strong>{" "}
-							<span className="dim">{t("a month")}</span>
-						</span>
-						<span className="bar" aria-hidden="true">
-							<span className="bar-spent" style={{ width: `${Math.max(1, (100 * each) / dearest)}%` }} />
-						</span>
+						<Group justify="space-between" gap="xs">
+							<Link to={`/models/${model.id}`}>{model.name}</Link>
+							<span>
+								{model.speed !== null && model.speed.tokensPerSecond !== null && (
+									<span className="dim num">
+										{t("{count} tokens/s", { count: formatCount(model.speed.tokensPerSecond) })}
+										{" · "}
+									</span>
+								)}
+								<Amount nanoUsd={each} /> <span className="dim">{t("each")}</span>
+								{" · "}
+								<strong className="num">{monthly(each, work.requests)}</strong>{" "}
+								<span className="dim">{t("a month")}</span>
+							</span>
+						</Group>
+						<Progress value={Math.max(1, (100 * each) / dearest)} mt={4} aria-hidden="true" />
 					</li>
 				))}
 				{priced.length > SHOWN_MAX && (
 					<li className="small dim">{t("{count} dearer ones are not shown.", { count: priced.length - SHOWN_MAX })}</li>
 				)}
-			</ol>
-		</div>
+			</Stack>
+		</SimpleGrid>
 	);
 }
 

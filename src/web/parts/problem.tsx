@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Alert, Button, Group, Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { ApiError } from "../http.ts";
 import { Link } from "../router.tsx";
@@ -6,46 +6,49 @@ import { rich, t } from "../texts.tsx";
 import { Icon } from "./icons.tsx";
 import { Id } from "./text.tsx";
 
-/** What failed, in the service's words, with the request's id for whoever is asked for help. */
+/** What failed, in the service's words, with the request's id for support. */
 export function Problem({ error, retry }: { error: ApiError; retry?: (() => void) | undefined }) {
 	return (
-		<div className="problem" role="alert">
-			<Icon name="warning" />
-			<div className="problem-text">
-				<div>{error.message}</div>
-				{error.code === "second_factor_required" && <Link to="/settings">{t("Go to your settings")}</Link>}
-				{error.requestId && (
-					<div className="small">
-						{rich("Request {requestId}", {
-							requestId: <Id value={error.requestId} label={t("Copy the request's id")} />,
-						})}
-					</div>
+		<Alert color="red" p="xs" icon={<Icon name="warning" />}>
+			<Group justify="space-between" gap="xs">
+				<div>
+					<div>{error.message}</div>
+					{error.code === "second_factor_required" && <Link to="/settings">{t("Go to your settings")}</Link>}
+					{error.requestId && (
+						<div className="small">
+							{rich("Request {requestId}", {
+								requestId: <Id value={error.requestId} label={t("Copy the request's id")} />,
+							})}
+						</div>
+					)}
+				</div>
+				{retry && (
+					<Button size="xs" variant="default" onClick={retry}>
+						{t("Try again")}
+					</Button>
 				)}
-			</div>
-			{retry && (
-				<Button size="xs" variant="default" onClick={retry}>
-					{t("Try again")}
-				</Button>
-			)}
-		</div>
+			</Group>
+		</Alert>
 	);
 }
 
-export function Notice({ kind = "info", children }: { kind?: "info" | "ok" | "warn"; children: ReactNode }) {
+const COLORS = { info: "accent", ok: "green", warn: "yellow" } as const;
+
+export function Notice({ kind = "info", children }: { kind?: keyof typeof COLORS; children: ReactNode }) {
 	return (
-		<div className={`notice notice-${kind}`} role="status">
+		<Alert color={COLORS[kind]} p="xs" role="status">
 			{children}
-		</div>
+		</Alert>
 	);
 }
 
 /** An empty place says what would be here and how to get it. */
 export function Empty({ title, children, action }: { title: string; children?: ReactNode; action?: ReactNode }) {
 	return (
-		<div className="empty">
-			<p className="empty-title">{title}</p>
+		<Stack className="empty" align="center" gap="xs" py="xs" ta="center">
+			<strong>{title}</strong>
 			{children && <p className="dim">{children}</p>}
 			{action}
-		</div>
+		</Stack>
 	);
 }

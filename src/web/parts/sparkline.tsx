@@ -9,7 +9,7 @@ export function Sparkline({ values, color }: { values: readonly number[]; color:
 		)
 		.join(" ");
 	return (
-		<svg className="spark" width="96" height="20" viewBox="0 0 96 20" aria-hidden="true">
+		<svg width="96" height="20" viewBox="0 0 96 20" aria-hidden="true">
 			<polyline points={points} fill="none" stroke={color} strokeWidth="1.5" strokeLinejoin="round" />
 		</svg>
 	);

@@ -1,12 +1,12 @@
-import { Button, Skeleton } from "@mantine/core";
+import { Button, Center, Skeleton, VisuallyHidden } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import { shownDecimals } from "../../money/shown-usd.ts";
 import type { ApiError } from "../http.ts";
+import type { List, Resource } from "../resource.ts";
 import { t } from "../texts.tsx";
 import { Problem } from "./problem.tsx";
-import { TableRoom } from "./table-form.tsx";
 import { Amount } from "./text.tsx";
 
 export interface Column<T> {
@@ -28,8 +28,6 @@ export interface Column<T> {
 	readonly clip?: boolean;
 	/** The whole line of a card. */
 	readonly long?: boolean;
-	/** Left out of cards. */
-	readonly wide?: boolean;
 }
 
 export interface DataTableProps<T> {
@@ -64,7 +62,9 @@ const ROLE = {
 	cell: { role: "cell" },
 } as const;
 
-/** A table; where it does not fit each row becomes a card. */
+const CARDS_FROM_COLUMNS = 4;
+
+/** A table; in a narrow place each row of one with many columns is a card. */
 export function DataTable<T>(props: DataTableProps<T>) {
 	const { columns, rows } = props;
 	if (props.error && !rows) return <Problem error={props.error} retry={props.retry} />;
@@ -75,9 +75,9 @@ export function DataTable<T>(props: DataTableProps<T>) {
 	return (
 		<>
 			{props.error && <Problem error={props.error} retry={props.retry} />}
-			<TableRoom rows={rows}>
+			<div className="table-room">
 				<table
-					className={columns.some(({ corner }) => corner) ? "data with-corner" : "data"}
+					className={columns.length >= CARDS_FROM_COLUMNS ? "data cards" : "data"}
 					{...ROLE.table}
 					aria-label={props.label}
 					aria-busy={rows === undefined}
@@ -91,7 +91,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
 									scope="col"
 									className={isRight(column) ? "right" : undefined}
 								>
-									{column.act ? <span className="visually-hidden">{column.label}</span> : column.label}
+									{column.act ? <VisuallyHidden>{column.label}</VisuallyHidden> : column.label}
 								</th>
 							))}
 						</tr>
@@ -105,14 +105,14 @@ export function DataTable<T>(props: DataTableProps<T>) {
 							: rows.map((row) => <Row key={props.rowKey(row)} row={row} columns={columns} decimals={decimals} />)}
 					</tbody>
 				</table>
-			</TableRoom>
+			</div>
 			{props.more?.error && <Problem error={props.more.error} />}
 			{props.more && props.more.next !== null && (
-				<div className="more">
+				<Center py="xs">
 					<Button variant="default" size="xs" loading={props.more.busy} onClick={props.more.load}>
 						{t("Show more")}
 					</Button>
-				</div>
+				</Center>
 			)}
 		</>
 	);
@@ -153,9 +153,8 @@ function cellClass<T>(column: Column<T>): string | undefined {
 		column.act && "act",
 		column.clip && "clip-cell",
 		column.long && "long",
-		column.wide && "wide",
-	].filter(Boolean);
-	return names.length > 0 ? names.join(" ") : undefined;
+	];
+	return names.filter(Boolean).join(" ") || undefined;
 }
 
 function SkeletonRow({ columns }: { columns: number }) {
@@ -170,3 +169,18 @@ function SkeletonRow({ columns }: { columns: number }) {
 		</tr>
 	);
 }
+
+/** The properties of a table that shows a list. */
+export const fromList = <T,>(list: List<T>) => ({
+	rows: list.items,
+	error: list.error,
+	retry: () => void list.reload(),
+	more: { next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() },
+});
+
+/** The properties of a table that shows the items of an answer. */
+export const fromItems = <T,>({ data, error, reload }: Resource<{ readonly items: readonly T[] }>) => ({
+	rows: data?.items,
+	error,
+	retry: () => void reload(),
+});

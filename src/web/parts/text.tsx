@@ -25,7 +25,7 @@ export function Amount({ nanoUsd, sign, decimals }: { nanoUsd: NanoUsd; sign?: b
 /** A name that may be long: cut at the end where it would push the figures away, whole on hover and on narrow screens. */
 export function Clipped({ text, title = text }: { text: string; title?: string }) {
 	return (
-		<span className="clipped" title={title}>
+		<span className="clip" title={title}>
 			{text}
 		</span>
 	);

@@ -1,4 +1,4 @@
-import { Skeleton } from "@mantine/core";
+import { Button, Group, Skeleton } from "@mantine/core";
 import { useEffect, useMemo, useState } from "react";
 import { nanoUsd } from "../../money/nano-usd.ts";
 import { api } from "../api.ts";
@@ -48,15 +48,24 @@ export function UsageChart(props: {
 				formatValue={money ? (sum) => showUsd(nanoUsd(sum)) : formatCount}
 			/>
 			{drawn.series.length > 0 && (
-				// biome-ignore lint/a11y/useSemanticElements: a fieldset would be a form, these are switches of a picture
-				<div className="legend" role="group" aria-label={t("Shown by {groupedBy}", { groupedBy: props.groupedBy })}>
+				<Group gap={4} mt={6} role="group" aria-label={t("Shown by {groupedBy}", { groupedBy: props.groupedBy })}>
 					{drawn.series.map((item) => (
-						<button key={item.id} type="button" aria-pressed={!hidden.has(item.id)} onClick={() => toggle(item.id)}>
-							<span className="swatch" style={{ background: item.color }} />
+						<Button
+							key={item.id}
+							size="compact-xs"
+							variant="subtle"
+							color="gray"
+							maw="100%"
+							fw={400}
+							c={hidden.has(item.id) ? "dimmed" : "var(--ink)"}
+							aria-pressed={!hidden.has(item.id)}
+							onClick={() => toggle(item.id)}
+							leftSection={<span className="swatch" style={{ background: item.color }} />}
+						>
 							<span className="clip">{item.label}</span>
-						</button>
+						</Button>
 					))}
-				</div>
+				</Group>
 			)}
 		</div>
 	);

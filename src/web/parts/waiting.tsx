@@ -1,13 +1,11 @@
-import { Skeleton } from "@mantine/core";
+import { Skeleton, VisuallyHidden } from "@mantine/core";
 import { t } from "../texts.tsx";
 
 /** The outline of a page while its code or the viewer is read. */
 export function PageWaiting() {
 	return (
 		<div className="page" aria-busy="true">
-			<span className="visually-hidden" role="status">
-				{t("Loading")}
-			</span>
+			<VisuallyHidden role="status">{t("Loading")}</VisuallyHidden>
 			<Skeleton height={24} width={160} />
 			<Skeleton height={120} />
 			<Skeleton height={240} />

@@ -1,3 +1,4 @@
+import { Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useState } from "react";
 import { api } from "../api.ts";
@@ -36,17 +37,17 @@ export default function ToolChoice({ apiKey, models }: { apiKey?: string; models
 export function ToolSteps({ tool, facts }: { tool: Tool; facts: ToolFacts }) {
 	const steps = tool.steps(facts);
 	return (
-		<div className="stack">
+		<Stack gap={14}>
 			{tool.needs && <p className="dim small">{tool.needs}</p>}
-			<ol className="tool-steps">
+			<Stack component="ol" gap="xs">
 				{steps.map((step, place) => (
 					// biome-ignore lint/suspicious/noArrayIndexKey: a tool's steps stand still
 					<li key={place}>
 						<Step step={step} />
 					</li>
 				))}
-			</ol>
-		</div>
+			</Stack>
+		</Stack>
 	);
 }
 

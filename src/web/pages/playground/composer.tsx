@@ -1,4 +1,4 @@
-import { Button, FileButton, Textarea } from "@mantine/core";
+import { Button, FileButton, Group, Stack, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { Form } from "../../parts/form.tsx";
 import { Notice } from "../../parts/problem.tsx";
@@ -39,9 +39,9 @@ export function Composer(props: {
 	return (
 		<Form onSubmit={send}>
 			{shown.length > 0 && (
-				<ul className="attached" aria-label={t("Pictures")}>
+				<Group component="ul" className="bare message" aria-label={t("Pictures")}>
 					{shown.map((picture) => (
-						<li key={picture.url.slice(-64)}>
+						<Stack component="li" key={picture.url.slice(-64)} gap={4}>
 							<img src={picture.url} alt={picture.name} />
 							<Button
 								size="compact-xs"
@@ -51,9 +51,9 @@ export function Composer(props: {
 							>
 								{t("Remove")}
 							</Button>
-						</li>
+						</Stack>
 					))}
-				</ul>
+				</Group>
 			)}
 			{problem && <Notice kind="warn">{problem}</Notice>}
 			<Textarea
@@ -78,7 +78,7 @@ export function Composer(props: {
 					}
 				}}
 			/>
-			<div className="form-end">
+			<Group justify="flex-end" gap="xs">
 				{props.state === "waiting" && (
 					<span className="small dim">{t("The model waits for the answers of its calls.")}</span>
 				)}
@@ -100,7 +100,7 @@ export function Composer(props: {
 						{t("Send")}
 					</Button>
 				)}
-			</div>
+			</Group>
 		</Form>
 	);
 }

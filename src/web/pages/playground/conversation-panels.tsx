@@ -1,4 +1,4 @@
-import { Button, Select } from "@mantine/core";
+import { Button, Select, SimpleGrid, Stack } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../../api.ts";
 import { keyLabel } from "../../labels.ts";
@@ -52,7 +52,7 @@ export function Conversation({
 		change({ with: id ?? NONE });
 	}
 	return (
-		<div className="playground">
+		<div className="side-by-side">
 			<Panel
 				title={t("Conversation")}
 				aside={
@@ -75,12 +75,12 @@ export function Conversation({
 					</>
 				}
 			>
-				<div className="stack">
-					<div className="threads">
+				<Stack gap={14}>
+					<SimpleGrid minColWidth="min(100%, 300px)" autoFlow="auto-fit" spacing="lg">
 						{threads.map(({ model: { id, name }, thread }, place) => (
 							<ThreadView key={place === 0 ? "first" : "second"} name={name || id} thread={thread} />
 						))}
-					</div>
+					</SimpleGrid>
 					<Composer
 						pictures={asked.length > 0 && asked.every((item) => item.inputModalities.includes("image"))}
 						state={busy ? "busy" : waits ? "waiting" : isReady ? "ready" : "off"}
@@ -88,10 +88,10 @@ export function Conversation({
 						onStop={() => each((thread) => thread.stop())}
 					/>
 					{showCode && model && <AsCode model={model} turns={first.turns} setup={setup} />}
-				</div>
+				</Stack>
 			</Panel>
 			<Panel title={t("Request")}>
-				<div className="form">
+				<Stack gap="sm">
 					<Select
 						label={t("Model")}
 						data={choices(offered)}
@@ -125,7 +125,7 @@ export function Conversation({
 						onChange={(value) => change({ key: value })}
 					/>
 					<SetupForm models={asked} setup={setup} onChange={setSetup} />
-				</div>
+				</Stack>
 			</Panel>
 		</div>
 	);

@@ -1,4 +1,4 @@
-import { Button, Textarea } from "@mantine/core";
+import { Button, Group, Stack, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { nanoUsd } from "../../../money/nano-usd.ts";
 import type { ToolCall } from "../../chat-stream.ts";
@@ -18,14 +18,14 @@ export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
 	const calls = thread.busy ? [] : openCalls(thread.turns);
 	const { refused } = thread;
 	return (
-		<section className="thread" aria-label={name}>
-			<div className="thread-head">
+		<Stack component="section" gap="sm" aria-label={name}>
+			<Group justify="space-between" gap="xs">
 				<strong>{name}</strong>
 				<Totals turns={thread.turns} />
-			</div>
+			</Group>
 			<Transcript turns={thread.turns} busy={thread.busy} />
 			{refused && (
-				<div className="stack">
+				<Stack gap={14}>
 					<Problem error={refused.error} />
 					{refused.error.status === 402 && (
 						<p className="small">
@@ -40,12 +40,12 @@ export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
 						</p>
 					)}
 					<Refused turns={refused.turns} onAgain={() => thread.ask(refused.turns)} />
-				</div>
+				</Stack>
 			)}
 			{calls.length > 0 && !refused && (
 				<CallAnswers key={thread.turns.length} calls={calls} onAnswered={(turns) => thread.ask(turns)} />
 			)}
-		</section>
+		</Stack>
 	);
 }
 
@@ -83,11 +83,11 @@ function CallAnswers({
 				);
 			}}
 			end={
-				<div className="form-end">
+				<Group justify="flex-end" gap="xs">
 					<Button type="submit" size="xs">
 						{t("Give the answers")}
 					</Button>
-				</div>
+				</Group>
 			}
 		>
 			{calls.map((call, place) => (

@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Box, Button, Group, Paper, Stack } from "@mantine/core";
 import { formatCount, formatDuration } from "../../format.ts";
 import { Empty, Notice } from "../../parts/problem.tsx";
 import { Link } from "../../router.tsx";
@@ -8,54 +8,50 @@ import type { AnswerFacts, AnswerTurn, Turn } from "./conversation.ts";
 
 export function Transcript({ turns, busy }: { turns: readonly Turn[]; busy: boolean }) {
 	if (turns.length === 0) {
-		return (
-			<div className="transcript">
-				<Empty title={t("Ask something.")}>{t("The answer streams in, with its tokens, speed and cost.")}</Empty>
-			</div>
-		);
+		return <Empty title={t("Ask something.")}>{t("The answer streams in, with its tokens, speed and cost.")}</Empty>;
 	}
 	return (
-		<div className="transcript" role="log" aria-live="polite" aria-busy={busy} aria-label={t("Conversation")}>
+		<Stack gap="sm" mih={240} role="log" aria-live="polite" aria-busy={busy} aria-label={t("Conversation")}>
 			{turns.map((turn, place) => (
 				// biome-ignore lint/suspicious/noArrayIndexKey: turns are only added at the end
 				<TurnView key={place} turn={turn} />
 			))}
-		</div>
+		</Stack>
 	);
 }
 
 function TurnView({ turn }: { turn: Turn }) {
 	if (turn.role === "assistant") return <Answer turn={turn} />;
 	return (
-		<div className={`message message-${turn.role}`}>
-			<div className="message-who">{turn.role === "user" ? t("You") : t("Answer of {name}", { name: turn.name })}</div>
-			<div className="message-text">{turn.content}</div>
+		<Paper className="message" p="xs" bg="var(--soft)">
+			<div className="small dim">{turn.role === "user" ? t("You") : t("Answer of {name}", { name: turn.name })}</div>
+			{turn.content}
 			{turn.role === "user" && turn.pictures.length > 0 && (
-				<div className="message-pictures">
+				<Group gap="xs">
 					{turn.pictures.map(({ name, url }) => (
 						<img key={url.slice(-64)} src={url} alt={name} />
 					))}
-				</div>
+				</Group>
 			)}
-		</div>
+		</Paper>
 	);
 }
 
 function Answer({ turn }: { turn: AnswerTurn }) {
 	const isEmpty = turn.content === "" && turn.toolCalls.length === 0;
 	return (
-		<div className="message message-assistant">
-			<div className="message-who">{turn.facts?.model || t("Answer")}</div>
+		<div>
+			<div className="small dim">{turn.facts?.model || t("Answer")}</div>
 			{turn.thought && (
 				<details>
 					<summary className="small dim">{t("Reasoning")}</summary>
-					<div className="message-text dim">{turn.thought}</div>
+					<div className="message dim">{turn.thought}</div>
 				</details>
 			)}
 			{isEmpty && <div className="dim">{turn.facts ? t("No text.") : "…"}</div>}
-			{turn.content && <div className="message-text">{turn.content}</div>}
+			{turn.content && <div className="message">{turn.content}</div>}
 			{turn.toolCalls.map((call) => (
-				<div key={call.id} className="message-call">
+				<div key={call.id} className="message">
 					<span className="dim">{t("wants")}</span> <code>{`${call.name}(${call.input})`}</code>
 				</div>
 			))}
@@ -80,14 +76,12 @@ function Facts({ facts }: { facts: AnswerFacts }) {
 		facts.costNanoUsd === null ? undefined : showUsdExact(facts.costNanoUsd),
 	].filter((part) => part !== undefined);
 	return (
-		<div className="message-who">
+		<Group gap="xs" className="small dim">
 			{parts.map((part) => (
-				<span key={part} className="num">
-					{part}
-				</span>
+				<span key={part}>{part}</span>
 			))}
 			{facts.requestId && <Link to={`/requests/${facts.requestId}`}>{t("request")}</Link>}
-		</div>
+		</Group>
 	);
 }
 
@@ -102,12 +96,12 @@ function tokensPerSecond({ totalMs, firstTokenMs, completionTokens }: AnswerFact
 export function Refused({ turns, onAgain }: { turns: readonly Turn[]; onAgain: () => void }) {
 	return (
 		<>
-			<div className="refused">
+			<Box pl="xs">
 				{turns.map((turn, place) => (
 					// biome-ignore lint/suspicious/noArrayIndexKey: they do not change
 					<TurnView key={place} turn={turn} />
 				))}
-			</div>
+			</Box>
 			<Button size="xs" variant="default" onClick={onAgain}>
 				{t("Send again")}
 			</Button>

@@ -1,0 +1,83 @@
+import { PasswordInput, TextInput, type TextInputProps } from "@mantine/core";
+import { PASSWORD_CHARS_MIN } from "../../console/sign-in/password-length.ts";
+import { t } from "../texts.tsx";
+
+interface Field {
+	readonly value: string;
+	readonly onChange: (value: string) => void;
+}
+
+/** A line of text that must be given. */
+export function TextField({ onChange, ...rest }: Omit<TextInputProps, "onChange"> & Field) {
+	return (
+		<TextInput required withAsterisk={false} onChange={(event) => onChange(event.currentTarget.value)} {...rest} />
+	);
+}
+
+/** A password that must be given, with a button that shows it. */
+export function PasswordField({
+	onChange,
+	...rest
+}: Field & {
+	readonly label: string;
+	readonly autoComplete: "current-password" | "new-password";
+	readonly description?: string;
+	readonly name?: string;
+	readonly minLength?: number;
+	readonly maxLength?: number;
+}) {
+	return (
+		<PasswordInput
+			required
+			withAsterisk={false}
+			onChange={(event) => onChange(event.currentTarget.value)}
+			visibilityToggleButtonProps={{ "aria-label": t("Show the password") }}
+			{...rest}
+		/>
+	);
+}
+
+/** Browsers fill in these three by their names. */
+export function NameField(field: Field) {
+	return (
+		<TextField
+			label={t("Name")}
+			description={t("Of you or your company")}
+			autoComplete="name"
+			maxLength={100}
+			{...field}
+		/>
+	);
+}
+
+/** `username` for whoever signs in, `email` for whoever signs up. */
+export function EmailField(field: Field & { autoComplete: "username" | "email"; label?: string; name?: string }) {
+	return <TextField label={t("Email")} type="email" {...field} />;
+}
+
+export function NewPasswordField(field: Field & { label?: string; description?: string; maxLength?: number }) {
+	return (
+		<PasswordField
+			label={t("Password")}
+			description={t("At least {count} characters", { count: PASSWORD_CHARS_MIN })}
+			autoComplete="new-password"
+			minLength={PASSWORD_CHARS_MIN}
+			{...field}
+		/>
+	);
+}
+
+/** The page's search, which the slash leads to (`shortcuts.tsx`). */
+export function SearchField(props: Field & { label: string; placeholder: string; width?: number }) {
+	return (
+		<TextInput
+			size="xs"
+			w={props.width}
+			aria-label={props.label}
+			placeholder={props.placeholder}
+			data-search
+			value={props.value}
+			onChange={(event) => props.onChange(event.currentTarget.value)}
+		/>
+	);
+}

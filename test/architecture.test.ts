@@ -161,44 +161,6 @@ describe("each rule finds what it forbids", () => {
 		]);
 	});
 
-	test("an import that goes up or sideways, of a type too", () => {
-		const problems = (path: string, text: string) => orderProblems([made(path, text)]);
-		expect(problems("src/keys/a.ts", 'import { x } from "../gateway/b.ts";')).toHaveLength(1);
-		expect(problems("src/keys/a.ts", 'import type { X } from "../gateway/b.ts";')).toHaveLength(1);
-		expect(problems("src/keys/a.ts", 'import { x } from "../ledger/b.ts";')).toHaveLength(1);
-		expect(problems("src/gateway/a.ts", 'import { x } from "../billing/../console/b.ts";')).toHaveLength(1);
-		expect(problems("src/app.ts", 'const x = await import("./cli/b.ts");')).toHaveLength(1);
-		expect(problems("src/base/a.ts", 'import type { X } from "../money/b.ts";')).toHaveLength(1);
-		expect(problems("src/elsewhere/a.ts", "")).toHaveLength(1);
-		expect(problems("src/keys/a.ts", 'import { x } from "../elsewhere/b.ts";')).toHaveLength(1);
-		expect(problems("src/keys/a.ts", 'import { x } from "../../test/support/b.ts";')).toHaveLength(1);
-		expect(problems("src/gateway/a.ts", 'import { x } from "../keys/b.ts";')).toEqual([]);
-		expect(problems("src/keys/a.ts", 'import { x } from "./b.ts";')).toEqual([]);
-	});
-
-	test("two lines of the layers that are exchanged, or a folder that is moved a line up or down, whichever it is", () => {
-		const problems = (layers: typeof LAYERS) => [...orderProblems(source, layers), ...layerProblems(source, layers)];
-		for (const [rank, line] of LAYERS.entries()) {
-			const next = LAYERS[rank + 1];
-			if (next === undefined) continue;
-			expect(orderProblems(source, LAYERS.with(rank, next).with(rank + 1, line))).not.toEqual([]);
-			for (const folder of line) {
-				const rest = line.filter((name) => name !== folder);
-				expect(problems(LAYERS.with(rank, rest).with(rank + 1, [...next, folder]))).not.toEqual([]);
-			}
-			for (const folder of next) {
-				const rest = next.filter((name) => name !== folder);
-				expect(problems(LAYERS.with(rank, [...line, folder]).with(rank + 1, rest))).not.toEqual([]);
-			}
-		}
-	});
-
-	test("a folder that is not there, or could stand lower", () => {
-		const two = [made("src/keys/a.ts", 'import { x } from "../base/b.ts";'), made("src/base/b.ts", "")];
-		expect(layerProblems(two, [["keys"], ["base"]])).toEqual([]);
-		expect(layerProblems(two, [["keys"], ["batch"], ["base"]])).toHaveLength(2);
-	});
-
 	test("a circle, of types too", () => {
 		const circle = (text: string) => [
 			made("src/keys/a.ts", 'import { b } from "./b.ts";'),
@@ -212,44 +174,6 @@ describe("each rule finds what it forbids", () => {
 		expect(importCycles(circle(""))).toEqual([]);
 	});
 
-	test("the environment and the terminal", () => {
-		const reads = [
-			"process.env.A",
-			"Bun.env",
-			"import.meta.env.A",
-			'process["env"].A',
-			'import { env } from "node:process";',
-		];
-		for (const text of reads) {
-			expect(environmentProblems([made("src/keys/a.ts", text)])).toHaveLength(1);
-			expect(environmentProblems([made("src/config.ts", text)])).toEqual([]);
-		}
-		expect(environmentProblems([made("src/keys/a.ts", "// process.env is read elsewhere")])).toEqual([]);
-		for (const text of ['console.log("a")', "process.stderr.write(a)", "await Bun.stdout.write(a)"]) {
-			expect(consoleProblems([made("src/keys/a.ts", text)])).toHaveLength(1);
-		}
-	});
-
-	test("long files, barrels and grab-bags", () => {
-		expect(lengthProblems([made("src/a.ts", "a\n".repeat(330))])).toEqual([]);
-		expect(lengthProblems([made("src/a.ts", "a\n".repeat(331))])).toHaveLength(1);
-		const names = ["src/keys/index.ts", "src/base/utils.ts", "src/keys/helper.tsx", "src/keys/indexes.ts"];
-		expect(nameProblems(names.map((path) => made(path, "")))).toEqual(names.slice(0, 3));
-	});
-
-	test("registries and machines", () => {
-		const found = ["https://registry.example.org/x", '"/home/me/x"', "cd /work/x", "x/-/x-1.0.0.tgz"];
-		for (const text of found) expect(placeProblems([made("a", text)])).toHaveLength(1);
-		for (const text of ["/data", "the registry", "a checkout below /root)", "https://example.org/home/x"]) {
-			expect(placeProblems([made("a", text)])).toEqual([]);
-		}
-	});
-
-	test("the blocks of a language", () => {
-		const text = "```yaml\na: 1\n```\n\n```js\nb\n```\n";
-		expect(codeBlocks(text, "yaml")).toEqual(["a: 1\n"]);
-	});
-
 	test("files that a paper names and that are not there", () => {
 		const there = ["src/keys/secret.ts", "src/db/README.md", "src/keys"];
 		const found = (text: string) => missingPaths(made("src/db/README.md", text), (path) => there.includes(path));
@@ -260,15 +184,6 @@ describe("each rule finds what it forbids", () => {
 			"src/db/README.md names src/gone",
 			"src/db/README.md names src/db/gone.md",
 			"src/db/README.md names src/db/g.webp",
-		]);
-	});
-
-	test("a table of a paper", () => {
-		const text =
-			"# T\n\n### Environment\n\nText.\n\n| a | b |\n|---|---|\n| `X` | y \\| z |\n| `W` |  |\n\n| other |\n";
-		expect(markdownTable(text, "### Environment")).toEqual([
-			["X", "y | z"],
-			["W", ""],
 		]);
 	});
 });

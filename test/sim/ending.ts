@@ -60,8 +60,10 @@ function streamOf(
 		deps: {
 			admission: process.admission,
 			clock: process.clock,
-			log: process.log,
-			openStreams: { add: (one: { shutDown(): void }) => void open.push(one), delete: () => void open.splice(0) },
+			telemetry: { log: process.log },
+			clients: {
+				openStreams: { add: (one: { shutDown(): void }) => void open.push(one), delete: () => void open.splice(0) },
+			},
 		},
 		limits: {},
 		admitted,

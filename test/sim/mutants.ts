@@ -19,11 +19,6 @@ export interface Mutant {
 	readonly name: string;
 	/** Whose world shows it soon: the search begins there. Default 1. */
 	readonly seed?: number;
-	/**
-	 * Not found by 250 seeds: other rules of the protocol stand before it. The short form leaves it to
-	 * `bun test/sim/run.ts --rare`, and the rule itself to a test on PostgreSQL in `test/cluster/`.
-	 */
-	readonly rare?: true;
 	/** What its world is like, where few are such that it shows. */
 	readonly world?: { readonly delicate?: Delicate; readonly lonely?: boolean; readonly deafness?: number };
 	readonly flaws?: ServerFlaws;
@@ -156,12 +151,6 @@ export const mutants: readonly Mutant[] = [
 			},
 		}),
 	},
-	{
-		name: "fencing off does not wait for a renewal that is being committed",
-		rare: true,
-		flaws: { fenceWithoutLock: true },
-	},
-	{ name: "fencing off does not look whether the lease was renewed", rare: true, flaws: { fenceAnyBeat: true } },
 	{
 		name: "a fence goes by the wall clock of the database",
 		seed: 27,

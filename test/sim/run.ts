@@ -3,7 +3,6 @@
  *
  *   bun test/sim/run.ts [--seeds N] [--from N]     10,000 seeds; stops at the first failing seed and prints it
  *   bun test/sim/run.ts --seed S [--log]           replays one seed, with what happened last, or all of it
- *   bun test/sim/run.ts --rare [--seeds N]         looks for the defects that the short form does not find
  *   … --projects                                  three levels of budgets instead of two
  *   … --cuts                                       limits are lowered all the time, beside slow answers
  *   … --sql [--seeds N] [--seed S]                 the same world on a real Postgres, with the real functions
@@ -12,7 +11,6 @@
 import { parseArgs } from "node:util";
 import { stopTestPostgres, testPostgres } from "../support/postgres.ts";
 import { brokenFunctions, findBroken } from "./broken-functions.ts";
-import { mutants } from "./mutants.ts";
 import { type SimResult, simulate } from "./simulate.ts";
 import { simulateSql } from "./simulate-sql.ts";
 
@@ -24,7 +22,6 @@ const { values, positionals } = parseArgs({
 		from: { type: "string", default: "1" },
 		seed: { type: "string" },
 		log: { type: "boolean", default: false },
-		rare: { type: "boolean", default: false },
 		projects: { type: "boolean", default: false },
 		cuts: { type: "boolean", default: false },
 		sql: { type: "boolean", default: false },
@@ -37,7 +34,6 @@ const { projects, cuts } = values;
 process.exitCode = await run(Number(values.from), Number(values.seeds));
 
 async function run(from: number, count: number): Promise<number> {
-	if (values.rare) return findRare(from, count);
 	if (!values.sql)
 		return values.seed === undefined
 			? runMany(from, count, (seed) => simulate(seed, { projects, cuts }))
@@ -67,18 +63,6 @@ async function findBrokenFunctions(from: number, count: number): Promise<number>
 	}
 	console.log(`${found} of ${chosen.length} found`);
 	return 0;
-}
-
-function findRare(from: number, count: number): number {
-	let missed = 0;
-	for (const mutant of mutants.filter(({ rare }) => rare)) {
-		let seed = from;
-		while (seed < from + count && !simulate(seed, { mutant }).failure) seed += 1;
-		const found = seed < from + count;
-		console.log(`${mutant.name}: ${found ? `seed ${seed}` : `none of ${count} seeds`}`);
-		if (!found) missed += 1;
-	}
-	return missed;
 }
 
 function show(result: SimResult): number {

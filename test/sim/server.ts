@@ -38,12 +38,8 @@ type Closed = ReturnType<ModelStore["close"]>;
 
 /** Variants of the statements, for mutants. */
 export interface ServerFlaws {
-	/** Fencing off does not wait for a renewal that is being committed. */
-	fenceWithoutLock?: boolean;
 	/** Whoever asks who lags behind fences off those whose lease is over by the server's wall clock. */
 	fenceByWallClock?: boolean;
-	/** Fencing off does not look whether the lease was renewed meanwhile. */
-	fenceAnyBeat?: boolean;
 	/** Going live does not hold the control log while it checks it. */
 	goLiveWithoutLock?: boolean;
 	/** Fencing off also gives back the leases. */
@@ -290,11 +286,7 @@ export function createSimServer(
 			next(0);
 		},
 		fenceOff: (id, epoch, beat) => (done) => {
-			const instance = model.instances.get(instanceKey(id, epoch));
-			const work = () => model.fenceOff(id, epoch, flaws.fenceAnyBeat ? (instance?.beat ?? 0) : beat);
-			if (!flaws.fenceWithoutLock) return fence(id, epoch, work, done);
-			work();
-			done();
+			fence(id, epoch, () => model.fenceOff(id, epoch, beat), done);
 		},
 		silent: (id, epoch, beat) => (done) => standAtOnce(id, epoch, () => model.silent(id, epoch, beat), done),
 	};

@@ -2,6 +2,7 @@ import { maxCost, NO_QUANTITIES, priceOf, type Quantities } from "../admission/p
 import { assert } from "../base/assert.ts";
 import type { Model } from "../catalog/model.ts";
 import type { Ending, SettledEvent } from "../ledger/event.ts";
+import { NO_COUNTS } from "../ledger/outcome.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 
 /** What a made-up request needs to know of its model. */
@@ -109,11 +110,9 @@ function request(
 		basis: ending === "client_left" ? "estimated" : "exact",
 		ending,
 		status: failed ? 502 : 200,
+		...NO_COUNTS,
 		promptTokens: failed ? 0 : promptTokens,
-		cachedTokens: 0,
 		completionTokens: failed ? 0 : completionTokens,
-		reasoningTokens: 0,
-		units: 0,
 		replica: `${model.id}#1`,
 		first: failed ? null : Math.round(firstMs),
 		ms: Math.round(failed ? 40 + firstMs : firstMs + completionTokens * (11 + 5 * chance())),

@@ -1,3 +1,5 @@
+import { USAGE_FIELD_NAMES, usageField } from "./usage-fields.ts";
+
 /**
  * The columns of archived rows, in the order in which `books_usage_row` and `books_entry_row` hash them: the same text is
  * made again from a file.
@@ -19,19 +21,22 @@ const integer = column("integer");
 const nanoUsd = column("nano_usd");
 const moment = column("moment");
 
+const KINDS = {
+	...{ uuid: "text", text: "text", integer: "integer", bigint: "nano_usd", boolean: "boolean", real: "real" },
+	timestamptz: "moment",
+} as const satisfies Record<string, Kind>;
+
+/** In `usage_event` the instance and its epoch come after these. */
+const IDENTITIES = 3;
+const FIELDS = USAGE_FIELD_NAMES.map(usageField).flatMap(({ column: name, type, archived, nullable, optional }) => {
+	if (!archived || type === "text[]") return [];
+	return { name, kind: KINDS[type], ...(nullable || optional ? { nullable: true as const } : {}) };
+});
 const USAGE: readonly ArchiveColumn[] = [
-	...["request_id", "account_id", "key_id", "instance_id"].map(text),
+	...FIELDS.slice(0, IDENTITIES),
+	text("instance_id"),
 	integer("epoch"),
-	...["model", "rate_card_id", "endpoint"].map(text),
-	{ name: "streamed", kind: "boolean" },
-	...["reserved_nano_usd", "charged_nano_usd", "written_off_nano_usd"].map(nanoUsd),
-	...["basis", "ending"].map(text),
-	...["status", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "units"].map(integer),
-	{ name: "replica", kind: "text", nullable: true },
-	{ name: "batch_id", kind: "text", nullable: true },
-	moment("admitted_at"),
-	{ name: "first_token_ms", kind: "real", nullable: true },
-	{ name: "duration_ms", kind: "real" },
+	...FIELDS.slice(IDENTITIES),
 	moment("settled_at"),
 ];
 

@@ -1,5 +1,6 @@
 import type { Endpoint } from "../catalog/request-fields.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
+import type { CountName, UsageFieldName, UsageFields } from "./usage-fields.ts";
 
 export type Basis = "exact" | "estimated" | "recovered";
 export type Ending =
@@ -11,44 +12,42 @@ export type Ending =
 	| "shutdown"
 	| "crashed";
 
-/** What is known of a request when it is admitted. The short names are those of the journal and of the SQL functions. */
-export interface AdmittedEvent {
-	/** The request's UUID. */
-	readonly id: string;
-	readonly account: string;
-	readonly key: string;
-	readonly model: string;
-	/** The rate card that it is priced with, whatever changes later. */
-	readonly card: string;
-	readonly endpoint: Endpoint;
-	readonly streamed: boolean;
-	readonly reserved: NanoUsd;
-	/** Budgets that it draws on beside its account's and its key's: the period of a cap. Absent: none. */
-	readonly budgets?: readonly string[] | undefined;
-	/** The managed batch that it is a line of. */
-	readonly batch?: string | undefined;
-	/** Wall time of the admission, milliseconds. */
-	readonly at: number;
+interface ValueOfType {
+	readonly uuid: string;
+	readonly text: string;
+	readonly "text[]": readonly string[];
+	readonly boolean: boolean;
+	readonly integer: number;
+	readonly bigint: NanoUsd;
+	readonly real: number;
+	readonly timestamptz: number;
 }
 
-/** How a request ended and what it cost: one row of `usage_event`. */
-export interface SettledEvent extends AdmittedEvent {
-	readonly charged: NanoUsd;
-	/** The part of the actual cost that is the operator's write-off. */
-	readonly off: NanoUsd;
+/** Fields whose values are of a closed list. */
+interface ClosedLists {
+	readonly endpoint: Endpoint;
 	readonly basis: Basis;
 	readonly ending: Ending;
-	/** HTTP status. */
-	readonly status: number;
-	readonly promptTokens: number;
-	readonly cachedTokens: number;
-	readonly completionTokens: number;
-	readonly reasoningTokens: number;
-	/** Audio seconds, images or searches. */
-	readonly units: number;
-	readonly replica: string | null;
-	/** Milliseconds from admission to the first token, null if there was none. */
-	readonly first: number | null;
-	/** Milliseconds from admission to the end. */
-	readonly ms: number;
 }
+
+type ValueOf<Name extends UsageFieldName> =
+	| (Name extends keyof ClosedLists ? ClosedLists[Name] : ValueOfType[UsageFields[Name]["type"]])
+	| (UsageFields[Name] extends { nullable: true } ? null : never);
+
+type Values<Names extends UsageFieldName> = {
+	readonly [Name in keyof UsageFields as Name extends Names ? Name : never]: ValueOf<Name>;
+};
+
+type Named<Shape> = { [Name in UsageFieldName]: UsageFields[Name] extends Shape ? Name : never }[UsageFieldName];
+type OptionalName = Named<{ optional: true }>;
+type OptionalValues = { readonly [Name in OptionalName]?: ValueOf<Name> | undefined };
+type AdmittedName = Exclude<Named<{ known: "admission" }>, OptionalName>;
+
+/** What is known of a request when it is admitted. */
+export interface AdmittedEvent extends Values<AdmittedName>, OptionalValues {}
+
+/** How a request ended and what it cost: one row of `usage_event`. */
+export interface SettledEvent extends AdmittedEvent, Values<Named<{ known: "end" }>> {}
+
+/** What a request used, in whole units. */
+export type UsageCounts = Values<CountName>;

@@ -3,7 +3,7 @@ import { minUsd, ZERO_USD } from "../money/nano-usd.ts";
 import type { AdmittedEvent, SettledEvent } from "./event.ts";
 import type { JournalDisk } from "./journal-disk.ts";
 import { RecordKind, readRecords } from "./journal-record.ts";
-import type { Progress } from "./outcome.ts";
+import { NO_COUNTS, type Progress } from "./outcome.ts";
 
 export interface EndOfJournal {
 	/** Requests that it opened and did not close: charged what they have received for sure. */
@@ -66,11 +66,9 @@ export function crashedEvent(admitted: AdmittedEvent, progress: Progress | undef
 		basis: "recovered",
 		ending: "crashed",
 		status: 500,
+		...NO_COUNTS,
 		promptTokens: progress?.promptTokens ?? 0,
-		cachedTokens: 0,
 		completionTokens: progress?.completionTokens ?? 0,
-		reasoningTokens: 0,
-		units: 0,
 		replica: null,
 		first: null,
 		ms: Math.max(0, nowWallMs - admitted.at),

@@ -1,45 +1,25 @@
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsd } from "../money/nano-usd.ts";
-import type { AdmittedEvent, SettledEvent } from "./event.ts";
+import type { AdmittedEvent, SettledEvent, UsageCounts } from "./event.ts";
+import { COUNT_NAMES, USAGE_FIELD_NAMES, type UsageFieldName, usageField } from "./usage-fields.ts";
 
 /** How a request ended. `costNanoUsd` is what it really cost; what credit does not cover is written off. */
 export type Outcome = Omit<SettledEvent, keyof AdmittedEvent | "charged" | "off"> & { readonly costNanoUsd: NanoUsd };
 
-/** In one literal: an object that is spread grows step by step, which is three times the garbage. */
-export function settledEvent(
-	admitted: AdmittedEvent,
-	outcome: Outcome,
-	reserved: NanoUsd,
-	charged: NanoUsd,
-	off: NanoUsd,
-): SettledEvent {
-	return {
-		id: admitted.id,
-		account: admitted.account,
-		key: admitted.key,
-		model: admitted.model,
-		card: admitted.card,
-		endpoint: admitted.endpoint,
-		streamed: admitted.streamed,
-		reserved,
-		budgets: admitted.budgets,
-		batch: admitted.batch,
-		at: admitted.at,
-		charged,
-		off,
-		basis: outcome.basis,
-		ending: outcome.ending,
-		status: outcome.status,
-		promptTokens: outcome.promptTokens,
-		cachedTokens: outcome.cachedTokens,
-		completionTokens: outcome.completionTokens,
-		reasoningTokens: outcome.reasoningTokens,
-		units: outcome.units,
-		replica: outcome.replica,
-		first: outcome.first,
-		ms: outcome.ms,
-	};
-}
+/** Set by the ledger at the settlement. */
+const SET_BY_LEDGER: ReadonlySet<string> = new Set(["reserved", "charged", "off"]);
+
+const sourceOf = (name: UsageFieldName) =>
+	SET_BY_LEDGER.has(name) ? name : `${usageField(name).known === "end" ? "outcome" : "admitted"}.${name}`;
+
+/**
+ * Compiled from the table of fields into one literal: an object that is spread or filled field by field costs 9 to 60 times
+ * the processor time, on every request.
+ */
+export const settledEvent = new Function(
+	...["admitted", "outcome", "reserved", "charged", "off"],
+	`return { ${USAGE_FIELD_NAMES.map((name) => `${name}: ${sourceOf(name)}`).join(", ")} };`,
+) as (admitted: AdmittedEvent, outcome: Outcome, reserved: NanoUsd, charged: NanoUsd, off: NanoUsd) => SettledEvent;
 
 /** How far a running request may have got: the cost of all that was delivered is between the two amounts. */
 export interface Progress {
@@ -52,12 +32,7 @@ export interface Progress {
 	readonly completionTokens: number;
 }
 
+export const NO_COUNTS = Object.fromEntries(COUNT_NAMES.map((name) => [name, 0])) as unknown as UsageCounts;
+
 /** For callers that settle nothing: an outcome that costs nothing. */
-export const NOTHING_USED = {
-	promptTokens: 0,
-	cachedTokens: 0,
-	completionTokens: 0,
-	reasoningTokens: 0,
-	units: 0,
-	costNanoUsd: nanoUsd(0),
-} as const;
+export const NOTHING_USED = { ...NO_COUNTS, costNanoUsd: nanoUsd(0) } as const;

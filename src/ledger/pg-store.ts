@@ -4,6 +4,7 @@ import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { SettledColumns } from "./settled-columns.ts";
 import type { LedgerStore } from "./store.ts";
 import { LeaseExceeded, NotLive } from "./store.ts";
+import { USAGE_FIELD_NAMES, usageField } from "./usage-fields.ts";
 
 interface GrantRow {
 	op: string;
@@ -18,6 +19,23 @@ interface GrantRow {
 
 /** Leases that are closed in one statement: it holds their budgets' rows while it runs. */
 const CLOSE_BATCH = 500;
+
+/** As an array of it comes to `lease_settle`: arrays of arrays have one length, so each is a text of its own. */
+const elementOf = ({ type }: ReturnType<typeof usageField>) =>
+	type === "text[]" ? "text" : type === "timestamptz" ? "double precision" : type;
+
+const ARRAYS = USAGE_FIELD_NAMES.map((name) => `::text::${elementOf(usageField(name))}[], `);
+const LEASE_SETTLE = templateOf([
+	"select late, fresh, busy from lease_settle(",
+	", ",
+	", ",
+	...ARRAYS,
+	"::text::json)",
+]);
+
+function templateOf(strings: string[]): TemplateStringsArray {
+	return Object.assign(strings, { raw: strings });
+}
 
 /** The ledger's statements on Postgres; the functions stand in `db/functions/lease.sql` and `ledger.sql`. */
 export function createPgLedgerStore(deps: { statements: Statements }, instanceId: string, epoch: number): LedgerStore {
@@ -48,17 +66,13 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 			return new Set(rows.map(({ op }) => op));
 		},
 		async flush(settled, openJson) {
-			const s = SettledColumns.of(settled).literals();
+			const literals = SettledColumns.of(settled).literals();
+			const columns = USAGE_FIELD_NAMES.map((name) => literals[name]);
 			try {
-				const rows = await statements<{ late: boolean; fresh: number; busy: string[] }>`
-					select late, fresh, busy from lease_settle(${instanceId}, ${epoch}, ${s.id}::text::uuid[], ${s.account}::text::text[],
-						${s.key}::text::text[], ${s.model}::text::text[], ${s.card}::text::text[], ${s.endpoint}::text::text[],
-						${s.streamed}::text::boolean[], ${s.reserved}::text::bigint[], ${s.batch}::text::text[],
-						${s.at}::text::double precision[], ${s.charged}::text::bigint[], ${s.off}::text::bigint[], ${s.basis}::text::text[],
-						${s.ending}::text::text[], ${s.status}::text::integer[], ${s.promptTokens}::text::integer[],
-						${s.cachedTokens}::text::integer[], ${s.completionTokens}::text::integer[], ${s.reasoningTokens}::text::integer[],
-						${s.units}::text::integer[], ${s.replica}::text::text[], ${s.first}::text::real[], ${s.ms}::text::real[],
-						${s.budgets}::text::text[], ${openJson}::text::json)`;
+				const rows = await statements<{ late: boolean; fresh: number; busy: string[] }>(
+					LEASE_SETTLE,
+					...[instanceId, epoch, ...columns, openJson],
+				);
 				// Without it nothing says that any of them was carried out.
 				const { late, fresh, busy } = onlyRow(rows);
 				return { late, fresh, busy: new Set(busy) };

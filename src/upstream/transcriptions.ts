@@ -10,7 +10,7 @@ import type { UnaryCall } from "./call/unary.ts";
 import { isError } from "./call/upstream-error.ts";
 import type { Dialect } from "./dialects.ts";
 import type { Replica } from "./replicas/replica.ts";
-import { type ReportedUsage, readUsage } from "./usage.ts";
+import { plainUsage, type ReportedUsage, readUsage } from "./usage.ts";
 import { asArray, asCount, asObject, asObjects, asText, type JsonObject, parseJson } from "./wire-value.ts";
 
 export interface TranscriptionRequest {
@@ -129,7 +129,7 @@ function usageOf(value: unknown): TranscriptionUsage {
 	const tokens =
 		promptTokens === undefined || completionTokens === undefined || promptTokens === 0
 			? readUsage(value)
-			: { promptTokens, completionTokens, cachedTokens: 0, reasoningTokens: 0 };
+			: plainUsage(promptTokens, completionTokens);
 	return { seconds: seconds === undefined || seconds === 0 ? undefined : Math.ceil(seconds), tokens };
 }
 

@@ -20,8 +20,50 @@ export function withoutCompletion(usage: ReportedUsage | undefined): ReportedUsa
 	return usage === undefined ? undefined : { ...usage, completionTokens: undefined };
 }
 
-/** What several records add up to, a half unknown to one of them included. */
-export function sumOf(one: number | undefined, other: number | undefined): number | undefined {
+/** Nothing was cached and nothing reasoned. */
+export function plainUsage(promptTokens: number, completionTokens: number): TokenUsage {
+	return { promptTokens, completionTokens, cachedTokens: 0, reasoningTokens: 0 };
+}
+
+/** Usage of several choices, `n` a prompt: each prompt counts once, what was generated adds up. */
+export function usageOfChoices(
+	ofChoice: readonly (ReportedUsage | undefined)[],
+	n = Number.POSITIVE_INFINITY,
+): ReportedUsage | undefined {
+	let before: ReportedUsage | undefined;
+	let ofPrompt: ReportedUsage | undefined;
+	let place = 0;
+	for (let index = 0; index < ofChoice.length; index++) {
+		const usage = ofChoice[index];
+		if (usage === undefined) continue;
+		if (ofPrompt !== undefined && Math.floor(index / n) === place) {
+			ofPrompt = joined(ofPrompt, usage, true);
+			continue;
+		}
+		before = withPrompt(before, ofPrompt);
+		ofPrompt = usage;
+		place = Math.floor(index / n);
+	}
+	return withPrompt(before, ofPrompt);
+}
+
+function withPrompt(before: ReportedUsage | undefined, next: ReportedUsage | undefined): ReportedUsage | undefined {
+	return before === undefined || next === undefined ? (next ?? before) : joined(before, next, false);
+}
+
+function joined(one: ReportedUsage, other: ReportedUsage, ofSamePrompt: boolean): ReportedUsage {
+	return {
+		promptTokens: ofSamePrompt
+			? Math.max(one.promptTokens ?? 0, other.promptTokens ?? 0) || undefined
+			: sumOf(one.promptTokens, other.promptTokens),
+		completionTokens: sumOf(one.completionTokens, other.completionTokens),
+		cachedTokens: ofSamePrompt ? Math.max(one.cachedTokens, other.cachedTokens) : one.cachedTokens + other.cachedTokens,
+		reasoningTokens: one.reasoningTokens + other.reasoningTokens,
+	};
+}
+
+/** Unknown if one of them is. */
+function sumOf(one: number | undefined, other: number | undefined): number | undefined {
 	return one === undefined || other === undefined ? undefined : one + other;
 }
 

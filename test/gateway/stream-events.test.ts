@@ -13,6 +13,7 @@ const USAGE = usageRecord({
 	completionTokens: 3,
 	cachedTokens: 2,
 	reasoningTokens: 1,
+	units: 0,
 	cost: nanoUsd(15_000),
 	basis: "exact",
 });

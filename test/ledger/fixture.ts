@@ -7,7 +7,7 @@ import { createJournal } from "../../src/ledger/journal.ts";
 import type { JournalDisk } from "../../src/ledger/journal-disk.ts";
 import { readJournal } from "../../src/ledger/journal-reader.ts";
 import type { Outcome } from "../../src/ledger/outcome.ts";
-import { NOTHING_USED } from "../../src/ledger/outcome.ts";
+import { NO_COUNTS, NOTHING_USED } from "../../src/ledger/outcome.ts";
 import type { GrantReply, GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
 import type { NanoUsd } from "../../src/money/nano-usd.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
@@ -32,11 +32,9 @@ export function settledEvent(
 		basis: "exact",
 		ending: "finished",
 		status: 200,
+		...NO_COUNTS,
 		promptTokens: 1,
-		cachedTokens: 0,
 		completionTokens: 1,
-		reasoningTokens: 0,
-		units: 0,
 		replica: "r1",
 		first: 12.5,
 		ms: 30,

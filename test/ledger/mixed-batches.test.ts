@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
+import { USAGE_FIELD_NAMES, usageField } from "../../src/ledger/usage-fields.ts";
 import { withDatabase } from "../support/database.ts";
 import { createRandom } from "../support/random.ts";
 import { goLive, makeAccount, settledEvent, usd, wish } from "./fixture.ts";
@@ -84,7 +85,38 @@ const SAYS = {
 	first: [null, 1.5],
 	ms: [0.25, 30],
 	budgets: [undefined, ["say-more"]],
-} satisfies { readonly [Name in keyof SettledEvent]?: readonly SettledEvent[Name][] };
+} satisfies Said;
+
+/** A field that is added must be among them. */
+type Said = {
+	readonly [Name in Exclude<keyof SettledEvent, "id" | "account" | "key" | "at">]-?: readonly SettledEvent[Name][];
+};
+
+/** Fields of rows by their names in events; amounts as numbers. */
+const SELECTED = USAGE_FIELD_NAMES.map(usageField)
+	.map(({ column, type }, nth) => {
+		const value =
+			type === "bigint"
+				? `${column}::integer`
+				: type === "timestamptz"
+					? `books_micros(${column})::float8 / 1000`
+					: column;
+		return `${value} as "${USAGE_FIELD_NAMES[nth]}"`;
+	})
+	.join(", ");
+
+async function expectRows(events: readonly SettledEvent[]): Promise<void> {
+	const rows = await db.sql.unsafe(`select ${SELECTED} from usage_event where request_id = any ($1)`, [
+		events.map(({ id }) => id),
+	]);
+	const recorded = new Map(rows.map((row) => [row.id, row]));
+	for (const event of events)
+		expect<unknown>(recorded.get(event.id)).toEqual({
+			...event,
+			batch: event.batch ?? null,
+			budgets: event.budgets ?? null,
+		});
+}
 
 test("each row says what its settlement said, whatever the others of its batch say or do not", async () => {
 	const { int, pick, chance, shuffled } = createRandom(12);
@@ -105,15 +137,20 @@ test("each row says what its settlement said, whatever the others of its batch s
 		const again = [...(chance(0.3) ? before : []), ...events].filter(() => chance(0.3));
 		await store.flush(shuffled([...events, ...again]), "[]");
 		before = events;
-		const rows = await db.sql`
-			select request_id as id, model, rate_card_id as card, endpoint, streamed, batch_id as batch,
-				reserved_nano_usd::integer as reserved, charged_nano_usd::integer as charged,
-				written_off_nano_usd::integer as off, basis, ending, status, prompt_tokens as "promptTokens",
-				cached_tokens as "cachedTokens", completion_tokens as "completionTokens", reasoning_tokens as "reasoningTokens", units, replica, first_token_ms as first,
-				duration_ms as ms, budgets, extract(epoch from admitted_at)::float8 * 1000 as at
-			from usage_event where request_id = any (${events.map(({ id }) => id)})`;
-		const recorded = new Map(rows.map(({ id, at, ...row }) => [id, { ...row, at: Math.round(at) }]));
-		for (const { id, account, key, ...said } of events)
-			expect<unknown>(recorded.get(id)).toEqual({ ...said, batch: said.batch ?? null, budgets: said.budgets ?? null });
+		await expectRows(events);
 	}
+});
+
+test("a late settlement's row says what its settlement said, each field", async () => {
+	const { pick } = createRandom(13);
+	await makeAccount(db, "late", 9_000_000, { "late-key": null, "late-more": null });
+	await goLive(db, "late");
+	const store = createPgLedgerStore({ statements: db.ledger }, "late", 1);
+	await store.close();
+	const events = Array.from({ length: ROUNDS }, () => {
+		const own = Object.fromEntries(Object.entries(SAYS).map(([name, values]) => [name, pick<unknown>(values)]));
+		return settledEvent("late", "late-key", 0, { at: Date.now(), ...own, budgets: pick([undefined, ["late-more"]]) });
+	});
+	for (const event of events) await store.settleLate(JSON.stringify(event));
+	await expectRows(events);
 });

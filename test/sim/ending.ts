@@ -54,7 +54,7 @@ function streamOf(
 	ending: Ending,
 	open: { shutDown(): void }[],
 ): Streaming<never> {
-	const usage = { promptTokens: 1, completionTokens: 1, cachedTokens: 0, reasoningTokens: 0 };
+	const usage = { promptTokens: 1, completionTokens: 1, cachedTokens: 0, reasoningTokens: 0, units: 0 };
 	const basis = ending === "finished" ? "exact" : "estimated";
 	const streaming = {
 		deps: {

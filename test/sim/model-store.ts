@@ -2,6 +2,7 @@ import type { ControlEntry, ControlKind } from "../../src/cluster/control-log.ts
 import type { LaggingInstance } from "../../src/cluster/fence.ts";
 import type { LogPosition } from "../../src/cluster/heartbeat.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
+import { NO_COUNTS } from "../../src/ledger/outcome.ts";
 import type { Flushed, GrantReply, GrantRequest, Recall, ReturnRequest } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
@@ -595,11 +596,7 @@ function lostUsage(
 		basis: "recovered",
 		ending: "crashed",
 		status: 500,
-		promptTokens: 0,
-		cachedTokens: 0,
-		completionTokens: 0,
-		reasoningTokens: 0,
-		units: 0,
+		...NO_COUNTS,
 		replica: null,
 		first: null,
 		ms: 0,

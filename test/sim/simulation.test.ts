@@ -8,7 +8,7 @@ import { simulate } from "./simulate.ts";
  * those that do, the ones that are soon over. The long form, `bun run sim`, takes 10,000.
  */
 const SEEDS = [
-	[7, 5],
+	[7, 25],
 	[12, 14],
 ];
 const SEEDS_OF_PROJECTS = [17, 33];

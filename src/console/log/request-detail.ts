@@ -17,7 +17,6 @@ export interface TimelineStep {
 
 export interface RequestDetail extends RequestRow {
 	readonly answerId: string | null;
-	readonly units: number;
 	readonly reservedNanoUsd: NanoUsd;
 	readonly writtenOffNanoUsd: NanoUsd;
 	readonly rateCard: string;
@@ -41,7 +40,6 @@ export async function requestDetail(statements: Statements, row: UsageRow): Prom
 	return {
 		...base,
 		answerId: prefix === undefined ? null : prefix + row.request_id.replaceAll("-", ""),
-		units: row.units,
 		reservedNanoUsd: nanoUsdOfColumn(row.reserved_nano_usd),
 		writtenOffNanoUsd: nanoUsdOfColumn(row.written_off_nano_usd),
 		rateCard: row.rate_card_id,

@@ -1,5 +1,7 @@
 import { uuidOfId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
+import type { UsageCounts } from "../../ledger/event.ts";
+import { type CountColumns, countsOf } from "../../ledger/usage-fields.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
@@ -8,7 +10,7 @@ import { HOUR_MS } from "../usage/usage-query.ts";
 import type { LogPlace } from "./log-place.ts";
 
 /** One settled request. No prompt or answer is stored anywhere. */
-export interface RequestRow {
+export interface RequestRow extends UsageCounts {
 	readonly id: string;
 	readonly atMs: number;
 	readonly model: string;
@@ -17,10 +19,6 @@ export interface RequestRow {
 	readonly keyLastFour: string;
 	readonly endpoint: string;
 	readonly streamed: boolean;
-	readonly promptTokens: number;
-	readonly cachedTokens: number;
-	readonly completionTokens: number;
-	readonly reasoningTokens: number;
 	readonly costNanoUsd: NanoUsd;
 	readonly durationMs: number;
 	readonly firstTokenMs: number | null;
@@ -46,7 +44,7 @@ export interface RequestFilter {
 	readonly batchId: string | null;
 }
 
-export interface UsageRow {
+export interface UsageRow extends CountColumns {
 	request_id: string;
 	account_id: string;
 	key_id: string;
@@ -63,11 +61,6 @@ export interface UsageRow {
 	ending: string;
 	class: StatusClass;
 	status: number;
-	prompt_tokens: number;
-	cached_tokens: number;
-	completion_tokens: number;
-	reasoning_tokens: number;
-	units: number;
 	replica: string | null;
 	batch_id: string | null;
 	admitted_at: Date;
@@ -294,10 +287,7 @@ export function requestRow(row: UsageRow): RequestRow {
 		keyLastFour: row.last_four,
 		endpoint: row.endpoint,
 		streamed: row.streamed,
-		promptTokens: row.prompt_tokens,
-		cachedTokens: row.cached_tokens,
-		completionTokens: row.completion_tokens,
-		reasoningTokens: row.reasoning_tokens,
+		...countsOf(row),
 		costNanoUsd: nanoUsdOfColumn(row.charged_nano_usd),
 		durationMs: row.duration_ms,
 		firstTokenMs: row.first_token_ms,

@@ -78,8 +78,8 @@ interface Row {
 		project: string;
 		name: string | null;
 		requests: string;
-		prompt: string;
-		completion: string;
+		prompt_tokens: string;
+		completion_tokens: string;
 		charged: string;
 	}[];
 }
@@ -160,7 +160,7 @@ export async function readStatement(statements: Statements, accountId: string, m
 		), days as (
 			select to_char(date_trunc('day', h.hour, 'UTC') at time zone 'UTC', 'YYYY-MM-DD') as day, h.model, h.project_id as project,
 				(select p.name from project p where p.id = h.project_id) as name, sum(h.requests)::text as requests,
-				sum(h.prompt_tokens)::text as prompt, sum(h.completion_tokens)::text as completion, sum(h.charged_nano_usd)::text as charged
+				sum(h.prompt_tokens)::text as prompt_tokens, sum(h.completion_tokens)::text as completion_tokens, sum(h.charged_nano_usd)::text as charged
 			from hours h group by 1, 2, 3 having sum(h.requests) > 0
 		), told as (
 			select e.id, e.kind, e.amount_nano_usd::text as amount, e.note, e.source_ref as source,
@@ -220,8 +220,8 @@ function statementOf(month: string, row: Row): Statement {
 			projectId: day.project,
 			projectName: day.name ?? day.project,
 			requests: BigInt(day.requests),
-			promptTokens: BigInt(day.prompt),
-			completionTokens: BigInt(day.completion),
+			promptTokens: BigInt(day.prompt_tokens),
+			completionTokens: BigInt(day.completion_tokens),
 			chargedNanoUsd: BigInt(day.charged),
 		})),
 		usageNanoUsd: usage,

@@ -1,4 +1,5 @@
 import type { Statements } from "../../db/statements.ts";
+import type { TokenSumColumns, TokenSums } from "../../ledger/token-sums.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsd, shownSum, sumOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
@@ -19,12 +20,10 @@ export interface UsageFilter {
 	readonly status: StatusClass | null;
 }
 
-export interface UsageSums {
+type Growing<Sums> = { -readonly [Name in keyof Sums]: Sums[Name] };
+
+export interface UsageSums extends Growing<TokenSums> {
 	requests: number;
-	promptTokens: number;
-	cachedTokens: number;
-	completionTokens: number;
-	reasoningTokens: number;
 	costNanoUsd: NanoUsd;
 }
 
@@ -63,15 +62,11 @@ const BY_DAY_MS_MAX = 400 * DAY_MS;
 const GROUPS_MAX = 50;
 const OTHER = "other";
 
-interface Row {
+interface Row extends TokenSumColumns {
 	group_id: string;
 	label: string | null;
 	at: Date;
 	requests: string;
-	prompt: string;
-	cached: string;
-	completion: string;
-	reasoning: string;
 	charged: string;
 	duration: number;
 	first: number;
@@ -99,8 +94,8 @@ export async function usageSeries(
 	const rows = await statements<Row>`
 		with u as (
 			select case ${filter.group}::text when 'model' then h.model when 'key' then h.key_id when 'project' then h.project_id else h.class end as group_id,
-				date_trunc(${filter.bucket}::text, h.hour, 'UTC') as at, sum(h.requests) as requests, sum(h.prompt_tokens) as prompt,
-				sum(h.cached_tokens) as cached, sum(h.completion_tokens) as completion, sum(h.reasoning_tokens) as reasoning,
+				date_trunc(${filter.bucket}::text, h.hour, 'UTC') as at, sum(h.requests) as requests, sum(h.prompt_tokens) as prompt_tokens,
+				sum(h.cached_tokens) as cached_tokens, sum(h.completion_tokens) as completion_tokens, sum(h.reasoning_tokens) as reasoning_tokens,
 				sum(h.charged_nano_usd) as charged, sum(h.duration_ms) as duration, sum(h.first_token_ms) as first, sum(h.first_tokens) as firsts
 			from usage_split(${accountId}, to_timestamp(${fromMs}::double precision / 1000), to_timestamp(${toMs}::double precision / 1000),
 				${filter.group === "project" || filter.projectId !== null}::boolean, ${filter.projectId}::text) h
@@ -152,8 +147,8 @@ function seriesOf(rows: readonly Row[], range: { bucketMs: number; fromMs: numbe
 			costNanoUsd: nanoUsd(0),
 		};
 		point.requests += Number(row.requests);
-		point.promptTokens += Number(row.prompt);
-		point.completionTokens += Number(row.completion);
+		point.promptTokens += Number(row.prompt_tokens);
+		point.completionTokens += Number(row.completion_tokens);
 		point.costNanoUsd = shownSum(point.costNanoUsd, sumOfColumn(row.charged));
 		points.set(name, point);
 	}
@@ -181,10 +176,10 @@ function noSums(): UsageSums {
 
 function addTo(sums: UsageSums, row: Row): void {
 	sums.requests += Number(row.requests);
-	sums.promptTokens += Number(row.prompt);
-	sums.cachedTokens += Number(row.cached);
-	sums.completionTokens += Number(row.completion);
-	sums.reasoningTokens += Number(row.reasoning);
+	sums.promptTokens += Number(row.prompt_tokens);
+	sums.cachedTokens += Number(row.cached_tokens);
+	sums.completionTokens += Number(row.completion_tokens);
+	sums.reasoningTokens += Number(row.reasoning_tokens);
 	sums.costNanoUsd = shownSum(sums.costNanoUsd, sumOfColumn(row.charged));
 }
 

@@ -1,20 +1,17 @@
 import type { Statements } from "../../db/statements.ts";
+import { type TokenSumColumns, type TokenSums, tokenSumsOf } from "../../ledger/token-sums.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { sumOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
 /** What one key of an account used of one model in a day (UTC). */
-export interface UsageDayRow {
+export interface UsageDayRow extends TokenSums {
 	readonly accountId: string;
 	/** `2027-01-31` */
 	readonly day: string;
 	readonly keyId: string;
 	readonly model: string;
 	readonly requests: number;
-	readonly promptTokens: number;
-	readonly cachedTokens: number;
-	readonly completionTokens: number;
-	readonly reasoningTokens: number;
 	readonly costNanoUsd: NanoUsd;
 	/** Place in the list: the `after` of the page that follows. */
 	readonly cursor: string;
@@ -34,16 +31,12 @@ const DAYS_MAX = 400;
 const DAYS_OF_ALL_MAX = 31;
 const DAY_MS = 24 * 3_600_000;
 
-interface Row {
+interface Row extends TokenSumColumns {
 	account_id: string;
 	day: string;
 	key_id: string;
 	model: string;
 	requests: string;
-	prompt: string;
-	cached: string;
-	completion: string;
-	reasoning: string;
 	charged: string;
 }
 
@@ -60,8 +53,8 @@ export async function usageRows(
 	const [account, day, key, model] = page.after === null ? [null, null, null, null] : placeOf(page.after);
 	const rows = await statements<Row>`
 		select h.account_id, to_char(date_trunc('day', h.hour, 'UTC') at time zone 'UTC', 'YYYY-MM-DD') as day, h.key_id, h.model,
-			sum(h.requests) as requests, sum(h.prompt_tokens) as prompt, sum(h.cached_tokens) as cached, sum(h.completion_tokens) as completion,
-			sum(h.reasoning_tokens) as reasoning, sum(h.charged_nano_usd) as charged
+			sum(h.requests) as requests, sum(h.prompt_tokens) as prompt_tokens, sum(h.cached_tokens) as cached_tokens,
+			sum(h.completion_tokens) as completion_tokens, sum(h.reasoning_tokens) as reasoning_tokens, sum(h.charged_nano_usd) as charged
 		from usage_hour h
 		where h.hour >= ${filter.from}::timestamp at time zone 'UTC' and h.hour < (${filter.to}::timestamp + interval '1 day') at time zone 'UTC'
 			and (${filter.accountId}::text is null or h.account_id = ${filter.accountId}::text)
@@ -79,10 +72,7 @@ export async function usageRows(
 		keyId: row.key_id,
 		model: row.model,
 		requests: Number(row.requests),
-		promptTokens: Number(row.prompt),
-		cachedTokens: Number(row.cached),
-		completionTokens: Number(row.completion),
-		reasoningTokens: Number(row.reasoning),
+		...tokenSumsOf(row),
 		costNanoUsd: sumOfColumn(row.charged),
 		cursor: Buffer.from(JSON.stringify([row.account_id, row.day, row.key_id, row.model])).toString("base64url"),
 	}));

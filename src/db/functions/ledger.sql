@@ -28,9 +28,10 @@ $$;
 -- with each, or with all leases of the instance. So rows are looked up one by one, each by its whole key or its place; the
 -- place of a lease is where the statement before has locked it.
 create or replace function lease_settle(p_instance text, p_epoch integer, p_id uuid[], p_account text[], p_key text[], p_model text[],
-  p_card text[], p_endpoint text[], p_streamed boolean[], p_reserved bigint[], p_batch text[], p_at double precision[], p_charged bigint[],
-  p_off bigint[], p_basis text[], p_ending text[], p_status integer[], p_prompt integer[], p_cached integer[], p_completion integer[],
-  p_reasoning integer[], p_units integer[], p_replica text[], p_first real[], p_ms real[], p_budgets text[], p_open json)
+  p_card text[], p_endpoint text[], p_streamed boolean[], p_reserved bigint[], p_charged bigint[], p_off bigint[], p_basis text[],
+  p_ending text[], p_status integer[], p_prompt_tokens integer[], p_cached_tokens integer[], p_completion_tokens integer[],
+  p_reasoning_tokens integer[], p_units integer[], p_replica text[], p_batch text[], p_at double precision[], p_first real[], p_ms real[],
+  p_budgets text[], p_open json)
 returns table (late boolean, fresh integer, busy json)
 language plpgsql set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
 declare
@@ -47,8 +48,8 @@ declare
   v_many integer := cardinality(p_id);
   -- What all of them have; null where they differ.
   v_model text; v_card text; v_endpoint text; v_streamed boolean; v_reserved bigint; v_batch text; v_off bigint; v_basis text;
-  v_ending text; v_status integer; v_prompt integer; v_cached integer; v_completion integer; v_reasoning integer;
-  v_units integer; v_replica text; v_first real; v_ms real;
+  v_ending text; v_status integer; v_prompt_tokens integer; v_cached_tokens integer; v_completion_tokens integer;
+  v_reasoning_tokens integer; v_units integer; v_replica text; v_first real; v_ms real;
 begin
   late := false; fresh := 0; busy := '[]';
   -- A repeated flush can meet its first attempt, which may still run: one after the other, so that the second one sees
@@ -64,8 +65,8 @@ begin
   p_charged := for_all(p_charged, v_many); p_budgets := for_all(p_budgets, v_many);
   v_model := of_all(p_model); v_card := of_all(p_card); v_endpoint := of_all(p_endpoint); v_streamed := of_all(p_streamed);
   v_reserved := of_all(p_reserved); v_batch := of_all(p_batch); v_off := of_all(p_off); v_basis := of_all(p_basis);
-  v_ending := of_all(p_ending); v_status := of_all(p_status); v_prompt := of_all(p_prompt); v_cached := of_all(p_cached);
-  v_completion := of_all(p_completion); v_reasoning := of_all(p_reasoning); v_units := of_all(p_units);
+  v_ending := of_all(p_ending); v_status := of_all(p_status); v_prompt_tokens := of_all(p_prompt_tokens);
+  v_cached_tokens := of_all(p_cached_tokens); v_completion_tokens := of_all(p_completion_tokens); v_reasoning_tokens := of_all(p_reasoning_tokens); v_units := of_all(p_units);
   v_replica := of_all(p_replica); v_first := of_all(p_first); v_ms := of_all(p_ms);
   if v_before > '-infinity' and exists (select 1 from unnest(p_at) u(at) where to_timestamp(u.at / 1000.0) < v_before) then
     v_began := removal_began_after(p_instance, p_epoch, v_before);
@@ -116,14 +117,16 @@ begin
         select x.id, x.account, x.key, p_instance, p_epoch, coalesce(v_model, x.model), coalesce(v_card, x.card),
           coalesce(v_endpoint, x.endpoint), coalesce(v_streamed, x.streamed), coalesce(v_reserved, x.reserved), x.charged,
           coalesce(v_off, x.off), coalesce(v_basis, x.basis), coalesce(v_ending, x.ending), coalesce(v_status, x.status),
-          coalesce(v_prompt, x.prompt), coalesce(v_cached, x.cached), coalesce(v_completion, x.completion),
-          coalesce(v_reasoning, x.reasoning), coalesce(v_units, x.units), coalesce(v_replica, x.replica), coalesce(v_batch, x.batch),
+          coalesce(v_prompt_tokens, x.prompt_tokens), coalesce(v_cached_tokens, x.cached_tokens),
+          coalesce(v_completion_tokens, x.completion_tokens), coalesce(v_reasoning_tokens, x.reasoning_tokens),
+          coalesce(v_units, x.units), coalesce(v_replica, x.replica), coalesce(v_batch, x.batch),
           x.budgets, budgets_project(x.budgets), to_timestamp(x.at / 1000.0), coalesce(v_first, x.first), coalesce(v_ms, x.ms), v_at
         from (
           select unnest(p_id) as id, unnest(p_account) as account, unnest(p_key) as key, unnest(p_model) as model, unnest(p_card) as card,
             unnest(p_endpoint) as endpoint, unnest(p_streamed) as streamed, unnest(p_reserved) as reserved, unnest(p_charged) as charged,
-            unnest(p_off) as off, unnest(p_basis) as basis, unnest(p_ending) as ending, unnest(p_status) as status, unnest(p_prompt) as prompt,
-            unnest(p_cached) as cached, unnest(p_completion) as completion, unnest(p_reasoning) as reasoning, unnest(p_units) as units,
+            unnest(p_off) as off, unnest(p_basis) as basis, unnest(p_ending) as ending, unnest(p_status) as status,
+            unnest(p_prompt_tokens) as prompt_tokens, unnest(p_cached_tokens) as cached_tokens,
+            unnest(p_completion_tokens) as completion_tokens, unnest(p_reasoning_tokens) as reasoning_tokens, unnest(p_units) as units,
             unnest(p_replica) as replica, unnest(p_batch) as batch, unnest(p_at) as at, unnest(p_first) as first, unnest(p_ms) as ms,
             unnest(p_budgets)::text[] as budgets, generate_subscripts(p_id, 1) as place
         ) x

@@ -2,22 +2,20 @@ import type { AdmissionRequest } from "../../admission/admission.ts";
 import { priceOfTokens } from "../../admission/price.ts";
 import type { PromptMeasure } from "../../admission/prompt-bound.ts";
 import { completionTokensEstimate, promptTokensEstimate } from "../../admission/prompt-bound.ts";
-import type { Basis, Ending, SettledEvent } from "../../ledger/event.ts";
-import type { Outcome } from "../../ledger/outcome.ts";
+import type { Basis, Ending, SettledEvent, UsageCounts } from "../../ledger/event.ts";
+import { NO_COUNTS, type Outcome } from "../../ledger/outcome.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
-import type { ReportedUsage, TokenUsage } from "../../upstream/usage.ts";
+import type { ReportedUsage } from "../../upstream/usage.ts";
 import { CLIENT_LEFT_STATUS } from "../error-body.ts";
 
 /** What a server's finished streams can raise an estimate by, at most, over what it is without them. */
 const LEARNT_FACTOR_MAX = 2;
 
-/** What a chat used, by whose count, and what it costs. */
-export interface Bill extends TokenUsage {
+/** What a request used, by whose count, and what it costs. */
+export interface Bill extends UsageCounts {
 	readonly cost: NanoUsd;
 	readonly basis: Basis;
-	/** Audio seconds, images or searches; 0 if absent. */
-	readonly units?: number;
 }
 
 /** How much was generated, as far as it can be seen without a count of tokens. */
@@ -29,10 +27,8 @@ export interface OutputSize {
 	readonly tokensLikely?: number | undefined;
 }
 
-export const NO_USAGE: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
-
 /** Nothing reached the client and nothing is charged. */
-export const FREE_BILL: Bill = { ...NO_USAGE, cost: ZERO_USD, basis: "exact" };
+export const FREE_BILL: Bill = { ...NO_COUNTS, cost: ZERO_USD, basis: "exact" };
 
 /**
  * The upstream's own count of each half where there is one; else an estimate by size, marked as such, and never above what was
@@ -59,6 +55,7 @@ export function billOf(
 		completionTokens,
 		cachedTokens,
 		reasoningTokens: Math.min(reported?.reasoningTokens ?? 0, completionTokens),
+		units: 0,
 		cost: priceOfTokens(model.rateCard, promptTokens, cachedTokens, completionTokens),
 		basis: exact ? "exact" : "estimated",
 	};
@@ -95,7 +92,7 @@ export function outcomeOf(bill: Bill, facts: OutcomeFacts): Outcome {
 		cachedTokens: Math.min(bill.cachedTokens, COUNT_MAX),
 		completionTokens: Math.min(bill.completionTokens, COUNT_MAX),
 		reasoningTokens: Math.min(bill.reasoningTokens, COUNT_MAX),
-		units: Math.min(bill.units ?? 0, COUNT_MAX),
+		units: Math.min(bill.units, COUNT_MAX),
 		replica: facts.replica ?? null,
 		first: facts.firstMs === null ? null : wholeMicros(facts.firstMs),
 		ms: wholeMicros(facts.totalMs),

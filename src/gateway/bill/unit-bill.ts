@@ -1,8 +1,8 @@
 import type { Quantities } from "../../admission/price.ts";
 import { priceWithin } from "../../admission/price.ts";
 import type { Model } from "../../catalog/model.ts";
+import { NO_COUNTS } from "../../ledger/outcome.ts";
 import type { Bill } from "./bill.ts";
-import { NO_USAGE } from "./bill.ts";
 
 /**
  * The bill of what an endpoint used in its own units. `counted`: by the upstream's count or by one that cannot be
@@ -13,7 +13,7 @@ export function unitBill(model: Model, used: Quantities, counted: boolean): Bill
 	const cost = priceWithin(rateCard, used);
 	const units = used.audioSeconds + used.images + used.searches;
 	return {
-		...NO_USAGE,
+		...NO_COUNTS,
 		promptTokens: used.promptTokens,
 		cachedTokens: used.cachedTokens,
 		completionTokens: used.completionTokens,

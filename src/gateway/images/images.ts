@@ -57,7 +57,7 @@ function usageOf({ promptTokens, completionTokens, cost, basis, units }: Bill) {
 		output_tokens: completionTokens,
 		total_tokens: promptTokens + completionTokens,
 		input_tokens_details: { text_tokens: promptTokens, image_tokens: 0 },
-		images: units ?? 0,
+		images: units,
 		cost: jsonUsd(cost),
 		basis,
 	};

@@ -3,6 +3,7 @@ import { sleep } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { uuidOfId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
+import type { CountColumns } from "../../ledger/usage-fields.ts";
 import { formatUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { askDatabase } from "./ask-database.ts";
 
@@ -38,7 +39,7 @@ export interface UsageAnswer {
 	readonly batch_id: string | null;
 }
 
-interface SettledRow {
+interface SettledRow extends CountColumns {
 	model: string;
 	created: string;
 	endpoint: string;
@@ -46,11 +47,6 @@ interface SettledRow {
 	basis: "exact" | "estimated" | "recovered";
 	ending: string;
 	status: number;
-	prompt: number;
-	cached: number;
-	completion: number;
-	reasoning: number;
-	units: number;
 	charged: string;
 	reserved: string;
 	card: string;
@@ -104,8 +100,7 @@ async function readSettled(
 ): Promise<SettledRow | undefined> {
 	const [row] = await statements<SettledRow>`
 		select e.model, floor(extract(epoch from e.admitted_at))::bigint as created, e.endpoint, e.streamed, e.basis, e.ending,
-			e.status, e.prompt_tokens as prompt, e.cached_tokens as cached, e.completion_tokens as completion,
-			e.reasoning_tokens as reasoning, e.units, e.charged_nano_usd as charged, e.reserved_nano_usd as reserved,
+			e.status, e.prompt_tokens, e.cached_tokens, e.completion_tokens, e.reasoning_tokens, e.units, e.charged_nano_usd as charged, e.reserved_nano_usd as reserved,
 			e.rate_card_id as card, e.batch_id as batch
 		from usage_event e where e.request_id = ${requestId}::uuid and e.account_id = ${accountId}`;
 	return row;
@@ -135,11 +130,11 @@ function settledAnswer(id: string, row: SettledRow): UsageAnswer {
 		ending: row.ending,
 		http_status: row.status,
 		usage: {
-			prompt_tokens: row.prompt,
-			completion_tokens: row.completion,
-			total_tokens: row.prompt + row.completion,
-			prompt_tokens_details: { cached_tokens: row.cached },
-			completion_tokens_details: { reasoning_tokens: row.reasoning },
+			prompt_tokens: row.prompt_tokens,
+			completion_tokens: row.completion_tokens,
+			total_tokens: row.prompt_tokens + row.completion_tokens,
+			prompt_tokens_details: { cached_tokens: row.cached_tokens },
+			completion_tokens_details: { reasoning_tokens: row.reasoning_tokens },
 			units: row.units,
 		},
 		cost_usd: formatUsd(nanoUsdOfColumn(row.charged)),

@@ -2,6 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { csvLine } from "../../base/csv.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
+import type { TokenSumColumns } from "../../ledger/token-sums.ts";
 import { formatDecimal } from "../../money/decimal.ts";
 import { jsonHeaders } from "../headers.ts";
 import { askDatabase } from "./ask-database.ts";
@@ -24,7 +25,7 @@ interface Query {
 	readonly after: readonly [day: string, model: string, project: string, key: string] | null;
 }
 
-interface Row {
+interface Row extends TokenSumColumns {
 	day: string;
 	model: string;
 	/** Empty: none. */
@@ -33,10 +34,6 @@ interface Row {
 	key_id: string;
 	key_name: string | null;
 	requests: string;
-	prompt: string;
-	cached: string;
-	completion: string;
-	reasoning: string;
 	charged: string;
 	as_of: Date | null;
 }
@@ -124,8 +121,8 @@ async function read(statements: Statements, accountId: string, query: Query): Pr
 				case when ${groups.has("model")}::boolean then h.model else '' end as model,
 				case when ${groups.has("project")}::boolean then h.project_id else '' end as project_id,
 				case when ${groups.has("key")}::boolean then h.key_id else '' end as key_id,
-				sum(h.requests) as requests, sum(h.prompt_tokens) as prompt, sum(h.cached_tokens) as cached, sum(h.completion_tokens) as completion,
-				sum(h.reasoning_tokens) as reasoning, sum(h.charged_nano_usd) as charged
+				sum(h.requests) as requests, sum(h.prompt_tokens) as prompt_tokens, sum(h.cached_tokens) as cached_tokens,
+				sum(h.completion_tokens) as completion_tokens, sum(h.reasoning_tokens) as reasoning_tokens, sum(h.charged_nano_usd) as charged
 			from usage_split(${accountId}, ${since}::timestamp at time zone 'UTC', (${to}::timestamp + interval '1 day') at time zone 'UTC',
 				${isTold}::boolean, ${project}::text) h
 			where (${model}::text is null or h.model = ${model}::text) and (${key}::text is null or h.key_id = ${key}::text)
@@ -234,11 +231,11 @@ function groupFields(row: Row, { groups }: Query): Record<string, string | null>
 function countFields(row: Row) {
 	return {
 		requests: Number(row.requests),
-		prompt_tokens: Number(row.prompt),
-		cached_tokens: Number(row.cached),
-		completion_tokens: Number(row.completion),
-		reasoning_tokens: Number(row.reasoning),
-		total_tokens: Number(row.prompt) + Number(row.completion),
+		prompt_tokens: Number(row.prompt_tokens),
+		cached_tokens: Number(row.cached_tokens),
+		completion_tokens: Number(row.completion_tokens),
+		reasoning_tokens: Number(row.reasoning_tokens),
+		total_tokens: Number(row.prompt_tokens) + Number(row.completion_tokens),
 		cost_usd: formatDecimal(BigInt(row.charged), 9, 2),
 	};
 }
@@ -253,10 +250,10 @@ const NOTHING: Row = {
 	key_id: "",
 	key_name: null,
 	requests: "0",
-	prompt: "0",
-	cached: "0",
-	completion: "0",
-	reasoning: "0",
+	prompt_tokens: "0",
+	cached_tokens: "0",
+	completion_tokens: "0",
+	reasoning_tokens: "0",
 	charged: "0",
 	as_of: null,
 };

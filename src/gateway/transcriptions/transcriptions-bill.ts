@@ -75,7 +75,7 @@ function billOfParts(
 /** `usage` in either of OpenAI's two forms, by how the deployment is priced, with the charge beside it. */
 export function audioUsage(model: Model, bill: Bill): object {
 	const { promptTokens, completionTokens, units, cost, basis } = bill;
-	if (pricedBySecond(model)) return { type: "duration", seconds: units ?? 0, cost: jsonUsd(cost), basis };
+	if (pricedBySecond(model)) return { type: "duration", seconds: units, cost: jsonUsd(cost), basis };
 	return {
 		type: "tokens",
 		input_tokens: promptTokens,

@@ -1,4 +1,4 @@
-import { type ReportedUsage, readUsage, sumOf, type UsageStyle } from "../usage.ts";
+import { type ReportedUsage, readUsage, type UsageStyle, usageOfChoices } from "../usage.ts";
 
 /** Follows the usage records of one streamed chat. */
 export interface UsageTally {
@@ -38,7 +38,7 @@ class Tally implements UsageTally {
 			if (finished === 1) this.#whole = usage;
 			this.#final = true;
 		} else if (this.#style === "sum" && !hasChoices) {
-			this.#whole = this.#records > 0 ? joined([this.#whole, usage]) : usage;
+			this.#whole = this.#records > 0 ? usageOfChoices([this.#whole, usage]) : usage;
 			this.#records += 1;
 			this.#final = finished > 0 && this.#records >= finished;
 		} else if (this.#style === "per_choice" && choiceIndex !== undefined) {
@@ -54,29 +54,11 @@ class Tally implements UsageTally {
 
 	current(): ReportedUsage | undefined {
 		const parts = this.#ofChoice;
-		if (parts !== undefined) this.#whole ??= parts.length === 1 ? parts[0] : joined(parts);
+		if (parts !== undefined) this.#whole ??= parts.length === 1 ? parts[0] : usageOfChoices(parts);
 		return this.#whole;
 	}
 
 	isFinal(): boolean {
 		return this.#final;
 	}
-}
-
-/** Usage of several choices of one prompt: the prompt counts once, what was generated adds up. */
-function joined(parts: readonly (ReportedUsage | undefined)[]): ReportedUsage | undefined {
-	let sum: ReportedUsage | undefined;
-	for (const part of parts) {
-		if (part === undefined) continue;
-		sum =
-			sum === undefined
-				? part
-				: {
-						promptTokens: Math.max(sum.promptTokens ?? 0, part.promptTokens ?? 0) || undefined,
-						completionTokens: sumOf(sum.completionTokens, part.completionTokens),
-						cachedTokens: Math.max(sum.cachedTokens, part.cachedTokens),
-						reasoningTokens: sum.reasoningTokens + part.reasoningTokens,
-					};
-	}
-	return sum;
 }

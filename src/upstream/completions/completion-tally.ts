@@ -1,4 +1,4 @@
-import { type ReportedUsage, readUsage, sumOf, type UsageStyle } from "../usage.ts";
+import { type ReportedUsage, readUsage, type UsageStyle, usageOfChoices } from "../usage.ts";
 import type { CompletionShape } from "./completion-answer.ts";
 
 /** Follows the usage records of one streamed completion, which may have several prompts. */
@@ -32,27 +32,7 @@ export function createCompletionTally(style: UsageStyle, shape: CompletionShape)
 				allCounted = style === "sum" && allFinished;
 			}
 		},
-		current: () => whole ?? joined(ofChoice, shape.n),
+		current: () => whole ?? usageOfChoices(ofChoice, shape.n),
 		isFinal: () => wholeIsFinal || allCounted,
 	};
-}
-
-const NOTHING: ReportedUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
-
-function joined(ofChoice: readonly (ReportedUsage | undefined)[], n: number): ReportedUsage | undefined {
-	let sum: ReportedUsage | undefined;
-	let prompt = -1;
-	ofChoice.forEach((usage, index) => {
-		if (usage === undefined) return;
-		const first = Math.floor(index / n) !== prompt;
-		prompt = Math.floor(index / n);
-		const before = sum ?? NOTHING;
-		sum = {
-			promptTokens: sumOf(before.promptTokens, first ? usage.promptTokens : 0),
-			completionTokens: sumOf(before.completionTokens, usage.completionTokens),
-			cachedTokens: before.cachedTokens + (first ? usage.cachedTokens : 0),
-			reasoningTokens: before.reasoningTokens + usage.reasoningTokens,
-		};
-	});
-	return sum;
 }

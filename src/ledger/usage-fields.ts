@@ -1,0 +1,87 @@
+/** One field of a settled request. */
+interface UsageField {
+	/** Of the table `usage_event`. */
+	readonly column: string;
+	/** Of the column. In events a `bigint` is an amount in nano-dollars and a `timestamptz` is in Unix milliseconds. */
+	readonly type: "uuid" | "text" | "text[]" | "boolean" | "integer" | "bigint" | "real" | "timestamptz";
+	/** When its value is known: at the admission or at the end. */
+	readonly known: "admission" | "end";
+	readonly nullable?: true;
+	/** Absent from an event where the column is null. */
+	readonly optional?: true;
+	/** Whole units that the request used; 0 if it used none. */
+	readonly count?: true;
+	/** Part of an archived row and of its seal. A field that is added has it only with a new format of seals. */
+	readonly archived?: true;
+}
+
+/**
+ * The fields of a settled request, in the order of the arguments of `lease_settle` and of an archived row. Events, journal
+ * records, batches, SQL arguments, the table `usage_event`, the archive and the request log follow from this table.
+ * `src/README.md` says how to add a field.
+ */
+export const USAGE_FIELDS = {
+	/** The request's UUID. */
+	id: { column: "request_id", type: "uuid", known: "admission", archived: true },
+	account: { column: "account_id", type: "text", known: "admission", archived: true },
+	key: { column: "key_id", type: "text", known: "admission", archived: true },
+	model: { column: "model", type: "text", known: "admission", archived: true },
+	/** The rate card that prices the request, whatever changes later. */
+	card: { column: "rate_card_id", type: "text", known: "admission", archived: true },
+	endpoint: { column: "endpoint", type: "text", known: "admission", archived: true },
+	streamed: { column: "streamed", type: "boolean", known: "admission", archived: true },
+	reserved: { column: "reserved_nano_usd", type: "bigint", known: "admission", archived: true },
+	charged: { column: "charged_nano_usd", type: "bigint", known: "end", archived: true },
+	/** The part of the actual cost that is the operator's write-off. */
+	off: { column: "written_off_nano_usd", type: "bigint", known: "end", archived: true },
+	/** `exact`: by the upstream's count. `estimated`: by ours. `recovered`: from the journal after a crash. */
+	basis: { column: "basis", type: "text", known: "end", archived: true },
+	ending: { column: "ending", type: "text", known: "end", archived: true },
+	/** HTTP status that the client received or would have received. */
+	status: { column: "status", type: "integer", known: "end", archived: true },
+	/** Cached tokens included. */
+	promptTokens: { column: "prompt_tokens", type: "integer", known: "end", count: true, archived: true },
+	cachedTokens: { column: "cached_tokens", type: "integer", known: "end", count: true, archived: true },
+	/** Reasoning tokens included. */
+	completionTokens: { column: "completion_tokens", type: "integer", known: "end", count: true, archived: true },
+	reasoningTokens: { column: "reasoning_tokens", type: "integer", known: "end", count: true, archived: true },
+	/** Audio seconds, images or searches, by the endpoint. */
+	units: { column: "units", type: "integer", known: "end", count: true, archived: true },
+	/** Alias of the replica that served the request, never its address. */
+	replica: { column: "replica", type: "text", known: "end", nullable: true, archived: true },
+	/** The managed batch that the request is a line of. */
+	batch: { column: "batch_id", type: "text", known: "admission", optional: true, archived: true },
+	/** Time of the admission. */
+	at: { column: "admitted_at", type: "timestamptz", known: "admission", archived: true },
+	/** Milliseconds from admission to the first token; null if there was none. */
+	first: { column: "first_token_ms", type: "real", known: "end", nullable: true, archived: true },
+	/** Milliseconds from admission to the end. */
+	ms: { column: "duration_ms", type: "real", known: "end", archived: true },
+	/** Budgets that the request draws on beside its account's and its key's: the periods of caps, the project. */
+	budgets: { column: "budgets", type: "text[]", known: "admission", optional: true },
+} as const satisfies Record<string, UsageField>;
+
+export type UsageFields = typeof USAGE_FIELDS;
+export type UsageFieldName = keyof UsageFields;
+
+export const USAGE_FIELD_NAMES = Object.keys(USAGE_FIELDS) as readonly UsageFieldName[];
+
+export const usageField = (name: UsageFieldName): UsageField => USAGE_FIELDS[name];
+
+export type CountName = {
+	[Name in UsageFieldName]: UsageFields[Name] extends { count: true } ? Name : never;
+}[UsageFieldName];
+
+export const COUNT_NAMES = USAGE_FIELD_NAMES.filter((name) => usageField(name).count) as readonly CountName[];
+
+/** The counts of a row of `usage_event`, by their columns. */
+export type CountColumns = { readonly [Name in CountName as UsageFields[Name]["column"]]: number };
+
+/** The counts of a row by their names. */
+export function countsOf(row: CountColumns): Readonly<Record<CountName, number>> {
+	const columns: Readonly<Record<string, number>> = row;
+	return Object.fromEntries(COUNT_NAMES.map((name) => [name, columns[usageField(name).column]])) as Record<
+		CountName,
+		number
+	>;
+}

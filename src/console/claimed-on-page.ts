@@ -1,6 +1,6 @@
 import { t } from "elysia";
 import { claimSubject } from "../keys/management-claim.ts";
-import type { ConsoleParts } from "./console-deps.ts";
+import type { Parts } from "./console-deps.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** Of one attempt of a page's: an answer can be lost on its way, and whoever sends it again is told what was made. */
@@ -17,7 +17,7 @@ export interface PageMaker {
  * day. Then whoever makes it under this id makes no second one. Fault idempotency_mismatch.
  */
 export async function claimedOnPage(
-	{ keyMaker, clock }: Pick<ConsoleParts, "keyMaker" | "clock">,
+	{ keyMaker, clock }: Parts<"keyMaker" | "clock">,
 	{ viewer, accountId = "" }: PageMaker,
 	{ fresh, token, asked }: { fresh: string; token: string | undefined; asked: object },
 ): Promise<string> {

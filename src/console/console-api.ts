@@ -14,6 +14,7 @@ import { invitationRoutes } from "./members/invitation-routes.ts";
 import { membersRoutes } from "./members/members-routes.ts";
 import { checkRight } from "./members/route-rights.ts";
 import { noticeRoutes } from "./notices/notice-routes.ts";
+import { managementKeyRoutes } from "./operator/management-key-routes.ts";
 import { operatorRoutes } from "./operator/operator-routes.ts";
 import { projectRoutes } from "./projects/project-routes.ts";
 import { publicRoutes } from "./public-routes.ts";
@@ -59,5 +60,6 @@ export function createConsoleApi(parts: ConsoleParts) {
 		.use(usageRoutes(parts))
 		.use(batchRoutes(parts))
 		.use(noticeRoutes(parts))
-		.use(operatorRoutes(parts));
+		.use(operatorRoutes(parts))
+		.use(managementKeyRoutes(parts));
 }

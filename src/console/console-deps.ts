@@ -62,3 +62,6 @@ export interface ConsoleParts {
 	/** Where people reach the service: scheme, host and port. */
 	readonly origin: () => string;
 }
+
+/** Those of the parts that one function works with. */
+export type Parts<Names extends keyof ConsoleParts> = Pick<ConsoleParts, Names>;

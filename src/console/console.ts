@@ -1,66 +1,147 @@
-import { newRequestId } from "../base/id.ts";
-import { isLanguage, languageOf } from "../base/language.ts";
+import type { Cleanup } from "../base/cleanup.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { type CardPayments, createCardPayments } from "../billing/card-payments.ts";
+import type { Config } from "../config.ts";
+import { createStatements, type Statements, type StatementsOptions } from "../db/statements.ts";
+import { createTransactional } from "../db/transactional.ts";
+import { createDeployments } from "../deployments/deployments.ts";
 import type { Connection } from "../gateway/connection.ts";
+import { createDigest } from "../keys/digest.ts";
+import { createBooksHistory } from "../ledger/books-history.ts";
+import { reconcile } from "../ledger/reconcile.ts";
+import { createReconciler } from "../ledger/reconciler.ts";
 import type { HealthReport } from "../ops/health.ts";
 import { countOpenFindings, PAYMENTS_DIFFER } from "../ops/payment-findings.ts";
-import {
-	BATCH_INPUT_BYTES_MAX,
-	BATCH_START,
-	batchFileId,
-	downloadBatchFile,
-	startBatch,
-} from "./batches/batch-gateway.ts";
+import type { Secrets } from "../secrets.ts";
+import type { OwnBrand } from "./brand/shown-brand.ts";
 import { createConsoleApi } from "./console-api.ts";
-import type { ConsoleParts } from "./console-deps.ts";
-import { ConsoleError, consoleErrorResponse } from "./console-error.ts";
-import { originsOf } from "./console-parts.ts";
-import { packed } from "./pages/pack.ts";
-import { playgroundChat } from "./playground.ts";
-import { checkChange } from "./request-guard.ts";
-import { secure } from "./security-headers.ts";
-import { ADDRESS_HEADER, passOn, passOnAnswer } from "./sign-in/auth.ts";
-import { SIGN_IN_LINK } from "./sign-in/new-sign-in-link.ts";
-import { translateSignIn } from "./sign-in/sign-in-error.ts";
-import { openSignInLink } from "./sign-in/sign-in-link.ts";
-import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";
-import { sessionRequired } from "./visit.ts";
+import type { ConsoleConfig, ConsoleParts, Parts } from "./console-deps.ts";
+import { createConsoleFigures } from "./console-figures.ts";
+import { createConsoleRouter, originsOf } from "./console-router.ts";
+import type { GatewayClient } from "./gateway-client.ts";
+import { createFence } from "./keys/fence-view.ts";
+import { createLiveFeed } from "./live/live-feed.ts";
+import { createHoldingRights } from "./live/live-rights.ts";
+import { createMailer } from "./mail/mailer.ts";
+import { webhookSecret } from "./notices/webhook.ts";
+import { type Auth, createAuth } from "./sign-in/auth.ts";
+import { createVisits } from "./visit.ts";
 
-/** People's part of the service: everything below `/api/`. */
-export interface Console {
-	handle(connection: Connection): Promise<Response>;
-	/** Whether it can do its work; says what is missing. */
-	health(): Promise<HealthReport>;
-	/** Ends what would otherwise stay open for minutes. */
-	shutDown(): void;
+export interface ConsoleDeps {
+	readonly brand: OwnBrand;
+	readonly databaseUrl: string;
+	readonly clock: Clock;
+	readonly log: Log;
+	readonly secrets: Pick<Secrets, "keyPepper" | "consoleSecret">;
+	readonly gateways: GatewayClient;
+	/** Where people reach the service without PUBLIC_URL, for links and cookies; known once somebody listens. */
+	readonly listeningAt: () => string;
+	/** Stops the parts. */
+	readonly cleanup: Cleanup;
 }
 
-/** Then the company is asked again whether somebody is still one of its people. */
-const COMPANY_SESSION_MS = 12 * 3_600_000;
-const PLAYGROUND = "/api/console/playground/chat";
-const CHAT_BYTES_MAX = 32 * 1024 * 1024;
+/** What serves people. */
+export interface Console {
+	/** What the management interface and the jobs share with it. */
+	readonly parts: ConsoleParts;
+	/** A client with time, for the jobs: the first sums of a large database are made of many rows. */
+	readonly sums: Statements;
+	/** Everything below `/api/`. */
+	router(connectionOf: (request: Request) => Connection): ReturnType<typeof createConsoleRouter>;
+	/** Whether it can do its work; says what is missing. */
+	health(): Promise<HealthReport>;
+}
 
-export function createConsole(parts: ConsoleParts): Console {
-	const { origin, log } = parts;
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60_000;
+
+/** Builds each part once; hands every function those that it works with. */
+export function createConsole(config: ConsoleConfig & Pick<Config, "stripe">, deps: ConsoleDeps): Console {
+	const { brand, clock, log, cleanup } = deps;
+	const { keyPepper, consoleSecret } = deps.secrets;
+	const { statements, liveness, sums, books, tx } = openClients(deps);
+	const origin = () => config.publicUrl ?? deps.listeningAt();
+	const figures = createConsoleFigures();
+	const reconciler = createReconciler({
+		check: () => reconcile(books),
+		history: createBooksHistory(books),
+		clock,
+		log,
+	});
+	cleanup.add(() => reconciler.stop());
+	const mailer = createMailer({ statements, clock, log, figures }, { server: config.mail, demo: config.demo });
+	cleanup.add(() => mailer.stop());
+	let madeAuth: Auth | undefined;
+	const auth = () => {
+		madeAuth ??= createAuth(
+			{ tx, statements, log, mailer },
+			{
+				config,
+				serviceName: brand.serviceName,
+				terms: brand.shown.terms,
+				secret: consoleSecret,
+				origin: origin(),
+				origins: originsOf(config, origin()),
+			},
+		);
+		return madeAuth;
+	};
+	const holding = createHoldingRights(statements, { secondFactor: config.production });
+	const live = createLiveFeed({ ...deps, holding });
+	cleanup.add(() => live.stop());
+	const parts: ConsoleParts = {
+		...{ statements, tx, figures, clock, log, config, brand, mailer, consoleSecret, auth, live, origin },
+		books: reconciler,
+		fence: createFence({ statements, liveness, clock, figures }),
+		deployments: createDeployments({ statements, clock }),
+		gateways: deps.gateways,
+		keyMaker: { statements, digest: createDigest(keyPepper), serviceName: config.serviceName },
+		cards: cardsOf(config, { brand, tx, clock, log, statements }),
+		webhookSecretOf: (salt) => webhookSecret(consoleSecret, salt),
+		visits: createVisits({ secondFactor: config.production, passwordAgain: !config.demo }),
+	};
 	const api = createConsoleApi(parts);
-
 	return {
-		async handle(connection) {
-			const { requestId } = newRequestId();
-			const language = languageOf(connection.request.headers);
-			const options = { requestId, isHttps: origin().startsWith("https://") };
-			try {
-				const answer = await route(parts, api, connection, requestId);
-				return secure(await packed(connection.request, answer), options);
-			} catch (error) {
-				return secure(consoleErrorResponse(error, requestId, { log, language }), options);
-			}
-		},
+		parts,
+		sums,
+		router: (connectionOf) => createConsoleRouter(parts, { api, connectionOf }),
 		health: () => healthOf(parts),
-		shutDown: () => parts.live.stop(),
 	};
 }
 
-async function healthOf({ deployments, statements }: ConsoleParts): Promise<HealthReport> {
+/** One client for what people wait for, one for fences, one for sums and checks that take minutes. */
+function openClients({ clock, log, databaseUrl: url, cleanup }: ConsoleDeps) {
+	const open = (applicationName: string, options: Omit<StatementsOptions, "url" | "applicationName">) => {
+		const client = createStatements({ clock, log }, { url, applicationName, ...options });
+		cleanup.add(() => client.end());
+		return client;
+	};
+	const transactional = createTransactional(
+		{ clock, log },
+		{
+			url,
+			applicationName: "tollgate console tx",
+			statementDeadlineMs: 10 * SECOND_MS,
+			transactionDeadlineMs: 30 * SECOND_MS,
+		},
+	);
+	cleanup.add(() => transactional.end());
+	return {
+		tx: transactional.tx,
+		books: open("tollgate books", { connectionsMax: 1, statementDeadlineMs: 10 * MINUTE_MS }),
+		statements: open("tollgate console", { connectionsMax: 4, statementDeadlineMs: 10 * SECOND_MS }),
+		liveness: open("tollgate console liveness", { connectionsMax: 2, statementDeadlineMs: 2 * SECOND_MS }),
+		sums: open("tollgate sums", {
+			connectionsMax: 1,
+			statementDeadlineMs: 10 * MINUTE_MS,
+			// It stands in nobody's way: what it has summed up is not thrown away for a row that is held for a moment.
+			lockTimeoutMs: MINUTE_MS,
+		}),
+	};
+}
+
+async function healthOf({ deployments, statements }: Parts<"deployments" | "statements">): Promise<HealthReport> {
 	try {
 		const { gateways } = await deployments.current();
 		const warnings = gateways === 0 ? ["no gateway is live: no model can be asked"] : [];
@@ -71,105 +152,10 @@ async function healthOf({ deployments, statements }: ConsoleParts): Promise<Heal
 	}
 }
 
-/** Who asks is settled here, before anything of a body is read. */
-async function route(
-	parts: ConsoleParts,
-	api: ReturnType<typeof createConsoleApi>,
-	connection: Connection,
-	requestId: string,
-): Promise<Response> {
-	const { request } = connection;
-	const { pathname, searchParams } = new URL(request.url);
-	if (pathname === "/api/stripe/webhook") {
-		if (parts.cards === undefined || request.method !== "POST")
-			throw new ConsoleError("not_found", "There is no such endpoint.");
-		return parts.cards.webhook(request);
-	}
-	const origins = originsOf(parts.config, parts.origin());
-	if (parts.config.demo && pathname.startsWith(SIGN_IN_LINK)) {
-		return openSignInLink(parts.auth(), connection);
-	}
-	if (pathname.startsWith("/api/auth/") && !pathname.startsWith("/api/auth/magic-link/")) {
-		checkChange(request, origins);
-		const answer = await passOnAnswer(await parts.auth().handler(withAddress(connection)));
-		return translateSignIn(languageOf(request.headers), answer);
-	}
-	if (!pathname.startsWith("/api/console/")) throw new ConsoleError("not_found", "There is no such endpoint.");
-	const isChat = pathname === PLAYGROUND && request.method === "POST";
-	const isBatch = pathname === BATCH_START && request.method === "POST";
-	checkChange(request, origins, isChat ? CHAT_BYTES_MAX : isBatch ? BATCH_INPUT_BYTES_MAX : undefined);
-	if (pathname.startsWith("/api/console/public/")) {
-		parts.visits.open(request, { requestId, connection, viewer: null, membership: null });
-		return api.handle(request);
-	}
-	const { viewer, cookies } = await viewerOf(parts, connection);
-	const membership = membershipFor(viewer, searchParams.get("account"));
-	parts.visits.open(request, { requestId, connection, viewer, membership });
-	const response = await answer(parts, api, connection, { isChat, isBatch, pathname });
-	for (const cookie of cookies) response.headers.append("set-cookie", cookie);
-	return response;
-}
-
-/** What carries its own stream is served here. */
-async function answer(
-	parts: ConsoleParts,
-	api: ReturnType<typeof createConsoleApi>,
-	connection: Connection,
-	{ isChat, isBatch, pathname }: { isChat: boolean; isBatch: boolean; pathname: string },
-): Promise<Response> {
-	if (isChat) return playgroundChat(parts, connection);
-	if (isBatch) return startBatch(parts, connection);
-	const fileId = connection.request.method === "GET" ? batchFileId(pathname) : undefined;
-	return fileId === undefined ? api.handle(connection.request) : downloadBatchFile(parts, connection, fileId);
-}
-
-/** Reads the session anew each time: one that was ended a moment ago opens nothing. Fault session_required. */
-async function viewerOf(
-	parts: ConsoleParts,
-	connection: Connection,
-): Promise<{ viewer: Viewer; cookies: readonly string[] }> {
-	const found = await parts
-		.auth()
-		.api.getSession({ headers: connection.request.headers, returnHeaders: true })
-		.catch((error: unknown) => {
-			passOn(error, parts.log);
-			throw error;
-		});
-	const present = found.response;
-	if (present === null) throw sessionRequired();
-	const { user, session } = present;
-	const revision = session.companyRevision ?? null;
-	if (revision !== null && Date.now() - session.createdAt.getTime() > COMPANY_SESSION_MS) throw sessionRequired();
-	return {
-		viewer: {
-			userId: user.id,
-			sessionId: session.id,
-			// Sessions are dated by the library, which knows the machine's time alone.
-			authenticatedAgoMs: Date.now() - (session.authenticatedAt ?? session.createdAt).getTime(),
-			name: user.name,
-			email: user.email,
-			emailVerified: user.emailVerified,
-			twoFactorEnabled: user.twoFactorEnabled ?? false,
-			language: isLanguage(user.language) ? user.language : null,
-			company: revision !== null,
-			operator: user.operator === true && revision === null,
-			memberships: await membershipsOf(parts.statements, user, revision),
-		},
-		cookies: found.headers?.getSetCookie() ?? [],
-	};
-}
-
-/** The account that was asked for, if it is one of the viewer's. Fault not_found: others' accounts do not exist. */
-function membershipFor(viewer: Viewer, asked: string | null): Membership | null {
-	if (asked === null) return viewer.memberships[0] ?? null;
-	const found = viewer.memberships.find(({ accountId }) => accountId === asked);
-	if (found === undefined) throw new ConsoleError("not_found", "There is no such account.", { param: "account" });
-	return found;
-}
-
-/** The request with the client's address as we know it, whatever it says itself. */
-function withAddress({ request, address }: Connection): Request {
-	const headers = new Headers(request.headers);
-	headers.set(ADDRESS_HEADER, address);
-	return new Request(request, { headers });
+/** Undefined where card payments are not set up. */
+function cardsOf(
+	{ stripe }: Pick<Config, "stripe">,
+	{ brand, ...deps }: Parts<"brand" | "tx" | "clock" | "log" | "statements">,
+): CardPayments | undefined {
+	return stripe === null ? undefined : createCardPayments(deps, { ...stripe, serviceName: brand.serviceName });
 }

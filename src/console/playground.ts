@@ -2,7 +2,7 @@ import { languageOf } from "../base/language.ts";
 import { passedBody } from "../base/passed-body.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../gateway/connection.ts";
-import type { ConsoleParts } from "./console-deps.ts";
+import type { Parts } from "./console-deps.ts";
 import { usableDigest } from "./keys/usable-keys.ts";
 
 const CHAT = "/v1/chat/completions";
@@ -15,7 +15,10 @@ const HEADERS = ["content-type", "retry-after", "x-request-id", "x-ignored-param
  * any more, is replaced by a token that names the key's digest for this one path and a minute. This process admits
  * nothing and holds no credit: it has found out who asks, and passes on what a gateway answers.
  */
-export async function playgroundChat(parts: ConsoleParts, connection: Connection): Promise<Response> {
+export async function playgroundChat(
+	parts: Parts<"statements" | "gateways" | "visits">,
+	connection: Connection,
+): Promise<Response> {
 	const { request } = connection;
 	const allowed = parts.visits.allow(request, "requests.send");
 	const keyDigest = await usableDigest(parts, allowed, new URL(request.url).searchParams.get("key") ?? "");

@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import { CARD_NANO_USD_MAX, TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts";
 import { rateCardHistory } from "../catalog/rate-cards.ts";
-import type { ConsoleParts } from "./console-deps.ts";
+import type { Parts } from "./console-deps.ts";
 import { ConsoleError } from "./console-error.ts";
 import type { SentMail } from "./mail/mailer.ts";
 import type { ModelView, RateVersion } from "./operator/catalog-view.ts";
@@ -16,7 +16,9 @@ interface Measured {
 }
 
 /** What everybody may see, signed in or not. */
-export function publicRoutes(parts: ConsoleParts) {
+export function publicRoutes(
+	parts: Parts<"statements" | "clock" | "config" | "deployments" | "cards" | "mailer" | "visits" | "origin">,
+) {
 	const { config, deployments, mailer, visits } = parts;
 	const speeds = createModelSpeeds(parts);
 	const speedOf = async (id: string) => (await speeds.current()).get(id) ?? null;

@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import { isLanguage, LANGUAGES, type Language } from "../base/language.ts";
 import { updateAccount } from "../keys/account-admin.ts";
-import type { ConsoleParts } from "./console-deps.ts";
+import type { Parts } from "./console-deps.ts";
 import { ConsoleError } from "./console-error.ts";
 import { ACCOUNT_QUERY } from "./page-query.ts";
 import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
@@ -11,7 +11,7 @@ const query = t.Object(ACCOUNT_QUERY);
 const CODES = Object.keys(LANGUAGES).filter(isLanguage) as [Language, ...Language[]];
 
 /** Who I am, and the visited account's name and days. */
-export function settingsRoutes(parts: ConsoleParts) {
+export function settingsRoutes(parts: Parts<"statements" | "brand" | "visits">) {
 	const { statements, visits } = parts;
 
 	return new Elysia({ name: "console-settings" })
@@ -57,7 +57,7 @@ export function settingsRoutes(parts: ConsoleParts) {
 		);
 }
 
-async function meOf({ statements, brand, visits }: ConsoleParts, request: Request) {
+async function meOf({ statements, brand, visits }: Parts<"statements" | "brand" | "visits">, request: Request) {
 	const { userId, sessionId, name, email, emailVerified, twoFactorEnabled, operator, company, language, memberships } =
 		visits.viewer(request);
 	const accounts = memberships.map(({ accountId, ...rest }) => ({ id: accountId, ...rest }));

@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import type { ConsoleParts } from "../console/console-deps.ts";
+import type { Parts } from "../console/console-deps.ts";
 import { refuseOwnAccount } from "../console/operator/operator-interest.ts";
 import type { Statements } from "../db/statements.ts";
 import type { AccountRecord } from "../keys/account-admin.ts";
@@ -12,7 +12,7 @@ import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
 /** Accounts: made as the command makes them, suspended as operators' pages do it. */
-export function accountAnswers(parts: Pick<ConsoleParts, "statements" | "keyMaker" | "clock" | "fence">) {
+export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "fence">) {
 	const { statements } = parts;
 
 	const read = (id: string) => accountOf(statements, id);

@@ -1,5 +1,5 @@
 import { Fault } from "../base/fault.ts";
-import type { ConsoleParts } from "../console/console-deps.ts";
+import type { Parts } from "../console/console-deps.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { bearerText, invalidApiKey } from "../keys/bearer.ts";
 import { createFailedAttempts } from "../keys/failed-attempts.ts";
@@ -27,11 +27,7 @@ const ALL_FAILURES_PER_MINUTE_MAX = 600;
  * Guesses are limited as they are at a gateway. A key is read anew for each request and kept nowhere, so that one that was
  * revoked a moment ago opens nothing.
  */
-export function createCallers({
-	statements,
-	clock,
-	keyMaker,
-}: Pick<ConsoleParts, "statements" | "clock" | "keyMaker">): Callers {
+export function createCallers({ statements, clock, keyMaker }: Parts<"statements" | "clock" | "keyMaker">): Callers {
 	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => FAILURES_PER_MINUTE_MAX });
 	const load = (digest: ManagementKeyDigest) => findManagementKey(statements, { digest });
 	const keyLoadLimiter = createKeyLoadLimiter(

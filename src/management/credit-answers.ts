@@ -1,7 +1,7 @@
 import { Fault } from "../base/fault.ts";
 import type { AdjustmentState } from "../billing/adjustments.ts";
 import { adjust, checkAdjustmentAmount } from "../billing/adjustments.ts";
-import type { ConsoleParts } from "../console/console-deps.ts";
+import type { Parts } from "../console/console-deps.ts";
 import type { AdjustmentRow } from "../console/operator/operator-adjustments.ts";
 import { listAdjustments } from "../console/operator/operator-adjustments.ts";
 import { refuseOwnAccount } from "../console/operator/operator-interest.ts";
@@ -16,7 +16,7 @@ import { shown } from "./shown.ts";
  * Credit that is moved by hand. A key acts for the operator who made it: what it books counts with what he books, he does
  * not confirm it himself, and it touches no account of his.
  */
-export function creditAnswers(parts: Pick<ConsoleParts, "statements" | "tx" | "keyMaker" | "config">) {
+export function creditAnswers(parts: Parts<"statements" | "tx" | "keyMaker" | "config">) {
 	const { statements, tx, keyMaker, config } = parts;
 
 	async function read(id: string): Promise<ManagementAnswer> {

@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import type { ConsoleParts } from "../console/console-deps.ts";
+import type { Parts } from "../console/console-deps.ts";
 import { derivedHex } from "../keys/digest.ts";
 import type { KeyRecord, PlannedKey } from "../keys/key-admin.ts";
 import {
@@ -21,7 +21,7 @@ import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
 /** API keys of any account: the same limits, fences and audit entries as the console's. */
-export function keyAnswers(parts: Pick<ConsoleParts, "statements" | "keyMaker" | "clock" | "fence">) {
+export function keyAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "fence">) {
 	const { statements, clock, keyMaker } = parts;
 	const view = (key: KeyRecord) => keyView(key, clock.wallMs());
 

@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import { isoOrNull, msOfIso } from "../base/iso-date.ts";
-import type { ConsoleParts } from "../console/console-deps.ts";
+import type { Parts } from "../console/console-deps.ts";
 import type { Actor, Fence } from "../console/keys/fence-view.ts";
 import { amountOf } from "../console/page-query.ts";
 import type { KeySettings } from "../keys/key-settings.ts";
@@ -61,7 +61,7 @@ export function ifMatch(headers: Headers): readonly string[] | null {
  * whoever makes it under this id makes no second one. Fault idempotency_mismatch.
  */
 export async function claimed(
-	{ keyMaker, clock }: Pick<ConsoleParts, "keyMaker" | "clock">,
+	{ keyMaker, clock }: Parts<"keyMaker" | "clock">,
 	call: ManagementCall,
 	fresh: string,
 ): Promise<string> {

@@ -6,7 +6,7 @@ import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
 import { msOfIso } from "../base/iso-date.ts";
 import { assertStorable } from "../base/stored-text.ts";
-import type { ConsoleParts } from "../console/console-deps.ts";
+import type { Parts } from "../console/console-deps.ts";
 import { loggedFault } from "../console/console-error.ts";
 import { createBodyReads } from "../gateway/body/body-reads.ts";
 import { readJson } from "../gateway/body/json-body.ts";
@@ -35,10 +35,7 @@ type RequestName = keyof typeof MANAGEMENT_REQUESTS;
 type Answers = { readonly [Name in ManagementRouteName]: (call: ManagementCall<Name>) => Promise<ManagementAnswer> };
 
 /** The members of the console's parts that the management interface works with. */
-type ManagementParts = Pick<
-	ConsoleParts,
-	"statements" | "tx" | "clock" | "log" | "keyMaker" | "fence" | "deployments" | "config"
->;
+type ManagementParts = Parts<"statements" | "tx" | "clock" | "log" | "keyMaker" | "fence" | "deployments" | "config">;
 
 /** `/v1/management/…`: what operators' scripts do, by keys of their own kind. Never rejects. */
 export function createManagement(parts: ManagementParts): (connection: Connection) => Promise<Response> {

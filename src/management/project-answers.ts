@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import type { ConsoleParts } from "../console/console-deps.ts";
+import type { Parts } from "../console/console-deps.ts";
 import { checkSettings } from "../keys/key-settings.ts";
 import type { ProjectRecord } from "../keys/project-admin.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../keys/project-admin.ts";
@@ -11,7 +11,7 @@ import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
 /** Projects of any account: the same limits, fences and audit entries as the console's. */
-export function projectAnswers(parts: Pick<ConsoleParts, "statements" | "keyMaker" | "clock" | "fence">) {
+export function projectAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "fence">) {
 	const { statements } = parts;
 
 	return {

@@ -1,5 +1,5 @@
 import { Fault } from "../base/fault.ts";
-import type { ConsoleParts } from "../console/console-deps.ts";
+import type { Parts } from "../console/console-deps.ts";
 import { revokeKeysMadeBy } from "../console/members/member-keys.ts";
 import type { ProjectMemberView } from "../console/projects/project-members.ts";
 import {
@@ -15,7 +15,7 @@ import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
 /** Who works in a project of any account. */
-export function projectMemberAnswers(parts: Pick<ConsoleParts, "statements" | "fence">) {
+export function projectMemberAnswers(parts: Parts<"statements" | "fence">) {
 	const { statements } = parts;
 
 	/** Whose place in which project a call is about; faults not_found, invalid_request. */

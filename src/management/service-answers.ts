@@ -1,6 +1,6 @@
 import { isoOrNull } from "../base/iso-date.ts";
 import { pricingOf } from "../catalog/pricing.ts";
-import type { ConsoleParts } from "../console/console-deps.ts";
+import type { Parts } from "../console/console-deps.ts";
 import { pageOfRows } from "../console/page-query.ts";
 import { usageRows } from "../console/usage/usage-rows.ts";
 import type { DeployedModel } from "../deployments/deployed-model.ts";
@@ -12,7 +12,7 @@ import { Deployment, MANAGEMENT_ANSWERS, Model, UsageDay } from "./management-sc
 import { shown } from "./shown.ts";
 
 /** What was used, and what is served: all of it only read. */
-export function serviceAnswers({ statements, deployments }: Pick<ConsoleParts, "statements" | "deployments">) {
+export function serviceAnswers({ statements, deployments }: Parts<"statements" | "deployments">) {
 	return {
 		async self({ caller }: ManagementCall): Promise<ManagementAnswer> {
 			return shown(MANAGEMENT_ANSWERS.ManagementSelf, caller, {});

@@ -5,7 +5,7 @@ import { BATCH_ENDPOINTS } from "../../batch/batch-record.ts";
 import type { Connection } from "../../gateway/connection.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../gateway/connection.ts";
 import type { KeyDigest } from "../../keys/digest.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { usableDigest } from "../keys/usable-keys.ts";
 
@@ -13,7 +13,6 @@ import { usableDigest } from "../keys/usable-keys.ts";
  * What pages do with batches and their files: asked of a gateway by the public interface, in the name of a key of the
  * account. This process knows neither what a file is encrypted with nor where it lies.
  */
-export const BATCH_START = "/api/console/batch-start";
 /** Larger files are sent with an SDK or `tollgate batch run`, which need not hold them. */
 export const BATCH_INPUT_BYTES_MAX = 32 * 1024 * 1024;
 const BATCH_FILE = /^\/api\/console\/batch-files\/(file_[0-9a-f]{32})$/;
@@ -27,10 +26,13 @@ export function batchFileId(pathname: string): string | undefined {
 const TOKEN = /^[A-Za-z0-9-]{16,64}$/;
 
 /**
- * POST BATCH_START?key=…&endpoint=…&filename=…&token=…, whose body is the lines: uploads them and begins a batch, or gives
+ * POST /api/console/batch-start?key=…&endpoint=…&filename=…&token=…, whose body is the lines: uploads them and begins a batch, or gives
  * the one that was begun with the same key and token, whose answer was lost: the lines are charged once.
  */
-export async function startBatch(parts: ConsoleParts, connection: Connection): Promise<Response> {
+export async function startBatch(
+	parts: Parts<"statements" | "gateways" | "visits">,
+	connection: Connection,
+): Promise<Response> {
 	const { request } = connection;
 	const allowed = parts.visits.allow(request, "requests.send");
 	const query = new URL(request.url).searchParams;
@@ -67,14 +69,22 @@ export async function startBatch(parts: ConsoleParts, connection: Connection): P
 	}
 }
 
-async function batchBegun(parts: ConsoleParts, keyId: string, token: string): Promise<{ id: string } | undefined> {
+async function batchBegun(
+	parts: Parts<"statements">,
+	keyId: string,
+	token: string,
+): Promise<{ id: string } | undefined> {
 	const [batch] = await parts.statements<{ id: string }>`
 		select id from batch where key_id = ${keyId} and idempotency_key = ${token}`;
 	return batch;
 }
 
 /** GET the bytes of a file of the account. */
-export async function downloadBatchFile(parts: ConsoleParts, connection: Connection, id: string): Promise<Response> {
+export async function downloadBatchFile(
+	parts: Parts<"statements" | "gateways" | "visits">,
+	connection: Connection,
+	id: string,
+): Promise<Response> {
 	const { accountId } = parts.visits.allow(connection.request, "requests.send");
 	const answer = await send(parts, connection, {
 		keyDigest: await digestOfAny(parts, accountId),
@@ -93,14 +103,18 @@ export async function downloadBatchFile(parts: ConsoleParts, connection: Connect
 }
 
 /** Ends a batch of the account. */
-export async function cancelBatch(parts: ConsoleParts, connection: Connection, id: string): Promise<void> {
+export async function cancelBatch(
+	parts: Parts<"statements" | "gateways" | "visits">,
+	connection: Connection,
+	id: string,
+): Promise<void> {
 	const { accountId } = parts.visits.account(connection.request);
 	const keyDigest = await digestOfAny(parts, accountId);
 	await askGateway(parts, connection, { keyDigest, path: `/v1/batches/${id}/cancel`, body: "{}" });
 }
 
 /** Of any key of the account that is in use, in a project that is, and does more than read, since all of them share its files and batches. Fault conflict. */
-async function digestOfAny(parts: ConsoleParts, accountId: string): Promise<KeyDigest> {
+async function digestOfAny(parts: Parts<"statements">, accountId: string): Promise<KeyDigest> {
 	const [key] = await parts.statements<{ digest: KeyDigest }>`
 		select k.digest from api_key k left join project p on p.id = k.project_id where k.account_id = ${accountId}
 		order by k.state = 'active' and not k.reads_only and (k.expires_at is null or k.expires_at > clock_timestamp())
@@ -118,13 +132,13 @@ interface Asked {
 	readonly idempotencyKey?: string;
 }
 
-async function askGateway<T>(parts: ConsoleParts, connection: Connection, asked: Asked): Promise<T> {
+async function askGateway<T>(parts: Parts<"gateways">, connection: Connection, asked: Asked): Promise<T> {
 	const answer = await send(parts, connection, asked);
 	if (!answer.ok) throw await faultOf(answer);
 	return (await answer.json()) as T;
 }
 
-function send(parts: ConsoleParts, { request, address }: Connection, asked: Asked): Promise<Response> {
+function send(parts: Parts<"gateways">, { request, address }: Connection, asked: Asked): Promise<Response> {
 	const { keyDigest, method = "POST", path, contentType = "application/json", body = null, idempotencyKey } = asked;
 	const leave = new AbortController();
 	request.signal.addEventListener("abort", () => leave.abort(), { once: true });

@@ -1,6 +1,6 @@
 import { Elysia, t } from "elysia";
 import { languageOf } from "../../base/language.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows } from "../page-query.ts";
 import { cancelBatch } from "./batch-gateway.ts";
@@ -11,7 +11,7 @@ const query = t.Object(ACCOUNT_QUERY);
 const params = t.Object({ id: t.String({ pattern: "^[\\w-]{1,64}$" }) });
 
 /** Batches of the visited account. What is sent or fetched as a file is served by `batch-gateway.ts`. */
-export function batchRoutes(parts: ConsoleParts) {
+export function batchRoutes(parts: Parts<"statements" | "gateways" | "visits">) {
 	const { statements, visits } = parts;
 
 	async function find(request: Request, id: string): Promise<BatchView> {

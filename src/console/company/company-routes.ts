@@ -1,6 +1,6 @@
 import { Elysia, t } from "elysia";
 import { mapOf } from "../../gateway/request-fields.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { publicUrlProblem } from "../notices/public-request.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
@@ -42,7 +42,7 @@ const BODY = t.Object({
 });
 
 /** How the people of the visited account's company sign in; its owners decide. */
-export function companyRoutes(parts: ConsoleParts) {
+export function companyRoutes(parts: Parts<"statements" | "config" | "consoleSecret" | "visits" | "origin">) {
 	const { statements, visits, config } = parts;
 
 	async function viewOf(accountId: string): Promise<CompanyView> {

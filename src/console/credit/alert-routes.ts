@@ -2,13 +2,13 @@ import { Elysia, t } from "elysia";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { notedJson } from "../../ops/audit.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ACCOUNT_QUERY, amountOf, USD } from "../page-query.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 
 /** Below which credit the visited account is told. */
-export function alertRoutes(parts: ConsoleParts) {
+export function alertRoutes(parts: Parts<"statements" | "visits">) {
 	const { statements, visits } = parts;
 
 	return new Elysia({ name: "console-alert" })
@@ -41,10 +41,7 @@ export interface AlertView {
 	readonly lastSentAtMs: number | null;
 }
 
-export async function readAlert(
-	{ statements }: Pick<ConsoleParts, "statements">,
-	accountId: string,
-): Promise<AlertView> {
+export async function readAlert({ statements }: Parts<"statements">, accountId: string): Promise<AlertView> {
 	const [row] = await statements<{ threshold_nano_usd: string; last_sent_at: Date | null }>`
 		select threshold_nano_usd, last_sent_at from credit_alert where account_id = ${accountId}`;
 	if (row === undefined) return { thresholdNanoUsd: null, lastSentAtMs: null };

@@ -10,7 +10,7 @@ import {
 import type { CardPayments } from "../../billing/card-payments.ts";
 import type { SavedCard } from "../../billing/saved-cards.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "../page-query.ts";
 
@@ -27,7 +27,7 @@ export interface AutoTopUpView {
 const query = t.Object(ACCOUNT_QUERY);
 
 /** The card that an account has saved, and what is bought with it while nobody is there. */
-export function autoTopUpRoutes(parts: ConsoleParts) {
+export function autoTopUpRoutes(parts: Parts<"statements" | "cards" | "visits" | "origin">) {
 	const { statements, visits } = parts;
 	const cards = (): CardPayments => {
 		if (!parts.cards)
@@ -86,7 +86,7 @@ export function autoTopUpRoutes(parts: ConsoleParts) {
 		);
 }
 
-async function viewOf({ statements, cards }: ConsoleParts, accountId: string): Promise<AutoTopUpView> {
+async function viewOf({ statements, cards }: Parts<"statements" | "cards">, accountId: string): Promise<AutoTopUpView> {
 	const [card, autoTopUp, { attempts, boughtNanoUsd }] = await Promise.all([
 		cards === undefined ? null : cards.saved.read(accountId),
 		readAutoTopUp(statements, accountId),

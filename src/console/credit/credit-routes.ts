@@ -2,7 +2,7 @@ import { Elysia, t } from "elysia";
 import { languageOf } from "../../base/language.ts";
 import { findAccount } from "../../keys/account-admin.ts";
 import { minUsd, nanoUsdOfColumn, subUsd } from "../../money/nano-usd.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY, PAGE_QUERY, pageOf, pageOfRows } from "../page-query.ts";
 import { readBillingDetails } from "../statement/billing-details.ts";
@@ -17,7 +17,9 @@ const query = t.Object(ACCOUNT_QUERY);
 const pageQuery = t.Object(PAGE_QUERY);
 
 /** The visited account's credit and what moves it. */
-export function creditRoutes(parts: ConsoleParts) {
+export function creditRoutes(
+	parts: Parts<"statements" | "clock" | "config" | "brand" | "keyMaker" | "cards" | "visits" | "origin">,
+) {
 	const { statements, visits } = parts;
 	return new Elysia({ name: "console-credit", prefix: "/credit" })
 		.resolve(({ request }) => ({ member: visits.account(request) }))
@@ -53,7 +55,7 @@ export function creditRoutes(parts: ConsoleParts) {
 		);
 }
 
-async function creditOf(parts: ConsoleParts, accountId: string) {
+async function creditOf(parts: Parts<"statements" | "config" | "cards">, accountId: string) {
 	const { statements } = parts;
 	const [balance, [row], alert] = await Promise.all([
 		balanceOf(statements, accountId),

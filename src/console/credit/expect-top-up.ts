@@ -4,7 +4,7 @@ import { createTopUp, getTopUp, type TopUpRecord } from "../../billing/top-ups.t
 import { isWholeCents } from "../../money/cents.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { claimedOnPage } from "../claimed-on-page.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Allowed } from "../visit.ts";
 
@@ -22,7 +22,7 @@ export interface WantedTopUp {
  * waits. Faults: invalid_request, conflict.
  */
 export async function expectTopUp(
-	parts: Pick<ConsoleParts, "statements" | "keyMaker" | "clock">,
+	parts: Parts<"statements" | "keyMaker" | "clock">,
 	member: Allowed,
 	wanted: WantedTopUp,
 ): Promise<TopUpRecord> {

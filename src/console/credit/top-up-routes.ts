@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import { listTopUps, payableByCard, rejectTopUp } from "../../billing/top-ups.ts";
 import { TOKEN } from "../claimed-on-page.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, USD } from "../page-query.ts";
 import type { OwnTopUpView, TopUpView } from "./credit.ts";
@@ -12,7 +12,9 @@ const query = t.Object(ACCOUNT_QUERY);
 const amount = t.Object({ usd: USD, token: TOKEN });
 
 /** Money into the visited account, by transfer or by card. */
-export function topUpRoutes(parts: ConsoleParts) {
+export function topUpRoutes(
+	parts: Parts<"statements" | "clock" | "config" | "keyMaker" | "cards" | "visits" | "origin">,
+) {
 	const { statements, visits } = parts;
 
 	return new Elysia({ name: "console-top-ups" })

@@ -5,7 +5,7 @@ import type { PlannedKey } from "../../keys/key-admin.ts";
 import { ACTIVE_KEYS_MAX, createKey, revokeKey, rotateKey } from "../../keys/key-admin.ts";
 import { derivedSecret } from "../../keys/secret.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { isKeyOf, roleOf } from "../members/member-keys.ts";
 import { scopeOf } from "../members/roles.ts";
@@ -24,7 +24,7 @@ const query = t.Object(ACCOUNT_QUERY);
 const TOKEN = t.Optional(t.String({ maxLength: 64 }));
 
 /** Keys that are made, anew or in another's place: whoever makes one sees its secret, once. */
-export function keyMakingRoutes(parts: ConsoleParts) {
+export function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "visits">) {
 	const { visits, keyMaker } = parts;
 
 	return new Elysia({ name: "console-key-making" })
@@ -76,7 +76,7 @@ export function keyMakingRoutes(parts: ConsoleParts) {
  * same again, and no second key is made.
  */
 async function plannedKey(
-	{ statements, keyMaker }: ConsoleParts,
+	{ statements, keyMaker }: Parts<"statements" | "keyMaker">,
 	{ accountId, viewer }: Pick<Allowed, "accountId" | "viewer">,
 	token: string = crypto.randomUUID(),
 ): Promise<PlannedKey> {
@@ -91,11 +91,7 @@ async function plannedKey(
  * A key that was made while its maker lost the right to, in its account or in its project alone, ends before its secret is
  * shown. Faults not_found, forbidden.
  */
-async function checkMaker(
-	{ statements }: Pick<ConsoleParts, "statements">,
-	member: Allowed,
-	id: string,
-): Promise<void> {
+async function checkMaker({ statements }: Parts<"statements">, member: Allowed, id: string): Promise<void> {
 	const { viewer, accountId } = member;
 	const role = await roleOf(statements, accountId, viewer.userId);
 	const scope = role && scopeOf(role, "keys.change");

@@ -3,7 +3,7 @@ import type { KeyRecord } from "../../keys/key-admin.ts";
 import { ACTIVE_KEYS_MAX, getKey, listKeys, revokeKey, updateKey } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
@@ -18,7 +18,7 @@ import { wideningOf } from "./widening.ts";
 const query = t.Object(ACCOUNT_QUERY);
 
 /** Keys of the visited account: made, listed, changed and revoked; a developer's are those of `makerIn`. */
-export function keyRoutes(parts: ConsoleParts) {
+export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "visits">) {
 	const { statements, visits, clock } = parts;
 
 	return new Elysia({ name: "console-keys", prefix: "/keys" })
@@ -71,7 +71,7 @@ export function keyRoutes(parts: ConsoleParts) {
 
 /** Faults forbidden, reauthentication_required. */
 async function checkChange(
-	parts: ConsoleParts,
+	parts: Parts<"statements" | "visits">,
 	request: Request,
 	key: KeyRecord,
 	settings: KeySettings,

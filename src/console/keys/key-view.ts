@@ -3,7 +3,7 @@ import type { KeyRecord } from "../../keys/key-admin.ts";
 import { getKey, shownKeyState } from "../../keys/key-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { addUsd, nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 
 export interface KeyView extends Omit<KeyRecord, "accountId" | "state" | "models" | "etag" | "absentNanoUsd"> {
 	readonly state: "active" | "revoked" | "expired";
@@ -42,7 +42,7 @@ export function keyView(key: KeyRecord, held: Held | undefined, nowMs: number): 
 
 /** As it is now. */
 export async function keyOf(
-	{ statements, clock }: Pick<ConsoleParts, "statements" | "clock">,
+	{ statements, clock }: Parts<"statements" | "clock">,
 	accountId: string,
 	id: string,
 ): Promise<KeyView> {

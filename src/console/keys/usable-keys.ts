@@ -1,5 +1,5 @@
 import type { KeyDigest } from "../../keys/digest.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Allowed } from "../visit.ts";
 
@@ -14,11 +14,7 @@ export function makerIn({ scope, viewer }: Who): string | null {
 }
 
 /** What stands for the secret of a key that this member may use. Fault not_found. */
-export async function usableDigest(
-	{ statements }: Pick<ConsoleParts, "statements">,
-	who: Who,
-	id: string,
-): Promise<KeyDigest> {
+export async function usableDigest({ statements }: Parts<"statements">, who: Who, id: string): Promise<KeyDigest> {
 	const maker = makerIn(who);
 	const [key] = await statements<{ digest: KeyDigest }>`
 		select k.digest from api_key k where k.id = ${id} and k.account_id = ${who.accountId}
@@ -28,7 +24,7 @@ export async function usableDigest(
 }
 
 /** The account whose key it is, and this member's. Fault not_found if he may not use it. */
-export async function ownerOf(parts: Pick<ConsoleParts, "statements">, who: Who, id: string): Promise<string> {
+export async function ownerOf(parts: Parts<"statements">, who: Who, id: string): Promise<string> {
 	await usableDigest(parts, who, id);
 	return who.accountId;
 }
@@ -38,7 +34,7 @@ export async function ownerOf(parts: Pick<ConsoleParts, "statements">, who: Who,
  * budgets. Faults not_found, forbidden.
  */
 export async function checkPlace(
-	{ statements }: Pick<ConsoleParts, "statements">,
+	{ statements }: Parts<"statements">,
 	who: Who,
 	projectId: string | null,
 ): Promise<void> {

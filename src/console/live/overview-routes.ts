@@ -1,13 +1,13 @@
 import { Elysia, t } from "elysia";
 import { STREAM_TIMEOUT_S } from "../../gateway/connection.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { operatorSummary } from "../operator/operator-summary.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import type { LiveTopic } from "./live-feed.ts";
 import type { Overview } from "./overview.ts";
 import { overview, overviewPulse } from "./overview.ts";
 
-export function overviewRoutes(parts: ConsoleParts) {
+export function overviewRoutes(parts: Parts<"statements" | "clock" | "config" | "deployments" | "visits" | "live">) {
 	const { statements, visits, clock, live } = parts;
 
 	function overviewTopic(accountId: string): LiveTopic {

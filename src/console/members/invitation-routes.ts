@@ -4,7 +4,7 @@ import { languageOf } from "../../base/language.ts";
 import { derivedHex } from "../../keys/digest.ts";
 import { noted } from "../../ops/audit.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import type { Allowed } from "../visit.ts";
@@ -25,7 +25,9 @@ const query = t.Object(ACCOUNT_QUERY);
 const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnum(GIVEN_ROLES), token: TOKEN });
 
 /** Who is asked to act for the visited account, and what he says to it. */
-export function invitationRoutes(parts: ConsoleParts) {
+export function invitationRoutes(
+	parts: Parts<"statements" | "clock" | "config" | "brand" | "keyMaker" | "mailer" | "visits" | "origin">,
+) {
 	const { statements, visits } = parts;
 	const isUnmailed = createUnmailed();
 
@@ -84,7 +86,7 @@ function createUnmailed(): (id: string) => boolean {
 
 /** The link is made of the page's token, as keys' secrets are: who sends that again is told the same one. */
 async function plannedInvitation(
-	parts: ConsoleParts,
+	parts: Parts<"clock" | "keyMaker">,
 	allowed: Allowed,
 	{ token, ...asked }: { email: string; role: GivenRole; token?: string },
 ): Promise<PlannedInvitation> {
@@ -96,7 +98,7 @@ async function plannedInvitation(
 }
 
 function mailInvitation(
-	{ visits, mailer, brand }: ConsoleParts,
+	{ visits, mailer, brand }: Parts<"brand" | "mailer" | "visits">,
 	request: Request,
 	{ to, role, link }: { to: string; role: GivenRole; link: string },
 ): void {

@@ -1,6 +1,6 @@
 import { Elysia, t } from "elysia";
 import { Fault } from "../../base/fault.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY, PAGE_QUERY } from "../page-query.ts";
 import type { Allowed } from "../visit.ts";
@@ -17,7 +17,7 @@ const ROLE = t.UnionEnum(GIVEN_ROLES);
 const memberQuery = t.Object({ ...ACCOUNT_QUERY, keys: KEYS_OF_MEMBER });
 
 /** Who may act for the visited account. */
-export function membersRoutes(parts: ConsoleParts) {
+export function membersRoutes(parts: Parts<"statements" | "fence" | "visits">) {
 	const { statements, visits } = parts;
 
 	return new Elysia({ name: "console-members" })
@@ -67,7 +67,7 @@ export function membersRoutes(parts: ConsoleParts) {
  * `choice` says what becomes of those that still work. Faults: not_found, forbidden, conflict.
  */
 async function change(
-	parts: Pick<ConsoleParts, "statements" | "fence">,
+	parts: Parts<"statements" | "fence">,
 	member: Allowed,
 	{ userId, role, choice }: { userId: string; role: Role | null; choice: "keep" | "revoke" | undefined },
 ): Promise<RightsTaken> {

@@ -1,5 +1,5 @@
 import { t } from "elysia";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import type { Fence } from "../keys/fence-view.ts";
 import type { Allowed } from "../visit.ts";
 import { revokeKeysMadeBy } from "./member-keys.ts";
@@ -17,7 +17,7 @@ export const KEYS_KEPT: RightsTaken = { revoked: [], fence: null };
 
 /** Revokes the keys that somebody made, in one project or all; each is in the audit log. */
 export async function endKeysMadeBy(
-	{ statements, fence }: Pick<ConsoleParts, "statements" | "fence">,
+	{ statements, fence }: Parts<"statements" | "fence">,
 	member: Allowed,
 	{ userId, projectId }: { userId: string; projectId?: string },
 ): Promise<RightsTaken> {

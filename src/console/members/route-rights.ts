@@ -1,5 +1,5 @@
 import { assert } from "../../base/assert.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Right } from "./roles.ts";
 
@@ -85,7 +85,7 @@ export const ROUTE_RIGHTS: Readonly<Record<string, Right | "person" | "anybody">
 const PREFIX = "/api/console";
 
 /** Before a body is looked at. Faults session_required, not_found, forbidden. */
-export function checkRight({ visits }: ConsoleParts, request: Request, route: string): void {
+export function checkRight({ visits }: Parts<"visits">, request: Request, route: string): void {
 	const path = route.slice(PREFIX.length);
 	if (path.startsWith("/public/") || path.startsWith("/operator/")) return;
 	const right = ROUTE_RIGHTS[`${request.method === "HEAD" ? "GET" : request.method} ${path}`];

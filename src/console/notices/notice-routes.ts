@@ -5,7 +5,7 @@ import { derivedHex } from "../../keys/digest.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ALERT_TYPES } from "../alerts/alerts.ts";
 import { TOKEN } from "../claimed-on-page.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { may } from "../members/roles.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
@@ -54,7 +54,7 @@ const query = t.Object(ACCOUNT_QUERY);
 const EVENTS = t.Optional(t.Array(t.UnionEnum(ALERT_TYPES), { maxItems: 20, uniqueItems: true }));
 
 /** Owners and admins decide who is told; all members see what came of it. */
-export function noticeRoutes(parts: ConsoleParts) {
+export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" | "webhookSecretOf" | "visits">) {
 	const { statements, visits } = parts;
 
 	// Pages that are open in browsers know it by this name.
@@ -127,14 +127,18 @@ export function noticeRoutes(parts: ConsoleParts) {
 		);
 }
 
-function checkedUrl({ config }: ConsoleParts, text: string): string {
+function checkedUrl({ config }: Parts<"config">, text: string): string {
 	const problem = publicUrlProblem(text, config.production);
 	if (problem !== undefined) throw new ConsoleError("invalid_request", problem, { param: "webhookUrl" });
 	return text;
 }
 
 /** Of the page's token, as keys' secrets are: whoever sends it again is told the same secret. */
-function saltOf({ keyMaker, visits }: ConsoleParts, request: Request, token: string = crypto.randomUUID()): string {
+function saltOf(
+	{ keyMaker, visits }: Parts<"keyMaker" | "visits">,
+	request: Request,
+	token: string = crypto.randomUUID(),
+): string {
 	const { accountId, viewer } = visits.account(request);
 	const hex = derivedHex(keyMaker.digest, "webhook on a page", accountId, viewer.userId, token);
 	return hex.slice(0, SALT_CHARS);
@@ -192,7 +196,7 @@ interface NoticeRow extends Omit<NoticeView, "triedAtMs" | "nextAtMs"> {
 	nextAt: Date;
 }
 
-async function noticesOf({ statements, visits }: ConsoleParts, request: Request): Promise<Notices> {
+async function noticesOf({ statements, visits }: Parts<"statements" | "visits">, request: Request): Promise<Notices> {
 	const { accountId, role } = visits.account(request);
 	const [setting, rows] = await Promise.all([
 		settingOf(statements, accountId),

@@ -6,7 +6,7 @@ import { createManagementKey, listManagementKeys, revokeManagementKey } from "..
 import type { ManagementScope } from "../../keys/management-scope.ts";
 import { derivedManagementSecret } from "../../keys/management-secret.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
 import type { Operator } from "../visit.ts";
 
@@ -16,10 +16,10 @@ export interface ManagementKeyView extends Omit<ManagementKeyRecord, "scopes"> {
 }
 
 /** Keys of the management interface: made with the password given lately, revoked without it. */
-export function managementKeyRoutes(parts: ConsoleParts) {
+export function managementKeyRoutes(parts: Parts<"statements" | "clock" | "keyMaker" | "visits">) {
 	const { statements, visits, keyMaker } = parts;
 	const maker = ({ userId, connection }: Operator) => ({ id: userId, ip: connection.address });
-	return new Elysia({ name: "console-operator-management-keys" })
+	return new Elysia({ name: "console-operator-management-keys", prefix: "/operator" })
 		.resolve(({ request }) => ({ operator: visits.operator(request) }))
 		.get(
 			"/management-keys",

@@ -10,7 +10,7 @@ import {
 import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { balanceOf } from "../credit/credit.ts";
 import { amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON, USD } from "../page-query.ts";
 import type { Operator } from "../visit.ts";
@@ -78,7 +78,7 @@ export async function listAdjustments(
 }
 
 /** Credit moved by hand: one operator asks for it, a second one confirms what is large. */
-export function adjustmentRoutes({ statements, tx, visits, config }: ConsoleParts) {
+export function adjustmentRoutes({ statements, tx, visits, config }: Parts<"statements" | "tx" | "config" | "visits">) {
 	const decision = async ({ userId, connection }: Operator, id: string) => {
 		await refuseOwnAccount(statements, userId, (await getAdjustment(statements, id)).accountId);
 		return { id, operatorId: userId, ip: connection.address };

@@ -2,7 +2,7 @@ import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { sumOfColumn } from "../../money/nano-usd.ts";
 import type { ReplicaView } from "../../upstream/replicas/replica.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 
 export interface DeploymentView {
 	readonly modelId: string;
@@ -32,7 +32,7 @@ export interface InstanceView {
 
 const INSTANCES_SHOWN = 200;
 
-export async function listDeployments({ deployments }: ConsoleParts): Promise<DeploymentView[]> {
+export async function listDeployments({ deployments }: Parts<"deployments">): Promise<DeploymentView[]> {
 	const { models, replicas, connected } = await deployments.current();
 	return models.map((model) => ({
 		modelId: model.id,

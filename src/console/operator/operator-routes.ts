@@ -6,11 +6,10 @@ import type { TopUpState } from "../../billing/top-ups.ts";
 import { getTopUp } from "../../billing/top-ups.ts";
 import { suspendAccount, unsuspendAccount } from "../../keys/account-admin.ts";
 import { audit, listAudit } from "../../ops/audit.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { topUpView } from "../credit/credit.ts";
 import { EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON } from "../page-query.ts";
 import type { Operator } from "../visit.ts";
-import { managementKeyRoutes } from "./management-key-routes.ts";
 import { accountDetail, searchAccounts } from "./operator-accounts.ts";
 import { adjustmentRoutes } from "./operator-adjustments.ts";
 import { listDeployments, listInstances } from "./operator-cluster.ts";
@@ -32,16 +31,17 @@ const TOP_UP_STATE = t.Union([
 ]);
 
 /** Each group finds the operator first; every act is in the audit log before it is answered. */
-export function operatorRoutes(parts: ConsoleParts) {
+export function operatorRoutes(
+	parts: Parts<"statements" | "fence" | "tx" | "books" | "clock" | "config" | "deployments" | "visits">,
+) {
 	return new Elysia({ name: "console-operator", prefix: "/operator" })
 		.use(accountRoutes(parts))
 		.use(adjustmentRoutes(parts))
 		.use(topUpRoutes(parts))
-		.use(managementKeyRoutes(parts))
 		.use(serviceRoutes(parts));
 }
 
-function accountRoutes({ statements, visits, clock, fence }: ConsoleParts) {
+function accountRoutes({ statements, visits, clock, fence }: Parts<"statements" | "fence" | "clock" | "visits">) {
 	async function changeState(operator: Operator, id: string, state: "suspended" | "active", reason: string) {
 		await refuseOwnAccount(statements, operator.userId, id);
 		const act = operator.noted(state === "suspended" ? "account.suspend" : "account.unsuspend", { reason });
@@ -72,7 +72,7 @@ function accountRoutes({ statements, visits, clock, fence }: ConsoleParts) {
 		);
 }
 
-function topUpRoutes({ statements, tx, visits, config }: ConsoleParts) {
+function topUpRoutes({ statements, tx, visits, config }: Parts<"statements" | "tx" | "config" | "visits">) {
 	/** The operator who decides about a payment that is none of his own account. */
 	async function decidedBy(operator: Operator, accountId: string | null) {
 		await refuseOwnAccount(statements, operator.userId, accountId);
@@ -123,7 +123,7 @@ function topUpRoutes({ statements, tx, visits, config }: ConsoleParts) {
 		);
 }
 
-function serviceRoutes(parts: ConsoleParts) {
+function serviceRoutes(parts: Parts<"statements" | "books" | "clock" | "config" | "deployments" | "visits">) {
 	const { statements, visits } = parts;
 	return new Elysia({ name: "console-operator-service" })
 		.resolve(({ request }) => ({ operator: visits.operator(request) }))

@@ -3,7 +3,7 @@ import { listOpenFindings } from "../../billing/stripe-findings.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import type { ReplicaView } from "../../upstream/replicas/replica.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import type { AdjustmentRow } from "./operator-adjustments.ts";
 import { listAdjustments } from "./operator-adjustments.ts";
 import type { TopUpWaiting } from "./operator-top-ups.ts";
@@ -58,7 +58,7 @@ interface HeldRow {
 }
 
 /** What an operator needs today, on one page. */
-export async function operatorSummary(parts: ConsoleParts): Promise<OperatorSummary> {
+export async function operatorSummary(parts: Parts<"statements" | "config" | "deployments">): Promise<OperatorSummary> {
 	const { statements } = parts;
 	const [waiting, adjustments, findings, held, [counts], slow, reconciliation, deployed] = await Promise.all([
 		listWaiting(statements, "pending", { asked: WAITING_SHOWN, after: null }, parts.config.topUpSecondLook),

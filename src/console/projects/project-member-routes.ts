@@ -1,6 +1,6 @@
 import { Elysia, t } from "elysia";
 import { getProject } from "../../keys/project-admin.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { makerIn } from "../keys/usable-keys.ts";
 import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "../members/rights-taken.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
@@ -11,7 +11,7 @@ import { checkWorksIn } from "./project-view.ts";
 const query = t.Object(ACCOUNT_QUERY);
 
 /** Who works in a project. */
-export function projectMemberRoutes(parts: ConsoleParts) {
+export function projectMemberRoutes(parts: Parts<"statements" | "fence" | "visits">) {
 	const { statements, visits } = parts;
 
 	return new Elysia({ name: "console-project-members" })

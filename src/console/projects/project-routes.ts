@@ -2,7 +2,7 @@ import { Elysia, t } from "elysia";
 import { newId } from "../../base/id.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../../keys/project-admin.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import type { Fence } from "../keys/fence-view.ts";
 import { LIMITS, NAME, settingsOf } from "../keys/key-body.ts";
 import { makerIn } from "../keys/usable-keys.ts";
@@ -17,7 +17,7 @@ import { checkWorksIn, heldByProject, projectView } from "./project-view.ts";
 const query = t.Object(ACCOUNT_QUERY);
 
 /** Projects of the visited account: made, listed, changed and archived; a developer's are those that he works in. */
-export function projectRoutes(parts: ConsoleParts) {
+export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "visits">) {
 	const { statements, visits } = parts;
 
 	async function view(member: Allowed, id: string): Promise<ProjectView> {

@@ -1,5 +1,5 @@
 import { isAPIError } from "better-auth/api";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { createAttempts, passwordAgainLimits } from "./auth-attempts.ts";
 
@@ -8,7 +8,7 @@ import { createAttempts, passwordAgainLimits } from "./auth-attempts.ts";
  * invalid_request if it is wrong, or if the person has none; rate_limit_exceeded.
  */
 export async function authenticateAgain(
-	{ statements, visits, auth }: ConsoleParts,
+	{ statements, visits, auth }: Parts<"statements" | "auth" | "visits">,
 	request: Request,
 	password: string,
 ): Promise<{ authenticated: true }> {

@@ -1,7 +1,7 @@
 import { centsOf, coveringCents } from "../../money/cents.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { NANO_PER_USD, nanoUsd, subUsd } from "../../money/nano-usd.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { countWithin, uncount } from "../rate-counter.ts";
 
 /**
@@ -43,7 +43,7 @@ export const WITHOUT_PASSWORD: Readonly<Record<string, string>> = {
 const PREFIX = "/api/console";
 
 /** Before a body is looked at. Faults session_required, reauthentication_required. */
-export function checkSensitive({ visits }: ConsoleParts, request: Request, route: string): void {
+export function checkSensitive({ visits }: Parts<"visits">, request: Request, route: string): void {
 	if (request.method === "GET" || request.method === "HEAD") return;
 	if (WITHOUT_PASSWORD[`${request.method} ${route.slice(PREFIX.length)}`] === undefined)
 		visits.authenticatedLately(request);
@@ -58,7 +58,7 @@ const UNASKED_WINDOW_MS = 24 * 3_600_000;
  * many at once are no more. Fault reauthentication_required.
  */
 export async function checkWidening(
-	{ statements, visits }: ConsoleParts,
+	{ statements, visits }: Parts<"statements" | "visits">,
 	request: Request,
 	{ before, cap }: { before: NanoUsd | null; cap: NanoUsd | null },
 ): Promise<void> {

@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import { languageOf } from "../../base/language.ts";
 import { noted, notedJson } from "../../ops/audit.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { EMPTY_BODY } from "../page-query.ts";
 import { authenticateAgain } from "./auth-again.ts";
@@ -30,7 +30,9 @@ interface SessionRow {
 }
 
 /** Where one is signed in, and the passkeys that one signs in with. */
-export function sessionRoutes(parts: ConsoleParts) {
+export function sessionRoutes(
+	parts: Parts<"statements" | "clock" | "brand" | "mailer" | "auth" | "visits" | "origin">,
+) {
 	const { statements, visits } = parts;
 
 	return new Elysia({ name: "console-sessions" })
@@ -75,7 +77,10 @@ export interface PasskeyView {
 	readonly lastUsedAtMs: number | null;
 }
 
-async function listPasskeys({ statements, visits }: ConsoleParts, request: Request): Promise<PasskeyView[]> {
+async function listPasskeys(
+	{ statements, visits }: Parts<"statements" | "visits">,
+	request: Request,
+): Promise<PasskeyView[]> {
 	const rows = await statements<{ id: string; name: string; created_at: Date; last_used_at: Date | null }>`
 		select id, name, created_at, last_used_at from passkey where user_id = ${visits.viewer(request).userId} order by created_at, id`;
 	return rows.map(({ id, name, created_at, last_used_at }) => ({
@@ -86,7 +91,10 @@ async function listPasskeys({ statements, visits }: ConsoleParts, request: Reque
 }
 
 /** By whichever clock one is still good: the library opens it by the machine's, and its owner is to see what he can end. */
-async function listSessions({ statements, visits, clock }: ConsoleParts, request: Request): Promise<SessionView[]> {
+async function listSessions(
+	{ statements, visits, clock }: Parts<"statements" | "clock" | "visits">,
+	request: Request,
+): Promise<SessionView[]> {
 	const { userId, sessionId } = visits.viewer(request);
 	const rows = await statements<SessionRow>`
 		select id, created_at, updated_at, expires_at, ip_address, user_agent from session

@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import { languageOf } from "../../base/language.ts";
 import { findAccount } from "../../keys/account-admin.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { type Party, readBillingDetails, saveBillingDetails } from "./billing-details.ts";
@@ -21,7 +21,7 @@ const details = t.Object({
 });
 
 /** What each month came to, on paper, and who it is made out to. */
-export function statementRoutes(parts: ConsoleParts) {
+export function statementRoutes(parts: Parts<"statements" | "clock" | "brand" | "visits" | "origin">) {
 	const { statements, visits, brand } = parts;
 
 	const pdfs = createPdfQueue(parts.clock);

@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import { csvResponse } from "../../base/csv.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
-import type { ConsoleParts } from "../console-deps.ts";
+import type { Parts } from "../console-deps.ts";
 import { logCsv } from "../log/log-csv.ts";
 import type { LogFilter, LogRow, LogStatus } from "../log/log-page.ts";
 import { logDetail, logPage } from "../log/log-page.ts";
@@ -44,7 +44,7 @@ interface FilterQuery {
 }
 
 /** Usage over time, and the log of requests. */
-export function usageRoutes(parts: ConsoleParts) {
+export function usageRoutes(parts: Parts<"statements" | "clock" | "visits">) {
 	const { statements, visits, clock } = parts;
 	const filterOf = (
 		query: FilterQuery & { status?: StatusClass; bucket?: "hour" | "day"; group?: UsageGroup },

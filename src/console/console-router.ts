@@ -1,0 +1,209 @@
+import { Elysia } from "elysia";
+import { newRequestId } from "../base/id.ts";
+import { isLanguage, languageOf } from "../base/language.ts";
+import type { Config } from "../config.ts";
+import type { Connection } from "../gateway/connection.ts";
+import { BATCH_INPUT_BYTES_MAX, batchFileId, downloadBatchFile, startBatch } from "./batches/batch-gateway.ts";
+import type { ConsoleApi } from "./console-api.ts";
+import type { Parts } from "./console-deps.ts";
+import { ConsoleError, consoleErrorResponse } from "./console-error.ts";
+import { packed } from "./pages/pack.ts";
+import { playgroundChat } from "./playground.ts";
+import { secure } from "./security-headers.ts";
+import { ADDRESS_HEADER, passOn, passOnAnswer } from "./sign-in/auth.ts";
+import { SIGN_IN_LINK } from "./sign-in/new-sign-in-link.ts";
+import { translateSignIn } from "./sign-in/sign-in-error.ts";
+import { openSignInLink } from "./sign-in/sign-in-link.ts";
+import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";
+import { sessionRequired } from "./visit.ts";
+
+/** Then the company is asked again whether somebody is still one of its people. */
+const COMPANY_SESSION_MS = 12 * 3_600_000;
+const CHAT_BYTES_MAX = 32 * 1024 * 1024;
+/** The largest body that another page of ours sends. */
+const BODY_BYTES_MAX = 64 * 1024;
+
+type RouterParts = Parts<"statements" | "gateways" | "cards" | "config" | "log" | "auth" | "visits" | "origin">;
+type Handler = (connection: Connection, requestId: string) => Response | Promise<Response>;
+
+/**
+ * Everything below `/api/`. Of a request to `/api/console/` it finds out who asks before anything of the body is read; what
+ * carries its own stream, money or sessions is served here, the rest by the API.
+ */
+export function createConsoleRouter(
+	parts: RouterParts,
+	{ api, connectionOf }: { api: Pick<ConsoleApi, "handle">; connectionOf(request: Request): Connection },
+) {
+	const { config, visits, origin, log } = parts;
+	const bare = { parse: "none" } as const;
+
+	const answered =
+		(handler: Handler) =>
+		async ({ request }: { request: Request }): Promise<Response> => {
+			const { requestId } = newRequestId();
+			const language = languageOf(request.headers);
+			const options = { requestId, isHttps: origin().startsWith("https://") };
+			try {
+				return secure(await packed(request, await handler(connectionOf(request), requestId)), options);
+			} catch (error) {
+				return secure(consoleErrorResponse(error, requestId, { log, language }), options);
+			}
+		};
+
+	const checked = (request: Request, bytesMax = BODY_BYTES_MAX) =>
+		checkChange(request, originsOf(config, origin()), bytesMax);
+
+	/** Fault session_required; not_found for an account that is none of the viewer's. */
+	const signedIn = (handler: (connection: Connection) => Response | Promise<Response>, bytesMax?: number) =>
+		answered(async (connection, requestId) => {
+			const { request } = connection;
+			checked(request, bytesMax);
+			const { viewer, cookies } = await viewerOf(parts, connection);
+			const membership = membershipFor(viewer, new URL(request.url).searchParams.get("account"));
+			visits.open(request, { requestId, connection, viewer, membership });
+			const response = await handler(connection);
+			for (const cookie of cookies) response.headers.append("set-cookie", cookie);
+			return response;
+		});
+
+	const batchFile = (connection: Connection) => {
+		const { method, url } = connection.request;
+		const id = method === "GET" ? batchFileId(new URL(url).pathname) : undefined;
+		return id === undefined ? api.handle(connection.request) : downloadBatchFile(parts, connection, id);
+	};
+
+	const nothing = answered(() => {
+		throw new ConsoleError("not_found", "There is no such endpoint.");
+	});
+	const { cards } = parts;
+	const routes = new Elysia({ name: "console-router", handler: { standardHostname: false } })
+		.all("/api/auth/magic-link/*", nothing, bare)
+		.all(
+			"/api/auth/*",
+			answered(async (connection) => {
+				const { request } = connection;
+				checked(request);
+				const answer = await passOnAnswer(await parts.auth().handler(withAddress(connection)));
+				return translateSignIn(languageOf(request.headers), answer);
+			}),
+			bare,
+		)
+		.all(
+			"/api/console/public/*",
+			answered((connection, requestId) => {
+				checked(connection.request);
+				visits.open(connection.request, { requestId, connection, viewer: null, membership: null });
+				return api.handle(connection.request);
+			}),
+			bare,
+		)
+		.post(
+			"/api/console/playground/chat",
+			signedIn((one) => playgroundChat(parts, one), CHAT_BYTES_MAX),
+			bare,
+		)
+		.post(
+			"/api/console/batch-start",
+			signedIn((one) => startBatch(parts, one), BATCH_INPUT_BYTES_MAX),
+			bare,
+		)
+		.get("/api/console/batch-files/:id", signedIn(batchFile), bare)
+		.all(
+			"/api/console/*",
+			signedIn(({ request }) => api.handle(request)),
+			bare,
+		)
+		.all("/api/*", nothing, bare);
+	if (cards !== undefined)
+		routes.post(
+			"/api/stripe/webhook",
+			answered(({ request }) => cards.webhook(request)),
+			bare,
+		);
+	if (config.demo)
+		routes.all(
+			`${SIGN_IN_LINK}*`,
+			answered((one) => openSignInLink(parts.auth(), one)),
+			bare,
+		);
+	return routes;
+}
+
+/** Reads the session anew each time: one that was ended a moment ago opens nothing. Fault session_required. */
+async function viewerOf(
+	parts: Parts<"auth" | "log" | "statements">,
+	connection: Connection,
+): Promise<{ viewer: Viewer; cookies: readonly string[] }> {
+	const found = await parts
+		.auth()
+		.api.getSession({ headers: connection.request.headers, returnHeaders: true })
+		.catch((error: unknown) => {
+			passOn(error, parts.log);
+			throw error;
+		});
+	const present = found.response;
+	if (present === null) throw sessionRequired();
+	const { user, session } = present;
+	const revision = session.companyRevision ?? null;
+	if (revision !== null && Date.now() - session.createdAt.getTime() > COMPANY_SESSION_MS) throw sessionRequired();
+	return {
+		viewer: {
+			userId: user.id,
+			sessionId: session.id,
+			// Sessions are dated by the library, which knows the machine's time alone.
+			authenticatedAgoMs: Date.now() - (session.authenticatedAt ?? session.createdAt).getTime(),
+			name: user.name,
+			email: user.email,
+			emailVerified: user.emailVerified,
+			twoFactorEnabled: user.twoFactorEnabled ?? false,
+			language: isLanguage(user.language) ? user.language : null,
+			company: revision !== null,
+			operator: user.operator === true && revision === null,
+			memberships: await membershipsOf(parts.statements, user, revision),
+		},
+		cookies: found.headers?.getSetCookie() ?? [],
+	};
+}
+
+/** The account that was asked for, if it is one of the viewer's. Fault not_found: others' accounts do not exist. */
+function membershipFor(viewer: Viewer, asked: string | null): Membership | null {
+	if (asked === null) return viewer.memberships[0] ?? null;
+	const found = viewer.memberships.find(({ accountId }) => accountId === asked);
+	if (found === undefined) throw new ConsoleError("not_found", "There is no such account.", { param: "account" });
+	return found;
+}
+
+/** The request with the client's address as we know it, whatever it says itself. */
+function withAddress({ request, address }: Connection): Request {
+	const headers = new Headers(request.headers);
+	headers.set(ADDRESS_HEADER, address);
+	return new Request(request, { headers });
+}
+
+/** Without PUBLIC_URL this machine's own names are the same page. */
+export function originsOf(config: Pick<Config, "publicUrl">, origin: string): readonly string[] {
+	if (config.publicUrl !== null) return [config.publicUrl];
+	const { port, protocol } = new URL(origin);
+	return [origin, ...["localhost", "127.0.0.1"].map((host) => `${protocol}//${host}${port === "" ? "" : `:${port}`}`)];
+}
+
+/**
+ * What a request that may change something must be: from a page of ours, as JSON, of a size that is known beforehand.
+ * A form or a script of another site can send none of these without the browser naming its origin. Throws a Fault.
+ */
+function checkChange(request: Request, origins: readonly string[], bodyBytesMax: number): void {
+	if (request.method === "GET" || request.method === "HEAD") return;
+	const { headers } = request;
+	const site = headers.get("sec-fetch-site");
+	if (!origins.includes(headers.get("origin") ?? "") || (site !== null && site !== "same-origin")) {
+		throw new ConsoleError("forbidden", "This request does not come from a page of this service.");
+	}
+	const length = headers.get("content-length");
+	if (length !== null && Number(length) > bodyBytesMax)
+		throw new ConsoleError("payload_too_large", "The request is too large.");
+	// No form can send a DELETE, and ours have no body.
+	if (request.method === "DELETE" && length === null && request.body === null) return;
+	const type = headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
+	if (type !== "application/json") throw new ConsoleError("unsupported_media_type", "Send JSON.");
+	if (length === null || !/^\d{1,15}$/.test(length)) throw new ConsoleError("invalid_request", "A length is required.");
+}

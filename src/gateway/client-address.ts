@@ -1,12 +1,12 @@
 import { BlockList, isIP } from "node:net";
 import type { Log } from "../base/log.ts";
 
-/** Says which client a request comes from: the peer, or what a proxy that is trusted says of it. */
+/** Determines a request's client address: the peer's, or what a trusted proxy reports. */
 export type ClientAddress = (peer: string, forwardedFor: string | null) => string;
 
 /**
- * `x-forwarded-for` is read from the right, past every trusted hop; the first address that is not one is the client.
- * `onUnknownProxy` is told of the first peer that names another client and is not trusted, and of no other.
+ * `x-forwarded-for` is read from the right, past every trusted hop; the first other address is the client.
+ * `onUnknownProxy` is called once, for the first untrusted peer that sends the header.
  */
 export function createClientAddress(
 	trustedProxies: readonly string[],
@@ -42,8 +42,8 @@ export function createClientAddress(
 }
 
 /**
- * All who come through such a proxy are one client, and share what one may get wrong: a warning, once. A client may have sent that
- * header himself, so it is no more than that.
+ * Clients behind an untrusted proxy share one address and its limit of failed attempts: logged once. It is only a
+ * warning, since a client can send the header too.
  */
 export function warnOfUnknownProxy(log: Log): (peer: string) => void {
 	return (proxy) =>
@@ -53,28 +53,28 @@ export function warnOfUnknownProxy(log: Log): (peer: string) => void {
 		);
 }
 
-/** Of this machine's own addresses those that nobody else can reach. */
+/** Addresses of this machine that only itself can reach. */
 export function isLoopback(address: string): boolean {
 	return address === "::1" || /^127\.\d+\.\d+\.\d+$/.test(plain(address));
 }
 
-/** Said from one of our processes to another: the request had come through somebody before. */
+/** Header between our processes: the request came through a proxy. */
 export const PASSED_ON_HEADER = "x-tollgate-passed-on";
 
-/** Whether a proxy, known or not, stands between us and the client. `address` is the client's as far as we know it. */
+/** Whether a proxy, trusted or not, is between us and the client. `address` is the client's as far as known. */
 export function isPassedOn(headers: Headers, address: string): boolean {
 	const forwardedFor = headers.get("x-forwarded-for");
 	if (forwardedFor !== null && forwardedFor.trim() !== address) return true;
 	return ["forwarded", "x-real-ip", "via", PASSED_ON_HEADER].some((name) => headers.has(name));
 }
 
-/** Some proxies (Azure's) write down the client's port too: without the address, all of their clients would be one. */
+/** Some proxies (Azure's) append the client's port; without removing it, each port would be another client. */
 function withoutPort(hop: string): string {
 	const [, bracketed, dotted] = /^(?:\[([^\]]+)\](?::\d+)?|([\d.]+):\d+)$/.exec(hop) ?? [];
 	return plain(bracketed ?? dotted ?? hop);
 }
 
-/** IPv4 in the form of IPv6 as the address that it is, however that form is written: else it would be another client's, or nobody's. */
+/** IPv4-mapped IPv6 as IPv4, however it is written, so that a client has one address. */
 function plain(address: string): string {
 	if (!/:ffff:/i.test(address) || isIP(address) !== 6) return address;
 	const tail = address.slice("::ffff:".length);

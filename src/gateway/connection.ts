@@ -2,47 +2,46 @@ import type { Clock } from "../base/clock.ts";
 import type { Language } from "../base/language.ts";
 import { createMoments } from "../base/moments.ts";
 
-/** What the server knows of the client's connection beside the request. */
+/** A request with its connection. */
 export interface Connection {
 	readonly request: Request;
 	/** The client's address, as far as it can be trusted. */
 	readonly address: string;
 	/**
-	 * Seconds without traffic after which the connection is cut, from now on; 0 for never. It sticks to the connection,
-	 * so whoever raises it sets it back.
+	 * Sets the idle timeout in seconds from now on; 0 for none. It stays on the connection, so a caller that raises it
+	 * must reset it.
 	 */
 	setIdleTimeout(seconds: number): void;
-	/** Of error messages; English without it. The console sets it for people. */
+	/** Language of error messages, English by default. The console sets it for people. */
 	readonly language?: Language | undefined;
-	/** Of a line of a managed batch, which nobody sent over a connection. */
+	/** For a line of a batch, which has no connection. */
 	readonly line?: BatchLineOrigin;
 }
 
-/** Which line it is, and the request that carries it. */
 export interface BatchLineOrigin {
 	readonly batchId: string;
-	/** UUID: written down before the line is sent. */
+	/** UUID, stored before the line is sent. */
 	readonly requestUuid: string;
 }
 
 /**
- * What the server sets by itself between requests: longer than clients and balancers keep a connection that nobody uses (Caddy
- * 120 s, Go and Traefik 90, AWS, nginx and .NET 60). Who closes it is to be who sends next, or his request is lost on its way.
+ * Idle timeout between requests. Longer than clients and balancers keep idle connections (Caddy 120 s, Go and Traefik
+ * 90, AWS, nginx and .NET 60): the side that sends next must be the one that closes, or its request is lost.
  */
 export const IDLE_TIMEOUT_S = 125;
-/** While a long answer in one piece is read. */
+/** While a long whole answer is read. */
 export const UNREAD_TIMEOUT_S = 10;
-/** While a stream is open: comments keep an idle one alive, and a reader that takes nothing is thrown out. */
+/** While a stream is open: comments keep an idle one alive, and a stalled reader is disconnected. */
 export const STREAM_TIMEOUT_S = 60;
-/** While a body is on its way: the runtime cuts off who sends less than 16 KB/s for so long, without a word. */
+/** While a body arrives: the runtime silently disconnects a client that sends less than 16 KB/s for so long. */
 export const BODY_TIMEOUT_S = 64;
 
 /**
- * Connections that wait for an answer in one piece. It may take as long as the upstream's deadlines allow, and until then
- * the connection is silent: it is not cut. One that is answered within a moment need not be told.
+ * Connections that wait for a whole answer. It may take as long as the upstream's deadlines, and the silent connection
+ * stays open. An answer within a moment needs no change.
  */
 export interface SilentConnections {
-	/** Gives the number that ends it. */
+	/** Returns the number for `end`. */
 	begin(connection: Connection): number;
 	end(connection: Connection, nth: number): void;
 }
@@ -61,6 +60,6 @@ export function trySetIdleTimeout(connection: Connection, idleTimeoutS: number):
 	try {
 		connection.setIdleTimeout(idleTimeoutS);
 	} catch {
-		// It is gone, and nobody is left who could be cut off.
+		// The connection is closed already.
 	}
 }

@@ -32,7 +32,7 @@ export interface RouteKinds {
 	wrongMethod(allowed: string): Response;
 }
 
-/** The endpoints that take POSTs for money, the look-ups beside them, and what describes the service. */
+/** Inference endpoints, lookups, files, batches and the OpenAPI document. */
 export function createEndpoints(deps: EndpointDeps, { unmetered, wrongMethod }: RouteKinds) {
 	const app = new Elysia({ name: "endpoints", handler: { standardHostname: false } });
 	const { serve, statements } = deps;
@@ -70,7 +70,7 @@ export function createEndpoints(deps: EndpointDeps, { unmetered, wrongMethod }: 
 		});
 }
 
-/** What files and batches need of all that. */
+/** Dependencies of files and batches. */
 export function storedDeps({
 	serve,
 	files,
@@ -86,7 +86,7 @@ function lastPart(url: string): string {
 	try {
 		return decodeURIComponent(part);
 	} catch {
-		// What is not even an address is no ID of ours.
+		// An id that cannot be decoded matches nothing.
 		return "";
 	}
 }

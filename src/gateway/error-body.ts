@@ -9,7 +9,7 @@ import type { CreditShortage } from "../money/credit-shortage.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { UpstreamFailure } from "../upstream/call/failure.ts";
 
-/** The one table of errors: status, OpenAI's `type`, and what SDKs are told about retrying where the status misleads. */
+/** The table of errors: status, OpenAI's `type`, and the retry hint for SDKs where the status misleads. */
 export const ERRORS: Readonly<Record<FaultCode, { status: number; type: string; shouldRetry?: false }>> = {
 	invalid_request: { status: 400, type: "invalid_request_error" },
 	context_length_exceeded: { status: 400, type: "invalid_request_error" },
@@ -51,7 +51,7 @@ export const ERRORS: Readonly<Record<FaultCode, { status: number; type: string; 
 	upstream_timeout: { status: 504, type: "server_error" },
 };
 
-/** Status that is recorded where nobody was left to read it. */
+/** Recorded status when the client had left. */
 export const CLIENT_LEFT_STATUS = 499;
 
 export interface ErrorBody {
@@ -64,7 +64,7 @@ export interface ErrorBody {
 	};
 }
 
-/** The error as clients see it, in the shape of OpenAI's interface. */
+/** The error in OpenAI's shape. */
 export function errorBody(fault: Fault, language: Language = ENGLISH): ErrorBody {
 	const { type } = ERRORS[fault.code];
 	const amounts = fault instanceof CreditFault ? amountsOf(fault.shortage) : undefined;
@@ -72,7 +72,10 @@ export function errorBody(fault: Fault, language: Language = ENGLISH): ErrorBody
 	return { error: { message, type, param: fault.param, code: fault.code, ...amounts } };
 }
 
-/** Further fields of a 402's `error`: US dollars as decimal text, and the output that would have fitted, if any would. */
+/**
+ * Additional fields of a 402's `error`: US dollars as decimal text, and the `max_tokens` that would have fitted, if
+ * any.
+ */
 function amountsOf(shortage: CreditShortage) {
 	const { availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens } = shortage;
 	return {
@@ -87,7 +90,7 @@ export function statusOf(fault: Fault): number {
 	return ERRORS[fault.code].status;
 }
 
-/** A whole answer. All headers are on the Response itself. */
+/** A whole answer with all headers on the Response itself. */
 export function errorResponse(fault: Fault, requestId: string, language: Language = ENGLISH): Response {
 	const { status, shouldRetry } = ERRORS[fault.code];
 	const headers: Record<string, string> = {
@@ -96,14 +99,14 @@ export function errorResponse(fault: Fault, requestId: string, language: Languag
 		"x-content-type-options": "nosniff",
 		"x-request-id": requestId,
 	};
-	// Who is told a moment to come back may. Without one, a 503 says that no deployment exists: trying again does not help.
+	// With `retry-after`, clients retry. A 503 without it means that no deployment exists: retrying does not help.
 	if (fault.retryAfterS !== undefined) headers["retry-after"] = String(fault.retryAfterS);
 	else if (shouldRetry === false || fault.code === "service_unavailable") headers["x-should-retry"] = "false";
 	if (status === 401) headers["www-authenticate"] = "Bearer";
 	return new Response(JSON.stringify(errorBody(fault, language)), { status, headers });
 }
 
-/** Whatever was thrown, as a fault that may be shown. Nothing of an upstream's own words gets through. */
+/** Any thrown value as a Fault that may be shown. No text of an upstream gets through. */
 export function faultOf(error: unknown): Fault {
 	if (error instanceof Fault) return error;
 	if (error instanceof UpstreamFailure) return faultOfUpstream(error);
@@ -115,13 +118,13 @@ export function faultOf(error: unknown): Fault {
 	});
 }
 
-/** For whoever still waits when the process stops. */
+/** For requests that still wait when the process stops. */
 export function restarting(detail: { private?: string; cause?: unknown } = {}): Fault {
 	return new Fault("service_unavailable", "The service is restarting.", { ...detail, retryAfterS: 1 });
 }
 
 function faultOfUpstream(failure: UpstreamFailure): Fault {
-	// Not the upstream's text, which may repeat the prompt: its own log has that, under the same request id.
+	// Without the upstream's text, which may repeat the prompt: the upstream's own log has it under the same request id.
 	const detail = { private: `upstream ${failure.kind} ${failure.status ?? ""}`.trimEnd(), cause: failure };
 	switch (failure.kind) {
 		case "rejected":

@@ -15,14 +15,14 @@ import type { EndpointInput, InferenceEndpoint } from "./serve/endpoint.ts";
 import { createChatEvents, type WrittenChunk } from "./stream-events.ts";
 import { tokenRelay } from "./token-relay.ts";
 
-/** What is known of every request for generated text. */
+/** Fields of every text generation request. */
 interface TextInput extends EndpointInput {
 	readonly prompt: Prompt;
 	readonly choices: number;
 	readonly measure: PromptMeasure;
-	/** For each choice. */
+	/** Per choice. */
 	readonly maxOutputTokens: number;
-	/** The client asked for the count as an event of its own. */
+	/** `stream_options.include_usage`. */
 	readonly includeUsage: boolean;
 }
 
@@ -35,25 +35,25 @@ interface TextReply {
 	readonly sources?: AnswerFields;
 }
 
-/** In what chat and the older completions differ. */
+/** Differences between chat and legacy completions. */
 interface TextEndpoint<Input, Reply, Chunk> {
-	/** In records and in the catalogue alike. */
+	/** Name in records and in the catalogue. */
 	readonly name: ChatMode;
 	readonly promptField: string;
-	/** The prompt is wanted as it was written, too. */
+	/** The prompt's raw JSON is needed too. */
 	readonly readsRaw: boolean;
-	/** Before the id of an answer. */
+	/** Prefix of answer ids. */
 	readonly idPrefix: string;
-	/** What an answer and an event of it call themselves. */
+	/** `object` of an answer and of an event. */
 	readonly object: { readonly whole: string; readonly chunk: string };
 	read(body: JsonBody, model: Model): Input;
-	/** Requests with the same one share a replica's prefix cache; asked for where there are several replicas. */
+	/** Requests with equal values share a replica's prefix cache. Called if there are several replicas. */
 	affinityOf(input: Input): string | undefined;
 	whole(model: Model, context: CallContext, input: Input): UnaryCall<Reply>;
 	stream(model: Model, context: CallContext, input: Input): StreamCall<Chunk>;
 }
 
-/** An endpoint whose answers are text, generated to a prompt and priced in tokens. */
+/** An endpoint that generates text and is priced in tokens. */
 export function generatedText<
 	Input extends TextInput,
 	Reply extends TextReply,
@@ -71,7 +71,7 @@ export function generatedText<
 		readBody: (connection, bytesMax, reads, takes, bytes) =>
 			readJson(connection, bytesMax, reads, takes, bytes, own.readsRaw ? promptField : undefined),
 		read: own.read,
-		// In one literal: an object that is spread grows step by step.
+		// One literal, since a spread object grows step by step.
 		upperBound: (input, model) => ({
 			promptTokens: promptTokensMax(input.measure, model),
 			cachedTokens: 0,

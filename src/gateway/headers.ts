@@ -1,14 +1,14 @@
 import type { RateLimitState } from "../limits/key-limits.ts";
 
-/** The id of the model that answered, where the request named a route. */
+/** Id of the model that answered a request to a route. */
 export const SERVED_MODEL_HEADER = "x-served-model";
 
-/** Of answers without `x-ignored-parameters`, by content type, of which the endpoints have few. */
+/** Cached headers of answers without `x-ignored-parameters`, by content type. */
 const PLAIN = new Map<string, Headers>();
 
 /**
- * Headers of an answer, all set on the Response itself: what a framework adds later may re-encode the body. They are to be
- * copied at once, as a Response does: the next answer gets the same ones.
+ * Headers of an answer, all on the Response itself: a framework that adds some later may re-encode the body. Responses
+ * copy them, since the next answer gets the same object.
  */
 export function answerHeaders(requestId: string, ignored: readonly string[], contentType: string): Headers {
 	let plain = PLAIN.get(contentType);
@@ -30,7 +30,10 @@ export function answerHeaders(requestId: string, ignored: readonly string[], con
 
 const HEADER_NAMES_MAX = 20;
 
-/** The value of `x-ignored-parameters`: names that are safe in a header, at most 20, then a count; undefined if none. */
+/**
+ * Value of `x-ignored-parameters`: at most 20 names that are safe in a header, then a count; undefined if there are
+ * none.
+ */
 export function ignoredHeader(ignored: readonly string[]): string | undefined {
 	if (ignored.length === 0) return undefined;
 	const shown = ignored.filter((name) => /^[A-Za-z0-9_.-]{1,64}$/.test(name)).slice(0, HEADER_NAMES_MAX);
@@ -38,7 +41,7 @@ export function ignoredHeader(ignored: readonly string[]): string | undefined {
 	return [...shown, ...(more > 0 ? [`+${more}`] : [])].join(", ");
 }
 
-/** Headers of a small JSON answer that costs nothing. */
+/** Headers of a small free JSON answer. */
 export function jsonHeaders(requestId: string): Record<string, string> {
 	return {
 		"content-type": "application/json",
@@ -54,7 +57,7 @@ const RATE_HEADERS = [
 	"x-ratelimit-reset-requests",
 ] as const;
 
-/** Tells a limited key where it stands, under the names that SDKs and dashboards of OpenAI's interface read. */
+/** Rate limit state of a limited key, in OpenAI's headers. */
 export function setRateHeaders(headers: Headers, { limit, remaining, resetMs }: RateLimitState): void {
 	headers.set(RATE_HEADERS[0], String(limit));
 	headers.set(RATE_HEADERS[1], String(remaining));
@@ -65,7 +68,7 @@ export function dropRateHeaders(headers: Headers): void {
 	for (const name of RATE_HEADERS) headers.delete(name);
 }
 
-/** As there: `0s`, `850ms`, `6s`, `1m30s`. */
+/** In OpenAI's format: `0s`, `850ms`, `6s`, `1m30s`. */
 function durationText(ms: number): string {
 	if (ms > 0 && ms < 1_000) return `${Math.ceil(ms)}ms`;
 	const seconds = Math.ceil(ms / 1_000);

@@ -6,7 +6,7 @@ import { rerank } from "./rerank/rerank.ts";
 import { served } from "./serve/served-endpoint.ts";
 import { transcriptions } from "./transcriptions/transcriptions.ts";
 
-/** The endpoints that take POSTs for money, by path. */
+/** Inference endpoints by path. */
 export const INFERENCE = {
 	"/v1/chat/completions": served(chat),
 	"/v1/completions": served(completions),

@@ -22,8 +22,8 @@ interface InternalDeps extends Pick<EndpointDeps, "serve" | "files" | "batches">
 }
 
 /**
- * What a console asks of this gateway: requests of the public interface in the name of a key, which a signed token names
- * instead of its secret. They go the public interface's whole way; who has no good token learns nothing.
+ * Serves the console: requests of the public interface in the name of a key, which a signed token names instead of its
+ * secret. They take the public interface's whole road; a request without a valid token learns nothing.
  */
 export function createInternalDoor(
 	deps: InternalDeps,
@@ -54,7 +54,7 @@ export function createInternalDoor(
 
 const STORED = /^\/v1\/(files|batches)(\/|$)/;
 
-/** Files and batches, each request by the key that its token names. */
+/** Files and batches, each request by the key in its token. */
 function createStored(
 	deps: InternalDeps,
 	{ secret }: { secret: string },
@@ -66,7 +66,7 @@ function createStored(
 		assert(connection !== undefined, "a request comes with its connection");
 		return connection;
 	}
-	/** A token is good for a request that begins; what that brings may take hours. */
+	/** The token must be valid when the request begins; the request itself may take hours. */
 	const named = new WeakMap<Connection, KeyDigest>();
 	function digestOf(connection: Connection): KeyDigest {
 		const { headers, url } = connection.request;
@@ -97,14 +97,14 @@ function createStored(
 	};
 }
 
-/** By path, and nothing else of an object's. */
+/** A Map, so that inherited members of an object are no paths. */
 const ENDPOINTS: ReadonlyMap<string, (typeof INFERENCE)[keyof typeof INFERENCE]> = new Map(Object.entries(INFERENCE));
 
 function refused(fault: Fault): Response {
 	return errorResponse(fault, newRequestId().requestId);
 }
 
-/** Whether a request shows an internal token. Secrets of keys begin otherwise. */
+/** Whether a request carries an internal token. Secrets of API keys begin differently. */
 export function isInternal(request: Request): boolean {
 	return request.headers.get("authorization")?.startsWith("Bearer tgi_") ?? false;
 }

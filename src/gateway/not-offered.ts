@@ -1,4 +1,4 @@
-/** What people who come from another interface look for, and what to use here instead. The first that fits counts. */
+/** Paths of other interfaces and what to use here instead. The first match counts. */
 const INSTEAD: readonly [RegExp, string][] = [
 	[
 		/^\/(?!v1\/)|^\/v1\/v1\//,
@@ -60,7 +60,7 @@ const INSTEAD: readonly [RegExp, string][] = [
 	[/^\/v1\/engines\b/, "Engines are models here: see GET /v1/models, and name one in the body's `model`."],
 ];
 
-/** The text of the 404 for a path that is not part of the interface. */
+/** The 404 text for an unknown path. */
 export function notOfferedText(pathname: string): string {
 	return INSTEAD.find(([pattern]) => pattern.test(pathname))?.[1] ?? "There is no such endpoint.";
 }

@@ -1,4 +1,4 @@
-/** What the request bodies of all endpoints have in common: absent is null, unknown fields pass by the deployment's list. */
+/** Common to all request bodies: null equals absent, and unknown fields pass if the deployment lists them. */
 import type { ObjectOptions, Static, TSchema } from "@sinclair/typebox";
 import { Type } from "@sinclair/typebox";
 import type { TypeCheck } from "@sinclair/typebox/compiler";
@@ -6,31 +6,34 @@ import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
 import { bodyProblem } from "./body/body-problem.ts";
 
-/** Absent and null are the same everywhere in this interface. */
+/** Absent and null are equal in this interface. */
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
-/** A record of texts looks at no member whose name has a line end in it. */
+/** TypeBox's Record does not check members whose name has a line break. */
 const ANY_NAME = Type.String({ pattern: "^[\\s\\S]*$" });
 
-/** An object of any names, whose members are all so. (As `additionalProperties` its check would make a scope for each request.) */
+/**
+ * An object with any names and one kind of member. With `additionalProperties` the compiled check would allocate a
+ * scope per request.
+ */
 export const mapOf = <T extends TSchema>(member: T, options: ObjectOptions = {}) =>
 	Type.Record(ANY_NAME, member, options);
 
-/** The model's name, before anything else is known. Fault invalid_request. */
+/** Reads the model's name before anything else. Fault invalid_request. */
 export function modelNameOf(body: Readonly<Record<string, unknown>>): string {
 	if (typeof body.model !== "string" || body.model === "")
 		throw new Fault("invalid_request", "`model` must be the ID of a model: see GET /v1/models.", { param: "model" });
 	return body.model;
 }
 
-/** Fault invalid_request, naming the first field that is wrong. */
+/** Fault invalid_request, naming the first wrong field. */
 export function assertBody<T extends TSchema>(check: TypeCheck<T>, body: unknown): asserts body is Static<T> {
 	if (check.Check(body)) return;
 	const { param, message } = bodyProblem(check.Errors(body));
 	throw new Fault("invalid_request", message, { param });
 }
 
-/** Fault invalid_request for options of a stream where there is none. */
+/** Fault invalid_request for stream options without a stream. */
 export function assertStreamOptions(body: { stream?: boolean | null; stream_options?: object | null }): void {
 	if (!body.stream_options || body.stream === true) return;
 	throw new Fault("invalid_request", "`stream_options` is only allowed when `stream` is true.", {
@@ -38,12 +41,12 @@ export function assertStreamOptions(body: { stream?: boolean | null; stream_opti
 	});
 }
 
-/** Whether the deployment can be told how much to generate. */
+/** Whether the deployment takes an output limit. */
 export function limitsOutput(model: Model): boolean {
 	return model.parameters.has("max_tokens") || model.parameters.has("max_completion_tokens");
 }
 
-/** The optional fields of a request, as far as its deployment honours them. */
+/** Optional fields of a request that its deployment honours. */
 export interface HonouredFields {
 	readonly fields: Readonly<Record<string, unknown>>;
 	/** Fields that the deployment does not honour. */
@@ -53,9 +56,8 @@ export interface HonouredFields {
 export const NO_FIELDS: readonly string[] = [];
 
 /**
- * `own` are the fields that the endpoint reads itself; those of them in `unsupported` count as not honoured all the
- * same.
- * Fault unsupported_parameter where the deployment refuses what it does not honour.
+ * `own`: fields that the endpoint reads itself; those in `unsupported` still count as not honoured. Fault
+ * unsupported_parameter if the deployment refuses fields it does not honour.
  */
 export function honouredFields(
 	body: Readonly<Record<string, unknown>>,

@@ -4,18 +4,16 @@ import { errorResponse } from "./error-body.ts";
 
 type Answer = Response | Promise<Response>;
 
-/** What is answered under these paths to who names no host. */
+/** Probe paths, which are answered without a `Host` header. */
 export type Probes = Readonly<Record<"/livez" | "/readyz", () => Answer>>;
 
 /**
- * Turns away what has no address that can be parsed: the runtime makes it of the client's `Host`, which may be anything.
- * Behind this, `new URL(request.url)` does not throw. Undefined for a request that is well.
- *
- * A probe is answered all the same: balancers ask by HTTP/1.0 and without a `Host` (`option httpchk` of HAProxy), and to
- * them a refusal means that nobody is there.
+ * Refuses requests without a valid URL, which the runtime builds from the `Host` header; afterwards `new
+ * URL(request.url)` does not throw. Returns undefined for a valid request. Probes are answered all the same: balancers
+ * use HTTP/1.0 without `Host` (HAProxy's `option httpchk`) and would take a refusal for a dead server.
  */
 export function createUrlCheck(probes: Probes): (request: Request) => Answer | undefined {
-	/** What the last good address began with; clients come back under the same name. */
+	/** Prefix of the last valid URL; clients repeat it. */
 	let known = "";
 	return ({ url, headers }) => {
 		if (known !== "" && url.startsWith(known)) return undefined;
@@ -30,7 +28,7 @@ export function createUrlCheck(probes: Probes): (request: Request) => Answer | u
 	};
 }
 
-/** A zone means something to its own machine alone, and is to be taken out of what is sent (RFC 6874); some clients leave it in. */
+/** An IPv6 zone is local to the client's machine and must be removed (RFC 6874); some clients send it. */
 function zoneHint(headers: Headers): string {
 	return /^\[[^\]]*%/.test(headers.get("host") ?? "")
 		? ": an IPv6 address has no zone (%…) there. Use an address without one, or a name"

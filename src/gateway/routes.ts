@@ -9,7 +9,7 @@ import { findModelEntry, listModels } from "./lookups/models.ts";
 import { notOfferedText } from "./not-offered.ts";
 import { createUnmetered } from "./unmetered-answer.ts";
 
-/** The inference interface. Routes hand over the bare Request and get a whole Response: no hook touches either. */
+/** The inference interface. Routes get the bare Request and return a whole Response: no hook touches either. */
 export function createGateway(deps: EndpointDeps) {
 	const { serve, connectionOf } = deps;
 	const unmetered = createUnmetered({ ...serve, connectionOf });
@@ -29,7 +29,7 @@ export function createGateway(deps: EndpointDeps) {
 		.all("/v1/*", ({ request }) => notFound(request), { parse: "none" });
 }
 
-/** The rest of the path, still encoded: a router would stop at an encoded slash or decode it away. */
+/** The rest of the path, still encoded: a router would stop at an encoded slash or decode it. */
 function modelIdOf(url: string): string {
 	const path = new URL(url).pathname;
 	return path.slice("/v1/models/".length);
@@ -49,7 +49,7 @@ export function notFound(request: Request): Response {
 	return errorResponse(new Fault("not_found", notOfferedText(pathname)), newRequestId().requestId);
 }
 
-/** For the outermost `onError`: whatever escaped a route leaves in the error shape, without its words. */
+/** For the outermost `onError`: an escaped error is answered in the error shape, without its text. */
 export function escapedError(error: unknown, code: string | number): Response {
 	const { requestId } = newRequestId();
 	if (code === "NOT_FOUND") return errorResponse(new Fault("not_found", "There is no such page."), requestId);

@@ -13,7 +13,7 @@ export interface StoredDeps extends FileAnswersDeps {
 
 const bare = { parse: "none" } as const;
 
-/** What accounts keep here: files, and the batches that are made of them. */
+/** Routes of files and batches. */
 export function addStoredRoutes(
 	app: Elysia,
 	deps: StoredDeps,

@@ -4,18 +4,18 @@ import type { AnswerFields, ChatChunk } from "../upstream/chat/chat-answer.ts";
 import type { UsageRecord } from "./bill/usage-record.ts";
 import { errorBody } from "./error-body.ts";
 
-/** What is written of a chunk, whichever endpoint it belongs to. */
+/** The fields of a chunk that are written, for any endpoint. */
 export type WrittenChunk = Pick<ChatChunk, "about" | "sources" | "choicesText"> & {
 	readonly choices: readonly { readonly finish_reason: string | null }[];
 };
 
-/** Writes one chat answer as server-sent events: `data: <json>`, comments and `data: [DONE]`, nothing else. */
+/** Writes a chat answer as server-sent events: `data: <json>`, comments and `data: [DONE]`. */
 export interface ChatEvents<Chunk = ChatChunk> {
-	/** The text of these chunks; empty if the only one is a finish that waits for its usage. */
+	/** Text of these chunks; empty if the only one is a finish that waits for its usage. */
 	chunks(chunks: readonly Chunk[]): string;
-	/** The authoritative usage and the terminator. */
+	/** The final usage and `[DONE]`. */
 	end(usage: UsageRecord): string;
-	/** An error, then the usage, then the terminator: readers that go on after an error still see what was charged. */
+	/** An error, the usage, and `[DONE]`: clients that read on after an error still get the charge. */
 	fail(fault: Fault, usage: UsageRecord, language?: Language): string;
 }
 
@@ -23,8 +23,8 @@ export const KEEP_ALIVE_COMMENT = ": \n\n";
 const DONE = "data: [DONE]\n\n";
 
 /**
- * A client that asked for usage gets it as an event of its own with `choices: []`, and `usage: null` before. For one
- * that did not, it rides on the finish: many such clients read `choices[0]` of every event.
+ * A client that requested usage gets it in a last event with `choices: []`, and `usage: null` before. For other clients
+ * it is on the finish event, since many read `choices[0]` of every event.
  */
 export function createChatEvents<Chunk extends WrittenChunk = ChatChunk>(
 	head: { id: string; createdS: number; model: string; object: string },
@@ -34,19 +34,19 @@ export function createChatEvents<Chunk extends WrittenChunk = ChatChunk>(
 	return new EventWriter(prefix, includeUsage);
 }
 
-/** A class, since there is one for each open stream: a closure for each of its functions would be nine objects more. */
+/** A class, since there is one per open stream: closures would be nine more objects. */
 class EventWriter<Chunk extends WrittenChunk> implements ChatEvents<Chunk> {
 	readonly #prefix: string;
 	readonly #includeUsage: boolean;
 	readonly #suffix: string;
 	/** The last finish, held back until the usage is known. */
 	#held: string | undefined;
-	/** The last finish, without what came with it. */
+	/** The last finish, without its other content. */
 	#finish: string | undefined;
-	/** What stands on each event beside its choices, as it was when it was last written, and its text. */
+	/** Members of each event apart from its choices, as last written, and their text. */
 	#about: AnswerFields | undefined;
 	#aboutText = "";
-	/** Of each event, from its choices on. */
+	/** Text of each event from its choices on. */
 	#tail: string;
 	#sources: AnswerFields | undefined;
 
@@ -115,7 +115,7 @@ class EventWriter<Chunk extends WrittenChunk> implements ChatEvents<Chunk> {
 		return text;
 	}
 
-	/** The record of a client that did not ask rides on the finish; one that is out already is said again. */
+	/** Usage for clients that did not request it is on the finish event; a finish that was already sent is repeated. */
 	#lastChoices(): string {
 		if (this.#includeUsage) return "[]";
 		return this.#held ?? this.#finish ?? "[]";
@@ -128,13 +128,13 @@ function isFinished({ finish_reason }: WrittenChoice): boolean {
 	return finish_reason !== null;
 }
 
-/** The same finish once more, without anything that a reader would take twice. */
+/** The finish again, without content that would be read twice. */
 function finishOnly(choice: WrittenChoice): object {
 	const { index, finish_reason } = choice as WrittenChoice & { readonly index: number };
 	return "text" in choice ? { text: "", index, logprobs: null, finish_reason } : { index, delta: {}, finish_reason };
 }
 
-/** Members in the middle of an object, each with its comma before it. */
+/** Object members, each with its trailing comma. */
 function membersText(fields: AnswerFields | undefined): string {
 	if (fields === undefined) return "";
 	const text = JSON.stringify(fields);

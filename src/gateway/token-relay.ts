@@ -11,7 +11,7 @@ import type { Exchange } from "./serve/context.ts";
 import type { Relay } from "./serve/endpoint.ts";
 import type { ChatEvents } from "./stream-events.ts";
 
-/** The writing and the billing of a streamed answer that is priced in tokens. */
+/** Writes and bills a stream that is priced in tokens. */
 export function tokenRelay<Chunk>(
 	{ admitted }: Exchange,
 	measure: PromptMeasure,
@@ -20,7 +20,7 @@ export function tokenRelay<Chunk>(
 	return new TokenRelay(admitted.request, measure, events);
 }
 
-/** A class, since there is one for each open stream. */
+/** A class, since there is one per open stream. */
 class TokenRelay<Chunk> implements Relay<Chunk> {
 	readonly #request: AdmissionRequest;
 	readonly #measure: PromptMeasure;
@@ -49,7 +49,7 @@ class TokenRelay<Chunk> implements Relay<Chunk> {
 		return billOf(this.#request, this.#measure, usage, bytes, chunks, tokensLikely);
 	}
 
-	/** Every token stands for at least one byte, so bytes bound what nobody counts. */
+	/** Every token has at least one byte, so bytes bound uncounted tokens. */
 	costAt(now: Bill, output: number): NanoUsd {
 		return priceOfTokens(this.#request.model.rateCard, now.promptTokens, now.cachedTokens, output);
 	}

@@ -7,20 +7,19 @@ import { errorResponse, faultOf } from "./error-body.ts";
 import { jsonHeaders } from "./headers.ts";
 import type { ServeDeps } from "./serve/context.ts";
 
-/** Who asks. */
 export interface UnmeteredCaller {
 	readonly requestId: string;
 	/**
-	 * Rejects unless the key is in force still: for what is kept after its body came, which no admission looks at. The key is
-	 * found anew, since a body of hours outlasts what is known of one that rests.
+	 * Rejects if the key is no longer valid. For requests whose effect outlasts the body, which no admission checks. The
+	 * key is looked up again, since a body of hours outlasts a cached key.
 	 */
 	checkAgain(): Promise<void>;
 }
 
-/** An endpoint that costs nothing, needs a key, and works without credit. Its answer is JSON or a whole Response. */
+/** A free endpoint that needs a key and no credit. Answers JSON or a whole Response. */
 export type Unmetered = (
 	answer: (request: Request, key: KeyEntry, caller: UnmeteredCaller) => unknown,
-	/** `reads`: keys that only read are let in, too. */
+	/** `reads`: read-only keys may use it. */
 	use?: KeyUse,
 ) => (request: Request) => Promise<Response>;
 
@@ -38,7 +37,7 @@ export function createUnmetered(
 			const known = deps.authenticate(connection, use);
 			const key = known instanceof Promise ? await known : known;
 			account = key.accountId;
-			// What may do more than read is for instances that hear of revocations, as inference is.
+			// Acts that do more than read need an instance that receives revocations, as inference does.
 			const checkOpen = () => {
 				if (use !== "reads") deps.admission.checkOpen();
 			};
@@ -53,7 +52,7 @@ export function createUnmetered(
 		} catch (error) {
 			const fault = faultOf(error);
 			deps.telemetry.stats.refuse(fault.code);
-			// Else nobody but the client would know of a bug.
+			// Otherwise only the client would see a bug.
 			if (fault.code === "internal_error")
 				deps.telemetry.log.error("a request failed", {
 					request: requestId,

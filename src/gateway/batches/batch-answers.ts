@@ -10,7 +10,7 @@ import type { Connection } from "../connection.ts";
 import { askDatabase } from "../lookups/ask-database.ts";
 import { readBatchRequest } from "./batch-request.ts";
 
-/** A page of batches, as OpenAI's lists are. */
+/** A page of batches in OpenAI's format. */
 export interface BatchList {
 	readonly object: "list";
 	readonly data: readonly BatchView[];
@@ -23,11 +23,11 @@ const BODY_BYTES_MAX = 64 * 1024;
 const LIST_DEFAULT = 20;
 const LIST_MAX = 100;
 
-/** The answers of /v1/batches. All keys of an account share its batches; a batch is charged to the key that made it. */
+/** Answers of /v1/batches. All keys of an account share its batches; a batch is charged to the key that made it. */
 export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyReads }) {
 	const { batches } = deps;
 
-	/** What there was stays to be seen when no deployment takes batches any more; without any, the service has none. */
+	/** Existing batches stay readable when no deployment takes batches; without any, the service has none. */
 	async function list(request: Request, key: KeyEntry): Promise<BatchList> {
 		const query = new URL(request.url).searchParams;
 		const limit = limitOf(query.get("limit"));

@@ -12,7 +12,7 @@ const METADATA_VALUE_CHARS_MAX = 512;
 const KEPT_S_MIN = 3_600;
 const KEPT_S_MAX = 2_592_000;
 
-/** The body of POST /v1/batches. */
+/** Body of POST /v1/batches. */
 export const BatchRequestBody = Type.Object(
 	{
 		input_file_id: Type.String({ minLength: 1, maxLength: 128, description: "A file of the purpose `batch`." }),

@@ -8,17 +8,17 @@ import type { ServeDeps } from "../serve/context.ts";
 import { createServeAs } from "../serve/serve-as.ts";
 import type { ServedEndpoint } from "../serve/served-endpoint.ts";
 
-/** Carries lines of batches by the road of every request, in the name of the key that made the batch. */
+/** Serves lines of batches on the road of all requests, in the name of the batch's key. */
 export interface LineCarrier extends Carrier {
-	/** Hears of every settlement; keeps those of lines until they are asked for. */
+	/** Receives every settlement and keeps those of lines until `usageOf`. */
 	settled(event: SettledEvent): void;
 }
 
 export function createLineCarrier(deps: ServeDeps, keyring: Pick<Keyring, "load">): LineCarrier {
 	const serveAs = createServeAs(deps, keyring);
-	/** Of lines that are under way here; each is asked for once its answer is there. */
+	/** Usage of lines in flight; each is read once after its answer. */
 	const used = new SlotMap<BatchUsage>();
-	/** Lines on the road, by model: those that have no place yet among them. */
+	/** Lines in flight by model, including those that wait for a place. */
 	const underWay = new Map<string, number>();
 	const count = (model: string, change: 1 | -1) => void underWay.set(model, (underWay.get(model) ?? 0) + change);
 	return {

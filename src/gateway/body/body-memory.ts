@@ -3,15 +3,15 @@ import { CounterMap } from "../../base/counter-map.ts";
 import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 
-/** What one request's body takes, from before it is read until it is answered. */
+/** Memory of one request's body, from before it is read until it is answered. */
 export interface BodyHold {
-	/** More of it is read. Faults: rate_limit_exceeded for the account's own limit, overloaded for everybody's. */
+	/** Counts further bytes. Faults: rate_limit_exceeded at the account's limit, overloaded at the limit of all. */
 	take(bytes: number): void;
-	/** Once, at the end. */
+	/** Must be called once, at the end. */
 	release(): void;
 }
 
-/** The bytes of all bodies that are held in memory, by account: what is beyond the limits is refused before it is read. */
+/** Counts body bytes in memory, by account; bytes beyond the limits are refused before they are read. */
 export interface BodyMemory {
 	hold(accountId: string): BodyHold;
 	bytes(): number;
@@ -22,7 +22,7 @@ interface BodiesOfAccounts {
 	giveBack(accountId: string, bytes: number): void;
 }
 
-/** As much as a connection's own buffers: not worth counting. */
+/** As small as a connection's own buffers, so not counted. */
 const UNCOUNTED_BYTES = 16 * 1024;
 
 export function createBodyMemory(deps: {
@@ -58,7 +58,7 @@ export function createBodyMemory(deps: {
 	};
 }
 
-/** A class, since there is one for each request. */
+/** A class, since there is one per request. */
 class AccountsHold implements BodyHold {
 	readonly #owner: BodiesOfAccounts;
 	readonly #accountId: string;

@@ -1,13 +1,13 @@
 import type { ValueError, ValueErrorIterator } from "@sinclair/typebox/errors";
 import { ValueErrorType } from "@sinclair/typebox/errors";
 
-/** What is wrong with a body, and where: `tools[0].type`. */
+/** A problem with a body and its path: `tools[0].type`. */
 export interface BodyProblem {
 	readonly param: string | null;
 	readonly message: string;
 }
 
-/** Of the errors that a check found the first, followed to the place that is really wrong. */
+/** The first error of a check, followed to its innermost cause. */
 export function bodyProblem(errors: ValueErrorIterator): BodyProblem {
 	const found = errors.First();
 	const [error, ...others] = found ? placesOf(found) : [];
@@ -17,10 +17,10 @@ export function bodyProblem(errors: ValueErrorIterator): BodyProblem {
 }
 
 /**
- * A field that may be one of several things is wrong in as many ways. The way that leads deepest into the value is the
- * one that its author meant (an array with a bad element, not "neither an array nor null"), but not one that a wrong
- * name ended, if another's name was right, nor one of another kind, if a value of the right kind is only too long or too
- * large. If all end where they began, or at the same name, each of them.
+ * A union fails in as many ways as it has variants. The reported one is the variant that matches deepest ("an array
+ * with a bad element", not "neither an array nor null"). A variant that fails at its type name loses to one whose name
+ * matches, and a variant of another kind loses to one whose value is only too long or too large. If all end at the same
+ * place, all are reported.
  */
 function placesOf(error: ValueError): ValueError[] {
 	if (error.type !== ValueErrorType.Union) return [error];
@@ -40,10 +40,10 @@ function placesOf(error: ValueError): ValueError[] {
 	return named.length > 0 ? [deepest] : meant.filter(({ path }) => path === deepest.path);
 }
 
-/** Errors of one way that are looked at. */
+/** Errors per variant that are examined. */
 const ERRORS_MAX = 16;
 
-/** A name that is wrong says that this way was not meant, whatever else is missing on it. */
+/** A wrong type name means that this variant was not meant, whatever else is missing. */
 function wrongNameOrFirst(variant: ValueErrorIterator): ValueError | undefined {
 	let first: ValueError | undefined;
 	let seen = 0;
@@ -67,7 +67,7 @@ const KINDS: ReadonlyMap<ValueErrorType, string> = new Map([
 	[ValueErrorType.Literal, ""],
 ]);
 
-/** Says what is expected and never what was found: that may be a prompt. */
+/** Says what is expected, never what was found, which may be a prompt. */
 function problemText(error: ValueError, others: readonly ValueError[]): string {
 	if (error.type === ValueErrorType.ObjectRequiredProperty) return "is missing";
 	const kinds = [error, ...others].map(kindOf).filter((kind) => kind !== "");
@@ -80,7 +80,7 @@ function kindOf({ type, schema }: ValueError): string {
 	return type === ValueErrorType.Literal ? JSON.stringify(schema.const) : (KINDS.get(type) ?? "");
 }
 
-/** In OpenAI's notation: `/messages/0/role` → `messages[0].role`; names of the client's making are cut. */
+/** In OpenAI's notation: `/messages/0/role` → `messages[0].role`; names chosen by the client are shortened. */
 function paramOf(pointer: string): string | null {
 	const parts = pointer
 		.split("/")

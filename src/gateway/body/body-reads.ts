@@ -5,23 +5,23 @@ import { SlotPool } from "../../base/slot-pool.ts";
 import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout } from "../connection.ts";
 import { restarting } from "../error-body.ts";
 
-/** Bodies on their way, each of which is given up at its deadline. */
+/** Bodies that are being read, each with a deadline. */
 export interface BodyReads {
 	readonly clock: Clock;
-	/** Most are here within a moment and need no timer. */
+	/** Most arrive within a moment and need no timer. */
 	readonly young: Moments<{ watch(): void }>;
-	/** From here on `letGo` ends it; behind that it does so at once. */
+	/** Adds a body whose `letGo` is called at its deadline; after the stop it is called at once. */
 	lasts(body: LastingBody): void;
-	/** It is here, or given up. */
+	/** Removes a body that arrived or was given up. */
 	leaves(body: LastingBody): void;
-	/** The process stops: whoever still sends a body hears so. */
+	/** The process stops: clients that still send a body get an error. */
 	letGo(): void;
 }
 
-/** A body that is waited for. */
+/** A body being read. */
 export interface LastingBody {
 	letGo(stopping: Fault): void;
-	/** Among those that last; not the body's to set. */
+	/** Index in the pool; set by the pool only. */
 	slot: number;
 }
 
@@ -43,7 +43,7 @@ export function createBodyReads(clock: Clock): BodyReads {
 	};
 }
 
-/** What was read, if it came before the deadline. Faults: request_timeout, also for what failed; those of `reading`. */
+/** The body, if it arrived before the deadline. Faults: request_timeout, also for a broken read; those of `reading`. */
 export function inTime<T>(reads: BodyReads, deadlineMs: number, body: Omit<BodyReading<T, T>, "make">): Promise<T> {
 	return madeInTime(reads, deadlineMs, { ...body, make: asItIs<T> });
 }
@@ -51,14 +51,13 @@ export function inTime<T>(reads: BodyReads, deadlineMs: number, body: Omit<BodyR
 const asItIs = <T>(read: T): T => read;
 
 export interface BodyReading<Read, Made> {
-	/** Whom it comes from. */
 	readonly connection: Connection;
 	readonly reading: Promise<Read>;
 	make(read: Read): Made | Promise<Made>;
 	onLate?(): void;
 }
 
-/** What `make` makes of what was read in time. Faults: as `inTime`; whatever else `make` throws is not changed. */
+/** What `make` returns for a body that arrived in time. Faults: as `inTime`; other errors of `make` pass unchanged. */
 export function madeInTime<Read, Made>(
 	reads: BodyReads,
 	deadlineMs: number,
@@ -67,7 +66,7 @@ export function madeInTime<Read, Made>(
 	return new TimedBody(reads, deadlineMs, body).made;
 }
 
-/** A class, since there is one for each request. */
+/** A class, since there is one per request. */
 class TimedBody<Read, Made> implements LastingBody {
 	readonly made: Promise<Made>;
 	readonly #reads: BodyReads;

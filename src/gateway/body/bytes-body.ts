@@ -2,18 +2,17 @@ import { Fault } from "../../base/fault.ts";
 import type { Connection } from "../connection.ts";
 import { type BodyReads, inTime } from "./body-reads.ts";
 
-/** A file takes its time on a slow line, but not for ever. */
+/** Deadline of an uploaded file on a slow line. */
 export const FILE_DEADLINE_MS = 10 * 60_000;
 
-/** Is told of the bytes of a body. */
 export interface TakesBytes {
-	/** So many more are read. Throws a Fault if they may not be. */
+	/** Counts bytes that are read. Throws a Fault if there are too many. */
 	take(bytes: number): void;
 }
 
 export const TAKES_ANY: TakesBytes = { take() {} };
 
-/** A body of any kind, at most `bytesMax` bytes of it. Faults: payload_too_large, request_timeout, those of `take`. */
+/** Reads a body of at most `bytesMax` bytes. Faults: payload_too_large, request_timeout, those of `take`. */
 export async function readBytes(
 	connection: Connection,
 	bytesMax: number,
@@ -22,17 +21,18 @@ export async function readBytes(
 ): Promise<Uint8Array<ArrayBuffer>> {
 	const { request } = connection;
 	const declared = declaredBytes(request, bytesMax, takes);
-	// To ask for the stream of a body costs more than to read it whole.
+	// Reading the body at once costs less than its stream.
 	return declared === null && request.body !== null
 		? readChunked(request.body, { connection, bytesMax, reads, deadlineMs: FILE_DEADLINE_MS, takes })
 		: inTime(reads, FILE_DEADLINE_MS, { connection, reading: request.bytes() });
 }
 
-/** The length that the request gives, taken; null if it gives none. Faults: payload_too_large, those of `take`. */
+/** The declared length, counted; null without one. Faults: payload_too_large, those of `take`. */
 export function declaredBytes(request: Request, bytesMax: number, takes: TakesBytes): number | null {
 	const header = request.headers.get("content-length");
 	if (header === null) return null;
-	// The runtime lets through two such headers of one text, and gives `5, 5`: as a number that is none, and passes each bound.
+	// The runtime accepts the header twice with one value and returns `5, 5`, which is no number and would pass every
+	// limit.
 	const declared = Number.parseInt(header, 10);
 	if (declared > bytesMax) throw bodyTooLarge(bytesMax);
 	takes.take(declared);
@@ -47,7 +47,7 @@ interface ChunkedOptions {
 	readonly takes: TakesBytes;
 }
 
-/** A body without a length is counted while it arrives, and let go when it is too large or too late. */
+/** Counts a body without a length as it arrives, and stops when it is too large or too late. */
 export function readChunked(
 	body: ReadableStream<Uint8Array>,
 	{ connection, bytesMax, reads, deadlineMs, takes }: ChunkedOptions,
@@ -83,7 +83,7 @@ function bodyTooLarge(bytesMax: number): Fault {
 	return new Fault("payload_too_large", `The body is larger than ${shownBytes(bytesMax)}.`);
 }
 
-/** In the largest unit that has no rest: some bodies are bounded by kilobytes. */
+/** In the largest unit without a remainder. */
 function shownBytes(bytes: number): string {
 	if (bytes % BYTES_PER_MB === 0) return `${bytes / BYTES_PER_MB} MB`;
 	return bytes % BYTES_PER_KB === 0 ? `${bytes / BYTES_PER_KB} KB` : `${bytes} bytes`;

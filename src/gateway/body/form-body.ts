@@ -5,8 +5,8 @@ import type { TakesBytes } from "./bytes-body.ts";
 import { declaredBytes, FILE_DEADLINE_MS, readBytes, TAKES_ANY } from "./bytes-body.ts";
 
 /**
- * Reads a multipart form of at most `bytesMax` bytes, from `bytes` where the body was read already. Its files stay where the parser put them and are never copied.
- * Faults: unsupported_media_type, payload_too_large, request_timeout, invalid_request.
+ * Reads a multipart form of at most `bytesMax` bytes, or parses `bytes` if the body was read already. Files are not
+ * copied. Faults: unsupported_media_type, payload_too_large, request_timeout, invalid_request.
  */
 export async function readForm(
 	connection: Connection,
@@ -22,7 +22,7 @@ export async function readForm(
 	const whole = (body: Uint8Array<ArrayBuffer>) => new Response(body, { headers: { "content-type": type } });
 	if (bytes !== undefined) return parseForm(whole(bytes));
 	const declared = declaredBytes(request, bytesMax, takes);
-	// A body without a length is counted while it arrives.
+	// A body without a length is counted as it arrives.
 	const source = declared === null ? whole(await readBytes(connection, bytesMax, reads, takes)) : request;
 	return inTime(reads, FILE_DEADLINE_MS, { connection, reading: parseForm(source) });
 }

@@ -9,33 +9,33 @@ import type { TakesBytes } from "./bytes-body.ts";
 import { declaredBytes, readChunked, TAKES_ANY } from "./bytes-body.ts";
 import { shorten } from "./shortened-json.ts";
 
-/** A body that takes longer than this to arrive is given up, however steadily it trickles. */
+/** Deadline of a body, however steadily it arrives. */
 const READ_DEADLINE_MS = 60_000;
-/** A longer text is looked at, parsed, measured and sent in steps, and others have their turn between two that took long. */
+/** From this length on a text is checked, parsed, measured and sent in time slices. */
 const LONG_CHARS = 256 * 1024;
-/** From here on it takes less to find a field in the body than to write it anew. */
+/** From this length on, finding a field in the text costs less than serializing it. */
 export const RAW_CHARS_MIN = 16 * 1024;
-/** A megabyte takes less for all of it: what waits between steps outlives collections, and one that is done at once does not. */
+/** Slice length. A megabyte is usually done within it: values that survive a yield outlive young collections. */
 const TURN_MS = 2;
-/** Up to here the runtime makes the text in one step of a millisecond or two: what is ASCII it does not even copy. */
+/** Up to this size the runtime decodes the text within a millisecond or two; ASCII is not even copied. */
 const ONE_STEP_BYTES = 4 * 1024 * 1024;
 
-/** What a body says. */
+/** A parsed body. */
 export interface JsonBody {
 	readonly value: Record<string, unknown>;
-	/** The field that was asked for, as it came. */
+	/** The raw JSON of the requested field. */
 	readonly raw: RawValue | undefined;
-	/** What that field's strings say more than they do in `value`, if any does; `raw` has all of it. */
+	/** Size of text that the requested field's strings contain beyond `value`, if any was cut; `raw` has all of it. */
 	readonly leftOut: PlainLength | undefined;
-	/** Of a large one. */
+	/** The time slice of a large body. */
 	readonly timeSlice: TimeSlice | undefined;
 }
 
 /**
- * Reads a JSON object of at most `bytesMax` bytes. Faults: unsupported_media_type, payload_too_large, request_timeout
- * (a client that sends its body too slowly, or leaves), invalid_request (not JSON, no object, with more structure than `checkStructure` allows).
- * `bytes`: the body, where it was read already.
- * `field`: the list or object of this name is given as it is written, too, unless the text is so short that nobody wants it; strings of it may end early in the value.
+ * Reads a JSON object of at most `bytesMax` bytes. `bytes`: the body, if it was read already. `field`: a list or object
+ * whose raw text is returned too, unless the body is short; long strings in it may be cut in the value. Faults:
+ * unsupported_media_type, payload_too_large, request_timeout (too slow, or the client left), invalid_request (not JSON,
+ * no object, or more structure than `checkStructure` allows).
  */
 export function readJson(
 	connection: Connection,
@@ -45,7 +45,7 @@ export function readJson(
 	bytes?: Uint8Array<ArrayBuffer>,
 	field?: string,
 ): Promise<JsonBody> {
-	// Not an async function, which each small body would pay for beside the promise that it waits for.
+	// Not async: that would cost each small body another promise.
 	try {
 		assertJsonType(connection.request);
 		if (bytes !== undefined) return decodedBody(Promise.resolve(bytes), field);
@@ -74,7 +74,7 @@ function readBody(
 ): Promise<JsonBody> {
 	const { request } = connection;
 	const declared = declaredBytes(request, bytesMax, takes);
-	// To ask for the stream of a body costs more than to read it whole.
+	// Reading the body at once costs less than its stream.
 	if (declared !== null ? declared <= ONE_STEP_BYTES : request.body === null)
 		return madeInTime(reads, READ_DEADLINE_MS, new TextReading(connection, field));
 	const bytes =
@@ -84,12 +84,12 @@ function readBody(
 	return decodedBody(bytes, field);
 }
 
-/** A function of its own, so that a small body keeps nothing for a closure. */
+/** A separate function, so that a small body allocates no closure. */
 async function decodedBody(reading: Promise<Uint8Array<ArrayBuffer>>, field: string | undefined): Promise<JsonBody> {
 	return bodyOf(await decoded(reading), field);
 }
 
-/** A class, since there is one for each request. */
+/** A class, since there is one per request. */
 class TextReading {
 	readonly connection: Connection;
 	readonly reading: Promise<string>;
@@ -106,7 +106,7 @@ class TextReading {
 	}
 }
 
-/** A promise only for a text that may take several turns. */
+/** Returns a promise only for a text that may take several time slices. */
 function bodyOf(text: string, field: string | undefined): JsonBody | Promise<JsonBody> {
 	if (text.length >= LONG_CHARS) return longBodyOf(text, field);
 	const raw = checkStructure(text, text.length < RAW_CHARS_MIN ? undefined : field);
@@ -120,7 +120,7 @@ async function longBodyOf(text: string, field: string | undefined): Promise<Json
 	const checked = checkStructure(text, field);
 	const raw = checked instanceof Promise ? await checked : checked;
 	if (timeSlice.isOver()) await timeSlice.next();
-	// To look at what must be parsed all the same takes as long again.
+	// Shortening is useless if all of it must be parsed.
 	const short = shorten(text, raw);
 	if (timeSlice.isOver()) await timeSlice.next();
 	const value = parseObject(short.text);
@@ -145,17 +145,17 @@ function parseJson(text: string): unknown {
 	}
 }
 
-/** How gzip and zstd begin, read as text. */
+/** Magic bytes of gzip and zstd, decoded as text. */
 const PACKED = ["\u001f\ufffd", "(\ufffd/\ufffd"] as const;
 
-/** In slices: text beyond ASCII takes up to half a millisecond a megabyte. */
+/** In slices: text beyond ASCII takes up to half a millisecond per megabyte. */
 async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>): Promise<string> {
 	const bytes = await reading;
 	const timeSlice = createTimeSlice();
 	const slices: string[] = [];
 	for (let from = 0; from < bytes.length; ) {
 		let to = Math.min(from + LONG_CHARS, bytes.length);
-		// No character is cut: it has three bytes at most behind its first.
+		// No cut within a character: it has at most three continuation bytes.
 		for (let back = 0; back < 3 && ((bytes[to] ?? 0) & 0xc0) === 0x80; back += 1) to -= 1;
 		slices.push(new TextDecoder("utf-8", { ignoreBOM: from > 0 }).decode(bytes.subarray(from, to)));
 		from = to;

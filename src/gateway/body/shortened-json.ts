@@ -1,31 +1,31 @@
 import { isMostlyAscii, type PlainLength } from "../../admission/prompt-bound.ts";
 import type { RawValue } from "../../base/json-structure.ts";
 
-/** A text of which long strings may end early. */
+/** A JSON text whose long strings may be cut. */
 export interface ShortenedJson {
 	readonly text: string;
-	/** What those that end early said more, of two members of one name both; undefined if none does. */
+	/** Size of the cut text, and of duplicated members; undefined if nothing was cut. */
 	readonly leftOut: PlainLength | undefined;
 }
 
-/** Messages, one, its parts or calls, one, its image or function. */
+/** Depth: messages, a message, its parts or calls, a part, its image or function. */
 const LEVELS_MAX = 5;
-/** The first texts, hardly more than those of two messages, keep their beginning: by that conversations are told apart. */
+/** The first texts, about two messages, keep their beginning: conversations are told apart by it. */
 export const BEGINNINGS = 8;
 export const BEGINNING_CHARS = 1024;
-/** To look at an escape takes as long as to copy a hundred signs. */
+/** Checking an escape costs as much as copying a hundred characters. */
 const CHARS_AN_ESCAPE = 100;
-/** So many close to each other are enough to see that there are many. */
+/** So many escapes close together show that there are many. */
 const ESCAPES_SEEN = 12;
-/** Long strings in a row of which nothing can be left out: the others are hardly of another kind. */
+/** After so many long strings that cannot be cut, the others are taken to be alike. */
 const MISFITS_MAX = 8;
-/** What is left is copied, and what cannot go on as it came is parsed again, whole: less than half left out is not worth that. */
+/** The rest is copied, and parsed again if it cannot pass as it came: worth it only if at least half is cut. */
 const WORTH = 2;
 
 /**
- * A text without the long texts in its member `raw`, which are messages that may go on as they came: parsing copies them,
- * which is most of what it takes, and most of what it leaves to the collector. Left out are strings with little
- * beyond ASCII and no `\u`, each after a proof that it is one: what is no JSON is none without them.
+ * Returns the text without the long strings of its member `raw`, messages that may pass as they came: parsing would
+ * copy them, which costs most of its time and garbage. Cut are strings that are nearly ASCII and without `\u`, each
+ * after a proof that it is valid JSON.
  */
 export function shorten(text: string, raw: RawValue | undefined): ShortenedJson {
 	if (raw === undefined || raw.levels > LEVELS_MAX) return { text, leftOut: undefined };
@@ -61,7 +61,7 @@ export function shorten(text: string, raw: RawValue | undefined): ShortenedJson 
 	return { text: kept + text.slice(keptTo), leftOut: { bytes, chars } };
 }
 
-/** Whether the string that begins here is what a message or a part of it says, and no name, address or argument. */
+/** Whether the string at this place is content of a message or part, and no name, URL or argument. */
 function isText(text: string, from: number): boolean {
 	return TEXT_NAME.test(text.slice(Math.max(0, from - NAME_CHARS), from));
 }
@@ -69,7 +69,10 @@ function isText(text: string, from: number): boolean {
 const NAME_CHARS = 16;
 const TEXT_NAME = /"(?:content|text)"\s*:\s*"$/;
 
-/** What stands between two quotes says so much, if it is a string of JSON, mostly ASCII, without `\u`; undefined also where it has many escapes. */
+/**
+ * Size of a string's content if it is valid JSON, nearly ASCII and without `\u`; undefined otherwise, and if it has
+ * many escapes.
+ */
 function lengthSaid(string: string): PlainLength | undefined {
 	const escapesMax = string.length / CHARS_AN_ESCAPE;
 	let escapes = 0;
@@ -82,12 +85,12 @@ function lengthSaid(string: string): PlainLength | undefined {
 	return isMostlyAscii(length) && !CONTROL.test(string) ? length : undefined;
 }
 
-/** Searched for by a vector at once, unlike most classes of characters. */
+/** Searched with vector instructions, unlike most character classes. */
 const CONTROL = /\p{Cc}/u;
 const ESCAPE = "\\";
 const ESCAPED = '"\\/bfnrt';
 
-/** Twice as long, as each character of it may be an escape; none of those is cut. */
+/** Twice as long, since each character may be an escape, and escapes are not cut. */
 function beginningOf(string: string): string {
 	let to = 2 * BEGINNING_CHARS;
 	while (string.charAt(to - 1) === ESCAPE) to -= 1;

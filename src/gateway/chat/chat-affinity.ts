@@ -1,6 +1,6 @@
 const PREFIX_CHARS = 1_024;
 
-/** Requests that begin alike share a replica's prefix cache: the first two messages name the conversation. */
+/** The first two messages identify a conversation; requests with the same ones share a replica's prefix cache. */
 export function chatAffinity(messages: readonly unknown[]): string {
 	const start = messages.slice(0, 2).map((message) => {
 		const { content } = message as { content?: unknown };

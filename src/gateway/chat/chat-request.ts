@@ -40,7 +40,7 @@ const Message = Type.Object(
 	{ additionalProperties: true },
 );
 
-/** A function if it does not say what it is, as some clients leave the type out. */
+/** Some clients omit the type of a function tool. */
 const Tool = Type.Object(
 	{
 		type: optional(Type.String()),
@@ -49,7 +49,7 @@ const Tool = Type.Object(
 	{ additionalProperties: true },
 );
 
-/** The body of POST /v1/chat/completions. Fields that it does not name are dropped unless the deployment lists them. */
+/** Body of POST /v1/chat/completions. Other fields are dropped unless the deployment lists them. */
 export const ChatRequestBody = Type.Object(
 	{
 		model: Type.String({ minLength: 1, description: "ID of a connected deployment." }),
@@ -95,18 +95,18 @@ export type ChatRequestBody = Static<typeof ChatRequestBody>;
 
 const check = TypeCompiler.Compile(ChatRequestBody);
 
-/** What a chat request asks for, checked and cut to what its deployment honours. */
+/** A checked chat request, reduced to what its deployment honours. */
 export interface ChatInput {
-	/** The messages, also as the client wrote them where they may go on like that. */
+	/** The messages, with their raw JSON if they may pass unchanged. */
 	readonly prompt: Prompt;
 	readonly stream: boolean;
 	readonly includeUsage: boolean;
 	readonly choices: number;
-	/** The most tokens that one choice may generate: the client's word or the model's, whichever is less. */
+	/** Output limit of one choice: the client's or the model's, whichever is smaller. */
 	readonly maxOutputTokens: number;
-	/** What goes upstream beside messages, model, output limit, choices and stream. */
+	/** Further fields that go upstream. */
 	readonly fields: Readonly<Record<string, unknown>>;
-	/** Of the messages and of what the template renders into the prompt beside them: tool schemas and such. */
+	/** Measures messages, tool schemas and other rendered fields. */
 	readonly measure: PromptMeasure;
 	/** Optional fields that the deployment does not honour. */
 	readonly ignored: readonly string[];
@@ -122,8 +122,8 @@ const RENDERED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * `raw` are the messages as they came, if they are at hand; `leftOut`, what they say more there than in `body`.
- * Faults: invalid_request and unsupported_parameter, each naming the field.
+ * `raw`: the messages' raw JSON, if available; `leftOut`: text cut from `body`. Faults: invalid_request and
+ * unsupported_parameter, each naming the field.
  */
 export function readChatRequest(
 	body: Record<string, unknown>,
@@ -165,7 +165,7 @@ function allRenderedOf(fields: Readonly<Record<string, unknown>>): readonly unkn
 	return [...RENDERED].filter((name) => name in fields).map((name) => fields[name]);
 }
 
-/** Servers want the type that the client left out; the body was parsed for this request alone. */
+/** Servers require the type that the client omitted. The parsed body belongs to this request. */
 function completeTools(tools: ChatRequestBody["tools"]): void {
 	if (!tools) return;
 	for (const [at, tool] of tools.entries()) {
@@ -177,13 +177,13 @@ function completeTools(tools: ChatRequestBody["tools"]): void {
 
 const CHOICES: readonly string[] = ["n"];
 
-/** Of the fields that are read here, those that the deployment cannot be told. */
+/** Fields read here that the deployment does not take. */
 function unsupportedOf({ n }: ChatRequestBody, model: Model): readonly string[] {
 	const choices = n === 1 || model.parameters.has("n") ? NO_FIELDS : CHOICES;
 	return limitsOutput(model) ? choices : [...choices, "max_tokens", "max_completion_tokens"];
 }
 
-/** The parts of a message are replaced by what is known of them: the body was parsed for this request alone. */
+/** Replaces each message's parts by their known fields. The parsed body belongs to this request. */
 function checkMessages(messages: ChatRequestBody["messages"], model: Model): void {
 	for (let at = 0; at < messages.length; at++) {
 		const message = messages[at] as ChatRequestBody["messages"][number] & { function_call?: unknown };

@@ -1,13 +1,12 @@
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 
-/** A part of a message as JSON gives it. */
 export type ContentPart = Readonly<Record<string, unknown>> & { readonly type: string };
 
 /**
- * The part with nothing in it but the fields of its type. Servers know more types than the interface has, among them
- * some with addresses (`video_url`, `audio_url`) that they fetch themselves from inside the operator's network, and
- * several look for those in parts of any type. `param` names the part for the fault invalid_request.
+ * Reduces a part to the fields of its type. Servers know more types, some with URLs (`video_url`, `audio_url`) that
+ * they fetch from inside the operator's network, and some look for those in parts of any type. `param` names the part
+ * in Fault invalid_request.
  */
 export function rebuildPart(part: ContentPart | undefined, param: string, model: Model): ContentPart {
 	switch (part?.type) {
@@ -34,7 +33,7 @@ function imageOf(value: unknown, param: string, model: Model): Readonly<Record<s
 	if (typeof url !== "string") throw new Fault("invalid_request", "An image part needs `image_url.url`.", { param });
 	if (!model.inputModalities.has("image") || model.imageUrls === "reject")
 		throw new Fault("invalid_request", "The model `{id}` does not take images.", { values: { id: model.id }, param });
-	// A server would fetch any other address itself.
+	// Servers would fetch any other URL themselves.
 	if (!url.startsWith("data:") && !(model.imageUrls === "forward" && /^https?:\/\//i.test(url)))
 		throw new Fault("invalid_request", "Images must be sent as `data:` URLs to this model.", { param });
 	return typeof detail === "string" ? { url, detail } : { url };

@@ -2,12 +2,12 @@ import type { RawValue } from "../../base/json-structure.ts";
 import { RAW_CHARS_MIN } from "../body/json-body.ts";
 import type { ContentPart } from "./content-part.ts";
 
-/** The runtime writes a string without escapes as fast as it copies it; with a single one, a megabyte takes 1 ms more. */
+/** The runtime writes a string without escapes as fast as it copies it; with one escape, a megabyte takes 1 ms more. */
 const ESCAPE = "\\";
-/** And of text beyond Latin, which is not looked for, five: one step of what is long would take too much. */
+/** Text beyond Latin takes 5 ms more, in one step. */
 const LONG_CHARS = 256 * 1024;
 
-/** Of a question, and of an answer that is sent back, as most clients do with all of it. */
+/** Members of a question, and of an answer that clients send back. */
 const TEXT_FIELDS: ReadonlySet<string> = new Set([
 	"role",
 	"content",
@@ -17,16 +17,15 @@ const TEXT_FIELDS: ReadonlySet<string> = new Set([
 	"reasoning_content",
 	"reasoning",
 ]);
-/** And what is sent back of an answer where there was none of it. */
+/** Members of an answer that may be null. */
 const EMPTY_FIELDS: ReadonlySet<string> = new Set(["tool_calls", "function_call", "audio", "annotations"]);
 const CALL_FIELDS: ReadonlySet<string> = new Set(["id", "type"]);
 const FUNCTION_FIELDS: ReadonlySet<string> = new Set(["name", "arguments"]);
 
 /**
- * Whether messages, their parts rebuilt, say what `raw` says, so that they may go on as they came: texts, parts from which nothing was
- * taken, and calls of functions. Not fields that other readers may take for something else, and no name twice: a
- * server may read the one that was neither checked nor measured here. Each object that was looked at has its names counted.
- * `isCut`: strings of the messages end early, and nobody can write them anew.
+ * Whether rebuilt messages equal `raw`, so that the raw JSON may pass: texts, parts without removed fields, and
+ * function calls. Unknown fields and duplicated names do not pass, since a server may read the member that was not
+ * checked. `isCut`: strings of the messages were cut, so they cannot be serialized.
  */
 export function mayPass(messages: readonly object[], { text, names }: RawValue, isCut: boolean): boolean {
 	if (text.length < RAW_CHARS_MIN) return false;
@@ -39,7 +38,7 @@ export function mayPass(messages: readonly object[], { text, names }: RawValue, 
 	return known === names && (isCut || text.length >= LONG_CHARS || text.includes(ESCAPE));
 }
 
-/** How many there are, if none of them is strange. */
+/** Number of members, if all are known. */
 function namesOfMessage(message: object): number | undefined {
 	let names = 0;
 	for (const field in message) {
@@ -60,7 +59,7 @@ function namesOfMessage(message: object): number | undefined {
 	return names;
 }
 
-/** A rebuilt part has the fields of its type and no others: its type, and a text or an object of texts. */
+/** A rebuilt part has only its type's fields: the type, and a text or an object of texts. */
 function namesOfPart(part: ContentPart): number {
 	let names = 0;
 	for (const field in part) {

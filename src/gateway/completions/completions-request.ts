@@ -11,15 +11,15 @@ import { DIALECTS } from "../../upstream/dialects.ts";
 import { Prompt } from "../../upstream/prompt.ts";
 import { assertBody, assertStreamOptions, honouredFields, limitsOutput, mapOf, optional } from "../request-fields.ts";
 
-/** Prompts of one request. */
+/** Prompts per request. */
 const PROMPTS_MAX = 128;
 const CHOICES_MAX = 1_024;
-/** What this endpoint has always generated where nothing was said. */
+/** Default of `max_tokens` in this endpoint. */
 const OUTPUT_TOKENS_DEFAULT = 16;
 
 export const Tokens = Type.Array(Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 }), { minItems: 1 });
 
-/** The body of POST /v1/completions. Fields that it does not name are dropped unless the deployment lists them. */
+/** Body of POST /v1/completions. Other fields are dropped unless the deployment lists them. */
 export const CompletionRequestBody = Type.Object(
 	{
 		model: Type.String({ minLength: 1, description: "ID of a connected deployment." }),
@@ -56,17 +56,17 @@ const check = TypeCompiler.Compile(CompletionRequestBody);
 /** Text, or token ids. */
 type CompletionPrompt = string | readonly number[];
 
-/** What a completion asks for, checked and cut to what its deployment honours. */
+/** A checked completion request, reduced to what its deployment honours. */
 export interface CompletionInput {
 	readonly prompt: Prompt;
-	/** What goes upstream beside prompt, model, output limit, choices and stream. */
+	/** Further fields that go upstream. */
 	readonly fields: Readonly<Record<string, unknown>>;
 	readonly shape: CompletionShape;
 	/** Of all prompts. */
 	readonly choices: number;
 	readonly stream: boolean;
 	readonly includeUsage: boolean;
-	/** The most tokens that one choice may generate. */
+	/** Output limit of one choice. */
 	readonly maxOutputTokens: number;
 	readonly measure: PromptMeasure;
 	readonly ignored: readonly string[];
@@ -103,10 +103,7 @@ function maxOutputTokensOf(body: Body, model: Model): number {
 	return limitsOutput(model) ? tokens : model.maxOutputTokens;
 }
 
-/**
- * `best_of` would generate more than it returns, and no usage record tells how much: it could not be billed, so it is
- * never passed on.
- */
+/** `best_of` generates more than it returns, and no usage record tells how much: it cannot be billed and is refused. */
 function unsupportedOf(body: Body, model: Model, n: number): string[] {
 	const unsupported: string[] = [];
 	if (typeof body.n === "number" && body.n !== n) unsupported.push("n");
@@ -120,7 +117,7 @@ function promptsOf(prompt: Body["prompt"]): readonly CompletionPrompt[] {
 	return typeof prompt[0] === "number" ? [prompt as number[]] : (prompt as CompletionPrompt[]);
 }
 
-/** A model may move to any of its replicas, so all of them must take the form. */
+/** A request may move to any replica of a model, so all must take the form. */
 function checkForms(prompts: readonly CompletionPrompt[], model: Model): void {
 	const forms = model.upstreams.map(({ dialect }) => DIALECTS[dialect].prompts);
 	if (prompts.length > 1 && forms.some(({ many }) => !many)) {

@@ -13,7 +13,7 @@ import { assertBody, honouredFields, optional } from "../request-fields.ts";
 const INPUTS_MAX = 2_048;
 const DIMENSIONS_MAX = 65_536;
 
-/** The body of POST /v1/embeddings. Fields that it does not name are dropped unless the deployment lists them. */
+/** Body of POST /v1/embeddings. Other fields are dropped unless the deployment lists them. */
 export const EmbeddingRequestBody = Type.Object(
 	{
 		model: Type.String({ minLength: 1, description: "ID of a connected embedding deployment." }),
@@ -37,7 +37,7 @@ export interface EmbeddingsInput {
 	readonly base64: boolean;
 	readonly fields: Readonly<Record<string, unknown>>;
 	readonly ignored: readonly string[];
-	/** Upper bound and likely count of all inputs' tokens. */
+	/** Upper bound and estimate of all inputs' tokens. */
 	readonly promptTokensMax: number;
 	readonly promptTokensEstimate: number;
 }

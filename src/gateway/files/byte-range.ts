@@ -1,8 +1,8 @@
 import type { ByteRange } from "../../files/file-reader.ts";
 
 /**
- * What a `range` header asks for of so many bytes; null for all of them: without a header, and for what is no single
- * range of bytes, which RFC 9110 lets a server overlook. "none" if none of the bytes is there.
+ * The requested range of a `range` header. Null for the whole file: no header, or not a single byte range (RFC 9110
+ * allows ignoring it). "none" if no byte is in range.
  */
 export function rangeOf(header: string | null, bytes: number): ByteRange | null | "none" {
 	const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.replaceAll(" ", "") ?? "");

@@ -18,7 +18,6 @@ import { fileObject } from "./file-object.ts";
 import { createTransferPlaces } from "./transfer-places.ts";
 import { receiveUpload } from "./upload.ts";
 
-/** Who asks, and by which request. */
 interface FileRequest extends UnmeteredCaller {
 	readonly connection: Connection;
 	readonly key: KeyEntry;
@@ -34,14 +33,14 @@ export interface FileAnswersDeps {
 	readonly bodyReads: BodyReads;
 }
 
-/** An upload holds up to 6 MB in memory, a download up to 1. */
+/** An upload takes up to 6 MB of memory, a download up to 1 MB. */
 const UPLOADS = { perAccountMax: 4, max: 16 };
 const DOWNLOADS = { perAccountMax: 8, max: 64 };
-/** Rows that a page of the list has at most; whoever asks for more gets so many and hears that there are more. */
+/** Rows per page; a larger `limit` is reduced, with `has_more`. */
 const PAGE_ROWS_MAX = 1_000;
 const ID_CHARS_MAX = 64;
 
-/** `/v1/files`: what an account uploads for its batches, and what they put out. All keys of an account share its files. */
+/** `/v1/files`: batch inputs and outputs. All keys of an account share its files. */
 export function createFileAnswers(deps: FileAnswersDeps): {
 	readonly [name in "upload" | "list" | "retrieve" | "content" | "remove"]: FileAnswer;
 } {
@@ -49,7 +48,9 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 	const uploads = createTransferPlaces(UPLOADS);
 	const downloads = createTransferPlaces(DOWNLOADS);
 
-	/** What there was stays to be read when no deployment takes batches any more; without any, the service has none. */
+	/**
+	 * Existing files stay readable when no deployment takes batches; without any file or deployment the service has none.
+	 */
 	function checkOffered(): void {
 		for (const model of deps.catalog.current().models.values()) if (model.batch !== undefined) return;
 		throw new Fault("service_unavailable", "Managed batches and their files are not available.");
@@ -105,7 +106,7 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 			const record = await find(key.accountId, fileIdOf(connection.request.url));
 			const { headers } = connection.request;
 			const etag = etagOf(record);
-			// Bytes of a file never change, so that only another file's are not what the client has a part of.
+			// A file never changes, so only another file invalidates a client's partial copy.
 			const isSame = (headers.get("if-range") ?? etag) === etag;
 			const range = rangeOf(isSame ? headers.get("range") : null, record.bytes);
 			if (range === "none") {
@@ -115,10 +116,10 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 				return refused;
 			}
 			const { start, end } = range ?? { start: 0, end: record.bytes };
-			// Before there is a place: it throws where the store is not connected, and reads nothing yet.
+			// Before a place is taken: this throws if the store is not connected, and reads nothing yet.
 			const bytes = files.read(record, { start, end });
 			const leave = downloads.enter(key.accountId);
-			// Whoever takes nothing for so long is thrown out.
+			// A client that takes nothing for so long is disconnected.
 			connection.setIdleTimeout(STREAM_TIMEOUT_S);
 			const body = passedBody(bytes, () => {
 				connection.setIdleTimeout(IDLE_TIMEOUT_S);
@@ -129,7 +130,7 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 	};
 }
 
-/** The third part of `/v1/files/{id}`; what is not even an address is no ID of ours. */
+/** The id in `/v1/files/{id}`; undecodable text matches nothing. */
 function fileIdOf(url: string): string {
 	return new URL(url).pathname.split("/")[3] ?? "";
 }
@@ -146,7 +147,7 @@ function listQuery(parameters: URLSearchParams) {
 	if (after !== null && !/^[\w-]{1,64}$/.test(after))
 		throw new Fault("invalid_request", "`after` must be the ID of a file.", { param: "after" });
 	return {
-		// A purpose that there is not here has no files.
+		// An unknown purpose has no files.
 		purpose: parameters.get("purpose") as FilePurpose | null,
 		after,
 		newestFirst: order === "desc",
@@ -154,7 +155,7 @@ function listQuery(parameters: URLSearchParams) {
 	};
 }
 
-/** RFC 6266: the name in plain letters, and as it is. */
+/** RFC 6266: the name in ASCII, and as it is. */
 function dispositionOf(filename: string): string {
 	const plain = filename.replace(/[^\w. -]/g, "_");
 	const encoded = encodeURIComponent(filename.toWellFormed()).replace(
@@ -164,7 +165,7 @@ function dispositionOf(filename: string): string {
 	return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`;
 }
 
-/** The bytes from `start` to before `end`, as a whole file or as a part. */
+/** Bytes from `start` to `end` (exclusive), as a whole file or as a part. */
 function contentOf(
 	record: FileRecord,
 	body: ReadableStream<Uint8Array>,

@@ -1,17 +1,17 @@
 import type { FileRecord } from "../../files/file-record.ts";
 
-/** A file as clients of OpenAI's interface know it. */
+/** A file in OpenAI's format. */
 export interface FileObject {
 	readonly id: string;
 	readonly object: "file";
 	readonly bytes: number;
 	/** Unix seconds. */
 	readonly created_at: number;
-	/** Unix seconds; every file ends. */
+	/** Unix seconds; every file expires. */
 	readonly expires_at: number;
 	readonly filename: string;
 	readonly purpose: string;
-	/** Of no meaning any more, and still asked for by SDKs. */
+	/** Deprecated, but SDKs read it. */
 	readonly status: "processed";
 }
 

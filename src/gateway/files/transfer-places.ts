@@ -1,10 +1,10 @@
 import { Fault } from "../../base/fault.ts";
 
-/** How many transfers may be under way: whoever comes beyond that is told to come back. */
+/** Limits concurrent transfers; more are refused with retry-after. */
 export interface TransferPlaces {
 	/**
-	 * Takes a place; the returned function gives it back, and may be called twice. Faults: rate_limit_exceeded (the
-	 * account has as many as it may), overloaded (all have).
+	 * Takes a place; the returned function frees it, idempotently. Faults: rate_limit_exceeded (the account's limit),
+	 * overloaded (the limit of all).
 	 */
 	enter(accountId: string): () => void;
 }

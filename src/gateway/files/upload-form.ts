@@ -5,19 +5,19 @@ import { withDeadline } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { nextTurn } from "../../base/next-turn.ts";
 
-/** A multipart form with one file in it, read as it comes: its fields may stand before the file and behind it. */
+/** A multipart form with one file, parsed as it arrives: its fields may come before or after the file. */
 export interface UploadForm {
-	/** Reads up to the file; its name as the client gave it. Fault invalid_request if there is none. */
+	/** Reads up to the file and returns its name. Fault invalid_request if there is none. */
 	file(): Promise<{ filename: string }>;
-	/** The bytes of the file as they come. They must be read to their end before the rest of the form. */
+	/** The file's bytes as they arrive. Must be read to the end before `rest`. */
 	bytes(): AsyncGenerator<Uint8Array, void>;
-	/** Reads the rest. All fields by name, of those that stand twice the last. */
+	/** Reads the rest and returns all fields by name; the last of duplicates. */
 	fields(): Promise<ReadonlyMap<string, string>>;
-	/** Fields that have come so far. */
+	/** Fields that have arrived so far. */
 	known(): ReadonlyMap<string, string>;
-	/** Whoever reads it hears this instead of what would come. */
+	/** Makes readers fail with this error. */
 	giveUp(why: Fault): void;
-	/** Lets go of what has not come yet. */
+	/** Drops what has not arrived. */
 	close(): void;
 }
 
@@ -26,21 +26,21 @@ const FIELD_BYTES_MAX = 1024;
 /** Of a part's headers. */
 const HEADER_PAIRS_MAX = 16;
 const HEADER_BYTES_MAX = 8 * 1024;
-/** What is parsed before others have their turn: a body comes in pieces of a megabyte, or in many at once. */
+/** Bytes parsed before yielding the event loop. */
 const PARSED_BYTES = 128 * 1024;
-/** A body that is slower than this is given up, after a time in which nobody is measured. */
+/** A slower body is given up, after a grace period. */
 const PACE_BYTES_PER_MS_MIN = 64;
 const PACE_GRACE_MS = 60_000;
 
 /**
- * `bytesMax`: of the whole body. Faults: unsupported_media_type, payload_too_large, invalid_request, request_timeout (a
- * body that comes too slowly, or breaks off).
+ * `bytesMax`: of the whole body. Faults: unsupported_media_type, payload_too_large, invalid_request, request_timeout
+ * (too slow, or broken off).
  */
 export function openUploadForm(request: Request, { clock, bytesMax }: { clock: Clock; bytesMax: number }): UploadForm {
 	const type = request.headers.get("content-type") ?? "";
 	if (!/^multipart\/form-data\b/i.test(type))
 		throw new Fault("unsupported_media_type", "The body must be a form: `content-type: multipart/form-data`.");
-	// What a small body becomes once it is unpacked nobody knows before.
+	// The unpacked size of a compressed body is unknown.
 	if ((request.headers.get("content-encoding") ?? "identity").toLowerCase() !== "identity")
 		throw new Fault("unsupported_media_type", "The body must not be packed: send it without `content-encoding`.");
 	if (Number(request.headers.get("content-length") ?? 0) > bytesMax) throw bodyTooLarge(bytesMax);
@@ -76,11 +76,11 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 	const reader = request.body?.getReader();
 	const startedMs = clock.monotonicMs();
 	let received = 0;
-	/** Since others had their turn. */
+	/** Bytes since the last yield. */
 	let parsed = 0;
 	let bodyEnded = false;
 
-	/** Reads and parses a piece of the body; false after the last one. */
+	/** Reads and parses a chunk; returns false after the last one. */
 	async function advance(): Promise<boolean> {
 		if (bodyEnded) return false;
 		const dueMs = startedMs + PACE_GRACE_MS + received / PACE_BYTES_PER_MS_MIN;
@@ -146,7 +146,7 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 	};
 }
 
-/** Fault invalid_request where the type names no boundary. */
+/** Fault invalid_request if the type has no boundary. */
 function createParser(type: string): BusboyInstance {
 	try {
 		return new Busboy({

@@ -9,7 +9,7 @@ import { openUploadForm } from "./upload-form.ts";
 
 const FORM_BYTES_MAX = 64 * 1024;
 const FILENAME_CHARS_MAX = 200;
-/** As `expires_after[seconds]` allows. */
+/** Range of `expires_after[seconds]`. */
 const LIFETIME_S_MIN = 3600;
 const LIFETIME_S_MAX = 30 * 24 * 3600;
 
@@ -23,7 +23,7 @@ export interface UploadDeps {
 export interface Upload {
 	readonly owner: FileOwner;
 	readonly request: Request;
-	/** Rejects if its owner may not make a file any more. */
+	/** Rejects if the key may no longer make files. */
 	checkAgain(): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ export async function receiveUpload(deps: UploadDeps, upload: Upload): Promise<F
 
 async function receive({ files }: UploadDeps, upload: Upload, form: UploadForm): Promise<FileRecord> {
 	const { filename } = await form.file();
-	// What is wrong already need not be sent in full.
+	// Fields that are wrong already are refused before the file arrives.
 	if (form.known().has("purpose")) checkPurpose(form.known());
 	const file = { purpose: "batch", filename: plainName(filename) } as const;
 	return files.create(upload.owner, file, form.bytes(), async (bytes) => {
@@ -65,7 +65,7 @@ function checkPurpose(fields: ReadonlyMap<string, string>): void {
 	});
 }
 
-/** Seconds; undefined if the client does not say. Fault invalid_request. */
+/** Seconds; undefined by default. Fault invalid_request. */
 function lifetimeOf(fields: ReadonlyMap<string, string>): number | undefined {
 	const anchor = fields.get("expires_after[anchor]");
 	const seconds = fields.get("expires_after[seconds]");

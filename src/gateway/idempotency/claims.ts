@@ -5,34 +5,34 @@ import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 
-/** One use of an idempotency key. */
+/** A use of an idempotency key. */
 export interface Claim {
-	/** Hex; nothing can be read from it. */
+	/** Hex digest that reveals nothing. */
 	readonly id: string;
 	readonly accountId: string;
-	/** Stands for the whole request. */
+	/** Digest of the whole request. */
 	readonly proof: string;
 	/** UUID whose last byte is 0. */
 	readonly requestUuid: string;
 }
 
 export type ClaimOutcome =
-	/** Nobody has it: go on, and end with `keep` or `release`. */
+	/** The claim was made: end it with `keep` or `release`. */
 	| { readonly state: "new" }
-	/** The first request is still running, or its instance died and its books are not closed yet. */
+	/** The first request still runs, or its instance died and its books are not closed yet. */
 	| { readonly state: "running" }
-	/** The key belongs to another request. */
+	/** The key was used for another request. */
 	| { readonly state: "mismatch" }
 	| { readonly state: "answered"; readonly sealed: Uint8Array }
-	/** It was sent and charged, and there is no answer to replay: it died with its instance, or is not kept. */
+	/** Charged, without an answer to replay: lost with its instance, or not kept. */
 	| { readonly state: "lost" | "unkept"; readonly requestUuid: string; readonly charged: NanoUsd };
 
 /** Idempotency keys of all instances. Each call is one statement that may be repeated. */
 export interface Claims {
 	claim(claim: Claim): Promise<ClaimOutcome>;
-	/** The answer, sealed; null if it is not kept. */
+	/** Stores the sealed answer; null if it is not kept. */
 	keep(claim: Claim, sealed: Uint8Array | null): Promise<void>;
-	/** They came to nothing: the next ones run anew. */
+	/** Removes claims of failed requests: the next ones run again. */
 	release(claims: readonly Claim[]): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export interface ClaimLimits {
 	readonly totalBytesMax: number;
 }
 
-/** A day; of an account's answers its oldest make room for new ones. Beyond the bound for all, answers are not kept. */
+/** A day. An account's oldest answers make room for new ones; beyond the total, answers are not kept. */
 const DEFAULT_LIMITS: ClaimLimits = {
 	keepS: 24 * 3_600,
 	accountBytesMax: 64 * 1024 * 1024,
@@ -97,7 +97,7 @@ export function createPgClaims(
 	};
 }
 
-/** Removes claims whose day is over, by the database's clock and by this one: either may be set forward. */
+/** Removes expired claims, by the later of the database's clock and this one's. */
 export async function forgetOldClaims(statements: Statements, nowMs: number): Promise<void> {
 	await deleteInBatches(async () => {
 		const [row] = await statements<{

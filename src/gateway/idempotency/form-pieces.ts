@@ -1,9 +1,9 @@
-/** A form of so many pieces is told apart by its bytes alone: to look at each takes time in which nobody else is served. */
+/** A form with more pieces is compared by its bytes: splitting it would block the event loop. */
 const PIECES_MAX = 1_000;
 
 /**
- * What stands between the boundaries of a multipart form: what it says, whichever boundary its client drew for it, and by no
- * other boundary. Null for what is no such form.
+ * Content between the boundaries of a multipart form, so that a retry with another boundary compares equal. Null if it
+ * is no such form.
  */
 export function formPieces(contentType: string | null, body: Uint8Array): readonly Uint8Array[] | null {
 	const [, quoted, plain] =

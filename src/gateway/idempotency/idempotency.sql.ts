@@ -4,8 +4,8 @@ import { bigint, customType, index, integer, pgTable, text, timestamp, uuid } fr
 const bytea = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });
 
 /**
- * An `Idempotency-Key` that was used, for a day. Neither the header nor anything of a prompt can be read from it, and
- * the answer opens only with the customer's own secret and that header, neither of which is stored (`seal.ts`).
+ * Used `Idempotency-Key`s, for a day. Neither the header nor the prompt can be read from it; the answer opens only with
+ * the customer's secret and the header, which are not stored (`seal.ts`).
  */
 export const idempotencyClaim = pgTable(
 	"idempotency_claim",
@@ -13,14 +13,14 @@ export const idempotencyClaim = pgTable(
 		/** SHA-256 of the API key's id and the header, hex. */
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
-		/** Stands for path and body; under a key that is not stored. */
+		/** Keyed digest of path and body; the key is not stored. */
 		proof: text().notNull(),
-		/** The first of the 256 ids that its attempts may have: its last byte is 0. */
+		/** The first of 256 request ids for its attempts: its last byte is 0. */
 		requestId: uuid("request_id").notNull(),
-		/** Who serves it. */
+		/** The serving instance. */
 		instanceId: text("instance_id").notNull(),
 		epoch: integer().notNull(),
-		/** unkept: answered and charged, but the answer is too large, or older ones have made room. */
+		/** unkept: answered and charged; the answer is too large, or was removed for newer ones. */
 		state: text({ enum: ["running", "answered", "unkept"] })
 			.notNull()
 			.default("running"),
@@ -36,7 +36,7 @@ export const idempotencyClaim = pgTable(
 	],
 );
 
-/** What an account's kept answers take. */
+/** Bytes of an account's kept answers. */
 export const idempotencySpace = pgTable("idempotency_space", {
 	accountId: text("account_id").primaryKey(),
 	bytes: bigint({ mode: "number" }).notNull(),

@@ -148,7 +148,7 @@ export function createIdempotency(deps: {
 	}
 }
 
-/** Asks until the first request with this key has ended, for a while. Fault service_unavailable without Postgres. */
+/** Claims the key, waiting for a while if its first request runs. Fault service_unavailable without Postgres. */
 async function claimOrWait(
 	{ claims, running, clock }: { claims: Claims; running: Running; clock: Clock },
 	claim: Claim,
@@ -199,7 +199,7 @@ function refusalOf(outcome: Exclude<ClaimOutcome, { state: "new" | "answered" }>
 	return new Fault("conflict", `${first} ${became}. ${charge} To send it again, use another key.`);
 }
 
-/** Without the rate limits of the first request: the road sets those of now. */
+/** Without the first request's rate limit headers: the road sets the current ones. */
 function replayOf({ status, headers }: StoredAnswer, body: BodyInit): Response {
 	const replay = new Headers(headers.map(([name, value]) => [name, value]));
 	dropRateHeaders(replay);

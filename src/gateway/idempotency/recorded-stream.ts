@@ -4,8 +4,8 @@ const ERROR_EVENT = /(?:^|\n)data: \{"error":/;
 const END = "data: [DONE]\n\n";
 
 /**
- * Passes a stream of events on and keeps a copy, which counts only once the stream has come to its proper end: `whole`
- * then gets it, or null if it is larger than `bytesMax` or than there is memory for. Any other end is `broken`.
+ * Passes a stream on and keeps a copy. At the stream's proper end `whole` gets the copy, or null if it is larger than
+ * `bytesMax` or memory is short. Any other end calls `broken`.
  */
 export function recordStream(
 	source: ReadableStream,
@@ -16,7 +16,7 @@ export function recordStream(
 	const reader = source.getReader() as ReadableStreamDefaultReader<string | Uint8Array>;
 	const decoder = new TextDecoder();
 	let text = "";
-	/** Too long to be kept: its end alone is looked at. */
+	/** Too long to keep: only its end is examined. */
 	let isCut = false;
 	let hasFailed = false;
 
@@ -60,7 +60,7 @@ export function recordStream(
 	});
 }
 
-/** A short answer whole; one of more bytes than that as a stream, from its beginning. */
+/** Reads a short answer whole; returns a longer one as a stream from its beginning. */
 export async function readUpTo(
 	source: ReadableStream,
 	bytesMax: number,

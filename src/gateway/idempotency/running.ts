@@ -5,32 +5,32 @@ import { SlotPool } from "../../base/slot-pool.ts";
 import type { Claim, Claims } from "./claims.ts";
 import { createUnsureClaims } from "./unsure-claims.ts";
 
-/** Claims whose requests run in this process, and what is to be written down of those that ended. */
+/** Claims whose requests run in this process, and outcomes that are still to be written. */
 export interface Running {
 	begin(claim: Claim): void;
-	/** Ends it with its sealed answer, or with null for one that is not kept. Repeated, it changes nothing. */
+	/** Ends a claim with its sealed answer; null if it is not kept. Idempotent. */
 	keep(claim: Claim, sealed: Uint8Array | null): void;
-	/** Ends it as if it had not been. */
+	/** Ends a claim as if it had not been made. */
 	release(claim: Claim): void;
-	/** It was not begun, as nobody knows whether the claim was made: it is taken back as soon as that can be done. */
+	/** The claim's result is unknown and the request did not run: it is released as soon as possible. */
 	takeBack(claim: Claim): void;
-	/** The one that runs here under this id; `ended` resolves when it has, and that is written down. */
+	/** The claim that runs here; `ended` resolves when its outcome is written. */
 	find(id: string): { readonly proof: string; readonly ended: Promise<void> } | undefined;
-	/** Whether fewer than `max` wait. */
+	/** Whether fewer than `max` requests wait. */
 	mayWait(max: number): boolean;
-	/** Counts one that waits. */
+	/** Counts a waiting request. */
 	waiting(pause: Promise<void>): Promise<void>;
-	/** Tries once more to write down what ended, and ends. */
+	/** Tries once more to write the outcomes, then stops. */
 	stop(): Promise<void>;
 }
 
-/** Answers that wait to be kept while Postgres is away; beyond it they are not kept. */
+/** Answers that wait for Postgres; beyond it they are not kept. */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 const RETRY_MS_MIN = 1_000;
 const RETRY_MS_MAX = 30_000;
-/** An answer is of no use to anybody after a day. Given up it counts as running until its instance has left, past its day too. */
+/** An answer is useless after a day. An outcome that was given up counts as running until its instance has left. */
 const TRIED_MS_MAX = 24 * 3_600_000;
-/** Outcomes that are tried again at once; beyond it whichever fails next is given up. */
+/** Outcomes that are retried at once; beyond it a failing one is given up. */
 const TRIED_AGAIN_MAX = 10_000;
 
 export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }): Running {
@@ -41,7 +41,7 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }):
 	let waitingBytes = 0;
 	let waiting = 0;
 	let stopped = false;
-	/** Outcomes that wait for their next try, each by what ends its waiting. */
+	/** Ends the pauses of outcomes that wait for a retry. */
 	const pauses = new SlotPool<() => void>();
 
 	function pause(pauseMs: number): Promise<void> {
@@ -71,7 +71,7 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }):
 	function end(claim: Claim, bytes: number, statement: () => Promise<void>): void {
 		const running = open.get(claim.id);
 		if (running?.claim !== claim) return;
-		// A second end finds it gone, and whoever asks still waits until this one is written down.
+		// A second end finds the claim ended; waiting requests still wait for the first one's outcome.
 		open.set(claim.id, { claim: { ...claim }, ended: running.ended });
 		waitingBytes += bytes;
 		const written = write(claim, statement).finally(() => {

@@ -1,19 +1,21 @@
 import { formPieces } from "./form-pieces.ts";
 
-/** A whole answer, as it left. */
+/** A whole answer as it was sent. */
 export interface StoredAnswer {
 	readonly status: number;
 	readonly headers: readonly (readonly [string, string])[];
 	readonly body: Uint8Array;
 }
 
-/** What only who has the customer's secret and the header can do. */
+/** Operations that need the customer's secret and the header. */
 export interface Seal {
-	/** Stands for path and body; nobody else can try guesses on it. `contentType`: names the boundary of a form. */
+	/**
+	 * Keyed digest of path and body; without the key, guesses cannot be tried. `contentType`: has the boundary of a form.
+	 */
 	proof(path: string, body: Uint8Array, contentType?: string | null): string;
-	/** `IV (12 bytes) | AES-256-GCM of length of the head u32 | head as JSON | body`. */
+	/** `IV (12 bytes) | AES-256-GCM of (head length u32 | head as JSON | body)`. */
 	seal(answer: StoredAnswer): Promise<Uint8Array>;
-	/** Rejects if it was altered or is another claim's. */
+	/** Rejects if it was altered or belongs to another claim. */
 	open(sealed: Uint8Array): Promise<StoredAnswer>;
 }
 
@@ -21,7 +23,7 @@ const IV_BYTES = 12;
 const LENGTH_BYTES = 4;
 const SALT = new TextEncoder().encode("idempotency");
 
-/** Keys by HKDF-SHA-256 (RFC 5869) from the API key's secret, which is not stored anywhere, and the header. */
+/** Keys by HKDF-SHA-256 (RFC 5869) from the API key's secret, which is not stored, and the header. */
 export async function createSeal(secret: string, header: string, claimId: string): Promise<Seal> {
 	const text = new TextEncoder();
 	const secretKey = await crypto.subtle.importKey("raw", text.encode(secret), "HKDF", false, ["deriveBits"]);
@@ -68,7 +70,7 @@ export async function createSeal(secret: string, header: string, claimId: string
 	};
 }
 
-/** What a key of one API key is stored under. */
+/** Id of a claim: one per API key and header. */
 export function claimIdOf(keyId: string, header: string): string {
 	return new Bun.CryptoHasher("sha256").update(`${keyId} ${header}`).digest("hex");
 }

@@ -1,22 +1,25 @@
 import { CounterMap } from "../../base/counter-map.ts";
 
-/** Memory of copies of keyed streams that are under way. What finds none is not kept, and passes all the same. */
+/** Memory for copies of streams with an idempotency key. A stream without memory passes and is not kept. */
 export interface StreamCopies {
 	begin(accountId: string): StreamCopy;
 	bytes(): number;
 }
 
 export interface StreamCopy {
-	/** So many characters more. False if there is no memory for them, or it was let go. */
+	/** Adds characters; returns false if memory is short or the copy was dropped. */
 	add(chars: number): boolean;
-	/** It is kept elsewhere, or not at all. May be repeated. */
+	/** Frees the memory. Idempotent. */
 	letGo(): void;
 }
 
-/** Of all accounts, and of one: some hundred streams of usual length. Beyond either a stream's repetition hears 409 with what it cost. */
+/**
+ * Limits of all accounts and of one: some hundred usual streams. Beyond them a stream's repetition gets 409 with its
+ * cost.
+ */
 const COPIES_BYTES_MAX = 256 * 1024 * 1024;
 const COPIES_ACCOUNT_BYTES_MAX = 64 * 1024 * 1024;
-/** The runtime keeps a text in one byte a character, and in two if any of them is beyond Latin-1. */
+/** The runtime stores a string with one byte per character, or two if one is beyond Latin-1. */
 const CHAR_BYTES = 2;
 
 export function createStreamCopies({

@@ -4,8 +4,8 @@ import type { Log } from "../../base/log.ts";
 import type { Claim, Claims } from "./claims.ts";
 
 /**
- * Claims whose reply did not come: their statements may have been carried out, or may still be, and then nobody else
- * knows that their requests never ran. Each is released again and again until no statement can be under way any more.
+ * Claims without a reply: their statements may still commit, and no other part knows that their requests never ran.
+ * Each is released repeatedly until no statement can be in flight.
  */
 export interface UnsureClaims {
 	add(claim: Claim): void;
@@ -15,14 +15,14 @@ export interface UnsureClaims {
 }
 
 const PAUSE_MS = 1_000;
-/** The server itself ends a statement of ours after 30 s (`db/statements.ts`); then as long again. */
+/** The server ends statements after 30 s (`db/statements.ts`); then as long again. */
 const UNDER_WAY_MS_MAX = 60_000;
-/** One more is not taken back: if it was made, it counts as running until its instance has left. */
+/** Beyond it a claim is not released: if it was made, it counts as running until its instance has left. */
 const UNSURE_MAX = 10_000;
 
 export function createUnsureClaims(deps: { claims: Claims; clock: Clock; log: Log }): UnsureClaims {
 	const { claims, clock, log } = deps;
-	/** The oldest first. */
+	/** Oldest first. */
 	let unsure: { readonly claim: Claim; readonly untilMs: number }[] = [];
 	let goesOn = false;
 	let stopped = false;

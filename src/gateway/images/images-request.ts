@@ -6,7 +6,7 @@ import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { assertBody, honouredFields, optional } from "../request-fields.ts";
 
-/** The body of POST /v1/images/generations. Fields that it does not name are dropped unless the deployment lists them. */
+/** Body of POST /v1/images/generations. Other fields are dropped unless the deployment lists them. */
 export const ImageRequestBody = Type.Object(
 	{
 		model: Type.String({ minLength: 1, description: "ID of a connected image deployment." }),
@@ -33,7 +33,7 @@ export interface ImagesInput {
 	readonly n: number;
 	readonly fields: Readonly<Record<string, unknown>>;
 	readonly ignored: readonly string[];
-	/** Upper bound and likely count of the prompt's tokens. */
+	/** Upper bound and estimate of the prompt's tokens. */
 	readonly promptTokensMax: number;
 	readonly promptTokensEstimate: number;
 }

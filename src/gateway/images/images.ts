@@ -24,7 +24,7 @@ export const images: InferenceEndpoint<JsonBody, ImagesInput, ImageReply, never>
 		requests: 1,
 		images: input.n,
 		promptTokens: input.promptTokensMax,
-		// Where output is priced in tokens too, an image has at most a context's worth of them.
+		// If output tokens have a price too, an image has at most a context's worth of them.
 		completionTokens: model.rateCard.output > 0 ? input.n * model.contextLength : 0,
 	}),
 	whole: {
@@ -35,7 +35,7 @@ export const images: InferenceEndpoint<JsonBody, ImagesInput, ImageReply, never>
 	},
 };
 
-/** Images are counted here; tokens only matter where they have a price. */
+/** Images are counted here; tokens matter only if they have a price. */
 function billOfImages(model: Model, input: ImagesInput, { images: made, usage }: ImageReply): Bill {
 	const { input: inputRate, cachedInput, output } = model.rateCard;
 	const tokensAreFree = inputRate === 0 && cachedInput === 0 && output === 0;

@@ -4,8 +4,8 @@ import { Fault } from "../../base/fault.ts";
 import { isUnstorableText } from "../../db/sql-fault.ts";
 
 /**
- * For look-ups, which unlike inference need Postgres: fault service_unavailable, to be tried again, while it is away. What was asked
- * with a text that it cannot hold would fail again for ever.
+ * For lookups, which need Postgres, unlike inference: Fault service_unavailable with retry-after while it is away. A
+ * parameter that Postgres cannot store is no outage.
  */
 export async function askDatabase<T>(ask: () => Promise<T>): Promise<T> {
 	try {

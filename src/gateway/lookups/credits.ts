@@ -4,22 +4,22 @@ import { jsonUsd } from "../../money/json-usd.ts";
 import { formatUsd, shownSum } from "../../money/nano-usd.ts";
 import { askDatabase } from "./ask-database.ts";
 
-/** What GET /v1/credits says, in the shape of OpenRouter's endpoint of that name with exact decimal strings beside it. */
+/** Answer of GET /v1/credits: OpenRouter's fields, and exact decimal strings. */
 export interface CreditsAnswer {
 	readonly data: {
-		/** All that was ever booked, and what of it was spent: US dollars as JSON numbers. */
+		/** Total booked and total spent: US dollars as JSON numbers. */
 		readonly total_credits: number;
 		readonly total_usage: number;
-		/** Not spent: `available_usd` + `held_usd`. */
+		/** Unspent: `available_usd` + `held_usd`. */
 		readonly balance_usd: string;
 		readonly available_usd: string;
-		/** Reserved by requests that are still running. */
+		/** Reserved by running requests. */
 		readonly held_usd: string;
 		readonly spent_usd: string;
 	};
 }
 
-/** GET /v1/credits: the account's balance, what is held of it, and what was spent. */
+/** GET /v1/credits: the account's balance, holds and spending. */
 export async function creditsAnswer(statements: Statements, accountId: string): Promise<CreditsAnswer> {
 	const { balance, available, held, spent } = await askDatabase(() => accountBalance(statements, accountId));
 	return {

@@ -9,26 +9,25 @@ import { jsonUsd } from "../../money/json-usd.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
 import { askDatabase } from "./ask-database.ts";
 
-/** What GET /v1/key says, in the shape of OpenRouter's endpoint of that name with exact decimal strings beside it. */
+/** Answer of GET /v1/key: OpenRouter's fields, and exact decimal strings. */
 export interface KeyAnswer {
 	readonly data: {
-		/** The key's name. */
 		readonly label: string;
 		/** US dollars as JSON numbers; null without a cap. */
 		readonly limit: number | null;
 		readonly limit_remaining: number | null;
-		/** How often the limit begins anew; null: never. */
+		/** Period of the limit; null for a lifetime limit. */
 		readonly limit_reset: "daily" | "weekly" | "monthly" | null;
 		readonly usage: number;
 		readonly is_free_tier: false;
 		readonly cap_usd: string | null;
 		readonly cap_period: CapPeriod;
-		/** What counts against the cap: since its period began. */
+		/** Spending that counts against the cap, since its period began. */
 		readonly cap_spent_usd: string;
 		/** ISO 8601; null: never. */
 		readonly cap_renews_at: string | null;
 		readonly remaining_usd: string | null;
-		/** Ever. */
+		/** Lifetime spending. */
 		readonly spent_usd: string;
 		readonly held_usd: string;
 		/** Null: all models. */
@@ -36,7 +35,7 @@ export interface KeyAnswer {
 		/** ISO 8601; null: never. */
 		readonly expires_at: string | null;
 		readonly limits: Limits;
-		/** What it belongs to, with the cap and limits of all its keys together; null: none. */
+		/** The key's project, with the shared cap and limits; null: none. */
 		readonly project: ProjectAnswer | null;
 	};
 }
@@ -63,7 +62,7 @@ interface ProjectAnswer {
 
 const RESETS = { lifetime: null, day: "daily", week: "weekly", month: "monthly" } as const;
 
-/** GET /v1/key: what this key may spend and has spent. */
+/** GET /v1/key: the key's limits and spending. */
 export async function keyAnswer(statements: Statements, clock: Clock, key: KeyEntry): Promise<KeyAnswer> {
 	const period = presentPeriod(key, clock.wallMs());
 	const budget = period?.budgets[0];

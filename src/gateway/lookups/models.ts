@@ -4,7 +4,7 @@ import type { CatalogSnapshot, Model, Route, RouteOrder } from "../../catalog/mo
 import { pricingOf } from "../../catalog/pricing.ts";
 import { modelNotFound } from "../serve/model-for.ts";
 
-/** A catalogue entry as GET /v1/models gives it: OpenAI's four fields, then what aggregators add. */
+/** A model in GET /v1/models: OpenAI's four fields, then those of aggregators. */
 export interface ModelEntry {
 	readonly id: string;
 	readonly object: "model";
@@ -21,27 +21,27 @@ export interface ModelEntry {
 		readonly input_modalities: readonly string[];
 		readonly output_modalities: readonly string[];
 	};
-	/** Decimal strings, US dollars per single unit. */
+	/** Decimal strings, US dollars per unit. */
 	readonly pricing: Readonly<Record<string, string>>;
-	/** Of lines of managed batches; absent where the model takes none. */
+	/** Prices of batch lines; absent if the model takes none. */
 	readonly batch_pricing?: Readonly<Record<string, string>>;
 	readonly rate_card: string;
-	/** `2027-01-31`: from the beginning of that day (UTC) on it is not served; null if nobody has said so. */
+	/** `2027-01-31`: not served from the beginning of that day (UTC); null if unset. */
 	readonly expiration_date: string | null;
-	/** Whether a server for it is connected right now. */
+	/** Whether a server is connected now. */
 	readonly status: "connected" | "unavailable";
 }
 
 /**
- * A name that stands for several models. What it says of itself is the most that any of them takes, charges or gives,
- * and the parameters that all of them honour.
+ * A route: a name for several models. It shows the maximum of their limits and prices, and the parameters that all
+ * honour.
  */
 export interface RouteEntry extends Omit<ModelEntry, "rate_card" | "batch_pricing"> {
 	readonly rate_card: null;
 	readonly route: { readonly models: readonly string[]; readonly by: RouteOrder };
 }
 
-/** GET /v1/models: what is deployed and listed, connected or not. */
+/** GET /v1/models: listed models, connected or not. */
 export function listModels(
 	snapshot: CatalogSnapshot,
 	connected: (modelId: string) => boolean,
@@ -51,7 +51,7 @@ export function listModels(
 	return { object: "list", data: [...models, ...routes] };
 }
 
-/** GET /v1/models/{id}; the id may hold slashes, raw or percent-encoded. Fault model_not_found. */
+/** GET /v1/models/{id}; the id may contain slashes, raw or percent-encoded. Fault model_not_found. */
 export function findModelEntry(
 	snapshot: CatalogSnapshot,
 	encodedId: string,
@@ -123,7 +123,7 @@ function routeEntry(route: Route, connected: (modelId: string) => boolean): Rout
 		architecture: { ...modalities, output_modalities: output },
 		pricing: pricingOf(models.map(({ rateCard }) => rateCard)),
 		rate_card: null,
-		// While one of its models is served, it is.
+		// A route is connected if one of its models is.
 		expiration_date: lastDay(models),
 		status: entries.some(({ status }) => status === "connected") ? "connected" : "unavailable",
 		route: { models: models.map((model) => model.id), by },

@@ -7,19 +7,19 @@ import type { CountColumns } from "../../ledger/usage-fields.ts";
 import { formatUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { askDatabase } from "./ask-database.ts";
 
-/** What one request cost, by whose count and why. Amounts are decimal strings of US dollars. */
+/** Cost of one request and its basis. Amounts are decimal strings of US dollars. */
 export interface UsageAnswer {
 	/** The request's `x-request-id`. */
 	readonly id: string;
 	readonly object: "usage";
-	/** Unix seconds of its admission. */
+	/** Unix seconds of admission. */
 	readonly created: number;
 	readonly model: string;
 	readonly status: "running" | "settled";
-	/** Null while it runs, like everything that only its end decides. */
+	/** Null while it runs, like all fields that its end decides. */
 	readonly endpoint: string | null;
 	readonly streamed: boolean | null;
-	/** exact: by the model server's count. estimated: by ours. recovered: from the journal after a crash. */
+	/** exact: the model server's count. estimated: ours. recovered: from the journal after a crash. */
 	readonly basis: "exact" | "estimated" | "recovered" | null;
 	readonly ending: string | null;
 	readonly http_status: number | null;
@@ -35,7 +35,7 @@ export interface UsageAnswer {
 	readonly cost_usd: string | null;
 	readonly reserved_usd: string;
 	readonly rate_card: string | null;
-	/** The managed batch that it is a line of; null for every other request, and while it runs. */
+	/** The batch of a line; null for other requests, and while it runs. */
 	readonly batch_id: string | null;
 }
 
@@ -59,11 +59,11 @@ interface RunningRow {
 	reserved: string;
 }
 
-/** A settlement is on its way to Postgres for a flush interval; a running request for two. */
+/** A settlement reaches Postgres after a flush interval, a running request after two. */
 const WAIT_MS = 400;
 const POLL_MS = 50;
 
-/** GET /v1/usage/{id}, by `x-request-id` or by the answer's id; only the account's own. Fault not_found. */
+/** GET /v1/usage/{id}, by `x-request-id` or the answer's id, within the account. Fault not_found. */
 export async function usageAnswer(
 	deps: { statements: Statements; clock: Clock },
 	accountId: string,
@@ -77,17 +77,17 @@ export async function usageAnswer(
 		if (settled) return settledAnswer(publicId, settled);
 		const running = await askDatabase(() => readRunning(deps.statements, accountId, requestId));
 		if (running) return runningAnswer(publicId, running);
-		// The two reads may fall on either side of a flush, so even an old request is looked for twice.
+		// A flush may fall between the two reads, so even an old request is read twice.
 		if (waitedMs >= (isRecent(requestId, deps.clock) ? WAIT_MS : POLL_MS)) throw unknown();
 		await sleep(deps.clock, POLL_MS);
 	}
 }
 
 const ID_CHARS_MAX = 128;
-/** With room for a clock that was set since, or differs from that of the instance that made the id. */
+/** With tolerance for a clock that was set, or differs from the instance's that made the id. */
 const RECENT_MS = 60_000;
 
-/** Our ids are UUIDv7, which begin with the milliseconds of their making. */
+/** UUIDv7 begins with the milliseconds of its creation. */
 function isRecent(requestId: string, clock: Clock): boolean {
 	const madeMs = Number.parseInt(requestId.replaceAll("-", "").slice(0, 12), 16);
 	return Math.abs(clock.wallMs() - madeMs) < RECENT_MS;

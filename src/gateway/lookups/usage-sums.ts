@@ -7,7 +7,7 @@ import { formatDecimal } from "../../money/decimal.ts";
 import { jsonHeaders } from "../headers.ts";
 import { askDatabase } from "./ask-database.ts";
 
-/** What sums are told apart by, in the order that they stand in. */
+/** Group columns, in sort order. */
 const GROUPS = ["day", "model", "project", "key"] as const;
 type Group = (typeof GROUPS)[number];
 
@@ -18,10 +18,10 @@ interface Query {
 	readonly groups: ReadonlySet<Group>;
 	readonly model: string | null;
 	readonly key: string | null;
-	/** Empty: used in none. Null: all. */
+	/** Empty: requests without a project. Null: all. */
 	readonly project: string | null;
 	readonly limit: number;
-	/** Behind which row the page begins. */
+	/** The page starts after this row. */
 	readonly after: readonly [day: string, model: string, project: string, key: string] | null;
 }
 
@@ -46,16 +46,16 @@ const DAYS_MAX = 400;
 const ROWS_DEFAULT = 1_000;
 const ROWS_MAX = 10_000;
 const TEXT_CHARS_MAX = 1_000;
-/** In a process: they are the only look-up whose cost grows with what is asked. */
+/** Concurrent queries of a process: the only lookup whose cost grows with its range. */
 const RUNNING_MAX = 2;
-/** Of one account that run or wait; beyond it rate_limit_exceeded. */
+/** Running and waiting queries of one account; beyond: rate_limit_exceeded. */
 const OF_ACCOUNT_MAX = 4;
-/** Of all accounts; beyond it overloaded. */
+/** Waiting queries of all accounts; beyond: overloaded. */
 const WAITING_MAX = 64;
 
 /**
- * GET /v1/usage: an account's sums by the hour, grouped. Their cost is that of the days asked for, whatever there was
- * before them. Faults invalid_request, rate_limit_exceeded, overloaded, service_unavailable.
+ * GET /v1/usage: grouped sums of the account's hours. The cost depends on the days requested only. Faults
+ * invalid_request, rate_limit_exceeded, overloaded, service_unavailable.
  */
 export function createUsageSums(deps: { statements: Statements; clock: Clock }) {
 	const { statements, clock } = deps;
@@ -71,7 +71,7 @@ export function createUsageSums(deps: { statements: Statements; clock: Clock }) 
 			throw new Fault("overloaded", "Too many ask for their usage at once.", { retryAfterS: 2 });
 		ofAccount.set(accountId, before + 1);
 		try {
-			// Who ends hands its place on, so that nobody who comes later takes it.
+			// The place passes to the next waiting query, so that none that comes later takes it.
 			if (running >= RUNNING_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
 			else running += 1;
 			try {
@@ -101,7 +101,7 @@ export function createUsageSums(deps: { statements: Statements; clock: Clock }) 
 			return new Response(csvOf(shown, query), { headers });
 		}
 		const { from, to } = query;
-		// Read with the rows: where there are none it is not known.
+		// Read with the rows, so unknown without any.
 		const asOf = rows[0]?.as_of?.toISOString() ?? null;
 		const data = shown.map((row) => sumOf(row, query));
 		const answer = { object: "list", data, from, to, as_of: asOf, has_more: next !== null, next };
@@ -113,7 +113,7 @@ async function read(statements: Statements, accountId: string, query: Query): Pr
 	const { from, to, groups, model, key, project, limit } = query;
 	const isTold = groups.has("project") || project !== null;
 	const [day, afterModel, afterProject, afterKey] = query.after ?? [null, null, null, null];
-	// By day, all that stands before the page is left out by the index.
+	// Grouped by day, rows before the page are skipped by the index.
 	const since = groups.has("day") && day !== null && day > from ? day : from;
 	return statements<Row>`
 		with sums as (
@@ -142,7 +142,7 @@ async function read(statements: Statements, accountId: string, query: Query): Pr
 function queryOf(given: URLSearchParams, nowMs: number): Query {
 	const values: Partial<Record<(typeof NAMES)[number], string>> = {};
 	for (const [param, value] of given) {
-		// As other services' clients write a list.
+		// Other services' clients write a list as `group_by[]`.
 		const name = NAMES.find((known) => known === param || (known === "group_by" && param === "group_by[]"));
 		if (name === undefined) throw wrong(param, "There is no such parameter here.");
 		if (value.length > TEXT_CHARS_MAX) throw wrong(param, "That is too long.");
@@ -179,7 +179,7 @@ function groupsOf(text = "day,model"): ReadonlySet<Group> {
 function dayOf(text: string | undefined, param: string): string | undefined {
 	if (text === undefined) return undefined;
 	const atMs = DAY.test(text) && text >= "2000" ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
-	// A day that does not exist would be taken for another one.
+	// A day that does not exist would roll over to another one.
 	if (Number.isNaN(atMs) || isoDay(atMs) !== text) throw wrong(param, "That is no day such as 2027-01-31.");
 	return text;
 }
@@ -199,7 +199,7 @@ function placeOf(cursor: string): readonly [string, string, string, string] {
 			if (day === "" || dayOf(day, "after") !== undefined) return [day, model, project, key];
 		}
 	} catch {
-		// Said below.
+		// Refused below.
 	}
 	throw wrong("after", "That is no page.");
 }
@@ -258,7 +258,7 @@ const NOTHING: Row = {
 	as_of: null,
 };
 
-/** With its head even where there is no row. */
+/** With a header even without rows. */
 function csvOf(rows: readonly Row[], query: Query): string {
 	const head = Object.keys({ ...groupFields(NOTHING, query), ...countFields(NOTHING) });
 	return [head, ...rows.map((row) => Object.values({ ...groupFields(row, query), ...countFields(row) }))]

@@ -6,7 +6,7 @@ import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { assertBody, honouredFields, optional } from "../request-fields.ts";
 
 const DOCUMENTS_MAX = 10_000;
-/** A search is one query over at most so many documents: the unit that rerank services sell. */
+/** A search is a query over at most so many documents, the unit that rerank services sell. */
 const DOCUMENTS_A_SEARCH = 100;
 
 const RerankDocument = Type.Union([
@@ -14,7 +14,7 @@ const RerankDocument = Type.Union([
 	Type.Object({ text: Type.String() }, { additionalProperties: true }),
 ]);
 
-/** The body of POST /v1/rerank. Fields that it does not name are dropped unless the deployment lists them. */
+/** Body of POST /v1/rerank. Other fields are dropped unless the deployment lists them. */
 export const RerankRequestBody = Type.Object(
 	{
 		model: Type.String({ minLength: 1, description: "ID of a connected rerank deployment." }),
@@ -36,7 +36,7 @@ export interface RerankInput {
 	readonly searches: number;
 	readonly fields: Readonly<Record<string, unknown>>;
 	readonly ignored: readonly string[];
-	/** Upper bound and likely count of all tokens. */
+	/** Upper bound and estimate of all tokens. */
 	readonly promptTokensMax: number;
 	readonly promptTokensEstimate: number;
 }

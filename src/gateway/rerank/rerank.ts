@@ -11,8 +11,7 @@ import type { RerankInput } from "./rerank-request.ts";
 import { readRerankRequest } from "./rerank-request.ts";
 
 /**
- * POST /v1/rerank. One shape in front of all servers, Cohere's and Jina's at once: `meta.billed_units` for readers of
- * the one, `usage` for readers of the other.
+ * POST /v1/rerank, in Cohere's and Jina's formats at once: `meta.billed_units` for the former, `usage` for the latter.
  */
 export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never> = {
 	name: "rerank",
@@ -30,7 +29,7 @@ export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never
 		send: (upstreams, exchange, signal) =>
 			upstreams.call(exchange.model, rerankCall(exchange.input, callContext(exchange, signal))),
 		bill({ model, input }, { tokens }) {
-			// Where tokens cost nothing nobody has to count them: searches are counted here.
+			// Searches are counted here; tokens matter only if they have a price.
 			const tokensAreFree = model.rateCard.input === 0 && model.rateCard.cachedInput === 0;
 			const counted = countedWithin(tokens, input.promptTokensMax);
 			const promptTokens = counted.tokens ?? (tokensAreFree ? 0 : input.promptTokensEstimate);

@@ -7,30 +7,30 @@ import { walkWav } from "./recording/wav.ts";
 import { walkWebm } from "./recording/webm.ts";
 
 /**
- * How long a recording is, by its frames and never by what its headers say: those are only compared with it. A file
- * whose parts contradict each other is refused, since decoders would make different lengths of it; so is a kind that
- * cannot be measured. The bound is therefore one: no decoder finds more in the file.
+ * Measures a recording by its frames. Headers are only compared with them. A file that contradicts itself is refused,
+ * since decoders would disagree about its length; so is a format that cannot be measured. No decoder finds more sound
+ * than `boundS`.
  */
 export interface AudioDuration {
-	/** Whole seconds that no decoder finds more of: what is reserved, and the most that is charged. */
+	/** Upper bound in whole seconds: what is reserved, and the most that is charged. */
 	readonly secondsMax: number;
-	/** Whole seconds of its frames: what is charged where the upstream does not count. */
+	/** Whole seconds of the frames: charged if the upstream does not count. */
 	readonly secondsLikely: number;
 }
 
-/** No recording is taken that is longer. */
+/** Longest accepted recording. */
 const SECONDS_MAX = 24 * 60 * 60;
-/** Encoders count their padding or leave it out, and cut off parts of frames; lies are larger. */
+/** Encoders count padding or not, and cut frames; a false claim is larger. */
 const SHARE_MIN = 0.9;
 const GRACE_S = 1;
-/** Encoders fill their first and last frames; where the recording says how much, that is not charged. */
+/** Encoders pad the first and last frame; the padding is not charged if the recording tells it. */
 const PADDING_S = 0.25;
-/** Sums of many frames are off by less. */
+/** Rounding of sums over many frames. */
 const ROUNDING_S = 1e-4;
 /** Tags before the recording. */
 const TAGS_MAX = 16;
 
-/** Fault invalid_request, which names the file. */
+/** Fault invalid_request, naming the file. */
 export async function audioDuration(file: Blob): Promise<AudioDuration> {
 	const { seconds, secondsMax, claimed } = await measured(file);
 	if (!(seconds > 0)) throw contradiction("it holds no sound");
@@ -45,7 +45,7 @@ export async function audioDuration(file: Blob): Promise<AudioDuration> {
 	};
 }
 
-/** What a reader of any kind looks for beyond the end of a part, or in an empty one, is a RangeError. */
+/** Reading beyond a part's end throws a RangeError in every parser. */
 async function measured(file: Blob): Promise<Measured> {
 	try {
 		return await follow(file, walkRecording(file.size));
@@ -63,7 +63,7 @@ function isFarLess(seconds: number, than: number): boolean {
 	return seconds < than * SHARE_MIN - GRACE_S;
 }
 
-/** By its first bytes behind tags, as decoders tell it: neither its name nor its type is believed. */
+/** Detects the format by its first bytes after tags, as decoders do; name and type are not trusted. */
 function* walkRecording(size: number): Walk {
 	let at = 0;
 	let head = yield at;
@@ -78,7 +78,7 @@ function* walkRecording(size: number): Walk {
 	if (text(0, 4) === "OggS") return yield* walkOgg(at, size);
 	if (text(4, 8) === "ftyp") return yield* walkMp4(at, size);
 	if (text(0, 4) === "\x1aE\xdf\xa3") return yield* walkWebm(at, size);
-	// Not every decoder knows more than one tag before the frames.
+	// Some decoders know only one tag before the frames.
 	if (at > 0 || (head[0] === 0xff && ((head[1] ?? 0) & 0xe0) === 0xe0)) return yield* walkMp3(firstTag, size);
 	throw unsupported("it is no FLAC, MP3, MP4 or M4A, Ogg, WAV or WebM");
 }

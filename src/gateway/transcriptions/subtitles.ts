@@ -1,4 +1,4 @@
-/** A cue of a subtitle file; seconds. */
+/** A subtitle cue; times in seconds. */
 export interface Cue {
 	readonly start: number;
 	readonly end: number;
@@ -17,7 +17,7 @@ export function* vttOf(cues: readonly Cue[]): Generator<string> {
 	for (const { start, end, text } of cues) yield `${timeOf(start, ".")} --> ${timeOf(end, ".")}\n${lineOf(text)}\n\n`;
 }
 
-/** A blank line or an arrow would end or open a cue. */
+/** A blank line or an arrow would end or begin a cue. */
 function lineOf(text: string): string {
 	return text
 		.trim()

@@ -9,12 +9,12 @@ import { countedWithin, unitBill } from "../bill/unit-bill.ts";
 import type { AudioDuration } from "./audio-duration.ts";
 import { audioTokensLikely } from "./transcriptions-request.ts";
 
-/** Whether a deployment is sold by the second or by the token. */
+/** Whether the deployment is priced by the second or by the token. */
 function pricedBySecond(model: Model): boolean {
 	return model.rateCard.audioSecond > 0;
 }
 
-/** The bill of a transcription that was delivered whole. A server that counts more than the recording can hold is wrong. */
+/** Bill of a whole transcription. A server that counts more than the recording holds is wrong. */
 export function billOfAudio(
 	model: Model,
 	duration: AudioDuration,
@@ -27,10 +27,10 @@ export function billOfAudio(
 	return billOfParts(model, usage, seconds, outputBytes, upperBound, counted);
 }
 
-/** Speech is some fifteen bytes of text a second; a little less errs on the side of the customer no more than needed. */
+/** Speech has about fifteen bytes of text per second; a little less favours the customer. */
 const TEXT_BYTES_PER_SECOND = 12;
 
-/** The bill of a transcription that broke off: the seconds whose words were delivered, by their likely number. */
+/** Bill of an interrupted transcription: the estimated seconds of the delivered words. */
 export function billOfPartialAudio(
 	model: Model,
 	duration: AudioDuration,
@@ -51,7 +51,7 @@ function billOfParts(
 	secondsCounted: boolean,
 ): Bill {
 	const { input, cachedInput, output, audioSecond } = model.rateCard;
-	// Where tokens cost nothing nobody has to count them.
+	// Tokens matter only if they have a price.
 	const tokensAreFree = input === 0 && cachedInput === 0 && output === 0;
 	const likely = {
 		promptTokens: tokensAreFree ? 0 : Math.min(audioTokensLikely(seconds), upperBound.promptTokens),
@@ -72,7 +72,7 @@ function billOfParts(
 	return unitBill(model, used, counted);
 }
 
-/** `usage` in either of OpenAI's two forms, by how the deployment is priced, with the charge beside it. */
+/** `usage` in one of OpenAI's two forms, by how the deployment is priced, with the charge added. */
 export function audioUsage(model: Model, bill: Bill): object {
 	const { promptTokens, completionTokens, units, cost, basis } = bill;
 	if (pricedBySecond(model)) return { type: "duration", seconds: units, cost: jsonUsd(cost), basis };

@@ -8,7 +8,7 @@ import type { TranscriptionInput } from "./transcriptions-request.ts";
 const DONE = "data: [DONE]\n\n";
 const eventOf = (value: object) => `data: ${JSON.stringify(value)}\n\n`;
 
-/** The writing and the billing of one streamed transcription, in OpenAI's events. */
+/** Writes and bills a streamed transcription, in OpenAI's events. */
 export function transcriptionRelay({
 	model,
 	input,
@@ -37,7 +37,7 @@ export function transcriptionRelay({
 			finished
 				? billOfAudio(model, duration, { seconds, tokens }, bytes, upperBound)
 				: billOfPartialAudio(model, duration, tokens, bytes, upperBound),
-		// Sound is taken in ahead of its words, so a crash may charge all of it until its journal is settled.
+		// Sound is processed ahead of its words, so after a crash all of it may be charged until the journal is settled.
 		costAt(now, output) {
 			const tokens = { ...now, completionTokens: output };
 			return billOfAudio(model, duration, { seconds, tokens }, 0, upperBound).cost;

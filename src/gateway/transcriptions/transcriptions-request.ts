@@ -14,7 +14,7 @@ export type TranscriptionFormat = (typeof TRANSCRIPTION_FORMATS)[number];
 const Word = Type.String({ maxLength: 64 });
 const Words = Type.Union([Word, Type.Array(Word, { maxItems: 16 })]);
 
-/** The form of POST /v1/audio/transcriptions, as text and without its file; `name[]` is read as `name`. */
+/** Text fields of POST /v1/audio/transcriptions; `name[]` is read as `name`. */
 export const TranscriptionRequestForm = Type.Object(
 	{
 		model: Type.String({ minLength: 1, description: "ID of a connected transcription deployment." }),
@@ -31,7 +31,7 @@ export const TranscriptionRequestForm = Type.Object(
 
 const check = TypeCompiler.Compile(TranscriptionRequestForm);
 
-/** What a form asks for, checked and cut to what its deployment honours. */
+/** A checked form, reduced to what its deployment honours. */
 export interface TranscriptionRequest {
 	readonly file: File;
 	readonly fileName: string;
@@ -41,14 +41,14 @@ export interface TranscriptionRequest {
 	readonly ignored: readonly string[];
 }
 
-/** A request together with the length of its recording. */
+/** A request with the length of its recording. */
 export interface TranscriptionInput extends TranscriptionRequest {
 	readonly duration: AudioDuration;
 }
 
 const FIELDS_MAX = 64;
 
-/** The text fields of a form by name, lists under their name without `[]`. Fault invalid_request. */
+/** Text fields by name; lists lose their `[]`. Fault invalid_request. */
 export function formFields(form: FormData): Record<string, string | string[]> {
 	const fields: Record<string, string | string[]> = Object.create(null);
 	let count = 0;
@@ -91,19 +91,19 @@ export function readTranscriptionRequest(
 	};
 }
 
-/** Servers tell formats by the ending. */
+/** Servers detect the format by the file name's extension. */
 function safeName(name: string | undefined): string {
 	const plain = (name ?? "").replace(/^.*[/\\]/, "").replace(/[^A-Za-z0-9._-]/g, "_");
 	return plain === "" || plain.startsWith(".") ? `audio${plain}`.slice(0, 80) : plain.slice(-80);
 }
 
-/** Speech models take sound in windows of half a minute; the most that one of them makes of it in and out. */
+/** Speech models process half-minute windows; the most tokens of one window, in and out. */
 const WINDOW_S = 30;
 const WINDOW_INPUT_TOKENS_MAX = 1_500;
 const WINDOW_OUTPUT_TOKENS_MAX = 448;
 const INPUT_TOKENS_PER_SECOND_TYPICAL = 25;
 
-/** Upper bounds of tokens, for deployments that are priced by them. */
+/** Upper bounds of tokens, for deployments priced by them. */
 export function audioTokensMax(
 	model: Model,
 	{ secondsMax }: AudioDuration,
@@ -117,7 +117,7 @@ export function audioTokensMax(
 	};
 }
 
-/** Likely input tokens, where nobody counted. */
+/** Estimated input tokens, if the upstream reported none. */
 export function audioTokensLikely(seconds: number): number {
 	return seconds * INPUT_TOKENS_PER_SECOND_TYPICAL;
 }

@@ -66,7 +66,7 @@ function isJson({ format }: TranscriptionRequest): boolean {
 	return format === "json" || format === "verbose_json";
 }
 
-/** Subtitles are made here from the segments and their times: not every server knows their formats. */
+/** Subtitles are made here from the segments: some servers do not know the formats. */
 function requestOf({ input }: Exchange<TranscriptionInput>) {
 	const { file, fileName, fields, format } = input;
 	return { file, fileName, fields, verbose: format !== "json" && format !== "text" };

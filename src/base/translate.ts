@@ -18,12 +18,20 @@ export interface Text {
 }
 
 const SERVER: Readonly<Record<string, string>> = server;
+/** A text with a translation. */
+export interface KnownText extends Text {
+	readonly id: TextId;
+}
+
 /** Names of roles and rights, as pages show them. */
 const PAGES: Readonly<Record<string, unknown>> = pages;
 /** Values under these names are ids of texts themselves: states, roles, rights. */
-const WORDS: ReadonlySet<string> = new Set(["state", "role", "right", "who", "problem"]);
+const WORDS: ReadonlySet<string> = new Set(["state", "role", "right", "who", "problem", "period", "why"]);
 /** Values under these names are dates: `2027-01-31`, `2027-01-31T12:00:00Z`. */
 const DATES: ReadonlySet<string> = new Set(["moment", "day"]);
+
+/** Values under these names are amounts of dollars: `1.25`. */
+const AMOUNTS: ReadonlySet<string> = new Set(["amount", "balance", "cap", "cost", "spent", "threshold", "top"]);
 
 /** The text in English. */
 export function inEnglish({ id, values }: Text): string {
@@ -50,6 +58,7 @@ export function write(language: Language, id: TextId, values?: TextValues): stri
 
 function germanValue(name: string, value: TextValues[string] | undefined): TextValues[string] | undefined {
 	if (WORDS.has(name)) return germanOf(SERVER, String(value)) ?? germanOf(PAGES, String(value)) ?? value;
+	if (AMOUNTS.has(name)) return String(value).replace(".", ",");
 	return DATES.has(name) ? germanMoment(String(value)) : value;
 }
 
@@ -68,7 +77,7 @@ function filled(text: string, valueFor: (name: string) => TextValues[string] | u
 }
 
 /** Of `2027-01-31` or `2027-01-31T12:00:00Z`, in UTC; anything else as it is. */
-export function germanMoment(text: string): string {
+function germanMoment(text: string): string {
 	const [, year, month, day, time] = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d:\d\d))?/.exec(text) ?? [];
 	if (year === undefined) return text;
 	return `${day}.${month}.${year}${time === undefined ? "" : ` um ${time} Uhr (UTC)`}`;

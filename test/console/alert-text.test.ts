@@ -1,8 +1,10 @@
 import { expect, test } from "bun:test";
+import { inEnglish, translate } from "../../src/base/translate.ts";
 import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import { STOP_REASONS } from "../../src/billing/stop-reasons.ts";
-import { alertMail, germanAlertMail } from "../../src/console/alerts/alert-text.ts";
-import { endMailText, germanEndMailText } from "../../src/console/notices/batch-end-text.ts";
+import { alertMail } from "../../src/console/alerts/alert-text.ts";
+import { mailText } from "../../src/console/mail/mailer.ts";
+import { endMail } from "../../src/console/notices/batch-end-text.ts";
 
 const MONEY = { balance: "12500000000", threshold: "20000000000", spent: "8010000000", cap: "10000000000" };
 const FACTS: Readonly<Record<string, object>> = {
@@ -22,14 +24,18 @@ test("a German mail writes amounts and moments as German does, and nothing in it
 	);
 	for (const [type, data] of [...mails, ...stopped]) {
 		const alert = { id: "evt_1", type, data, createdAtMs: 0 };
-		const [english, german] = [alertMail(alert), germanAlertMail(alert)];
-		for (const text of [german.subject, german.says]) {
-			expect(text).not.toMatch(/undefined|null|\d{4}-\d\d-\d\d|USD \d+\.\d|\bthe\b|\byour?\b|\bis\b|^ | {2}| \./i);
-			expect([type, text]).not.toEqual([type, text === german.subject ? english.subject : english.says]);
+		const { subject, says } = alertMail(alert, "Acme");
+		for (const text of [subject, says]) {
+			const german = translate("de", text);
+			expect(german).not.toMatch(
+				/undefined|null|[{}]|\d{4}-\d\d-\d\d|USD \d+\.\d|\bthe\b|\byour?\b|\bis\b|^ | {2}| \./i,
+			);
+			expect(inEnglish(text)).not.toMatch(/undefined|null|[{}]|^ | {2}| \./);
+			expect([type, german]).not.toEqual([type, inEnglish(text)]);
 		}
 	}
 	const said = (type: string) =>
-		germanAlertMail({ id: "evt_1", type, data: { ...MONEY, ...FACTS[type] }, createdAtMs: 0 }).says;
+		translate("de", alertMail({ id: "evt_1", type, data: { ...MONEY, ...FACTS[type] }, createdAtMs: 0 }, "Acme").says);
 	expect(said("credit.low")).toStartWith("Das Guthaben beträgt USD 12,50 und liegt unter den USD 20,00,");
 	expect(said("key.expiring")).toContain("läuft am 31.01.2027 um 12:00 Uhr (UTC) ab.");
 	expect(said("model.retiring")).toContain("entfällt am 01.02.2027:");
@@ -39,6 +45,7 @@ test("a German mail writes amounts and moments as German does, and nothing in it
 test("the end of a batch is told in German with its cost as German writes it", () => {
 	const batch = { id: "batch_1", state: "expired", total: 3, completed: 2, failed: 1, chargedNanoUsd: 1_250_000_000 };
 	const record = batch as unknown as BatchRecord;
-	expect(germanEndMailText(record, "https://x.example")).toContain("Kosten: USD 1,25.");
-	expect(endMailText(record, "https://x.example")).toContain("Cost: USD 1.25.");
+	const mail = endMail(record, "Acme", "https://x.example");
+	expect(mailText(mail, "de").text).toContain("Kosten: USD 1,25.");
+	expect(mailText(mail, "en").text).toContain("Cost: USD 1.25.");
 });

@@ -3,7 +3,6 @@ import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
 import { confirmTopUp, createTopUp, rejectTopUp } from "../../src/billing/top-ups.ts";
 import { ALERT_TYPES, lookForAlerts, lookForExpiring, lookForRetiring } from "../../src/console/alerts/alerts.ts";
-import type { Mail } from "../../src/console/mail/mailer.ts";
 import { GIVEN_ROLES, may } from "../../src/console/members/roles.ts";
 import { type NoticeDeps, sendNotices } from "../../src/console/notices/notices.ts";
 import type { WebhookMessage } from "../../src/console/notices/webhook.ts";
@@ -14,17 +13,18 @@ import { withDatabase } from "../support/database.ts";
 import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { foldAll } from "../support/sums.ts";
 import { zoneByDay } from "../support/zone-by-day.ts";
+import { written } from "./mailbox.ts";
 
 /** What an account wants to hear of is told once for each crossing, however many consoles look, and to nobody who did not ask. */
 
 const db = await withDatabase();
 const never = new AbortController().signal;
-const mails: Mail[] = [];
+const mails: ReturnType<typeof written>[] = [];
 const calls: WebhookMessage[] = [];
 const deps: NoticeDeps = {
 	statements: db.statements,
 	clock: systemClock,
-	mailer: { deliver: async (mail) => mails.push(mail) > 0 },
+	mailer: { deliver: async (mail) => mails.push(written(mail)) > 0 },
 	sendWebhook: async (message) => {
 		calls.push(message);
 		return { status: 200 };

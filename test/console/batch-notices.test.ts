@@ -11,6 +11,7 @@ import { webhookSecret } from "../../src/console/notices/webhook.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
+import { written } from "./mailbox.ts";
 
 /** At the end of a batch whoever wants to hear of it does: at least once, and once unless something broke just then. */
 
@@ -19,7 +20,7 @@ const books = createBatchBooks({ statements: db.statements });
 const SECRET = "the console's own secret";
 const never = new AbortController().signal;
 
-const mails: Mail[] = [];
+const mails: ReturnType<typeof written>[] = [];
 const calls: WebhookMessage[] = [];
 const noted: string[] = [];
 /** What the mail server and the receiver do with each; by default they take it. */
@@ -30,7 +31,7 @@ const deps: NoticeDeps = {
 	clock: systemClock,
 	mailer: {
 		deliver: (mail) => {
-			mails.push(mail);
+			mails.push(written(mail));
 			return onMail(mail);
 		},
 	},

@@ -1,3 +1,4 @@
+import { type Mail, mailText } from "../../src/console/mail/mailer.ts";
 import { type ReceivedMail, startMailServer } from "../support/mail-server.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -35,4 +36,9 @@ export async function newMail(email: string): Promise<ReceivedMail> {
 	}
 	for (const one of mailsTo(email)) seen.add(one);
 	return mail as ReceivedMail;
+}
+
+/** A mail as its recipient reads it, in English and in German. */
+export function written(mail: Mail) {
+	return { ...mail, ...mailText(mail, "en"), german: mailText(mail, "de") };
 }

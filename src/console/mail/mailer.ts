@@ -1,8 +1,9 @@
 import { type Clock, sleep } from "../../base/clock.ts";
 import { newId } from "../../base/id.ts";
-import { isLanguage, type Language } from "../../base/language.ts";
+import { ENGLISH, isLanguage, type Language } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
 import { isMailAddress, mailboxOf } from "../../base/mail-address.ts";
+import { inEnglish, type KnownText, translate } from "../../base/translate.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
 import { countWithin } from "../rate-counter.ts";
@@ -15,12 +16,10 @@ interface MailText {
 
 export interface Mail {
 	readonly to: string;
-	/** In English the same for all mails of its kind: nothing that somebody wrote stands in it, and they are counted by it. */
-	readonly subject: string;
-	/** Plain text. */
-	readonly text: string;
-	/** The same for who reads German: his own setting decides, else what his browser asked for. */
-	readonly german: MailText;
+	/** The same for all mails of its kind: it has no text of a person, and mails are counted by it. */
+	readonly subject: KnownText;
+	/** Plain text; a string is the same in every language. The recipient's setting decides on the language, else `asked`. */
+	readonly paragraphs: readonly (KnownText | string)[];
 	/** What the browser asked for that made somebody send this; for who has no setting. */
 	readonly asked?: Language;
 	/** The link that the text is about; for the demo, whose page shows it. */
@@ -36,7 +35,7 @@ export interface Mail {
 	readonly id?: string;
 }
 
-export interface SentMail extends Omit<Mail, "german" | "asked"> {
+export interface SentMail extends Omit<Mail, "subject" | "paragraphs" | "asked">, MailText {
 	readonly atMs: number;
 }
 
@@ -80,7 +79,7 @@ export function createMailer(
 	);
 	return {
 		works: false,
-		send: (mail) => log.warn("a mail was not sent: SMTP_URL is not set", { subject: mail.subject }),
+		send: (mail) => log.warn("a mail was not sent: SMTP_URL is not set", { subject: inEnglish(mail.subject) }),
 		deliver: () => Promise.reject(new Error("SMTP_URL is not set")),
 		outbox: undefined,
 		stop() {},
@@ -139,7 +138,7 @@ function createSmtpMailer(
 			} catch (error) {
 				const againMs = AGAIN_MS[nth];
 				if (againMs === undefined || isStopped || isFinal(error)) throw error;
-				log.warn("a mail was not taken: it is tried again", { subject: mail.subject, againMs, error });
+				log.warn("a mail was not taken: it is tried again", { subject: inEnglish(mail.subject), againMs, error });
 				await sleep(clock, againMs);
 			}
 		}
@@ -149,7 +148,7 @@ function createSmtpMailer(
 		works: true,
 		deliver,
 		send(mail) {
-			const { subject } = mail;
+			const subject = inEnglish(mail.subject);
 			if (!isMailAddress(mail.to)) {
 				log.warn("a mail was dropped: its recipient is no address", { subject });
 				return;
@@ -182,16 +181,21 @@ const isFinal = (error: unknown): boolean => Number((error as { responseCode?: u
 
 /** In the language of who gets it: by his setting, else by what his browser asked for, else in English. */
 async function inLanguage(statements: Statements, mail: Mail): Promise<Omit<SentMail, "atMs">> {
-	const { german, asked, ...english } = mail;
+	const { subject: _, paragraphs: __, asked, ...rest } = mail;
 	const [person] = await statements<{ language: string | null }>`
 		select language from console_user where email = ${mail.to.toLowerCase()}::text`;
 	const language = isLanguage(person?.language) ? person.language : asked;
-	return language === "de" ? { ...english, ...german } : english;
+	return { ...rest, ...mailText(mail, language ?? ENGLISH) };
+}
+
+export function mailText({ subject, paragraphs }: Pick<Mail, "subject" | "paragraphs">, language: Language): MailText {
+	const written = paragraphs.map((one) => (typeof one === "string" ? one : translate(language, one)));
+	return { subject: translate(language, subject), text: `${written.join("\n\n")}\n` };
 }
 
 /** By kind, so that whoever has one kind of mail sent to somebody does not stop the others. */
 async function mayGet(statements: Statements, { to, subject, isWayIn, isAskedFor }: Mail): Promise<boolean> {
-	const what = `${subject} ${mailboxOf(to)}`;
+	const what = `${inEnglish(subject)} ${mailboxOf(to)}`;
 	const hour = await countWithin(statements, "mails an hour", what, HOUR_MS);
 	if (hour.count > (isAskedFor ? ASKED_FOR_HOUR_MAX : MAILS_HOUR_MAX)) return false;
 	if (isWayIn) return true;
@@ -212,7 +216,7 @@ function createOutboxMailer({ clock, log, statements }: { clock: Clock; log: Log
 		deliver,
 		send: (mail) =>
 			void deliver(mail).catch((error: unknown) =>
-				log.error("a mail could not be sent", { subject: mail.subject, error }),
+				log.error("a mail could not be sent", { subject: inEnglish(mail.subject), error }),
 			),
 		outbox: (to) => sent.filter((mail) => mail.to === to.toLowerCase()),
 		stop() {},

@@ -12,13 +12,6 @@ import { acceptInvitation, invite, type PlannedInvitation, withdrawInvitation } 
 import { ownersOnly } from "./members.ts";
 import { GIVEN_ROLES, type GivenRole, may, ROLE_LABELS } from "./roles.ts";
 
-const GERMAN_ROLES: Readonly<Record<GivenRole, string>> = {
-	owner: "Inhaber",
-	admin: "Administrator",
-	developer: "Entwickler",
-	billing: "Abrechnung",
-	viewer: "Betrachter",
-};
 /** More are hardly sent within the minutes in which somebody repeats one; of one that is forgotten another mail goes. */
 const MAILED_KEPT = 1_000;
 const query = t.Object(ACCOUNT_QUERY);
@@ -107,12 +100,14 @@ function mailInvitation(
 	mailer.send({
 		to,
 		asked: languageOf(request.headers),
-		subject: `An invitation to ${service}`,
-		german: {
-			subject: `Eine Einladung zu ${service}`,
-			text: `${viewer.email} lädt Sie ein, ein Konto mitzubenutzen (Rolle: ${GERMAN_ROLES[role]}). Öffnen Sie diesen Link innerhalb von sieben Tagen, angemeldet mit dieser Adresse:\n\n${link}\n`,
-		},
-		text: `${viewer.email} invites you to share an account (${ROLE_LABELS[role]}). Open this link within seven days, signed in with this address, to join:\n\n${link}\n`,
+		subject: { id: "An invitation to {service}", values: { service } },
+		paragraphs: [
+			{
+				id: "{email} invites you to share an account ({role}). Open this link within seven days, signed in with this address, to join:",
+				values: { email: viewer.email, role: ROLE_LABELS[role] },
+			},
+			link,
+		],
 		link,
 	});
 }

@@ -1,13 +1,15 @@
+import { assert } from "../../base/assert.ts";
+import type { KnownText, TextId } from "../../base/translate.ts";
 import type { BatchRecord } from "../../batch/batch-record.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
 
 /** What is told of a batch that is over: ids, counts, states and cost. Nothing that somebody wrote stands in it. */
 
-const ENDINGS: Readonly<Record<string, string>> = {
-	completed: "is completed",
-	failed: "has failed",
-	expired: "has expired: its window of a day ended before it did",
-	cancelled: "was cancelled",
+const ENDINGS: Readonly<Record<string, TextId>> = {
+	completed: "The batch {id} is completed.",
+	failed: "The batch {id} has failed.",
+	expired: "The batch {id} has expired: its window of a day ended before it did.",
+	cancelled: "The batch {id} was cancelled.",
 };
 
 /** The same at each attempt, and for each receiver. */
@@ -39,44 +41,29 @@ export function endEvent(batch: BatchRecord): string {
 	});
 }
 
-/** The body of a mail. `origin`: where people reach the service. */
-export function endMailText(batch: BatchRecord, origin: string): string {
+/** The mail, but for its recipient. `origin`: where people reach the service. */
+export function endMail(batch: BatchRecord, service: string, origin: string) {
 	const { id, total, completed, failed } = batch;
-	return [
-		`The batch ${id} ${ENDINGS[batch.state] ?? batch.state}.`,
-		"",
+	const link = `${origin}/batches/${id}`;
+	const ending = ENDINGS[batch.state];
+	assert(ending !== undefined, "a batch is told of once it is over");
+	const lines: KnownText =
 		total === 0
-			? "None of its lines was sent."
-			: `Lines: ${total}, answered: ${completed}, failed: ${failed}. Cost: USD ${formatUsd(batch.chargedNanoUsd)}.`,
-		"",
-		`${origin}/batches/${id}`,
-		"",
-		`You get this mail because your account asks for one at the end of each batch: ${origin}/settings`,
-		"",
-	].join("\n");
-}
-
-const GERMAN_ENDINGS: Readonly<Record<string, string>> = {
-	completed: "ist abgeschlossen",
-	failed: "ist fehlgeschlagen",
-	expired: "ist abgelaufen: Seine Frist von einem Tag endete vor ihm",
-	cancelled: "wurde abgebrochen",
-};
-
-export function germanEndMailText(batch: BatchRecord, origin: string): string {
-	const { id, total, completed, failed } = batch;
-	return [
-		`Der Stapel ${id} ${GERMAN_ENDINGS[batch.state] ?? batch.state}.`,
-		"",
-		total === 0
-			? "Keine seiner Zeilen wurde gesendet."
-			: `Zeilen: ${total}, beantwortet: ${completed}, fehlgeschlagen: ${failed}. Kosten: USD ${formatUsd(batch.chargedNanoUsd).replace(".", ",")}.`,
-		"",
-		`${origin}/batches/${id}`,
-		"",
-		`Sie erhalten diese E-Mail, weil Ihr Konto eine am Ende jedes Stapels verlangt: ${origin}/settings`,
-		"",
-	].join("\n");
+			? { id: "None of its lines was sent." }
+			: {
+					id: "Lines: {total}, answered: {completed}, failed: {failed}. Cost: USD {cost}.",
+					values: { total, completed, failed, cost: formatUsd(batch.chargedNanoUsd) },
+				};
+	const settings = { link: `${origin}/settings` };
+	return {
+		...{ id: noticeId(id), link },
+		subject: { id: "A batch at {service} is over", values: { service } } as const,
+		paragraphs: [
+			{ id: ending, values: { id } },
+			...[lines, link],
+			{ id: "You get this mail because your account asks for one at the end of each batch: {link}", values: settings },
+		] as const,
+	};
 }
 
 function endedAtMs(batch: BatchRecord): number {

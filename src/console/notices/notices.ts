@@ -3,11 +3,11 @@ import { withDeadline } from "../../base/clock.ts";
 import type { BatchRecord } from "../../batch/batch-record.ts";
 import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
 import type { Statements } from "../../db/statements.ts";
-import { type Alert, alertEvent, alertMail, alertReason, germanAlertMail } from "../alerts/alert-text.ts";
+import { type Alert, alertEvent, alertMail, alertReason } from "../alerts/alert-text.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { rolesJson } from "../members/roles.ts";
-import { endEvent, endMailText, germanEndMailText, noticeId } from "./batch-end-text.ts";
+import { endEvent, endMail, noticeId } from "./batch-end-text.ts";
 import type { WebhookProblem, WebhookSender } from "./webhook.ts";
 
 /**
@@ -182,7 +182,8 @@ async function callWebhook(deps: NoticeDeps, { batch, alert, url, salt }: Due, s
 }
 
 async function sendMail(deps: NoticeDeps, { batch, alert, email, userId, accountId }: Due): Promise<Outcome> {
-	const told = batch !== null ? batchMail(deps, batch) : alert && mailOfAlert(deps, alert, accountId);
+	const told =
+		batch !== null ? endMail(batch, deps.serviceName, deps.origin()) : alert && mailOfAlert(deps, alert, accountId);
 	if (told === null) return GONE_BATCH;
 	if (email === null) return { state: "failed", problem: "no_member" };
 	const mail = {
@@ -207,32 +208,11 @@ async function sendMail(deps: NoticeDeps, { batch, alert, email, userId, account
 /** Batches are never removed: one that is not there came back without its rows, as from a backup. */
 const GONE_BATCH: Outcome = { state: "failed", problem: "switched_off" };
 
-function batchMail({ origin, serviceName }: NoticeDeps, batch: BatchRecord) {
-	return {
-		id: noticeId(batch.id),
-		subject: `A batch at ${serviceName} is over`,
-		text: endMailText(batch, origin()),
-		german: { subject: `Ein Stapel bei ${serviceName} ist beendet`, text: germanEndMailText(batch, origin()) },
-		link: `${origin()}/batches/${batch.id}`,
-	};
-}
-
 function mailOfAlert({ origin, serviceName }: NoticeDeps, alert: Alert, accountId: string) {
-	const { subject, says, path } = alertMail(alert);
-	const german = germanAlertMail(alert);
+	const { subject, says, path } = alertMail(alert, serviceName);
 	// Who works in several accounts comes to the page of this one.
 	const link = `${origin()}${path}${path.includes("?") ? "&" : "?"}account=${accountId}`;
-	const why = alertReason(alert, origin());
-	return {
-		id: alert.id,
-		subject: `${subject} (${serviceName})`,
-		text: `${says}\n\n${link}\n\n${why.english}\n`,
-		german: {
-			subject: `${german.subject} (${serviceName})`,
-			text: `${german.says}\n\n${link}\n\n${why.german}\n`,
-		},
-		link,
-	};
+	return { id: alert.id, subject, paragraphs: [says, link, alertReason(alert, origin())], link };
 }
 
 /** Returns what it is from now on: who takes nothing for too long is given up, which an operator is to hear of. */

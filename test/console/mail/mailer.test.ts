@@ -30,7 +30,7 @@ function mailerBefore(refusals: readonly string[]) {
 		mails: server.mails,
 		lines,
 		figures,
-		send: () => mailer.send({ to, subject: "Hello", text: "Hello!", german: { subject: "Hallo", text: "Hallo!" } }),
+		send: () => mailer.send({ to, subject: { id: "Summary" }, paragraphs: ["Hello!"] }),
 		counts: async () =>
 			(await db.sql`select count from rate_count order by started_at desc limit 2`).map(({ count }) => count),
 	};
@@ -40,7 +40,7 @@ test("a mail that is refused for now is tried again until it is taken, and count
 	const { mails, lines, figures, send, counts } = mailerBefore(["451 greylisted: come back", "454 too many at once"]);
 	send();
 	await waitFor(() => figures.length > 0, "what became of it");
-	expect(mails.map(({ subject }) => subject)).toEqual(["Hello"]);
+	expect(mails.map(({ subject }) => subject)).toEqual(["Summary"]);
 	expect(mails[0]?.head).toMatch(/^Message-ID: <mail_[0-9a-f]{32}@service\.example>/im);
 	expect(figures).toEqual(["sent"]);
 	expect(lines.map(({ level }) => level)).toEqual(["warn", "warn"]);

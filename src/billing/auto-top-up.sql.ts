@@ -93,10 +93,8 @@ export const autoTopUpAttempt = pgTable(
 		/** `pi_…`, once known. */
 		paymentId: text("payment_id"),
 		begunAt: moment("begun_at").notNull().defaultNow(),
-		/**
-		 * The month that it counts in, by the account's zone at that time: `2027-01`. Null if a former version began it.
-		 */
-		month: text(),
+		/** The month that it counts in, by the account's zone at that time: `2027-01`. */
+		month: text().notNull(),
 		sentAt: moment("sent_at"),
 		endedAt: moment("ended_at"),
 		/** When any console looks at it next. */

@@ -1,7 +1,7 @@
 import { onlyRow } from "../db/only-row.ts";
 import type { Statements } from "../db/statements.ts";
 
-export type ControlKind = "key" | "account" | "project" | "budget" | "recall" | "catalog";
+export type ControlKind = "key" | "account" | "project" | "budget";
 
 /** One change that every running instance must hear of. */
 export interface ControlEntry {

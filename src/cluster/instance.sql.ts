@@ -50,7 +50,7 @@ export const serverSeen = pgTable(
 /** Every change that running instances must hear of, in order. */
 export const controlLog = pgTable("control_log", {
 	seq: bigint({ mode: "number" }).primaryKey(),
-	kind: text({ enum: ["key", "account", "project", "budget", "catalog"] }).notNull(),
+	kind: text({ enum: ["key", "account", "project", "budget"] }).notNull(),
 	/** The id of the key, account or budget. */
 	subject: text().notNull(),
 	payload: jsonb().notNull(),

@@ -54,7 +54,7 @@ const digest = new Bun.CryptoHasher("sha256").update(FILES.join("\n")).digest("h
 export const FUNCTION_SET = `tollgate_${digest.slice(0, 12)}`;
 const ANY_SET = /^tollgate_[0-9a-f]{12}$/;
 
-/** Sets that are kept for versions that may come back or run still; those booted with least lately go first. */
+/** Sets kept for versions that still run or may come back: those that booted most recently. */
 const SETS_KEPT = 16;
 
 /** Lays the functions down unless they are there, and notes that this version uses them. All of it or nothing. */
@@ -84,8 +84,8 @@ export async function checkMayMakeSchema(client: postgres.Sql): Promise<void> {
 }
 
 /**
- * Drops all sets that were laid down for these tables but this version's and those that were booted with last, `kept` in all. What
- * another service in this database may live on is not on their list; sets of another role are left to it.
+ * Drops old versions' function schemas, keeping this one and the most recently booted, `kept` in all. Schemas of another
+ * service in this database are not in `function_set`; those of another role are left to it.
  */
 export async function dropFunctions(client: postgres.Sql, kept: number): Promise<void> {
 	const sets = await client<{ name: string }[]>`
@@ -106,8 +106,8 @@ export async function hasFunctions(client: postgres.Sql | postgres.TransactionSq
 }
 
 /**
- * The address by which connections find the functions of this version before all others of the same names: those of
- * 0.1 lie beside the tables. `client` is of `url`.
+ * The address by which connections find the functions of this version before all others of the same names. `client` is
+ * of `url`.
  */
 export async function urlWithFunctions(client: postgres.Sql, url: string): Promise<string> {
 	return withSetting(url, "search_path", withFunctions(await searchPath(client)));

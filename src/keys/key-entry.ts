@@ -34,7 +34,7 @@ export interface KeyEntry {
 	expiresAtMs: number | null;
 	requestsPerMinute: number | null;
 	concurrencyMax: number | null;
-	/** It opens look-ups alone. So from its making on: what a former version says of it does not change it. */
+	/** It opens look-ups alone, for its whole life. */
 	readsOnly: boolean;
 	/** False once the keyring let go of it: it hears of no change any more, so nothing may be admitted by it. */
 	current: boolean;
@@ -47,16 +47,13 @@ export interface KeyFields {
 	name: string;
 	state: "active" | "revoked";
 	capNanoUsd: number | null;
-	/** Absent from entries of versions before there were periods. */
-	capPeriod?: CapPeriod;
+	capPeriod: CapPeriod;
 	models: readonly string[] | null;
 	expiresAtMs: number | null;
 	requestsPerMinute: number | null;
 	concurrencyMax: number | null;
-	/** Absent in entries of a version that knows no such keys. */
-	readsOnly?: boolean;
-	/** Absent in entries of a version that knows no projects, which then has none beside it. */
-	projectId?: string | null;
+	readsOnly: boolean;
+	projectId: string | null;
 }
 
 /** The account as the SQL function `account_fields` writes it: the payload of control entries of kind `account`. */
@@ -64,8 +61,7 @@ export interface AccountFields {
 	state: "active" | "suspended";
 	toppedUp: boolean;
 	signedIn: boolean;
-	/** Absent as well. */
-	timeZone?: string;
+	timeZone: string;
 }
 
 export function createAccountEntry(id: string, fields: AccountFields): AccountEntry {
@@ -80,7 +76,7 @@ export function createKeyEntry(
 	project: ProjectEntry | null = null,
 ): KeyEntry {
 	assert(account.id === fields.accountId, "a key comes with its own account");
-	assert((project?.id ?? null) === (fields.projectId ?? null), "a key comes with its own project");
+	assert((project?.id ?? null) === fields.projectId, "a key comes with its own project");
 	const entry: KeyEntry = {
 		id: fields.id,
 		accountId: fields.accountId,
@@ -107,7 +103,7 @@ export function setAccountFields(entry: AccountEntry, fields: AccountFields): vo
 	entry.state = fields.state;
 	entry.toppedUp = fields.toppedUp === true;
 	entry.signedIn = fields.signedIn === true;
-	entry.timeZone = fields.timeZone ?? "UTC";
+	entry.timeZone = fields.timeZone;
 }
 
 export function setKeyFields(entry: KeyEntry, fields: KeyFields): void {
@@ -115,11 +111,11 @@ export function setKeyFields(entry: KeyEntry, fields: KeyFields): void {
 	entry.name = fields.name;
 	entry.state = fields.state;
 	entry.capNanoUsd = fields.capNanoUsd === null ? null : nanoUsdOfColumn(fields.capNanoUsd);
-	entry.capPeriod = fields.capPeriod ?? "lifetime";
+	entry.capPeriod = fields.capPeriod;
 	entry.period = null;
 	entry.models = fields.models === null || fields.models.length === 0 ? null : new Set(fields.models);
 	entry.expiresAtMs = fields.expiresAtMs;
 	entry.requestsPerMinute = fields.requestsPerMinute;
 	entry.concurrencyMax = fields.concurrencyMax;
-	entry.readsOnly ||= fields.readsOnly === true;
+	entry.readsOnly ||= fields.readsOnly;
 }

@@ -163,7 +163,7 @@ export function createKeyring(
 		} else if (entry.seq > slot.seq) {
 			slot.seq = entry.seq;
 			// Of the project that it was moved to nothing is known here.
-			if ((fields.projectId ?? null) !== (slot.entry.project?.id ?? null)) forget(slot);
+			if (fields.projectId !== (slot.entry.project?.id ?? null)) forget(slot);
 			else setKeyFields(slot.entry, fields);
 		}
 	}

@@ -1,5 +1,5 @@
 import type { Language } from "../base/language.ts";
-import type { GivenRole } from "../console/members/roles.ts";
+import type { Role } from "../console/members/roles.ts";
 import type { CapPeriod } from "../keys/cap-period.ts";
 import { client, dataOf, given } from "./client.ts";
 import { queryText, sendFile } from "./http.ts";
@@ -79,13 +79,13 @@ export const api = {
 	changeAccount: (account: string, changes: { name?: string; timeZone?: string }) =>
 		dataOf(client.account.patch(changes, { query: { account } })),
 	members: allMembers,
-	invite: (account: string, asked: { email: string; role: GivenRole }, token: string) =>
+	invite: (account: string, asked: { email: string; role: Role }, token: string) =>
 		dataOf(client.invitations.post({ ...asked, token }, { query: { account } })),
 	withdrawInvitation: (account: string, id: string) =>
 		dataOf(client.invitations({ id }).delete(undefined, { query: { account } })),
 	acceptInvitation: (token: string) => dataOf(client.invitations.accept.post({ token })),
 	memberKeys: (account: string, userId: string) => dataOf(client.members({ userId }).keys.get({ query: { account } })),
-	changeRole: (account: string, userId: string, role: GivenRole, keys: "keep" | "revoke" | null) =>
+	changeRole: (account: string, userId: string, role: Role, keys: "keep" | "revoke" | null) =>
 		dataOf(client.members({ userId }).patch({ role }, { query: { account, ...given({ keys }) } })),
 	removeMember: (account: string, userId: string, keys: "keep" | "revoke") =>
 		dataOf(client.members({ userId }).delete(undefined, { query: { account, keys } })),

@@ -24,9 +24,17 @@ const model = (output: number) => {
 };
 
 function setUp(fields: Partial<KeyEntry> = {}, ofProject: Partial<ProjectFields> | null = null) {
-	const account = createAccountEntry("acc_1", { state: "active", toppedUp: true, signedIn: true });
+	const account = createAccountEntry("acc_1", { state: "active", toppedUp: true, signedIn: true, timeZone: "UTC" });
 	const project = ofProject && createProjectEntry("proj_1", { ...PLAIN_PROJECT, ...ofProject });
-	const none = { capNanoUsd: null, models: null, expiresAtMs: null, requestsPerMinute: null, concurrencyMax: null };
+	const none = {
+		capNanoUsd: null,
+		capPeriod: "lifetime",
+		readsOnly: false,
+		models: null,
+		expiresAtMs: null,
+		requestsPerMinute: null,
+		concurrencyMax: null,
+	} as const;
 	const newKey = (id: string) => {
 		const own = { id, accountId: "acc_1", name: "n", state: "active", projectId: project?.id ?? null } as const;
 		return createKeyEntry({ ...own, ...none }, account, project);

@@ -38,7 +38,7 @@ test("pages of who signed out, was signed out, was removed, set a new password, 
 	const boss = await operator(service);
 	const { body } = await guest.get("/api/console/me");
 	await service.db
-		.sql`insert into member (user_id, account_id, role) values (${body.user.id}, ${owner.accountId}, 'member')`;
+		.sql`insert into member (user_id, account_id, role) values (${body.user.id}, ${owner.accountId}, 'developer')`;
 	const pages = {
 		removed: await watch(guest, overview(owner.accountId)),
 		signedOut: await watch(leaver, overview(leaver.accountId)),

@@ -223,12 +223,13 @@ test("in a month of the account's zone no more is begun than it allows; the next
 	expect(held?.next).toBe(true);
 	// The last moment of the month before, there; and the first of this one.
 	await db.sql`
-		update auto_top_up_attempt set begun_at = date_trunc('month', now(), ${zone}), month = null where account_id = ${ann.accountId}`;
+		update auto_top_up_attempt set begun_at = date_trunc('month', now(), ${zone}) where account_id = ${ann.accountId}`;
 	await db.sql`update auto_top_up set look_at = now() where account_id = ${ann.accountId}`;
 	await pass(2);
 	expect(charges(ann)).toBe(2);
 	await db.sql`
-		update auto_top_up_attempt set begun_at = begun_at - interval '1 microsecond' where account_id = ${ann.accountId}`;
+		update auto_top_up_attempt set begun_at = begun_at - interval '1 microsecond',
+			month = auto_top_up_month(begun_at - interval '1 microsecond', ${zone}) where account_id = ${ann.accountId}`;
 	await db.sql`update auto_top_up set look_at = now() where account_id = ${ann.accountId}`;
 	await pass(2);
 	expect(charges(ann)).toBe(3);

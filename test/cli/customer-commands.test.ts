@@ -130,7 +130,7 @@ test("a project is made, listed, changed and archived; keys are made in it and m
 	await database.sql`insert into console_user (id, name, email, email_verified) values (${user}, 'Ann', 'ann@example.com', true)`;
 	const member = (act: string, ...more: string[]) => run("project", "member", act, id, ...more);
 	expect((await member("add", "ann@example.com")).exitCode).toBe(1);
-	await database.sql`insert into member (user_id, account_id, role) values (${user}, ${account}, 'member')`;
+	await database.sql`insert into member (user_id, account_id, role) values (${user}, ${account}, 'developer')`;
 	await database.sql`update api_key set made_by = ${user} where id = ${key.id}`;
 	for (const who of ["Ann@Example.com", user]) expect((await member("add", who)).json<object>()).toEqual({ id, user });
 	const members = async () => (await member("list")).json<{ data: object[] }>().data;

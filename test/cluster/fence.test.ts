@@ -263,7 +263,7 @@ test("sequence numbers are in the order of commits, so that a reader skips none"
 			}
 		}
 	})();
-	await Promise.all(Array.from({ length: 200 }, () => appendControl(db.statements, "catalog", "c", {})));
+	await Promise.all(Array.from({ length: 200 }, () => appendControl(db.statements, "account", "c", {})));
 	await reader;
 	expect(seen).toEqual(Array.from({ length: 200 }, (_, n) => from + n + 1));
 });

@@ -66,13 +66,13 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 		keyIn(await madeProject({ capUsd: "10", requestsPerMinute: 1000, concurrencyMax: 100 }));
 	const keyToMove = async () => ({ ...(await ownedKey()), projectId: await madeProject({ models: ["another"] }) });
 	async function projectMembersKey(): Promise<Stage> {
-		const { leaver } = await membersKey("member")();
+		const { leaver } = await membersKey("developer")();
 		const projectId = await madeProject({});
 		const added = await owner.send("PUT", `/api/console/projects/${projectId}/members/${leaver?.userId}?${at}`);
 		expect(added.status).toBe(200);
 		return { ...(await keyIn(projectId, leaver)), ...(leaver ? { leaver } : {}) };
 	}
-	const membersKey = (role: "owner" | "member") => async (): Promise<Stage> => {
+	const membersKey = (role: "owner" | "developer") => async (): Promise<Stage> => {
 		const person = await signedUp(service);
 		const userId = (await person.get("/api/console/me")).body.user.id;
 		await sql`insert into member (user_id, account_id, role) values (${userId}, ${owner.accountId}, ${role})`;
@@ -243,7 +243,7 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 		{
 			act: "remove a member whose keys are revoked",
 			from: "console",
-			stage: membersKey("member"),
+			stage: membersKey("developer"),
 			run: (stage) => removeMember(owner, stage),
 		},
 		{

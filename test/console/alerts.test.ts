@@ -3,7 +3,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
 import { confirmTopUp, createTopUp, rejectTopUp } from "../../src/billing/top-ups.ts";
 import { ALERT_TYPES, lookForAlerts, lookForExpiring, lookForRetiring } from "../../src/console/alerts/alerts.ts";
-import { GIVEN_ROLES, may } from "../../src/console/members/roles.ts";
+import { may, ROLES } from "../../src/console/members/roles.ts";
 import { type NoticeDeps, sendNotices } from "../../src/console/notices/notices.ts";
 import type { WebhookMessage } from "../../src/console/notices/webhook.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
@@ -164,7 +164,7 @@ test("a project's cap is told of at 80 and at 100 % of the present period, which
 
 test("the credit page promises the mail of low credit to those who get it, and by the balance that it goes by", async () => {
 	const promise = mailedBelow("$0.50");
-	for (const role of GIVEN_ROLES)
+	for (const role of ROLES)
 		expect([role, promise.toLowerCase().includes(role)]).toEqual([role, may(role, "notices.get")]);
 	expect(promise).toContain("when the balance falls below $0.50");
 	const id = await newAccount(["credit.low"], 1_000_000_000);

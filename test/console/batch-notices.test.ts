@@ -140,7 +140,7 @@ test("each ending is told as the event that OpenAI's users know, signed, with no
 
 test("mails go to who made the key while he is a member, else to owners, admins and billing; or to those", async () => {
 	const maker = await newAccount({ mail: "maker" }, 2);
-	const carl = await maker.join("member");
+	const carl = await maker.join("developer");
 	await db.sql`insert into audit_event (id, actor, action, subject, account_id, detail) values
 		(${newId("aud")}, ${carl}, 'key.create', 'key_carls', ${maker.id}, '{}'),
 		(${newId("aud")}, ${carl}, 'key.rotate', 'key_carls', ${maker.id}, '{"replacement":"key_new"}')`;
@@ -157,7 +157,7 @@ test("mails go to who made the key while he is a member, else to owners, admins 
 	await db.sql`delete from member where user_id = ${carl}`;
 	expect(await hearing(maker.id, "key_carls")).toEqual([...maker.owners, ...maker.owners].sort());
 	const owners = await newAccount({ mail: "owners" }, 2);
-	for (const role of ["member", "developer", "viewer"] as const) await owners.join(role);
+	for (const role of ["developer", "viewer"] as const) await owners.join(role);
 	const others = [await owners.join("admin"), await owners.join("billing")];
 	expect(await hearing(owners.id, "key_none")).toEqual([...owners.owners, ...others].sort());
 	expect(mails[0]?.text).toContain("is completed");

@@ -33,14 +33,15 @@ const works = async (secret: string) => {
 const remove = (userId: string, keys = "") => owner.send("DELETE", `/api/console/members/${userId}?${at}${keys}`);
 
 test("an owner who removes a member is asked what becomes of the keys that this one made or rotated", async () => {
-	const leaver = await member("member");
+	const leaver = await member("admin");
 	const own = (await make(leaver, "made")).body;
 	const theirs = (await make(owner, "the owner's")).body;
 	const rotated = (await leaver.send("POST", `/api/console/keys/${theirs.key.id}/rotate?${at}`, { graceMs: 3_600_000 }))
 		.body;
 	const listed = await owner.get(`/api/console/members/${leaver.userId}/keys?${at}`);
 	expect(listed.body.items.map(({ id }: { id: string }) => id).sort()).toEqual([own.key.id, rotated.key.id].sort());
-	expect((await leaver.get(`/api/console/members/${leaver.userId}/keys?${at}`)).status).toBe(403);
+	const other = await member("developer");
+	expect((await other.get(`/api/console/members/${leaver.userId}/keys?${at}`)).status).toBe(403);
 	const asked = await remove(leaver.userId);
 	expect([asked.status, asked.body.error?.param]).toEqual([409, "keys"]);
 	expect((await leaver.get(`/api/console/keys?${at}`)).status).toBe(200);

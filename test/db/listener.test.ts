@@ -115,7 +115,7 @@ test("revocations are heard of again, not polled, once a silent connection was m
 		listens += 1;
 		sync();
 	});
-	const revoke = () => appendControl(db.statements, "catalog", "what is taken away", {});
+	const revoke = () => appendControl(db.statements, "account", "what is taken away", {});
 	const isEverywhere = async (seq: number) => {
 		const fence = createPgFenceStore(db.liveness);
 		const { effective } = await waitApplied({ store: fence, clock: systemClock }, await entryAt(db.sql, seq), {

@@ -61,7 +61,7 @@ export function postgresContractStore(db: TestDatabase): ContractStore {
 				else await transaction`select 1 from lease where budget_id = ${budget} for update`;
 				return await work();
 			}) as Promise<never>,
-		append: (subject) => appendControl(statements, "catalog", subject, { note: 1 }),
+		append: (subject) => appendControl(statements, "account", subject, { note: 1 }),
 		async book(account, kind, amount, ref, forced) {
 			try {
 				const [row] = await sql`
@@ -147,7 +147,7 @@ export function modelContractStore(): ContractStore {
 				for (const name of names) model.held.delete(name);
 			}
 		},
-		append: (subject) => now(() => model.append("catalog", subject, { note: 1 })),
+		append: (subject) => now(() => model.append("account", subject, { note: 1 })),
 		book: (...args) => now(() => model.book(...args)),
 		keepRecalls: () =>
 			now(() => {

@@ -71,6 +71,6 @@ export async function managementCall(
 export async function memberOf({ db: { sql } }: Pick<TestService, "db">, accountId: string): Promise<string> {
 	const id = crypto.randomUUID();
 	await sql`insert into console_user (id, name, email, email_verified) values (${id}, 'Somebody', ${`${id}@example.com`}, true)`;
-	await sql`insert into member (user_id, account_id, role) values (${id}, ${accountId}, 'member')`;
+	await sql`insert into member (user_id, account_id, role) values (${id}, ${accountId}, 'developer')`;
 	return id;
 }

@@ -29,7 +29,7 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 		return { name: id, state: "active", ...limits, ...(cap as Pick<ProjectFields, "capPeriod" | "capNanoUsd">) };
 	};
 	const loadedKey = (key: SimKey): LoadedKey => {
-		const account = { state: "active", toppedUp: true, signedIn: true } as const;
+		const account = { state: "active", toppedUp: true, signedIn: true, timeZone: "UTC" } as const;
 		const project = mutant?.forgetsProjects ? null : key.project;
 		const fields = keyFields({ ...key, project }, model.dailyCaps.get(key.id));
 		return { seq: model.seq(), key: fields, account, project: project === null ? null : projectFields(project) };

@@ -13,14 +13,17 @@ export const plainKeyFields = (id: string, changes: Partial<KeyFields> = {}): Ke
 	name: id,
 	state: "active",
 	capNanoUsd: null,
+	capPeriod: "lifetime",
 	models: null,
 	expiresAtMs: null,
 	requestsPerMinute: null,
 	concurrencyMax: null,
+	readsOnly: false,
+	projectId: null,
 	...changes,
 });
 
-export const plainAccountFields: AccountFields = { state: "active", toppedUp: true, signedIn: true };
+export const plainAccountFields: AccountFields = { state: "active", toppedUp: true, signedIn: true, timeZone: "UTC" };
 
 export function plainKey(key: Partial<KeyFields> = {}, account: Partial<AccountFields> = {}): KeyEntry {
 	const fields = plainKeyFields("key_1", key);

@@ -2,7 +2,7 @@ import { newId } from "../../base/id.ts";
 import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
 import { noted, notedJson } from "../../ops/audit.ts";
-import { GIVEN_ROLES, may, type Role } from "../members/roles.ts";
+import { may, ROLES, type Role } from "../members/roles.ts";
 import type { Claims } from "./company-oidc.ts";
 import type { Company, CompanyRole } from "./company-store.ts";
 
@@ -109,6 +109,6 @@ function roleBy(company: Company, claims: Claims): CompanyRole | null {
 	const claim = Object.hasOwn(claims, company.roleClaim) ? claims[company.roleClaim] : undefined;
 	const values = new Set(Array.isArray(claim) ? claim : [claim]);
 	const given = Object.entries(company.roleValues).flatMap(([value, role]) => (values.has(value) ? [role] : []));
-	const strongest = GIVEN_ROLES.find((role) => role !== "owner" && given.includes(role));
+	const strongest = ROLES.find((role) => role !== "owner" && given.includes(role));
 	return strongest === undefined || strongest === "owner" ? company.defaultRole : strongest;
 }

@@ -4,7 +4,7 @@ import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
-import type { GivenRole } from "../members/roles.ts";
+import type { Role } from "../members/roles.ts";
 
 /** What an owner decides about his company's sign-in. */
 export interface CompanySettings {
@@ -19,7 +19,7 @@ export interface CompanySettings {
 }
 
 /** Owners are made by owners, never by another service's word. */
-export type CompanyRole = Exclude<GivenRole, "owner">;
+export type CompanyRole = Exclude<Role, "owner">;
 
 export interface Company extends CompanySettings {
 	readonly accountId: string;

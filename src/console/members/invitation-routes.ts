@@ -10,12 +10,12 @@ import { ACCOUNT_QUERY } from "../page-query.ts";
 import type { Allowed } from "../visit.ts";
 import { acceptInvitation, invite, type PlannedInvitation, withdrawInvitation } from "./invitations.ts";
 import { ownersOnly } from "./members.ts";
-import { GIVEN_ROLES, type GivenRole, may, ROLE_LABELS } from "./roles.ts";
+import { may, ROLE_LABELS, ROLES, type Role } from "./roles.ts";
 
 /** More are hardly sent within the minutes in which somebody repeats one; of one that is forgotten another mail goes. */
 const MAILED_KEPT = 1_000;
 const query = t.Object(ACCOUNT_QUERY);
-const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnum(GIVEN_ROLES), token: TOKEN });
+const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnum(ROLES), token: TOKEN });
 
 /** Who is asked to act for the visited account, and what he says to it. */
 export function invitationRoutes(
@@ -81,7 +81,7 @@ function createUnmailed(): (id: string) => boolean {
 async function plannedInvitation(
 	parts: Parts<"clock" | "keyMaker">,
 	allowed: Allowed,
-	{ token, ...asked }: { email: string; role: GivenRole; token?: string },
+	{ token, ...asked }: { email: string; role: Role; token?: string },
 ): Promise<PlannedInvitation> {
 	const id = await claimedOnPage(parts, allowed, { fresh: newId("inv"), token, asked });
 	const { accountId, viewer } = allowed;
@@ -93,7 +93,7 @@ async function plannedInvitation(
 function mailInvitation(
 	{ visits, mailer, brand }: Parts<"brand" | "mailer" | "visits">,
 	request: Request,
-	{ to, role, link }: { to: string; role: GivenRole; link: string },
+	{ to, role, link }: { to: string; role: Role; link: string },
 ): void {
 	const { viewer } = visits.account(request);
 	const service = brand.serviceName;

@@ -10,10 +10,10 @@ import { keysMadeBy, type MemberKey, roleOf } from "./member-keys.ts";
 import type { MemberView } from "./members.ts";
 import { changeMember, checkMember, listMembers, ownersOnly } from "./members.ts";
 import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "./rights-taken.ts";
-import { GIVEN_ROLES, may, type Role } from "./roles.ts";
+import { may, ROLES, type Role } from "./roles.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
-const ROLE = t.UnionEnum(GIVEN_ROLES);
+const ROLE = t.UnionEnum(ROLES);
 const memberQuery = t.Object({ ...ACCOUNT_QUERY, keys: KEYS_OF_MEMBER });
 
 /** Who may act for the visited account. */

@@ -2,13 +2,9 @@
  * What members of an account may do: the one table. From it the routes ask (`route-rights.ts`), the pages show or leave out,
  * and the documentation is written. `own`: the projects that he works in, the keys of those, and what he made beside them.
  */
-export const ROLES = ["owner", "admin", "developer", "billing", "viewer", "member"] as const;
+export const ROLES = ["owner", "admin", "developer", "billing", "viewer"] as const;
 export type Role = (typeof ROLES)[number];
 export type Scope = "all" | "own";
-
-/** `member` is who joined before there were these roles: he keeps what he had until an owner or admin gives him another. */
-export const GIVEN_ROLES = ["owner", "admin", "developer", "billing", "viewer"] as const satisfies readonly Role[];
-export type GivenRole = (typeof GIVEN_ROLES)[number];
 
 export const ROLE_LABELS = {
 	owner: "Owner",
@@ -16,7 +12,6 @@ export const ROLE_LABELS = {
 	developer: "Developer",
 	billing: "Billing",
 	viewer: "Viewer",
-	member: "Member (as before)",
 } as const satisfies Readonly<Record<Role, string>>;
 
 interface RightRow {
@@ -31,7 +26,6 @@ const EVERYBODY = {
 	developer: "all",
 	billing: "all",
 	viewer: "all",
-	member: "all",
 } as const;
 const ADMINS = { owner: "all", admin: "all" } as const;
 
@@ -40,7 +34,7 @@ const TABLE = {
 	"keys.see": { says: "see keys, never their secrets", roles: { ...EVERYBODY, developer: "own" } },
 	"keys.change": {
 		says: "make, change, rotate and revoke keys",
-		roles: { ...ADMINS, developer: "own", member: "all" },
+		roles: { ...ADMINS, developer: "own" },
 	},
 	"projects.see": { says: "see projects", roles: { ...EVERYBODY, developer: "own" } },
 	"projects.change": {
@@ -49,13 +43,13 @@ const TABLE = {
 	},
 	"requests.send": {
 		says: "use the playground with a key, run batches and fetch their files",
-		roles: { ...ADMINS, developer: "own", member: "all" },
+		roles: { ...ADMINS, developer: "own" },
 	},
 	"credit.see": {
 		says: "see top-ups, the ledger and receipts",
-		roles: { ...ADMINS, billing: "all", viewer: "all", member: "all" },
+		roles: { ...ADMINS, billing: "all", viewer: "all" },
 	},
-	"credit.buy": { says: "top up and set the alert of low credit", roles: { ...ADMINS, billing: "all", member: "all" } },
+	"credit.buy": { says: "top up and set the alert of low credit", roles: { ...ADMINS, billing: "all" } },
 	"notices.get": {
 		says: "get mails about batches, credit, caps and keys that end",
 		roles: { ...ADMINS, billing: "all" },

@@ -72,8 +72,8 @@ begin
   return v_seen;
 end $$;
 
--- Below the threshold that the account set; again once it was above it. `armed` is the one mark of that, which a console of
--- the version before goes by too: whoever disarms it tells.
+-- Below the threshold that the account set; again once it was above it. `armed` is the one mark of that: the console that
+-- disarms it tells.
 create or replace function alert_credit(p_account text, p_roles jsonb) returns void
 language plpgsql as $$
 declare

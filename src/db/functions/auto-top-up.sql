@@ -42,7 +42,7 @@ language sql stable as $$
   select coalesce(sum(m.amount_nano_usd), 0) from auto_top_up_attempt m
     where m.account_id = p_account and m.state not in ('declined', 'ended')
       and m.begun_at >= date_trunc('month', now(), p_zone) - interval '2 days'
-      and coalesce(m.month, auto_top_up_month(m.begun_at, p_zone)) = auto_top_up_month(now(), p_zone)
+      and m.month = auto_top_up_month(now(), p_zone)
 $$;
 
 -- Begins a payment if the account's credit is below what it set, nothing keeps it from buying and no attempt is open. Under

@@ -107,7 +107,7 @@ CREATE TABLE "auto_top_up_attempt" (
 	"reason" text,
 	"payment_id" text,
 	"begun_at" timestamp with time zone DEFAULT now() NOT NULL,
-	"month" text,
+	"month" text NOT NULL,
 	"sent_at" timestamp with time zone,
 	"ended_at" timestamp with time zone,
 	"look_at" timestamp with time zone DEFAULT now() NOT NULL,

@@ -34,7 +34,6 @@ export function DocsText({ nodes }: { nodes: readonly DocsNode[] }) {
 		keyVariable: KEY_VARIABLE,
 		topUpMin: showUsd(config.topUpMinNanoUsd),
 		topUpMax: showUsd(config.topUpMaxNanoUsd),
-		memberRole: roleName("member"),
 	};
 	return drawAll(nodes, (text) => text.replace(/\{\{(\w+)\}\}/g, (mark, name: string) => values[name] ?? mark));
 }

@@ -1,5 +1,5 @@
 import { Button, Group, Stack } from "@mantine/core";
-import type { GivenRole } from "../../console/members/roles.ts";
+import type { Role } from "../../console/members/roles.ts";
 import { api } from "../api.ts";
 import { roleName } from "../labels.ts";
 import { Dialog } from "../parts/dialog.tsx";
@@ -13,7 +13,7 @@ export function RightsDialog(props: {
 	accountId: string;
 	member: MemberRow;
 	/** Null: he is removed. */
-	role: GivenRole | null;
+	role: Role | null;
 	keys: readonly MemberKeyView[];
 	onClose: () => void;
 	onDone: () => void;

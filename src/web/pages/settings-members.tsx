@@ -1,6 +1,6 @@
 import { Button, Group, Select } from "@mantine/core";
 import { useState } from "react";
-import { GIVEN_ROLES, type GivenRole, may, type Role, rightOver } from "../../console/members/roles.ts";
+import { may, ROLES, type Role, rightOver } from "../../console/members/roles.ts";
 import { api } from "../api.ts";
 import { roleName } from "../labels.ts";
 import { TextField } from "../parts/fields.tsx";
@@ -23,10 +23,10 @@ export function MembersPanel({ account }: { account: AccountView }) {
 	const members = useResource(`members ${account.id}`, () => api.members(account.id));
 	const [losing, setLosing] = useState<{
 		member: MemberRow;
-		role: GivenRole | null;
+		role: Role | null;
 		keys: readonly MemberKeyView[];
 	}>();
-	const change = useAction(async (member: MemberRow, role: GivenRole | null) => {
+	const change = useAction(async (member: MemberRow, role: Role | null) => {
 		if (role === null || !may(role, "keys.change")) {
 			const { items } = await api.memberKeys(account.id, member.userId);
 			if (items.length > 0) return setLosing({ member, role, keys: items });
@@ -139,23 +139,22 @@ function InvitationTable(props: {
 	);
 }
 
-/** Only roles that the viewer may give; what was given before there were these stands there until it is changed. */
+/** Only roles that the viewer may give. */
 function RoleSelect(props: {
 	label: string;
 	hidden?: boolean;
 	giver: Role;
 	role: Role;
-	onChange: (role: GivenRole) => void;
+	onChange: (role: Role) => void;
 }) {
-	const given = GIVEN_ROLES.filter((role) => may(props.giver, rightOver(role)));
-	const former = props.role === "member" ? [{ value: "member", label: roleName("member"), disabled: true }] : [];
+	const given = ROLES.filter((role) => may(props.giver, rightOver(role)));
 	return (
 		<Select
 			{...(props.hidden ? { "aria-label": props.label } : { label: props.label })}
 			size="xs"
 			w={170}
 			maw="100%"
-			data={[...former, ...given.map((role) => ({ value: role, label: roleName(role) }))]}
+			data={given.map((role) => ({ value: role, label: roleName(role) }))}
 			allowDeselect={false}
 			value={props.role}
 			onChange={(value) => {
@@ -168,7 +167,7 @@ function RoleSelect(props: {
 
 function InviteForm({ account, onInvited }: { account: AccountView; onInvited: () => void }) {
 	const [email, setEmail] = useState("");
-	const [role, setRole] = useState<GivenRole>("developer");
+	const [role, setRole] = useState<Role>("developer");
 	const [made, setMade] = useState<{ email: string; link: string | null }>();
 	const attempt = useAttempt();
 	const invite = useAction(async () => {

@@ -21,6 +21,7 @@ import {
 	orderProblems,
 	placeProblems,
 	type SourceFile,
+	stateProblems,
 } from "./support/source-rules.ts";
 
 const ROOT = join(import.meta.dir, "..");
@@ -47,6 +48,7 @@ describe("the source keeps its rules", () => {
 	test("only main.ts writes to the terminal", () => expect(consoleProblems(source)).toEqual([]));
 	test("no file is too long to be read at once", () => expect(lengthProblems(source)).toEqual([]));
 	test("no barrels, no grab-bags", () => expect(nameProblems(source)).toEqual([]));
+	test("no closure changes six variables without named states", () => expect(stateProblems(source)).toEqual([]));
 
 	test("every migration is in the list that the binary carries, in order", () => {
 		const folder = readdirSync(join(ROOT, "src/db/migrations")).filter((name) => name.endsWith(".sql"));
@@ -172,6 +174,22 @@ describe("each rule finds what it forbids", () => {
 		expect(importCycles(circle('import { a } from "./a.ts";'))).toEqual(found);
 		expect(importCycles(circle('import type { A } from "./a.ts";'))).toEqual(found);
 		expect(importCycles(circle(""))).toEqual([]);
+	});
+
+	test("closures without named states", () => {
+		const closure = (count: number, more = "") => {
+			const names = Array.from({ length: count }, (_, nth) => `v${nth}`);
+			const lets = names.map((name) => `let ${name} = 0;`).join("");
+			return made(
+				"src/a.ts",
+				`function createA() { ${more} return () => { ${names.map((name) => `${name}++;`).join("")} }; ${lets} }`,
+			);
+		};
+		expect(stateProblems([closure(5)])).toEqual([]);
+		expect(stateProblems([closure(6)])).toEqual(["src/a.ts: createA changes v0, v1, v2, v3, v4, v5"]);
+		expect(stateProblems([closure(6, 'const states = createStates(TRANSITIONS, "idle");')])).toEqual([]);
+		const local = "function a() { let a, b, c, d, e, f; a = b = c = d = e = f = 1; return () => a; }";
+		expect(stateProblems([made("src/a.ts", local)])).toEqual([]);
 	});
 
 	test("files that a paper names and that are not there", () => {

@@ -32,7 +32,7 @@ const PIECE_BYTES_MAX = 4_095;
  */
 export function createLineOutput(writePiece: WritePiece, onLost: (lines: number) => void): LineOutput {
 	const waiting: Piece[] = [];
-	let awaiting: (() => void)[] = [];
+	const awaiting: (() => void)[] = [];
 	let unread = 0;
 	let lost = 0;
 	let isOut = false;
@@ -55,8 +55,7 @@ export function createLineOutput(writePiece: WritePiece, onLost: (lines: number)
 		}
 		isSending = false;
 		if (isOut) return;
-		for (const heard of awaiting) heard();
-		awaiting = [];
+		for (const heard of awaiting.splice(0)) heard();
 	}
 
 	function ended(piece: Piece, error: NodeJS.ErrnoException | null | undefined): void {

@@ -3,7 +3,6 @@ import { sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { FileWriter } from "../files/file-writer.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
 import { addUsd, ZERO_USD } from "../money/nano-usd.ts";
 import type { BatchBooks, LineOutcome, LineRow } from "./batch-books.ts";
 import type { BatchPause, BatchUsage } from "./batch-record.ts";
@@ -56,8 +55,15 @@ export function createOutcomes(
 	let released: LineOutcome[] = [];
 	let waitingBytes = 0;
 	let sealingBytes = 0;
-	const sum = { completed: 0, failed: 0, promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0 };
-	let charged: NanoUsd = ZERO_USD;
+	const sum = {
+		completed: 0,
+		failed: 0,
+		promptTokens: 0,
+		cachedTokens: 0,
+		completionTokens: 0,
+		reasoningTokens: 0,
+		chargedNanoUsd: ZERO_USD,
+	};
 	let flushing: Promise<void> = Promise.resolve();
 
 	function count(row: Omit<LineOutcome, "id" | "part">): void {
@@ -67,7 +73,7 @@ export function createOutcomes(
 		sum.cachedTokens += row.cachedTokens;
 		sum.completionTokens += row.completionTokens;
 		sum.reasoningTokens += row.reasoningTokens;
-		charged = addUsd(charged, row.charged);
+		sum.chargedNanoUsd = addUsd(sum.chargedNanoUsd, row.charged);
 	}
 
 	/** Each step may be repeated. */
@@ -128,7 +134,7 @@ export function createOutcomes(
 		restore(row) {
 			if (row.state !== "claimed") count({ ...row, state: row.state });
 		},
-		counts: () => ({ ...sum, chargedNanoUsd: charged }),
+		counts: () => ({ ...sum }),
 		pause: lineRows.pause,
 		stop: lineRows.stop,
 	};

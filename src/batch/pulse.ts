@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
+import { createSingleFlight } from "../base/single-flight.ts";
 import type { BatchBooks } from "./batch-books.ts";
 import type { BatchRecord } from "./batch-record.ts";
 import { RunLost } from "./line-rows.ts";
@@ -39,8 +40,14 @@ export function startPulse(
 	const { books, clock, log } = deps;
 	const { work, outcomes, signal } = run;
 	const over = new AbortController();
-	let telling: Promise<void> | undefined;
-	let sealing = false;
+	const telling = createSingleFlight(tell, (error) =>
+		log.debug("a batch could not tell how far it is", { batch: batch.id, error }),
+	);
+	const sealing = createSingleFlight(seal, (error) => {
+		if (error instanceof RunLost) work.stop("lost");
+		else if (error instanceof Fault) work.fail(error);
+		else if (!over.signal.aborted) log.error("outcomes of a batch could not be kept", { batch: batch.id, error });
+	});
 	let sealedAtMs = clock.monotonicMs();
 	let stoppedAtMs: number | undefined;
 	let cancelTimer = clock.after(TICK_MS, tick);
@@ -60,26 +67,20 @@ export function startPulse(
 		cancelTimer = clock.after(TICK_MS, tick);
 		if (work.isStopped()) stoppedAtMs ??= clock.monotonicMs();
 		if (stoppedAtMs !== undefined && clock.monotonicMs() - stoppedAtMs > END_GRACE_MS) work.cutOff();
-		telling ??= tell().finally(() => {
-			telling = undefined;
-		});
+		void telling.run();
 	}
 
 	function lookAtOutcomes(): void {
 		cancelSeal = clock.after(SEAL_MS_MIN, lookAtOutcomes);
-		if (!sealing && isDue()) void seal();
+		if (sealing.running() === undefined && isDue()) void sealing.run();
 	}
 
 	async function tell(): Promise<void> {
-		try {
-			const now = await books.tick(batch.id, batch.run, progress());
-			if (now === undefined) work.stop("lost");
-			else if (now.state === "cancelling") work.stop("cancelled");
-			else if (isOver(now)) work.stop("expired");
-			else if (isStuck() && (await options.othersWait())) work.stop("aside");
-		} catch (error) {
-			log.debug("a batch could not tell how far it is", { batch: batch.id, error });
-		}
+		const now = await books.tick(batch.id, batch.run, progress());
+		if (now === undefined) work.stop("lost");
+		else if (now.state === "cancelling") work.stop("cancelled");
+		else if (isOver(now)) work.stop("expired");
+		else if (isStuck() && (await options.othersWait())) work.stop("aside");
 	}
 
 	/** The later of the two clocks counts, since an early end cannot be undone. */
@@ -105,16 +106,10 @@ export function startPulse(
 	}
 
 	async function seal(): Promise<void> {
-		sealing = true;
 		try {
 			work.giveBack();
 			await outcomes.flush(over.signal);
-		} catch (error) {
-			if (error instanceof RunLost) work.stop("lost");
-			else if (error instanceof Fault) work.fail(error);
-			else if (!over.signal.aborted) log.error("outcomes of a batch could not be kept", { batch: batch.id, error });
 		} finally {
-			sealing = false;
 			sealedAtMs = clock.monotonicMs();
 		}
 	}
@@ -123,7 +118,7 @@ export function startPulse(
 		async last() {
 			cancelTimer();
 			// It is older than the last one and must not be written after it.
-			await telling;
+			await telling.running();
 			if ((await books.tick(batch.id, batch.run, progress())) === undefined) throw new RunLost();
 		},
 		stop() {

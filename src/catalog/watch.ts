@@ -9,6 +9,7 @@ import { realpath, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { createStates } from "../base/states.ts";
 import type { ReloadResult } from "./catalog.ts";
 
 export interface CatalogWatch {
@@ -25,6 +26,13 @@ export interface CatalogWatchOptions {
 	events?: boolean;
 }
 
+type WatchState = "idle" | "looking" | "stopped";
+
+const TRANSITIONS: Readonly<Record<WatchState, readonly WatchState[]>> = {
+	idle: ["looking", "stopped"],
+	looking: ["idle", "stopped"],
+	stopped: [],
+};
 const SETTLE_MS = 200;
 const POLL_MS = 3_000;
 
@@ -36,21 +44,20 @@ export function watchCatalog(
 	const { clock, log } = deps;
 	const settleMs = options.settleMs ?? SETTLE_MS;
 	const pollMs = options.pollMs ?? POLL_MS;
-	let stopped = false;
+	const states = createStates(TRANSITIONS, "idle");
 	/** Identity of the file at the last reload that need not be repeated. */
 	let loaded: string | undefined;
 	/** Identity at the last look; two equal looks `settleMs` apart mean that nobody is writing. */
 	let seen: string | undefined;
 	/** What kept the last look from the file, whether it is there or not. */
 	let hindered: string | undefined;
-	let looking = false;
 	let next: { dueMs: number; cancel: () => void } | undefined;
 	let watcher: FSWatcher | undefined;
 
 	/** The nearer time wins: hints that never end must not put the look off for ever. */
 	function lookIn(delayMs: number): void {
 		const dueMs = clock.monotonicMs() + delayMs;
-		if (stopped || (next !== undefined && next.dueMs <= dueMs)) return;
+		if (states.is("stopped") || (next !== undefined && next.dueMs <= dueMs)) return;
 		next?.cancel();
 		const cancel = clock.after(delayMs, () => {
 			next = undefined;
@@ -60,9 +67,9 @@ export function watchCatalog(
 	}
 
 	async function look(): Promise<void> {
-		if (stopped) return;
-		if (looking) return lookIn(settleMs);
-		looking = true;
+		if (states.is("stopped")) return;
+		if (states.is("looking")) return lookIn(settleMs);
+		states.enter("looking");
 		let nextMs = pollMs;
 		try {
 			const { identity, hindrance } = await lookAt(options.path);
@@ -84,7 +91,7 @@ export function watchCatalog(
 			else if (deps.isStale?.() && !(await reload())) loaded = undefined;
 			openWatcher();
 		} finally {
-			looking = false;
+			if (states.is("looking")) states.enter("idle");
 			lookIn(nextMs);
 		}
 	}
@@ -96,7 +103,7 @@ export function watchCatalog(
 	}
 
 	function openWatcher(): void {
-		if (watcher !== undefined || stopped || options.events === false) return;
+		if (watcher !== undefined || states.is("stopped") || options.events === false) return;
 		try {
 			const opened = watch(dirname(options.path), { persistent: false }, () => lookIn(settleMs));
 			opened.on("error", (error) => {
@@ -116,7 +123,7 @@ export function watchCatalog(
 
 	return {
 		stop() {
-			stopped = true;
+			if (!states.is("stopped")) states.enter("stopped");
 			next?.cancel();
 			watcher?.close();
 		},

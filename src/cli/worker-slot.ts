@@ -1,4 +1,5 @@
 import type { Log } from "../base/log.ts";
+import { createStates } from "../base/states.ts";
 import type { EndSignal } from "./end-signals.ts";
 import {
 	type ReadyMessage,
@@ -45,6 +46,15 @@ const RESTART_MS_MAX = 10_000;
 /** A process that lived this long may be started again at once. */
 const STABLE_MS = 30_000;
 
+/** "empty": no process runs in the slot; one starts later, or none follows. */
+type SlotState = "running" | "empty" | "stopping";
+
+const TRANSITIONS: Readonly<Record<SlotState, readonly SlotState[]>> = {
+	running: ["empty", "stopping"],
+	empty: ["running", "stopping"],
+	stopping: [],
+};
+
 /** `givesUp`: asked when a process has ended; true if nobody is to follow it. */
 export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, options: WorkerSlotOptions): WorkerSlot {
 	const { log } = deps;
@@ -55,6 +65,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 	/** One of those: it is to follow the present one, and not ready yet. */
 	let successor: WorkerProcess | undefined;
 	let failuresInRow = 0;
+	const states = createStates(TRANSITIONS, "running");
 	let stopping: Promise<boolean> | undefined;
 	let inOrder = true;
 	/** One that had been ready died, and none has been since who would look after what it left. */
@@ -84,18 +95,19 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 	function ended(worker: WorkerProcess, exitCode: number | null, signal: string | number | null): void {
 		const wasPresent = present === worker;
 		if (wasPresent) present = undefined;
-		const wasToLeave = beside.delete(worker) || stopping !== undefined;
+		const wasToLeave = beside.delete(worker) || states.is("stopping");
 		if (successor === worker) successor = undefined;
 		// Of a successor that was not ready its replacement speaks.
 		if (wasToLeave && (worker.wasReady() || hasNoReadyWorker) && exitCode !== 0) {
 			inOrder = false;
 			log.error("a process that was to leave did not end in order", { child: name, exitCode, signal });
 		}
-		if (stopping !== undefined) {
+		if (states.is("stopping")) {
 			if (present === undefined && beside.size === 0) empty.resolve();
 			return;
 		}
 		if (!wasPresent) return;
+		states.enter("empty");
 		if (deps.givesUp()) {
 			log.error("a process ended before it was ready", { child: name, exitCode, signal });
 			return;
@@ -111,7 +123,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 		const waitMs = failuresInRow === 0 ? 0 : Math.min(RESTART_MS_MAX, RESTART_MS_MIN * 2 ** (failuresInRow - 1));
 		log.error("a process died; starting it again", { child: name, exitCode, signal, waitMs });
 		setTimeout(() => {
-			if (stopping === undefined && present === undefined) present = start();
+			if (states.is("empty")) takeOffice(start());
 		}, waitMs);
 	}
 
@@ -120,6 +132,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 		beside.delete(worker);
 		successor = undefined;
 		present = worker;
+		if (states.is("empty")) states.enter("running");
 	}
 
 	const everybody = () => [...(present === undefined ? [] : [present]), ...beside];
@@ -185,6 +198,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 			await within(options.stopMsMax, old, old.process.exited, "a process that was replaced does not leave");
 		},
 		stop(signal) {
+			if (!states.is("stopping")) states.enter("stopping");
 			stopping ??= leave(signal);
 			return stopping;
 		},

@@ -1,6 +1,8 @@
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { createSingleFlight } from "../base/single-flight.ts";
+import { createStates } from "../base/states.ts";
 import type { ControlEntry } from "./control-log.ts";
 import type { Gate } from "./gate.ts";
 
@@ -77,6 +79,21 @@ class EntriesRemoved extends Error {
 	override readonly name = "EntriesRemoved" as const;
 }
 
+type HeartbeatState =
+	| "joining"
+	| "live"
+	/** The gate is closed; for other instances this epoch still counts as one that may admit. */
+	| "closed"
+	/** Other instances know, or are told again and again, that it does not count. */
+	| "left";
+
+const TRANSITIONS: Readonly<Record<HeartbeatState, readonly HeartbeatState[]>> = {
+	joining: ["live", "closed"],
+	live: ["closed"],
+	closed: ["left"],
+	left: [],
+};
+
 /** After a heartbeat that failed, the next one: an outage that ends may last longer before it closes a gate. */
 const REPEAT_MS = 200;
 /** Attempts to go live before the start is given up; each follows the log once more. */
@@ -92,12 +109,13 @@ export async function startHeartbeat(
 	const epoch = await store.join(id, ttlMs);
 	const joinedAt = await store.position();
 	let applied = joinedAt.seq;
-	let live = false;
-	let stopped = false;
-	/** The others take this epoch for one that may admit. */
-	let counted = true;
-	let running: Promise<void> | undefined;
-	let again = false;
+	const states = createStates(TRANSITIONS, "joining");
+	const isStopped = () => states.is("closed") || states.is("left");
+	const renewal = createSingleFlight(renew, (error) => {
+		if (error instanceof EntriesRemoved && !isStopped()) return end("entries removed");
+		log.warn("heartbeat failed", { instance: id, epoch, error });
+		repeatSoon();
+	});
 	let cancelTimer = () => {};
 	let cancelRepeat = () => {};
 
@@ -125,16 +143,16 @@ export async function startHeartbeat(
 	 * heartbeat shows to be missing is applied before the gate is kept open any longer.
 	 */
 	async function renew(): Promise<void> {
-		for (let round = 0; !stopped; round++) {
+		for (let round = 0; !isStopped(); round++) {
 			await follow();
 			const mark = gate.mark();
 			const position = await store.heartbeat(id, epoch, applied, ttlMs);
-			if (stopped) return;
+			if (isStopped()) return;
 			if (position === null) {
 				gate.close("fenced off; joining again");
 				// A server that took over may not know this epoch, or fewer entries than were applied here.
 				const isElsewhere = (await store.position()).server !== joinedAt.server;
-				return stopped ? undefined : end(isElsewhere ? "another server" : "fenced off");
+				return isStopped() ? undefined : end(isElsewhere ? "another server" : "fenced off");
 			}
 			// Its log may have other entries under the numbers that were applied here.
 			if (position.server !== joinedAt.server) return end("another server");
@@ -151,8 +169,10 @@ export async function startHeartbeat(
 		log.warn("this instance epoch has ended", { instance: id, epoch, why });
 		stop();
 		// Else they are told by `leave`, when what lay idle here is back.
-		if (why === "fenced off") counted = false;
-		if (!counted) tellAgain();
+		if (why === "fenced off") {
+			states.enter("left");
+			tellAgain();
+		}
 		gate.close(`${why}; joining again`);
 		deps.onEnded(why);
 	}
@@ -170,57 +190,36 @@ export async function startHeartbeat(
 	}
 
 	function leave(): void {
-		if (!counted) return;
+		if (states.is("left")) return;
 		close();
 		tellOthers();
-		counted = false;
+		states.enter("left");
 		tellAgain();
 	}
 
 	function sync(): Promise<void> {
-		if (!live || stopped) return Promise.resolve();
-		if (running) {
-			again = true;
-			return running;
-		}
-		running = (async () => {
-			try {
-				do {
-					again = false;
-					await renew();
-				} while (again && !stopped);
-			} catch (error) {
-				if (error instanceof EntriesRemoved && !stopped) end("entries removed");
-				else {
-					log.warn("heartbeat failed", { instance: id, epoch, error });
-					repeatSoon();
-				}
-			} finally {
-				running = undefined;
-			}
-		})();
-		return running;
+		return states.is("live") ? renewal.run() : Promise.resolve();
 	}
 
 	function repeatSoon(): void {
 		cancelRepeat();
-		if (!stopped) cancelRepeat = clock.after(Math.min(REPEAT_MS, options.heartbeatMs), () => void sync());
+		if (!isStopped()) cancelRepeat = clock.after(Math.min(REPEAT_MS, options.heartbeatMs), () => void sync());
 	}
 
 	function beat(): void {
-		if (stopped) return;
+		if (isStopped()) return;
 		cancelTimer = clock.after(options.heartbeatMs, beat);
 		void sync();
 	}
 
 	function stop(): void {
-		stopped = true;
+		states.enter("closed");
 		cancelTimer();
 		cancelRepeat();
 	}
 
 	function close(why = "stopping"): void {
-		if (stopped) return;
+		if (isStopped()) return;
 		stop();
 		gate.close(why);
 	}
@@ -244,7 +243,7 @@ export async function startHeartbeat(
 				const seq = await store.goLive(id, epoch, applied, ttlMs);
 				if (seq === null) throw new Error(`instance ${id} epoch ${epoch} was fenced off before it was live`);
 				if (seq !== applied) continue;
-				live = true;
+				if (!isStopped()) states.enter("live");
 				gate.extend(mark, ttlMs - options.marginMs);
 				cancelTimer = clock.after(options.heartbeatMs, beat);
 				return;

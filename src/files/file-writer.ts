@@ -67,7 +67,7 @@ export function createFileWriter(
 	const { id } = file;
 	let sealed = file.parts;
 	let sealedBytes = file.bytes;
-	let gathered: Uint8Array[] = [];
+	const gathered: Uint8Array[] = [];
 	let gatheredBytes = 0;
 	/** Kept after a failure: its blob may be stored and even sealed. */
 	let pending: PendingPart | undefined;
@@ -92,9 +92,8 @@ export function createFileWriter(
 		if (pending !== undefined) await sealPending(pending);
 		if (gatheredBytes > 0) {
 			const blob = `${sealed}-${randomBytes(BLOB_NAME_BYTES).toString("hex")}`;
-			const bytes = Buffer.concat(gathered);
+			const bytes = Buffer.concat(gathered.splice(0));
 			pending = { bytes: bytes.length, blob, sealedBytes: cipher.seal(id, sealed, bytes), isStored: false };
-			gathered = [];
 			gatheredBytes = 0;
 			await sealPending(pending);
 		}

@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { sleep, withDeadline } from "../base/clock.ts";
 import { newUuid } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
+import { createStates } from "../base/states.ts";
 import type { ControlEntry } from "../cluster/control-log.ts";
 import { CONTROL_CHANNEL } from "../cluster/control-log.ts";
 import { FENCE_GRACE_MS } from "../cluster/fence.ts";
@@ -100,6 +101,15 @@ const LOOK_FOR_JOURNALS_MS = 10_000;
 /** Four times a lease, and often enough when leases are long. */
 const WITNESS_MS_MAX = 5_000;
 
+/** "gone": the drain time is over. */
+type LeaseState = "holding" | "stopping" | "gone";
+
+const TRANSITIONS: Readonly<Record<LeaseState, readonly LeaseState[]>> = {
+	holding: ["stopping"],
+	stopping: ["gone"],
+	gone: [],
+};
+
 /** Joins, replays what earlier epochs left, and keeps the lease until it is stopped. */
 export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLeaseOptions): Promise<InstanceLease> {
 	const { db, clock } = deps;
@@ -142,18 +152,17 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 	let present: Epoch | undefined;
 	let replacing: Promise<void> | undefined;
 	let recovering: Promise<void> | undefined;
-	let stopping = false;
+	const states = createStates(TRANSITIONS, "holding");
+	const isStopping = () => !states.is("holding");
 	/** Ends the wait for the next look at the journals, if there is one. */
 	let lookNow = () => {};
-	/** The drain time is over: what is not handed in is the next start's. */
-	let givenUp = false;
 
 	const left = createLeftJournals({
 		...parts,
 		refusedJournals: createRefusedJournals({ clock }),
 		instanceId: options.instanceId,
 		standingOf: standing,
-		isStopping: () => givenUp,
+		isStopping: () => states.is("gone"),
 	});
 
 	async function begin(): Promise<void> {
@@ -161,7 +170,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 			replaceSoon();
 			if (why === "another server") tellAgain();
 		};
-		present = await beginEpoch(parts, options, { onEnded, isStopping: () => stopping });
+		present = await beginEpoch(parts, options, { onEnded, isStopping });
 		recoverSoon();
 	}
 
@@ -183,7 +192,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 				log.warn("the journals could not be listed", { error });
 				return 1;
 			});
-			if (stopping) {
+			if (isStopping()) {
 				const rest = failed + (await left.ended());
 				if (rest > 0)
 					log.warn("journals of a crash are left: the next start on this DATA_DIR hands them in", { failed: rest });
@@ -202,7 +211,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		const isOwn = (number: number) => id === options.instanceId && joined.includes(number);
 		// Of one that ended here and could not hand in all there is nobody else.
 		if (isOwn(epoch) && [present, ...retiring.keys()].some((one) => one?.number === epoch)) return "runs here";
-		const silent = () => parts.untilSilent(id, { isOwn, isStopping: () => stopping, note });
+		const silent = () => parts.untilSilent(id, { isOwn, isStopping, note });
 		return standingOf({ untilSilent: silent, journals: parts.journals }, id);
 	}
 
@@ -230,7 +239,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		return retired.finally(() => {
 			retiring.delete(epoch);
 			// What it could not hand in stands in its journal.
-			if (!stopping) recoverSoon();
+			if (!isStopping()) recoverSoon();
 		});
 	}
 
@@ -244,7 +253,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 	async function replace(why?: string): Promise<void> {
 		if (present) void retire(present, options.fencedDrainMs ?? FENCED_DRAIN_MS, why);
 		present = undefined;
-		while (!stopping) {
+		while (!isStopping()) {
 			try {
 				return await begin();
 			} catch (error) {
@@ -255,7 +264,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 	}
 
 	async function stop(drainMs: number): Promise<boolean> {
-		stopping = true;
+		if (!isStopping()) states.enter("stopping");
 		lookNow();
 		cancelLook();
 		witness.stop();
@@ -272,7 +281,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 			if (recovering) log.warn("the drain time is over while a journal is replayed: the next start goes on with it");
 			return [false];
 		});
-		givenUp = true;
+		if (!states.is("gone")) states.enter("gone");
 		// What ended with the drain time settles in the turn behind it.
 		if (outcomes.includes(false)) await sleep(clock, 0);
 		return outcomes.every(Boolean);

@@ -4,6 +4,7 @@ import type { Log } from "../base/log.ts";
 import type { JournalDisk, JournalFile } from "./journal-disk.ts";
 import { DiskFull, isOfTheSystem, SEGMENT_BYTES_MAX } from "./journal-disk.ts";
 import { encodeRecord, RECORD_BYTES_MAX, RecordKind } from "./journal-record.ts";
+import { createCarrySync, createJournalSync } from "./journal-sync.ts";
 
 /** An append-only record of what this epoch admitted, promised to deliver, and settled. */
 export interface Journal {
@@ -77,17 +78,8 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 	/** What keeps requests out, and when the disk was last tried; undefined if it takes records. */
 	let failure: { readonly what: string; readonly atMs: number } | undefined;
 	let closed = false;
-	/** The sync under way, and the one that starts behind it for all that came meanwhile. */
-	let syncing: Promise<void> | undefined;
-	let next: Promise<void> | undefined;
-	/** A failed sync is final: the kernel may report success the next time for data that it dropped. */
-	let syncFailure: { error: unknown } | undefined;
-	/** What was carried forward must be as durable as what it replaces, before that is removed. */
-	let carries = 0;
-	let carriesDurable = 0;
-	let syncingCarries = false;
-	/** Closed when no sync uses them any more: their numbers could mean other files by then. */
-	let unused: JournalFile[] = [];
+	const sync = createJournalSync(syncDirty, deps.onSyncFailed);
+	const carrySync = createCarrySync(sync.durable, removePaid);
 
 	function open(number: number): Segment {
 		const name = `${String(number).padStart(8, "0")}.log`;
@@ -170,12 +162,9 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 	function removePaid(): void {
 		for (const segment of segments.values()) {
 			if (segment === current || segment.owed > 0 || closed) return;
-			if (options.syncs && carriesDurable < carries) {
-				syncCarries();
-				return;
-			}
+			if (options.syncs && !carrySync.isDurable()) return;
 			segments.delete(segment.number);
-			closeFile(segment.file);
+			sync.closeFile(segment.file);
 			removeFrom(() => disk.remove(segment.name));
 		}
 	}
@@ -190,58 +179,10 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 		}
 	}
 
-	function syncCarries(): void {
-		if (syncingCarries) return;
-		syncingCarries = true;
-		const upTo = carries;
-		const done = () => {
-			carriesDurable = upTo;
-			syncingCarries = false;
-			removePaid();
-		};
-		// If it fails, the process ends, with all segments where they are.
-		durable().then(done, () => {});
-	}
-
-	function durable(): Promise<void> {
-		if (!options.syncs) return Promise.resolve();
-		if (syncFailure) return Promise.reject(syncFailure.error);
-		// It is yet to start, also in the moment in which the one before it is over: with another one between them it would find
-		// nothing to sync, and end before that one.
-		if (next) return next;
-		if (!syncing) return startSync();
-		// What is being synced now may not hold our record: wait for the one behind it.
-		next = syncing.then(() => {
-			next = undefined;
-			return startSync();
-		});
-		return next;
-	}
-
-	function closeFile(file: JournalFile): void {
-		if (syncing || next) unused.push(file);
-		else file.close();
-	}
-
-	function startSync(): Promise<void> {
+	function syncDirty(): Promise<unknown> {
 		const dirty = [...segments.values()].filter((segment) => segment.dirty);
 		for (const segment of dirty) segment.dirty = false;
-		const run = Promise.all(dirty.map((segment) => segment.file.sync())).then(() => {});
-		syncing = run;
-		const done = () => {
-			syncing = undefined;
-			// The one behind it is for the same files, also where the journal was closed meanwhile.
-			if (next) return;
-			for (const file of unused) file.close();
-			unused = [];
-		};
-		run.then(done, (error) => {
-			syncFailure ??= { error };
-			next = undefined;
-			done();
-			deps.onSyncFailed(error);
-		});
-		return run;
+		return Promise.all(dirty.map((segment) => segment.file.sync()));
 	}
 
 	return {
@@ -278,11 +219,11 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 				length += encodeRecord(buffer.subarray(length), RecordKind.progress, progressBody);
 			appendBytes(length);
 			current.owed += 1;
-			carries += 1;
+			carrySync.carried();
 			return current.number;
 		},
 		keepsFrom: () => current.number - SEGMENTS_KEPT,
-		durable,
+		durable: () => (options.syncs ? sync.durable() : Promise.resolve()),
 		problem,
 		size() {
 			let bytes = 0;
@@ -292,7 +233,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 		close() {
 			if (closed) return;
 			closed = true;
-			for (const segment of segments.values()) closeFile(segment.file);
+			for (const segment of segments.values()) sync.closeFile(segment.file);
 		},
 		destroy() {
 			this.close();

@@ -4,6 +4,7 @@ import type { Log } from "../base/log.ts";
 import { SlotPool } from "../base/slot-pool.ts";
 import { DatabaseTimeout, isDatabaseAway } from "../db/outage.ts";
 import type { SettledEvent } from "./event.ts";
+import { createFlushSchedule } from "./flush-schedule.ts";
 import { createKeptBatches } from "./kept-batches.ts";
 import type { Acknowledge, SettledBatch } from "./settled-batch.ts";
 import { SettledColumns } from "./settled-columns.ts";
@@ -64,10 +65,10 @@ export interface Writer {
 	stop(): void;
 }
 
-const RETRY_MS_MIN = 50;
-const RETRY_MS_MAX = 1_000;
 /** A settlement that is refused alone this often lets the others pass; it is sent again behind them. */
 const REFUSED_ALONE_MAX = 3;
+/** How long the sending again of what was acknowledged pauses after a failure. */
+const SEND_AGAIN_MS = 1_000;
 /** How often those are tried again that wait for a row. */
 const ASIDE_RETRY_MS = 250;
 
@@ -87,68 +88,21 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	let opened = new SlotPool<OpenRequest>();
 	/** Opened before the last flush: those that still run are worth a row. */
 	let outlived = new SlotPool<OpenRequest>();
-	/** Halved by each failure, so that one bad record cannot hold up all others for long; grows again with success. */
-	let batchMax = options.batchMax;
-	let refusedAlone = 0;
-	/** When the outage began that settlements wait for; undefined while Postgres answers. */
-	let awaySinceMs: number | undefined;
-	let retryMs = RETRY_MS_MIN;
-	let running: Promise<void> | undefined;
-	let hurried = false;
-	let beginsSoon = false;
-	let cancelTimer: (() => void) | undefined;
-	let stopped = false;
-
-	function schedule(): void {
-		if (cancelTimer || running || stopped) return;
-		cancelTimer = clock.after(options.flushIntervalMs, start);
-	}
-
-	function start(): void {
-		hurried = true;
-		cancelTimer?.();
-		cancelTimer = undefined;
-		begin();
-	}
-
-	/** Not in the step of the request that fills the batch: its answer is still to go out. */
-	function beginSoon(): void {
-		if (beginsSoon || running) return;
-		beginsSoon = true;
-		clock.after(0, () => {
-			beginsSoon = false;
-			begin();
-		});
-	}
-
-	function begin(): void {
-		if (running || stopped) return;
-		running = run().finally(() => {
-			running = undefined;
-			// Who came as it had just looked is not kept waiting for the interval.
-			if (hurried || settled.length() >= options.flushAt) begin();
-			else if (settled.length() + aside.length() + opened.size + outlived.size > 0) schedule();
-		});
-	}
-
-	async function run(): Promise<void> {
-		while (!stopped && (hurried || settled.length() >= options.flushAt)) {
-			const withOpen = hurried;
-			hurried = false;
-			if ((await flush(withOpen)) && (await flushAside())) {
-				retryMs = RETRY_MS_MIN;
-				continue;
-			}
-			if (stopped) return;
-			await sleep(clock, retryMs);
-			retryMs = Math.min(retryMs * 2, RETRY_MS_MAX);
-			hurried = true;
-		}
-	}
+	const batchSize = createBatchSize(options.batchMax);
+	const outage = createOutage(clock, log);
+	const schedule = createFlushSchedule(clock, options.flushIntervalMs, {
+		async flush(withOpen) {
+			const result = await flush(withOpen);
+			return result === "failed" || (await flushAside()) ? result : "failed";
+		},
+		isFull: () => settled.length() >= options.flushAt,
+		isEmpty: () => settled.length() + aside.length() + opened.size + outlived.size === 0,
+	});
+	const { isStopped } = schedule;
 
 	/** `withOpen`: the interval is over for those that run, too. */
-	async function flush(withOpen: boolean): Promise<boolean> {
-		const batch = settled.lend(batchMax);
+	async function flush(withOpen: boolean): Promise<"done" | "more" | "failed"> {
+		const batch = settled.lend(batchSize.now());
 		// A smaller batch than usual left some behind.
 		const leavesSome = settled.hasMore();
 		const due = withOpen ? outlived : NOBODY;
@@ -164,12 +118,10 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			for (const request of due) request.slot = outlived.take(request);
 			settled.takeBack();
 			noteFailed(batch?.length ?? 0, error);
-			return false;
+			return "failed";
 		}
-		if (stopped) return false;
-		hurried ||= leavesSome;
-		batchMax = Math.min(batchMax * 2, options.batchMax);
-		refusedAlone = 0;
+		if (isStopped()) return "failed";
+		batchSize.worked();
 		settled.remove();
 		if (batch) {
 			acknowledge(batch, held);
@@ -177,7 +129,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		}
 		for (const request of due) request.acknowledge?.();
 		due.clear();
-		return true;
+		return leavesSome ? "more" : "done";
 	}
 
 	async function flushAside(): Promise<boolean> {
@@ -193,7 +145,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			noteFailed(0, error);
 			return false;
 		}
-		if (stopped) return false;
+		if (isStopped()) return false;
 		aside.remove();
 		// Behind the others, whose rows may be free.
 		acknowledge(batch, held);
@@ -218,7 +170,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		// While Postgres works, and not before this one has left.
 		if (settled.hasMore()) clock.after(0, settled.prepareNext);
 		const settledNow = await answered;
-		noteAnswer();
+		outage.ended(settled.length());
 		noteForgotten(settledNow);
 		return settledNow.held;
 	}
@@ -234,7 +186,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		let unknown = 0;
 		for (const columns of kept.batches()) {
 			let batch = columns;
-			while (batch.length > 0 && !stopped) {
+			while (batch.length > 0 && !isStopped()) {
 				try {
 					const settledNow = await settleBatch(store, batch, "[]");
 					unknown += settledNow.fresh + settledNow.late;
@@ -242,7 +194,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 					if (batch.length > 0) await sleep(clock, ASIDE_RETRY_MS);
 				} catch (error) {
 					log.debug("settlements could not be sent again; trying again", { settlements: batch.length, error });
-					await sleep(clock, RETRY_MS_MAX);
+					await sleep(clock, SEND_AGAIN_MS);
 				}
 			}
 		}
@@ -254,40 +206,23 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		const away = isDatabaseAway(error);
 		if (away) {
 			log.debug("a flush was not carried out; sending it again", { settlements, error });
-			noteAway(error);
+			outage.began(settled.length(), error);
 		} else {
-			noteAnswer();
+			outage.ended(settled.length());
 			log.warn("a flush was refused; sending it again", { settlements, error });
 		}
 		// What takes too long may be too much, or wait for a lock that others need not wait for.
 		if (!away || error instanceof DatabaseTimeout) giveWay(settlements, away, error);
 	}
 
-	function noteAway(error: unknown): void {
-		if (awaySinceMs !== undefined) return;
-		awaySinceMs = clock.monotonicMs();
-		log.warn("Postgres is away; settlements wait for it", { settlements: settled.length(), error });
-	}
-
-	function noteAnswer(): void {
-		if (awaySinceMs === undefined) return;
-		const awayMs = Math.round(clock.monotonicMs() - awaySinceMs);
-		awaySinceMs = undefined;
-		log.info("Postgres answers again; settlements go on", { settlements: settled.length(), awayMs });
-	}
-
 	/** Smaller batches, down to the record that is in the way, which then lets the others pass. */
 	function giveWay(settlements: number, away: boolean, error: unknown): void {
-		batchMax = Math.max(1, Math.floor(settlements / 2));
-		if (settlements !== 1) return;
-		refusedAlone += 1;
-		if (refusedAlone < REFUSED_ALONE_MAX || settled.length() < 2) return;
+		if (!batchSize.failed(settlements, settled.length() > 1)) return;
 		if (!away)
 			log.error("a settlement is refused again and again; others pass it", {
 				settlement: JSON.stringify(settled.lend(1)?.columns.at(0)),
 				error,
 			});
-		refusedAlone = 0;
 		settled.takeBack();
 		settled.rotate();
 	}
@@ -295,23 +230,23 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	return {
 		settle(event, acknowledge, ticket, nowMs) {
 			settled.add(event, acknowledge, ticket, nowMs);
-			schedule();
-			if (settled.length() >= options.flushAt) beginSoon();
+			schedule.flushLater();
+			if (settled.length() >= options.flushAt) schedule.flushSoon();
 		},
 		open(request, now = false) {
 			request.slot = (now ? outlived : opened).take(request);
-			schedule();
+			schedule.flushLater();
 		},
 		ended(request) {
 			if (request.acknowledge !== undefined) return;
 			if (!opened.release(request.slot, request)) outlived.release(request.slot, request);
 		},
-		hurry: start,
+		hurry: schedule.hurry,
 		async drain() {
 			while (settled.length() + aside.length() > 0) {
-				if (stopped) throw new Error("the writer was stopped before it was drained");
-				start();
-				await running;
+				if (isStopped()) throw new Error("the writer was stopped before it was drained");
+				schedule.hurry();
+				await schedule.running();
 				if (settled.length() === 0 && aside.length() > 0) await sleep(clock, ASIDE_RETRY_MS);
 			}
 		},
@@ -322,9 +257,46 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			return nowMs - Math.min(settled.sinceMs(), aside.sinceMs(), nowMs);
 		},
 		sendAgain,
-		stop() {
-			stopped = true;
-			cancelTimer?.();
+		stop: schedule.stop,
+	};
+}
+
+/** Halved by each failure, so that one bad record cannot hold up all others for long; grows again with success. */
+function createBatchSize(most: number) {
+	let size = most;
+	let failedAlone = 0;
+	return {
+		now: () => size,
+		worked() {
+			size = Math.min(size * 2, most);
+			failedAlone = 0;
+		},
+		/** True if a settlement failed alone so often that the others, if there are any, pass it. */
+		failed(settlements: number, hasOthers: boolean): boolean {
+			size = Math.max(1, Math.floor(settlements / 2));
+			if (settlements !== 1) return false;
+			failedAlone += 1;
+			if (failedAlone < REFUSED_ALONE_MAX || !hasOthers) return false;
+			failedAlone = 0;
+			return true;
+		},
+	};
+}
+
+/** Logs an outage of Postgres once, when it begins, and once when it ends. `settlements`: how many wait. */
+function createOutage(clock: Clock, log: Log) {
+	let sinceMs: number | undefined;
+	return {
+		began(settlements: number, error: unknown): void {
+			if (sinceMs !== undefined) return;
+			sinceMs = clock.monotonicMs();
+			log.warn("Postgres is away; settlements wait for it", { settlements, error });
+		},
+		ended(settlements: number): void {
+			if (sinceMs === undefined) return;
+			const awayMs = Math.round(clock.monotonicMs() - sinceMs);
+			sinceMs = undefined;
+			log.info("Postgres answers again; settlements go on", { settlements, awayMs });
 		},
 	};
 }

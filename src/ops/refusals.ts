@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { createStates } from "../base/states.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Reading } from "./metrics.ts";
 import { createRefusalRows, type Refusal, type RefusalRow } from "./refusal-rows.ts";
@@ -19,6 +20,14 @@ export interface Refusals {
 	stop(): Promise<void>;
 }
 
+type RefusalsState = "idle" | "armed" | "flushing" | "stopped";
+
+const TRANSITIONS: Readonly<Record<RefusalsState, readonly RefusalsState[]>> = {
+	idle: ["armed", "stopped"],
+	armed: ["flushing", "stopped"],
+	flushing: ["idle", "stopped"],
+	stopped: [],
+};
 const BATCH_ROWS_MAX = 200;
 const FLUSH_MS = 1_000;
 
@@ -28,16 +37,17 @@ export function createRefusals(deps: { statements: Statements; clock: Clock; log
 	let dropped = 0;
 	let droppedSaid = 0;
 	let away = false;
-	let stopped = false;
-	let cancel: (() => void) | undefined;
+	const states = createStates(TRANSITIONS, "idle");
+	let cancel = () => {};
 	let flushing: Promise<void> | undefined;
 
 	function arm(): void {
-		if (stopped || cancel !== undefined || flushing !== undefined || waiting.size === 0) return;
+		if (!states.is("idle") || waiting.size === 0) return;
+		states.enter("armed");
 		cancel = clock.after(FLUSH_MS, () => {
-			cancel = undefined;
+			states.enter("flushing");
 			flushing = flush().finally(() => {
-				flushing = undefined;
+				if (states.is("flushing")) states.enter("idle");
 				arm();
 			});
 		});
@@ -83,9 +93,8 @@ export function createRefusals(deps: { statements: Statements; clock: Clock; log
 		waiting: () => waiting.size,
 		dropped: () => dropped,
 		async stop() {
-			stopped = true;
-			cancel?.();
-			cancel = undefined;
+			if (!states.is("stopped")) states.enter("stopped");
+			cancel();
 			await flushing;
 			await flush();
 		},

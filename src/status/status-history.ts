@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { createSingleFlight } from "../base/single-flight.ts";
 import type { DayTally, ServiceLevel, StatusLook, StatusStore } from "./status-store.ts";
 import { MINUTES_PER_DAY } from "./status-store.ts";
 
@@ -47,14 +48,15 @@ export function createStatusHistory(deps: {
 	const { store, clock, log } = deps;
 	let waiting: StatusLook[] = [];
 	let view: HistoryView = { readAtMs: undefined, subjects: new Map() };
-	let readDay = Number.NEGATIVE_INFINITY;
+	/** What fails is tried again in the next minute. */
+	const update = createSingleFlight(bringUpToDate, (error) => {
+		log.warn("the status history is not up to date; it is tried again", { error });
+	});
 	let cleanedDay = Number.NEGATIVE_INFINITY;
-	let running: Promise<void> | undefined;
-	let again = false;
 	let stopped = false;
 	let cancel = clock.after(0, () => {
 		schedule();
-		work();
+		void update.run();
 	});
 
 	function schedule(): void {
@@ -65,28 +67,12 @@ export function createStatusHistory(deps: {
 			schedule();
 			waiting.push({ minute: Math.floor(clock.wallMs() / MINUTE_MS), levels: deps.look() });
 			if (waiting.length > WAITING_LOOKS_MAX) waiting = waiting.slice(-WAITING_LOOKS_MAX);
-			work();
+			void update.run();
 		});
 	}
 
-	/** A call during a run is served after it; a failure is repeated in the next minute. */
-	function work(): void {
-		again = true;
-		running ??= (async () => {
-			try {
-				while (again && !stopped) {
-					again = false;
-					await bringUpToDate();
-				}
-			} catch (error) {
-				log.warn("the status history is not up to date; it is tried again", { error });
-			} finally {
-				running = undefined;
-			}
-		})();
-	}
-
 	async function bringUpToDate(): Promise<void> {
+		if (stopped) return;
 		while (waiting.length > 0 && !stopped) {
 			const batch = waiting.slice(0, LOOKS_PER_WRITE);
 			await store.add(batch);
@@ -101,6 +87,7 @@ export function createStatusHistory(deps: {
 
 	async function read(today: number): Promise<void> {
 		const oldest = today - HISTORY_DAYS + 1;
+		const readDay = view.readAtMs === undefined ? Number.NEGATIVE_INFINITY : dayOf(view.readAtMs);
 		const rows = await store.read(Math.max(oldest, Math.min(readDay, today) - LATE_DAYS), today);
 		const subjects = new Map<string, Map<number, DayTally>>();
 		const daysOf = (subject: string) => {
@@ -113,7 +100,6 @@ export function createStatusHistory(deps: {
 		for (const { subject, day, operational, degraded, down } of rows)
 			daysOf(subject).set(day, { operational, degraded, down });
 		view = { readAtMs: clock.wallMs(), subjects };
-		readDay = today;
 	}
 
 	return {
@@ -121,7 +107,7 @@ export function createStatusHistory(deps: {
 		async stop() {
 			stopped = true;
 			cancel();
-			await running;
+			await update.running();
 		},
 	};
 }

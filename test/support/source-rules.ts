@@ -1,5 +1,6 @@
 /** Rules about the text of the source, as plain functions, so that each can be shown to find what it forbids. */
 import { dirname, join, normalize } from "node:path";
+import { parseSync } from "oxc-parser";
 
 /** A file by its path from the repository's root. */
 export interface SourceFile {
@@ -126,6 +127,71 @@ export function lengthProblems(files: readonly SourceFile[]): string[] {
 		const lines = text.replace(/\n$/, "").split("\n").length;
 		return lines > LINES_MAX ? [`${path} has ${lines} lines; ${LINES_MAX} is the most`] : [];
 	});
+}
+
+const CLOSURE_LETS_MAX = 5;
+
+/**
+ * Functions with more variables that their inner functions change, unless they declare their states and transitions with
+ * `createStates`: what no list of states says, each reader has to find out.
+ */
+export function stateProblems(files: readonly SourceFile[]): string[] {
+	return files.flatMap(({ path, text }) => {
+		// The parser costs a hundred times as much as this look.
+		if ((text.match(/\blet \w/g)?.length ?? 0) <= CLOSURE_LETS_MAX) return [];
+		const problems: string[] = [];
+		walkScopes(parseSync(path, text).program, newScope(), ({ node, lets, inner, hasStates }) => {
+			const changed = [...lets].filter((name) => inner.has(name));
+			if (changed.length > CLOSURE_LETS_MAX && !hasStates)
+				problems.push(`${path}: ${nameOf(node?.id) ?? "a function"} changes ${changed.join(", ")}`);
+		});
+		return problems;
+	});
+}
+
+interface Scope {
+	readonly node: SyntaxNode | undefined;
+	readonly lets: Set<string>;
+	/** Variables that it assigns itself, and that its inner functions assign. */
+	readonly own: Set<string>;
+	readonly inner: Set<string>;
+	hasStates: boolean;
+}
+
+function newScope(node?: SyntaxNode): Scope {
+	return { node, lets: new Set(), own: new Set(), inner: new Set(), hasStates: false };
+}
+
+interface SyntaxNode {
+	readonly type: string;
+	readonly id?: unknown;
+	readonly kind?: string;
+	readonly declarations?: readonly { readonly id: unknown }[];
+	readonly callee?: unknown;
+	readonly left?: unknown;
+	readonly argument?: unknown;
+}
+
+function walkScopes(node: unknown, outer: Scope, leave: (scope: Scope) => void): void {
+	if (Array.isArray(node)) for (const one of node) walkScopes(one, outer, leave);
+	if (typeof node !== "object" || node === null || !("type" in node)) return;
+	const syntax = node as SyntaxNode;
+	const { type } = syntax;
+	const isFunction = ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"].includes(type);
+	const scope = isFunction ? newScope(syntax) : outer;
+	if (type === "VariableDeclaration" && syntax.kind === "let")
+		for (const { id } of syntax.declarations ?? []) scope.lets.add(nameOf(id) ?? "");
+	if (type === "CallExpression" && nameOf(syntax.callee) === "createStates") scope.hasStates = true;
+	if (type === "AssignmentExpression") scope.own.add(nameOf(syntax.left) ?? "");
+	if (type === "UpdateExpression") scope.own.add(nameOf(syntax.argument) ?? "");
+	for (const child of Object.values(syntax)) walkScopes(child, scope, leave);
+	if (!isFunction) return;
+	leave(scope);
+	for (const name of [...scope.own, ...scope.inner]) if (!scope.lets.has(name)) outer.inner.add(name);
+}
+
+function nameOf(node: unknown): string | undefined {
+	return (node as { readonly name?: string } | null | undefined)?.name;
 }
 
 /** Barrels hide who needs what, and grab-bags grow without end. */

@@ -35,6 +35,15 @@ export function openEventStream<Chunk extends OutputChunk>(
 	return new EventStream(deps.clock, attempt, wire, body, callerCloses);
 }
 
+/** "over": the upstream has sent its end, the stream failed, or the gateway closed it. */
+type EventStreamState = "opening" | "streaming" | "over";
+
+const TRANSITIONS: Readonly<Record<EventStreamState, readonly EventStreamState[]>> = {
+	opening: ["streaming", "over"],
+	streaming: ["over"],
+	over: [],
+};
+
 /** A class, since there is one for each open stream: a closure for each of its functions would be 15 objects more. */
 class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>, "replica"> {
 	readonly #clock: Clock;
@@ -46,11 +55,9 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	/** Whose end the request waits for, if it does; undefined once it was sent. */
 	#turn: undefined | Promise<void>;
 	#source: ReadableStreamDefaultReader<Uint8Array> | undefined;
-	/** Usage of an answer that came whole. */
-	#wholeUsage: ReportedUsage | undefined;
-	#answeredWhole = false;
-	/** The upstream said its last word, or we hung up. */
-	#over = false;
+	#state: EventStreamState = "opening";
+	/** Usage of an answer that came whole: undefined if it has none. */
+	#whole: { readonly usage: ReportedUsage | undefined } | undefined;
 	/** Why it went wrong; kept back while chunks that came before it are on their way out. */
 	#failure: UpstreamFailure | undefined;
 	#streamBytes = 0;
@@ -69,12 +76,12 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	}
 
 	next(): Promise<readonly Chunk[] | null> {
-		return this.#source === undefined && this.#failure === undefined && !this.#over ? this.#first() : this.#further();
+		return this.#state === "opening" ? this.#first() : this.#further();
 	}
 
 	arrives(): Promise<Arrived> {
 		if (this.#failure !== undefined) return Promise.reject(this.#failure);
-		if (this.#over) return Promise.resolve(NO_MORE);
+		if (this.#state === "over") return Promise.resolve(NO_MORE);
 		this.#attempt.guard.waitStarts();
 		if (this.#waiting !== undefined) return this.#step();
 		assert(this.#source !== undefined, "what comes first is asked for by `next`");
@@ -125,7 +132,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 			}
 			if (chunks.length > 0) return this.#delivered(chunks);
 			if (this.#failure !== undefined) throw this.#failure;
-			if (this.#over) return null;
+			if (this.#state === "over") return null;
 			if (anything) this.#attempt.guard.waitGoesOn();
 			return undefined;
 		} catch (error) {
@@ -134,11 +141,11 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	}
 
 	usage(): ReportedUsage | undefined {
-		return this.#answeredWhole ? this.#wholeUsage : this.#reader.usage();
+		return this.#whole === undefined ? this.#reader.usage() : this.#whole.usage;
 	}
 
 	usageIsFinal(): boolean {
-		return this.#answeredWhole ? this.#wholeUsage !== undefined : this.#reader.usageIsFinal();
+		return this.#whole === undefined ? this.#reader.usageIsFinal() : this.#whole.usage !== undefined;
 	}
 
 	tokensLikely(): number | undefined {
@@ -146,8 +153,8 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	}
 
 	close(): void {
-		if (this.#over) return;
-		this.#over = true;
+		if (this.#state === "over") return;
+		this.#enter("over");
 		this.#attempt.close();
 		this.#source?.cancel().catch(() => {});
 	}
@@ -170,13 +177,14 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 		if (response.body === null) throw died("an answer without a body");
 		if (!(response.headers.get("content-type") ?? "").includes("json")) {
 			this.#source = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+			// The gateway may have closed it before.
+			if (this.#state === "opening") this.#enter("streaming");
 			if (this.#callerCloses) this.#attempt.handedOver();
 			return undefined;
 		}
 		const text = await readText(response, WHOLE_BYTES_MAX);
 		const whole = this.#wire.whole(text, this.#attempt.replica.dialect);
-		this.#wholeUsage = whole.usage;
-		this.#answeredWhole = true;
+		this.#whole = { usage: whole.usage };
 		this.#finish(true);
 		return whole.chunk;
 	}
@@ -211,7 +219,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	}
 
 	#finish(bodyEnded: boolean): void {
-		this.#over = true;
+		if (this.#state !== "over") this.#enter("over");
 		this.#learn();
 		this.#attempt.succeed();
 		if (!bodyEnded) this.#drain();
@@ -243,14 +251,19 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	 */
 	brokeOff(error: unknown): Arrived {
 		const isBroken = this.#attempt.guard.failureOf(error).kind === "died";
-		if (this.#over || this.#failure !== undefined || !isBroken || !this.#reader.complete()) throw this.#broke(error);
+		if (this.#state !== "streaming" || !isBroken || !this.#reader.complete()) throw this.#broke(error);
 		this.#finish(true);
 		return NO_MORE;
 	}
 
+	#enter(state: EventStreamState): void {
+		assert(TRANSITIONS[this.#state].includes(state), "a stream opens once and is over once");
+		this.#state = state;
+	}
+
 	#broke(error: unknown): UpstreamFailure {
 		if (this.#failure !== undefined) return this.#failure;
-		this.#over = true;
+		if (this.#state !== "over") this.#enter("over");
 		this.#failure = this.#attempt.fail(error);
 		this.#source?.cancel().catch(() => {});
 		return this.#failure;

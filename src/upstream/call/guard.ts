@@ -1,3 +1,4 @@
+import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { CallOutcome } from "../replicas/call-outcomes.ts";
@@ -48,7 +49,18 @@ export interface GuardOptions {
 
 const ONCE = { once: true } as const;
 
-type Deadline = "first event" | "silence" | "total";
+/** Why the call was aborted: by a deadline, by its caller or by the stop of the process, or since the address takes no connection. */
+type AbortCause = "first event" | "silence" | "total" | "aborted" | "stopping" | "unreachable";
+
+/** "abandoned": over before the server began to answer. */
+type GuardState = "connecting" | "answering" | "abandoned" | "ended";
+
+const TRANSITIONS: Readonly<Record<GuardState, readonly GuardState[]>> = {
+	connecting: ["answering", "abandoned"],
+	answering: ["ended"],
+	abandoned: [],
+	ended: [],
+};
 
 /**
  * Watched from the moment on that it lasts: the client that left before is noticed then, and a deadline that passed.
@@ -68,13 +80,10 @@ class Guard implements CallGuard, OpenCall {
 	#waitingSinceMs: number | undefined;
 	#silenceMs: number;
 	#first = true;
-	#expired: Deadline | undefined;
-	/** Who ended it, if anybody did. */
-	#endedBy: "aborted" | "stopping" | undefined;
-	#over = false;
+	#state: GuardState = "connecting";
+	/** The first one counts: what follows is of its making. */
+	#cause: AbortCause | undefined;
 	#watched = false;
-	#headersSeen = false;
-	#unreachable = false;
 	/** Infinity once asked. */
 	#askAtMs: number;
 	#cancelTimer: (() => void) | undefined;
@@ -135,21 +144,20 @@ class Guard implements CallGuard, OpenCall {
 	}
 
 	headersCame(): void {
-		this.#headersSeen = true;
+		if (this.#state === "connecting") this.#enter("answering");
 	}
 
 	abort(): void {
-		this.#endedBy ??= "aborted";
-		this.#controller.abort();
+		this.#abortFor("aborted");
 	}
 
 	letGo(): void {
-		this.#endedBy ??= "stopping";
-		this.#controller.abort();
+		this.#abortFor("stopping");
 	}
 
 	end(): void {
-		this.#over = true;
+		if (this.#state === "connecting") this.#enter("abandoned");
+		else if (this.#state === "answering") this.#enter("ended");
 		if (this.#moment !== undefined) this.#openCalls.end(this.#moment);
 		if (!this.#watched) return;
 		this.#cancelTimer?.();
@@ -164,11 +172,11 @@ class Guard implements CallGuard, OpenCall {
 		const now = this.#clock.monotonicMs();
 		const toTotal = this.#totalAtMs - now;
 		if (now >= this.#askAtMs) this.#ask();
-		const toAsk = this.#headersSeen ? Number.POSITIVE_INFINITY : this.#askAtMs - now;
+		const toAsk = this.#state === "connecting" ? this.#askAtMs - now : Number.POSITIVE_INFINITY;
 		const toSilence =
 			this.#waitingSinceMs === undefined ? this.#silenceMs : this.#waitingSinceMs + this.#silenceMs - now;
-		if (toTotal <= 0) this.#expire("total");
-		else if (toSilence <= 0) this.#expire(this.#first ? "first event" : "silence");
+		if (toTotal <= 0) this.#abortFor("total");
+		else if (toSilence <= 0) this.#abortFor(this.#first ? "first event" : "silence");
 		else {
 			const delayMs = Math.min(toTotal, toAsk, toSilence, this.#options.limits.silenceMs);
 			this.#cancelTimer = this.#clock.after(delayMs, () => this.#arm());
@@ -177,31 +185,34 @@ class Guard implements CallGuard, OpenCall {
 
 	#ask(): void {
 		this.#askAtMs = Number.POSITIVE_INFINITY;
-		if (this.#headersSeen) return;
+		if (this.#state !== "connecting") return;
 		void this.#options.reachable().then((answer) => {
-			if (answer || this.#headersSeen || this.#over) return;
-			this.#unreachable = true;
-			this.#controller.abort();
+			if (!answer && this.#state === "connecting") this.#abortFor("unreachable");
 		});
 	}
 
-	#expire(deadline: Deadline): void {
-		this.#expired = deadline;
+	#abortFor(cause: AbortCause): void {
+		this.#cause ??= cause;
 		this.#controller.abort();
+	}
+
+	#enter(state: GuardState): void {
+		assert(TRANSITIONS[this.#state].includes(state), "a call connects before it answers and ends once");
+		this.#state = state;
 	}
 
 	failureOf(error: unknown): UpstreamFailure {
 		if (error instanceof UpstreamFailure) return error;
-		if (this.#expired !== undefined)
-			return new UpstreamFailure("timeout", { private: `${this.#expired} deadline`, cause: error });
-		if (this.#endedBy === "stopping") return stopping(error);
-		if (this.#endedBy === "aborted")
-			return new UpstreamFailure("aborted", { private: "the caller left", cause: error });
-		if (this.#unreachable) return new UpstreamFailure("unreachable", { private: "connect deadline", cause: error });
+		const cause = this.#cause;
+		if (cause === "stopping") return stopping(error);
+		if (cause === "aborted") return new UpstreamFailure("aborted", { private: "the caller left", cause: error });
+		if (cause === "unreachable")
+			return new UpstreamFailure("unreachable", { private: "connect deadline", cause: error });
+		if (cause !== undefined) return new UpstreamFailure("timeout", { private: `${cause} deadline`, cause: error });
 		const text = error instanceof Error ? error.message : String(error);
 		const detail = { private: `${connectionCode(error)} ${text}`, cause: error };
-		if (!this.#headersSeen && isOurShortage(error)) return new UpstreamFailure("shortage", detail);
-		return new UpstreamFailure(this.#headersSeen ? "died" : "unreachable", detail);
+		if (this.#state === "answering" || this.#state === "ended") return new UpstreamFailure("died", detail);
+		return new UpstreamFailure(isOurShortage(error) ? "shortage" : "unreachable", detail);
 	}
 
 	outcomeOf(failure: UpstreamFailure): CallOutcome {
@@ -219,9 +230,9 @@ class Guard implements CallGuard, OpenCall {
 				return failure.status === 429 ? "neutral" : "suspect";
 			case "timeout":
 				// A long answer is no fault of the server.
-				return this.#expired === "total" ? "neutral" : "suspect";
+				return this.#cause === "total" ? "neutral" : "suspect";
 			case "unreachable":
-				return this.#unreachable || isRefused(failure.cause) ? "failed" : "suspect";
+				return this.#cause === "unreachable" || isRefused(failure.cause) ? "failed" : "suspect";
 			default:
 				return "suspect";
 		}

@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
+import { createStates } from "../../base/states.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { CallOutcome, Outcome } from "./call-outcomes.ts";
 import { createCallOutcomes, isProved } from "./call-outcomes.ts";
@@ -57,9 +58,15 @@ const PROVING_ACCOUNTS = 5;
 /** How long a trial is the only one. Who waits for a place waits for twice as long, if nobody has set that otherwise. */
 const TRIAL_ALONE_MS = 5_000;
 
+const TRANSITIONS: Readonly<Record<BreakerState, readonly BreakerState[]>> = {
+	closed: ["open", "half_open"],
+	open: ["half_open"],
+	half_open: ["open", "closed"],
+};
+
 export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy: () => boolean): Breaker {
 	const outcomes = createCallOutcomes(clock, healthy);
-	let state: BreakerState = "closed";
+	const states = createStates(TRANSITIONS, "closed");
 	/** Grows with each change of state. */
 	let generation = 0;
 	let coolMs = limits().breakerCoolMs;
@@ -72,7 +79,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	let wasOpen = false;
 
 	function change(to: BreakerState): void {
-		state = to;
+		states.enter(to);
 		generation += 1;
 		outcomes.clear();
 		resting.clear();
@@ -93,7 +100,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	}
 
 	function settle(): void {
-		if (state === "open" && !isCooling()) change("half_open");
+		if (states.is("open") && !isCooling()) change("half_open");
 	}
 
 	function rests(accountId: string): boolean {
@@ -104,19 +111,19 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	function rest(accounts: ReadonlySet<string>): void {
 		if (!isCooling()) resting.clear();
 		const known = [...resting, ...accounts];
-		if (state === "closed" && accounts.size > 1) change("half_open");
+		if (states.is("closed") && accounts.size > 1) change("half_open");
 		for (const accountId of known) resting.add(accountId);
 		cool();
 	}
 
 	function answered(call: BreakerCall): void {
-		if (state === "half_open") {
+		if (states.is("half_open")) {
 			change("closed");
 			wasOpen = false;
 			coolMs = limits().breakerCoolMs;
 			// It speaks for the replica as any other does, or the same failures had the next one be a trial at once.
 			outcomes.answered(call.accountId);
-		} else if (state === "closed") {
+		} else if (states.is("closed")) {
 			outcomes.answered(call.accountId);
 			if (resting.size === 0) return;
 			resting.clear();
@@ -129,7 +136,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		if (proved.some(({ judged }) => !judged)) return false;
 		const accounts = new Set(proved.map(({ accountId }) => accountId));
 		if (isCooling()) for (const accountId of resting) accounts.add(accountId);
-		return accounts.size < PROVING_ACCOUNTS && (state === "half_open" || outcomes.othersAnswered(proved));
+		return accounts.size < PROVING_ACCOUNTS && (states.is("half_open") || outcomes.othersAnswered(proved));
 	}
 
 	function noteFailure(call: BreakerCall, verdict: "failed" | "suspect"): void {
@@ -141,7 +148,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 
 	/** Whether what is known by now keeps somebody away. */
 	function weigh(accountId: string): void {
-		const trial = state === "half_open";
+		const trial = states.is("half_open");
 		const enough = trial ? 1 : limits().breakerFailuresInRow;
 		const failures = outcomes.failuresInRow();
 		const provedInRow = failures.filter(isProved);
@@ -164,29 +171,29 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	return {
 		state() {
 			settle();
-			return state;
+			return states.now();
 		},
 		shown() {
 			settle();
-			return state === "half_open" && isCooling() ? "open" : state;
+			return states.is("half_open") && isCooling() ? "open" : states.now();
 		},
 		wasOpen: () => wasOpen,
 		allows(accountId) {
 			settle();
-			if (state === "closed") return !rests(accountId);
-			return state === "half_open" && clock.monotonicMs() >= triedUntilMs && !rests(accountId);
+			if (states.is("closed")) return !rests(accountId);
+			return states.is("half_open") && clock.monotonicMs() >= triedUntilMs && !rests(accountId);
 		},
 		begin(accountId) {
 			// There is nothing else to ask: it is tried out before its time.
-			if (state === "open") change("half_open");
-			if (state === "half_open" && !rests(accountId)) triedUntilMs = clock.monotonicMs() + TRIAL_ALONE_MS;
+			if (states.is("open")) change("half_open");
+			if (states.is("half_open") && !rests(accountId)) triedUntilMs = clock.monotonicMs() + TRIAL_ALONE_MS;
 			return { accountId, generation };
 		},
 		end(call, outcome) {
 			if (call.generation !== generation) return;
 			if (outcome === "ok") answered(call);
 			else if (outcome === "neutral") triedUntilMs = 0;
-			else if (state !== "open") noteFailure(call, outcome);
+			else if (!states.is("open")) noteFailure(call, outcome);
 		},
 		judge(call, verdict) {
 			const { failure } = call;
@@ -199,7 +206,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		otherFailureAtMs: (call) => outcomes.lastOther(call.failure)?.atMs,
 		coolMsLeft(accountId) {
 			const left = Math.max(0, coolUntilMs - clock.monotonicMs());
-			return state === "open" || resting.has(accountId) ? left : 0;
+			return states.is("open") || resting.has(accountId) ? left : 0;
 		},
 	};
 }

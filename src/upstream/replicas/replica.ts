@@ -88,46 +88,36 @@ export function createReplica(
 	const dialect = DIALECTS[options.spec.dialect];
 	let spec = options.spec;
 	let inFlight = 0;
-	let health: ReplicaHealth = "unknown";
+	/** "declared_down": the replica says of itself that it is down. */
+	let health: ReplicaHealth | "declared_down" = "unknown";
+	const isDown = () => health === "down" || health === "declared_down";
 	let answeredAtMs: number | undefined;
 	const breaker = createBreaker(clock, options.limits, () => health === "up");
 	const lastResort = createLastResort(clock);
-	/** It says of itself that it is down. */
-	let saysSo = false;
 	let draining = false;
-	/** Undefined outside a slow start. */
-	let recoveredAtMs: number | undefined;
+	const slowStart = createSlowStart(clock);
 
-	function capacity(): number {
-		if (recoveredAtMs === undefined) return spec.maxConcurrency;
-		const share = (clock.monotonicMs() - recoveredAtMs) / SLOW_START_MS;
-		if (share >= 1) {
-			recoveredAtMs = undefined;
-			return spec.maxConcurrency;
-		}
-		return Math.max(1, Math.floor(spec.maxConcurrency * Math.max(share, SLOW_START_SHARE_MIN)));
-	}
-
-	const takes = () => !draining && health !== "down" && breaker.state() !== "open";
-	const allows = (accountId: string) => health !== "down" && breaker.allows(accountId);
+	const capacity = () => Math.max(1, Math.floor(spec.maxConcurrency * slowStart.share()));
+	const shownHealth = () => (health === "declared_down" ? "down" : health);
+	const takes = () => !draining && !isDown() && breaker.state() !== "open";
+	const allows = (accountId: string) => !isDown() && breaker.allows(accountId);
 
 	function setHealth(next: "up" | "down", speaks = false): void {
-		if (next === "up" && health === "down") recoveredAtMs = clock.monotonicMs();
-		if (next === "down" && health !== "down") lastResort.doubted();
-		health = next;
-		saysSo = speaks;
+		if (next === "up" && isDown()) slowStart.begin();
+		if (next === "down" && !isDown()) lastResort.doubted();
+		health = next === "down" && speaks ? "declared_down" : next;
 	}
 
 	function noteAnswer(): void {
 		answeredAtMs = clock.monotonicMs();
-		if (health === "down" && saysSo) setHealth("up");
+		if (health === "declared_down") setHealth("up");
 	}
 
 	function endWell(call: BreakerCall): void {
 		const wasOpen = breaker.state() === "half_open" && breaker.wasOpen();
 		breaker.end(call, "ok");
 		// What was doubted for some accounts' sake alone has served the others all the time.
-		if (wasOpen && breaker.state() === "closed") recoveredAtMs = clock.monotonicMs();
+		if (wasOpen && breaker.state() === "closed") slowStart.begin();
 	}
 
 	return {
@@ -140,7 +130,7 @@ export function createReplica(
 		takesCalls: takes,
 		usable: (accountId) => takes() && breaker.coolMsLeft(accountId) === 0,
 		hasPlace: (accountId) => !draining && allows(accountId) && inFlight < capacity(),
-		isLastResort: () => !draining && (health !== "down" || saysSo) && inFlight < capacity() && lastResort.isDue(),
+		isLastResort: () => !draining && health !== "down" && inFlight < capacity() && lastResort.isDue(),
 		inFlight: () => inFlight,
 		capacity,
 		begin(accountId) {
@@ -167,7 +157,7 @@ export function createReplica(
 		otherFailureAtMs: breaker.otherFailureAtMs,
 		answeredAtMs: () => answeredAtMs,
 		outputEstimator: createOutputEstimator(),
-		health: () => health,
+		health: shownHealth,
 		setHealth,
 		drain() {
 			draining = true;
@@ -181,11 +171,28 @@ export function createReplica(
 			modelId,
 			url: spec.url,
 			dialect: spec.dialect,
-			health,
+			health: shownHealth(),
 			breaker: breaker.shown(),
 			inFlight,
 			maxConcurrency: spec.maxConcurrency,
 			draining,
 		}),
+	};
+}
+
+/** The share of its load that a replica takes after a recovery, up to 1. */
+function createSlowStart(clock: Clock) {
+	let sinceMs: number | undefined;
+	return {
+		begin() {
+			sinceMs = clock.monotonicMs();
+		},
+		share(): number {
+			if (sinceMs === undefined) return 1;
+			const share = (clock.monotonicMs() - sinceMs) / SLOW_START_MS;
+			if (share < 1) return Math.max(share, SLOW_START_SHARE_MIN);
+			sinceMs = undefined;
+			return 1;
+		},
 	};
 }

@@ -1,0 +1,108 @@
+import type { Clock } from "../base/clock.ts";
+import { sleep } from "../base/clock.ts";
+import { createStates } from "../base/states.ts";
+
+/**
+ * When the writer flushes: after an interval while anything waits, sooner once a batch is full, one flush at a time. A
+ * failed flush is repeated after a pause, which doubles up to a second.
+ */
+export interface FlushSchedule {
+	/** Flushes after the interval, unless a flush comes before. */
+	flushLater(): void;
+	/** Flushes in the next step of the event loop: the answer of the request that fills the batch goes out first. */
+	flushSoon(): void;
+	/** Flushes at once. */
+	hurry(): void;
+	/** The flush under way, with its repetitions. */
+	running(): Promise<void> | undefined;
+	isStopped(): boolean;
+	stop(): void;
+}
+
+export interface Flushes {
+	/** `withOpen`: the interval is over, also for requests that run. "more": another flush is due at once. Never rejects. */
+	flush(withOpen: boolean): Promise<"done" | "more" | "failed">;
+	/** A batch is full. */
+	isFull(): boolean;
+	isEmpty(): boolean;
+}
+
+type FlushState = "idle" | "soon" | "flushing" | "stopped";
+
+const TRANSITIONS: Readonly<Record<FlushState, readonly FlushState[]>> = {
+	idle: ["soon", "flushing", "stopped"],
+	soon: ["flushing", "stopped"],
+	flushing: ["idle", "stopped"],
+	stopped: [],
+};
+const RETRY_MS_MIN = 50;
+const RETRY_MS_MAX = 1_000;
+
+export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: Flushes): FlushSchedule {
+	const states = createStates(TRANSITIONS, "idle");
+	let running: Promise<void> | undefined;
+	/** The interval is over for requests that run, too. */
+	let hurried = false;
+	let cancelTimer: (() => void) | undefined;
+	let retryMs = RETRY_MS_MIN;
+
+	function flushLater(): void {
+		if (cancelTimer || running || states.is("stopped")) return;
+		cancelTimer = clock.after(intervalMs, hurry);
+	}
+
+	function hurry(): void {
+		hurried = true;
+		cancelTimer?.();
+		cancelTimer = undefined;
+		begin();
+	}
+
+	function begin(): void {
+		if (running || states.is("stopped")) return;
+		states.enter("flushing");
+		running = run().finally(() => {
+			running = undefined;
+			if (states.is("stopped")) return;
+			states.enter("idle");
+			// A settlement that came after the last look is not kept waiting for the interval.
+			if (hurried || flushes.isFull()) begin();
+			else if (!flushes.isEmpty()) flushLater();
+		});
+	}
+
+	async function run(): Promise<void> {
+		while (!states.is("stopped") && (hurried || flushes.isFull())) {
+			const withOpen = hurried;
+			hurried = false;
+			const result = await flushes.flush(withOpen);
+			if (result !== "failed") {
+				hurried ||= result === "more";
+				retryMs = RETRY_MS_MIN;
+				continue;
+			}
+			if (states.is("stopped")) return;
+			await sleep(clock, retryMs);
+			retryMs = Math.min(retryMs * 2, RETRY_MS_MAX);
+			hurried = true;
+		}
+	}
+
+	return {
+		flushLater,
+		flushSoon() {
+			if (!states.is("idle")) return;
+			states.enter("soon");
+			clock.after(0, () => {
+				if (states.is("soon")) begin();
+			});
+		},
+		hurry,
+		running: () => running,
+		isStopped: () => states.is("stopped"),
+		stop() {
+			if (!states.is("stopped")) states.enter("stopped");
+			cancelTimer?.();
+		},
+	};
+}

@@ -1,15 +1,23 @@
+import { Fault } from "../base/fault.ts";
 import { isoOrNull } from "../base/iso-date.ts";
 import { readAutoTopUp } from "../billing/auto-top-ups.ts";
 import { STOP_REASONS } from "../billing/stop-reasons.ts";
-import { createAccount, listAccounts, suspendAccount, unsuspendAccount, updateAccount } from "../keys/account-admin.ts";
+import type { Statements } from "../db/statements.ts";
+import {
+	createAccount,
+	findAccount,
+	listAccounts,
+	suspendAccount,
+	unsuspendAccount,
+	updateAccount,
+} from "../keys/account-admin.ts";
 import { accountJson } from "../keys/account-json.ts";
 import { accountBalance } from "../ledger/balance.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { Command } from "./command.ts";
-import { UsageError } from "./command.ts";
-import { FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
-import { namedAccount } from "./named-account.ts";
+import { actInForce, FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
 import { PAGE_OPTIONS, pageOf } from "./option-values.ts";
+import { changesOf } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 const create: Command = {
@@ -105,9 +113,8 @@ const update: Command = {
 	},
 	details: "Returns when every instance goes by a new time zone.",
 	async run({ withDatabase }, input) {
-		const [name, timeZone] = [input.option("name"), input.option("time-zone")];
-		if (name === undefined && timeZone === undefined) throw new UsageError("nothing to change was given");
-		const changes = { ...(name === undefined ? {} : { name }), ...(timeZone === undefined ? {} : { timeZone }) };
+		const timeZone = input.option("time-zone");
+		const changes = changesOf(input, timeZone === undefined ? {} : { timeZone });
 		return withDatabase(async ({ statements, liveness }) => {
 			const { id, entry } = await updateAccount(statements, input.argument(0), changes);
 			if (entry === null) return { json: { id }, text: `changed account ${id}` };
@@ -122,11 +129,7 @@ const suspend: Command = {
 	arguments: ["ID"],
 	options: FENCE_OPTIONS,
 	details: "Returns when no instance admits its requests any more; running ones settle normally.",
-	run: ({ withDatabase }, input) =>
-		withDatabase(async ({ statements, liveness }) => {
-			const { id, ...entry } = await suspendAccount(statements, input.argument(0));
-			return inForceOutput({ liveness }, { id, state: "suspended" }, entry, input);
-		}),
+	run: (context, input) => actInForce(context, input, suspendAccount, { state: "suspended" }),
 };
 
 const unsuspend: Command = {
@@ -134,11 +137,14 @@ const unsuspend: Command = {
 	summary: "admit an account's requests again",
 	arguments: ["ID"],
 	options: FENCE_OPTIONS,
-	run: ({ withDatabase }, input) =>
-		withDatabase(async ({ statements, liveness }) => {
-			const { id, ...entry } = await unsuspendAccount(statements, input.argument(0));
-			return inForceOutput({ liveness }, { id, state: "active" }, entry, input);
-		}),
+	run: (context, input) => actInForce(context, input, unsuspendAccount, { state: "active" }),
 };
+
+/** The account that an argument or option names, by its id or its e-mail address. Fault not_found. */
+export async function namedAccount(statements: Statements, name: string) {
+	const account = await findAccount(statements, name);
+	if (account === null) throw new Fault("not_found", `There is no account ${name}.`);
+	return account;
+}
 
 export const accountCommands: readonly Command[] = [create, show, list, update, suspend, unsuspend];

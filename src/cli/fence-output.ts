@@ -2,7 +2,7 @@ import { systemClock } from "../base/clock.ts";
 import type { AppendedEntry } from "../cluster/control-log.ts";
 import { waitForAllInstances } from "../cluster/wait-for-all-instances.ts";
 import type { Statements } from "../db/statements.ts";
-import type { CommandInput, OptionSpec, Output } from "./command.ts";
+import type { CommandContext, CommandInput, OptionSpec, Output } from "./command.ts";
 import { durationMsOf } from "./option-values.ts";
 
 /** The longest lease that can be configured is ten minutes; by then every instance has applied it or is fenced off. */
@@ -12,6 +12,19 @@ export const FENCE_OPTIONS = {
 	"no-wait": { type: "boolean", help: "return at once, with the instances that do not know of it yet" },
 	timeout: { type: "string", value: "TIME", help: "wait at most this long (45s, 2m); default 11m" },
 } as const satisfies Record<string, OptionSpec>;
+
+/** Does `act` on what the first argument names, and waits until it is in force everywhere. */
+export function actInForce(
+	{ withDatabase }: CommandContext,
+	input: CommandInput,
+	act: (statements: Statements, id: string) => Promise<AppendedEntry & { readonly id: string }>,
+	more: Readonly<Record<string, unknown>> = {},
+): Promise<Output> {
+	return withDatabase(async ({ statements, liveness }) => {
+		const { id, ...entry } = await act(statements, input.argument(0));
+		return inForceOutput({ liveness }, { id, ...more }, entry, input);
+	});
+}
 
 /**
  * Waits until every live instance acts by the control entry, or its lease is over. `effective: false` after the

@@ -1,4 +1,5 @@
 import { Fault } from "../base/fault.ts";
+import { reachableAddressOf } from "../planes/listening-address.ts";
 import type { Command } from "./command.ts";
 
 const DEADLINE_MS = 5_000;
@@ -13,7 +14,8 @@ export const healthCommand: Command = {
 		"Without --ready a server that lives and has lost its database counts as well: starting it again would not help.",
 	async run({ config }, input) {
 		const path = input.flag("ready") ? "/readyz" : "/livez";
-		const url = `${localOrigin(config())}${path}`;
+		const { host, port } = config();
+		const url = `${reachableAddressOf(host, port)}${path}`;
 		const response = await ask(url);
 		const text = (await response.text()).trim();
 		return {
@@ -30,10 +32,4 @@ async function ask(url: string): Promise<Response> {
 	} catch (cause) {
 		throw new Fault("service_unavailable", `No server answers at ${url}.`, { cause });
 	}
-}
-
-/** An address to listen on is not always one to connect to. */
-function localOrigin({ host, port }: { host: string; port: number }): string {
-	const reachable = { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
-	return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
 }

@@ -7,12 +7,12 @@ import type { KeyMakerDeps, KeyRecord } from "../keys/key-admin.ts";
 import { createKey, listKeys, revokeKey, rotateKey, shownKeyState, updateKey } from "../keys/key-admin.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { loadOrCreatePepper } from "../secrets.ts";
+import { namedAccount } from "./account-commands.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { UsageError } from "./command.ts";
-import { FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
-import { namedAccount } from "./named-account.ts";
+import { actInForce, FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
 import { durationMsOf, PAGE_OPTIONS, pageOf } from "./option-values.ts";
-import { capText, KEY_OPTIONS, keySettingsOf } from "./setting-options.ts";
+import { capText, changesOf, KEY_OPTIONS, keySettingsOf } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 const GRACE_DEFAULT = "1h";
@@ -79,11 +79,7 @@ const revoke: Command = {
 	options: FENCE_OPTIONS,
 	details:
 		"Returns when no instance admits a request by it any more; what was admitted settles normally. An instance that cannot be reached is waited for until its lease (LEASE_TTL_S) is over.",
-	run: ({ withDatabase }, input) =>
-		withDatabase(async ({ statements, liveness }) => {
-			const { id, ...entry } = await revokeKey(statements, { id: input.argument(0) });
-			return inForceOutput({ liveness }, { id }, entry, input);
-		}),
+	run: (context, input) => actInForce(context, input, (statements, id) => revokeKey(statements, { id })),
 };
 
 const rotate: Command = {
@@ -138,14 +134,9 @@ const update: Command = {
 	options: { name: { type: "string", value: "N", help: "a new name" }, ...KEY_OPTIONS, ...FENCE_OPTIONS },
 	details:
 		"Returns when every instance goes by the new settings; one that cannot be reached is waited for until its lease (LEASE_TTL_S) is over.",
-	async run({ withDatabase }, input) {
-		const name = input.option("name");
-		const changes = { ...keySettingsOf(input), ...(name === undefined ? {} : { name }) };
-		if (Object.keys(changes).length === 0) throw new UsageError("nothing to change was given");
-		return withDatabase(async ({ statements, liveness }) => {
-			const { id, ...entry } = await updateKey(statements, { id: input.argument(0) }, changes);
-			return inForceOutput({ liveness }, { id }, entry, input);
-		});
+	async run(context, input) {
+		const changes = changesOf(input, keySettingsOf(input));
+		return actInForce(context, input, (statements, id) => updateKey(statements, { id }, changes));
 	},
 };
 

@@ -1,5 +1,6 @@
 import { isoOrNull } from "../base/iso-date.ts";
 import { createOperator, listOperators, revokeOperator } from "../console/operator/operator-admin.ts";
+import { addressOf } from "../planes/listening-address.ts";
 import type { Command } from "./command.ts";
 import { listOutput } from "./table.ts";
 
@@ -14,7 +15,7 @@ const create: Command = {
 		const email = input.required("email");
 		const { id, token } = await withDatabase(({ statements }) => createOperator(statements, email));
 		const { publicUrl, host, port } = config();
-		const origin = publicUrl ?? `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+		const origin = publicUrl ?? addressOf(host, port);
 		const link = token === null ? null : `${origin}/reset?token=${token}`;
 		const text = link === null ? `${email} is an operator` : `${email} is an operator; set the password at\n${link}`;
 		return { json: { id, link }, text };

@@ -12,12 +12,12 @@ import type { Statements } from "../db/statements.ts";
 import type { ProjectRecord } from "../keys/project-admin.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../keys/project-admin.ts";
 import { formatUsd } from "../money/nano-usd.ts";
+import { namedAccount } from "./account-commands.ts";
 import type { Command } from "./command.ts";
 import { UsageError } from "./command.ts";
-import { FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
-import { namedAccount } from "./named-account.ts";
+import { actInForce, FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
 import { PAGE_OPTIONS, pageOf } from "./option-values.ts";
-import { capText, LIMIT_OPTIONS, limitsOf } from "./setting-options.ts";
+import { capText, changesOf, LIMIT_OPTIONS, limitsOf } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 const create: Command = {
@@ -69,14 +69,9 @@ const update: Command = {
 	options: { name: { type: "string", value: "N", help: "a new name" }, ...LIMIT_OPTIONS, ...FENCE_OPTIONS },
 	details:
 		"Returns when every instance goes by the new settings; one that cannot be reached is waited for until its lease (LEASE_TTL_S) is over.",
-	async run({ withDatabase }, input) {
-		const name = input.option("name");
-		const changes = { ...limitsOf(input), ...(name === undefined ? {} : { name }) };
-		if (Object.keys(changes).length === 0) throw new UsageError("nothing to change was given");
-		return withDatabase(async ({ statements, liveness }) => {
-			const { id, ...entry } = await updateProject(statements, { id: input.argument(0) }, changes);
-			return inForceOutput({ liveness }, { id }, entry, input);
-		});
+	async run(context, input) {
+		const changes = changesOf(input, limitsOf(input));
+		return actInForce(context, input, (statements, id) => updateProject(statements, { id }, changes));
 	},
 };
 
@@ -87,11 +82,7 @@ const archive: Command = {
 	options: FENCE_OPTIONS,
 	details:
 		"Returns when no instance admits a request by its keys any more; what was admitted settles normally. An instance that cannot be reached is waited for until its lease (LEASE_TTL_S) is over.",
-	run: ({ withDatabase }, input) =>
-		withDatabase(async ({ statements, liveness }) => {
-			const { id, ...entry } = await archiveProject(statements, { id: input.argument(0) });
-			return inForceOutput({ liveness }, { id }, entry, input);
-		}),
+	run: (context, input) => actInForce(context, input, (statements, id) => archiveProject(statements, { id })),
 };
 
 /** Who: an id, or the address of one of the account's members. Fault not_found. */

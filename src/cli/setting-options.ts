@@ -2,7 +2,7 @@ import type { CapPeriod } from "../keys/cap-period.ts";
 import type { KeySettings } from "../keys/key-settings.ts";
 import type { ProjectSettings } from "../keys/project-admin.ts";
 import { formatUsd } from "../money/nano-usd.ts";
-import type { CommandInput, OptionSpec } from "./command.ts";
+import { type CommandInput, type OptionSpec, UsageError } from "./command.ts";
 import { dateMsOf, namesOf, usdOf, wholeOf } from "./option-values.ts";
 
 /** What is set of a key and of a project alike. */
@@ -58,6 +58,13 @@ export function keySettingsOf(input: CommandInput): KeySettings {
 		projectId: read("project", "none", (_, text) => text),
 	};
 	return { ...limitsOf(input), ...given(own) };
+}
+
+/** What an update changes: these settings and the name. UsageError if nothing was given. */
+export function changesOf<Settings extends object>(input: CommandInput, settings: Settings) {
+	const changes = { ...settings, ...given({ name: input.option("name") }) } as Settings & { readonly name?: string };
+	if (Object.keys(changes).length === 0) throw new UsageError("nothing to change was given");
+	return changes;
 }
 
 /** `5.00`, or `1.25 of 5.00 a day`: of a cap that begins anew what is spent of it counts. */

@@ -2,9 +2,9 @@ import { isoOrNull } from "../base/iso-date.ts";
 import type { TopUpRecord, TopUpState } from "../billing/top-ups.ts";
 import { confirmTopUp, createTopUp, listTopUps, rejectTopUp } from "../billing/top-ups.ts";
 import { formatUsd } from "../money/nano-usd.ts";
+import { namedAccount } from "./account-commands.ts";
 import type { Command } from "./command.ts";
 import { UsageError } from "./command.ts";
-import { namedAccount } from "./named-account.ts";
 import { PAGE_OPTIONS, pageOf, usdOf } from "./option-values.ts";
 import { listOutput } from "./table.ts";
 

@@ -7,6 +7,11 @@ export function addressOf(host: string, port: number | undefined): string {
 	return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
+/** Where this machine reaches what listens there: not every address to listen on is one to connect to. */
+export function reachableAddressOf(host: string, port: number): string {
+	return addressOf({ "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host, port);
+}
+
 /**
  * Asks for a host before anything listens on it: `listen` says of a name that nobody knows whatever the last call of the system had
  * failed with, be it of a connection elsewhere. As the system looks names up, and so as `listen` does.

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { flushOutput } from "../../src/cli/flush-output.ts";
+import { flushOutput } from "../../src/cli/print.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 const never = new Promise(() => undefined);

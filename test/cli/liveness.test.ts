@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { watchLiveness } from "../../src/cli/liveness.ts";
+import { watchLiveness } from "../../src/cli/worker-process.ts";
 import { manualClock } from "../keys/manual-clock.ts";
 
 const ASK_MS = 3_000;

@@ -2,7 +2,7 @@ import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { tryFileLock } from "../../base/file-lock.ts";
 import type { Config } from "../../config.ts";
-import { addressOf, checkHost, claimPort } from "../../planes/listening-address.ts";
+import { addressOf, checkHost, claimPort, reachableAddressOf } from "../../planes/listening-address.ts";
 import { type Finding, findingsOf } from "./finding.ts";
 
 const GIB = 1024 ** 3;
@@ -124,10 +124,11 @@ export async function checkAddress(
 }
 
 async function isTollgate(host: string, port: number): Promise<boolean> {
-	const reachable = { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
 	const options = { signal: AbortSignal.timeout(ASK_MS), redirect: "manual", proxy: "" } as const;
 	const [live, status] = await Promise.all(
-		["/livez", "/status"].map((path) => fetch(`${addressOf(reachable, port)}${path}`, options).catch(() => undefined)),
+		["/livez", "/status"].map((path) =>
+			fetch(`${reachableAddressOf(host, port)}${path}`, options).catch(() => undefined),
+		),
 	);
 	return (await live?.text().catch(() => "")) === "ok\n" && status?.status === 200;
 }

@@ -38,97 +38,84 @@ export function serviceReadings(state: ServiceState): Reading[] {
 		const view = state.ledger();
 		return view ? pick(view) : 0;
 	};
+	const gauge = (name: string, help: string, read: () => number): Reading => ({ name, help, read });
 	return [
-		{ name: "tollgate_admitting", help: "1 while this instance may admit requests.", read: () => Number(state.open()) },
-		{
-			name: "tollgate_lease_left_seconds",
-			help: "How long this instance may admit without another heartbeat; 0 while it may not.",
-			read: () => state.leaseLeftMs() / 1_000,
-		},
-		{
-			name: "tollgate_requests_running",
-			help: "Admitted requests that are not settled.",
-			read: ledger((view) => view.running),
-		},
-		{
-			name: "tollgate_settlements_queued",
-			help: "Settlements that Postgres does not have yet.",
-			read: ledger((view) => view.queued),
-		},
-		{
-			name: "tollgate_oldest_unflushed_seconds",
-			help: "Age of the oldest of them.",
-			read: ledger((view) => view.oldestUnflushedMs / 1_000),
-		},
-		{
-			name: "tollgate_journal_bytes",
-			help: "The journal's length: what is open or not yet in Postgres, and what lies between.",
-			read: ledger(({ journal }) => journal.bytes),
-		},
-		{
-			name: "tollgate_journal_segments",
-			help: "Its files.",
-			read: ledger(({ journal }) => journal.segments),
-		},
-		{
-			name: "tollgate_credit_free_nano_usd",
-			help: "Credit in this instance's slices that is free.",
-			read: ledger((view) => view.free),
-		},
-		{
-			name: "tollgate_credit_held_nano_usd",
-			help: "Credit that running requests hold.",
-			read: ledger((view) => view.held),
-		},
-		{
-			name: "tollgate_credit_unacknowledged_nano_usd",
-			help: "Charges that Postgres does not have yet.",
-			read: ledger((view) => view.unacknowledged),
-		},
-		{
-			name: "tollgate_requests_open",
-			help: "Requests of all kinds that were begun and not ended, towards clients.",
-			read: () => state.openRequests(),
-		},
-		{ name: "tollgate_streams_open", help: "Streams open towards clients.", read: () => state.openStreams() },
-		{
-			name: "tollgate_requests_waiting",
-			help: "Admitted requests that wait for a replica.",
-			read: () => state.waitingForReplica(),
-		},
-		{ name: "tollgate_keys_cached", help: "Keys in memory.", read: () => state.keyring().keys },
-		{ name: "tollgate_unknown_keys_cached", help: "Digests known to be no key.", read: () => state.keyring().unknown },
+		gauge("tollgate_admitting", "1 while this instance may admit requests.", () => Number(state.open())),
+		gauge(
+			"tollgate_lease_left_seconds",
+			"How long this instance may admit without another heartbeat; 0 while it may not.",
+			() => state.leaseLeftMs() / 1_000,
+		),
+		gauge(
+			"tollgate_requests_running",
+			"Admitted requests that are not settled.",
+			ledger((view) => view.running),
+		),
+		gauge(
+			"tollgate_settlements_queued",
+			"Settlements that Postgres does not have yet.",
+			ledger((view) => view.queued),
+		),
+		gauge(
+			"tollgate_oldest_unflushed_seconds",
+			"Age of the oldest of them.",
+			ledger((view) => view.oldestUnflushedMs / 1_000),
+		),
+		gauge(
+			"tollgate_journal_bytes",
+			"The journal's length: what is open or not yet in Postgres, and what lies between.",
+			ledger(({ journal }) => journal.bytes),
+		),
+		gauge(
+			"tollgate_journal_segments",
+			"Its files.",
+			ledger(({ journal }) => journal.segments),
+		),
+		gauge(
+			"tollgate_credit_free_nano_usd",
+			"Credit in this instance's slices that is free.",
+			ledger((view) => view.free),
+		),
+		gauge(
+			"tollgate_credit_held_nano_usd",
+			"Credit that running requests hold.",
+			ledger((view) => view.held),
+		),
+		gauge(
+			"tollgate_credit_unacknowledged_nano_usd",
+			"Charges that Postgres does not have yet.",
+			ledger((view) => view.unacknowledged),
+		),
+		gauge("tollgate_requests_open", "Requests of all kinds that were begun and not ended, towards clients.", () =>
+			state.openRequests(),
+		),
+		gauge("tollgate_streams_open", "Streams open towards clients.", () => state.openStreams()),
+		gauge("tollgate_requests_waiting", "Admitted requests that wait for a replica.", () => state.waitingForReplica()),
+		gauge("tollgate_keys_cached", "Keys in memory.", () => state.keyring().keys),
+		gauge("tollgate_unknown_keys_cached", "Digests known to be no key.", () => state.keyring().unknown),
 		...replicaReadings(() => state.replicas()),
-		{
-			name: "tollgate_books_ok",
-			help: "1 if the last check of the books found nothing, -1 before the first.",
-			read: () => {
-				const ok = state.booksOk();
-				return ok === undefined ? -1 : Number(ok);
-			},
-		},
-		{
-			name: "tollgate_books_age_seconds",
-			help: "Since the last check of the books, -1 before the first.",
-			read: () => {
-				const ageMs = state.booksAgeMs();
-				return ageMs === undefined ? -1 : ageMs / 1_000;
-			},
-		},
-		{
-			name: "tollgate_payment_findings_open",
-			help: "Card payments that the books and Stripe do not agree about, -1 before the first look.",
-			read: () => state.paymentFindings() ?? -1,
-		},
-		{
-			name: "tollgate_settlements_refused",
-			help: "Settlements of the last day that came when requests of their time were removed, -1 before the first look.",
-			read: () => state.settlementsRefused() ?? -1,
-		},
-		{
-			name: "tollgate_batches_refused",
-			help: "Batches that run here and wait because Postgres refuses what became of their lines.",
-			read: () => state.batchesRefused(),
-		},
+		gauge("tollgate_books_ok", "1 if the last check of the books found nothing, -1 before the first.", () =>
+			Number(state.booksOk() ?? -1),
+		),
+		gauge(
+			"tollgate_books_age_seconds",
+			"Since the last check of the books, -1 before the first.",
+			() => (state.booksAgeMs() ?? -1_000) / 1_000,
+		),
+		gauge(
+			"tollgate_payment_findings_open",
+			"Card payments that the books and Stripe do not agree about, -1 before the first look.",
+			() => state.paymentFindings() ?? -1,
+		),
+		gauge(
+			"tollgate_settlements_refused",
+			"Settlements of the last day that came when requests of their time were removed, -1 before the first look.",
+			() => state.settlementsRefused() ?? -1,
+		),
+		gauge(
+			"tollgate_batches_refused",
+			"Batches that run here and wait because Postgres refuses what became of their lines.",
+			() => state.batchesRefused(),
+		),
 	];
 }

@@ -1,50 +1,9 @@
 import type { Language } from "../base/language.ts";
-import type { ServiceName, StatusAnswer } from "./status-answer.ts";
-
-/** Kinds of days; each has its own shape. */
-export type DayKind = "up" | "degraded" | "partly" | "down" | "none";
-
-/** Texts of the page; the JSON is in English. `percent` and `minutes` are formatted. */
-export interface StatusTexts {
-	readonly title: string;
-	readonly nav: { readonly label: string; readonly start: string; readonly models: string; readonly docs: string };
-	readonly headlines: Readonly<Record<StatusAnswer["status"], string>>;
-	readonly states: Readonly<Record<"connected" | "operational" | "degraded" | "unavailable", string>>;
-	readonly services: Readonly<Record<ServiceName, string>>;
-	readonly dayKinds: Readonly<Record<DayKind, string>>;
-	readonly parts: { readonly overall: string; readonly services: string; readonly models: string };
-	readonly everything: string;
-	readonly notDeployed: string;
-	readonly noModel: string;
-	readonly legend: string;
-	readonly explanation: string;
-	readonly today: string;
-	readonly noData: string;
-	readonly noDataYet: string;
-	readonly neverRead: string;
-	/** Of `2026-11-20`. */
-	readonly date: (day: string) => string;
-	readonly percent: (percent: number) => string;
-	/** `time`: HTML. */
-	readonly asOf: (time: string) => string;
-	readonly old: (minutes: string) => string;
-	readonly minutes: (minutes: number) => string;
-	readonly hours: (hours: number, minutes: number) => string;
-	readonly dayByDay: (title: string) => string;
-	readonly daysAgo: (days: number) => string;
-	readonly uptime: (percent: string) => string;
-	readonly within: (days: number) => string;
-	readonly troubles: (days: number) => string;
-	readonly operational: (percent: string) => string;
-	readonly degraded: (minutes: string) => string;
-	readonly down: (minutes: string) => string;
-	readonly withoutData: (minutes: string) => string;
-	readonly version: (version: string) => string;
-}
 
 const fixed = (percent: number): string => (percent === 100 ? "100" : percent.toFixed(2));
 
-const ENGLISH_TEXTS: StatusTexts = {
+/** The page's texts; the JSON is in English, for programs. `percent` and `minutes` come as they are shown, `time` as HTML. */
+const ENGLISH_TEXTS = {
 	title: "Service status",
 	nav: { label: "Main", start: "Start", models: "Models", docs: "Docs" },
 	headlines: {
@@ -80,23 +39,28 @@ const ENGLISH_TEXTS: StatusTexts = {
 	noData: "no data",
 	noDataYet: "no data yet",
 	neverRead: "The history has not been read yet.",
-	date: (day) => day,
-	percent: (percent) => `${fixed(percent)} %`,
-	asOf: (time) => `As of ${time}.`,
-	old: (minutes) => `The history is ${minutes} old.`,
-	minutes: (minutes) => (minutes === 1 ? "1 minute" : `${minutes} minutes`),
-	hours: (hours, minutes) => `${hours} h${minutes === 0 ? "" : ` ${minutes} min`}`,
-	dayByDay: (title) => `${title}, day by day`,
-	daysAgo: (days) => `${days} days ago`,
-	uptime: (percent) => `${percent} uptime`,
-	within: (days) => `in ${days} days`,
-	troubles: (days) => (days === 1 ? "1 day was not fully operational" : `${days} days were not fully operational`),
-	operational: (percent) => `${percent} operational`,
-	degraded: (minutes) => `${minutes} degraded`,
-	down: (minutes) => `${minutes} down`,
-	withoutData: (minutes) => `${minutes} without data`,
-	version: (version) => `Version ${version}.`,
+	date: (day: string) => day,
+	percent: (percent: number) => `${fixed(percent)} %`,
+	asOf: (time: string) => `As of ${time}.`,
+	old: (minutes: string) => `The history is ${minutes} old.`,
+	minutes: (minutes: number) => (minutes === 1 ? "1 minute" : `${minutes} minutes`),
+	hours: (hours: number, minutes: number) => `${hours} h${minutes === 0 ? "" : ` ${minutes} min`}`,
+	dayByDay: (title: string) => `${title}, day by day`,
+	daysAgo: (days: number) => `${days} days ago`,
+	uptime: (percent: string) => `${percent} uptime`,
+	within: (days: number) => `in ${days} days`,
+	troubles: (days: number) =>
+		days === 1 ? "1 day was not fully operational" : `${days} days were not fully operational`,
+	operational: (percent: string) => `${percent} operational`,
+	degraded: (minutes: string) => `${minutes} degraded`,
+	down: (minutes: string) => `${minutes} down`,
+	withoutData: (minutes: string) => `${minutes} without data`,
+	version: (version: string) => `Version ${version}.`,
 };
+
+export type StatusTexts = typeof ENGLISH_TEXTS;
+/** Kinds of days; each has its own shape. */
+export type DayKind = keyof StatusTexts["dayKinds"];
 
 const GERMAN_TEXTS: StatusTexts = {
 	title: "Dienststatus",

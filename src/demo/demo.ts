@@ -2,8 +2,10 @@
 import { dirname } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { systemClock } from "../base/clock.ts";
+import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
+import { createOperator, listOperators } from "../console/operator/operator-admin.ts";
 import { createSignInLink, type LinkPage } from "../console/sign-in/new-sign-in-link.ts";
 import type { Statements } from "../db/statements.ts";
 import { createStatements } from "../db/statements.ts";
@@ -14,7 +16,6 @@ import { type BannerFacts, formatBanner, shellQuoted } from "./banner.ts";
 import { DEMO_EMAIL, ensureDemoAccount } from "./demo-account.ts";
 import { ensureDemoHistory } from "./demo-history.ts";
 import type { DemoDescription } from "./demo-models.ts";
-import { DEMO_OPERATOR_EMAIL, ensureDemoPeople } from "./demo-people.ts";
 import { DEMO_RATES } from "./found-model.ts";
 
 export interface DemoDeps {
@@ -39,6 +40,7 @@ export interface DemoService {
 	readonly publicUrl: string | null;
 }
 
+const DEMO_OPERATOR_EMAIL = "operator@localhost";
 const STATEMENT_DEADLINE_MS = 10_000;
 /** How long a printed link into the console is good. */
 const LINK_HOURS = 12;
@@ -125,4 +127,17 @@ export function commandFor(config: Pick<Config, "dataDir" | "env">, program: str
 /** An address to listen on is not always one to connect to. */
 function reachableUrl(url: string): string {
 	return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
+}
+
+/**
+ * Makes the two who can look at the demo in the console: the customer, whose first visit takes the demo's account over
+ * as any owner's does, and an operator. Neither has a password: they sign in by a link.
+ */
+async function ensureDemoPeople(statements: Statements): Promise<void> {
+	await statements`
+		insert into console_user (id, name, email, email_verified) values (${newId("usr")}, 'Demo customer', ${DEMO_EMAIL}, true)
+		on conflict (email) do nothing`;
+	const operators = await listOperators(statements);
+	if (operators.every(({ email }) => email !== DEMO_OPERATOR_EMAIL))
+		await createOperator(statements, DEMO_OPERATOR_EMAIL, "link");
 }

@@ -10,8 +10,7 @@ import { healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { ConsolePlane } from "./console-plane.ts";
 import { lastAnswer } from "./last-answer.ts";
-import { type MetricsAccess, mayReadMetrics } from "./may-read-metrics.ts";
-import { isMetricsRequest, metricsResponse } from "./process-metrics.ts";
+import { isMetricsRequest, type MetricsAccess, mayReadMetrics, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
 
 /** As much as the largest chat of the playground; what is checked before it is read has its own limits. */

@@ -45,7 +45,6 @@ import { memoryOfOne, openCatalog } from "./open-catalog.ts";
 import { openFiles } from "./open-files.ts";
 import { openKeys } from "./open-keys.ts";
 import { openKeyLimits, openLease } from "./open-lease.ts";
-import { openTraces } from "./open-traces.ts";
 import type { ProcessMetrics } from "./process-metrics.ts";
 import { metricsOfAll, workerLabel } from "./process-metrics.ts";
 import { gatewaySocket } from "./run-dir.ts";
@@ -109,7 +108,7 @@ async function build(
 ): Promise<GatewayPlane> {
 	const { log, clock, cleanup, secrets } = deps;
 	// Stops last: a collector that hangs keeps no credit from being handed back.
-	const traces = await openTraces(config, { log });
+	const traces = await openTraces(config, log);
 	cleanup.add(async () => traces?.stop());
 	const db = createDatabase(
 		{ clock, log },
@@ -302,4 +301,11 @@ const MEMORY = { resident: residentBytes, collect: () => Bun.gc(true) };
 function returnMemory(server: { readonly pendingRequests: number }, deps: { clock: Clock; cleanup: Cleanup }): void {
 	const memoryReturn = startMemoryReturn({ ...MEMORY, clock: deps.clock, open: () => server.pendingRequests });
 	deps.cleanup.add(() => memoryReturn.stop());
+}
+
+/** Nothing of OpenTelemetry is loaded where nobody wants traces. */
+async function openTraces({ traces }: Pick<Config, "traces">, log: Log) {
+	if (traces === null) return undefined;
+	const { createOtlpTraces } = await import("../traces/otlp-traces.ts");
+	return createOtlpTraces({ log }, traces);
 }

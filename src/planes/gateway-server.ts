@@ -14,8 +14,7 @@ import { healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { ConsoleProxy } from "./console-proxy.ts";
 import { lastAnswer } from "./last-answer.ts";
-import { type MetricsAccess, mayReadMetrics } from "./may-read-metrics.ts";
-import { isMetricsRequest, metricsResponse } from "./process-metrics.ts";
+import { isMetricsRequest, type MetricsAccess, mayReadMetrics, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
 
 /** Where the process listens, and who may read its metrics. */

@@ -1,4 +1,7 @@
+import { isSameSecret } from "../base/same-secret.ts";
 import type { Config } from "../config.ts";
+import { isLoopback } from "../gateway/client-address.ts";
+import type { Connection } from "../gateway/connection.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { consoleSocket, gatewaySocket, METRICS_HEADER, METRICS_PATH } from "./run-dir.ts";
 
@@ -108,3 +111,15 @@ function mergeExpositions(texts: readonly string[]): string {
 const FAMILY = /(?<=^|\n)(?=# HELP (\S+))(# HELP [^\n]*\n# TYPE [^\n]*\n)((?:[^#\n][^\n]*(?:\n|$))*)/g;
 
 const ended = (samples: string) => (samples === "" || samples.endsWith("\n") ? samples : `${samples}\n`);
+
+export type MetricsAccess = Pick<Config, "metricsToken" | "production">;
+
+/** By the token where there is one; else, in production, from this machine alone, and not through a proxy on it. */
+export function mayReadMetrics({ metricsToken, production }: MetricsAccess, { request, address }: Connection): boolean {
+	const { headers } = request;
+	if (metricsToken === null) {
+		if (!production) return true;
+		return isLoopback(address) && !headers.has("x-forwarded-for") && !headers.has("forwarded");
+	}
+	return isSameSecret(headers.get("authorization") ?? "", `Bearer ${metricsToken}`);
+}

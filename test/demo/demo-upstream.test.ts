@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import OpenAI from "openai";
-import { cutAtStop, demoTokens } from "../../src/demo/demo-text.ts";
 import type { DemoUpstream } from "../../src/demo/demo-upstream.ts";
-import { DEMO_MODEL_ID, startDemoUpstream } from "../../src/demo/demo-upstream.ts";
+import { cutAtStop, DEMO_MODEL_ID, demoTokens, startDemoUpstream } from "../../src/demo/demo-upstream.ts";
 
 let upstream: DemoUpstream;
 let client: OpenAI;

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createSampling } from "../../src/traces/sampling.ts";
+import { createSampling } from "../../src/traces/otlp-traces.ts";
 import { readTraceContext } from "../../src/traces/trace-context.ts";
 import { SAMPLERS } from "../../src/traces/traces.ts";
 

@@ -96,6 +96,14 @@ describe("a valid file", () => {
 		expect(more).toEqual([]);
 	});
 
+	test("derives the space of all files and the time between health checks", () => {
+		const limitsOf = (text: string) => parseCatalogFile(`${oneModel()}limits: { ${text} }\n`, {}).limits;
+		expect(DEFAULT_LIMITS).toMatchObject({ filesBytesMax: 100 * 1024 ** 3, healthIntervalMs: 5_000 });
+		expect(limitsOf("files_account_mb: 1024").filesBytesMax).toBe(10 * 1024 ** 3);
+		expect(limitsOf("breaker_cool_s: 4").healthIntervalMs).toBe(2_000);
+		expect(limitsOf("breaker_cool_s: 0.1").healthIntervalMs).toBe(500);
+	});
+
 	test("a limit beyond another's default takes that default along; two contradicting values are a mistake", () => {
 		const cool = (text: string) => `${oneModel()}limits: { ${text} }\n`;
 		expect(parseCatalogFile(cool("breaker_cool_s: 300"), {}).limits.breakerCoolMsMax).toBe(300_000);

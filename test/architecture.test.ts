@@ -6,6 +6,7 @@ import { COMMANDS } from "../src/cli/commands.ts";
 import { PUBLIC_VARIABLES } from "../src/config-table.ts";
 import { migrations } from "../src/db/migrations/list.ts";
 import { MANAGEMENT_ROUTES } from "../src/management/management-routes.ts";
+import { bagProblems } from "./support/dependency-bags.ts";
 import {
 	codeBlocks,
 	consoleProblems,
@@ -47,6 +48,7 @@ describe("the source keeps its rules", () => {
 	test("the environment is read in config.ts alone", () => expect(environmentProblems(source)).toEqual([]));
 	test("only main.ts writes to the terminal", () => expect(consoleProblems(source)).toEqual([]));
 	test("no file is too long to be read at once", () => expect(lengthProblems(source)).toEqual([]));
+	test("a function is handed at most eight dependencies in one bag", () => expect(bagProblems(source)).toEqual([]));
 	test("no barrels, no grab-bags", () => expect(nameProblems(source)).toEqual([]));
 	test("no closure changes six variables without named states", () => expect(stateProblems(source)).toEqual([]));
 
@@ -190,6 +192,27 @@ describe("each rule finds what it forbids", () => {
 		expect(stateProblems([closure(6, 'const states = createStates(TRANSITIONS, "idle");')])).toEqual([]);
 		const local = "function a() { let a, b, c, d, e, f; a = b = c = d = e = f = 1; return () => a; }";
 		expect(stateProblems([made("src/a.ts", local)])).toEqual([]);
+	});
+
+	test("a bag of more than eight dependencies, picked, extended or joined too", () => {
+		const names = (count: number, letter = "m") => Array.from({ length: count }, (_, n) => `${letter}${n}`);
+		const members = (count: number, letter?: string) =>
+			names(count, letter)
+				.map((name) => `${name}: string;`)
+				.join(" ");
+		const bag = `interface LargeDeps { ${members(9)} }\ninterface MoreDeps extends SmallDeps { own: string }\ninterface SmallDeps { ${members(8)} }`;
+		const found = (code: string) => bagProblems([made("src/keys/a.ts", `${bag}\n${code}`)]);
+		const pick = names(9)
+			.map((name) => JSON.stringify(name))
+			.join(" | ");
+		expect(found("function make(deps: LargeDeps) {}")).toEqual(["src/keys/a.ts: make takes 9 members of LargeDeps"]);
+		expect(found("const make = ({ m1 }: MoreDeps) => m1;")).toEqual([
+			"src/keys/a.ts: make takes 9 members of MoreDeps",
+		]);
+		expect(found(`function make(deps: Pick<LargeDeps, ${pick}>) {}`)).toHaveLength(1);
+		expect(found("function make(deps: SmallDeps & { own: string }) {}")).toHaveLength(1);
+		expect(found('function make(deps: SmallDeps, others: Omit<LargeDeps, "m0">) {}')).toEqual([]);
+		expect(found(`function make(deps: Pick<LargeDeps, "m0" | "m1">) {}`)).toEqual([]);
 	});
 
 	test("files that a paper names and that are not there", () => {

@@ -16,7 +16,7 @@ import { countOpenFindings, PAYMENTS_DIFFER } from "../ops/payment-findings.ts";
 import type { Secrets } from "../secrets.ts";
 import type { OwnBrand } from "./brand/shown-brand.ts";
 import { createConsoleApi } from "./console-api.ts";
-import type { ConsoleConfig, ConsoleParts, Parts } from "./console-deps.ts";
+import type { ConsoleParts, Parts } from "./console-deps.ts";
 import { createConsoleFigures } from "./console-figures.ts";
 import { createConsoleRouter, originsOf } from "./console-router.ts";
 import type { GatewayClient } from "./gateway-client.ts";
@@ -57,7 +57,7 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 
 /** Builds each part once; hands every function those that it works with. */
-export function createConsole(config: ConsoleConfig & Pick<Config, "stripe">, deps: ConsoleDeps): Console {
+export function createConsole(config: Config, deps: ConsoleDeps): Console {
 	const { brand, clock, log, cleanup } = deps;
 	const { keyPepper, consoleSecret } = deps.secrets;
 	const { statements, liveness, sums, books, tx } = openClients(deps);

@@ -1,3 +1,4 @@
+import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { creditLostRequests, forgetLostRequests } from "../batch/lost-requests.ts";
 import { sortAutoTopUps } from "../billing/auto-top-ups.ts";
@@ -11,7 +12,6 @@ import {
 } from "../console/alerts/alerts.ts";
 import type { ConsoleFigures } from "../console/console-figures.ts";
 import { forgetRefusals } from "../console/log/refused-log.ts";
-import type { Mailer } from "../console/mail/mailer.ts";
 import { forgetOldNotices, type NoticeDeps, sendNotices } from "../console/notices/notices.ts";
 import { forgetOldCounts } from "../console/rate-counter.ts";
 import { forgetSessions, forgetUnproved } from "../console/sign-in/auth-sign-up.ts";
@@ -34,15 +34,16 @@ export interface Jobs {
 	stop(): Promise<void>;
 }
 
-export interface JobDeps extends NoticeDeps {
-	readonly mailer: Mailer;
-	readonly figures: Pick<ConsoleFigures, "notice" | "lostWork">;
-	/** A client with time: sums are made of many rows at first. */
-	readonly sums: Statements;
+export interface JobDeps {
+	/** `sums` has time: sums are made of many rows at first. */
+	readonly clients: { readonly statements: Statements; readonly sums: Statements };
+	readonly clock: Clock;
 	readonly log: Log;
 	readonly deployments: Deployments;
 	readonly cards: CardPayments | undefined;
 	readonly retention: Retention;
+	readonly notices: NoticeDeps;
+	readonly figures: Pick<ConsoleFigures, "lostWork">;
 }
 
 const FOLD_MS = 2_000;
@@ -79,6 +80,7 @@ export interface JobOptions {
 /** What runs in the background of every console; each job makes sure by itself that no other console does it twice. */
 export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROWS_PER_S }: JobOptions = {}): Jobs {
 	const { clock, log, cards } = deps;
+	const { statements, sums } = deps.clients;
 	const cancels = new Set<() => void>();
 	const running = new Set<Promise<void>>();
 	const stopping = new AbortController();
@@ -101,8 +103,8 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 		cancels.add(cancel);
 	}
 
-	every(FOLD_MS, "usage sums", () => foldUsage(deps.sums));
-	const books = { statements: deps.sums, clock };
+	every(FOLD_MS, "usage sums", () => foldUsage(sums));
+	const books = { statements: sums, clock };
 	every(SEAL_MS, "seals of days", () => sealDays(books));
 	const verifyRows = (verifyRowsPerS * VERIFY_MS) / 1000;
 	if (verifyRows > 0) every(VERIFY_MS, "verification of sealed days", () => verifyDays(books, verifyRows));
@@ -110,38 +112,38 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	if (archive !== null) {
 		const place = openArchive(archive, stopping.signal);
 		const options = { own: true, signal: stopping.signal };
-		every(FORGET_MS, "archive of sealed days", () => archiveDays(deps.sums, place, options));
+		every(FORGET_MS, "archive of sealed days", () => archiveDays(sums, place, options));
 	}
 	if (usageDays > 0) every(REMOVE_MS, "old requests", () => removeUsage(books, usageDays, archive !== null));
 	every(REMOVE_MS, "old leases", () => removeLeases(books, LEASE_DAYS));
 	every(FORGET_MS, "old entries of the control log", () => removeControl(books, CONTROL_DAYS));
-	if (auditDays > 0) every(FORGET_MS, "old acts", () => forgetActs(deps.statements, auditDays));
-	if (refusalDays > 0) every(FORGET_MS, "old refusals", () => forgetRefusals(deps.statements, refusalDays));
-	every(FORGET_MS, "old counts", () => forgetOldCounts(deps.statements));
-	every(FORGET_MS, "unproved addresses", () => forgetUnproved(deps.statements, clock.wallMs()));
-	every(FORGET_MS, "old sessions", () => forgetSessions(deps.statements, clock.wallMs()));
-	every(FORGET_MS, "old checks of the books", () => forgetOldRuns(deps.statements));
-	every(LOOK_MS, "what accounts want to hear of", () => lookForAlerts(deps.statements));
-	every(EXPIRING_MS, "keys about to expire", () => lookForExpiring(deps.statements));
+	if (auditDays > 0) every(FORGET_MS, "old acts", () => forgetActs(statements, auditDays));
+	if (refusalDays > 0) every(FORGET_MS, "old refusals", () => forgetRefusals(statements, refusalDays));
+	every(FORGET_MS, "old counts", () => forgetOldCounts(statements));
+	every(FORGET_MS, "unproved addresses", () => forgetUnproved(statements, clock.wallMs()));
+	every(FORGET_MS, "old sessions", () => forgetSessions(statements, clock.wallMs()));
+	every(FORGET_MS, "old checks of the books", () => forgetOldRuns(statements));
+	every(LOOK_MS, "what accounts want to hear of", () => lookForAlerts(statements));
+	every(EXPIRING_MS, "keys about to expire", () => lookForExpiring(statements));
 	every(RETIRING_MS, "models that go away", async () =>
-		lookForRetiring(deps.statements, (await deps.deployments.current()).models, clock.wallMs()),
+		lookForRetiring(statements, (await deps.deployments.current()).models, clock.wallMs()),
 	);
-	every(FORGET_MS, "old marks of alerts", () => forgetOldMarks(deps.statements));
-	every(FORGET_MS, "old idempotency keys", () => forgetOldClaims(deps.statements, clock.wallMs()));
+	every(FORGET_MS, "old marks of alerts", () => forgetOldMarks(statements));
+	every(FORGET_MS, "old idempotency keys", () => forgetOldClaims(statements, clock.wallMs()));
 	every(FORGET_MS, "old claims of the management interface", () =>
-		forgetOldManagementClaims(deps.statements, clock.wallMs()),
+		forgetOldManagementClaims(statements, clock.wallMs()),
 	);
 	every(COLLECT_MS, "lost requests of batches", async () =>
-		deps.figures.lostWork(await creditLostRequests(deps.statements)),
+		deps.figures.lostWork(await creditLostRequests(statements)),
 	);
-	every(FORGET_MS, "old lost requests", () => forgetLostRequests(deps.statements));
-	every(FORGET_MS, "old shares", () => forgetOldShares(deps.statements));
-	every(FORGET_MS, "old reports", () => forgetOldReports(deps.statements));
+	every(FORGET_MS, "old lost requests", () => forgetLostRequests(statements));
+	every(FORGET_MS, "old shares", () => forgetOldShares(statements));
+	every(FORGET_MS, "old reports", () => forgetOldReports(statements));
 	for (const channel of ["webhook", "mail"] as const)
-		every(NOTICE_MS, `notices by ${channel}`, () => sendNotices(deps, channel, stopping.signal));
-	every(FORGET_MS, "old notices", () => forgetOldNotices(deps.statements));
-	every(COLLECT_MS, "notices of automatic top-ups", () => tellOfAutoTopUps(deps.statements));
-	if (cards === undefined) every(TOP_UP_MS, "automatic top-ups", () => sortAutoTopUps(deps.statements));
+		every(NOTICE_MS, `notices by ${channel}`, () => sendNotices(deps.notices, channel, stopping.signal));
+	every(FORGET_MS, "old notices", () => forgetOldNotices(statements));
+	every(COLLECT_MS, "notices of automatic top-ups", () => tellOfAutoTopUps(statements));
+	if (cards === undefined) every(TOP_UP_MS, "automatic top-ups", () => sortAutoTopUps(statements));
 	else {
 		every(COLLECT_MS, "refunds", () => cards.collect());
 		every(TOP_UP_MS, "automatic top-ups", () => cards.topUpAutomatically());

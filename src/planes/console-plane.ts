@@ -53,16 +53,9 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): Cons
 	const cleanup = createCleanup({ clock: systemClock, log });
 	const people = createConsole(config, { ...deps, clock, cleanup });
 	const { parts, sums } = people;
-	const jobs = startJobs(
-		{
-			...parts,
-			sums,
-			sendWebhook: createWebhookSender(config),
-			serviceName: brand.serviceName,
-			retention: config.retention,
-		},
-		deps.jobs,
-	);
+	const { retention } = config;
+	const notices = { ...parts, sendWebhook: createWebhookSender(config), serviceName: brand.serviceName };
+	const jobs = startJobs({ ...parts, clients: { ...parts, sums }, retention, notices }, deps.jobs);
 	// Together: sums that are made for the first time would keep the others waiting.
 	cleanup.add(() => Promise.all([jobs.stop(), sums.end()]));
 	const management = createManagement(parts);

@@ -27,17 +27,18 @@ function jobsOf(verifyRowsPerS: number, { statements, log }: { statements: State
 	};
 	const jobs = startJobs(
 		{
-			statements,
-			sums: statements,
+			clients: { statements, sums: statements },
 			clock,
 			log,
-			mailer: { send: async () => {}, canSend: false } as never,
-			sendWebhook: async () => {
-				throw new Error("there is nothing to send");
+			notices: {
+				...{ statements, clock, serviceName: "service" },
+				mailer: { send: async () => {}, canSend: false } as never,
+				sendWebhook: async () => {
+					throw new Error("there is nothing to send");
+				},
+				origin: () => "http://127.0.0.1",
 			},
 			cards: undefined,
-			origin: () => "http://127.0.0.1",
-			serviceName: "service",
 			retention: { archive: null, usageDays: 0, auditDays: 400, refusalDays: 30 },
 		} as never,
 		{ verifyRowsPerS },

@@ -30,8 +30,17 @@ const WORDS: ReadonlySet<string> = new Set(["state", "role", "right", "who", "pr
 /** Values under these names are dates: `2027-01-31`, `2027-01-31T12:00:00Z`. */
 const DATES: ReadonlySet<string> = new Set(["moment", "day"]);
 
-/** Values under these names are amounts of dollars: `1.25`. */
-const AMOUNTS: ReadonlySet<string> = new Set(["amount", "balance", "cap", "cost", "spent", "threshold", "top"]);
+/** Values under these names are decimals: `1.25`. */
+const DECIMALS: ReadonlySet<string> = new Set([
+	"amount",
+	"balance",
+	"cap",
+	"cost",
+	"percent",
+	"spent",
+	"threshold",
+	"top",
+]);
 
 /** The text in English. */
 export function inEnglish({ id, values }: Text): string {
@@ -51,6 +60,11 @@ export function translateAll(language: Language, texts: readonly Text[]): string
 	return texts.map((text) => translate(language, text)).join(" ");
 }
 
+/** A day such as `2027-01-31`. */
+export function writeDate(language: Language, day: string): string {
+	return language === ENGLISH ? day : germanMoment(day);
+}
+
 /** `translate` for ids that are known here. */
 export function write(language: Language, id: TextId, values?: TextValues): string {
 	return translate(language, values === undefined ? { id } : { id, values });
@@ -58,7 +72,7 @@ export function write(language: Language, id: TextId, values?: TextValues): stri
 
 function germanValue(name: string, value: TextValues[string] | undefined): TextValues[string] | undefined {
 	if (WORDS.has(name)) return germanOf(SERVER, String(value)) ?? germanOf(PAGES, String(value)) ?? value;
-	if (AMOUNTS.has(name)) return String(value).replace(".", ",");
+	if (DECIMALS.has(name)) return String(value).replace(".", ",");
 	return DATES.has(name) ? germanMoment(String(value)) : value;
 }
 

@@ -1,3 +1,4 @@
+import { writeDate } from "../base/translate.ts";
 import type { HistoryAnswer, Track, TrackDay } from "./status-answer.ts";
 import { HISTORY_DAYS } from "./status-history.ts";
 import { MINUTES_PER_DAY } from "./status-store.ts";
@@ -13,7 +14,7 @@ const LONG_MINUTES = 120;
 
 /** One cell per day with its text; below them the uptime and a list of bad days. */
 export function daysHtml(
-	texts: StatusTexts,
+	text: StatusTexts,
 	title: string,
 	track: Track,
 	{ from, to }: Pick<HistoryAnswer, "from" | "to">,
@@ -26,30 +27,31 @@ export function daysHtml(
 		const date = dateOf(first + place);
 		const day = byDate.get(date);
 		const kind = kindOf(day);
-		const text = dayText(texts, date, day, date === to);
-		cells.push(`<li class="${kind}"><span>${text}</span></li>`);
-		if (kind !== "up" && kind !== "none") troubles.push(`<li>${text}</li>`);
+		const said = dayText(text, date, day, date === to);
+		cells.push(`<li class="${kind}"><span>${said}</span></li>`);
+		if (kind !== "up" && kind !== "none") troubles.push(`<li>${said}</li>`);
 	}
 	const uptime =
 		track.uptime_percent === null
-			? texts.noDataYet
-			: `${texts.uptime(texts.percent(track.uptime_percent))}<span class="narrow"> ${texts.within(HISTORY_DAYS)}</span>`;
-	return `<ol class="days" role="list" aria-label="${Bun.escapeHTML(texts.dayByDay(title))}">${cells.join("")}</ol>
-<p class="scale"><span class="wide">${texts.daysAgo(HISTORY_DAYS)}</span><span class="narrow">${texts.daysAgo(NARROW_DAYS)}</span><span>${uptime}</span><span>${texts.today}</span></p>
-${troubles.length === 0 ? "" : `<details><summary>${texts.troubles(troubles.length)}</summary><ul>${troubles.reverse().join("")}</ul></details>\n`}`;
+			? text("no data yet")
+			: `${text("{percent} % uptime", { percent: fixed(track.uptime_percent) })}<span class="narrow"> ${text("in {days} days", { days: HISTORY_DAYS })}</span>`;
+	return `<ol class="days" role="list" aria-label="${Bun.escapeHTML(text("{title}, day by day", { title }))}">${cells.join("")}</ol>
+<p class="scale"><span class="wide">${text("{days} days ago", { days: HISTORY_DAYS })}</span><span class="narrow">${text("{days} days ago", { days: NARROW_DAYS })}</span><span>${uptime}</span><span>${text("today")}</span></p>
+${troubles.length === 0 ? "" : `<details><summary>${text(troubles.length === 1 ? "1 day was not fully operational" : "{days} days were not fully operational", { days: troubles.length })}</summary><ul>${troubles.reverse().join("")}</ul></details>\n`}`;
 }
 
 /** `2026-11-20: 99.93 % operational, 1 minute down`. */
-function dayText(texts: StatusTexts, date: string, day: TrackDay | undefined, isToday: boolean): string {
-	const shown = texts.date(date);
-	const when = isToday ? `${shown} (${texts.today})` : shown;
+function dayText(text: StatusTexts, date: string, day: TrackDay | undefined, isToday: boolean): string {
+	const shown = writeDate(text.language, date);
+	const when = isToday ? `${shown} (${text("today")})` : shown;
 	const observed = observedOf(day);
-	if (day === undefined || observed === 0) return `${when}: ${texts.noData}`;
-	const lasting = (minutes: number) => minutesText(texts, minutes);
-	const parts = [texts.operational(texts.percent(percentOf(day.operational_minutes, observed)))];
-	if (day.degraded_minutes > 0) parts.push(texts.degraded(lasting(day.degraded_minutes)));
-	if (day.down_minutes > 0) parts.push(texts.down(lasting(day.down_minutes)));
-	if (!isToday && observed < MINUTES_PER_DAY) parts.push(texts.withoutData(lasting(MINUTES_PER_DAY - observed)));
+	if (day === undefined || observed === 0) return `${when}: ${text("no data")}`;
+	const lasting = (minutes: number) => ({ duration: minutesText(text, minutes) });
+	const parts = [text("{percent} % operational", { percent: fixed(percentOf(day.operational_minutes, observed)) })];
+	if (day.degraded_minutes > 0) parts.push(text("{duration} degraded", lasting(day.degraded_minutes)));
+	if (day.down_minutes > 0) parts.push(text("{duration} down", lasting(day.down_minutes)));
+	if (!isToday && observed < MINUTES_PER_DAY)
+		parts.push(text("{duration} without data", lasting(MINUTES_PER_DAY - observed)));
 	return `${when}: ${parts.join(", ")}`;
 }
 
@@ -65,6 +67,10 @@ function observedOf(day: TrackDay | undefined): number {
 	return day === undefined ? 0 : day.operational_minutes + day.degraded_minutes + day.down_minutes;
 }
 
-export function minutesText(texts: StatusTexts, minutes: number): string {
-	return minutes < LONG_MINUTES ? texts.minutes(minutes) : texts.hours(Math.floor(minutes / 60), minutes % 60);
+export function minutesText(text: StatusTexts, minutes: number): string {
+	if (minutes < LONG_MINUTES) return text(minutes === 1 ? "1 minute" : "{minutes} minutes", { minutes });
+	const lasted = { hours: Math.floor(minutes / 60), minutes: minutes % 60 };
+	return text(lasted.minutes === 0 ? "{hours} h" : "{hours} h {minutes} min", lasted);
 }
+
+const fixed = (percent: number): string => (percent === 100 ? "100" : percent.toFixed(2));

@@ -1,8 +1,9 @@
 import type { Language } from "../base/language.ts";
+import { translate, writeDate } from "../base/translate.ts";
 import type { ServiceName, StatusAnswer, Track } from "./status-answer.ts";
 import { daysHtml, minutesText } from "./status-days.ts";
 import { STATUS_STYLE } from "./status-style.ts";
-import { STATUS_TEXTS, type StatusTexts } from "./status-texts.ts";
+import { DAY_KINDS, HEADLINES, SERVICES, type StatusTexts, statusTexts } from "./status-texts.ts";
 
 /** Styles are allowed by hash; scripts are not. */
 export const STATUS_PAGE_POLICY = [
@@ -20,56 +21,62 @@ const DOTS = { connected: "good", operational: "good", degraded: "fair", unavail
 /** History is read every minute; an older one is marked. */
 const STALE_MS = 3 * 60_000;
 
+const EXPLANATION =
+	"A column is a day in UTC. Once a minute it is noted what a request would have met: operational; degraded, if some of the servers or models took none; or down, if all did. Uptime is the share of the noted minutes that were not down. A minute that nobody noted counts for neither side.";
+
 /** The status page. */
 export function statusPage(answer: StatusAnswer, language: Language): string {
-	const texts = STATUS_TEXTS[language];
+	const text = statusTexts(language);
 	const { history } = answer;
 	const row = (title: string, state: keyof typeof DOTS, track: Track | undefined, note = "") =>
-		`<li><div class="title"><h3>${Bun.escapeHTML(title)}${note && ` <small>${Bun.escapeHTML(note)}</small>`}</h3><span class="state ${DOTS[state]}">${texts.states[state]}</span></div>
-${track ? daysHtml(texts, title, track, history) : `<p class="dim">${texts.notDeployed}</p>\n`}</li>`;
+		`<li><div class="title"><h3>${Bun.escapeHTML(title)}${note && ` <small>${Bun.escapeHTML(note)}</small>`}</h3><span class="state ${DOTS[state]}">${text(state)}</span></div>
+${track ? daysHtml(text, title, track, history) : `<p class="dim">${text("No model for it is deployed.")}</p>\n`}</li>`;
 	const services = Object.entries(answer.services).map(([name, state]) =>
-		row(texts.services[name as ServiceName], state, history.services[name as ServiceName]),
+		row(translate(language, { id: SERVICES[name as ServiceName] }), state, history.services[name as ServiceName]),
 	);
 	const tracks = new Map(history.models.map((model) => [model.id, model]));
 	const models = answer.models.map(({ id, name, status }) => row(name, status, tracks.get(id), name === id ? "" : id));
+	const time = `<time datetime="${answer.checked_at}">${timeText(language, answer.checked_at)}</time>`;
 	return `<!doctype html>
 <html lang="${language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="/assets/icon.svg">
-<title>${texts.title}</title>
+<title>${text("Service status")}</title>
 <style>${STATUS_STYLE}</style>
 </head>
 <body>
-<nav aria-label="${texts.nav.label}"><a href="/">${texts.nav.start}</a><a href="/models">${texts.nav.models}</a><a href="/docs">${texts.nav.docs}</a></nav>
+<nav aria-label="${text("Main")}"><a href="/">Start</a><a href="/models">${text("Models")}</a><a href="/docs">${text("Docs")}</a></nav>
 <main>
-<h1>${texts.headlines[answer.status]}</h1>
-<p class="dim">${texts.asOf(`<time datetime="${answer.checked_at}">${timeText(texts, answer.checked_at)}</time>`)}${ageText(texts, answer)}</p>
-<h2>${texts.parts.overall}</h2>
-<ul class="parts">${row(texts.everything, answer.status, history.service)}</ul>
-<h2>${texts.parts.services}</h2>
+<h1>${text(HEADLINES[answer.status])}</h1>
+<p class="dim">${text("As of {time}.", { time })}${ageText(text, answer)}</p>
+<h2>${text("Overall")}</h2>
+<ul class="parts">${row(text("All services and models"), answer.status, history.service)}</ul>
+<h2>${text("Services")}</h2>
 <ul class="parts">${services.join("")}</ul>
-<h2>${texts.parts.models}</h2>
-${models.length === 0 ? `<p class="dim">${texts.noModel}</p>` : `<ul class="parts">${models.join("")}</ul>`}
-<h2>${texts.legend}</h2>
-<ul class="legend">${Object.entries(texts.dayKinds)
-		.map(([kind, text]) => `<li><span class="swatch ${kind}"></span>${text}</li>`)
+<h2>${text("Models")}</h2>
+${models.length === 0 ? `<p class="dim">${text("No model is deployed.")}</p>` : `<ul class="parts">${models.join("")}</ul>`}
+<h2>${text("How to read this")}</h2>
+<ul class="legend">${Object.entries(DAY_KINDS)
+		.map(([kind, id]) => `<li><span class="swatch ${kind}"></span>${text(id)}</li>`)
 		.join("")}</ul>
-<p class="dim">${texts.explanation}</p>
-<p class="dim">${Bun.escapeHTML(texts.version(answer.version))}</p>
+<p class="dim">${text(EXPLANATION)}</p>
+<p class="dim">Version ${Bun.escapeHTML(answer.version)}.</p>
 </main>
 </body>
 </html>
 `;
 }
 
-function timeText(texts: StatusTexts, iso: string): string {
-	return `${texts.date(iso.slice(0, 10))} ${iso.slice(11, 19)} UTC`;
+function timeText(language: Language, iso: string): string {
+	return `${writeDate(language, iso.slice(0, 10))} ${iso.slice(11, 19)} UTC`;
 }
 
-function ageText(texts: StatusTexts, { checked_at, history: { as_of } }: StatusAnswer): string {
-	if (as_of === null) return ` ${texts.neverRead}`;
+function ageText(text: StatusTexts, { checked_at, history: { as_of } }: StatusAnswer): string {
+	if (as_of === null) return ` ${text("The history has not been read yet.")}`;
 	const ageMs = Date.parse(checked_at) - Date.parse(as_of);
-	return ageMs < STALE_MS ? "" : ` ${texts.old(minutesText(texts, Math.floor(ageMs / 60_000)))}`;
+	return ageMs < STALE_MS
+		? ""
+		: ` ${text("The history is {duration} old.", { duration: minutesText(text, Math.floor(ageMs / 60_000)) })}`;
 }

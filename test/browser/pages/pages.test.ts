@@ -44,7 +44,7 @@ const ENGLISH_SENTENCES = [german, server]
 	.flatMap((texts) => Object.entries(texts))
 	.filter(([english, text]) => / /.test(english) && !/[{<|]/.test(english) && text !== english)
 	.map(([english]) => english)
-	.filter((english) => english !== "search-api production");
+	.filter((english) => english !== "search-api production" && english !== "Opening balance");
 const LANGUAGES = ["en", "de"] as const;
 type Language = (typeof LANGUAGES)[number];
 /**

@@ -4,12 +4,12 @@
  * expression when the binary is built.
  */
 import { statSync } from "node:fs";
+import { isIP } from "node:net";
 import { resolve } from "node:path";
 import type { Environment, EnvironmentReader } from "./base/environment-reader.ts";
 import { createEnvironmentReader } from "./base/environment-reader.ts";
 import { environmentWarnings } from "./base/environment-warnings.ts";
 import type { LogLevel } from "./base/log.ts";
-import { isNetwork } from "./base/network.ts";
 import {
 	type MailSettings,
 	readMail,
@@ -309,4 +309,12 @@ function amountOf(text: string | null, problems: string[]): NanoUsd | null {
 	const amount = text === null ? null : parseUsd(text);
 	if (amount === undefined) problems.push("TOPUP_SECOND_LOOK_USD must be an amount in dollars, as 10000");
 	return amount ?? null;
+}
+
+/** Whether it is an address, or a network as `10.0.0.0/8`. */
+function isNetwork(text: string): boolean {
+	const [address = "", prefix, ...rest] = text.split("/");
+	const version = isIP(address);
+	if (version === 0 || rest.length > 0) return false;
+	return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128));
 }

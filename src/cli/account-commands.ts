@@ -3,6 +3,7 @@ import { isoOrNull } from "../base/iso-date.ts";
 import { readAutoTopUp } from "../billing/auto-top-ups.ts";
 import { STOP_REASONS } from "../billing/stop-reasons.ts";
 import type { Statements } from "../db/statements.ts";
+import type { AccountRecord } from "../keys/account-admin.ts";
 import {
 	createAccount,
 	findAccount,
@@ -11,7 +12,6 @@ import {
 	unsuspendAccount,
 	updateAccount,
 } from "../keys/account-admin.ts";
-import { accountJson } from "../keys/account-json.ts";
 import { accountBalance } from "../ledger/balance.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { Command } from "./command.ts";
@@ -148,3 +148,15 @@ export async function namedAccount(statements: Statements, name: string) {
 }
 
 export const accountCommands: readonly Command[] = [create, show, list, update, suspend, unsuspend];
+
+/** An account as scripts read it, from the command and from `/v1/management/` alike. */
+const accountJson = (account: AccountRecord) => ({
+	id: account.id,
+	email: account.email,
+	name: account.name,
+	state: account.state,
+	topped_up: account.toppedUp,
+	time_zone: account.timeZone,
+	signed_in_at: isoOrNull(account.signedInAtMs),
+	created_at: isoOrNull(account.createdAtMs),
+});

@@ -5,7 +5,6 @@ import type { ControlEntry } from "../cluster/control-log.ts";
 import type { KeyDigest } from "./digest.ts";
 import type { AccountFields, KeyEntry, KeyFields } from "./key-entry.ts";
 import { createAccountEntry, createKeyEntry, setAccountFields, setKeyFields } from "./key-entry.ts";
-import { createOwnerSlots } from "./owner-slots.ts";
 import { createProjectEntry, type ProjectFields, setProjectFields } from "./project-entry.ts";
 
 /** What one statement read: the key, if there is one, and the newest control entry that the same snapshot held. */
@@ -221,4 +220,54 @@ function unavailable(detail: string, cause?: unknown): Fault {
 		private: detail,
 		...(cause === undefined ? {} : { cause }),
 	});
+}
+
+interface OwnerSlot<Entry> {
+	readonly entry: Entry;
+	seq: number;
+	/** Keys in the ring that point here; at 0 it goes. */
+	keys: number;
+}
+
+/**
+ * What several keys of a ring belong to, an account or a project: one entry for all of them, as long as there is one, and as
+ * new as the newest control entry that was applied or read.
+ */
+function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
+	create: (id: string, fields: Fields) => Entry,
+	set: (entry: Entry, fields: Fields) => void,
+) {
+	const slots = new Map<string, OwnerSlot<Entry>>();
+
+	function setAt(slot: OwnerSlot<Entry>, seq: number, fields: Fields): void {
+		if (seq <= slot.seq) return;
+		set(slot.entry, fields);
+		slot.seq = seq;
+	}
+
+	return {
+		/** For one key more. `seq`: the newest control entry that the fields reflect. */
+		take(id: string, fields: Fields, seq: number): Entry {
+			let slot = slots.get(id);
+			if (slot === undefined) {
+				slot = { entry: create(id, fields), seq, keys: 0 };
+				slots.set(id, slot);
+			} else setAt(slot, seq, fields);
+			slot.keys += 1;
+			return slot.entry;
+		},
+		/** A key left. */
+		leave(id: string): void {
+			const slot = slots.get(id);
+			assert(slot !== undefined && slot.keys > 0, "a key in the ring has its owners there");
+			slot.keys -= 1;
+			if (slot.keys === 0) slots.delete(id);
+		},
+		apply(id: string, seq: number, fields: Fields): void {
+			const slot = slots.get(id);
+			if (slot !== undefined) setAt(slot, seq, fields);
+		},
+		clear: () => slots.clear(),
+		size: () => slots.size,
+	};
 }

@@ -2,7 +2,6 @@
 import type { DialectName } from "../catalog/model.ts";
 import { failed, UpstreamFailure } from "./call/failure.ts";
 import { failureOfError, failureOfStatus } from "./call/upstream-error.ts";
-import { atServerRoot } from "./replicas/health-url.ts";
 import type { UsageStyle } from "./usage.ts";
 
 /** What is particular to one family of model servers. Stateless; one constant a family. */
@@ -56,6 +55,11 @@ const OPENAI: Dialect = {
 	 */
 	healthProbe: (baseUrl) => ({ method: "HEAD", url: `${baseUrl}/models` }),
 };
+
+/** `path` at the server's root: health endpoints are beside `/v1`, not below it. */
+export function atServerRoot(baseUrl: string, path: string): string {
+	return baseUrl.replace(/\/v1$/, "") + path;
+}
 
 const healthAtRoot = (baseUrl: string) => ({ method: "GET", url: atServerRoot(baseUrl, "/health") }) as const;
 /** Running usage on every event, so that a client that leaves early is charged exactly. */

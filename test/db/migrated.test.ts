@@ -117,7 +117,10 @@ test("a database of 0.2 development versions is refused, unchanged, with the las
 	await expect(migrate(deps, url)).rejects.toThrow(refusal);
 	await expect(checkMigratable(url)).rejects.toThrow(refusal);
 	await expect(migratedUrl(url)).rejects.toThrow(refusal);
-	expect(await client`select name from schema_migration`).toEqual([{ name: "0000_credit" }] as never);
+	const names = ["0000_credit", ...migrations.slice(1).map(({ name }) => name)];
+	expect(await client`select name from schema_migration order by name`).toEqual(
+		names.map((name) => ({ name })) as never,
+	);
 });
 
 test("a version works on a newer schema that is compatible, and refuses one that breaks it", async () => {

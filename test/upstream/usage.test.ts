@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { createUsageTally } from "../../src/upstream/chat/chat-tally.ts";
 import { readUsage } from "../../src/upstream/usage.ts";
+import { UsageTally } from "../../src/upstream/usage-tally.ts";
 
 const record = (prompt: unknown, completion: unknown, more: object = {}) => ({
 	prompt_tokens: prompt,
@@ -66,7 +66,7 @@ describe("a usage record", () => {
 
 describe("usage of a stream", () => {
 	test("`last`: the last whole record wins, zeros for unknown do not count", () => {
-		const tally = createUsageTally("last");
+		const tally = new UsageTally("last");
 		tally.note(record(0, 0), 0, true, 0);
 		expect(tally.current()).toBeUndefined();
 		tally.note(record(9, 1), 0, true, 0);
@@ -78,13 +78,13 @@ describe("usage of a stream", () => {
 	});
 
 	test("`last`: a record on the finish event is final", () => {
-		const tally = createUsageTally("last");
+		const tally = new UsageTally("last");
 		tally.note(record(9, 5), 0, true, 1);
 		expect(tally.isFinal()).toBe(true);
 	});
 
 	test("`per_choice`: running records are cumulative for their choice, the one without choices is the whole", () => {
-		const tally = createUsageTally("per_choice");
+		const tally = new UsageTally("per_choice");
 		for (const [choice, tokens] of [
 			[0, 1],
 			[1, 1],
@@ -102,22 +102,22 @@ describe("usage of a stream", () => {
 	});
 
 	test("`sum`: each choice's own record counts, the prompt once", () => {
-		const tally = createUsageTally("sum");
+		const tally = new UsageTally("sum");
 		tally.note(record(9, 4, { prompt_tokens_details: { cached_tokens: 5 } }), undefined, false, 0);
 		tally.note(record(9, 7), undefined, false, 2);
 		expect(tally.current()).toEqual(usage(9, 11, 5));
 	});
 
 	test("`sum`: a record that is said again, behind the last choice's, is no further choice's", () => {
-		const one = createUsageTally("sum");
+		const one = new UsageTally("sum");
 		for (const tokens of [4, 4, 4]) one.note(record(9, tokens), undefined, false, 1);
 		expect(one.current()).toEqual(usage(9, 4));
 		// A count from before the end is no second choice's either.
-		const running = createUsageTally("sum");
+		const running = new UsageTally("sum");
 		running.note(record(9, 2), undefined, false, 0);
 		running.note(record(9, 4), undefined, false, 1);
 		expect([running.current(), running.isFinal()]).toEqual([usage(9, 4), true]);
-		const two = createUsageTally("sum");
+		const two = new UsageTally("sum");
 		for (const [tokens, finished] of [
 			[4, 1],
 			[7, 2],

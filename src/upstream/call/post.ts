@@ -3,7 +3,7 @@ import type { TickBarrier } from "../../base/next-turn.ts";
 import type { UpstreamSpec } from "../../catalog/model.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { TraceHeaders } from "../../traces/trace-context.ts";
-import { atServerRoot } from "../replicas/health-url.ts";
+import { atServerRoot } from "../dialects.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { AnswerMemory } from "./answer-memory.ts";
 import { unreadable } from "./failure.ts";

@@ -1,9 +1,8 @@
 import { died } from "../call/failure.ts";
 import type { AnswerStream } from "../call/stream-wire.ts";
-import { asArray, asObject, type JsonObject } from "../wire-value.ts";
+import { asArray, asObject, asObjects, asText, type JsonObject } from "../wire-value.ts";
 import { MESSAGE_READERS, TOOL_CALL_READERS } from "./answer-fields.ts";
 import type { AnswerFields, ChatChunk, ChatChunkChoice, ChatReply, FinishReason } from "./chat-answer.ts";
-import { merged } from "./merge-values.ts";
 
 interface Gathered {
 	text: Record<"content" | "refusal" | "reasoning_content", string>;
@@ -134,4 +133,34 @@ function whole(gathered: Gathered, index: number): ChatReply["choices"][number] 
 function logprobsOf({ content, refusal }: Gathered["logprobs"]): JsonObject | null {
 	const listOrNull = (list: unknown[]) => (list.length === 0 ? null : list);
 	return content.length + refusal.length === 0 ? null : { content: listOrNull(content), refusal: listOrNull(refusal) };
+}
+
+/** Members that come in pieces; of all others the last value counts. */
+const PIECES: ReadonlySet<string> = new Set(["text", "summary", "data", "thinking", "transcript"]);
+
+/** What was gathered so far and what comes next, of the same name. */
+function merged(known: unknown, next: unknown): unknown {
+	if (Array.isArray(next)) return asObjects(next).reduce(appended, asObjects(known));
+	return joined((known ?? {}) as JsonObject, next as JsonObject);
+}
+
+/** A piece of the last item goes on there; anything else is the next item. */
+function appended(items: JsonObject[], item: JsonObject): JsonObject[] {
+	const last = items.at(-1);
+	const goesOn =
+		last !== undefined &&
+		last.type === item.type &&
+		last.index === item.index &&
+		(item.index !== undefined || item.type === "thinking") &&
+		last.signature === undefined;
+	return goesOn ? [...items.slice(0, -1), joined(last, item)] : [...items, item];
+}
+
+function joined(known: JsonObject, next: JsonObject): JsonObject {
+	const both: Record<string, unknown> = { ...known };
+	for (const [name, value] of Object.entries(next)) {
+		const before = asText(known[name]);
+		both[name] = PIECES.has(name) && before !== undefined ? `${before}${value}` : value;
+	}
+	return both;
 }

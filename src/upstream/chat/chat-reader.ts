@@ -4,6 +4,7 @@ import type { StreamReader } from "../call/stream-wire.ts";
 import { isError } from "../call/upstream-error.ts";
 import type { Dialect } from "../dialects.ts";
 import { type ReportedUsage, withoutCompletion } from "../usage.ts";
+import { UsageTally } from "../usage-tally.ts";
 import { asArray, asCount, asObject } from "../wire-value.ts";
 import { newAboutSoFar, noteAbout } from "./answer-about.ts";
 import type { ChatChunk, ChatChunkChoice } from "./chat-answer.ts";
@@ -15,7 +16,6 @@ import {
 	openingDelta,
 	rebuildChunkChoice,
 } from "./chat-choice.ts";
-import { createUsageTally, type UsageTally } from "./chat-tally.ts";
 import { PlainEvents } from "./plain-event.ts";
 
 /** A proper end: every choice of those asked for finished, and the marker or usage seen. */
@@ -126,7 +126,7 @@ class ChatReader implements StreamReader<ChatChunk> {
 
 	#noteUsage(record: unknown, rawChoices: readonly unknown[]): void {
 		const only = rawChoices.length === 1 ? asCount(asObject(rawChoices[0])?.index ?? 0, CHOICES_MAX - 1) : undefined;
-		this.#tally ??= createUsageTally(this.#dialect.usageStyle);
+		this.#tally ??= new UsageTally(this.#dialect.usageStyle);
 		this.#tally.note(record, only, rawChoices.length > 0, this.#allFinished() ? this.#choices.length : 0);
 		this.#uncounted = false;
 	}

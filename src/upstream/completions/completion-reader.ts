@@ -8,6 +8,7 @@ import { aboutOf, newAboutSoFar, noteAbout } from "../chat/answer-about.ts";
 import { finishReason } from "../chat/chat-choice.ts";
 import type { Dialect } from "../dialects.ts";
 import { readUsage, withoutCompletion } from "../usage.ts";
+import { UsageTally } from "../usage-tally.ts";
 import { asArray, asCount, asObject, asObjects, asText, type JsonObject } from "../wire-value.ts";
 import type {
 	CompletionChoice,
@@ -17,13 +18,12 @@ import type {
 	CompletionShape,
 } from "./completion-answer.ts";
 import { completionLogprobs, completionLogprobsInTurns } from "./completion-logprobs.ts";
-import { createCompletionTally } from "./completion-tally.ts";
 
 export function createCompletionReader(dialect: Dialect, shape: CompletionShape): StreamReader<CompletionChunk> {
 	const choicesMax = shape.prompts * shape.n;
 	/** By index: whether the choice has its finish. */
 	const finished: (boolean | undefined)[] = [];
-	const tally = createCompletionTally(dialect.usageStyle, shape);
+	const tally = new UsageTally(dialect.usageStyle, shape.n);
 	let ended = false;
 	/** Something was generated after the last record. */
 	let uncounted = false;
@@ -43,7 +43,7 @@ export function createCompletionReader(dialect: Dialect, shape: CompletionShape)
 		const chunk = readChoices(rawChoices);
 		const only = rawChoices.length === 1 ? indexOf(rawChoices[0] as JsonObject, choicesMax) : undefined;
 		if (event.usage !== undefined && event.usage !== null) {
-			tally.note(event.usage, only, rawChoices.length > 0, allFinished());
+			tally.note(event.usage, only, rawChoices.length > 0, allFinished() ? finished.length : 0);
 			uncounted = false;
 		} else if (chunk !== undefined && chunk.outputBytes > 0) uncounted = true;
 		return chunk;
@@ -96,7 +96,7 @@ export function createCompletionReader(dialect: Dialect, shape: CompletionShape)
 		ended: () => ended,
 		complete: () => ended || complete(),
 		usage: () => (uncounted && !tally.isFinal() ? withoutCompletion(tally.current()) : tally.current()),
-		usageIsFinal: tally.isFinal,
+		usageIsFinal: () => tally.isFinal(),
 	};
 }
 

@@ -35,7 +35,7 @@ export interface Breaker {
 	wasOpen(): boolean;
 	/** Whether a call of this account may begin now. */
 	allows(accountId: string): boolean;
-	/** A call that `allows` keeps away begins too where its replica is a last resort (`last-resort.ts`). */
+	/** A call that `allows` keeps away begins too where its replica is a last resort (`LastResort`). */
 	begin(accountId: string): BreakerCall;
 	end(call: BreakerCall, outcome: CallOutcome): void;
 	/** What was a suspect is known now: `failed` if the same request was answered elsewhere, `neutral` if it failed there. */

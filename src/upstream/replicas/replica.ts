@@ -4,7 +4,6 @@ import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import { DIALECTS, type Dialect } from "../dialects.ts";
 import { type BreakerCall, type BreakerState, createBreaker } from "./breaker.ts";
 import type { CallOutcome } from "./call-outcomes.ts";
-import { createLastResort } from "./last-resort.ts";
 import { createOutputEstimator, type OutputEstimator } from "./output-estimator.ts";
 
 export type ReplicaHealth = "unknown" | "up" | "down";
@@ -193,6 +192,41 @@ function createSlowStart(clock: Clock) {
 			if (share < 1) return Math.max(share, SLOW_START_SHARE_MIN);
 			sinceMs = undefined;
 			return 1;
+		},
+	};
+}
+
+/**
+ * When a replica that is doubted is asked all the same, since there is no other: whoever comes next would be refused, and
+ * so loses nothing by it. Now and then only, so that nobody floods what just comes to itself.
+ */
+interface LastResort {
+	/** Something speaks against the replica. */
+	doubted(): void;
+	isDue(): boolean;
+	/** A call began there: the next one, before that is over, only if it takes its time. */
+	begun(): void;
+	/** A call ended that says nothing of it, as its client left. */
+	left(): void;
+}
+
+/** Between the last failure, or a call that was let through and left, and the next call. */
+const PAUSE_MS = 1_000;
+const ALONE_MS = 5_000;
+
+function createLastResort(clock: Clock): LastResort {
+	let dueAtMs = 0;
+	return {
+		doubted() {
+			dueAtMs = clock.monotonicMs() + PAUSE_MS;
+		},
+		isDue: () => clock.monotonicMs() >= dueAtMs,
+		begun() {
+			dueAtMs = clock.monotonicMs() + ALONE_MS;
+		},
+		// Never later than it was, or who leaves again and again would keep all others from it.
+		left() {
+			dueAtMs = Math.min(dueAtMs, clock.monotonicMs() + PAUSE_MS);
 		},
 	};
 }

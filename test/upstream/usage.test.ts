@@ -126,4 +126,33 @@ describe("usage of a stream", () => {
 			two.note(record(9, tokens), undefined, false, finished);
 		expect(two.current()).toEqual(usage(9, 11));
 	});
+
+	describe("a completion with three prompts of two choices", () => {
+		const cached = { prompt_tokens_details: { cached_tokens: 2 } };
+		const noteAll = (tally: UsageTally, finished: number) => {
+			for (let choice = 0; choice < 6; choice++) tally.note(record(10 + choice, 3, cached), choice, true, finished);
+		};
+
+		test("counts each prompt once and each choice's output", () => {
+			const tally = new UsageTally("sum", 2);
+			noteAll(tally, 6);
+			expect(tally.current()).toEqual(usage(11 + 13 + 15, 18, 6));
+			expect(tally.isFinal()).toBe(true);
+		});
+
+		test("is not final by running records", () => {
+			const tally = new UsageTally("per_choice", 2);
+			noteAll(tally, 6);
+			expect(tally.isFinal()).toBe(false);
+		});
+
+		test("keeps the final record without choices", () => {
+			for (const style of ["sum", "per_choice"] as const) {
+				const tally = new UsageTally(style, 2);
+				tally.note(record(39, 17), undefined, false, 6);
+				noteAll(tally, 6);
+				expect(tally.current()).toEqual(usage(39, 17));
+			}
+		});
+	});
 });

@@ -5,9 +5,11 @@ import type { Progress } from "./outcome.ts";
 import type { Slice } from "./slices.ts";
 import type { OpenRequest } from "./writer.ts";
 
-/** Money reserved for one running request: held → posted (charged) or voided (nothing charged), exactly once. */
-export interface HoldOf<Owner> {
-	/** As it was admitted. */
+/**
+ * Money reserved for one running request: held → posted (charged) or voided (nothing charged), exactly once. A class, since
+ * there is one for each request: closures would be four objects more.
+ */
+export class HoldOf<Owner> implements OpenRequest {
 	readonly admitted: AdmittedEvent;
 	readonly account: Slice;
 	readonly key: Slice;
@@ -18,42 +20,22 @@ export interface HoldOf<Owner> {
 	/** As of `Slices.lowerings`, when it was made. */
 	readonly lowering: number;
 	/** What the journal says may have been delivered. */
-	bound: NanoUsd;
-	state: "held" | "posted" | "voided";
+	bound = ZERO_USD;
+	state: "held" | "posted" | "voided" = "held";
 	/** The journal's segment that holds its admission; a later one when that was carried forward. */
 	segment: number;
 	/** The newest record of how far it has got. */
-	progress: Progress | undefined;
+	progress: Progress | undefined = undefined;
 	readonly ledger: Owner;
 	/** In mode `remote`: resolves when Postgres knows of the reservation. */
 	readonly known: Promise<void> | undefined;
-	/** Among the ledger's running ones. */
-	runningSlot: number;
-}
-
-/**
- * As the writer knows it, too. This and the settlement are classes, since there is one of each for each request: closures
- * would be four objects more.
- */
-export class RunningHold<Owner> implements HoldOf<Owner>, OpenRequest {
-	readonly admitted: AdmittedEvent;
-	readonly account: Slice;
-	readonly key: Slice;
-	readonly further: readonly Slice[];
-	reserved: NanoUsd;
-	readonly lowering: number;
-	bound = ZERO_USD;
-	state: HoldOf<Owner>["state"] = "held";
-	segment: number;
-	progress: Progress | undefined = undefined;
-	readonly ledger: Owner;
-	readonly known: Promise<void> | undefined;
 	readonly acknowledge: (() => void) | undefined;
 	readonly #giveUp: ((why: unknown) => void) | undefined;
+	/** Among the ledger's running ones. */
 	runningSlot = 0;
 	slot = 0;
 
-	/** `isAwaited`: somebody waits until Postgres knows of it. Arguments in their order: an object of them is one more. */
+	/** `isAwaited`: the request waits until Postgres knows of the hold. Positional: an object of them is one allocation more. */
 	constructor(
 		ledger: Owner,
 		admitted: AdmittedEvent,

@@ -7,7 +7,7 @@ import { SlotPool } from "../base/slot-pool.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { addUsd, minUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 import type { AdmittedEvent, SettledEvent } from "./event.ts";
-import { type HoldOf, RunningHold } from "./hold.ts";
+import { HoldOf } from "./hold.ts";
 import type { Journal } from "./journal.ts";
 import { createJournalCompactor } from "./journal-compactor.ts";
 import { isOfTheSystem } from "./journal-disk.ts";
@@ -164,7 +164,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 
 	function ended(hold: Hold): void {
 		running.release(hold.runningSlot, hold);
-		writer.ended(hold as RunningHold<Ledger>);
+		writer.ended(hold);
 		if (running.size === 0) onIdle?.();
 	}
 
@@ -193,7 +193,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			compactJournal();
 			const isAwaited = mode === "remote";
 			const lowering = slices.lowerings();
-			const hold = new RunningHold(ledger, admitted, account, key, further, lowering, segment, isAwaited);
+			const hold = new HoldOf(ledger, admitted, account, key, further, lowering, segment, isAwaited);
 			hold.runningSlot = running.take(hold);
 			writer.open(hold, isAwaited);
 			const nowMs = clock.monotonicMs();
@@ -294,7 +294,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			// What is not in Postgres stays in the journal for the next start of this identity.
 			closed = true;
 			unacknowledged.giveUp(closedJournal());
-			for (const hold of running) (hold as RunningHold<Ledger>).giveUp(closedJournal());
+			for (const hold of running) hold.giveUp(closedJournal());
 			if (clean) journal.destroy();
 			else journal.close();
 			return clean;

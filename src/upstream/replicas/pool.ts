@@ -15,7 +15,7 @@ import {
 	placesOf,
 	RETRY_AFTER_S_MIN,
 } from "./replica-choice.ts";
-import { type AcquireOptions, createTicket, type PatientCall, type Ticket, type TicketOwner } from "./ticket.ts";
+import { type AcquireOptions, type PatientCall, Ticket, type TicketOwner } from "./ticket.ts";
 import { createWaitingLines, type Waiter } from "./waiting-lines.ts";
 
 /**
@@ -129,7 +129,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		const call = replica.begin(accountId);
 		const line = isLine ? patient.begin(replica, onAsked) : undefined;
 		if (line === undefined) count(accountId, 1);
-		return createTicket(owner, replica, call, line);
+		return new Ticket(owner, replica, call, line);
 	}
 
 	function giveBack({ accountId }: BreakerCall, line: PatientCall | undefined): void {

@@ -2,19 +2,6 @@ import type { BreakerCall } from "./breaker.ts";
 import type { CallOutcome } from "./call-outcomes.ts";
 import type { Replica } from "./replica.ts";
 
-/** A place at a replica, held from before the request is sent until `release`. */
-export interface Ticket {
-	readonly replica: Replica;
-	/** Tells that the replica answers: with the first event, and with each further one. */
-	answered(): void;
-	/** Gives the place back and the outcome to the breaker. Only the first call counts. */
-	release(outcome: CallOutcome): void;
-	/** After a release as `suspect`, once it is known whose fault it was. */
-	judge(verdict: "failed" | "neutral"): void;
-	/** See `Breaker`. */
-	otherFailureAtMs(): number | undefined;
-}
-
 export interface AcquireOptions {
 	/** Requests with the same key prefer the same replica, which has their prefix in its cache. */
 	readonly affinity: string | undefined;
@@ -42,17 +29,11 @@ export interface TicketOwner {
 	wake(): void;
 }
 
-export function createTicket(
-	owner: TicketOwner,
-	replica: Replica,
-	call: BreakerCall,
-	line: PatientCall | undefined,
-): Ticket {
-	return new HeldPlace(owner, replica, call, line);
-}
-
-/** A class, since there is one for each request: a closure for each of its functions would be six objects more. */
-class HeldPlace implements Ticket {
+/**
+ * A place at a replica, held from before the request is sent until `release`. A class, since there is one for each request: a
+ * closure for each of its functions would be six objects more.
+ */
+export class Ticket {
 	readonly replica: Replica;
 	readonly #owner: TicketOwner;
 	readonly #call: BreakerCall;
@@ -66,10 +47,12 @@ class HeldPlace implements Ticket {
 		this.#line = line;
 	}
 
+	/** Tells that the replica answers: with the first event, and with each further one. */
 	answered(): void {
 		if (this.#isHeld) this.replica.answered(this.#call);
 	}
 
+	/** Gives the place back and the outcome to the breaker. Only the first call counts. */
 	release(outcome: CallOutcome): void {
 		if (!this.#isHeld) return;
 		this.#isHeld = false;
@@ -78,10 +61,12 @@ class HeldPlace implements Ticket {
 		this.#owner.wake();
 	}
 
+	/** After a release as `suspect`, once it is known whose fault it was. */
 	judge(verdict: "failed" | "neutral"): void {
 		this.replica.judge(this.#call, verdict);
 	}
 
+	/** See `Breaker`. */
 	otherFailureAtMs(): number | undefined {
 		return this.replica.otherFailureAtMs(this.#call);
 	}

@@ -9,7 +9,7 @@ import { createPaymentPages } from "./payment-pages.ts";
 import { createSavedCards, type SavedCards } from "./saved-cards.ts";
 import { type ClearingOutcome, clearOnceADay } from "./stripe-clearing.ts";
 import { connectStripe, paymentServiceFault, type StripeAddress } from "./stripe-client.ts";
-import { collectRefunds, creditLate, takeStripeEvent } from "./stripe-events.ts";
+import { collectRefunds, creditHeldPayments, takeStripeEvent } from "./stripe-events.ts";
 import { getTopUp, rejectTopUp, type TopUpRecord } from "./top-ups.ts";
 
 /** Top-ups by card, paid on Stripe's page. Card numbers never reach this service. */
@@ -117,7 +117,7 @@ export function createCardPayments(
 		},
 
 		async collect() {
-			await creditLate(tx);
+			await creditHeldPayments(tx);
 			await collectRefunds(tx);
 			await inTurn(saved.collect());
 		},

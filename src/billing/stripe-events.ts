@@ -102,7 +102,7 @@ async function withTopUp(
 /**
  * Credits payments for which the account had no room. Random order, so that accounts that never have room block no one.
  */
-export async function creditLate(db: Transactional): Promise<void> {
+export async function creditHeldPayments(db: Transactional): Promise<void> {
 	const waiting = (await db.execute(sql`
 		select p.id, p.top_up_id from stripe_finding f join stripe_payment p on f.id = 'paid:' || p.id
 		where f.resolved_at is null and f.reason = ${NO_ROOM} and p.top_up_id is not null

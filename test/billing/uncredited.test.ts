@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { collectRefunds, creditLate } from "../../src/billing/stripe-events.ts";
+import { collectRefunds, creditHeldPayments } from "../../src/billing/stripe-events.ts";
 import { countOpenFindings } from "../../src/ops/payment-findings.ts";
 import { operator } from "../console/person.ts";
 import { waitFor } from "../support/wait.ts";
@@ -105,7 +105,7 @@ test("payments of an account that has no room, however many, keep nobody else's 
 	await send("checkout.session.completed", sessionOf(at));
 	await adjust(at.customer.accountId, -2e9);
 	const isCredited = async () => (await stateOf(at.page.topUpId)) === "confirmed";
-	for (let looks = 0; looks < 20 && !(await isCredited()); looks += 1) await creditLate(service.db.tx);
+	for (let looks = 0; looks < 20 && !(await isCredited()); looks += 1) await creditHeldPayments(service.db.tx);
 	expect(await isCredited()).toBe(true);
 }, 30_000);
 
@@ -148,7 +148,7 @@ test("a dispute or refund of a payment that was not credited takes no credit", a
 	expect(await send("charge.refunded", { ...charge, amount_refunded: 4_000 })).toBe(200);
 	expect(await balance(at.customer)).toBe(MOST - 99e9);
 	await adjust(at.customer.accountId, -50e9);
-	await creditLate(service.db.tx);
+	await creditHeldPayments(service.db.tx);
 	expect(await stateOf(at.page.topUpId)).toBe("confirmed");
 	expect(await balance(at.customer)).toBe(MOST - 99e9 - 50e9 + 60e9);
 });

@@ -15,7 +15,6 @@ import type { Mailer } from "../mail/mailer.ts";
 import { authDatabase } from "./auth-database.ts";
 import { guard } from "./auth-guard.ts";
 import { resetMail } from "./auth-mails.ts";
-import { mayBegin } from "./auth-operator.ts";
 import { passkeys } from "./auth-passkey.ts";
 import { passwordReset } from "./auth-reset.ts";
 import { signUps } from "./auth-sign-up.ts";
@@ -261,4 +260,17 @@ function failingProviders(log: Log): BetterAuthPlugin {
 
 function socialProviders({ signIn: { github, google } }: Pick<Config, "signIn">) {
 	return { ...(github === null ? {} : { github }), ...(google === null ? {} : { google }) };
+}
+
+/** Ways to a session on which nobody is asked for a second factor: another service says who it is. */
+const UNASKED = /^\/(callback|company|oauth2|sign-in\/social|sign-in\/oauth2|one-tap|sso|id-token)/;
+
+/**
+ * Whether a session may begin at this path of the sign-in library. Operators come in by password and second factor alone:
+ * whoever another service takes for one has given neither.
+ */
+async function mayBegin(statements: Statements, userId: string, path: string | undefined): Promise<boolean> {
+	if (path === undefined || !UNASKED.test(path)) return true;
+	const rows = await statements`select 1 from console_user where id = ${userId} and operator`;
+	return rows.length === 0;
 }

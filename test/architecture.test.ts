@@ -23,6 +23,7 @@ import {
 	placeProblems,
 	type SourceFile,
 	stateProblems,
+	sharedProblems,
 } from "./support/source-rules.ts";
 
 const ROOT = join(import.meta.dir, "..");
@@ -45,6 +46,7 @@ describe("the source keeps its rules", () => {
 	test("imports go down", () => expect(orderProblems(source)).toEqual([]));
 	test("no folder is missing, and each stands as low as it can", () => expect(layerProblems(source)).toEqual([]));
 	test("no circle of imports, of types neither", () => expect(importCycles(source)).toEqual([]));
+	test("the pages import one file of the console", () => expect(sharedProblems(source)).toEqual([]));
 	test("the environment is read in config.ts alone", () => expect(environmentProblems(source)).toEqual([]));
 	test("only main.ts writes to the terminal", () => expect(consoleProblems(source)).toEqual([]));
 	test("no file is too long to be read at once", () => expect(lengthProblems(source)).toEqual([]));
@@ -193,6 +195,13 @@ describe("each rule finds what it forbids", () => {
 		const local = "function a() { let a, b, c, d, e, f; a = b = c = d = e = f = 1; return () => a; }";
 		expect(stateProblems([made("src/a.ts", local)])).toEqual([]);
 	});
+
+	test("an import of the pages past the shared file", () =>
+		expect(
+			sharedProblems([
+				made("src/web/a.ts", 'import { x } from "../console/views.ts";\nimport type { Y } from "../console/b.ts";'),
+			]),
+		).toEqual(["src/web/a.ts imports src/console/b.ts"]));
 
 	test("a bag of more than eight dependencies, picked, extended or joined too", () => {
 		const names = (count: number, letter = "m") => Array.from({ length: count }, (_, n) => `${letter}${n}`);

@@ -1,5 +1,5 @@
 import type { Language } from "../base/language.ts";
-import type { Role } from "../console/members/roles.ts";
+import type { Role } from "../console/views.ts";
 import type { CapPeriod } from "../keys/cap-period.ts";
 import { client, dataOf, given } from "./client.ts";
 import { queryText, sendFile } from "./http.ts";

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { Fragment, useEffect } from "react";
-import { may, type Right } from "../console/members/roles.ts";
+import { may, type Right } from "../console/views.ts";
 import type { Lazy } from "./lazy.tsx";
 import { lazy } from "./lazy.tsx";
 import { NoAccountPage } from "./pages/no-account.tsx";

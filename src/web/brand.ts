@@ -1,4 +1,4 @@
-import type { ShownBrand } from "../console/brand/shown-brand.ts";
+import type { ShownBrand } from "../console/views.ts";
 
 /** As the first run has it; a page's document says what holds. */
 const OURS: ShownBrand = {

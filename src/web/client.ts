@@ -1,5 +1,5 @@
 import { treaty } from "@elysiajs/eden";
-import type { ConsoleApi } from "../console/console-api.ts";
+import type { ConsoleApi } from "../console/views.ts";
 import { ApiError, apiErrorOf, UNREACHABLE } from "./http.ts";
 import { createSessionEnd } from "./session-end.ts";
 

@@ -1,4 +1,4 @@
-import { RIGHTS, type Right, ROLE_LABELS, type Role } from "../console/members/roles.ts";
+import { RIGHTS, type Right, ROLE_LABELS, type Role } from "../console/views.ts";
 import { isolated, t } from "./texts.tsx";
 import type { LedgerEntry, TopUpView } from "./views.ts";
 

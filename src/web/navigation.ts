@@ -1,4 +1,4 @@
-import { may, type Right, type Role } from "../console/members/roles.ts";
+import { may, type Right, type Role } from "../console/views.ts";
 import type { IconName } from "./parts/icons.tsx";
 import { t } from "./texts.tsx";
 

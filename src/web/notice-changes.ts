@@ -1,4 +1,4 @@
-import type { AlertType } from "../console/alerts/alerts.ts";
+import type { AlertType } from "../console/views.ts";
 
 /** Who is told, as a form has it. */
 export interface NoticeForm {

@@ -1,7 +1,7 @@
 import type { UsageFilter } from "./api.ts";
 import { t } from "./texts.tsx";
 
-/** Stretches of time that live in the address: `range=7d`, or `from` and `to` in milliseconds. */
+/** Date ranges in the address: `range=7d`, or `from` and `to` in milliseconds. */
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -27,14 +27,14 @@ const LENGTHS_MS: Readonly<Record<string, number>> = {
 
 const STATUSES = ["ok", "failed", "left"] as const;
 
-export interface Stretch {
+export interface DateRange {
 	readonly fromMs: number;
 	readonly toMs: number;
 	readonly bucket: "hour" | "day";
 }
 
-function stretchOf(query: URLSearchParams, nowMs: number, otherwise = "7d"): Stretch {
-	const own = ownStretch(query);
+function rangeOf(query: URLSearchParams, nowMs: number, otherwise = "7d"): DateRange {
+	const own = ownRange(query);
 	if (own) return withBucket(own.fromMs, own.toMs);
 	const range = query.get("range") ?? otherwise;
 	if (range === "month") {
@@ -49,7 +49,7 @@ function stretchOf(query: URLSearchParams, nowMs: number, otherwise = "7d"): Str
 }
 
 /** What the address names by its ends; undefined where those are none, as in a link that was cut. */
-export function ownStretch(query: URLSearchParams): Pick<Stretch, "fromMs" | "toMs"> | undefined {
+export function ownRange(query: URLSearchParams): Pick<DateRange, "fromMs" | "toMs"> | undefined {
 	const from = numberOf(query.get("from"));
 	const to = numberOf(query.get("to"));
 	return from !== null && to !== null && from < to ? { fromMs: from, toMs: to } : undefined;
@@ -57,7 +57,7 @@ export function ownStretch(query: URLSearchParams): Pick<Stretch, "fromMs" | "to
 
 /** The filters that the address names. */
 export function filterOf(query: URLSearchParams, nowMs: number): Omit<UsageFilter, "group"> {
-	const { fromMs, toMs, bucket } = stretchOf(query, nowMs);
+	const { fromMs, toMs, bucket } = rangeOf(query, nowMs);
 	return {
 		from: fromMs,
 		to: toMs,
@@ -69,7 +69,7 @@ export function filterOf(query: URLSearchParams, nowMs: number): Omit<UsageFilte
 	};
 }
 
-function withBucket(fromMs: number, toMs: number): Stretch {
+function withBucket(fromMs: number, toMs: number): DateRange {
 	const byHour = toMs - fromMs <= 2 * DAY_MS && toMs - fromMs <= HOURS_MAX_MS;
 	return { fromMs, toMs, bucket: byHour ? "hour" : "day" };
 }

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
-import { may, type Right } from "../console/members/roles.ts";
+import { may, type Right } from "../console/views.ts";
 import { api } from "./api.ts";
 import { authApi } from "./auth-api.ts";
 import { ACCOUNT_GONE, SESSION_ENDED, sessionEnd } from "./client.ts";

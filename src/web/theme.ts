@@ -1,6 +1,6 @@
 import type { CSSVariablesResolver, MantineColorsTuple } from "@mantine/core";
 import { createTheme, localStorageColorSchemeManager } from "@mantine/core";
-import type { Accents } from "../console/brand/palette.ts";
+import type { Accents } from "../console/views.ts";
 import { brand } from "./brand.ts";
 
 /** One accent colour; everything else is grey, or says ok, warning, failure. */

@@ -112,6 +112,16 @@ export function importCycles(files: readonly SourceFile[]): string[][] {
 	return cycles;
 }
 
+/** Imports of the pages from the console past the one file that both share. */
+export function sharedProblems(files: readonly SourceFile[]): string[] {
+	const pages = files.filter(({ path }) => folderOf(path) === "web");
+	return pages.flatMap((file) =>
+		importsOf(file)
+			.filter((target) => folderOf(target) === "console" && target !== "src/console/views.ts")
+			.map((target) => `${file.path} imports ${target}`),
+	);
+}
+
 export function environmentProblems(files: readonly SourceFile[]): string[] {
 	const read = /\b(process|Bun|import\.meta)(\??\.env\b|(\?\.)?\[)|\bfrom "(node:)?process"/;
 	return matches(files, read, ["src/config.ts", ...SHOW_CODE]);

@@ -1,5 +1,5 @@
 import { createElement, type ReactNode } from "react";
-import { RIGHTS, type Right, ROLES } from "../../console/members/roles.ts";
+import { RIGHTS, type Right, ROLES } from "../../console/views.ts";
 import { rightText, roleName } from "../labels.ts";
 import { CodeBlock, CodeTabs } from "../parts/code.tsx";
 import { DataTable } from "../parts/table.tsx";

@@ -1,5 +1,5 @@
 import { Button } from "@mantine/core";
-import type { Right } from "../../console/members/roles.ts";
+import type { Right } from "../../console/views.ts";
 import { rightText, roleName } from "../labels.ts";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";

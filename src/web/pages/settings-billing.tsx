@@ -1,6 +1,6 @@
 import { Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { may } from "../../console/members/roles.ts";
+import { may } from "../../console/views.ts";
 import { api } from "../api.ts";
 import { Form, PanelEnd } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";

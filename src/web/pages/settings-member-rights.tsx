@@ -1,5 +1,5 @@
 import { Button, Group, Stack } from "@mantine/core";
-import type { Role } from "../../console/members/roles.ts";
+import type { Role } from "../../console/views.ts";
 import { api } from "../api.ts";
 import { roleName } from "../labels.ts";
 import { Dialog } from "../parts/dialog.tsx";

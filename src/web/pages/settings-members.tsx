@@ -1,6 +1,6 @@
 import { Button, Group, Select } from "@mantine/core";
 import { useState } from "react";
-import { may, ROLES, type Role, rightOver } from "../../console/members/roles.ts";
+import { may, ROLES, type Role, rightOver } from "../../console/views.ts";
 import { api } from "../api.ts";
 import { roleName } from "../labels.ts";
 import { TextField } from "../parts/fields.tsx";

@@ -1,7 +1,6 @@
 import { Button, Checkbox, Group, Select, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
-import type { AlertType } from "../../console/alerts/alerts.ts";
-import { may } from "../../console/members/roles.ts";
+import { type AlertType, may } from "../../console/views.ts";
 import { api } from "../api.ts";
 import { noticeChanges } from "../notice-changes.ts";
 import { CodeBlock } from "../parts/code.tsx";

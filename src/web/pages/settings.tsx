@@ -1,8 +1,7 @@
 import { Group, Select, SimpleGrid } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import type { Language } from "../../base/language.ts";
-import { may } from "../../console/members/roles.ts";
-import { PASSWORD_CHARS_MIN } from "../../console/sign-in/password-length.ts";
+import { may, PASSWORD_CHARS_MIN } from "../../console/views.ts";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
 import { roleName } from "../labels.ts";

@@ -1,6 +1,6 @@
 import { Button } from "@mantine/core";
 import { useEffect, useState } from "react";
-import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../console/sign-in/password-length.ts";
+import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../console/views.ts";
 import { authApi } from "../auth-api.ts";
 import { brand } from "../brand.ts";
 import { AuthLayout } from "../parts/auth-layout.tsx";

@@ -1,5 +1,5 @@
 import { PasswordInput, TextInput, type TextInputProps } from "@mantine/core";
-import { PASSWORD_CHARS_MIN } from "../../console/sign-in/password-length.ts";
+import { PASSWORD_CHARS_MIN } from "../../console/views.ts";
 import { t } from "../texts.tsx";
 
 interface Field {

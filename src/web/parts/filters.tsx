@@ -2,7 +2,7 @@ import { Select, SimpleGrid } from "@mantine/core";
 import { api } from "../api.ts";
 import { formatDate } from "../format.ts";
 import { keyLabel } from "../labels.ts";
-import { ownStretch, RANGES } from "../range.ts";
+import { ownRange, RANGES } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
@@ -24,7 +24,7 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
 	const model = query.get("model");
 	const modelIds = [...new Set([...(models.data?.items.map((item) => item.id) ?? []), ...(model ? [model] : [])])];
-	const own = ownStretch(query);
+	const own = ownRange(query);
 	const ranges = own ? [...RANGES, { value: "custom", label: customLabel(own.fromMs, own.toMs) }] : [...RANGES];
 	return (
 		<SimpleGrid minColWidth="min(50% - 8px, 150px)" autoFlow="auto-fit" spacing="xs">

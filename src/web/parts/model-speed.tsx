@@ -1,4 +1,4 @@
-import { SPEED_REQUESTS_MIN } from "../../console/usage/model-speed.ts";
+import { SPEED_REQUESTS_MIN } from "../../console/views.ts";
 import { formatCount, formatDuration } from "../format.ts";
 import { t } from "../texts.tsx";
 import type { ModelView } from "../views.ts";

@@ -117,12 +117,12 @@ function messageOf(turn: Turn): object {
 }
 
 /** What was typed as JSON: nothing, a value, or why it is none. */
-export interface Typed<T> {
+export interface ParsedJson<T> {
 	readonly value?: T;
 	readonly problem?: string;
 }
 
-export function readTools(text: string): Typed<readonly object[]> {
+export function readTools(text: string): ParsedJson<readonly object[]> {
 	const { value, problem } = readJson(text);
 	if (value === undefined) return problem === undefined ? {} : { problem };
 	if (!Array.isArray(value) || value.length === 0) return { problem: t("A list of tools is needed: […].") };
@@ -132,13 +132,13 @@ export function readTools(text: string): Typed<readonly object[]> {
 	return bad === -1 ? { value } : { problem: t("Tool {bad} has no function with a name.", { bad: bad + 1 }) };
 }
 
-export function readSchema(text: string): Typed<object> {
+export function readSchema(text: string): ParsedJson<object> {
 	const { value, problem } = readJson(text);
 	if (value === undefined) return problem === undefined ? {} : { problem };
 	return isObject(value) ? { value } : { problem: t("A JSON schema is an object: {form}.", { form: "{…}" }) };
 }
 
-function readJson(text: string): Typed<unknown> {
+function readJson(text: string): ParsedJson<unknown> {
 	if (text.trim() === "") return {};
 	try {
 		return { value: JSON.parse(text) as unknown };

@@ -1,0 +1,16 @@
+/** What the console shares with its pages: view types, roles and limits. `web/` imports nothing else of the console. */
+export type { AlertType } from "./alerts/alerts.ts";
+export type { Accents } from "./brand/palette.ts";
+export type { ShownBrand } from "./brand/shown-brand.ts";
+export type { ConsoleApi } from "./console-api.ts";
+export {
+	may,
+	RIGHTS,
+	type Right,
+	ROLE_LABELS,
+	ROLES,
+	type Role,
+	rightOver,
+} from "./members/roles.ts";
+export { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./sign-in/password-length.ts";
+export { SPEED_REQUESTS_MIN } from "./usage/model-speed.ts";

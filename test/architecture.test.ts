@@ -22,8 +22,8 @@ import {
 	orderProblems,
 	placeProblems,
 	type SourceFile,
-	stateProblems,
 	sharedProblems,
+	stateProblems,
 } from "./support/source-rules.ts";
 
 const ROOT = join(import.meta.dir, "..");

@@ -1,18 +1,14 @@
-import type { ReactNode } from "react";
-import { Fragment, useEffect } from "react";
+import { Component, Fragment, type ReactNode, useEffect } from "react";
 import { may, type Right } from "../console/views.ts";
-import type { Lazy } from "./lazy.tsx";
-import { lazy } from "./lazy.tsx";
-import { NoAccountPage } from "./pages/no-account.tsx";
-import { ClosedPage, NotAllowedPage } from "./pages/not-allowed.tsx";
-import { NotFoundPage } from "./pages/not-found.tsx";
+import { pageFault } from "./http.ts";
+import { type Lazy, lazy } from "./lazy.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
+import { ClosedPage, NoAccountPage, NotAllowedPage, NotFoundPage } from "./pages/refused-pages.tsx";
 import { SignInPage } from "./pages/sign-in.tsx";
 import { InvitePage, ResetPage, VerifyPage } from "./pages/sign-in-mail.tsx";
 import { SignUpPage } from "./pages/sign-up.tsx";
 import { TermsPage } from "./pages/terms.tsx";
 import { AuthLayout } from "./parts/auth-layout.tsx";
-import { FaultBoundary } from "./parts/fault-boundary.tsx";
 import { PasswordDialog } from "./parts/password-dialog.tsx";
 import { Problem } from "./parts/problem.tsx";
 import { PageWaiting } from "./parts/waiting.tsx";
@@ -48,82 +44,59 @@ interface Route {
 	readonly pattern: string;
 	readonly access: Access;
 	/** Asked of a member's role. */
-	readonly right?: Right;
+	readonly right?: Right | undefined;
 	/** What is fetched for it. */
-	readonly code?: Pick<Lazy<object>, "preload">;
+	readonly code?: Pick<Lazy<object>, "preload"> | undefined;
 	readonly page: (found: Record<string, string>) => ReactNode;
 }
 
-/** A page of one thing has its id as its key: what was begun with one is not gone on with on another. */
+type Page = Route["page"];
+type Code = Route["code"];
+const open = (pattern: string, page: Page, code?: Code): Route => ({ pattern, access: "public", page, code });
+const guest = (pattern: string, page: Page): Route => ({ pattern, access: "guest", page });
+const viewer = (pattern: string, page: Page, code?: Code): Route => ({ pattern, access: "viewer", page, code });
+const ofAccount = (pattern: string, page: Page, code?: Code, right?: Right): Route => ({
+	pattern,
+	access: "account",
+	page,
+	code,
+	right,
+});
+const ofOperator = (pattern: string): Route => ({
+	pattern,
+	access: "operator",
+	page: ({ section = "", id = "" }) => <OperatorPages section={section} id={id} />,
+	code: OperatorPages,
+});
+
+/** A page of one thing has its id as its key: what was begun with one is not continued with another. */
 const ROUTES: readonly Route[] = [
-	{ pattern: "/", access: "public", code: LandingPage, page: () => <LandingPage /> },
-	{ pattern: "/docs", access: "public", code: DocsPage, page: () => <DocsPage section="quick-start" /> },
-	{
-		pattern: "/docs/:section",
-		access: "public",
-		code: DocsPage,
-		page: ({ section = "" }) => <DocsPage section={section} />,
-	},
-	{ pattern: "/models", access: "public", code: ModelsPage, page: () => <ModelsPage /> },
-	{
-		pattern: "/models/*",
-		access: "public",
-		code: ModelPage,
-		page: ({ "*": id = "" }) => <ModelPage key={id} id={id} />,
-	},
-	{ pattern: "/sign-in", access: "guest", page: () => <SignInPage /> },
-	{ pattern: "/sign-up", access: "guest", page: () => <SignUpPage /> },
-	{ pattern: "/verify", access: "guest", page: () => <VerifyPage /> },
-	{ pattern: "/reset", access: "guest", page: () => <ResetPage /> },
-	{ pattern: "/invite", access: "viewer", page: () => <InvitePage /> },
-	{ pattern: "/overview", access: "account", page: () => <OverviewPage /> },
-	{ pattern: "/keys", access: "account", code: KeysPage, page: () => <KeysPage /> },
-	{ pattern: "/keys/:id", access: "account", code: KeyPage, page: ({ id = "" }) => <KeyPage key={id} id={id} /> },
-	{ pattern: "/projects", access: "account", right: "projects.see", code: ProjectsPage, page: () => <ProjectsPage /> },
-	{
-		pattern: "/projects/:id",
-		access: "account",
-		right: "projects.see",
-		code: ProjectPage,
-		page: ({ id = "" }) => <ProjectPage key={id} id={id} />,
-	},
-	{ pattern: "/credit", access: "account", right: "credit.see", code: CreditPage, page: () => <CreditPage /> },
-	{ pattern: "/usage", access: "account", code: UsagePage, page: () => <UsagePage /> },
-	{ pattern: "/requests", access: "account", code: RequestsPage, page: () => <RequestsPage /> },
-	{
-		pattern: "/requests/:id",
-		access: "account",
-		code: RequestPage,
-		page: ({ id = "" }) => <RequestPage key={id} id={id} />,
-	},
-	{
-		pattern: "/playground",
-		access: "account",
-		right: "requests.send",
-		code: PlaygroundPage,
-		page: () => <PlaygroundPage />,
-	},
-	{ pattern: "/batches", access: "account", code: BatchesPage, page: () => <BatchesPage /> },
-	{
-		pattern: "/batches/:id",
-		access: "account",
-		code: BatchPage,
-		page: ({ id = "" }) => <BatchPage key={id} id={id} />,
-	},
-	{ pattern: "/settings", access: "viewer", code: SettingsPage, page: () => <SettingsPage /> },
-	{ pattern: "/operator", access: "operator", code: OperatorPages, page: () => <OperatorPages section="" id="" /> },
-	{
-		pattern: "/operator/:section",
-		access: "operator",
-		code: OperatorPages,
-		page: ({ section = "" }) => <OperatorPages section={section} id="" />,
-	},
-	{
-		pattern: "/operator/:section/:id",
-		access: "operator",
-		code: OperatorPages,
-		page: ({ section = "", id = "" }) => <OperatorPages section={section} id={id} />,
-	},
+	open("/", () => <LandingPage />, LandingPage),
+	open("/docs", () => <DocsPage section="quick-start" />, DocsPage),
+	open("/docs/:section", ({ section = "" }) => <DocsPage section={section} />, DocsPage),
+	open("/models", () => <ModelsPage />, ModelsPage),
+	open("/models/*", ({ "*": id = "" }) => <ModelPage key={id} id={id} />, ModelPage),
+	guest("/sign-in", () => <SignInPage />),
+	guest("/sign-up", () => <SignUpPage />),
+	guest("/verify", () => <VerifyPage />),
+	guest("/reset", () => <ResetPage />),
+	viewer("/invite", () => <InvitePage />),
+	ofAccount("/overview", () => <OverviewPage />),
+	ofAccount("/keys", () => <KeysPage />, KeysPage),
+	ofAccount("/keys/:id", ({ id = "" }) => <KeyPage key={id} id={id} />, KeyPage),
+	ofAccount("/projects", () => <ProjectsPage />, ProjectsPage, "projects.see"),
+	ofAccount("/projects/:id", ({ id = "" }) => <ProjectPage key={id} id={id} />, ProjectPage, "projects.see"),
+	ofAccount("/credit", () => <CreditPage />, CreditPage, "credit.see"),
+	ofAccount("/usage", () => <UsagePage />, UsagePage),
+	ofAccount("/requests", () => <RequestsPage />, RequestsPage),
+	ofAccount("/requests/:id", ({ id = "" }) => <RequestPage key={id} id={id} />, RequestPage),
+	ofAccount("/playground", () => <PlaygroundPage />, PlaygroundPage, "requests.send"),
+	ofAccount("/batches", () => <BatchesPage />, BatchesPage),
+	ofAccount("/batches/:id", ({ id = "" }) => <BatchPage key={id} id={id} />, BatchPage),
+	viewer("/settings", () => <SettingsPage />, SettingsPage),
+	ofOperator("/operator"),
+	ofOperator("/operator/:section"),
+	ofOperator("/operator/:section/:id"),
 ];
 
 /** Fetches the code of the page at the address while the viewer is still being read. */
@@ -205,4 +178,26 @@ function findRoute(path: string): { route: Route; page: ReactNode } | undefined 
 function GoTo({ to }: { to: string }) {
 	useEffect(() => navigate(to, { replace: true }), [to]);
 	return <PageWaiting />;
+}
+
+/** What is thrown as a page is drawn is said in its place, and what stands round it goes on; at another `place` it begins anew. */
+class FaultBoundary extends Component<{ place?: string; children: ReactNode }, { failed: boolean }> {
+	override state = { failed: false };
+
+	static getDerivedStateFromError() {
+		return { failed: true };
+	}
+
+	override componentDidUpdate(before: { place?: string }) {
+		if (this.state.failed && before.place !== this.props.place) this.setState({ failed: false });
+	}
+
+	override render() {
+		if (!this.state.failed) return this.props.children;
+		return (
+			<div className="page">
+				<Problem error={pageFault()} retry={() => location.reload()} />
+			</div>
+		);
+	}
 }

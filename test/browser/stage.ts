@@ -193,7 +193,7 @@ async function refuse(service: TestService, person: Person, secret: string, more
 async function makeExtremes(service: TestService, extreme: Person & { accountId: string }) {
 	const { sql } = service.db;
 	const id = crypto.randomUUID();
-	const note = "Opening balance carried over from the previous contract, see invoice 2026-11-0042";
+	const note = "The balance carried over from the previous contract, see invoice 2026-11-0042";
 	await sql`select ledger_book(${id}, ${extreme.accountId}, 'adjustment', 1234567890000000, ${id}, 'test', ${note}, false)`;
 	await sql`update account set topped_up = true where id = ${extreme.accountId}`;
 	const { body } = await extreme.send("POST", "/api/console/keys", {

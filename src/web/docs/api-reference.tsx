@@ -1,8 +1,7 @@
-import { Skeleton } from "@mantine/core";
 import type { ReactNode } from "react";
 import { ENGLISH } from "../../base/language.ts";
 import { requestJson } from "../http.ts";
-import { Empty, Problem } from "../parts/problem.tsx";
+import { Empty, Reading } from "../parts/problem.tsx";
 import { useResource } from "../resource.ts";
 import { language, rich, t } from "../texts.tsx";
 
@@ -63,8 +62,7 @@ export function ApiReference() {
 				})}
 			</p>
 			{language !== ENGLISH && <p>{t("Its descriptions are in English, as the interface itself is.")}</p>}
-			{document.error && <Problem error={document.error} retry={() => void document.reload()} />}
-			{!document.data && !document.error && <Skeleton height={240} />}
+			<Reading of={document} height={240} />
 			{document.data && paths.length === 0 && (
 				<Empty title={t("This service does not publish a description of its interface.")} />
 			)}

@@ -60,7 +60,8 @@ function draw({ type, props }: Exclude<DocsNode, string>, fill: Fill, key: numbe
 		);
 	if (type === "table")
 		return (
-			<div key={key} className="table-room">
+			// biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
+			<div key={key} className="table-room" tabIndex={0}>
 				<table className="data cards">{inner}</table>
 			</div>
 		);

@@ -1,7 +1,7 @@
 import { NavLink } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { brand } from "../brand.ts";
-import { NotFoundPage } from "../pages/not-found.tsx";
+import { NotFoundPage } from "../pages/refused-pages.tsx";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
 import { ApiReference } from "./api-reference.tsx";

@@ -1,20 +1,20 @@
-import { Button, SimpleGrid, Skeleton } from "@mantine/core";
+import { Button, SimpleGrid } from "@mantine/core";
 import { useState } from "react";
 import { LEDGER_KINDS, roleName, TOP_UP_METHODS } from "../labels.ts";
 import { KeyState } from "../pages/keys.tsx";
 import { ActDialog, Dialog, DialogDone, FenceNotice } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { Facts, Page, Panel, Stat, State } from "../parts/page.tsx";
-import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { Empty, Notice, Reading } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Amount, Day, Id, Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
 import type { Fence } from "../views.ts";
+import type { OperatorAccount } from "./api.ts";
 import { operatorApi } from "./api.ts";
-import { DecisionDialog } from "./decision-dialog.tsx";
-import type { OperatorAccount } from "./views.ts";
+import { DecisionDialog } from "./decision.tsx";
 
 export function AccountPage({ id }: { id: string }) {
 	const detail = useResource(`operator-account ${id}`, () => operatorApi.account(id));
@@ -49,8 +49,7 @@ export function AccountPage({ id }: { id: string }) {
 				)
 			}
 		>
-			{detail.error && <Problem error={detail.error} retry={() => void detail.reload()} />}
-			{!data && !detail.error && <Skeleton height={320} />}
+			<Reading of={detail} height={320} />
 			{fence && <FenceNotice fence={fence} done={t("It applies on all instances")} />}
 			{data && <Detail data={data} />}
 			{dialog === "state" && (

@@ -5,10 +5,9 @@ import { Ago, Amount } from "../parts/text.tsx";
 import { Link } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
 import { t } from "../texts.tsx";
+import type { AdjustmentWaiting } from "./api.ts";
 import { operatorApi } from "./api.ts";
-import { DecisionButtons, useDecision } from "./decision.tsx";
-import { DecisionDialog } from "./decision-dialog.tsx";
-import type { AdjustmentWaiting } from "./views.ts";
+import { DecisionButtons, DecisionDialog, useDecision } from "./decision.tsx";
 
 /** Adjustments that one operator asked for, with what another does about them. */
 export function AdjustmentTable(props: { rows: readonly AdjustmentWaiting[]; onDecided: () => void }) {

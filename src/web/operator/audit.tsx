@@ -11,9 +11,9 @@ import { useList } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
 import { t } from "../texts.tsx";
+import type { AuditRow } from "./api.ts";
 import { operatorApi } from "./api.ts";
 import { AUDIT_WORDS, actorText, actText } from "./audit-words.ts";
-import type { AuditRow } from "./views.ts";
 
 export function AuditPage() {
 	const [query, change] = useQueryState();

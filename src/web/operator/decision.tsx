@@ -1,5 +1,8 @@
 import { Button, Group } from "@mantine/core";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
+import { ActDialog } from "../parts/dialog.tsx";
+import { TextField } from "../parts/fields.tsx";
+import { useAction } from "../resource.ts";
 import { t } from "../texts.tsx";
 
 type Act = "confirm" | "reject";
@@ -26,5 +29,35 @@ export function DecisionButtons({ onChoose }: { onChoose: (act: Act) => void }) 
 				{t("Reject")}
 			</Button>
 		</Group>
+	);
+}
+
+/** One act of an operator, with what it is about above it and, where a reason is asked for, with that. */
+export function DecisionDialog(props: {
+	title: string;
+	about: ReactNode;
+	/** What the button says. */
+	act: string;
+	danger?: boolean;
+	/** Without it no reason is asked for, and `run` gets an empty one. */
+	reason?: { label?: string; description: string };
+	run: (reason: string) => Promise<void>;
+	onClose: () => void;
+}) {
+	const [reason, setReason] = useState("");
+	const run = useAction(() => props.run(reason.trim()));
+	return (
+		<ActDialog onClose={props.onClose} title={props.title} action={run} act={props.act} danger={props.danger ?? false}>
+			{props.about}
+			{props.reason && (
+				<TextField
+					label={props.reason.label ?? t("Reason")}
+					description={props.reason.description}
+					data-autofocus
+					value={reason}
+					onChange={setReason}
+				/>
+			)}
+		</ActDialog>
 	);
 }

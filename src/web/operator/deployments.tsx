@@ -1,8 +1,7 @@
-import { Skeleton } from "@mantine/core";
 import { useEffect } from "react";
 import { KINDS } from "../parts/model-table.tsx";
 import { Page, Panel, State } from "../parts/page.tsx";
-import { Empty, Problem } from "../parts/problem.tsx";
+import { Empty, Reading } from "../parts/problem.tsx";
 import { useResource } from "../resource.ts";
 import { t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
@@ -22,8 +21,7 @@ export function DeploymentsPage() {
 			title={t("Deployments")}
 			lead={t("Load of all gateways together, health and breakers as the worst of them sees it, every few seconds.")}
 		>
-			{deployments.error && <Problem error={deployments.error} retry={() => void deployments.reload()} />}
-			{!deployments.data && !deployments.error && <Skeleton height={240} />}
+			<Reading of={deployments} height={240} />
 			{deployments.data?.items.length === 0 && (
 				<Panel>
 					<Empty title={t("The catalogue is empty.")}>

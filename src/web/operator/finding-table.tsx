@@ -5,10 +5,10 @@ import { DataTable } from "../parts/table.tsx";
 import { Ago, Id } from "../parts/text.tsx";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
+import type { PaymentFinding } from "./api.ts";
 import { operatorApi } from "./api.ts";
-import { DecisionDialog } from "./decision-dialog.tsx";
+import { DecisionDialog } from "./decision.tsx";
 import { showStripeAmount } from "./stripe-amount.ts";
-import type { PaymentFinding } from "./views.ts";
 
 const KINDS: Readonly<Record<PaymentFinding["kind"], string>> = {
 	uncredited: t("Paid, not credited"),

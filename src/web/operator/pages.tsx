@@ -1,4 +1,4 @@
-import { NotFoundPage } from "../pages/not-found.tsx";
+import { NotFoundPage } from "../pages/refused-pages.tsx";
 import { AccountPage } from "./account.tsx";
 import { AccountsPage } from "./accounts.tsx";
 import { AuditPage } from "./audit.tsx";

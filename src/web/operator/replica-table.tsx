@@ -5,7 +5,7 @@ import { State } from "../parts/page.tsx";
 import type { Column } from "../parts/table.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { rich, t } from "../texts.tsx";
-import type { ReplicaRow } from "./views.ts";
+import type { ReplicaRow } from "./api.ts";
 
 const BREAKERS: Readonly<Record<string, string>> = {
 	closed: t("Closed"),

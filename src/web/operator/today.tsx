@@ -1,17 +1,17 @@
 import { api } from "../api.ts";
 import { formatCount, formatDuration } from "../format.ts";
 import { Page, Panel, Stat, State } from "../parts/page.tsx";
-import { Empty, Problem } from "../parts/problem.tsx";
+import { Empty, Reading } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Id } from "../parts/text.tsx";
 import { resources, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { rich, t } from "../texts.tsx";
 import { AdjustmentTable } from "./adjustment-table.tsx";
+import type { OperatorSummary } from "./api.ts";
 import { operatorApi } from "./api.ts";
 import { FindingTable } from "./finding-table.tsx";
 import { ReplicaTable } from "./replica-table.tsx";
-import type { OperatorSummary } from "./views.ts";
 import { WaitingTable } from "./waiting-table.tsx";
 
 const KEY = "operator-summary";
@@ -25,7 +25,7 @@ export function TodayPage() {
 	const data = summary.data;
 	return (
 		<Page title={t("Today")} aside={<span className="small dim">{live ? t("Live") : t("Connecting…")}</span>}>
-			{summary.error && <Problem error={summary.error} retry={() => void summary.reload()} />}
+			<Reading of={summary} />
 			{(data || !summary.error) && <Figures data={data} onDecided={() => void summary.reload()} />}
 		</Page>
 	);

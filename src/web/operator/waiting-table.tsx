@@ -12,10 +12,9 @@ import { useAction } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
 import { isolated, rich, t } from "../texts.tsx";
+import type { TopUpWaiting } from "./api.ts";
 import { operatorApi } from "./api.ts";
-import { DecisionButtons, useDecision } from "./decision.tsx";
-import { DecisionDialog } from "./decision-dialog.tsx";
-import type { TopUpWaiting } from "./views.ts";
+import { DecisionButtons, DecisionDialog, useDecision } from "./decision.tsx";
 
 /** Top-ups with what an operator does to them. */
 export function WaitingTable(props: {

@@ -2,7 +2,7 @@ import { Button, Skeleton } from "@mantine/core";
 import { api } from "../api.ts";
 import { Icon } from "../parts/icons.tsx";
 import { Facts, Page, Panel } from "../parts/page.tsx";
-import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { Empty, Notice, Problem, Reading } from "../parts/problem.tsx";
 import { Amount, Id, Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
@@ -44,7 +44,7 @@ export default function BatchPage({ id }: { id: string }) {
 				)
 			}
 		>
-			{batch.error && <Problem error={batch.error} retry={() => void batch.reload()} />}
+			<Reading of={batch} />
 			{cancel.error && <Problem error={cancel.error} />}
 			{!item && !batch.error && <Skeleton height={220} />}
 			{item && <Detail item={item} />}

@@ -1,4 +1,4 @@
-import { Button, Group, NumberInput, SimpleGrid, Skeleton, Stack } from "@mantine/core";
+import { Button, Group, NumberInput, SimpleGrid, Stack } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { STOP_REASONS } from "../../billing/stop-reasons.ts";
 import { formatUsd, MAX_NANO_USD, type NanoUsd, parseUsd } from "../../money/nano-usd.ts";
@@ -7,7 +7,7 @@ import { brand } from "../brand.ts";
 import { SEPARATORS } from "../format.ts";
 import { Form, PanelEnd } from "../parts/form.tsx";
 import { capital, Panel, State } from "../parts/page.tsx";
-import { Notice, Problem } from "../parts/problem.tsx";
+import { Notice, Problem, Reading } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Moment } from "../parts/text.tsx";
 import { type Resource, useAction } from "../resource.ts";
@@ -30,8 +30,7 @@ export function AutomaticPanel({ view }: { view: Resource<AutoTopUpView> }) {
 	useNews(data?.autoTopUp?.state === "on", view.reload);
 	return (
 		<Panel title={t("Automatic top-ups")} aside={data?.autoTopUp && <Standing view={data} />}>
-			{view.error && <Problem error={view.error} retry={() => void view.reload()} />}
-			{!data && !view.error && <Skeleton height={90} />}
+			<Reading of={view} height={90} />
 			{data && (
 				<Stack gap={14}>
 					<Trouble view={data} onChanged={() => void view.reload()} />

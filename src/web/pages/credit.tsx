@@ -5,7 +5,7 @@ import { formatCount } from "../format.ts";
 import { LEDGER_KINDS, stateText, TOP_UP_METHODS } from "../labels.ts";
 import { LinkButton } from "../parts/form.tsx";
 import { Page, Panel, State } from "../parts/page.tsx";
-import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { Empty, Notice, Problem, Reading } from "../parts/problem.tsx";
 import type { Column } from "../parts/table.tsx";
 import { DataTable, fromList } from "../parts/table.tsx";
 import { Day, Id, Moment } from "../parts/text.tsx";
@@ -66,7 +66,7 @@ export default function CreditPage() {
 	return (
 		<Page title={t("Credit")}>
 			<PaymentReturn topUps={topUps.items} wantsKey={seen?.keyMade === false && may("keys.change")} />
-			{credit.error && <Problem error={credit.error} retry={() => void credit.reload()} />}
+			<Reading of={credit} />
 			{(credit.data || !credit.error) && <BalancePanel credit={credit.data} />}
 			{may("credit.buy") && (
 				<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">

@@ -12,8 +12,7 @@ import ToolChoice from "../snippets/tool-choice.tsx";
 import { rich, t } from "../texts.tsx";
 import { useAttempt } from "../token.ts";
 import type { KeyView } from "../views.ts";
-import { EMPTY_DRAFT, KeyFields, settingsOf } from "./key-form.tsx";
-import { useProjectChoice } from "./project-choice.ts";
+import { EMPTY_DRAFT, KeyFields, settingsOf, useProjectChoice } from "./key-form.tsx";
 
 /** Makes a key, then shows its secret: the only time. */
 export function KeyCreateDialog(props: {

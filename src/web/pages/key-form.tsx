@@ -1,13 +1,15 @@
 import { MultiSelect, NumberInput, Select, SimpleGrid, TextInput } from "@mantine/core";
+import { useState } from "react";
 import type { CapPeriod } from "../../keys/cap-period.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
-import type { KeySettingsInput } from "../api.ts";
-import { api } from "../api.ts";
+import { api, type KeySettingsInput } from "../api.ts";
 import { SEPARATORS } from "../format.ts";
+import { ActForm, FencedDialog } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
-import { useResource } from "../resource.ts";
+import { useAction, useResource } from "../resource.ts";
+import { useAccount, useMay } from "../session.tsx";
 import { t } from "../texts.tsx";
-import type { KeyView, ProjectView } from "../views.ts";
+import type { Fence, KeyView, ProjectView } from "../views.ts";
 
 /** What a person types; texts, so that nothing typed is lost on the way. */
 export interface KeyDraft {
@@ -70,7 +72,7 @@ export function settingsOf(draft: KeyDraft, mode: "create" | "edit"): KeySetting
 }
 
 /** What was changed, and nothing else: a field left alone is not sent, so it keeps what it has to the last digit. */
-export function changesOf(draft: KeyDraft, before: KeyDraft): Partial<KeySettingsInput> {
+function changesOf(draft: KeyDraft, before: KeyDraft): Partial<KeySettingsInput> {
 	const old: Readonly<Record<string, unknown>> = { ...settingsOf(before, "edit") };
 	const isNew = ([name, value]: [string, unknown]) => JSON.stringify(value) !== JSON.stringify(old[name]);
 	return Object.fromEntries(Object.entries(settingsOf(draft, "edit")).filter(isNew));
@@ -229,4 +231,39 @@ function LimitFields({ draft, wrong, set }: Part) {
 function localInput(atMs: number): string {
 	const local = new Date(atMs - new Date(atMs).getTimezoneOffset() * 60_000);
 	return local.toISOString().slice(0, 16);
+}
+
+/** The projects that a key may belong to; undefined while they are not known or not asked for. */
+export function useProjectChoice(wanted: boolean): readonly ProjectView[] | undefined {
+	const account = useAccount();
+	const may = useMay();
+	const isAsked = wanted && may("projects.see");
+	const { data } = useResource(isAsked ? `project-choice ${account.id}` : null, () => api.projects(account.id));
+	return data?.items.filter(({ state }) => state === "active");
+}
+
+/** Changes what a key or a project has, and says since when no instance goes by what it had. */
+export function SettingsDialog(props: {
+	title: string;
+	item: Parameters<typeof draftOf>[0];
+	fields: Pick<Parameters<typeof KeyFields>[0], "readsOnly" | "ofProject" | "projects">;
+	onSave: (changes: Partial<KeySettingsInput>) => Promise<{ readonly fence: Fence }>;
+	onClose: () => void;
+}) {
+	const [before] = useState(() => draftOf(props.item));
+	const [draft, setDraft] = useState(before);
+	const [fence, setFence] = useState<Fence>();
+	const save = useAction(async () => setFence((await props.onSave(changesOf(draft, before))).fence));
+	return (
+		<FencedDialog
+			title={props.title}
+			fence={fence}
+			done={t("The change applies on all instances")}
+			onClose={props.onClose}
+		>
+			<ActForm action={save} act={t("Save")} onCancel={props.onClose}>
+				<KeyFields {...props.fields} draft={draft} onChange={setDraft} error={save.error} />
+			</ActForm>
+		</FencedDialog>
+	);
 }

@@ -1,26 +1,25 @@
-import { Button, Skeleton } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
 import { canAsk } from "../key-use.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
+import { FencedDialog, TypedNameForm } from "../parts/dialog.tsx";
 import { Facts, Page, Panel } from "../parts/page.tsx";
-import { Empty, Problem } from "../parts/problem.tsx";
+import { Empty, Reading } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
 import { fromItems } from "../parts/table.tsx";
 import { Ago, Amount, Id, Moment } from "../parts/text.tsx";
 import { UsageChart } from "../parts/usage-chart.tsx";
-import { useResource } from "../resource.ts";
+import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import ToolChoice from "../snippets/tool-choice.tsx";
-import { t } from "../texts.tsx";
-import type { KeyView } from "../views.ts";
-import { SettingsDialog } from "./key-edit.tsx";
-import { RevokeDialog } from "./key-revoke.tsx";
+import { plural, rich, t } from "../texts.tsx";
+import type { Fence, KeyView } from "../views.ts";
+import { SettingsDialog, useProjectChoice } from "./key-form.tsx";
 import { RotateDialog } from "./key-rotate.tsx";
 import { KeyState } from "./keys.tsx";
-import { useProjectChoice } from "./project-choice.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -55,8 +54,7 @@ export default function KeyPage({ id }: { id: string }) {
 				)
 			}
 		>
-			{key.error && <Problem error={key.error} retry={() => void key.reload()} />}
-			{!item && !key.error && <Skeleton height={220} />}
+			<Reading of={key} height={220} />
 			{item && (
 				<>
 					<KeyFacts item={item} />
@@ -157,7 +155,7 @@ function KeyUsage({ item }: { item: KeyView }) {
 				title={t("Spend, last 30 days")}
 				aside={<Link to={`/usage?key=${item.id}`}>{t("Usage of this key")}</Link>}
 			>
-				{usage.error && <Problem error={usage.error} retry={() => void usage.reload()} />}
+				<Reading of={usage} />
 				{usage.error && !usage.data ? null : usage.data?.total.requests === 0 ? (
 					<Empty title={t("Not used in the last 30 days.")} />
 				) : (
@@ -197,5 +195,44 @@ function EditDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 			onSave={(changes) => api.editKey(account.id, item.id, changes)}
 			onClose={onClose}
 		/>
+	);
+}
+
+/** Revoking cannot be undone: the name is typed, and the answer says since when no instance accepts the key. */
+function RevokeDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
+	const account = useAccount();
+	const [result, setResult] = useState<{ fence: Fence; runningRequests: number }>();
+	const revoke = useAction(async () => setResult(await api.revokeKey(account.id, item.id)));
+
+	return (
+		<FencedDialog
+			title={result ? t("Key revoked") : t("Revoke the key")}
+			fence={result?.fence}
+			done={t("No instance accepts this key")}
+			below={result && <p>{runningText(result.runningRequests)}</p>}
+			onClose={onClose}
+		>
+			<TypedNameForm
+				name={item.name}
+				label={t("Type the key's name: {name}", { name: item.name })}
+				act={t("Revoke")}
+				action={revoke}
+				onCancel={onClose}
+			>
+				{rich(
+					"Every application that uses {name} is refused from now on. This cannot be undone. Requests that are already admitted finish and are charged.",
+					{ name: <strong>{item.name}</strong> },
+				)}
+			</TypedNameForm>
+		</FencedDialog>
+	);
+}
+
+function runningText(count: number): string {
+	if (count === 0) return t("No request was running under it.");
+	return plural(
+		count,
+		{ one: "{count} admitted request is finishing.", other: "{count} admitted requests are finishing." },
+		{ count: formatCount(count) },
 	);
 }

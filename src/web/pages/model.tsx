@@ -1,4 +1,4 @@
-import { Button, SimpleGrid, Skeleton } from "@mantine/core";
+import { Button, SimpleGrid } from "@mantine/core";
 import type { Rates } from "../../catalog/model.ts";
 import type { PicoUsdPerUnit } from "../../money/nano-usd.ts";
 import { api } from "../api.ts";
@@ -6,7 +6,7 @@ import { formatCount, formatDay, formatDuration } from "../format.ts";
 import { CodeTabs } from "../parts/code.tsx";
 import { KINDS, ModelState } from "../parts/model-table.tsx";
 import { Facts, Page, Panel } from "../parts/page.tsx";
-import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { Empty, Notice, Reading } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Id, Moment } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
@@ -51,8 +51,7 @@ export default function ModelPage({ id }: { id: string }) {
 				)
 			}
 		>
-			{model.error && <Problem error={model.error} retry={() => void model.reload()} />}
-			{!item && !model.error && <Skeleton height={320} />}
+			<Reading of={model} height={320} />
 			{item && <Detail item={item} />}
 		</Page>
 	);

@@ -4,7 +4,7 @@ import type { NanoUsd } from "../../money/nano-usd.ts";
 import { api } from "../api.ts";
 import { formatCompact, formatCount } from "../format.ts";
 import { Page, Panel, Stat } from "../parts/page.tsx";
-import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { Empty, Notice, Reading } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Amount } from "../parts/text.tsx";
@@ -40,7 +40,7 @@ export function OverviewPage() {
 				</span>
 			}
 		>
-			{overview.error && <Problem error={overview.error} retry={() => void overview.reload()} />}
+			<Reading of={overview} />
 			{account.state === "suspended" && (
 				<Notice kind="warn">
 					{t("This account is suspended: its keys are refused. Ask the operator of the service.")}

@@ -1,20 +1,21 @@
-import { Button, Skeleton } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
+import { FencedDialog, TypedNameForm } from "../parts/dialog.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Facts, Page, Panel, State } from "../parts/page.tsx";
-import { Empty, Problem } from "../parts/problem.tsx";
+import { Empty, Reading } from "../parts/problem.tsx";
 import { DataTable, fromList } from "../parts/table.tsx";
 import { Amount, Id, Moment } from "../parts/text.tsx";
-import { useList, useResource } from "../resource.ts";
+import { useAction, useList, useResource } from "../resource.ts";
 import { useAccount, useMay } from "../session.tsx";
-import { t } from "../texts.tsx";
-import type { ProjectView } from "../views.ts";
+import { rich, t } from "../texts.tsx";
+import type { Fence, ProjectView } from "../views.ts";
 import { limitsText } from "./key.tsx";
 import { KeyCreateDialog } from "./key-create.tsx";
+import { SettingsDialog } from "./key-form.tsx";
 import { KEY_COLUMNS } from "./keys.tsx";
-import { ArchiveDialog, EditProjectDialog } from "./project-dialogs.tsx";
 import { ProjectMembers } from "./project-members.tsx";
 
 export default function ProjectPage({ id }: { id: string }) {
@@ -40,8 +41,7 @@ export default function ProjectPage({ id }: { id: string }) {
 
 	return (
 		<Page title={item?.name ?? t("Project")} aside={actions}>
-			{project.error && <Problem error={project.error} retry={() => void project.reload()} />}
-			{!item && !project.error && <Skeleton height={220} />}
+			<Reading of={project} height={220} />
 			{item && (
 				<>
 					<ProjectFacts item={item} />
@@ -109,5 +109,46 @@ function ProjectKeys({ item, onCreated }: { item: ProjectView; onCreated: () => 
 				}}
 			/>
 		</Panel>
+	);
+}
+
+function EditProjectDialog({ item, onClose }: { item: ProjectView; onClose: () => void }) {
+	const account = useAccount();
+	return (
+		<SettingsDialog
+			title={t("Edit the project")}
+			item={item}
+			fields={{ ofProject: true }}
+			onSave={(changes) => api.editProject(account.id, item.id, changes)}
+			onClose={onClose}
+		/>
+	);
+}
+
+/** As revoking a key it cannot be undone, and says since when no instance accepts any of its keys. */
+function ArchiveDialog({ item, onClose }: { item: ProjectView; onClose: () => void }) {
+	const account = useAccount();
+	const [fence, setFence] = useState<Fence>();
+	const archive = useAction(async () => setFence((await api.archiveProject(account.id, item.id)).fence));
+	return (
+		<FencedDialog
+			title={t("Archive the project")}
+			fence={fence}
+			done={t("No instance accepts a key of this project")}
+			onClose={onClose}
+		>
+			<TypedNameForm
+				name={item.name}
+				label={t("Type the project's name: {name}", { name: item.name })}
+				act={t("Archive")}
+				action={archive}
+				onCancel={onClose}
+			>
+				{rich(
+					"Every application that uses a key of {name} is refused from now on. This cannot be undone. Requests that are already admitted finish and are charged.",
+					{ name: <strong>{item.name}</strong> },
+				)}
+			</TypedNameForm>
+		</FencedDialog>
 	);
 }

@@ -1,10 +1,10 @@
-import { Group, SimpleGrid, Skeleton } from "@mantine/core";
+import { Group, SimpleGrid } from "@mantine/core";
 import { api } from "../api.ts";
 import { formatClock, formatCount, formatDuration } from "../format.ts";
 import { endpointName } from "../labels.ts";
 import { CostLines } from "../parts/cost-lines.tsx";
 import { Facts, Page, Panel, Stat } from "../parts/page.tsx";
-import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { Empty, Notice, Reading } from "../parts/problem.tsx";
 import { RequestEnding } from "../parts/request-table.tsx";
 import { Amount, Id, Moment } from "../parts/text.tsx";
 import { basisText, failureReason, howEnded } from "../request-words.ts";
@@ -54,8 +54,7 @@ export default function RequestPage({ id }: { id: string }) {
 	}
 	return (
 		<Page title={t("Request")} lead={<Id value={id} label={t("Copy the request's id")} />}>
-			{request.error && <Problem error={request.error} retry={() => void request.reload()} />}
-			{!found && !request.error && <Skeleton height={320} />}
+			<Reading of={request} height={320} />
 			{found && (found.statusClass === "refused" ? <RefusedRequest row={found} /> : <Detail row={found} />)}
 		</Page>
 	);

@@ -1,10 +1,9 @@
 import { Button } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { api, type LogFilter } from "../api.ts";
-import { CsvButton } from "../parts/csv-button.tsx";
 import { SearchField } from "../parts/fields.tsx";
 import { UsageFilters } from "../parts/filters.tsx";
-import { LinkButton } from "../parts/form.tsx";
+import { CsvButton, LinkButton } from "../parts/form.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty, Notice } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";

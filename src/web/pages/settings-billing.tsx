@@ -4,7 +4,7 @@ import { may } from "../../console/views.ts";
 import { api } from "../api.ts";
 import { Form, PanelEnd } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
-import { Notice, Problem } from "../parts/problem.tsx";
+import { Notice, Reading } from "../parts/problem.tsx";
 import { resources, useAction, useResource } from "../resource.ts";
 import { t } from "../texts.tsx";
 import type { AccountView, BillingDetails } from "../views.ts";
@@ -15,7 +15,7 @@ export function BillingPanel({ account }: { account: AccountView }) {
 	const details = useResource(key, () => api.billingDetails(account.id));
 	return (
 		<Panel title={t("Receipts and statements")}>
-			{details.error && <Problem error={details.error} retry={() => void details.reload()} />}
+			<Reading of={details} />
 			{details.data && (
 				<BillingForm account={account} details={details.data} onSaved={(stored) => resources.set(key, () => stored)} />
 			)}

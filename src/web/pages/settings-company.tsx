@@ -5,7 +5,7 @@ import { roleName } from "../labels.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { Form, PanelEnd } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
-import { Notice, Problem } from "../parts/problem.tsx";
+import { Notice, Problem, Reading } from "../parts/problem.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
 import type { AccountView, CompanyView } from "../views.ts";
@@ -27,7 +27,7 @@ export function CompanyPanel({ account }: { account: AccountView }) {
 	const { data } = company;
 	return (
 		<Panel title={t("Sign-in of your company")}>
-			{company.error && <Problem error={company.error} retry={() => void company.reload()} />}
+			<Reading of={company} />
 			{data?.settings && <Proof account={account} company={data} reload={company.reload} />}
 			{data &&
 				(data.settings || open ? (

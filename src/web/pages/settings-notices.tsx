@@ -6,7 +6,7 @@ import { noticeChanges } from "../notice-changes.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { Form, LinkButton, PanelEnd } from "../parts/form.tsx";
 import { Panel, State } from "../parts/page.tsx";
-import { Notice, Problem } from "../parts/problem.tsx";
+import { Notice, Problem, Reading } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Ago, Clipped } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
@@ -67,7 +67,7 @@ export function NoticesPanel({ account }: { account: AccountView }) {
 	const [secret, setSecret] = useState<string>();
 	return (
 		<Panel title={t("Notices")}>
-			{notices.error && <Problem error={notices.error} retry={() => void notices.reload()} />}
+			<Reading of={notices} />
 			{secret !== undefined && (
 				<NewSecret
 					secret={secret}

@@ -2,16 +2,13 @@ import { Button, Group, SegmentedControl } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { api } from "../api.ts";
 import { formatCompact, formatCount, formatDuration } from "../format.ts";
-import { CsvButton } from "../parts/csv-button.tsx";
 import { UsageFilters } from "../parts/filters.tsx";
+import { CsvButton } from "../parts/form.tsx";
 import { Page, Panel, Stat } from "../parts/page.tsx";
-import { Empty, Problem } from "../parts/problem.tsx";
-import { Sparkline } from "../parts/sparkline.tsx";
-import type { Column } from "../parts/table.tsx";
-import { DataTable } from "../parts/table.tsx";
+import { Empty, Reading } from "../parts/problem.tsx";
+import { type Column, DataTable } from "../parts/table.tsx";
 import { Amount } from "../parts/text.tsx";
-import type { Measure } from "../parts/usage-chart.tsx";
-import { groupLabel, UsageChart, useSeriesColors } from "../parts/usage-chart.tsx";
+import { groupLabel, type Measure, UsageChart, useSeriesColors } from "../parts/usage-chart.tsx";
 import { filterOf } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
@@ -72,7 +69,7 @@ export default function UsagePage() {
 	return (
 		<Page title={t("Usage")} aside={<CsvButton href={api.usageCsvAddress(account.id, filter)} />}>
 			<UsageFilters />
-			{usage.error && <Problem error={usage.error} retry={() => void usage.reload()} />}
+			<Reading of={usage} />
 			{(data || !usage.error) && (
 				<>
 					<Panel
@@ -226,4 +223,21 @@ function sparkValues(series: UsageSeries | undefined): ReadonlyMap<string, numbe
 		lines.set(point.group, line);
 	}
 	return lines;
+}
+
+/** A line of a few values, 96 by 20; for rows of a table. The figures stand in the row. */
+function Sparkline({ values, color }: { values: readonly number[]; color: string }) {
+	const top = Math.max(...values, 0);
+	if (values.length < 2 || top === 0) return <span className="dim">–</span>;
+	const points = values
+		.map(
+			(value, index) =>
+				`${((index / (values.length - 1)) * 94 + 1).toFixed(1)},${(18 - (value / top) * 16).toFixed(1)}`,
+		)
+		.join(" ");
+	return (
+		<svg width="96" height="20" viewBox="0 0 96 20" aria-hidden="true">
+			<polyline points={points} fill="none" stroke={color} strokeWidth="1.5" strokeLinejoin="round" />
+		</svg>
+	);
 }

@@ -1,6 +1,7 @@
 import { Anchor, Button, Group, Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { ApiError } from "../http.ts";
+import { Icon } from "./icons.tsx";
 import { Problem } from "./problem.tsx";
 
 /** Sent by its button or by Enter, and never by the browser itself. The error is above the end. */
@@ -66,5 +67,14 @@ export function LinkButton({
 		<Anchor component="button" type="button" inherit onClick={onClick} {...rest}>
 			{children}
 		</Anchor>
+	);
+}
+
+/** Saves what the page shows, and what it leaves out for length, as a file. */
+export function CsvButton({ href }: { href: string }) {
+	return (
+		<Button component="a" href={href} download size="xs" variant="default" leftSection={<Icon name="download" />}>
+			CSV
+		</Button>
 	);
 }

@@ -1,6 +1,7 @@
-import { Alert, Button, Group, Stack } from "@mantine/core";
+import { Alert, Button, Group, Skeleton, Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { ApiError } from "../http.ts";
+import type { Resource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { rich, t } from "../texts.tsx";
 import { Icon } from "./icons.tsx";
@@ -30,6 +31,12 @@ export function Problem({ error, retry }: { error: ApiError; retry?: (() => void
 			</Group>
 		</Alert>
 	);
+}
+
+/** While an answer is read, a placeholder of `height`; why it could not be read, with a button to try again. */
+export function Reading({ of, height }: { of: Resource<unknown>; height?: number }) {
+	if (of.error) return <Problem error={of.error} retry={() => void of.reload()} />;
+	return of.data === undefined && height !== undefined ? <Skeleton height={height} /> : null;
 }
 
 const COLORS = { info: "accent", ok: "green", warn: "yellow" } as const;

@@ -75,7 +75,8 @@ export function DataTable<T>(props: DataTableProps<T>) {
 	return (
 		<>
 			{props.error && <Problem error={props.error} retry={props.retry} />}
-			<div className="table-room">
+			{/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
+			<div className="table-room" tabIndex={0}>
 				<table
 					className={columns.length >= CARDS_FROM_COLUMNS ? "data cards" : "data"}
 					{...ROLE.table}

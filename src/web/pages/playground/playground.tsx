@@ -3,7 +3,7 @@ import { useEffect, useState } from "react";
 import { api } from "../../api.ts";
 import { canAsk } from "../../key-use.ts";
 import { Page, Panel } from "../../parts/page.tsx";
-import { Empty, Notice, Problem } from "../../parts/problem.tsx";
+import { Empty, Notice, Reading } from "../../parts/problem.tsx";
 import { PageWaiting } from "../../parts/waiting.tsx";
 import { useResource } from "../../resource.ts";
 import { Link } from "../../router.tsx";
@@ -46,8 +46,8 @@ export default function PlaygroundPage() {
 			title={t("Playground")}
 			lead={t("Charged to the key that is chosen, like any other request. Nothing that is typed here is stored.")}
 		>
-			{models.error && <Problem error={models.error} retry={() => void models.reload()} />}
-			{keys.error && <Problem error={keys.error} retry={() => void keys.reload()} />}
+			<Reading of={models} />
+			<Reading of={keys} />
 			{link.state === "broken" && <Notice kind="warn">{t("The link held no conversation that can be read.")}</Notice>}
 			{link.state === "read" && <Notice>{t("From a link. Nothing is sent before you send a message.")}</Notice>}
 			<Conversation

@@ -55,3 +55,44 @@ export function ClosedPage() {
 		</Page>
 	);
 }
+
+/** For somebody who is signed in and a member of nothing: an operator without an account, or a member who was removed. */
+export function NoAccountPage() {
+	const { me } = useSession();
+	return (
+		<Page title={t("No account")} narrow>
+			<Empty
+				title={t("You are not a member of any account.")}
+				action={
+					me?.user.operator ? (
+						<Button component={Link} to="/operator">
+							{t("Go to the operator pages")}
+						</Button>
+					) : undefined
+				}
+			>
+				{rich(
+					"Keys, credit and usage belong to an account. Ask an owner to invite {email}, then open the link in the mail.",
+					{ email: me?.user.email },
+				)}
+			</Empty>
+		</Page>
+	);
+}
+
+export function NotFoundPage() {
+	return (
+		<Page title={t("No such page")} narrow>
+			<Empty
+				title={t("There is nothing at this address.")}
+				action={
+					<Button component={Link} to="/" variant="default">
+						{t("Go to the start")}
+					</Button>
+				}
+			>
+				{t("The address may be mistyped, or what it named is not open to you.")}
+			</Empty>
+		</Page>
+	);
+}

@@ -4,7 +4,15 @@ import { basename, join } from "node:path";
 
 const TESTS: Readonly<Record<string, readonly string[]>> = {
 	ledger: ["ledger", "sim/simulation.test.ts", "gateway/serve/overspend.test.ts", "cluster/fence.test.ts"],
-	admission: ["admission", "limits", "gateway/serve/overspend.test.ts", "gateway/bill", "attack/fairness.test.ts"],
+	admission: [
+		"admission",
+		"limits",
+		"gateway/chat/chat-request.test.ts",
+		"gateway/bill",
+		"gateway/serve/overspend.test.ts",
+		"attack/too-many.test.ts",
+		"attack/fairness.test.ts",
+	],
 	limits: ["limits", "keys/keyring.test.ts"],
 	keys: ["keys", "cli/customer-commands.test.ts", "ledger/cap-periods.test.ts", "console/member-keys.test.ts"],
 	billing: ["billing", "console/webhook.test.ts", "browser/account/card.test.ts"],

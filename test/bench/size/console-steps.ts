@@ -13,16 +13,24 @@ import { operatorSummary } from "../../../src/console/operator/operator-summary.
 import { DAY_MS, usageSeries } from "../../../src/console/usage/usage-query.ts";
 import { listKeys } from "../../../src/keys/key-admin.ts";
 import { listAudit } from "../../../src/ops/audit.ts";
-import type { Cost } from "./counted.ts";
+import type { BenchDatabase } from "../product.ts";
+import type { Cost, Counter } from "./counted.ts";
 import { HEAVY, keyId, LIGHT } from "./fill.ts";
-import type { Measured } from "./measure.ts";
 
 const PAGE = { asked: 51, after: null };
 const EVERYTHING = { fromMs: null, toMs: null, model: null, keyId: null, projectId: null, status: null, batchId: null };
 const VISITS = 3;
 const ROUNDS = 4;
 
-export async function consoleSteps({ database, counter, add, days, accounts }: Measured): Promise<void> {
+interface Visited {
+	readonly database: BenchDatabase;
+	readonly counter: Counter;
+	readonly days: number;
+	readonly accounts: number;
+	add(name: string, cost: Cost): void;
+}
+
+export async function consoleSteps({ database, counter, add, days, accounts }: Visited): Promise<void> {
 	const { statements } = database;
 	const nowMs = Date.now();
 	const log = (account: string, filter: object) => logPage(statements, account, { ...EVERYTHING, ...filter }, PAGE);

@@ -14,8 +14,6 @@ export interface Cost {
 export interface Counter {
 	/** Runs `work` and gives what all statements of this database cost meanwhile; divided by `per` if it was many. */
 	cost(work: () => Promise<unknown>, per?: number): Promise<Cost>;
-	/** The dearest statements since the last `cost` began: for who looks for a reason. */
-	dearest(): Promise<string[]>;
 }
 
 /** The server has `pg_stat_statements` loaded, and `sql` makes no statements meanwhile. */
@@ -36,12 +34,6 @@ export async function createCounter(sql: postgres.Sql): Promise<Counter> {
 				pages: (row?.pages ?? 0) / per,
 				walBytes: (row?.wal ?? 0) / per,
 			};
-		},
-		async dearest() {
-			const rows = await sql<{ line: string }[]>`
-				select format('%s pages, %s calls, %s ms: %s', shared_blks_hit + shared_blks_read, calls, round(total_exec_time), regexp_replace(left(query, 160), '\\s+', ' ', 'g')) as line
-				from pg_stat_statements where query not like '%pg_stat_statements%' order by shared_blks_hit + shared_blks_read desc limit 4`;
-			return rows.map(({ line }) => line);
 		},
 	};
 }

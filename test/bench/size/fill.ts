@@ -28,19 +28,19 @@ export interface Filled {
 
 /** Requests come in bursts of ten of an account: what is summed by the hour is a tenth of them. */
 const BURST = 10;
-export const CHARGE_NANO_USD = 120_000;
+const CHARGE_NANO_USD = 120_000;
 const CREDIT_NANO_USD = 5_000 * 1e9;
 const SECRETS_MAX = 20_000;
 /** The first and the last two sealed ones are read row by row; yesterday and today are open. */
 const DAYS_MIN = 5;
 /** The instance that made all of it, and its epoch, which is over. */
-export const INSTANCE = "gateway-1";
+const INSTANCE = "gateway-1";
 
 /** The account that makes every tenth burst, and one of the many. */
 export const HEAVY = accountId(0);
 export const LIGHT = accountId(3);
 
-export function accountId(number: number): string {
+function accountId(number: number): string {
 	return `acc_${number.toString(16).padStart(32, "0")}`;
 }
 

@@ -1,15 +1,13 @@
 import { expect, test } from "bun:test";
 import postgres from "postgres";
 import { silentLog } from "../../../src/base/log.ts";
-import { foldUsage } from "../../../src/console/usage/usage-fold.ts";
 import { migrate } from "../../../src/db/migrate.ts";
-import { reconcile } from "../../../src/ledger/reconcile.ts";
 import { withOwnPostgres } from "../../chaos/own-postgres.ts";
 import { untilEnd } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { FAST } from "../../support/postgres.ts";
 import { openBenchDatabase } from "../product.ts";
-import { consoleSteps } from "./console-steps.ts";
+import { costsOf } from "./costs.ts";
 import type { Cost } from "./counted.ts";
 import { createCounter } from "./counted.ts";
 import type { Size } from "./fill.ts";
@@ -63,34 +61,13 @@ async function filledDatabase(name: string, size: Size) {
 	untilEnd({ stop: () => database.close() });
 	const watcher = postgres(address, { max: 1, onnotice: () => {} });
 	untilEnd({ stop: () => watcher.end() });
-	return { filled, database, counter: await createCounter(watcher) };
+	return { filled, database, watcher };
 }
 
 async function costsAfter(days: number): Promise<Map<string, Cost>> {
 	const size = { usageRows: days * ROWS_PER_DAY, rowsPerDay: ROWS_PER_DAY, accounts: ACCOUNTS };
-	const { filled, database, counter } = await filledDatabase(`days_${days}`, size);
-	const costs = new Map<string, Cost>();
-	const add = (step: string, cost: Cost) => void costs.set(step, cost);
-	await consoleSteps({
-		database,
-		counter,
-		add,
-		days: filled.days,
-		accounts: ACCOUNTS,
-		folder: "",
-		secrets: [],
-		note() {},
-		say() {},
-	});
-	add("a fold", await counter.cost(() => foldUsage(database.statements)));
-	const { ok, checks } = await reconcile(database.statements);
-	expect(checks.filter((check) => !check.ok)).toEqual([]);
-	expect(ok).toBe(true);
-	add("a check of the books", await counter.cost(() => reconcile(database.statements)));
-	const step = (text: string) => counter.cost(() => database.sql.unsafe(text));
-	add("a step of sealing", await step("select state from books_seal(200)"));
-	add("a step of reading again", await step("select state from books_verify(200)"));
-	add("closing some leases", await step("select done from lease_close('gateway-1', 1, false, 50)"));
+	const { filled, database, watcher } = await filledDatabase(`days_${days}`, size);
+	const costs = await costsOf(database, watcher, { days: filled.days, accounts: ACCOUNTS });
 	const [log] = await database.sql<
 		{ rows: number }[]
 	>`select count(*)::int as rows from usage_event where account_id = ${HEAVY}`;
@@ -118,11 +95,12 @@ test.if(LONG)(
 test.if(LONG)(
 	"an epoch of many leases is closed, sealed and removed in steps of which the last reads no more than the first",
 	async () => {
-		const { database, counter } = await filledDatabase("leases", {
+		const { database, watcher } = await filledDatabase("leases", {
 			usageRows: 1_000,
 			rowsPerDay: 200,
 			accounts: LEASES,
 		});
+		const counter = await createCounter(watcher);
 		const work = {
 			"closing them": (limit: number) => `select closed::int as n from lease_close('gateway-1', 1, false, ${limit})`,
 			"sealing them": (limit: number) => `select books_seal_leases(${limit}) as n`,

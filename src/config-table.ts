@@ -33,7 +33,7 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 	variable(
 		"DATA_DIR",
 		"./.data",
-		"journals, answers of batches on their way, embedded Postgres and secrets made on the first run; the demo has a folder demo in it",
+		"journals, embedded Postgres and secrets made on the first run; the demo has a folder demo in it",
 	),
 	ofGateway("CONFIG", "tollgate.yaml if it exists", "the catalogue: models, rates, upstreams, limits"),
 	variable("SERVICE_NAME", "service", "stands in the middle of API keys: sk_<name>_; 1 to 20 of a-z 0-9"),

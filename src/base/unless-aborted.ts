@@ -4,5 +4,10 @@ export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): P
 	const give = () => aborted.reject(signal.reason);
 	if (signal.aborted) give();
 	else signal.addEventListener("abort", give, { once: true });
-	return Promise.race([work, aborted.promise]);
+	try {
+		return await Promise.race([work, aborted.promise]);
+	} finally {
+		// The signal may outlive the work by far.
+		signal.removeEventListener("abort", give);
+	}
 }

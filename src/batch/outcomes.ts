@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
+import { unlessAborted } from "../base/unless-aborted.ts";
 import type { FileWriter } from "../files/file-writer.ts";
 import { addUsd, ZERO_USD } from "../money/nano-usd.ts";
 import type { BatchBooks, LineOutcome, LineRow } from "./batch-books.ts";
@@ -129,7 +130,7 @@ export function createOutcomes(
 			const mine = flushing.then(() => flushNow(signal));
 			flushing = mine.catch(() => {});
 			// An earlier flush may still run.
-			return orAborted(mine, signal);
+			return unlessAborted(signal, mine);
 		},
 		restore(row) {
 			if (row.state !== "claimed") count({ ...row, state: row.state });
@@ -138,19 +139,6 @@ export function createOutcomes(
 		pause: lineRows.pause,
 		stop: lineRows.stop,
 	};
-}
-
-/** Rejects when `signal` aborts and then leaves no listener on `work`. */
-async function orAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
-	signal.throwIfAborted();
-	const { promise, reject } = Promise.withResolvers<never>();
-	const give = () => reject(signal.reason);
-	signal.addEventListener("abort", give, { once: true });
-	try {
-		await Promise.race([work, promise]);
-	} finally {
-		signal.removeEventListener("abort", give);
-	}
 }
 
 /**

@@ -2,8 +2,6 @@ import { sleep } from "../base/clock.ts";
 import type { FoundJournal, JournalClaim, JournalHome, JournalOwner } from "./journal-home.ts";
 import { OwnerUnknown } from "./journal-home.ts";
 import type { OwnerStanding } from "./owner-standing.ts";
-import type { Places } from "./places.ts";
-import { createPlaces } from "./places.ts";
 import type { HandInDeps } from "./recovery.ts";
 import { handIn, RecordsRefused } from "./recovery.ts";
 import type { RefusedJournals } from "./refused-journals.ts";
@@ -175,7 +173,7 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 	}
 
 	/** Does what takes long at a place among such. */
-	function aside<T>(at: Places, onWait: () => void, work: () => Promise<T>): Promise<T> {
+	function aside<T>(at: ReturnType<typeof createPlaces>, onWait: () => void, work: () => Promise<T>): Promise<T> {
 		return leavingPlace(onWait, async () => {
 			await at.take();
 			try {
@@ -205,3 +203,25 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 }
 
 const countOf = (outcomes: readonly boolean[]) => outcomes.filter((isOver) => !isOver).length;
+
+/** So many may be at something at once; others wait for a place, in their order. */
+function createPlaces(count: number) {
+	let free = count;
+	const line: (() => void)[] = [];
+
+	function tryTake(): boolean {
+		if (free === 0) return false;
+		free -= 1;
+		return true;
+	}
+
+	return {
+		take: () => (tryTake() ? Promise.resolve() : new Promise<void>((resolve) => line.push(resolve))),
+		tryTake,
+		give() {
+			const next = line.shift();
+			if (next === undefined) free += 1;
+			else next();
+		},
+	};
+}

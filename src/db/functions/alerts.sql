@@ -1,7 +1,8 @@
--- What an account wants to hear of, found by what changed: once for each crossing, however many consoles look.
+-- Finds the events of which an account wants notices, by what changed. Each crossing gives one notice, however many
+-- consoles look.
 
--- Notices of one event: to the webhook if the account asked for its type, by mail to members with one of p_roles if it
--- asked, or if p_mailed says that it did elsewhere.
+-- Inserts the notices of one event. The webhook gets one if the account chose this type of event. Members with one of
+-- p_roles get mails if the account chose the type, or if p_mailed says that mail was chosen elsewhere.
 create or replace function alert_notice(p_account text, p_type text, p_data jsonb, p_roles jsonb, p_mailed boolean) returns void
 language plpgsql as $$
 declare
@@ -16,7 +17,8 @@ begin
         and (p_mailed or exists (select 1 from batch_notice_setting s where s.account_id = p_account and s.events ? p_type));
 end $$;
 
--- Tells of p_mark, once, an account that asked for events of that type; p_mailed: others too, by mail.
+-- Inserts the notices of p_mark once, if the account chose events of that type. p_mailed: accounts that did not choose
+-- it get mails too.
 create or replace function alert_tell(p_account text, p_mark text, p_type text, p_data jsonb, p_roles jsonb, p_mailed boolean default false)
 returns void language plpgsql as $$
 begin
@@ -29,11 +31,13 @@ begin
   end if;
 end $$;
 
--- Looks at accounts that were touched, by at most p_limit touches; mails are for members with one of p_roles. Returns how
--- many touches there were; none for a console that comes while another one looks. What was found is written down with the
--- look, so that a console which dies in between leaves all of it to the next one. A touch that somebody holds is that of a
--- transaction that is not over: it is taken with the next look, which sees what that wrote. With an account go its other
--- touches, up to 500, which this look answers too: they wait for none of their own when there are more than can be looked at.
+-- Looks at changed accounts, by at most p_limit rows of alert_touched; mails go to members with one of p_roles. Returns
+-- how many rows there were, and 0 while another console looks.
+-- - Findings are committed with the look, so a console that dies in between leaves all of it to the next look.
+-- - A locked row belongs to a transaction that is not over. The next look takes it and sees what that transaction
+--   wrote.
+-- - With an account go up to 500 of its other rows, which this look answers too. So one busy account does not make its
+--   own rows wait when there are more rows than one look takes.
 create or replace function alerts_look(p_limit integer, p_roles jsonb) returns integer
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -72,8 +76,8 @@ begin
   return v_seen;
 end $$;
 
--- Below the threshold that the account set; again once it was above it. `armed` is the one mark of that: the console that
--- disarms it tells.
+-- Credit below the threshold that the account set; again once it was above the threshold. `armed` is the only mark of
+-- that: the console that disarms it sends the notices.
 create or replace function alert_credit(p_account text, p_roles jsonb) returns void
 language plpgsql as $$
 declare
@@ -93,8 +97,8 @@ begin
   end if;
 end $$;
 
--- Caps of keys that were used within an hour, of the 1,000 that were used last, by the budget that limits them now: at 80 and
--- at 100 %, once for each cap and period.
+-- Caps of keys that were used within an hour, of the 1,000 used last, by the budget that limits them now. Notices at 80
+-- and at 100 %, once for each cap and period.
 create or replace function alert_caps(p_account text, p_roles jsonb) returns void
 language sql as $$
   select alert_tell(p_account, 'cap:' || x.budget || ':' || p.percent || ':' || x.cap, 'key.cap_reached', jsonb_build_object(
@@ -107,12 +111,12 @@ language sql as $$
       order by a.last_used_at desc limit 1000
     ) a join api_key k on k.id = a.id join budget b on b.id = cap_budget(k)
   ) x join lateral (
-    -- The highest line that is crossed: who is at 100 % hears that alone.
+    -- Only the highest threshold crossed: at 100 % there is no notice of 80 %.
     select max(v.percent) as percent from (values (80), (100)) as v(percent) where x.spent::numeric * 100 >= x.cap::numeric * v.percent
   ) p on p.percent is not null
 $$;
 
--- The same of projects, which an account has 1,000 of at most.
+-- The same for projects, of which an account has at most 1,000.
 create or replace function alert_project_caps(p_account text, p_roles jsonb) returns void
 language sql as $$
   select alert_tell(p_account, 'cap:' || x.budget || ':' || p.percent || ':' || x.cap, 'project.cap_reached', jsonb_build_object(
@@ -127,8 +131,8 @@ language sql as $$
   ) p on p.percent is not null
 $$;
 
--- Top-ups that were confirmed within a day and since the account asked, whenever they were begun: read from what was booked
--- then, since a transfer may be older than many that came to nothing.
+-- Top-ups that were confirmed within a day and after the account chose the event, whenever they began. Reads today's
+-- bookings, since a transfer may be older than many top-ups that failed.
 create or replace function alert_top_ups(p_account text, p_roles jsonb) returns void
 language sql as $$
   select alert_tell(p_account, 'topup:' || t.id, 'top_up.confirmed',
@@ -139,9 +143,9 @@ language sql as $$
     and t.state = 'confirmed' and t.decided_at > now() - interval '1 day' and t.decided_at >= s.events_at
 $$;
 
--- What was spent in this hour of the day so far, against the same hour of the same weekday in the last four weeks: more than
--- three times the dearest of them, and at least USD 5 more than it. Not in an account's first week. Once a day (UTC).
--- Rows compared whole and in an index's own order, here and below: by the hour alone all accounts' hours would be read.
+-- Spending of the current hour against the same hour of the same weekday in the last four weeks. Unusual: more than
+-- three times the dearest of them, and at least USD 5 more. Not in an account's first week, and once a day (UTC). Rows
+-- are compared whole and in an index's own order, here and below: by the hour alone all accounts' hours would be read.
 create or replace function alert_unusual(p_account text, p_roles jsonb) returns void
 language plpgsql set enable_seqscan = off set enable_sort = off set enable_bitmapscan = off as $$
 declare
@@ -165,7 +169,7 @@ begin
   end if;
 end $$;
 
--- Keys that end within a week, of accounts that want to hear of it: at most p_limit that were not told of.
+-- Keys that end within a week, of accounts that chose the event: at most p_limit keys without a notice.
 create or replace function alerts_expiring(p_limit integer, p_roles jsonb) returns integer
 language sql as $$
   with found as materialized (
@@ -180,8 +184,9 @@ language sql as $$
     'expires_at', to_char(f.expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')), p_roles)::text)::integer from found f
 $$;
 
--- A model goes away on p_on: tells accounts that used it in the last 30 days, whether they asked or not, once for p_days.
--- Of p_limit accounts from behind p_after; returns the last of them, null if there are no more.
+-- A model is removed on p_on. Sends notices to accounts that used it in the last 30 days, whether they chose the event
+-- or not, once for each p_days. Takes p_limit accounts after p_after; returns the last one's id, null if there are no
+-- more.
 create or replace function alerts_retiring(p_model text, p_on date, p_days integer, p_after text, p_limit integer, p_roles jsonb) returns text
 language plpgsql set enable_seqscan = off set enable_sort = off set enable_bitmapscan = off as $$
 declare
@@ -203,7 +208,7 @@ begin
   return case when v_seen = p_limit then v_account end;
 end $$;
 
--- The events that an account asks for, with some and without others; where that changes nothing, as they stood.
+-- The account's chosen events, with some added and others removed; unchanged where that changes nothing.
 create or replace function alert_events(p_events jsonb, p_added jsonb, p_removed jsonb) returns jsonb
 language sql immutable as $$
   select case when x.events @> p_events and p_events @> x.events then p_events else x.events end from (

@@ -1,10 +1,13 @@
--- Automatic top-ups: when one begins and what an ending means. Locks: the top-up, as whoever credits it, then the attempt, then
--- the account's auto_top_up. Who begins one holds that last row alone and waits for nobody.
+-- Automatic top-ups: when one begins, and what each ending means. Lock order: the top-up (as every function that
+-- credits it), the attempt, the account's auto_top_up. The function that begins an attempt holds that last row only and
+-- waits for no lock.
 
--- Takes at most p_limit notes of accounts whose credit changed, and marks those below their line to be looked at: the note
--- goes with the mark, so whoever dies leaves one of both. Costs the same whatever the number of accounts, and however many
--- notes wait of one. Accounts that something keeps from buying have their moment. Returns how many notes there were; none
--- for a console that comes while another one sorts: of two that lock many settings each could wait for the other.
+-- Takes at most p_limit notes of accounts whose credit changed, and marks those below their threshold to be checked.
+-- - The note is deleted with the mark, so a crash leaves one of the two.
+-- - The cost does not depend on the number of accounts, nor on how many notes one account has.
+-- - Accounts that cannot buy at the moment already have the time of their next check.
+-- Returns how many notes there were, and 0 while another console sorts: two consoles that lock many settings could
+-- deadlock.
 create or replace function auto_top_up_sort(p_limit integer) returns integer
 language plpgsql set enable_seqscan = off set enable_mergejoin = off set enable_hashjoin = off as $$
 declare
@@ -13,7 +16,7 @@ begin
   if not pg_try_advisory_xact_lock(hashtextextended('automatic top-ups', 0)) then
     return 0;
   end if;
-  -- Nothing is put off for longer: the clock has gone back since.
+  -- No check is put off for longer: the clock was set back since.
   update auto_top_up s set look_at = now() where s.state = 'on' and s.look_at > now() + interval '25 hours';
   update auto_top_up_attempt t set look_at = now()
     where t.state in ('begun', 'sent', 'unknown', 'needs_authentication') and t.look_at > now() + interval '2 hours';
@@ -35,8 +38,9 @@ language sql stable as $$
   select to_char(p_at at time zone p_zone, 'YYYY-MM')
 $$;
 
--- What an account has bought in the present month, or is buying. By the month's name, which each attempt keeps: in another zone it may
--- be that month already, or still, and there is one limit for each. Those of before the last day of the month before are of another one.
+-- What an account has bought in the present month, or is buying. Counts by the month's name, which each attempt keeps.
+-- After a change of zone it may be that month already, or still, and each month has one limit. Attempts from before the
+-- last day of the previous month belong to other months.
 create or replace function auto_top_up_bought(p_account text, p_zone text) returns numeric
 language sql stable as $$
   select coalesce(sum(m.amount_nano_usd), 0) from auto_top_up_attempt m
@@ -45,9 +49,10 @@ language sql stable as $$
       and m.month = auto_top_up_month(now(), p_zone)
 $$;
 
--- Begins a payment if the account's credit is below what it set, nothing keeps it from buying and no attempt is open. Under
--- the row of its settings, so that of all consoles one begins; credit and open attempts are read in one snapshot, so that a
--- payment which is just becoming credit is seen as one of both. Returns whether one has begun.
+-- Begins a payment if the account's credit is below the threshold, no obstacle keeps it from buying and no attempt is
+-- open. Holds the row of the account's settings, so that only one console begins. Credit and open attempts are read in
+-- one snapshot, so that a payment that is just becoming credit counts as one of the two. Returns whether an attempt
+-- began.
 create or replace function auto_top_up_begin(p_account text, p_attempt text, p_top_up text, p_reference text) returns boolean
 language plpgsql as $$
 declare
@@ -73,7 +78,7 @@ begin
     return false;
   end if;
   if v_bought + s.amount_nano_usd > s.month_most_nano_usd then
-    -- Once a day in between: the account's zone may be another one by then, or the clock.
+    -- Once a day until then: the account's zone may change, or the clock.
     update auto_top_up t set look_at = least(now() + interval '1 day',
         (date_trunc('month', now() at time zone a.time_zone) + interval '1 month') at time zone a.time_zone)
       where t.account_id = p_account;
@@ -91,10 +96,11 @@ begin
   return true;
 end $$;
 
--- An open attempt has come to an end at which nothing was charged, or waits for its owner: no other begins until somebody has
--- seen to it, and the account's people are to be told why. One that was never asked for (ended) says nothing of the card: the
--- account is looked at anew. Its top-up is rejected, unless the owner may still pay it.
--- False if it was not open any more: a payment that was made meanwhile stands.
+-- Ends an open attempt that charged nothing, or marks that it waits for its owner. No other attempt begins until a
+-- person has dealt with it, and the account's people get notices of the reason.
+-- - An attempt that never reached Stripe (ended) says nothing about the card: the account is checked again.
+-- - Its top-up is rejected, unless the owner may still pay it.
+-- - False if it was not open any more: a payment that was made in between stays.
 create or replace function auto_top_up_stop(p_attempt text, p_state text, p_reason text) returns boolean
 language plpgsql as $$
 declare
@@ -120,8 +126,9 @@ begin
   return true;
 end $$;
 
--- An attempt that is old enough to be told of is still open: an alarm for operators, once, with which its people are told. It goes
--- on as it was: what was sent may still be charged, so nothing else may begin. The alarm ends with the attempt.
+-- Raises one alarm for operators about an attempt that is old and still open; the account's people get notices with it.
+-- The attempt stays open: the request may still be charged, so no other attempt may begin. The alarm ends with the
+-- attempt.
 create or replace function auto_top_up_undecided(p_attempt text, p_reason text) returns void
 language plpgsql as $$
 declare
@@ -139,7 +146,7 @@ begin
   end if;
 end $$;
 
--- None begins any more, and its people are told why.
+-- No further attempt begins, and the account's people get notices of the reason.
 create or replace function auto_top_up_halt(p_account text, p_state text, p_reason text) returns void
 language sql as $$
   update auto_top_up s set state = p_state, reason = p_reason, changed_at = clock_timestamp(), look_at = null,
@@ -147,7 +154,8 @@ language sql as $$
     where s.account_id = p_account and s.state = 'on'
 $$;
 
--- An attempt that waited for its owner and whose top-up was decided since. Paid: all goes on as before. Else it is over.
+-- An attempt that waited for its owner and whose top-up was decided since. Paid: automatic top-ups go on. Otherwise the
+-- attempt has ended.
 create or replace function auto_top_up_decided(p_attempt text) returns void
 language plpgsql as $$
 declare
@@ -167,8 +175,8 @@ begin
   insert into auto_top_up_touched (account_id) values (t.account_id);
 end $$;
 
--- Leaves word for the people of accounts whose automatic top-ups do not go on: by mail to members with one of p_roles, and to
--- the webhook if it was asked for. In one transaction with that nobody needs to be told any more.
+-- Inserts notices for the people of accounts whose automatic top-ups stopped: mails to members with one of p_roles, and
+-- the webhook if the account chose it. The same transaction clears the mark that notices are due.
 create or replace function auto_top_up_tell(p_roles jsonb, p_limit integer) returns integer
 language plpgsql as $$
 declare

@@ -1,9 +1,9 @@
--- Writes down a payment that is expected, again under the same id none: then it is false. p_most: so many may wait of an account;
--- null for any number. TG002: no such account. TG004: so many wait already.
+-- Records an expected payment; false if this id exists. p_most: how many may wait for an account; null for any number.
+-- TG002: no such account. TG004: p_most wait already.
 create or replace function topup_expect(p_id text, p_account text, p_amount bigint, p_method text, p_reference text, p_most integer) returns boolean
 language plpgsql as $$
 begin
-  -- One at a time of an account, so that two at once do not both find room.
+  -- One at a time for an account, so that two at once do not both find room.
   perform 1 from account a where a.id = p_account for no key update;
   if not found then
     raise exception 'There is no account {id}.' using errcode = 'TG002', detail = json_build_object('id', p_account);
@@ -18,9 +18,10 @@ begin
   return true;
 end $$;
 
--- Confirms a pending top-up: state, credit and the account's right to use the service change together or not at all.
--- Confirming it again changes nothing and returns null; else the sequence number of the last control entry.
--- TG002: no such top-up. TG004: it was rejected, refunded or disputed, or the account would hold too much (ledger_book).
+-- Confirms a pending top-up: state, credit and the account's right to use the service change in one transaction.
+-- Confirming it again changes nothing and returns null; otherwise returns the sequence number of the last control
+-- entry. TG002: no such top-up. TG004: it was rejected, refunded or disputed, or the account would hold too much
+-- (ledger_book).
 create or replace function topup_confirm(p_id text, p_actor text, p_entry_id text) returns bigint
 language plpgsql as $$
 declare

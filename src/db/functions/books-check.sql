@@ -1,5 +1,5 @@
--- Whether the books hold: the sealed sums and what is open are read, not what lies before. All in the snapshot of the
--- statement that calls, since a stable function sees that one; running traffic does not disturb it.
+-- Whether the books hold. Reads the sealed sums and the open rows, not the rows before them. Everything is read in the
+-- snapshot of the calling statement, as the function is stable; running traffic does not disturb it.
 create or replace function books_check() returns table (name text, broken bigint, example text)
 language plpgsql stable as $$
 declare
@@ -114,10 +114,12 @@ begin
   ) n(name) left join found f on f.check_name = n.name group by n.name order by n.name;
 end $$;
 
--- Reads at most p_limit rows of sealed days again, round and round, the oldest first. What does not agree with its seal is
--- written beside it, and is gone from there when it agrees again. Behind the days come the budgets. `more`: there is more to read now; `rest`: the round is
--- over, and the next one begins an hour after it did; `busy`: somebody is at it. Of a day whose requests are removed the
--- entries are read, and books_check goes on making its seal again from its sums.
+-- Reads at most p_limit rows of sealed days again, round after round, the oldest first. A difference from the seal is
+-- written into the day's row, and removed when the rows agree again. After the days come the budgets. Where a day's
+-- requests are removed, only its ledger entries are read; books_check goes on computing its seal from its sums.
+-- - `more`: there is more to read now.
+-- - `rest`: the round is over; the next one begins an hour after this one began.
+-- - `busy`: another call runs.
 create or replace function books_verify(p_limit integer, out state text, out seen bigint)
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -128,7 +130,7 @@ declare
   v_end timestamptz;
 begin
   seen := 0;
-  -- No day loses its requests while it is read.
+  -- No request of a day is removed while the day is read.
   perform pg_advisory_xact_lock_shared(hashtextextended('usage is read again', 0));
   delete from seal_round x where x.started_at < clock_timestamp() - interval '1 hour' and not exists (select 1 from sealed_day y where y.day >= x.day)
     and not exists (select 1 from sealed_budget b where b.budget_id > x.budget_id);
@@ -169,7 +171,8 @@ begin
     charged_nano_usd = 0, written_off_nano_usd = 0, usage_hash = ''::bytea where x.id = 1;
 end $$;
 
--- Compares at most p_limit sealed budgets with their entries and leases, from where the round stands. Returns how many.
+-- Compares at most p_limit sealed budgets with their entries and leases, from the position of the round. Returns how
+-- many.
 create or replace function books_verify_budgets(p_limit integer) returns bigint
 language sql set enable_seqscan = off as $$
   with page as materialized (
@@ -192,7 +195,7 @@ language sql set enable_seqscan = off as $$
   select count(*) from page
 $$;
 
--- What the rows of a day do not agree with, in words; null if they agree.
+-- How the rows of a day differ from its seal, in words; null if they agree.
 create or replace function books_problem(d sealed_day, p_start timestamptz, p_rows bigint, p_charged bigint, p_written_off bigint, p_hash bytea)
 returns text
 language plpgsql set enable_seqscan = off as $$
@@ -206,7 +209,7 @@ begin
   return books_entries_problem(d, p_start);
 end $$;
 
--- The same of its ledger entries alone.
+-- The same for its ledger entries only.
 create or replace function books_entries_problem(d sealed_day, p_start timestamptz) returns text
 language plpgsql set enable_seqscan = off as $$
 declare

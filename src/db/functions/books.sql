@@ -1,8 +1,8 @@
--- The books of days that are over: summed, hashed, sealed, and read again. No call reads more than it is told to, but for
--- the entries of one day; each may be repeated and holds the one row of `seal_cursor` or `seal_round`, so that one is at it.
--- enable_seqscan = off: the tables that are read here grow for ever, and only a part of each is wanted.
+-- The books of days that are over: summed, hashed, sealed, and read again. No call reads more rows than its limit,
+-- except the ledger entries of one day. Each call is repeatable and holds the one row of `seal_cursor` or `seal_round`,
+-- so that only one runs. enable_seqscan = off: the tables read here grow for ever, and only a part of each is wanted.
 
--- Nothing can be recorded before p_end any more: it is an hour ago, and no transaction that began before is left.
+-- No row can be recorded before p_end any more: it is an hour ago, and no transaction that began before it is left.
 create or replace function books_closed(p_end timestamptz, p_margin interval default '1 hour') returns boolean
 language sql as $$
   select clock_timestamp() > p_end + p_margin and not exists (
@@ -13,7 +13,7 @@ create or replace function books_link(p_state bytea, p_start bytea, p_row text) 
 language sql immutable as $$
   select sha256(coalesce(p_state, p_start) || convert_to(p_row, 'UTF8'))
 $$;
--- SHA-256 of the hash before it and a row, row by row: the same whatever batches it is made in. Null for no row.
+-- SHA-256 of the previous hash and a row, row by row; batches of any size give the same result. Null for no row.
 create or replace aggregate books_chain(bytea, text) (sfunc = books_link, stype = bytea);
 
 create or replace function books_micros(p_at timestamptz) returns bigint
@@ -21,7 +21,7 @@ language sql immutable as $$
   select (extract(epoch from p_at) * 1000000)::bigint
 $$;
 
--- Rows as they are hashed; archive-columns.ts in src/ledger says the same of files.
+-- Rows as they are hashed; archive-columns.ts in src/ledger has the same for files.
 create or replace function books_usage_row(e usage_event) returns text
 language sql stable as $$
   select json_build_array(e.request_id, e.account_id, e.key_id, e.instance_id, e.epoch, e.model, e.rate_card_id, e.endpoint, e.streamed,
@@ -35,8 +35,9 @@ language sql stable as $$
   select json_build_array(e.id, e.account_id, e.kind, e.amount_nano_usd, e.source_ref, e.actor, e.note, books_micros(e.created_at))::text
 $$;
 
--- Settled requests after (p_at, p_id) and before p_end, at most p_limit, in order: where they end, how many were seen,
--- how many of them count, what they come to, and the chain from p_hash on. at and id are p_at and p_id if there are none.
+-- Settled requests after (p_at, p_id) and before p_end, at most p_limit, in order. Returns where they end, how many
+-- were seen, how many count, their sums, and the hash chain continued from p_hash. at and id are p_at and p_id if there
+-- are none.
 create or replace function books_usage(p_at timestamptz, p_id uuid, p_end timestamptz, p_limit integer, p_hash bytea,
   out at timestamptz, out id uuid, out seen bigint, out counted bigint, out charged bigint, out written_off bigint, out hash bytea)
 language sql stable set enable_seqscan = off as $$
@@ -47,7 +48,7 @@ language sql stable set enable_seqscan = off as $$
   ), last as (
     select r.settled_at, r.request_id from rows r order by r.settled_at desc, r.request_id desc limit 1
   ), sums as (
-    -- An attested loss has no rate card and no charge, and a settlement may still take its place.
+    -- An attested loss has no rate card and no charge, and a settlement may still replace it.
     select count(*) as n, coalesce(sum(r.charged_nano_usd), 0) as charged, coalesce(sum(r.written_off_nano_usd), 0) as off,
       books_chain(p_hash, books_usage_row(r.e) order by r.settled_at, r.request_id) as hash
     from rows r where r.rate_card_id <> ''
@@ -56,7 +57,7 @@ language sql stable set enable_seqscan = off as $$
     (select count(*) from rows), s.n, s.charged::bigint, s.off::bigint, coalesce(s.hash, p_hash) from sums s
 $$;
 
--- What ledger entries from p_from until p_end come to, and the chain over them.
+-- Sums of the ledger entries from p_from to p_end, and the hash chain over them.
 create or replace function books_entries(p_from timestamptz, p_end timestamptz, out counted bigint, out top_ups bigint, out refunds bigint,
   out adjustments bigint, out disputes bigint, out credit_notes bigint, out hash bytea)
 language sql stable set enable_seqscan = off as $$
@@ -69,7 +70,7 @@ language sql stable set enable_seqscan = off as $$
   from ledger_entry e where e.created_at >= p_from and e.created_at < p_end
 $$;
 
--- What is sealed of a day: its seal is SHA-256 of this text.
+-- The text that is sealed for a day: the seal is its SHA-256.
 create or replace function books_sealed(d sealed_day, p_former bytea) returns text
 language sql stable as $$
   select json_build_array('tollgate day 1', d.day, d.usage_rows, d.charged_nano_usd, d.written_off_nano_usd,
@@ -83,8 +84,11 @@ language sql stable as $$
   select sha256(convert_to(books_sealed(d, p_former), 'UTF8'))
 $$;
 
--- Takes at most p_limit rows into the seals. `more`: there is more to do now; `sealed`: a day was sealed; `idle`: no day is
--- closed; `busy`: somebody is at it.
+-- Adds at most p_limit rows to the seals.
+-- - `more`: there is more to do now.
+-- - `sealed`: a day was sealed.
+-- - `idle`: no day is closed.
+-- - `busy`: another call runs.
 create or replace function books_seal(p_limit integer, out state text, out day date)
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -160,7 +164,7 @@ begin
   return true;
 end $$;
 
--- Takes at most p_limit operations on leases before p_end into the sums. Returns how many there were.
+-- Adds at most p_limit operations on leases before p_end to the sums. Returns how many there were.
 create or replace function books_operations(p_end timestamptz, p_limit integer) returns integer
 language sql set enable_seqscan = off as $$
   with rows as materialized (
@@ -182,7 +186,7 @@ language sql set enable_seqscan = off as $$
   select count(*)::integer from rows
 $$;
 
--- Seals leases of epochs that have ended, whose rows are all sealed: at most p_limit. Returns how many.
+-- Seals at most p_limit leases of ended epochs whose rows are all sealed. Returns how many.
 create or replace function books_seal_leases(p_limit integer) returns integer
 language sql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
   with found as materialized (

@@ -1,12 +1,11 @@
--- The life of instances and the order of control entries. Nothing here waits for a row: rows are only added, and what
--- must not happen at once is kept apart by advisory locks, which no statement but these takes and each holds until its
--- end. The order of locks: the control log, then an epoch's standing.
+-- The life of instances and the order of control entries. No function here waits for a row: rows are only added. What
+-- must not happen at once is kept apart by advisory locks that no other statement takes; each is held until the
+-- statement's end. Lock order: the control log, then an epoch's standing.
 
--- Appends to the control log and announces it. The lock is held until commit, so the order of sequence numbers is the
--- order of commits and a reader never skips a late one.
--- A client of transactions of several statements sets tollgate.control_at_commit: its entries are appended when it
--- commits (trigger of control_pending), so that whatever it waits for until then holds up nobody else's. Their numbers
--- are not known yet: it gets 0.
+-- Appends to the control log and announces it. The lock is held until commit, so sequence numbers are in commit order
+-- and a reader never skips a late one. Transactions of several statements set tollgate.control_at_commit: their entries
+-- are appended at commit (trigger of control_pending). So whatever such a transaction waits for before delays no other
+-- entry. It gets 0, since its numbers are not known yet.
 create or replace function control_append(p_kind text, p_subject text, p_payload jsonb) returns bigint
 language plpgsql as $$
 declare
@@ -23,15 +22,16 @@ begin
   return v_seq;
 end $$;
 
--- When the transaction began that appended an entry, in microseconds since 1970: this one's, if it is not said which. With
--- the number it names the entry: on a server that took over, another one may have the number.
+-- When the transaction that appended an entry began, in microseconds since 1970; without p_seq, the present
+-- transaction. Number and time together identify the entry: a server that took over may have given the number to
+-- another one.
 create or replace function control_at(p_at timestamptz default now()) returns bigint
 language sql stable as $$
   select (extract(epoch from p_at) * 1000000)::bigint
 $$;
 
--- Adds the next row of an epoch's standing, if it stands at one of p_from. p_ttl_ms null: the lease stays as it is.
--- p_beat: only if that is its newest row. Returns the number of the new row, else null.
+-- Adds the next row of an epoch's state, if its present state is one of p_from. p_ttl_ms null: the lease does not
+-- change. p_beat: only if that is its newest row. Returns the number of the new row, else null.
 create or replace function instance_stand(p_id text, p_epoch integer, p_beat bigint, p_from text[], p_state text, p_ttl_ms integer, p_applied bigint)
 returns bigint
 language plpgsql as $$
@@ -39,7 +39,7 @@ declare
   b instance_beat;
 begin
   perform pg_advisory_xact_lock(hashtextextended('standing ' || p_id || ' ' || p_epoch, 0));
-  -- A statement of its own after the lock, so that it sees what the one before it committed.
+  -- A statement of its own after the lock, so that it sees the commit of the lock's former holder.
   select * into b from instance_beat x where x.id = p_id and x.epoch = p_epoch order by x.beat desc limit 1;
   if not found or b.state <> all (p_from) or b.beat <> p_beat then
     return null;
@@ -49,7 +49,7 @@ begin
       case when p_ttl_ms is null then b.lease_until else clock_timestamp() + make_interval(secs => p_ttl_ms / 1000.0) end,
       greatest(b.applied_seq, p_applied), b.started_at, case when p_state = 'left' then clock_timestamp() end);
   if p_state in ('live', b.state) then
-    -- Renewals leave no trace. Rows that somebody holds are removed another time.
+    -- Renewals leave no trace. Locked rows are removed another time.
     delete from instance_beat x using (
         select o.beat from instance_beat o where o.id = p_id and o.epoch = p_epoch and o.beat <= b.beat for update skip locked
       ) old where x.id = p_id and x.epoch = p_epoch and x.beat = old.beat;
@@ -57,8 +57,8 @@ begin
   return b.beat + 1;
 end $$;
 
--- Takes the next epoch of an identity, in state joining. p_after: the caller had numbers up to it, of which a server that
--- took over before it had all may know nothing.
+-- Takes the next epoch of an identity, in state joining. p_after: the caller had numbers up to it, which a server that
+-- took over may not know.
 create or replace function instance_join(p_id text, p_ttl_ms integer, p_after integer default 0) returns integer
 language plpgsql as $$
 declare
@@ -74,9 +74,9 @@ begin
   return v_epoch;
 end $$;
 
--- joining -> live, only if nothing was appended to the control log after p_applied. The shared lock on the log keeps a
--- change from being committed between this check and the new state. Returns the newest sequence number; the instance
--- is live if that equals p_applied, fenced off if it is null.
+-- joining → live, only if no entry was appended to the control log after p_applied. The shared lock on the log keeps a
+-- change from being committed between this check and the new state. Returns the newest sequence number: the instance is
+-- live if that equals p_applied, fenced off if it is null.
 create or replace function instance_go_live(p_id text, p_epoch integer, p_applied bigint, p_ttl_ms integer) returns bigint
 language plpgsql as $$
 declare
@@ -92,8 +92,8 @@ begin
   return v_seq;
 end $$;
 
--- Renews the lease. Gives the newest sequence number, and which server this is. No row if it was fenced off, or if it has
--- applied more than this log ever held: then that was another server's.
+-- Renews the lease. Returns the newest sequence number and this server's identity. Returns no row if the epoch was
+-- fenced off, or if it has applied more entries than this log ever had: then those were another server's.
 create or replace function instance_renew(p_id text, p_epoch integer, p_applied bigint, p_ttl_ms integer) returns table (seq bigint, server text)
 language plpgsql as $$
 begin
@@ -105,15 +105,15 @@ begin
   if instance_stand(p_id, p_epoch, null, array['live', 'silent'], 'live', p_ttl_ms, p_applied) is null then
     return;
   end if;
-  -- Once more: what was appended meanwhile need not wait for the next heartbeat.
+  -- Read once more: entries appended in between need not wait for the next heartbeat.
   select coalesce(max(l.seq), 0), server_mark() into seq, server from control_log l;
   return next;
 end $$;
 
--- Says which live instances have not applied p_seq yet. Those that another instance has found silent for longer than
--- their lease are fenced off first; of all others the caller waits for the end of the lease by his own clock.
--- An error if there is no such entry, or another one has its number: the server that had it is gone, and nobody will ever
--- apply it.
+-- Returns the live instances that have not applied p_seq yet. Instances that another one has seen silent for longer
+-- than their lease are fenced off first. For all others the caller waits for the end of the lease by its own clock.
+-- Raises an error if there is no such entry, or if another one has its number: the server that had it is lost, and no
+-- instance will ever apply it.
 create or replace function instance_lagging(p_seq bigint, p_at_micros bigint)
 returns table (id text, epoch integer, beat bigint, ttl_ms integer, lease_until timestamptz)
 language plpgsql as $$
@@ -121,14 +121,14 @@ begin
   if not exists (select 1 from control_log l where l.seq = p_seq and control_at(l.at) = p_at_micros) then
     raise exception 'the control log has no entry %: another server had it', p_seq using errcode = 'TG006';
   end if;
-  -- In their order, so that two of these do not wait for each other.
+  -- In the order of the epochs, so that two of these do not wait for each other.
   perform instance_stand(s.id, s.epoch, null, array['silent'], 'dead', null, null) from (
     select i.id, i.epoch from instance_now i where i.state = 'silent' and i.applied_seq < p_seq order by i.id, i.epoch) s;
   return query select i.id, i.epoch, i.beat, i.ttl_ms, i.lease_until from instance_now i
     where i.state in ('live', 'silent') and i.applied_seq < p_seq;
 end $$;
 
--- What this server is, of those that the database may have lived on: system identifier and timeline.
+-- This server's identity among those that the database has lived on: system identifier and timeline.
 create or replace function server_mark() returns text
 language plpgsql as $$
 begin
@@ -138,12 +138,12 @@ exception when insufficient_privilege then
   return 'unknown';
 end $$;
 
--- Whether instances may still act by what a server before this one told them, and for how long at most.
+-- Whether instances may still act on entries of an earlier server, and for how long at most.
 create or replace function server_fresh() returns table (mark text, fresh boolean, ttl_ms integer)
 language plpgsql as $$
 begin
   mark := server_mark();
-  -- The first server of all has nothing before it.
+  -- The very first server has no earlier one.
   insert into server_seen (mark, quiet) select server_mark(), true where not exists (select 1 from server_seen) on conflict do nothing;
   fresh := not exists (select 1 from server_seen s where s.mark = server_fresh.mark and s.quiet);
   select coalesce(max(i.ttl_ms), 0) into ttl_ms from instance_now i where i.state <> 'left';

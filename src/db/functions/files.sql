@@ -1,5 +1,5 @@
--- Files of accounts: parts are sealed one after the other, and what they take is counted where it is bounded.
--- Locks are taken in one order everywhere: file, space of the account, space of all (the empty id).
+-- Files of accounts: parts are sealed one after the other, and their bytes are counted in the rows that limit them.
+-- Lock order everywhere: the file, the account's space, the space of all accounts (the empty id).
 
 -- A file as its record says it. Times in milliseconds since 1970.
 create or replace function file_fields(f stored_file) returns jsonb
@@ -9,12 +9,12 @@ language sql stable as $$
     'expiresAtMs', floor(extract(epoch from f.expires_at) * 1000)::bigint)
 $$;
 
--- What was put out is paid for and nowhere else: it is counted, so that less can be uploaded, but never refused.
+-- Output is paid for and stored nowhere else. It counts, so that less can be uploaded, but is never refused.
 create or replace function file_is_bounded(p_purpose text) returns boolean
 language sql immutable as $$ select p_purpose <> 'batch_output' $$;
 
--- Makes a file without bytes. False if the account has as many as it may. A repeat finds it made. It lasts by this clock, since
--- gateways' may be a day apart.
+-- Makes a file without bytes. False if the account has as many files as it may. A repetition finds the file. It expires
+-- by this server's clock, since the gateways' clocks may differ by a day.
 create or replace function file_begin(p_id text, p_account text, p_key text, p_purpose text, p_filename text, p_store text,
   p_lifetime_ms double precision, p_files_max integer) returns boolean
 language plpgsql as $$
@@ -35,8 +35,11 @@ begin
   return true;
 end $$;
 
--- Makes a blob the part with the next number. Says what became of it: 'sealed' (also if it was before), 'taken' (another
--- writer was first, or the number is not the next), 'gone' (nobody writes this file any more), 'account_full', 'full'.
+-- Makes a blob the part with the next number. Returns:
+-- - 'sealed': done, now or before.
+-- - 'taken': another writer was first, or the number is not the next.
+-- - 'gone': this file is no longer being written.
+-- - 'account_full', 'full': no space.
 create or replace function file_seal(p_id text, p_number integer, p_bytes integer, p_blob text, p_account_bytes_max bigint, p_all_bytes_max bigint)
 returns text
 language plpgsql as $$
@@ -67,7 +70,7 @@ begin
   return 'sealed';
 end $$;
 
--- Forgets a file whose blobs are deleted. False if there was none.
+-- Deletes the row of a file whose blobs are deleted. False if there was none.
 create or replace function file_forget(p_id text) returns boolean
 language plpgsql as $$
 declare

@@ -1,5 +1,5 @@
--- Keys and accounts. What running instances must hear of is appended to the control log in the same statement.
--- Locks are taken in one order everywhere: top-up, account, key, project, budget, control clock.
+-- Keys and accounts. What running instances must apply is appended to the control log in the same statement. Lock order
+-- everywhere: top-up, account, key, project, budget, control log.
 
 -- A key as instances hold it in memory. Times in milliseconds since 1970; null models: all.
 create or replace function key_fields(k api_key) returns jsonb
@@ -18,21 +18,21 @@ language sql stable as $$
     'timeZone', a.time_zone)
 $$;
 
--- Names the state of a key, as far as it can be changed; what was spent and when it was used last are not in it.
+-- A name for the changeable state of a key; without what was spent and when it was last used.
 create or replace function key_etag(k api_key) returns text
 language sql stable as $$
   select md5(key_fields(k)::text)
 $$;
 
--- The same of an account.
+-- The same for an account.
 create or replace function account_etag(a account) returns text
 language sql stable as $$
   select md5(jsonb_build_object('id', a.id, 'name', a.name, 'email', a.email, 'fields', account_fields(a))::text)
 $$;
 
--- Changes an account's name, its state, its time zone or all of them; null leaves one as it is. p_match: the states of which one must be the
--- present one, null for any. Returns the number of the control entry, which a state that is set anew gets too; null if
--- only the name was given. TG002: no such account. TG005: it is in another state.
+-- Changes an account's name, state and time zone; null leaves a field as it is. p_match: the present state must be one
+-- of these, null for any. Returns the number of the control entry, also when the same state is set again; null if only
+-- the name changed. TG002: no such account. TG005: it is in another state.
 create or replace function account_update(p_id text, p_name text, p_state text, p_zone text, p_match jsonb) returns bigint
 language plpgsql as $$
 declare
@@ -55,20 +55,22 @@ begin
   update account set name = coalesce(p_name, name), state = coalesce(p_state, state), time_zone = coalesce(p_zone, time_zone)
     where id = p_id returning * into a;
   if p_state = 'suspended' then
-    -- Whoever suspends it by hand answers for that: a dispute that stopped it and is won does not end it.
+    -- A suspension by hand stays: winning the dispute that had suspended the account does not end it.
     update stripe_dispute d set suspended = false from top_up t join stripe_payment p on p.top_up_id = t.id
       where t.account_id = p_id and d.payment_id = p.id and d.suspended;
   end if;
   return case when p_state is not null or p_zone is not null then control_append('account', p_id, account_fields(a)) end;
 end $$;
 
--- Changes the fields that p_patch names: name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax,
--- projectId.
--- p_account: only if the key is that account's; null: any. p_match: the states of which one must be the present one, null
--- for any. p_most: as for `key_room`, of a key that had ended and does not any more. Returns the sequence number of the last
--- control entry.
--- TG002: no such key or project. TG004: it was revoked, or only reads and a cap is given; the project is archived; the account has
--- p_most keys in use. TG005: it is in another state.
+-- Changes the fields that p_patch names: name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute,
+-- concurrencyMax, projectId. Returns the sequence number of the last control entry.
+-- - p_account: only if the key is that account's; null: any.
+-- - p_match: the present state must be one of these, null for any.
+-- - p_most: as for `key_room`, for a key that had ended and becomes usable again.
+-- - TG002: no such key or project.
+-- - TG004: it was revoked, or is read-only and a cap is given; the project is archived; the account has p_most keys in
+--   use.
+-- - TG005: it is in another state.
 create or replace function key_update(p_id text, p_account text, p_patch jsonb, p_match jsonb, p_most integer default null) returns bigint
 language plpgsql as $$
 declare
@@ -78,7 +80,7 @@ declare
   v_seq bigint;
 begin
   if p_most is not null and p_patch ? 'expiresAtMs' then
-    -- Before its key, as everywhere: whose it is never changes.
+    -- The account before its key, as everywhere: the owner of a key never changes.
     perform 1 from account a where a.id = (select o.account_id from api_key o where o.id = p_id) for no key update;
   end if;
   select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
@@ -115,10 +117,10 @@ begin
   return coalesce(cap_change(p_id, k.account_id, v_period, k.cap_period, k.cap_nano_usd, v_seq), v_seq);
 end $$;
 
--- Whether an account may have one more key in use, of p_most at most (null: any number): held until commit, so that of two
--- that are made at once the second one sees the first. One that is there is there: whoever repeats it makes none.
--- A key that has ended by itself is none in use, as one of whoever replaces his each hour is.
--- Always true; TG004: it has as many.
+-- Checks that an account may have one more key in use, of p_most at most (null: any number). Holds the account's row
+-- until commit, so that of two at once the second sees the first. An existing key passes: a repetition makes none. A
+-- key that ended by itself is not in use, as with keys that are replaced each hour. Always true; TG004: the account has
+-- p_most.
 create or replace function key_room(p_account text, p_id text, p_most integer) returns boolean
 language plpgsql as $$
 begin
@@ -134,7 +136,7 @@ begin
   return true;
 end $$;
 
--- The same of management keys, which are of the whole service.
+-- The same for management keys, which belong to the whole service.
 create or replace function management_key_room(p_id text, p_most integer) returns boolean
 language plpgsql as $$
 begin
@@ -146,10 +148,10 @@ begin
   return true;
 end $$;
 
--- Makes a replacement with the same settings; the old key ends after p_grace_ms, at once if that is 0.
--- Returns the replacement and the sequence number of the last control entry. Repeated within an hour with the digest of
--- that replacement it changes nothing, and gives an entry of its own, so that whoever repeats it can wait for it too.
--- TG002: no such key. TG004: it is not in use any more, or the account has p_most keys in use.
+-- Makes a replacement with the same settings; the old key ends after p_grace_ms, at once if that is 0. Returns the
+-- replacement and the sequence number of the last control entry. Repeated within an hour with the digest of that
+-- replacement it changes nothing and appends another entry, so that the caller can wait for it too. TG002: no such key.
+-- TG004: it is not in use any more, or the account has p_most keys in use.
 create or replace function key_rotate(p_id text, p_account text, p_new_id text, p_digest text, p_prefix text, p_last_four text, p_grace_ms double precision, p_most integer default null)
 returns table (id text, seq bigint)
 language plpgsql as $$
@@ -159,7 +161,7 @@ declare
   n api_key;
   v_end timestamptz := clock_timestamp() + make_interval(secs => p_grace_ms / 1000.0);
 begin
-  -- Before its key, as everywhere: whose it is never changes.
+  -- The account before its key, as everywhere: the owner of a key never changes.
   perform 1 from account a where a.id = (select o.account_id from api_key o where o.id = p_id) for no key update;
   select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
   if not found then

@@ -1,13 +1,14 @@
--- Slices of budgets: granted, asked back, given back, closed. Each function is called as one autocommit statement and may
--- be repeated.
--- enable_seqscan = off: plans are kept from the first calls, when the tables are empty and a scan looks cheap.
+-- Slices of budgets: granted, recalled, returned, closed. Each function is called as one autocommit statement and is
+-- repeatable. enable_seqscan = off: plans are kept from the first calls, when the tables are empty and a scan looks
+-- cheap.
 --
--- None of these waits for a row. A batch carries many accounts, and one of them whose row is held must not hold up the
--- others: what cannot be locked now is named in the reply as busy, and asked for again. So there is no order of row
--- locks to keep either, and no row of an instance is locked by money at all.
--- What must not happen beside the closing of an epoch holds that epoch's lock `money` in shared mode, the closing alone:
--- whoever has it reads, in a statement of its own, a standing that no closing changes until commit. It is held as long as
--- such a statement runs, and those do not wait.
+-- None of these waits for a row. A batch carries many accounts, and one locked row must not delay the others. What
+-- cannot be locked now is returned as busy, and the instance sends it again. So there is no order of row locks to keep
+-- either, and no operation on money locks a row of an instance.
+--
+-- Each statement that must not run while an epoch is closed holds that epoch's lock `money` in shared mode; the closing
+-- takes it exclusively. Its holder reads the state in a separate statement, and no closing changes that state until
+-- commit. The lock is held as long as such a statement runs, and those do not wait.
 
 -- What was ever spent of a budget: leases that may still change, and the sum of all others.
 create or replace function budget_spent(p_budget text) returns numeric
@@ -16,7 +17,7 @@ language sql stable set enable_seqscan = off as $$
     + coalesce((select b.spent_nano_usd from sealed_budget b where b.budget_id = p_budget), 0)
 $$;
 
--- What instances that are not live hold of a budget until their journals are replayed: running requests are contained.
+-- What instances that are not live hold of a budget until their journals are replayed, running requests included.
 create or replace function budget_absent(p_budget text) returns numeric
 language sql stable set enable_seqscan = off as $$
   select coalesce(sum(l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd), 0)
@@ -25,14 +26,24 @@ language sql stable set enable_seqscan = off as $$
       and not coalesce(i.state = 'live' and i.lease_until > clock_timestamp(), false)
 $$;
 
--- Grants slices to a live instance. p_requests: [{op, budget, want, min, again, ticket}], at most one a budget.
--- A grant is as much of `want` as is fair (half of what is available, divided by the live instances), at least `min` if
--- that much is available, else nothing. While others lack the budget too, it is `min`. An unknown budget has nothing.
--- again: an earlier attempt may still arrive; a refusal is then written down, so that it is not granted behind us.
--- ticket: the recall whose answers count. Returns for each request what was granted; what is available now (null: no
--- limit); how many instances may yet give something back that would help, since they hold some and have not answered; if all of those have, all that leases were granted less the limit, by which two looks are compared; whether others lack the budget; and whether somebody holds its row: then nothing was done.
--- The budget of a cap's period is made by the first grant. untimely: by this server's clock that period is over or not yet
--- there, or the cap has another one: nothing was done.
+-- Grants slices to a live instance. p_requests: [{op, budget, want, min, again, ticket}], at most one for each budget.
+-- - A grant is the fair part of `want`: half of what is available, divided by the live instances. It is at least `min`
+--   if that much is available, else nothing.
+-- - While other instances lack the budget too, a grant is `min`.
+-- - An unknown budget has nothing available.
+-- - The first grant makes the budget of a cap's period.
+-- - again: an earlier attempt may still arrive. A refusal is then recorded, so that the earlier attempt cannot be
+--   granted afterwards.
+-- - ticket: the recall whose answers count.
+-- Returns for each request:
+-- - amount: what was granted.
+-- - available: what is available now; null: no limit.
+-- - unanswered: how many instances hold some and have not answered, if what they hold would suffice.
+-- - lent: once all of those have answered, the sum of what leases were granted, less the limit. The caller compares it
+--   between two looks.
+-- - contested: others lack the budget too.
+-- - busy: its row is locked; nothing was done.
+-- - untimely: by this server's clock the period is over or has not begun, or the cap has another one; nothing was done.
 create or replace function lease_grant(p_instance text, p_epoch integer, p_requests json)
 returns table (op uuid, amount bigint, available bigint, unanswered integer, lent numeric, contested boolean, busy boolean, untimely boolean)
 language plpgsql set enable_seqscan = off as $$
@@ -76,12 +87,13 @@ begin
         continue;
       end if;
     end if;
-    -- One that crashed counts until somebody has waited for its lease by a clock of his own: the database's may be set forward.
+    -- A crashed instance counts until another one has waited for its lease by its own clock: the database's clock may
+    -- be set forward.
     if b.lift_seq is not null and not exists (select 1 from instance_now i where i.state = 'live' and i.applied_seq < b.lift_seq) then
       update budget g set limit_nano_usd = null, lift_seq = null where g.id = r.budget;
       b.cap := null;
     end if;
-    -- Of this lease only a grant, a return and a late settlement add or open a row, and each holds the budget's.
+    -- Only a grant, a return and a late settlement add or open a row of this lease, and each holds the budget's row.
     select x.state into l from lease x where x.budget_id = r.budget and x.instance_id = p_instance and x.epoch = p_epoch for no key update skip locked;
     if not found and exists (select 1 from lease x where x.budget_id = r.budget and x.instance_id = p_instance and x.epoch = p_epoch) then
       busy := true;
@@ -102,7 +114,7 @@ begin
         v_amount := least(case when contested then r.min else r.want end, greatest(r.min, (b.cap - b.drawn) / (2 * v_live)));
         if v_amount > b.cap - b.drawn or v_amount < r.min then
           v_amount := 0;
-          -- Its limit is about to end: asked again, it has none.
+          -- Its limit is about to end: when the instance sends the request again, there is none.
           busy := b.lift_seq is not null and not r.again;
         end if;
       end if;
@@ -121,22 +133,24 @@ begin
       end if;
     end if;
     amount := v_amount;
-    -- A number in memory says no more than that: one account that has more shall not spoil the reply for all others.
+    -- The highest exact number in memory: one account that has more must not spoil the reply for all others.
     available := case when b.cap is null then null else least(9007199254740991, greatest(0, b.cap - b.drawn)) end;
     if amount = 0 and b.cap is not null then
-      -- Beside a held budget nothing is granted or returned: this is the most that could be available, were all idle.
+      -- While the budget's row is locked, nothing is granted or returned. So this is the most that could be available
+      -- if all were idle.
       select coalesce(sum(x.granted_nano_usd - x.returned_nano_usd - x.settled_nano_usd), 0),
           count(*) filter (where x.recalled < coalesce(r.ticket, 9223372036854775807))
         into v_elsewhere, unanswered
         from lease x join instance_now i on i.id = x.instance_id and i.epoch = x.epoch
-          -- What is being closed comes back, and so does what an epoch left whose instance has a newer one: that replays its journal.
+          -- Leases that are being closed come back. So do those of an earlier epoch whose instance has a newer one,
+          -- which replays the journal.
           and (i.state in ('live', 'closing') or exists (
             select 1 from instance_now n where n.id = i.id and n.epoch > i.epoch and n.state in ('live', 'silent')))
         where x.budget_id = r.budget and x.state = 'open' and (x.instance_id, x.epoch) <> (p_instance, p_epoch);
       if available + v_elsewhere < r.min then
         unanswered := 0;
       elsif unanswered = 0 then
-        -- Of sealed ones, which ended an hour ago, nothing is needed; when they leave the sum it falls.
+        -- Sealed leases, which ended an hour ago, are not needed. When they leave the sum, it falls.
         select sum(x.granted_nano_usd) - b.cap into lent from lease x where x.budget_id = r.budget and not x.sealed;
       end if;
     end if;
@@ -144,9 +158,9 @@ begin
   end loop;
 end $$;
 
--- Gives slices back. p_requests: [{op, budget, amount, recall}]. The instance has taken the amounts from its memory
--- before. recall: the newest recall that this answers; an answer alone has amount 0. Returns the ops that were not
--- carried out, since somebody holds a row that they need.
+-- Returns slices. p_requests: [{op, budget, amount, recall}]. The instance has taken the amounts out of its memory
+-- before. recall: the newest recall that this answers; an answer without a return has amount 0. Returns the ops that
+-- were not carried out, since a row that they need is locked.
 create or replace function lease_return(p_instance text, p_epoch integer, p_requests json) returns setof uuid
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -192,7 +206,7 @@ begin
   end loop;
 end $$;
 
--- Asks all other instances for what lies idle of these budgets. Returns the ticket whose answers count.
+-- Recalls what lies idle of these budgets at all other instances. Returns the ticket whose answers count.
 create or replace function lease_recall(p_instance text, p_epoch integer, p_budgets json) returns bigint
 language plpgsql as $$
 declare
@@ -201,7 +215,7 @@ begin
   insert into recall (budget_id, ticket, instance_id, epoch)
     select x.budget, v_ticket, p_instance, p_epoch
       from (select distinct e.budget from json_array_elements_text(p_budgets) as e(budget)) x;
-  -- Nobody waits for an answer so long.
+  -- No request waits that long for an answer.
   delete from recall r using (
       select o.budget_id, o.ticket from recall o where o.at < clock_timestamp() - interval '1 minute' limit 1000 for update skip locked
     ) old where r.budget_id = old.budget_id and r.ticket = old.ticket;
@@ -209,7 +223,7 @@ begin
   return v_ticket;
 end $$;
 
--- What others ask this epoch for and it has not answered.
+-- The recalls of others that this epoch has not answered.
 create or replace function lease_recalled(p_instance text, p_epoch integer) returns table (budget text, ticket bigint)
 language sql set enable_seqscan = off as $$
   select r.budget_id, max(r.ticket) from recall r
@@ -219,11 +233,11 @@ language sql set enable_seqscan = off as $$
 $$;
 
 -- Closes leases of an instance that will not settle any more, at most p_limit at a time: what they did not spend is
--- available again. From the first call on nothing is granted to it or settled on its leases; what comes later is late.
--- p_journal_lost: the operator attests that its journal is gone; requests known only as reservations are recorded as
--- crashed, at no charge and without a rate card, by which a late settlement knows them. Returns how many leases were
--- closed now, and whether nothing is left to be done; what somebody holds is left for the next call.
--- p_keep: budgets on whose leases something is still to be settled, as late, but out of them: those are left as they are.
+-- available again. From the first call on, the epoch gets no grants and no settlements on its leases; later settlements
+-- are late. Returns how many leases were closed now, and whether all is done. Locked rows are left for the next call.
+-- - p_journal_lost: the operator attests that the journal is lost. Requests known only as reservations are recorded as
+--   crashed, at no charge. They have no rate card, by which a late settlement recognises them.
+-- - p_keep: budgets whose leases stay open, since a late settlement still has to spend from them.
 create or replace function lease_close(p_instance text, p_epoch integer, p_journal_lost boolean, p_limit integer, p_keep json default '[]')
 returns table (closed integer, done boolean)
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$

@@ -1,17 +1,18 @@
--- Shares of keys' limits: what is counted in an instance's share is within the key's limit, whoever counts the rest.
--- Locks: a key's advisory lock, in the order of their hashes.
+-- Shares of keys' limits: each instance counts within its share, so all of them together stay within the key's limit.
+-- Locks: a key's advisory lock, in the order of the hashes.
 
--- Takes in what an instance holds of its keys' limits, and grants what it needs if that is free.
--- p_asks: [{key, kind, limit, have, need, seq}], `have` in memory, `need` the share that is wanted (not above `have` for
--- none). p_former: the epochs that this process had before, whose shares are still its own. Returns the share it has now
--- and what nobody holds. If the need is not covered the others are told, and give back what they do not use.
--- An epoch that is over is granted nothing: what it asks for, or says to have beyond what is known of it, was sent before, and its process
--- may have told the same by its next one.
--- An ask is left out if it is of that kind, if a later one was heard, or while somebody holds its row: it is not waited for, since all that are asked
--- beside it would wait too, and those of others behind the key's lock.
--- An instance that is gone holds its share of a rate for two minutes, in which its requests count, and of requests at
--- once no longer. Gone is who somebody has waited for by a clock of his own: the database's may be set forward, and back,
--- where what ended lies in a future that no lease reaches.
+-- Records what an instance holds of its keys' limits, and grants what it needs if that is free. p_asks: [{key, kind,
+-- limit, have, need, seq}]. `have` is the share in memory; `need` is the share wanted (not above `have` for none).
+-- p_former: the earlier epochs of this process, whose shares are still its own. Returns the share that it has now and
+-- what is free. If the need is not covered, the other instances are notified and return what they do not use.
+-- - An epoch that is over is granted nothing. A request for more than is recorded of it was sent before its end, and
+--   its process may have repeated it under its next epoch.
+-- - A request is left out if such an epoch sent it, if a later one was recorded, or while its row is locked. Waiting
+--   would delay all others of the same statement, and other statements through the key's lock.
+-- - An instance that is lost holds its share of a rate for two minutes, in which its requests count. Its share of
+--   concurrent requests is free at once.
+-- - Lost is an instance whose lease another one has waited out by its own clock. The database's clock may be set
+--   forward, and back, where the end lies in a future that no lease reaches.
 create or replace function limit_hold(p_instance text, p_epoch integer, p_former integer[], p_asks json)
 returns table (key text, kind text, share integer, free integer)
 language plpgsql set enable_seqscan = off as $$
@@ -53,7 +54,7 @@ begin
     share := r.have;
     if r.need > r.have then
       if v_rest >= r.need then
-        -- As with credit, nobody takes more than a half of what is left, by the number of those who may come.
+        -- As with credit, no instance takes more than half of the rest, divided by the instances that may request some.
         share := case when v_live = 1 then v_rest
           else least(v_rest, greatest(r.need, r.have + (v_rest - r.have + 2 * v_live - 1) / (2 * v_live))) end;
       else
@@ -62,7 +63,7 @@ begin
     end if;
     delete from key_share s where s.key_id = r.key and s.kind = r.kind and s.instance_id = p_instance
       and s.epoch = any (p_former);
-    -- A row of nothing stays: it says up to which ask this instance was heard.
+    -- A row with nothing stays: it has the number of the last request that was recorded.
     insert into key_share as s (key_id, kind, instance_id, epoch, amount, seq) values (r.key, r.kind, p_instance, p_epoch, share, r.seq)
       on conflict on constraint key_share_key_id_kind_instance_id_epoch_pk do update set amount = excluded.amount, seq = excluded.seq, at = clock_timestamp();
     key := r.key;

@@ -1,7 +1,7 @@
--- What people are given of which there are only so many. Who has them is locked first and until commit, so that of two that are
--- made at once the second one sees the first.
+-- Things of which a person may have a limited number. The owner's row is locked first and until commit, so that of two
+-- made at once the second sees the first.
 
--- Stores a passkey. False, and nothing was stored: he has p_most, or it is somebody's.
+-- Stores a passkey. False, and nothing was stored: the person has p_most, or the passkey exists.
 create or replace function passkey_add(p_id text, p_user text, p_name text, p_public_key text, p_counter bigint, p_most integer) returns boolean
 language plpgsql as $$
 begin
@@ -13,7 +13,8 @@ begin
   return found;
 end $$;
 
--- Whether fewer than p_most invitations to an account are open, but for that of this address, whose place the new one takes.
+-- Whether fewer than p_most invitations to an account are open. The invitation of this address does not count: the new
+-- one replaces it.
 create or replace function invitation_room(p_account text, p_email text, p_most integer) returns boolean
 language plpgsql as $$
 begin
@@ -21,15 +22,15 @@ begin
   return (select count(*) from invitation i where i.account_id = p_account and i.email <> p_email) < p_most;
 end $$;
 
--- Makes a person an operator. Sessions of before go in the same statement, and first: none of them ever has the role. Ready:
--- he signs in already. Else the address may have been signed up by somebody else: that password goes, and a new one may be set
--- once, by what stands behind p_identifier. p_acts: audit_note.
+-- Makes a person an operator. Earlier sessions are deleted in the same statement, and first: none of them ever has the
+-- role. ready: the person can sign in already. Otherwise a stranger may have signed up with the address: that password
+-- is deleted, and a new one may be set once with the token of p_identifier. p_acts: audit_note.
 create or replace function operator_create(p_id text, p_name text, p_email text, p_token_id text, p_identifier text, p_hours integer,
   p_acts jsonb, out made_id text, out ready boolean)
 language plpgsql as $$
 begin
   insert into console_user (id, name, email, email_verified) values (p_id, p_name, p_email, true) on conflict (email) do nothing;
-  -- Who signs in at this moment waits for this row, or is seen below.
+  -- A sign-in at this moment waits for this row, or is seen below.
   select u.id into made_id from console_user u where u.email = p_email for update;
   ready := exists (select 1 from console_user u join auth_account a on a.user_id = u.id and a.provider_id = 'credential'
     where u.id = made_id and u.email_verified);
@@ -45,10 +46,10 @@ begin
   perform audit_note(p_acts, made_id, null);
 end $$;
 
--- Sets a password anew by what stands behind p_identifier, a link of a mail. All of it or nothing: who was in before by the former
--- one, or left a passkey of his own, is out as soon as the new one counts, and the link is used up by nothing less. In this order:
--- a session that a passkey begins meanwhile is seen behind the passkey's end. Null, and nothing was done: the link is not good, or
--- its time is over by p_at, milliseconds of the clock by which it was dated.
+-- Resets a password with the token of p_identifier, the link of a mail; all of it or nothing. Sessions of the former
+-- password and a stranger's passkeys end when the new password counts, and only a complete reset uses the link up. The
+-- order matters: a session that a passkey begins in between is seen after the passkey's end. Null, and nothing was
+-- done: the link is unknown, or expired by p_at, in milliseconds of the clock that dated it.
 create or replace function password_reset(p_identifier text, p_credential_id text, p_password text, p_at double precision) returns text
 language plpgsql as $$
 declare

@@ -1,5 +1,5 @@
--- Projects: a budget between an account and its keys. What running instances must hear of is appended to the control log in the
--- same statement. Locks are taken in one order everywhere: top-up, account, key, project, budget, control clock.
+-- Projects: a budget between an account and its keys. What running instances must apply is appended to the control log
+-- in the same statement. Lock order everywhere: top-up, account, key, project, budget, control log.
 
 -- A project as instances hold it in memory; null models: all.
 create or replace function project_fields(p project) returns jsonb
@@ -9,26 +9,26 @@ language sql stable as $$
     'requestsPerMinute', p.requests_per_minute, 'concurrencyMax', p.concurrency_max)
 $$;
 
--- Names the state of a project, as far as it can be changed.
+-- A name for the changeable state of a project.
 create or replace function project_etag(p project) returns text
 language sql stable as $$
   select md5(p.id || project_fields(p)::text)
 $$;
 
--- The project among the budgets that a request draws on beside its account's and its key's; null for none.
+-- The project among the further budgets of a request; null for none.
 create or replace function budgets_project(p_budgets text[]) returns text
 language sql immutable as $$
   select case when p_budgets[1] like 'proj\_%' then p_budgets[1] end
 $$;
 
--- Makes a project and its budget, again under the same id none: then it is false. TG002: no such account. TG004: the
--- account has p_most projects.
+-- Makes a project and its budget; false if this id exists. TG002: no such account. TG004: the account has p_most
+-- projects.
 create or replace function project_create(p_id text, p_account text, p_patch jsonb, p_most integer default 1000) returns boolean
 language plpgsql as $$
 declare
   p project;
 begin
-  -- One after the other, so that each sees what the one before it made.
+  -- One after the other, so that each sees the one before it.
   perform 1 from account a where a.id = p_account for no key update;
   if not found then
     raise exception 'There is no account {id}.' using errcode = 'TG002', detail = json_build_object('id', p_account);
@@ -47,7 +47,7 @@ begin
   return p.id is not null;
 end $$;
 
--- The project that a key shall belong to, held until commit so that it is not archived meanwhile; null for none.
+-- The project that a key shall belong to, locked until commit so that it is not archived in between; null for none.
 -- TG002: the account has none of this id. TG004: it is archived.
 create or replace function project_for_key(p_id text, p_account text) returns text
 language plpgsql as $$
@@ -68,10 +68,11 @@ begin
 end $$;
 
 -- Changes the fields that p_patch names: name, capNanoUsd, capPeriod, models, requestsPerMinute, concurrencyMax; state:
--- archived, for good. p_account: only if the project is that account's; null: any. p_match: the states of which one must be the
--- present one, null for any. Returns the number of the last control entry; archived again it gets one of its own, so that
--- whoever repeats it can wait for it too.
--- TG002: no such project. TG004: it is archived. TG005: it is in another state.
+-- archived, for good. Returns the number of the last control entry. Archiving again appends another entry, so that a
+-- repeating caller can wait for it too.
+-- - p_account: only if the project is that account's; null: any.
+-- - p_match: the present state must be one of these, null for any.
+-- - TG002: no such project. TG004: it is archived. TG005: it is in another state.
 create or replace function project_update(p_id text, p_account text, p_patch jsonb, p_match jsonb) returns bigint
 language plpgsql as $$
 declare
@@ -106,7 +107,7 @@ begin
   return coalesce(cap_change(p_id, p.account_id, v_period, p.cap_period, p.cap_nano_usd, v_seq), v_seq);
 end $$;
 
--- Whether a key is this person's: of a project's who works in it, of others who made it.
+-- Whether a key is this person's. A project's key is every member's of the project; any other key is its maker's.
 create or replace function key_is_of(k api_key, p_user text) returns boolean
 language sql stable set enable_seqscan = off as $$
   select case when k.project_id is null then k.made_by is not distinct from p_user

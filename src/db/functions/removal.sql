@@ -1,10 +1,11 @@
--- Removes what is old, when nothing rests on it any more: settled requests of sealed days, operations on leases, leases,
--- epochs of instances, entries of the control log. No call looks at more rows than it is told to; each may be repeated,
--- and goes on where the one before it ended. README.md of src/ledger says why each is safe.
--- enable_seqscan = off: the tables that are read here are long, and only a part of each is wanted.
+-- Removes old rows that no other row depends on any more: settled requests of sealed days, operations on leases,
+-- leases, epochs of instances, entries of the control log. No call looks at more rows than its limit. Each is
+-- repeatable, and continues where the one before it ended. src/ledger/README.md says why each is safe. enable_seqscan =
+-- off: the tables read here are long, and only a part of each is wanted.
 
--- Until which moment settled requests may go: whole days that are sealed and over for p_days, up to the first one that was
--- sealed within a week (a clock that leaps leaves that long to notice), does not agree with its seal, or lacks its archive.
+-- The moment until which settled requests may be removed: whole days that are sealed and over for p_days. The first day
+-- that stops this was sealed within a week (time to notice a clock that leaps), differs from its seal, or lacks its
+-- archive.
 create or replace function removal_until(p_from timestamptz, p_days integer, p_archived boolean) returns timestamptz
 language sql stable set enable_seqscan = off as $$
   select coalesce((
@@ -15,10 +16,13 @@ language sql stable set enable_seqscan = off as $$
     ), (select s.day from seal_cursor s where s.id = 1), '-infinity')::timestamp at time zone 'UTC'
 $$;
 
--- One step of removing settled requests that were recorded and admitted in days of more than p_days ago. In this order,
--- each committed before the next: it is said from when on nothing of before is settled any more; whoever did not hear that
--- has ended; the sums by the hour have taken all of it in, and stay; the rows go, p_limit looked at in a step. `more`:
--- there is more to do now; `idle`: not now; `busy`: somebody is at it.
+-- One step of removing settled requests that were recorded and admitted on days more than p_days ago. The order, each
+-- step committed before the next:
+-- - A moment is recorded; requests admitted before it are not settled any more.
+-- - Every transaction that began without knowing the moment has ended.
+-- - The hourly sums have taken in all of those requests, and are kept.
+-- - The rows are deleted, p_limit looked at in a step.
+-- Returns `more`: there is more to do now; `idle`: not now; `busy`: another call runs.
 create or replace function removal_usage(p_days integer, p_archived boolean, p_limit integer, out state text, out removed bigint)
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -34,7 +38,7 @@ begin
   end if;
   state := 'idle';
   if r.usage_frozen < r.usage_before then
-    -- Sums that are to be made anew must be, from all rows, first.
+    -- Sums that are due to be made again must be made first, from all rows.
     if books_closed(r.usage_said_at) and pg_try_advisory_xact_lock(hashtextextended('usage is read again', 0))
         and exists (select 1 from usage_cursor c where c.horizon <= pg_current_xact_id()::text::bigint) and usage_fold() is not null then
       update removal set usage_frozen = usage_before, usage_at = '-infinity', usage_id = '00000000-0000-0000-0000-000000000000' where id = 1;
@@ -46,7 +50,8 @@ begin
         where e.settled_at >= r.usage_at and (e.settled_at, e.request_id) > (r.usage_at, r.usage_id) and e.settled_at < r.usage_frozen
         order by e.settled_at, e.request_id limit p_limit
     ), gone as (
-      -- What an instance admitted by a clock that was ahead may be settled again: it goes when that time has come.
+      -- A request that was admitted by a clock that was ahead may be settled again: it is removed when that time has
+      -- come.
       delete from usage_event e using page p where e.request_id = p.request_id and p.admitted_at < r.usage_frozen returning 1
     ), moved as (
       update removal x set usage_at = last.settled_at, usage_id = last.request_id
@@ -65,9 +70,9 @@ begin
   end if;
 end $$;
 
--- Looks at p_limit operations on leases of sealed days of more than p_days ago, and removes those of ended epochs: nobody
--- repeats them, and no sum needs them. Round after round, since some stay; a round begins a day
--- after the last one did. Returns how many there were; null if somebody is at it.
+-- Looks at p_limit operations on leases of sealed days more than p_days ago, and removes those of ended epochs: they
+-- are never repeated, and no sum needs them. Works in rounds, since some rows stay; a round begins a day after the last
+-- one did. Returns how many there were; null if another call runs.
 create or replace function removal_operations(p_days integer, p_limit integer, out seen bigint, out removed bigint)
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -102,7 +107,7 @@ begin
   end if;
 end $$;
 
--- Removes sealed leases of epochs that ended more than p_days ago, at most p_limit: what they came to is in sealed_budget.
+-- Removes at most p_limit sealed leases of epochs that ended more than p_days ago: their sums are in sealed_budget.
 create or replace function removal_leases(p_days integer, p_limit integer) returns bigint
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
@@ -127,8 +132,8 @@ begin
   return v_removed;
 end $$;
 
--- Removes what epochs stood at that ended more than p_days ago and have no lease any more, but for the newest of each
--- identity, from which the next one is counted: at most p_limit of them. Returns how many.
+-- Removes the rows of at most p_limit epochs that ended more than p_days ago and have no lease any more. The newest
+-- epoch of each identity stays, since the next number is counted from it. Returns how many.
 create or replace function removal_epochs(p_days integer, p_limit integer) returns bigint
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -141,7 +146,7 @@ begin
         and not exists (select 1 from lease l where l.instance_id = i.id and l.epoch = i.epoch and l.sealed)
         and not exists (select 1 from lease l where l.instance_id = i.id and l.epoch = i.epoch and not l.sealed)
       limit p_limit loop
-    -- A late settlement has the same lock, shared, and makes a lease: a statement of its own after the lock sees that.
+    -- A late settlement takes the same lock, shared, and makes a lease: a separate statement after the lock sees that.
     if pg_try_advisory_xact_lock(hashtextextended('money ' || e.id || ' ' || e.epoch, 0)) then
       delete from instance_beat b where b.id = e.id and b.epoch = e.epoch
         and not exists (select 1 from lease l where l.instance_id = e.id and l.epoch = e.epoch and l.sealed)
@@ -152,9 +157,9 @@ begin
   return v_removed;
 end $$;
 
--- Removes the oldest entries of the control log that are p_days old and that every epoch has applied whose lease runs, at
--- most p_limit. The newest entry stays: the next one is counted from it. Who was away for longer finds that an entry is
--- missing, and begins anew. Returns how many.
+-- Removes at most p_limit of the oldest entries of the control log: p_days old and applied by every epoch whose lease
+-- runs. The newest entry stays, since the next number is counted from it. An instance that was away for longer finds
+-- that an entry is missing, and begins a new epoch. Returns how many.
 create or replace function removal_control(p_days integer, p_limit integer) returns bigint
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -170,7 +175,7 @@ begin
     select l.seq, l.at from control_log l order by l.seq limit p_limit
   ), gone as (
     delete from control_log l where l.seq in (select p.seq from page p) and l.seq < v_keep
-      -- Without a gap in between, even if the clock went back.
+      -- Without a gap in between, even if the clock was set back.
       and l.seq < coalesce((select min(p.seq) from page p where p.at >= clock_timestamp() - make_interval(days => p_days)), v_keep)
       returning 1
   )
@@ -178,15 +183,17 @@ begin
   return v_removed;
 end $$;
 
--- When an epoch began, if that was so long after p_before that nothing of it can have been admitted earlier, whatever its
--- clock says; else null. A week is for leaps of this one. What a late settlement brought back (ttl_ms 0) began nobody knows when.
+-- When an epoch began, if that was so long after p_before that none of its requests can have been admitted earlier,
+-- whatever its clock says; else null. The margin of a week covers leaps of this server's clock. The beginning of an
+-- epoch that a late settlement restored (ttl_ms 0) is unknown.
 create or replace function removal_began_after(p_instance text, p_epoch integer, p_before timestamptz) returns timestamptz
 language sql stable as $$
   select i.started_at from instance_now i
     where i.id = p_instance and i.epoch = p_epoch and i.ttl_ms > 0 and i.started_at - interval '7 days' >= p_before
 $$;
 
--- Counts settlements that are refused since requests of their time are removed, but for those whose rows are still there.
+-- Counts settlements that are refused since requests of their time are removed, except those whose rows are still
+-- there.
 create or replace function removal_refused(p_instance text, p_epoch integer, p_id uuid[], p_charged bigint[], p_at double precision[],
   p_before timestamptz) returns void
 language sql set enable_seqscan = off as $$

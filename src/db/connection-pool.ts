@@ -5,28 +5,33 @@ import type { Log } from "../base/log.ts";
 import { type Connect, type Connection, createConnection } from "./connection.ts";
 import { DatabaseBusy, DatabaseTimeout } from "./outage.ts";
 
-/** Connections to the database, each for one piece of work at a time. */
+/** Connections to the database; each runs one piece of work at a time. */
 export interface ConnectionPool {
-	/** Until then, by the monotonic clock: error `DatabaseTimeout`, and the connection that did not answer is given up. */
+	/**
+	 * `untilMs` is a deadline by the monotonic clock. After it: error `DatabaseTimeout`, and the connection that did not
+	 * answer is replaced.
+	 */
 	run<T>(work: (client: postgres.Sql) => PromiseLike<T>, untilMs: number): Promise<T>;
-	/** Ends all connections; what is under way on them is rejected. */
+	/** Ends all connections; work that runs on them is rejected. */
 	end(): Promise<void>;
 }
 
-/** What waits for a connection; each is given up before its own deadline. */
+/** Most callers that wait for a connection; each gives up before its own deadline. */
 const WAITING_MAX = 20_000;
-/** What has no more than this share of its time left is not begun: what it began would be given up with its connection. */
+/**
+ * Work with less than this share of its time left does not begin: it would end at its deadline and cost a connection.
+ */
 const BEGUN_SHARE_MIN = 1 / 16;
 
 interface Waiting {
 	readonly take: (connection: Connection) => void;
-	/** Half of its time is over then, by the monotonic clock. */
+	/** The moment when half of the caller's time is over, by the monotonic clock. */
 	readonly halfMs: number;
 }
 
 /**
- * What waits for a lock, or for an answer that never comes, holds up nothing behind it, and a connection that is stuck or breaks is
- * given up alone.
+ * One piece of work per connection: a statement that waits for a lock, or for an answer that never comes, delays no
+ * other. A stuck or broken connection is replaced without touching the others.
  */
 export function createConnectionPool(
 	deps: { clock: Clock; log: Log },
@@ -36,7 +41,7 @@ export function createConnectionPool(
 ): ConnectionPool {
 	const { clock } = deps;
 	const connections = Array.from({ length: connectionsMax }, () => createConnection(deps, connect, idleMs));
-	/** The one used last is on top, so that a quiet service keeps few connections warm. */
+	/** The connection used last is on top, so that a quiet service keeps few connections warm. */
 	const free: Connection[] = [...connections];
 	const waiting: Waiting[] = [];
 	let ended = false;
@@ -53,15 +58,15 @@ export function createConnectionPool(
 		} catch (error) {
 			const at = waiting.indexOf(one);
 			if (at >= 0) waiting.splice(at, 1);
-			// It had its turn in the same moment.
+			// It got its connection in the same moment.
 			else void promise.then(release);
 			throw error;
 		}
 	}
 
 	/**
-	 * In turn. But where more comes than the database can do, all would get their turn just before their deadline, and be given up in the
-	 * middle, nearly each of them with its connection: then who came last has time.
+	 * First come, first served. Under overload this would serve all callers just before their deadline, and nearly each
+	 * would be cut off with its connection. So once the first has waited for half of its time, the newest caller is next.
 	 */
 	function release(connection: Connection): void {
 		const isLate = waiting[0] !== undefined && clock.monotonicMs() > waiting[0].halfMs;
@@ -70,7 +75,7 @@ export function createConnectionPool(
 		else free.push(connection);
 	}
 
-	/** What has gone silent on one connection has probably on all: those that nobody uses are made anew, too. */
+	/** If one connection went silent, probably all did: the idle ones are replaced too. */
 	function discard(stuck: Connection): void {
 		stuck.renew();
 		for (const connection of free) connection.renew();

@@ -4,38 +4,40 @@ import type { Log } from "../base/log.ts";
 import { connectionEnded, isConnectionLost, isOfServer } from "./outage.ts";
 import { createReconnectBackoff, type ReconnectBackoff } from "./reconnect-backoff.ts";
 
-/** One connection to the database, made when it is first used and again whenever it broke. */
+/** One connection to the database, opened at its first use and again whenever it broke. */
 export interface Connection {
-	/** One at a time. */
+	/** One piece of work at a time. */
 	run<T>(work: (client: postgres.Sql) => PromiseLike<T>): Promise<T>;
-	/** Gives the connection up, with what is under way on it; what comes next makes a new one. */
+	/** Discards the connection with the work that runs on it; the next call opens a new one. */
 	renew(): void;
 	end(): Promise<void>;
 }
 
 /** Options of the driver by which a client reports to its connection. */
 export interface ClientHooks {
-	/** The connection is gone. */
+	/** Called when the connection has closed. */
 	onclose(): void;
 	readonly transform: { row<Row>(row: Row): Row };
 }
 
-/** Makes a client for one connection. */
 export type Connect = (hooks: ClientHooks, backoff: ReconnectBackoff) => postgres.Sql;
 
 interface OpenConnection {
 	readonly client: postgres.Sql;
-	/** Of what was asked last. */
+	/** Rows received by the last statement. */
 	rows: number;
-	/** By the monotonic clock. */
+	/** End of its life, by the monotonic clock. */
 	readonly untilMs: number;
 }
 
-/** Then a connection is made anew, so that a server's process does not hoard, and a proxy's choice of a server is made again. */
+/**
+ * A connection is replaced at this age, so that a server process does not accumulate memory, and a proxy can choose
+ * another server.
+ */
 const LIFE_MS_MIN = 30 * 60_000;
 const LIFE_MS_MAX = 60 * 60_000;
 
-/** `connect` makes its clients, one after the other; a connection that nobody uses for `idleMs` is closed. */
+/** `connect` makes its clients, one after the other; a connection that is idle for `idleMs` is closed. */
 export function createConnection(deps: { log: Log }, connect: Connect, idleMs = LIFE_MS_MAX): Connection {
 	const backoff = createReconnectBackoff(systemClock.monotonicMs);
 	let current: OpenConnection | undefined;
@@ -103,8 +105,8 @@ export function createConnection(deps: { log: Log }, connect: Connect, idleMs = 
 }
 
 /**
- * The driver keeps what the server said last, and fails the next statement with it. Of rows that came before an error it keeps
- * the number, and puts those of the next statement behind as many that are none.
+ * The driver keeps a server's last error and fails the next statement with it. Rows that came before an error stay
+ * counted, and the driver puts as many empty rows before those of the next statement.
  */
 function leavesTraces(error: unknown, { rows }: OpenConnection): boolean {
 	return isConnectionLost(error) || (rows > 0 && isOfServer(error));

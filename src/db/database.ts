@@ -5,14 +5,14 @@ import type { Statements } from "./statements.ts";
 import { createStatements } from "./statements.ts";
 
 /**
- * What a gateway needs of a database, as clients that share no connection: none of them waits behind what another one
- * waits for. Transactions are the console's, by a client of its own (`transactional.ts`).
+ * The database clients of a gateway. They share no connection, so none waits for another's statements. Transactions
+ * belong to the console, with a client of its own (`transactional.ts`).
  */
 export interface Database {
 	readonly url: string;
-	/** Heartbeat, control log, fence: what an instance's right to admit hangs on. */
+	/** Heartbeat, control log, fence: everything that an instance's right to admit depends on. */
 	readonly liveness: Statements;
-	/** What requests need at once, credit and keys: statements that wait for no row. */
+	/** Credit and keys, which requests need at once: statements that wait for no row. */
 	readonly ledger: Statements;
 	/** All other single repeatable statements, with a deadline. */
 	readonly statements: Statements;
@@ -29,9 +29,9 @@ export interface DatabaseOptions {
 	statementDeadlineMs?: number;
 }
 
-/** One for the heartbeat and one beside it, so that a question that hangs does not hold up the next. */
+/** One for the heartbeat and a second, so that a query that hangs does not delay the next. */
 const LIVENESS_CONNECTIONS = 2;
-/** A request waits for credit a few seconds: within them a connection that went silent is given up and the next one tried. */
+/** A request waits for credit a few seconds. Within them a silent connection is discarded and the next one tried. */
 const LEDGER_DEADLINE_MS_MAX = 2_000;
 
 export function createDatabase(deps: { clock: Clock; log: Log }, options: DatabaseOptions): Database {

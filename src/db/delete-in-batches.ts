@@ -1,4 +1,4 @@
-/** Rows that one statement deletes at most, so that it locks them for a moment only. */
+/** Most rows that one statement deletes, so that it locks them for a moment only. */
 export const BATCH_ROWS = 1_000;
 /** Per call. The job's next call deletes the rest. */
 const BATCHES_MAX = 500;

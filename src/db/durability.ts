@@ -1,14 +1,11 @@
-/** How a server keeps what it has confirmed. */
+/** How durable the server's commits are. */
 export interface Durability {
-	/** `synchronous_commit`. */
 	readonly commit: string;
-	/** `synchronous_standby_names`; empty: no standby is waited for. */
 	readonly waitedFor: string;
 	/** Standbys that follow now. */
 	readonly standbys: number;
 }
 
-/** A client that takes a statement, of whichever kind. */
 type Ask = <Row>(strings: TemplateStringsArray) => Promise<readonly Row[]>;
 
 export async function readDurability(statements: Ask): Promise<Durability> {
@@ -19,8 +16,8 @@ export async function readDurability(statements: Ask): Promise<Durability> {
 }
 
 /**
- * What of the usage that was confirmed this set-up can lose, and when; undefined if nothing. Journals are gone once
- * Postgres has confirmed what stands in them.
+ * What confirmed usage this set-up can lose, and when; undefined if none. Journals are deleted once Postgres has
+ * confirmed their records.
  */
 export function durabilityProblem({ commit, waitedFor, standbys }: Durability): string | undefined {
 	if (commit === "off")

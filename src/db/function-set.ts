@@ -22,7 +22,7 @@ import usageFunctions from "./functions/usage.sql" with { type: "text" };
 import { inTransaction } from "./in-transaction.ts";
 import { pathNames, pathText, quoted, setPath, withSetting } from "./search-path.ts";
 
-/** In the order in which they are laid down: later ones may name earlier ones. */
+/** In the order in which they are created: later ones may name earlier ones. */
 const FILES: readonly string[] = [
 	auditFunctions,
 	clusterFunctions,
@@ -48,8 +48,8 @@ const FILES: readonly string[] = [
 const digest = new Bun.CryptoHasher("sha256").update(FILES.join("\n")).digest("hex");
 
 /**
- * The schema that holds the SQL functions of this version, named after their text. Whoever finds it there has laid down
- * the same functions; nobody ever replaces one, so a version that boots changes nothing under those that run.
+ * The schema of this version's SQL functions, named after their text. If it exists, it has the same functions.
+ * Functions are never replaced, so a version that boots changes nothing for running ones.
  */
 export const FUNCTION_SET = `tollgate_${digest.slice(0, 12)}`;
 const ANY_SET = /^tollgate_[0-9a-f]{12}$/;
@@ -57,7 +57,7 @@ const ANY_SET = /^tollgate_[0-9a-f]{12}$/;
 /** Sets kept for versions that still run or may come back: those that booted most recently. */
 const SETS_KEPT = 16;
 
-/** Lays the functions down unless they are there, and notes that this version uses them. All of it or nothing. */
+/** Creates the functions unless they exist, and records that this version uses them, in one transaction. */
 export async function layFunctions(client: postgres.Sql, version: string, setsKept = SETS_KEPT): Promise<void> {
 	await inTransaction(client, async (transaction) => {
 		if (!(await hasFunctions(transaction))) {
@@ -72,7 +72,7 @@ export async function layFunctions(client: postgres.Sql, version: string, setsKe
 	await dropFunctions(client, setsKept);
 }
 
-/** A Fault unless this role may lay functions down. */
+/** Checks that this role may create the functions' schema. */
 export async function checkMayMakeSchema(client: postgres.Sql): Promise<void> {
 	const [row] = await client<{ may: boolean; database: string; role: string }[]>`
 		select has_database_privilege(current_database(), 'CREATE') as may, current_database() as database, current_user as role`;
@@ -84,8 +84,8 @@ export async function checkMayMakeSchema(client: postgres.Sql): Promise<void> {
 }
 
 /**
- * Drops old versions' function schemas, keeping this one and the most recently booted, `kept` in all. Schemas of another
- * service in this database are not in `function_set`; those of another role are left to it.
+ * Drops old versions' function schemas, keeping this one and the most recently booted, `kept` in all. Schemas of
+ * another service in this database are not in `function_set`; another role's schemas stay.
  */
 export async function dropFunctions(client: postgres.Sql, kept: number): Promise<void> {
 	const sets = await client<{ name: string }[]>`
@@ -106,38 +106,38 @@ export async function hasFunctions(client: postgres.Sql | postgres.TransactionSq
 }
 
 /**
- * The address by which connections find the functions of this version before all others of the same names. `client` is
- * of `url`.
+ * The address with which connections find this version's functions before all others of the same names. `client` is of
+ * `url`.
  */
 export async function urlWithFunctions(client: postgres.Sql, url: string): Promise<string> {
 	return withSetting(url, "search_path", withFunctions(await searchPath(client)));
 }
 
-/** True of an address that a process of this version has made. */
+/** Whether a process of this version has made the address. */
 export function isPrepared(url: string): boolean {
 	return url.includes(`search_path=${FUNCTION_SET}`);
 }
 
-/** Functions off the connection's path: who was given a prepared address would make tables among them. */
+/** Takes functions off the connection's path: with a prepared address, tables would be made among them. */
 export async function leaveFunctions(client: postgres.Sql): Promise<void> {
 	await setPath(client, await searchPath(client));
 }
 
-/** A Fault unless the connection, made with `urlWithFunctions`, looks into the set first. */
+/** Checks that a connection made with `urlWithFunctions` has this set first on its path. */
 export async function checkFunctions(client: postgres.Sql): Promise<void> {
 	await checkMayCall(client);
 	const [row] = await client<{ first: string }[]>`select current_schema() as first`;
 	if (row?.first !== FUNCTION_SET) throw pathLost();
 }
 
-/** A Fault unless this role may use the set and call all that is in it. */
+/** Checks that this role may use the set and call all of its functions. */
 export async function checkMayCall(client: postgres.Sql): Promise<void> {
 	const [row] = await client<{ mayUse: boolean; mayCall: boolean; role: string }[]>`
 		select has_schema_privilege(oid, 'USAGE') as "mayUse", current_user as role, not exists (
 			select from pg_proc p where pronamespace = n.oid and not has_function_privilege(p.oid, 'EXECUTE')) as "mayCall"
 		from pg_namespace n where nspname = ${FUNCTION_SET}`;
 	if (row === undefined || (row.mayUse && row.mayCall)) return;
-	// To call them is everybody's right, unless their owner's default privileges say otherwise.
+	// Every role may call functions, unless their owner's default privileges say otherwise.
 	const lacking = [
 		row.mayUse ? [] : ["usage on schema"],
 		row.mayCall ? [] : ["execute on all functions in schema"],
@@ -148,7 +148,7 @@ export async function checkMayCall(client: postgres.Sql): Promise<void> {
 	);
 }
 
-/** What a connection hears that was made with `urlWithFunctions` and has not that path. */
+/** The error of a connection that was made with `urlWithFunctions` and lost its path. */
 export function pathLost(): Fault {
 	return new Fault(
 		"service_unavailable",

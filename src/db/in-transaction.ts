@@ -5,14 +5,14 @@ type Work<T> = (transaction: postgres.TransactionSql) => Promise<T>;
 
 /** The connection of one transaction. */
 interface Line {
-	/** What broke it; undefined while it holds. */
+	/** The error that broke it; undefined while it works. */
 	broken: Error | undefined;
 }
 
 /**
- * The driver's `begin`, with statements, `unsafe` and `savepoint` alone. A transaction whose connection breaks fails, and nothing
- * more is sent on it: the driver would send its `rollback`, or whatever comes next, to a socket that is gone, and that ends the
- * process.
+ * The driver's `begin`, restricted to statements, `unsafe` and `savepoint`. When the connection breaks, the transaction
+ * fails and sends nothing more. The driver would send its `rollback`, or the next statement, to a closed socket, and
+ * that ends the process.
  */
 export function inTransaction<T>(client: postgres.Sql, work: Work<T>): Promise<T> {
 	const line: Line = { broken: undefined };
@@ -23,7 +23,7 @@ export function inTransaction<T>(client: postgres.Sql, work: Work<T>): Promise<T
 	return outcome;
 }
 
-/** The driver itself hears that the connection is gone, and ends the transaction with that: until then this waits. */
+/** The driver itself notices the closed connection and ends the transaction; until then this waits. */
 async function onLine<T>(line: Line, scope: postgres.TransactionSql, work: Work<T>): Promise<T> {
 	let fails: { error: unknown } | undefined;
 	let result: T | undefined;
@@ -37,7 +37,7 @@ async function onLine<T>(line: Line, scope: postgres.TransactionSql, work: Work<
 	return result as T;
 }
 
-/** All that Drizzle asks of the driver within a transaction, and what migrations do. */
+/** The part of the driver's interface that Drizzle and migrations use within a transaction. */
 function scopeOn(line: Line, scope: postgres.TransactionSql): postgres.TransactionSql {
 	function watched<Query extends Promise<unknown>>(send: () => Query): Query {
 		if (line.broken !== undefined) throw line.broken;

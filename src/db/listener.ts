@@ -5,11 +5,11 @@ import type { Log } from "../base/log.ts";
 import { newClient } from "./new-client.ts";
 import { reconnectDelayS } from "./reconnect-backoff.ts";
 
-/** Hears NOTIFY on a connection of its own. */
+/** Receives NOTIFY on a connection of its own. */
 export interface Listener {
 	/**
-	 * Resolves when `channel` is heard. `onListen` runs then and on each new connection: what was announced in between is
-	 * lost, so it must catch up.
+	 * Resolves once `channel` is subscribed. `onListen` runs then and on each new connection. Notifications in between
+	 * are lost, so it must catch up.
 	 */
 	listen(channel: string, onNotify: (payload: string) => void, onListen: () => void): Promise<void>;
 	end(): Promise<void>;
@@ -27,20 +27,22 @@ interface Channel {
 	readonly heard: () => void;
 }
 
-/** One connection, from the attempt to make it until it is given up. */
+/** One connection, from the attempt to open it until it is discarded. */
 interface Hearing {
 	readonly client: postgres.Sql;
 	cancelProbe: () => void;
 }
 
 /**
- * A connection that only waits cannot tell silence from having nothing to hear: so it is asked something this often, a
- * round trip that does not grow with anything.
+ * A waiting connection cannot tell a silent server from one without notifications. So the listener sends a cheap query
+ * at this interval.
  */
 const PROBE_MS = 500;
-/** Whoever does not answer so long is given up. With PROBE_MS: a silent connection is listened to for 2 s at most. */
+/**
+ * A connection that does not answer for so long is discarded. With PROBE_MS: a silent connection is noticed within 2 s.
+ */
 const ANSWER_MS_MAX = 1_500;
-/** The same, of one that is still being made. */
+/** The same for a connection that is still being opened. */
 const CONNECT_MS_MAX = 5_000;
 
 export function createListener(deps: { clock: Clock; log: Log }, options: ListenerOptions): Listener {
@@ -136,7 +138,7 @@ function openClient(
 		onnotice: () => {},
 		connection: { application_name: options.applicationName },
 		onclose: on.closed,
-		// The driver's own `listen` rests on this option; its types do not name it.
+		// The driver's own `listen` relies on this option; its types do not name it.
 		...{ onnotify: on.notified },
 	});
 }

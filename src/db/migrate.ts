@@ -24,21 +24,24 @@ import { withRequiredSettings } from "./required-settings.ts";
 /** Any number will do, as long as all versions of the service use the same one. */
 const ADVISORY_LOCK = 7_305_441_902;
 const UNUSABLE_NAMED_MAX = 20;
-/** The migration that every database of the development versions of 0.2 has, and the commit before the schema began anew. */
+/**
+ * The migration that every database of the development versions of 0.2 has, and the last commit before the schema began
+ * again.
+ */
 const FIRST_OF_0_2 = "0000_credit";
 const LAST_COMMIT_OF_0_2 = "869b8bb6";
 
 export interface Migrated {
-	/** Names of the migrations that were carried out now. */
+	/** Names of the migrations that this call carried out. */
 	readonly applied: readonly string[];
-	/** The database's address with the functions of this version: what all clients are made with. */
+	/** The database's address with the functions of this version, for all clients. */
 	readonly url: string;
 }
 
 /**
- * Brings the schema up to date, each migration in a transaction of its own, under an advisory lock: instances that
- * boot together wait for the first. Migrations of a newer version are left as they are; a Fault `conflict` if one of
- * them breaks this version, or if one of ours breaks those that run.
+ * Brings the schema up to date, each migration in its own transaction. An advisory lock makes instances that boot
+ * together wait for the first. Migrations of a newer version stay. Fault `conflict` if one of them breaks this version,
+ * or if a new migration breaks running versions.
  */
 export async function migrate(
 	deps: { log: Log },
@@ -80,7 +83,7 @@ export async function migrate(
 	});
 }
 
-/** A Fault that says what to do, unless a start could bring the schema up to date. Nothing is changed. */
+/** Checks, without changing anything, that a start could bring the schema up to date. The Fault says what to do. */
 export async function checkMigratable(url: string): Promise<void> {
 	await withClient(url, async (client) => {
 		await leaveFunctions(client);
@@ -88,7 +91,10 @@ export async function checkMigratable(url: string): Promise<void> {
 	});
 }
 
-/** Where the tables are, or will be, which the client then looks into first; a Fault before anything is done, unless all that is missing can be. */
+/**
+ * The schema in which the tables are or will be, which the client then has first on its path. Throws a Fault before any
+ * change if something missing cannot be made.
+ */
 async function findMissing(
 	client: postgres.Sql,
 	list: readonly Migration[],
@@ -108,7 +114,10 @@ async function findMissing(
 	return { schema, missing };
 }
 
-/** The address for clients if all migrations and functions of this version are there, perhaps newer ones too; else undefined. */
+/**
+ * The address for clients if all migrations and functions of this version exist, perhaps newer ones too; else
+ * undefined.
+ */
 export async function migratedUrl(url: string): Promise<string | undefined> {
 	return withClient(url, async (client) => {
 		const { required } = await lookAtWay(client, url);
@@ -126,8 +135,8 @@ export async function migratedUrl(url: string): Promise<string | undefined> {
 }
 
 /**
- * The address with the required settings, of a session to which nothing is set yet, and which settings do not arrive by that way.
- * Faults as in `pooler.ts`, before anything is done there.
+ * The address with the required settings, for a session without settings of its own, and the settings that get lost on
+ * the way. Faults as in `pooler.ts`, before any change.
  */
 async function lookAtWay(
 	client: postgres.Sql,
@@ -135,7 +144,7 @@ async function lookAtWay(
 ): Promise<{ readonly required: string; readonly lost: readonly string[] }> {
 	await checkOwnSession(client, url);
 	const required = await withRequiredSettings(client, url);
-	// Behind what it asks of the session as it is: `withRequiredSettings` looks at such a deadline, too.
+	// After `withRequiredSettings`, which also looks at such a deadline in the unchanged session.
 	await untimed(client);
 	return { required, lost: await lostSettings(await urlWithFunctions(client, required)) };
 }
@@ -156,7 +165,7 @@ async function hasOwnTables(client: postgres.Sql, schema: string): Promise<boole
 	return row !== undefined;
 }
 
-/** What is known of the schema's state. They are no migration's, since migrations are known by them. */
+/** The tables that record the schema's state. They belong to no migration, since they list the migrations. */
 async function makeOwnTables(client: postgres.Sql): Promise<void> {
 	await inTransaction(client, async (transaction) => {
 		await transaction`
@@ -173,7 +182,7 @@ async function readList(client: postgres.Sql): Promise<ReadonlyMap<string, boole
 	return new Map(rows.map(({ name, breaking }) => [name, breaking]));
 }
 
-/** A Fault if the database was made by a version that this one cannot work beside: an older or a newer one. */
+/** Fault if the database was made by an older or newer version that this one cannot run next to. */
 function refuseOthers(known: ReadonlyMap<string, boolean>, list: readonly Migration[]): void {
 	if (known.has(FIRST_OF_0_2))
 		throw new Fault(
@@ -189,7 +198,7 @@ function refuseOthers(known: ReadonlyMap<string, boolean>, list: readonly Migrat
 	);
 }
 
-/** Whoever runs would go on with tables that are not what he takes them for, so nobody may. */
+/** Running instances would go on with tables that have changed, so none may run. */
 async function makeRoomForBreaking(client: postgres.Sql, missing: readonly Migration[]): Promise<void> {
 	const [row] = await client<{ there: boolean }[]>`select to_regclass('instance_now') is not null as there`;
 	if (row?.there !== true) return;
@@ -202,6 +211,6 @@ async function makeRoomForBreaking(client: postgres.Sql, missing: readonly Migra
 			`The migration ${names.join(", ")} breaks the versions before it: stop all instances first (${running.map(({ id }) => id).join(", ")}).`,
 		);
 	}
-	// They name tables as they were.
+	// Old functions name tables that have changed.
 	await dropFunctions(client, 1);
 }

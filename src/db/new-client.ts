@@ -6,7 +6,7 @@ import { createReconnectBackoff, type ReconnectBackoff } from "./reconnect-backo
 
 const PORT_DEFAULT = 5432;
 
-/** What is given up has so long to say so to the server. */
+/** A closed client has this long to say goodbye to the server. */
 const GOODBYE_MS = 1_000;
 
 type Options = Omit<
@@ -15,10 +15,13 @@ type Options = Omit<
 >;
 
 /**
- * A client of `url`, with one connection in its life, as psql and the queue's own client read it. The driver cuts an IPv6 address off at its
- * first colon, knows no folder of a socket, sends `host`, `port`, `user` and `password` of a query to the server as if they were settings, and asks for a
- * database by its encoded name. Of a password with an @ and a comma it would take the end for hosts, and name them where it finds none:
- * it is given the address with each such sign encoded.
+ * A client of `url` with one connection in its life. It reads the address as psql and the queue's client do; the driver
+ * does not:
+ * - It cuts an IPv6 address at its first colon and does not know socket folders.
+ * - It sends `host`, `port`, `user` and `password` of a query to the server as if they were settings.
+ * - It requests a database by its encoded name.
+ * - It takes the part of a password after @ for a list of hosts if there is a comma, and names it in its error. So the
+ *   address has these signs encoded.
  */
 export function newClient(
 	url: string,
@@ -31,19 +34,20 @@ export function newClient(
 	const name = decodeURIComponent(address.pathname.slice(1));
 	const database = name === "" ? {} : { database: name };
 	const given = { ...options, ...database, ...takenOut(query, ["user", "password"]) };
-	// Of one host there is no choice: the driver would ask the same one again and again, and knows no `any`. A start looks at what it may do.
+	// There is no choice with one host: the driver would try the same one again and again, and does not know `any`. A
+	// start checks what the server may do.
 	takenOut(query, ["target_session_attrs"]);
 	if (!query.has("host") && !query.has("port") && !/^[[/]/.test(host)) return paced(address, given, backoff);
 	const port = Number(query.get("port") ?? (address.port || PORT_DEFAULT));
 	takenOut(query, ["host", "port"]);
-	// The driver's types do not name what it takes as a list; a text it would cut at each colon and comma.
+	// The driver's types do not name the list form; it would cut a text at each colon and comma.
 	const place: object = host.startsWith("/")
 		? { path: `${host}/.s.PGSQL.${port}` }
 		: { host: [host.replace(/^\[|\]$/g, "")], port: [port] };
 	return paced(address, { ...given, ...place }, backoff);
 }
 
-/** What is no setting of a session, which the driver would take it for. */
+/** Removes parameters that are no session settings and that the driver would take for some. */
 function takenOut(query: URLSearchParams, names: readonly string[]): Record<string, string> {
 	const taken = names.flatMap((name) => {
 		const value = query.get(name);
@@ -53,7 +57,7 @@ function takenOut(query: URLSearchParams, names: readonly string[]): Record<stri
 	return Object.fromEntries(taken);
 }
 
-/** What the driver has made of the address. */
+/** The driver's reading of the address. */
 interface Place {
 	readonly path: string | false;
 	readonly host: readonly string[];
@@ -61,11 +65,11 @@ interface Place {
 }
 
 /**
- * The driver, with sockets of ours. Its own make a connection again at once where one was closed without an error, and one for a
- * client that has ended while it paused, which then stays open with nobody to use it or to end it.
+ * The driver, with our own sockets. The driver's own reconnect without a pause if a socket was closed without an error.
+ * They also connect for a client that ended during its pause; that connection stays open without a user.
  *
- * With its connection the client ends: of the next one the driver would make a session without the locks and the path of the first,
- * and a statement that it takes between a socket's error and its close it answers never.
+ * The client ends with its connection. The driver's next session would lack the locks and the path of the first. A
+ * statement between a socket's error and its close would never be answered.
  */
 function paced({ href }: URL, options: Options, backoff: ReconnectBackoff): postgres.Sql {
 	let ended = false;
@@ -76,10 +80,10 @@ function paced({ href }: URL, options: Options, backoff: ReconnectBackoff): post
 		backoff: 0 as unknown as boolean,
 		idle_timeout: 0,
 		max_lifetime: null,
-		// The driver's own first query, for array types: cut in the middle it rejects with nobody to hear it, and that ends the process.
+		// The driver's own first query, for array types: if it is cut off, its rejection is unhandled and ends the process.
 		fetch_types: false,
 		onclose: gone,
-		// Its types do not name it.
+		// The driver's types do not name it.
 		...{
 			async socket({ path, host, port }: Place) {
 				const pauseMs = backoff.pauseMs();
@@ -89,11 +93,11 @@ function paced({ href }: URL, options: Options, backoff: ReconnectBackoff): post
 				const place = { host: host[0] as string, port: port[0] as number };
 				const made = new Socket();
 				socket = made;
-				// Before the driver says so: until then it would take more.
+				// Before the driver reports it: until then it would accept more statements.
 				made.once("error", () => gone(0));
-				// Behind this turn, in which the driver begins to listen to its errors.
+				// In a later tick, once the driver listens to the socket's errors.
 				setImmediate(() => (ended ? made.destroy() : made.connect(path === false ? place : { path })));
-				// By this name the driver asks for a certificate.
+				// The driver requests a certificate for this name.
 				return Object.assign(made, place);
 			},
 		},
@@ -104,11 +108,11 @@ function paced({ href }: URL, options: Options, backoff: ReconnectBackoff): post
 	}
 	const end = client.end;
 	client.end = async (how) => {
-		// What is given time may still connect, and come to its end.
+		// With time to end, it may still connect and come to its end.
 		if (how?.timeout === 0) ended = true;
 		await end(how);
 		ended = true;
-		// Who does not answer does not close either, and the driver waits for that.
+		// A server that does not answer does not close either, and the driver waits for the close.
 		setTimeout(() => socket?.destroy(), GOODBYE_MS).unref();
 	};
 	return client;

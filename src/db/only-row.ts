@@ -1,6 +1,9 @@
 import { AnswerLost } from "./outage.ts";
 
-/** The row of a statement that always gives one. Without it nobody knows what was done, and no default says so: error `AnswerLost`. */
+/**
+ * The row of a statement that always returns one. Without it the outcome is unknown, and no default may stand for it:
+ * error `AnswerLost`.
+ */
 export function onlyRow<Row>(rows: readonly Row[]): Row {
 	const [row] = rows;
 	if (rows.length !== 1 || row === undefined)

@@ -3,21 +3,24 @@ import { Fault } from "../base/fault.ts";
 import type { Migration } from "./migrations/list.ts";
 import { quoted } from "./search-path.ts";
 
-/** What is ours by its name, since a schema may be shared with others, and what is ours may be several roles'. */
+/**
+ * Our tables and other objects, by name: the schema may be shared with other programs, and several roles may own the
+ * objects.
+ */
 export interface OwnNames {
 	readonly schema: string;
 	readonly names: readonly string[];
 }
 
-/** Tables, views and sequences that these migrations make, and what they are known by. */
+/** Tables, views and sequences that these migrations make, and the two tables that list migrations and functions. */
 export function namesMadeBy(list: readonly Migration[]): readonly string[] {
 	const made = list.flatMap(({ sql }) => [...sql.matchAll(/\bcreate (?:table|view|sequence) "?(\w+)/gi)]);
 	return ["schema_migration", "function_set", ...made.map(([, name = ""]) => name)];
 }
 
 /**
- * A Fault unless this role may carry migrations out in that schema. Who owns the tables alone may change them, and what another
- * one makes beside them is not theirs: it would be known when half of the migrations are done.
+ * Checks that this role may carry migrations out in that schema. Only a table's owner may change it, and tables that
+ * another role makes have another owner. Without the check that would show when half of the migrations are done.
  */
 export async function checkMayMakeTables(client: postgres.Sql, { schema, names }: OwnNames): Promise<void> {
 	const rows = await client<{ mayMake: boolean; role: string; owner: string | null; isOurs: boolean | null }[]>`
@@ -40,8 +43,8 @@ export async function checkMayMakeTables(client: postgres.Sql, { schema, names }
 }
 
 /**
- * A Fault where another program has tables, views, sequences or types of these names: it would be known when some of ours lie beside
- * them. Each table is a type, too.
+ * Fault if another program has tables, views, sequences or types of these names. Without the check that would show when
+ * some of our tables exist. Each table is a type, too.
  */
 export async function checkNoneAreOthers(client: postgres.Sql, { schema, names }: OwnNames): Promise<void> {
 	const others = await client<{ name: string; role: string; database: string }[]>`
@@ -57,7 +60,7 @@ export async function checkNoneAreOthers(client: postgres.Sql, { schema, names }
 	);
 }
 
-/** Those of them that this role may not use in full, whoever owns them. */
+/** Those of them that this role may not use in full, whichever role owns them. */
 export async function findUnusable(client: postgres.Sql, { schema, names }: OwnNames): Promise<readonly string[]> {
 	const unusable = await client<{ name: string }[]>`
 		with named as (
@@ -80,7 +83,7 @@ export async function findUnusable(client: postgres.Sql, { schema, names }: OwnN
 	return unusable.map(({ name }) => name);
 }
 
-/** As JSON, since such a client knows no arrays. */
+/** As JSON, since the client does not know arrays. */
 const all = (client: postgres.Sql, names: readonly string[]) =>
 	client`(select json_array_elements_text(${JSON.stringify(names)}::text::json))`;
 

@@ -5,14 +5,14 @@ import { pathNames, pathText, quoted, setPath } from "./search-path.ts";
 
 interface Place {
 	readonly database: string;
-	/** Who signed in: what is set for a role is set for that one, whichever it has become since. */
+	/** The role that signed in: settings of a role belong to that one, even after `set role`. */
 	readonly role: string;
 	readonly readOnly: string;
 	readonly standby: boolean;
 	readonly encoding: string;
 }
 
-/** A Fault that says what to do, unless this session may write what a start writes. */
+/** Checks that this session may write; the Fault says what to do. */
 export async function checkMayWrite(client: postgres.Sql): Promise<void> {
 	const { database, role, standby, readOnly, encoding } = await look(client);
 	if (standby) throw refused("The database is a standby, which takes no writes: point DATABASE_URL at the primary.");
@@ -24,8 +24,8 @@ export async function checkMayWrite(client: postgres.Sql): Promise<void> {
 }
 
 /**
- * The schema of the path in which tables of ours lie, whoever may read them, or look into it; undefined where there are none. A
- * Fault if this role may not: another schema of its path (`"$user"`) would get a second set, which is empty.
+ * The schema of the path that contains our tables, readable or not; undefined if there are none. Fault if this role may
+ * not use it: otherwise a second, empty set would be made in another schema of its path (`"$user"`).
  */
 export async function findOwnSchema(client: postgres.Sql): Promise<string | undefined> {
 	const [found] = await client<
@@ -53,9 +53,9 @@ export async function findOwnSchema(client: postgres.Sql): Promise<string | unde
 }
 
 /**
- * Where tables are made that are not there yet: the first schema of the path that is neither the server's own nor that of what
- * ends with the session. A Fault where nobody has set a path and there are tables of ours elsewhere: they came with a backup,
- * perhaps, to which what was set for a role does not belong.
+ * The schema for new tables: the first of the path that is neither the server's own nor a session's temporary one.
+ * Fault if the path was never set and our tables are in another schema: they may come from a backup, which does not
+ * contain the role's settings.
  */
 export async function schemaForTables(client: postgres.Sql): Promise<string> {
 	const [first] = await client<{ schema: string; elsewhere: string | null }[]>`
@@ -77,12 +77,12 @@ export async function schemaForTables(client: postgres.Sql): Promise<string> {
 	return first.schema;
 }
 
-/** Others have tables of that name, too. */
+/** Other programs have tables of that name, too. */
 function isOurs(client: postgres.Sql) {
 	return client`(select count(*) from pg_attribute where attrelid = c.oid and attname in ('name', 'applied_at', 'breaking')) = 3`;
 }
 
-/** Whatever lies in another schema of the path, with a name of ours perhaps, hides none of the tables in this one. */
+/** Puts this schema first, so that no other schema of the path hides one of its tables. */
 export async function lookFirstInto(client: postgres.Sql, schema: string): Promise<void> {
 	const others = (await pathNames(client)).filter((name) => name !== schema);
 	await setPath(client, pathText([schema, ...others]));
@@ -98,7 +98,10 @@ async function look(client: postgres.Sql): Promise<Place> {
 
 const refused = (message: string) => new Fault("service_unavailable", message);
 
-/** Deadlines that a role was given are for its queries; a migration takes as long as its tables are large, and a start waits for another. */
+/**
+ * A role's deadlines are for its queries. A migration takes as long as its tables are large, and a start waits for
+ * another.
+ */
 export async function untimed(client: postgres.Sql): Promise<void> {
 	await client`
 		select set_config(name, '0', false) from pg_settings

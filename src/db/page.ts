@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 
-/** Which part of a list: newest first, `limit` rows older than the one with id `after`. */
+/** A page of a list: newest first, `limit` rows older than the one with id `after`. */
 export interface Page {
 	readonly limit?: number;
 	readonly after?: string | null;
@@ -15,7 +15,7 @@ export interface Listed<Row> {
 const ROWS_DEFAULT = 50;
 const ROWS_MAX = 1000;
 
-/** Rows to ask for: one more than are shown tells whether there is a next page. Fault invalid_request if out of range. */
+/** Rows to query: one more than the page shows whether there is a next page. Fault invalid_request if out of range. */
 export function pageBounds(page: Page): { shown: number; asked: number; after: string | null } {
 	const shown = page.limit ?? ROWS_DEFAULT;
 	if (!Number.isInteger(shown) || shown < 1 || shown > ROWS_MAX) {

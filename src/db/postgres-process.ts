@@ -5,18 +5,18 @@ import type { PostgresBinaries } from "./postgres-binaries.ts";
 import type { ServerOwner } from "./server-owner.ts";
 
 /**
- * All that the server and its children get of an environment: ours has secrets that a database need not know. Its own
+ * The whole environment of the server and its children: ours has secrets that a database need not know. The server's
  * log is in UTC, as ours is.
  */
 const ENVIRONMENT = { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
 
-/** Linux's name for the folder that a process works in, whatever is above it. */
+/** Linux's name for the working directory of a process, whatever the folders above it. */
 const HERE = "/proc/self/cwd";
 
 /**
- * Starts one of PostgreSQL's programs as `owner`, in `folder`. The folder is entered before the rights of root are
- * given up, and the programs call it by a name that leads through no other folder (`nameFromInside`): so the data may
- * lie where the owner cannot pass, below root's own home.
+ * Starts one of PostgreSQL's programs as `owner`, in `folder`. It enters the folder before it gives up the rights of
+ * root. The programs then use a path that leads through no other folder (`nameFromInside`). So the data may be where
+ * the owner may not pass, such as below root's home.
  */
 export function spawnPostgres(
 	{ folder, owner, binaries }: { folder: string; owner: ServerOwner | undefined; binaries: PostgresBinaries },
@@ -29,12 +29,12 @@ export function spawnPostgres(
 	return spawn(path, [...args], { ...options, ...ids, cwd: folder, env: ENVIRONMENT });
 }
 
-/** What a program that was started in `folder` calls it. Elsewhere than on Linux it is the path. */
+/** The path of `folder` for a program that was started in it; on other systems than Linux the plain path. */
 export function nameFromInside(folder: string): string {
 	return fs.existsSync(HERE) ? HERE : folder;
 }
 
-/** While `work` runs an end of this process by `process.exit` ends `child` too, which would go on without it. */
+/** If this process ends by `process.exit` while `work` runs, `child` is ended too; it would otherwise go on alone. */
 export async function endingWithUs<Result>(
 	child: () => ChildProcess | undefined,
 	work: () => Promise<Result>,
@@ -48,7 +48,7 @@ export async function endingWithUs<Result>(
 	}
 }
 
-/** Resolves when the process has ended. `output`: what it wrote to its pipes. Never rejects. */
+/** Resolves when the process has ended. `output`: the text of its pipes. Never rejects. */
 export function exitOf(child: ChildProcess): Promise<{ code: number | null; output: string }> {
 	return new Promise((resolve) => {
 		let output = "";

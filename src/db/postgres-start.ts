@@ -8,7 +8,7 @@ import { endingWithUs, exitOf, nameFromInside, spawnPostgres } from "./postgres-
 import { findPostmaster, type Postmaster, removeForeignPidFile } from "./postmaster.ts";
 import { giveTo, type ServerOwner } from "./server-owner.ts";
 
-/** Where the parts of an embedded server lie. */
+/** Paths and programs of an embedded server. */
 export interface PostgresHome {
 	readonly dataDir: string;
 	/** Belongs to the server's user. */
@@ -22,12 +22,17 @@ export interface PostgresHome {
 export const POSTGRES_USER = "tollgate";
 export const START_DEADLINE_MS = 60_000;
 const POLL_MS = 25;
-/** A server that ended at once: its port was taken meanwhile, or its forerunner's memory is not freed yet. */
+/**
+ * Wait before a server that ended at once is started again: its port was taken, or its predecessor's memory is not
+ * freed yet.
+ */
 const RESTART_WAIT_MS = 500;
 const STARTS_MAX = 20;
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
 
-/** In a folder of its own until it is whole: a crash in the middle must not leave half a cluster. Fault service_unavailable. */
+/**
+ * Works in a temporary folder until it is complete: a crash must not leave half a cluster. Fault service_unavailable.
+ */
 export async function initialiseCluster(home: PostgresHome, password: string): Promise<void> {
 	for (const name of fs.readdirSync(home.folder)) {
 		if (name.startsWith("initdb-")) fs.rmSync(join(home.folder, name), { recursive: true, force: true });
@@ -46,7 +51,7 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 		"--encoding=UTF8",
 		"--no-locale",
 		"--no-instructions",
-		// Who does without durability does without it from the first file on.
+		// A server without durability needs none for its first files either.
 		...(home.settings.fsync === "off" ? ["--no-sync"] : []),
 	];
 	try {
@@ -66,9 +71,9 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 }
 
 /**
- * Waits until a server is ready; one that is stopping is waited for, one that ends at once is started again. Only for
- * who holds the start lock. With `port` it is started there or not at all; `isGivenUp` is asked whenever no server that
- * was started here is on its way unseen. Fault service_unavailable after its deadline.
+ * Waits until a server is ready. A server that stops is waited for, one that ends at once is started again. Only for
+ * the holder of the start lock. With `port` it is started on that port or not at all. `isGivenUp` is checked whenever
+ * no server that this call started is on its way. Fault service_unavailable after the deadline.
  */
 export async function startUnlessRunning(
 	log: Log,
@@ -124,7 +129,7 @@ function notStarted(what: string, said: string): Fault {
 
 interface Attempt {
 	readonly child: ChildProcess;
-	/** True when the process has ended or never came to be. */
+	/** True when the process has ended, or could not be started. */
 	over: boolean;
 }
 
@@ -133,18 +138,19 @@ function spawnServer(log: Log, home: PostgresHome, port: number): Attempt {
 		listen_addresses: "127.0.0.1",
 		unix_socket_directories: "",
 		max_connections: "200",
-		// Past its recovery from an archive, or not ready: it would call itself so while it only reads, and lacks the rest.
+		// Not ready until recovery from an archive is complete: a hot standby would report ready while it only reads and
+		// lacks the rest.
 		hot_standby: "off",
-		// Statements that failed are told to who sent them; their texts and values would stand in its log for good.
+		// The client gets the errors of its statements. Their texts and values would stay in the server's log for good.
 		log_min_messages: "log",
 		log_error_verbosity: "terse",
 		...home.settings,
 	};
 	const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-	// The last -D counts. The first tells people and `findPostmaster` which server this is.
+	// The last -D counts. The first shows people and `findPostmaster` which server this is.
 	const directory = ["-D", home.cluster, "-D", nameFromInside(home.cluster)];
 	const logFd = openLog(join(home.dataDir, "postgres.log"));
-	// Detached: a Ctrl-C in the terminal must reach us first, so that we drain before the database stops.
+	// Detached: a Ctrl-C in the terminal must reach this process first, so that it drains before the database stops.
 	const child = spawnPostgres(
 		{ ...home, folder: home.cluster },
 		"postgres",
@@ -177,7 +183,7 @@ function freePort(): number {
 	return port;
 }
 
-/** What PostgreSQL meets on machines that are short of something, and what helps. */
+/** Known problems of machines that lack something, and their remedies. */
 const PROBLEMS: readonly (readonly [RegExp, string])[] = [
 	[
 		/could not look up effective user ID/,
@@ -195,11 +201,11 @@ const PROBLEMS: readonly (readonly [RegExp, string])[] = [
 	],
 ];
 
-/** From all that it said. */
+/** From the server's output. */
 export interface StartProblem {
-	/** Undefined for what nobody has foreseen. */
+	/** Undefined for an unknown problem. */
 	readonly remedy: string | undefined;
-	/** The line of it that says most: the first that is fatal. */
+	/** The most telling line: the first that is fatal. */
 	readonly line: string;
 }
 

@@ -5,7 +5,7 @@ import { type PostgresHome, startUnlessRunning } from "./postgres-start.ts";
 import { findPostmaster } from "./postmaster.ts";
 
 export interface PostgresWatch {
-	/** Ends it; a start under way is given up as soon as the server can be found and stopped. */
+	/** Ends the watch. A start in progress is abandoned as soon as the server can be found and stopped. */
 	stop(): Promise<void>;
 }
 
@@ -15,9 +15,9 @@ const WAIT_MS_MAX = 30_000;
 const STABLE_MS = 30_000;
 
 /**
- * Starts the server again if it dies (`kill -9`, out of memory), on the port that its users know: their clients connect
- * anew by themselves. Every user of it watches; `startLock` lets one of them act. A server that keeps dying, or cannot
- * start because another program took its port, is tried ever less often, every 30 seconds in the end.
+ * Starts the server again if it dies (`kill -9`, out of memory), on the port that its users know: their clients
+ * reconnect by themselves. Every user of the server watches it; `startLock` lets one of them act. If a server keeps
+ * dying, or another program took its port, the pauses grow to 30 seconds.
  */
 export function watchPostmaster(
 	{ log, clock }: { log: Log; clock: Clock },
@@ -56,7 +56,7 @@ export function watchPostmaster(
 
 	async function restart(): Promise<void> {
 		const lock = options.startLock();
-		// Another user is at it.
+		// Another user of the server handles it.
 		if (lock === undefined) return;
 		try {
 			if (findPostmaster(home.cluster) !== undefined) return;

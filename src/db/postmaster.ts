@@ -11,9 +11,9 @@ export interface Postmaster {
 }
 
 /**
- * The server that runs on this data directory; undefined if none does. A pid file can outlive its server, and its
- * number can belong to a stranger by now, another PostgreSQL too: only a process with this directory on its command
- * line counts. One that ended and was not reaped yet has no command line.
+ * The server that runs on this data directory; undefined if none does. A pid file can outlive its server, and its pid
+ * can belong to another process by now, even to another PostgreSQL. So only a process with this directory on its
+ * command line counts. A process that ended and was not reaped yet has no command line.
  */
 export function findPostmaster(cluster: string): Postmaster | undefined {
 	const file = readPidFile(cluster);
@@ -21,10 +21,10 @@ export function findPostmaster(cluster: string): Postmaster | undefined {
 }
 
 /**
- * Takes away a pid file whose number belongs to a stranger: PostgreSQL refuses to start while that process lives. One
- * whose number belongs to nobody is PostgreSQL's own to judge, which also looks for children that survived: these go on to
- * confirm what they are asked, and a server beside them forgets it. One that was killed and not waited for is told from a
- * stranger by its state, and stays in the way as long as they do; it may do so for good where nobody waits for it.
+ * Removes a pid file whose pid belongs to another process: PostgreSQL refuses to start while that process lives. If no
+ * process has the pid, PostgreSQL decides itself and also looks for surviving children. Children go on to confirm
+ * statements, which a second server would lose. A killed server that was not reaped is recognised by its process state.
+ * Its pid file stays as long as its children live, which may be for good if its parent never reaps it.
  */
 export function removeForeignPidFile(cluster: string): void {
 	const file = readPidFile(cluster);
@@ -41,9 +41,12 @@ function isUnreaped(pid: number): boolean {
 	}
 }
 
-/** Whether processes work in this directory, as each of a server's does. Those of other users cannot be looked at, and are none of its. */
+/**
+ * Whether processes work in this directory, as all of a server's do. Other users' processes cannot be inspected, and
+ * are not the server's.
+ */
 function hasSurvivors(cluster: string): boolean {
-	// Without a list of them nobody is taken for gone.
+	// Without a list of processes, assume that they live.
 	if (!existsSync("/proc/self/cwd")) return true;
 	return readdirSync("/proc").some((name) => /^\d+$/.test(name) && worksIn(cluster, name));
 }
@@ -77,7 +80,7 @@ function readPidFile(cluster: string): Postmaster | undefined {
 
 function servesCluster(pid: number, cluster: string): boolean {
 	if (!existsSync("/proc/self/cmdline")) {
-		// Words are parted by spaces here, which the path may have too.
+		// `ps` separates arguments by spaces, which the path may contain too.
 		return listed(pid, "command").includes(` -D ${cluster} -`);
 	}
 	const args = commandLine(pid);
@@ -85,7 +88,7 @@ function servesCluster(pid: number, cluster: string): boolean {
 	return args.includes("-D") && directory !== undefined && samePath(directory, cluster);
 }
 
-/** What `ps` says of a process; empty if there is none. */
+/** The output of `ps` for a process; empty if there is none. */
 function listed(pid: number, what: string): string {
 	return Bun.spawnSync(["ps", "-ww", "-o", `${what}=`, "-p", String(pid)]).stdout.toString();
 }

@@ -9,16 +9,15 @@ import { exitOf, spawnPostgres } from "./postgres-process.ts";
 import type { ServerOwner } from "./server-owner.ts";
 
 const LOCK_DEADLINE_MS = 60_000;
-/** Where root keeps a copy for a user who cannot reach the original; the second is for a read-only system. */
+/** Folders for root's copy, for a user that cannot reach the original; the second is for a read-only system. */
 const COPY_HOMES = ["/var/cache/tollgate", join(tmpdir(), "tollgate-cache")];
-/** `initdb` has a shell start `postgres` by its path between quotation marks, where these mean something else. */
+/** `initdb` has a shell start `postgres` by its path in quotation marks, where these characters are special. */
 const SHELLS = /["$`\\]/;
 
 /**
- * The programs where `owner` can run them: where they are, or, if that is in a folder that is closed to him (a checkout
- * below /root), in a copy that root alone can change. It stays for later starts.
- * Fault service_unavailable where he can run none of them, or where an ordinary user has them in a folder whose name no
- * shell would leave as it is.
+ * The programs in a folder where `owner` can run them. If their folder is closed to that user (a checkout below /root),
+ * they are copied; only root can change the copy, which stays for later starts. Fault service_unavailable where the
+ * owner can run neither, or where an ordinary user's folder has a name that a shell would change.
  */
 export async function reachableBinaries(
 	deps: { log: Log },
@@ -52,7 +51,10 @@ export async function reachableBinaries(
 	);
 }
 
-/** Whole, as it is moved into place when it is; one that lost something since, as to a power failure, is made anew. */
+/**
+ * Complete, since it is moved into place when it is done. A copy that lost something since, as in a power failure, is
+ * made again.
+ */
 async function keptCopy(
 	{ log }: { log: Log },
 	{ home, binaries, owner }: { home: string; binaries: PostgresBinaries; owner: ServerOwner },
@@ -75,7 +77,7 @@ async function keptCopy(
 	}
 }
 
-/** Found out by running it: modes, access lists and mount options all have a say. */
+/** Found by running it: modes, access lists and mount options all matter. */
 async function whyNot(binaries: PostgresBinaries, owner: ServerOwner): Promise<string | undefined> {
 	if (SHELLS.test(binaries.folder)) return `a shell would read another name than ${binaries.folder}`;
 	const probe = spawnPostgres({ folder: "/", owner, binaries }, "postgres", ["--version"], {
@@ -85,16 +87,16 @@ async function whyNot(binaries: PostgresBinaries, owner: ServerOwner): Promise<s
 	return code === 0 ? undefined : output.trim() || `it ended with ${code}`;
 }
 
-/** What lies in it is executed: nobody else may have made it or be able to change it. */
+/** Its files are executed: no other user may have made it or be able to change it. */
 function makeRootsOwn(folder: string): void {
 	fs.mkdirSync(folder, { recursive: true, mode: 0o755 });
 	const found = fs.lstatSync(folder);
 	if (!found.isDirectory() || found.uid !== 0) throw new Error(`${folder} does not belong to root`);
-	// Whatever the umask is, and whoever was let in before.
+	// Whatever the umask is, and whatever the former mode was.
 	fs.chmodSync(folder, 0o755);
 }
 
-/** By names and sizes, which a file that never reached the disk does not have. */
+/** By names and sizes; a file that never reached the disk has another size. */
 function isSame(original: string, copy: string): boolean {
 	const found = fs.lstatSync(copy, { throwIfNoEntry: false });
 	if (found === undefined) return false;
@@ -104,7 +106,7 @@ function isSame(original: string, copy: string): boolean {
 	return expected.size === found.size;
 }
 
-/** All may read it and only root may write it, however the original is protected. */
+/** Every user may read it and only root may write it, however the original is protected. */
 function copyOpen(from: string, to: string): void {
 	const found = fs.lstatSync(from);
 	if (found.isSymbolicLink()) {

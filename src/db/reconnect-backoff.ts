@@ -1,19 +1,22 @@
-/** Of connections of which there is one at a time. */
+/** Pauses between the connections of one client, which has one at a time. */
 export interface ReconnectBackoff {
-	/** How long the next one has to wait, from now on, ms. */
+	/** Time until the next connection may be opened, ms. */
 	pauseMs(): number;
-	/** It is made now. Who gave up in the pause has made none, and keeps the next one waiting for no longer. */
+	/**
+	 * Call when a connection is opened. A caller that gives up during the pause opened none, so the next one does not
+	 * wait longer.
+	 */
 	made(): void;
 }
 
 const RECONNECT_S_MIN = 0.05;
 const RECONNECT_S_MAX = 0.5;
-/** Connections that are made further apart do not follow from one another. */
+/** Connections that are opened further apart than this count as independent. */
 const CALM_MS = 1_000;
 
 /**
- * Pause before a connection is tried again, seconds. The driver's own grows to 20 s, and for so long an instance would
- * stay away from a database that is back. Those who ask pace themselves.
+ * Pause before the next attempt to connect, seconds. The driver's own grows to 20 s, during which an instance would
+ * miss a database that is available again. Callers have rate limits of their own.
  */
 export function reconnectDelayS(failuresInRow: number): number {
 	const mostS = Math.min(RECONNECT_S_MAX, RECONNECT_S_MIN * 2 ** failuresInRow);
@@ -21,8 +24,8 @@ export function reconnectDelayS(failuresInRow: number): number {
 }
 
 /**
- * Whatever became of the connection before: refused, let in and broken, or closed without a word, as by a proxy behind which no server
- * is, on which the driver itself would try again without any pause.
+ * The pause applies however the former connection ended: refused, broken, or closed without an error, as by a proxy
+ * without a server. In the last case the driver itself would retry without a pause.
  */
 export function createReconnectBackoff(monotonicMs: () => number): ReconnectBackoff {
 	let madeMs = Number.NEGATIVE_INFINITY;

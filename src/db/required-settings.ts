@@ -4,9 +4,9 @@ import { withSetting } from "./search-path.ts";
 
 interface RequiredSetting {
 	readonly name: string;
-	/** As it is asked for. */
+	/** The value that connections request. */
 	readonly value: string;
-	/** Whether what the server shows is as good. */
+	/** Whether the value that the server shows is equivalent. */
 	isMet(shown: string): boolean;
 }
 
@@ -15,18 +15,20 @@ function required(name: string, value: string, isMet = (shown: string) => shown 
 }
 
 /**
- * Settings that every connection needs; a role, a database or its address may set them otherwise. The driver reads times and bytes
- * by the first two: in another style a day is taken for a month, and what is encrypted cannot be read. Functions that wait for
- * a row go on with what it is by then, which the stricter isolations refuse. Lists of settlements have nulls in them. A
- * connection that waits for its next request is no idle one to be ended, for that would be sent in the same moment; what
- * reads all of the books is one transaction, which our own deadlines end.
+ * Settings that every connection needs; a role, a database or its address may set others.
+ * - The driver reads times and bytes by the first two: in another style it takes a day for a month, and cannot read
+ *   encrypted bytes.
+ * - Functions that wait for a row go on with its new version, which stricter isolations refuse.
+ * - Lists of settlements contain nulls.
+ * - An idle connection must not be ended: the end could meet the next statement.
+ * - The check of all books is one transaction, which our own deadlines end.
  */
 const REQUIRED: readonly RequiredSetting[] = [
 	required("DateStyle", "ISO", (shown) => shown.startsWith("ISO")),
 	required("bytea_output", "hex"),
 	required("default_transaction_isolation", "read committed"),
 	required("array_nulls", "on"),
-	// Below it a number with a point loses digits before that point, too: of a place in a file, of milliseconds.
+	// Below it numbers lose digits before the point, too: of file positions, of milliseconds.
 	required("extra_float_digits", "1", (shown) => Number(shown) >= 0),
 	required("client_encoding", "UTF8"),
 	required("standard_conforming_strings", "on"),
@@ -34,14 +36,17 @@ const REQUIRED: readonly RequiredSetting[] = [
 	required("transaction_timeout", "0"),
 ];
 
-/** The address with those asked for that `client`, of this address, has otherwise: no pooler has to pass on what is well. */
+/**
+ * The address with the settings in which `client`, of this address, differs. A pooler need not pass on settings that
+ * are right.
+ */
 export async function withRequiredSettings(client: postgres.Sql, url: string): Promise<string> {
 	const shown = await show(client);
 	const asked = REQUIRED.filter(({ isMet, value }, at) => !isMet(shown[at] ?? value));
 	return asked.reduce((to, { name, value }) => withSetting(to, name, value), url);
 }
 
-/** A Fault unless connections by an address that `withRequiredSettings` made have all of them. */
+/** Checks that connections with an address from `withRequiredSettings` have all of the settings. */
 export async function checkRequiredSettings(client: postgres.Sql): Promise<void> {
 	const shown = await show(client);
 	const at = REQUIRED.findIndex(({ isMet, value }, index) => !isMet(shown[index] ?? value));
@@ -53,7 +58,7 @@ export async function checkRequiredSettings(client: postgres.Sql): Promise<void>
 	);
 }
 
-/** Null for what this server's version does not have. */
+/** Null for a setting that this server's version does not have. */
 async function show(client: postgres.Sql): Promise<readonly (string | null)[]> {
 	const [row] = await client.unsafe<{ shown: string }[]>(
 		`select json_build_array(${REQUIRED.map(({ name }) => `current_setting('${name}', true)`).join(", ")})::text as shown`,

@@ -10,9 +10,9 @@ export interface ServerOwner {
 }
 
 /**
- * PostgreSQL refuses to run as root. Then the owner of the cluster runs it, or for a new one the user `postgres`, or
- * else `nobody`. Undefined for an ordinary user, who runs it under his own name.
- * Fault service_unavailable for root where there is neither.
+ * The user that runs the server, since PostgreSQL refuses to run as root. It is the cluster's owner, or for a new
+ * cluster `postgres`, or else `nobody`. Undefined for an ordinary user, who runs the server as himself. Fault
+ * service_unavailable for root where neither user exists.
  */
 export function serverOwner(cluster: string): ServerOwner | undefined {
 	if (process.getuid?.() !== 0) return undefined;
@@ -36,7 +36,9 @@ function systemUsers(): ServerOwner[] {
 	});
 }
 
-/** Gives a folder that root has made, or brought back from a copy, to its owner. A link is given, never followed. */
+/**
+ * Gives a folder that root made, or restored from a copy, to its owner. Links are changed themselves, never followed.
+ */
 export function giveTo(owner: ServerOwner | undefined, path: string): void {
 	if (owner === undefined) return;
 	const found = fs.lstatSync(path);

@@ -9,17 +9,17 @@ const CONFLICT = "TG004";
 const STALE = "TG005";
 const UNIQUE_VIOLATION = "23505";
 
-/** Texts that Postgres cannot hold: a NUL, and bytes or escapes that are no character. */
+/** Texts that Postgres cannot store: a NUL, and bytes or escapes that are no character. */
 const UNSTORABLE = new Set(["22021", "22P05"]);
 
-/** Whether a statement failed by a text that came from outside: nothing of ours has a character that cannot be stored. */
+/** Whether a statement failed because of a text from outside: our own texts can all be stored. */
 export function isUnstorableText(error: unknown): boolean {
 	return someCause(error, (cause) => UNSTORABLE.has(String((cause as { code?: unknown }).code)));
 }
 
 /**
- * The expected failure that a statement ended with; anything else is thrown on as it is.
- * `taken`: what to say if a value that must be unique is in use.
+ * The expected failure of a statement; any other error is thrown again unchanged. `taken`: the Fault if a unique value
+ * is in use.
  */
 export function faultOfSql(error: unknown, taken?: string): Fault {
 	const { code, message, detail } = error as { code?: unknown; message?: unknown; detail?: unknown };

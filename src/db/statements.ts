@@ -12,41 +12,40 @@ import type { ReconnectBackoff } from "./reconnect-backoff.ts";
 export type StatementValue = string | number | boolean | null | Uint8Array;
 
 /**
- * A client of single statements that may be repeated, each with a deadline.
- *
- * It has no `begin`: on a pipelined client a BEGIN can be sent without its connection being reserved, and then the
- * acknowledged statements of strangers are rolled back with it. It is a template function alone, so the type forbids it.
+ * A client of single statements that may be repeated, each with a deadline. It has no `begin`: on a pipelined client a
+ * BEGIN can be sent without reserving its connection, and a rollback would then take back other callers' acknowledged
+ * statements. It is a template function only, so the type forbids it.
  */
 export interface Statements {
 	<Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]): Promise<Row[]>;
-	/** Ends all connections; statements under way are rejected. */
+	/** Ends all connections; running statements are rejected. */
 	end(): Promise<void>;
 }
 
 export interface StatementsOptions {
 	url: string;
 	connectionsMax: number;
-	/** After it the statement is given up, its connection discarded and a new one made. */
+	/** After it the statement fails, and its connection is replaced. */
 	statementDeadlineMs: number;
 	/**
-	 * The server gives a statement up that waits for a lock so long; nothing of it was carried out, and it is sent again
-	 * until its deadline. So a row that somebody holds keeps a connection from nobody for longer than this.
+	 * The server cancels a statement that waits for a lock for so long, without any effect. The client sends it again
+	 * until its deadline. So a locked row occupies a connection for no longer than this.
 	 */
 	lockTimeoutMs?: number;
 	applicationName: string;
 }
 
 const LOCK_TIMEOUT_MS = 500;
-/** Between two attempts at a lock the connection is for others. */
+/** Between two attempts at a lock, other statements use the connection. */
 const LOCK_PAUSE_MS = 50;
-/** The server itself lets a statement run so long at least: it ends what nobody waits for any more. */
+/** At least this long may a statement run on the server, which then ends it itself. */
 const SERVER_STATEMENT_TIMEOUT_MS_MIN = 30_000;
-/** SQLSTATE lock_not_available, also what our own functions say of a row that is held. */
+/** SQLSTATE lock_not_available; our own functions raise it too when a row is locked. */
 const LOCK_NOT_AVAILABLE = "55P03";
 
 /**
- * One statement at a time on each connection: what waits for a lock, or for an answer that never comes, holds up no
- * other statement behind it, and a connection that is stuck is given up alone.
+ * One statement at a time on each connection. So a statement that waits for a lock, or for an answer that never comes,
+ * delays no other, and a stuck connection is replaced without touching the others.
  */
 export function createStatements(deps: { clock: Clock; log: Log }, options: StatementsOptions): Statements {
 	const { clock } = deps;

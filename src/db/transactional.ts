@@ -16,7 +16,7 @@ export interface TransactionalOptions {
 	readonly url: string;
 	readonly applicationName: string;
 	readonly statementDeadlineMs: number;
-	/** From `begin` to the end of `commit`, the wait for a connection included. */
+	/** From `begin` to the end of `commit`, including the wait for a connection. */
 	readonly transactionDeadlineMs: number;
 }
 
@@ -26,9 +26,9 @@ const IDLE_MS = 60_000;
 const IDLE_IN_TRANSACTION_MS = 30_000;
 
 /**
- * For transactions and the console. A connection that is half open never answers and never fails: after the deadline
- * the statement is given up, its connection discarded and a new one made, as in `statements.ts`. What it did on the server is
- * unknown; the server itself ends it, at twice the deadline.
+ * For transactions and the console. A half-open connection neither answers nor fails. After the deadline the statement
+ * fails, and its connection is replaced, as in `statements.ts`. Whether it took effect on the server is unknown; the
+ * server itself ends it, at twice the deadline.
  */
 export function createTransactional(
 	deps: { clock: Clock; log: Log },
@@ -45,9 +45,10 @@ export function createTransactional(
 		return pool.run(work, deps.clock.monotonicMs() + deadlineMs);
 	}
 
-	// All that Drizzle asks of the driver. A query is sent in a later turn, so that `values` still changes its shape.
+	// The part of the driver's interface that Drizzle uses. A query is sent in a later tick, so that `values` still
+	// changes its form.
 	const guard = {
-		// Drizzle sets how types are read: here it is of no use, each connection gets it by itself.
+		// Drizzle sets how types are read: here that has no use, as each connection does it by itself.
 		options: { parsers: {}, serializers: {} },
 		unsafe(text: string, parameters?: never[], how?: postgres.UnsafeQueryOptions) {
 			let isValues = false;
@@ -80,13 +81,13 @@ function connect(options: TransactionalOptions, hooks: ClientHooks, backoff: Rec
 				application_name: options.applicationName,
 				idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
 				statement_timeout: 2 * options.statementDeadlineMs,
-				// What a transaction appends to the control log it appends at its end: see `control_append`.
+				// A transaction appends its control entries at its end: see `control_append`.
 				"tollgate.control_at_commit": "on",
 			},
 		},
 		backoff,
 	);
-	// Drizzle sets how types are read on the client that it is given.
+	// Drizzle sets how types are read on the client that it gets.
 	drizzle(client);
 	return client;
 }

@@ -30,12 +30,12 @@ import { sealDays, verifyDays } from "../ledger/seals.ts";
 import { forgetActs } from "../ops/audit.ts";
 
 export interface Jobs {
-	/** Waits for the one under way. */
+	/** Waits for the running jobs. */
 	stop(): Promise<void>;
 }
 
 export interface JobDeps {
-	/** `sums` has time: sums are made of many rows at first. */
+	/** `sums` has a long deadline: the first sums are made of many rows. */
 	readonly clients: { readonly statements: Statements; readonly sums: Statements };
 	readonly clock: Clock;
 	readonly log: Log;
@@ -48,9 +48,9 @@ export interface JobDeps {
 
 const FOLD_MS = 2_000;
 const COLLECT_MS = 5_000;
-/** While no account was touched, each look costs three statements. */
+/** While no account changed, each look costs three statements. */
 const TOP_UP_MS = 2_000;
-/** Each look costs one statement; the first one of a day that finds nobody at it compares. */
+/** Each look costs one statement; the day's first look of any console does the comparison. */
 const CLEAR_MS = 10 * 60_000;
 /** While nothing has changed, each look costs one statement. */
 const LOOK_MS = 5_000;
@@ -65,19 +65,19 @@ const VERIFY_ROWS_PER_S = 500;
 /** While there is nothing to remove, each look costs one statement. */
 const REMOVE_MS = 10_000;
 const FORGET_MS = 10 * 60_000;
-/** Operations on leases, leases and epochs of ended instances. Operators look at what an instance did recently. */
+/** Operations on leases, leases and epochs of ended instances. Operators look at an instance's recent history. */
 const LEASE_DAYS = 90;
-/** Entries of the control log. An instance that is paused for longer begins anew. */
+/** Entries of the control log. An instance that is paused for longer begins a new epoch. */
 const CONTROL_DAYS = 30;
 
 export interface JobOptions {
-	/** So many times as often as said above: for tests that wait for what a job does. */
+	/** Factor on the frequencies above: for tests that wait for a job. */
 	readonly pace?: number;
 	/** 0 for tests that change sealed rows. */
 	readonly verifyRowsPerS?: number;
 }
 
-/** What runs in the background of every console; each job makes sure by itself that no other console does it twice. */
+/** The background jobs of every console. Each job ensures by itself that no other console does the same work. */
 export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROWS_PER_S }: JobOptions = {}): Jobs {
 	const { clock, log, cards } = deps;
 	const { statements, sums } = deps.clients;

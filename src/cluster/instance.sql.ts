@@ -2,27 +2,29 @@ import { sql } from "drizzle-orm";
 import { bigint, boolean, index, integer, jsonb, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * What an epoch of an instance stands at: a row is added for each change and each heartbeat, the newest one counts (view
- * `instance_now`) and none is ever updated. So nobody's lock on a row can keep a heartbeat or a fence waiting.
+ * The states of an instance's epoch. Each change and each heartbeat adds a row; the newest one counts (view
+ * `instance_now`) and none is ever updated. So no row lock can make a heartbeat or a fence wait.
  */
 export const instanceBeat = pgTable(
 	"instance_beat",
 	{
 		id: text().notNull(),
-		/** Grows with each start of the same identity; its journal and leases are its own. */
+		/** Grows with each start of the same identity; journal and leases belong to it. */
 		epoch: integer().notNull(),
 		/** Counts the rows of the epoch. */
 		beat: bigint({ mode: "number" }).notNull(),
 		/**
-		 * joining → live ⇄ silent → dead → closing → left. A silent one was not heard of for longer than its lease, by the
-		 * clock of another instance. A dead one admits nothing any more and may still settle. A closing one's leases are being closed.
+		 * joining → live ⇄ silent → dead → closing → left.
+		 * - silent: another instance has seen no heartbeat for longer than its lease, by its own clock.
+		 * - dead: admits nothing any more and may still settle.
+		 * - closing: its leases are being closed.
 		 */
 		state: text({ enum: ["joining", "live", "silent", "dead", "closing", "left"] }).notNull(),
-		/** How long the lease is that this row began. Whoever waits for its end counts from when he saw the row. */
+		/** Length of the lease that this row began. An instance that waits for its end counts from when it saw the row. */
 		ttlMs: integer("ttl_ms").notNull(),
 		/** When it ends by the database's wall clock: for people. */
 		leaseUntil: timestamp("lease_until", { withTimezone: true }).notNull(),
-		/** The newest entry of the control log that it acts by. */
+		/** The newest entry of the control log that it has applied. */
 		appliedSeq: bigint("applied_seq", { mode: "number" }).notNull().default(0),
 		startedAt: timestamp("started_at", { withTimezone: true }).notNull().defaultNow(),
 		endedAt: timestamp("ended_at", { withTimezone: true }),
@@ -34,8 +36,8 @@ export const instanceBeat = pgTable(
 );
 
 /**
- * The servers that this database has lived on: system identifier and timeline. On one that is not `quiet` yet instances
- * may still act by what the server before it had told them and this one does not know.
+ * The servers that this database has lived on: system identifier and timeline. On one that is not `quiet` yet,
+ * instances may still act on entries of the former server that this one does not have.
  */
 export const serverSeen = pgTable(
 	"server_seen",
@@ -47,7 +49,7 @@ export const serverSeen = pgTable(
 	(table) => [primaryKey({ columns: [table.mark, table.quiet] })],
 );
 
-/** Every change that running instances must hear of, in order. */
+/** Every change that running instances must apply, in order. */
 export const controlLog = pgTable("control_log", {
 	seq: bigint({ mode: "number" }).primaryKey(),
 	kind: text({ enum: ["key", "account", "project", "budget"] }).notNull(),
@@ -57,7 +59,7 @@ export const controlLog = pgTable("control_log", {
 	at: timestamp({ withTimezone: true }).notNull().defaultNow(),
 });
 
-/** Entries of a transaction that has more to do: they are appended to the log when it commits. */
+/** Entries of a transaction of several statements: they are appended to the log at its commit. */
 export const controlPending = pgTable("control_pending", {
 	id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
 	kind: text().notNull(),

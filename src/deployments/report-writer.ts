@@ -14,7 +14,7 @@ export interface ReportWriter {
 
 /** Most that the console's view of breakers and load is behind. */
 const LOOK_MS = 2_000;
-/** An unchanged row is written again so often: an old row counts as a dead gateway's and is deleted. */
+/** An unchanged row is written again at this interval: an old row counts as a dead gateway's and is deleted. */
 const SAME_MS = 3_600_000;
 
 export function startReportWriter(

@@ -3,7 +3,7 @@ import { bigint, index, integer, jsonb, pgTable, text, timestamp } from "drizzle
 import { account } from "./account.sql.ts";
 
 /**
- * Keys of an account that are budgeted together: what they spend counts against the project's cap, too. Its lifetime cap is
+ * Keys of an account with a common budget: their spending counts against the project's cap, too. Its lifetime cap is
  * the budget of the same id.
  */
 export const project = pgTable(
@@ -15,7 +15,7 @@ export const project = pgTable(
 			.notNull()
 			.references(() => account.id),
 		name: text().notNull(),
-		/** The keys of an archived one are refused by its state, whatever their own is. */
+		/** An archived project's state refuses its keys, whatever their own state is. */
 		state: text({ enum: ["active", "archived"] })
 			.notNull()
 			.default("active"),
@@ -26,7 +26,7 @@ export const project = pgTable(
 			.default("lifetime"),
 		/** Ids of the models that its keys may use; empty means all. */
 		models: jsonb().$type<readonly string[]>().notNull().default(sql`'[]'::jsonb`),
-		/** Of all its keys together. */
+		/** For all its keys together. */
 		requestsPerMinute: integer("requests_per_minute"),
 		concurrencyMax: integer("concurrency_max"),
 		createdAt: timestamp("created_at", { withTimezone: true }).notNull().defaultNow(),

@@ -1,7 +1,7 @@
 import { boolean, index, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import type { Check } from "./reconcile.ts";
 
-/** What a check of the books found. */
+/** The result of a check of the books. */
 export const reconciliationRun = pgTable(
 	"reconciliation_run",
 	{

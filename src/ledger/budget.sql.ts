@@ -2,12 +2,12 @@ import { sql } from "drizzle-orm";
 import { bigint, check, date, index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * Anything with a hard limit that requests draw on: an account's credit, a key's or a project's lifetime cap, the present
- * period of a cap that begins anew. The id is the account's, key's or project's own; of a period
+ * Anything with a hard limit from which requests reserve: an account's credit, a key's or a project's lifetime cap, the
+ * present period of a renewing cap. The id is the account's, key's or project's own; for a period
  * `<owner>:<period>:<first day>`.
  *
  * `drawn` is what instances hold in open leases plus what was spent: Σ open (granted − returned) + Σ closed settled,
- * plus what late settlements took. So `available = limit − drawn`, and a settlement does not touch this row.
+ * plus late settlements. So `available = limit − drawn`, and a settlement does not touch this row.
  */
 export const budget = pgTable(
 	"budget",
@@ -18,14 +18,17 @@ export const budget = pgTable(
 		accountId: text("account_id").notNull(),
 		/** Account: the sum of its ledger entries. Key and project: the cap, null for none. */
 		limitNanoUsd: bigint("limit_nano_usd", { mode: "number" }),
-		/** The limit ends when all live instances have applied this control entry: then they draw on the cap's periods. */
+		/**
+		 * The limit ends when all live instances have applied this control entry: from then on they reserve from the cap's
+		 * periods.
+		 */
 		liftSeq: bigint("lift_seq", { mode: "number" }),
-		/** Of a period alone: whose cap it is, what kind of period, its first day in the account's time zone. */
+		/** For periods: the owner of the cap, the kind of period, its first day in the account's time zone. */
 		ownerId: text("owner_id"),
 		period: text({ enum: ["day", "week", "month"] }),
 		periodStart: date("period_start", { mode: "string" }),
 		drawnNanoUsd: bigint("drawn_nano_usd", { mode: "number" }).notNull().default(0),
-		/** What late settlements cost beyond what was available: the operator's write-off. */
+		/** Cost of late settlements beyond what was available: the operator's write-off. */
 		writtenOffNanoUsd: bigint("written_off_nano_usd", { mode: "number" }).notNull().default(0),
 	},
 	(table) => [
@@ -45,9 +48,9 @@ export const ledgerEntry = pgTable(
 		kind: text({ enum: ["top_up", "refund", "adjustment", "dispute", "credit_note"] }).notNull(),
 		/** Positive adds credit. */
 		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
-		/** What it came from, once only: a payment, a transfer's reference, a recovered request. */
+		/** Unique source: a payment, a transfer's reference, a recovered request. */
 		sourceRef: text("source_ref").notNull().unique(),
-		/** Who did it: an operator's id, `stripe`, `cli`, `recovery`. */
+		/** The actor: an operator's id, `stripe`, `cli`, `recovery`. */
 		actor: text().notNull(),
 		note: text().notNull().default(""),
 		createdAt: timestamp("created_at", { withTimezone: true }).notNull().default(sql`books_now()`),

@@ -14,8 +14,9 @@ import {
 } from "drizzle-orm/pg-core";
 
 /**
- * An instance's slice of a budget: what it may spend without asking. One row per budget and instance epoch. It is open
- * while something is left on it: what empties it closes it, and the next grant opens it again.
+ * An instance's slice of a budget: credit that the instance may spend without a query. One row for each budget and
+ * instance epoch. It is open while something is left: a statement that empties it closes it, and the next grant opens
+ * it again.
  */
 export const lease = pgTable(
 	"lease",
@@ -30,20 +31,20 @@ export const lease = pgTable(
 		state: text({ enum: ["open", "closed"] })
 			.notNull()
 			.default("open"),
-		/** The newest recall that this instance has answered: nothing that lay idle here then is still here. */
+		/** The newest recall that this instance has answered: everything that was idle here then has been returned. */
 		recalled: bigint({ mode: "number" }).notNull().default(0),
-		/** What it comes to is in `sealed_budget`. A trigger takes it out of there when a late settlement changes it. */
+		/** Its sums are in `sealed_budget`. A trigger takes them out of there when a late settlement changes the lease. */
 		sealed: boolean().notNull().default(false),
 	},
 	(table) => [
 		primaryKey({ columns: [table.budgetId, table.instanceId, table.epoch] }),
 		/** For the checks of the books. */
 		index("lease_unsealed").on(table.instanceId, table.epoch).where(sql`not ${table.sealed}`),
-		/** For what a budget has spent: the rest of it is in `sealed_budget`. */
+		/** For what a budget has spent: the rest is in `sealed_budget`. */
 		index("lease_unsealed_budget").on(table.budgetId).where(sql`not ${table.sealed}`),
 		/** For the removal of old ones. */
 		index("lease_sealed").on(table.instanceId, table.epoch).where(sql`${table.sealed}`),
-		/** What still holds something when an epoch ends. */
+		/** Leases that still hold something when an epoch ends. */
 		index("lease_instance_open").on(table.instanceId, table.epoch).where(sql`${table.state} = 'open'`),
 		index("lease_open").on(table.budgetId).where(sql`${table.state} = 'open'`),
 		check(
@@ -53,19 +54,20 @@ export const lease = pgTable(
 	],
 );
 
-/** Numbers the recalls. A number says when it was taken, not when its row appeared: that is enough, see `recall`. */
+/** Numbers the recalls. A number shows when it was taken, not when its row appeared; that is enough, see `recall`. */
 export const recallTicket = pgSequence("recall_ticket");
 
 /**
- * Who lacks credit of a budget and asks the others for what lies idle there. A row stays for a minute. Whoever answers
- * ticket n has given back what was idle after n was taken, so a lower number that appears later is answered too.
+ * Recalls: an instance lacks credit of a budget and requests idle credit from the others. A row stays for a minute. An
+ * instance that answers ticket n has returned what was idle after n was taken. So a lower number that appears later is
+ * answered too.
  */
 export const recall = pgTable(
 	"recall",
 	{
 		budgetId: text("budget_id").notNull(),
 		ticket: bigint({ mode: "number" }).notNull(),
-		/** Who asks. */
+		/** The recalling instance. */
 		instanceId: text("instance_id").notNull(),
 		epoch: integer().notNull(),
 		at: timestamp({ withTimezone: true }).notNull().default(sql`clock_timestamp()`),
@@ -73,7 +75,7 @@ export const recall = pgTable(
 	(table) => [primaryKey({ columns: [table.budgetId, table.ticket] }), index("recall_at").on(table.at)],
 );
 
-/** Each grant and return that was carried out, so that a repeated one changes nothing. */
+/** Each grant and return that was carried out, so that a repetition changes nothing. */
 export const leaseOp = pgTable(
 	"lease_op",
 	{

@@ -5,19 +5,22 @@ const moment = (name: string) => timestamp(name, { withTimezone: true });
 const NOBODY = sql`'00000000-0000-0000-0000-000000000000'`;
 const EVER = sql`'-infinity'`;
 
-/** How far old rows of the books are removed, to the row; one row, made when something is removed first. README.md says how. */
+/** Position of the removal of old books rows. One row, made by the first removal; README.md describes the order. */
 export const removal = pgTable("removal", {
 	id: smallint().primaryKey(),
-	/** No request that was admitted before is settled any more: it may have been, and its row be gone. Never goes back. */
+	/**
+	 * Requests that were admitted before are not settled any more: they may have been, and their rows removed. Never goes
+	 * back.
+	 */
 	usageBefore: moment("usage_before").notNull().default(EVER),
-	/** When that was said. Whoever settles by what was said before has ended some time after. */
+	/** When `usage_before` was set. Settlements under the former value have ended some time after it. */
 	usageSaidAt: moment("usage_said_at").notNull().default(EVER),
-	/** Sums of hours before stay as they are, whatever is read again, and requests of before are removed. */
+	/** Hourly sums before this moment stay as they are, and requests of before are removed. */
 	usageFrozen: moment("usage_frozen").notNull().default(EVER),
-	/** The last settled request that was looked at, on the way to the above. */
+	/** The last settled request that the removal looked at. */
 	usageAt: moment("usage_at").notNull().default(EVER),
 	usageId: uuid("usage_id").notNull().default(NOBODY),
-	/** The last operation on a lease that was looked at, in the present round. */
+	/** The last operation on a lease that the present round looked at. */
 	opAt: moment("op_at").notNull().default(EVER),
 	opId: uuid("op_id").notNull().default(NOBODY),
 	/** When that round began. */
@@ -25,8 +28,8 @@ export const removal = pgTable("removal", {
 });
 
 /**
- * Settlements that came when requests of their time were removed already: most were in the books once, which nobody can
- * tell any more, so none is charged. Counted as often as they come.
+ * Settlements that came after requests of their time were removed. Most were in the books once, which cannot be seen
+ * any more, so none is charged. Repetitions count each time.
  */
 export const refusedSettlement = pgTable(
 	"refused_settlement",

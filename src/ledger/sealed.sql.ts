@@ -16,12 +16,12 @@ const moment = (name: string) => timestamp(name, { withTimezone: true });
 const count = (name: string) => bigint(name, { mode: "number" }).notNull().default(0);
 
 /**
- * A day (UTC) of the books that nothing can be written into any more: what it came to, a hash over its rows, and a seal
- * over both and the seal of the day before. `books_seal` writes it, once; README.md says what is hashed.
+ * A closed day (UTC) of the books: its sums, a hash over its rows, and a seal over both and the previous day's seal.
+ * `books_seal` writes it, once; README.md says what is hashed.
  */
 export const sealedDay = pgTable("sealed_day", {
 	day: date({ mode: "string" }).primaryKey(),
-	/** Settled requests, but for those that were attested as lost at no charge: they may still be replaced. */
+	/** Settled requests, without those attested as lost at no charge: a settlement may still replace these. */
 	usageRows: count("usage_rows"),
 	chargedNanoUsd: count("charged_nano_usd"),
 	writtenOffNanoUsd: count("written_off_nano_usd"),
@@ -33,7 +33,7 @@ export const sealedDay = pgTable("sealed_day", {
 	disputeNanoUsd: count("dispute_nano_usd"),
 	creditNoteNanoUsd: count("credit_note_nano_usd"),
 	entryHash: bytes("entry_hash").notNull(),
-	/** Grants and returns of leases: sums alone, they are no part of anybody's history. */
+	/** Sums of grants and returns of leases; no customer's history contains them. */
 	grantedNanoUsd: count("granted_nano_usd"),
 	returnedNanoUsd: count("returned_nano_usd"),
 	/** SHA-256 over all of the above and the seal of the day before. */
@@ -41,36 +41,38 @@ export const sealedDay = pgTable("sealed_day", {
 	sealedAt: moment("sealed_at").notNull().defaultNow(),
 	/** When its rows were last read again. */
 	verifiedAt: moment("verified_at"),
-	/** What they did not agree with; null if nothing. */
+	/** How they differed from the row; null if they agreed. */
 	problem: text(),
-	/** When its files were last seen in the archive, whole; null: never. */
+	/** When its files were last seen complete in the archive; null: never. */
 	archivedAt: moment("archived_at"),
 });
 
-/** How far the seals go, to the row; one row, made with the first day. What lies before is in `sealed_…`, the rest is open. */
+/**
+ * Position of the seals. One row, made with the first day. Rows before it are in `sealed_…`, all later ones are open.
+ */
 export const sealCursor = pgTable("seal_cursor", {
 	id: smallint().primaryKey(),
 	/** The day that is sealed next. */
 	day: date({ mode: "string" }).notNull(),
-	/** From when on entries of the ledger are open. */
+	/** Ledger entries are open from here on. */
 	entriesFrom: moment("entries_from").notNull(),
-	/** Nothing is recorded at a moment before this one, whatever the server's clock says. */
+	/** No row is recorded with an earlier moment, whatever the server's clock says. */
 	closedUntil: moment("closed_until").notNull(),
-	/** The last settled request that is taken in, and what the day comes to so far. */
+	/** The last settled request that was added, and the day's sums so far. */
 	usageAt: moment("usage_at").notNull(),
 	usageId: uuid("usage_id").notNull(),
 	usageRows: count("usage_rows"),
 	chargedNanoUsd: count("charged_nano_usd"),
 	writtenOffNanoUsd: count("written_off_nano_usd"),
 	usageHash: bytes("usage_hash").notNull(),
-	/** The same of operations on leases. */
+	/** The same for operations on leases. */
 	opAt: moment("op_at").notNull(),
 	opId: uuid("op_id").notNull(),
 	grantedNanoUsd: count("granted_nano_usd"),
 	returnedNanoUsd: count("returned_nano_usd"),
 });
 
-/** What the sealed rows of a lease come to, while the lease is not sealed itself. */
+/** Sums of a lease's sealed rows, while the lease itself is not sealed. */
 export const sealedLease = pgTable(
 	"sealed_lease",
 	{
@@ -84,7 +86,7 @@ export const sealedLease = pgTable(
 	(table) => [primaryKey({ columns: [table.budgetId, table.instanceId, table.epoch] })],
 );
 
-/** What the sealed rows of a budget come to. */
+/** Sums of a budget's sealed rows. */
 export const sealedBudget = pgTable("sealed_budget", {
 	budgetId: text("budget_id").primaryKey(),
 	/** The sum of its sealed ledger entries; 0 for a key's. */
@@ -93,11 +95,11 @@ export const sealedBudget = pgTable("sealed_budget", {
 	spentNanoUsd: count("spent_nano_usd"),
 	/** The part of that whose leases are removed. */
 	removedNanoUsd: count("removed_nano_usd"),
-	/** What its rows did not agree with when they were last read again; null if nothing. */
+	/** How its rows differed when they were last read again; null if they agreed. */
 	problem: text(),
 });
 
-/** How far the present round of reading sealed days again has come; one row. */
+/** Position of the present round of reading sealed days again; one row. */
 export const sealRound = pgTable("seal_round", {
 	id: smallint().primaryKey(),
 	day: date({ mode: "string" }).notNull(),
@@ -107,7 +109,7 @@ export const sealRound = pgTable("seal_round", {
 	chargedNanoUsd: count("charged_nano_usd"),
 	writtenOffNanoUsd: count("written_off_nano_usd"),
 	usageHash: bytes("usage_hash").notNull(),
-	/** Behind the last day come the budgets: the last one that was looked at. */
+	/** After the last day come the budgets: the last one compared. */
 	budgetId: text("budget_id").notNull().default(""),
 	startedAt: moment("started_at").notNull().defaultNow(),
 });

@@ -21,7 +21,7 @@ const BUILDERS = {
 	timestamptz: (column: string) => timestamp(column, { withTimezone: true }),
 };
 
-/** Columns that a row written without them has as 0: the counts, and these. */
+/** Columns that are 0 where an insert omits them: the counts, and these. */
 const ZERO: ReadonlySet<UsageFieldName> = new Set(["off", "ms"]);
 
 function columnOf(name: UsageFieldName) {
@@ -44,14 +44,14 @@ export const usageEvent = pgTable(
 		...settled,
 		instanceId: text("instance_id").notNull(),
 		epoch: integer().notNull(),
-		/** The project that its key belonged to when it was admitted; null for none. */
+		/** The project of its key at admission; null for none. */
 		projectId: text("project_id"),
 		settledAt: timestamp("settled_at", { withTimezone: true }).notNull().default(sql`books_now()`),
 	},
 	(table) => [
 		index("usage_event_account").on(table.account, table.at),
 		index("usage_event_key").on(table.key, table.at),
-		/** For the sums that pages are made of: they take in what was settled lately. */
+		/** For the hourly sums, which read recently settled rows. */
 		index("usage_event_settled").on(table.settledAt),
 		/** Lines of a batch, among a day of other requests. */
 		index("usage_event_batch").on(table.batch, table.at, table.id).where(sql`${table.batch} is not null`),
@@ -61,7 +61,7 @@ export const usageEvent = pgTable(
 	],
 );
 
-/** Requests that were still running at the last flush: what is held, and for what. Never the authority on money. */
+/** Requests that were running at the last flush: their reserved amounts. Never the authority on money. */
 export const reservation = pgTable(
 	"reservation",
 	{
@@ -73,7 +73,7 @@ export const reservation = pgTable(
 		model: text().notNull(),
 		reservedNanoUsd: bigint("reserved_nano_usd", { mode: "number" }).notNull(),
 		admittedAt: timestamp("admitted_at", { withTimezone: true }).notNull(),
-		/** As in `usage_event`: its key may have been moved since. */
+		/** As in `usage_event`; the key may be in another project by now. */
 		projectId: text("project_id"),
 	},
 	(table) => [

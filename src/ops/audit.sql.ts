@@ -1,6 +1,9 @@
 import { index, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
-/** Who did what to what. Append-only, but for what came of an act; one row for every act of an operator, on a key, or of a payment service. */
+/**
+ * Audit events. Append-only, except for the outcome of an act. One row for every act of an operator, on a key, or of a
+ * payment service.
+ */
 export const auditEvent = pgTable(
 	"audit_event",
 	{

@@ -2,8 +2,8 @@ import { sql } from "drizzle-orm";
 import { bigint, index, integer, pgTable, text, timestamp, uuid } from "drizzle-orm/pg-core";
 
 /**
- * Requests of known keys that were answered with an error before they were admitted: what they would have cost was never
- * set aside. For people to read, kept for a month, never the authority on anything; nothing of a prompt is in it.
+ * Requests of known keys that were refused before admission, so that nothing was reserved for them. For people to read,
+ * kept for a month, never the authority on anything. No part of a prompt is stored.
  */
 export const refusedRequest = pgTable(
 	"refused_request",
@@ -13,25 +13,25 @@ export const refusedRequest = pgTable(
 		keyId: text("key_id").notNull(),
 		/** The project that the key belonged to; null for none. */
 		projectId: text("project_id"),
-		/** As asked for, cut; null where the request was refused before it was read. */
+		/** As requested, shortened; null where the request was refused before its model was read. */
 		model: text(),
 		/** As in `usage_event`. */
 		endpoint: text().notNull(),
-		/** Of the error, `insufficient_quota` and so on. */
+		/** The error's code, as `insufficient_quota`. */
 		code: text().notNull(),
 		/** HTTP. */
 		status: integer().notNull(),
-		/** What the client was told. */
+		/** The message that the client got. */
 		message: text().notNull(),
 		param: text(),
-		/** What there was, and what it took, where credit or a cap did not suffice; else null. */
+		/** Available and needed amounts, where credit or a cap did not suffice; else null. */
 		availableNanoUsd: bigint("available_nano_usd", { mode: "number" }),
 		heldNanoUsd: bigint("held_nano_usd", { mode: "number" }),
 		requiredNanoUsd: bigint("required_nano_usd", { mode: "number" }),
 		/** The `max_tokens` that would have fitted. */
 		affordableTokens: integer("affordable_tokens"),
 		refusedAt: timestamp("refused_at", { withTimezone: true }).notNull(),
-		/** Further refusals of the same key with the same code, in the same minute, that got no row of their own. */
+		/** Further refusals of the same key with the same code in the same minute, which got no row of their own. */
 		repeats: integer().notNull().default(0),
 		/** The last of them. */
 		repeatedAt: timestamp("repeated_at", { withTimezone: true }),
@@ -43,7 +43,7 @@ export const refusedRequest = pgTable(
 		index("refused_request_project")
 			.on(table.projectId, table.refusedAt, table.requestId)
 			.where(sql`${table.projectId} is not null`),
-		/** For what is too old. */
+		/** For the removal of old rows. */
 		index("refused_request_refused").on(table.refusedAt),
 	],
 );

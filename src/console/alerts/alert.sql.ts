@@ -1,8 +1,8 @@
 import { bigserial, index, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * Accounts whose credit or usage changed since they were last looked at. Triggers write it, if the account wants to hear.
- * Not one row an account: who writes one would wait for who deletes it, and credit is booked by those who write.
+ * Accounts whose credit or usage changed since the last look. Triggers insert rows for accounts that chose notices. An
+ * account may have several rows: with one, an insert would wait for its deletion, and bookings of credit insert rows.
  */
 export const alertTouched = pgTable(
 	"alert_touched",
@@ -13,7 +13,7 @@ export const alertTouched = pgTable(
 	(table) => [index("alert_touched_account").on(table.accountId)],
 );
 
-/** What was told once and is not told again: the crossing of a line, a key's end. */
+/** Marks of notices that are sent only once: the crossing of a threshold, a key's end. */
 export const alertMark = pgTable(
 	"alert_mark",
 	{
@@ -24,7 +24,7 @@ export const alertMark = pgTable(
 	},
 	(table) => [
 		primaryKey({ columns: [table.accountId, table.mark] }),
-		/** For those that are forgotten. */
+		/** For the removal of old marks. */
 		index("alert_mark_at").on(table.at),
 	],
 );

@@ -3,33 +3,33 @@ import { boolean, jsonb, pgTable, text, timestamp, uniqueIndex } from "drizzle-o
 import { account } from "../../keys/account.sql.ts";
 import { ROLES } from "../members/roles.ts";
 
-/** How the people of an account's company sign in: by its own OpenID provider. */
+/** Sign-in of an account's people through their company's OpenID provider. */
 export const companySignIn = pgTable(
 	"company_sign_in",
 	{
 		accountId: text("account_id")
 			.primaryKey()
 			.references(() => account.id),
-		/** Made anew whenever it changes who may come in: sessions of an earlier one open nothing any more. */
+		/** Changes whenever the rules for signing in change: sessions of an earlier revision become invalid. */
 		revision: text().notNull().unique(),
 		issuer: text().notNull(),
 		clientId: text("client_id").notNull(),
 		/** Encrypted under the console's secret. */
 		clientSecret: text("client_secret").notNull(),
-		/** Whose addresses it may speak for, once it is verified. */
+		/** The domain for whose addresses it may speak, once verified. */
 		domain: text().notNull(),
-		/** To be found in the domain's DNS. */
+		/** The value that the domain's DNS must contain. */
 		domainToken: text("domain_token").notNull(),
 		domainVerifiedAt: timestamp("domain_verified_at", { withTimezone: true }),
-		/** The provider need not say that an address is verified. */
+		/** The provider need not mark an address as verified. */
 		emailTrusted: boolean("email_trusted").notNull(),
 		/** The claim that decides about roles; null: none does. */
 		roleClaim: text("role_claim"),
-		/** By the claim's values. */
+		/** Roles by the claim's values. */
 		roleValues: jsonb("role_values").$type<Readonly<Record<string, string>>>().notNull(),
-		/** Of who has none by a claim; null: is not let in, unless he is a member. */
+		/** Role of people without one by a claim; null: only members may sign in. */
 		defaultRole: text("default_role", { enum: ROLES }),
-		/** Others than owners come in by it alone. */
+		/** Everybody except owners signs in through it only. */
 		required: boolean().notNull(),
 	},
 	(table) => [uniqueIndex("company_sign_in_domain").on(table.domain).where(sql`${table.domainVerifiedAt} is not null`)],

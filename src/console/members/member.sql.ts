@@ -3,7 +3,7 @@ import { account } from "../../keys/account.sql.ts";
 import { consoleUser } from "../sign-in/user.sql.ts";
 import { ROLES } from "./roles.ts";
 
-/** Who may act for an account. */
+/** Members of an account. */
 export const member = pgTable(
 	"member",
 	{

@@ -5,22 +5,25 @@ import { account } from "../../keys/account.sql.ts";
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 
 /**
- * Who is told of what in an account: of batches that end, and of what else it wants to hear. Without a row nobody is. The
- * tables have their names from batches, which were told of first.
+ * An account's settings for notices: the ends of batches, and other events. Without a row there are none. The tables
+ * are named after batches, the first kind of notice.
  */
 export const noticeSetting = pgTable("batch_notice_setting", {
 	accountId: text("account_id")
 		.primaryKey()
 		.references(() => account.id),
-	/** `maker`: who made the batch's key; `owners`: who gets notices by his role (`notices.get`); null: no mail. */
+	/**
+	 * `maker`: the maker of the batch's key; `owners`: members whose role receives notices (`notices.get`); null: no
+	 * mail.
+	 */
 	mail: text({ enum: ["maker", "owners"] }),
 	/** Null: no webhook. */
 	webhookUrl: text("webhook_url"),
-	/** What the signing secret is derived from; worth nothing without the console's own secret. */
+	/** The signing secret is derived from it; worth nothing without the console's own secret. */
 	webhookSalt: text("webhook_salt"),
-	/** What else is told, to the webhook and by mail to who pays: types of events. */
+	/** Types of further events, sent to the webhook and by mail to members with a paying role. */
 	events: jsonb().$type<readonly string[]>().notNull().default(sql`'[]'::jsonb`),
-	/** When they were chosen: what happened before is not told. */
+	/** When they were chosen: earlier events give no notice. */
 	eventsAt: moment("events_at").notNull().defaultNow(),
 });
 
@@ -29,36 +32,39 @@ export const batchEnd = pgTable("batch_end", {
 	batchId: text("batch_id").primaryKey(),
 });
 
-/** What is to be told, or was: a mail to one person, or a call of the account's webhook. */
+/** Notices to send or sent: a mail to one person, or a call of the account's webhook. */
 export const notice = pgTable(
 	"batch_notice",
 	{
 		batchId: text("batch_id").notNull(),
 		channel: text({ enum: ["mail", "webhook"] }).notNull(),
-		/** Whom a mail is for; empty for a webhook. */
+		/** Recipient of a mail; null for a webhook. */
 		userId: text("user_id").notNull().default(""),
 		accountId: text("account_id").notNull(),
 		state: text({ enum: ["waiting", "sent", "failed"] })
 			.notNull()
 			.default("waiting"),
-		/** Begun ones, whatever became of them. */
+		/** Attempts that began, whatever their outcome. */
 		attempts: integer().notNull().default(0),
-		/** Moved on when an attempt begins, so that one which dies with its console is made again. */
+		/**
+		 * Time of the next attempt. Moved forward when an attempt begins, so that one that dies with its console is
+		 * repeated.
+		 */
 		nextAt: moment("next_at").notNull().defaultNow(),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		triedAt: moment("tried_at"),
-		/** HTTP status that the webhook answered the last time. */
+		/** The webhook's last HTTP status. */
 		answer: integer(),
-		/** Of what is no batch: its type and what is told of it; `batch_id` is then the event's own id. */
+		/** For other events than batches: type and content. `batch_id` is then the event's own id. */
 		type: text(),
 		data: jsonb().$type<Readonly<Record<string, unknown>>>(),
-		/** Why the last attempt was none: a word of ours, never what somebody else said. */
+		/** Why the last attempt failed: a code of ours, never text from outside. */
 		problem: text(),
 	},
 	(table) => [
 		primaryKey({ columns: [table.batchId, table.channel, table.userId] }),
 		index("batch_notice_due").on(table.channel, table.nextAt).where(sql`${table.state} = 'waiting'`),
-		/** By what it can wait for: of an account, of a batch, of a model that goes away and that very many used. */
+		/** By its possible cause of delay: an account, a batch, or a retiring model that very many accounts used. */
 		index("batch_notice_lane")
 			.on(
 				table.channel,
@@ -67,7 +73,7 @@ export const notice = pgTable(
 			)
 			.where(sql`${table.state} = 'waiting'`),
 		index("batch_notice_account").on(table.accountId, table.batchId),
-		/** For those that are forgotten. */
+		/** For the removal of old notices. */
 		index("batch_notice_created").on(table.createdAt),
 	],
 );

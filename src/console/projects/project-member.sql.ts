@@ -2,7 +2,7 @@ import { foreignKey, index, pgTable, primaryKey, text, timestamp } from "drizzle
 import { project } from "../../keys/project.sql.ts";
 import { member } from "../members/member.sql.ts";
 
-/** Who of an account's members works in which of its projects. Who leaves the account leaves its projects. */
+/** The projects in which an account's members work. A member who leaves the account leaves its projects. */
 export const projectMember = pgTable(
 	"project_member",
 	{
@@ -10,7 +10,7 @@ export const projectMember = pgTable(
 			.notNull()
 			.references(() => project.id),
 		userId: text("user_id").notNull(),
-		/** The project's. */
+		/** The project's account. */
 		accountId: text("account_id").notNull(),
 		joinedAt: timestamp("joined_at", { withTimezone: true }).notNull().defaultNow(),
 	},

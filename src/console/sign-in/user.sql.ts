@@ -14,7 +14,7 @@ import {
 
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 
-/** A person who signs in. What belongs to customers hangs on accounts, of which a person is a member. */
+/** A person who signs in. Customers' data belong to accounts, of which a person is a member. */
 export const consoleUser = pgTable("console_user", {
 	id: text().primaryKey(),
 	name: text().notNull(),
@@ -22,9 +22,9 @@ export const consoleUser = pgTable("console_user", {
 	emailVerified: boolean("email_verified").notNull().default(false),
 	image: text(),
 	twoFactorEnabled: boolean("two_factor_enabled").notNull().default(false),
-	/** Sees and manages the whole service. Given on the command line alone. */
+	/** Sees and manages the whole service. Set on the command line only. */
 	operator: boolean().notNull().default(false),
-	/** What he reads; null: he has not said, so it is what a browser of his asks for. */
+	/** The person's language; null: no choice, so the browser's languages decide. */
 	language: text(),
 	createdAt: moment("created_at").notNull().defaultNow(),
 	updatedAt: moment("updated_at").notNull().defaultNow(),
@@ -44,9 +44,12 @@ export const session = pgTable(
 		expiresAt: moment("expires_at").notNull(),
 		ipAddress: text("ip_address"),
 		userAgent: text("user_agent"),
-		/** When the password was given again; null: not since it began. */
+		/** When the password was last entered again; null: not since the session began. */
 		authenticatedAt: moment("authenticated_at"),
-		/** By which company's sign-in, `company_sign_in.revision`: it opens that one's account alone. Null: the person's own. */
+		/**
+		 * The `company_sign_in.revision` of a company's sign-in, which opens only that account. Null: the person's own
+		 * sign-in.
+		 */
 		companyRevision: text("company_revision"),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		updatedAt: moment("updated_at").notNull().defaultNow(),
@@ -54,7 +57,7 @@ export const session = pgTable(
 	(table) => [index("session_user").on(table.userId)],
 );
 
-/** Of these a person has one for each provider, and an id of the provider is one person. */
+/** Company sign-ins: a person has one for each provider, and an id at the provider is one person. */
 const ofCompany = (table: { providerId: AnyPgColumn }) => sql`${table.providerId} like 'company:%'`;
 
 /** A way to sign in: a password, or an identity at another service. */
@@ -99,8 +102,8 @@ export const verification = pgTable(
 );
 
 /**
- * Somebody says that an address is his. It makes nobody and gives no right until a mail to the address came back: there
- * may be several for one address, of its owner and of others.
+ * A sign-up that is not verified. It makes no user and gives no right until the mail's link is opened. Several may
+ * exist for one address, of its owner and of others.
  */
 export const signUp = pgTable(
 	"sign_up",
@@ -109,11 +112,11 @@ export const signUp = pgTable(
 		tokenHash: text("token_hash").primaryKey(),
 		email: text().notNull(),
 		name: text().notNull(),
-		/** Scrypt. Only good together with the browser that chose it. */
+		/** Scrypt. Valid only with the browser that chose it. */
 		password: text().notNull(),
-		/** Of the terms that were agreed to; null where none were asked for. */
+		/** Version of the accepted terms; null where none were required. */
 		termsVersion: text("terms_version"),
-		/** SHA-256 of what the browser that asked holds in a cookie. */
+		/** SHA-256 of the cookie of the browser that signed up. */
 		browserHash: text("browser_hash").notNull(),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		expiresAt: moment("expires_at").notNull(),
@@ -121,7 +124,7 @@ export const signUp = pgTable(
 	(table) => [index("sign_up_email").on(table.email, table.createdAt), index("sign_up_expiry").on(table.expiresAt)],
 );
 
-/** Who agreed to which terms of the operator's, and when. */
+/** Accepted terms of the operator: person, version, time. */
 export const termsAcceptance = pgTable(
 	"terms_acceptance",
 	{
@@ -132,7 +135,7 @@ export const termsAcceptance = pgTable(
 	(table) => [primaryKey({ columns: [table.userId, table.version] })],
 );
 
-/** The sign-in library's own limits by address. It deletes what is older than its longest window. */
+/** The sign-in library's own limits by address. It deletes rows older than its longest window. */
 export const rateLimit = pgTable("rate_limit", {
 	id: text().primaryKey(),
 	key: text().notNull().unique(),
@@ -141,11 +144,11 @@ export const rateLimit = pgTable("rate_limit", {
 	lastRequest: bigint("last_request", { mode: "number" }).notNull(),
 });
 
-/** How often something happened within a window that begins with the first (`rate-counter.ts`). */
+/** Number of events within a window that begins with the first (`rate-counter.ts`). */
 export const rateCount = pgTable(
 	"rate_count",
 	{
-		/** What is counted, and the SHA-256 of whom. */
+		/** The kind of event, and the SHA-256 of its subject. */
 		key: text().primaryKey(),
 		count: integer().notNull(),
 		startedAt: moment("started_at").notNull(),
@@ -153,7 +156,7 @@ export const rateCount = pgTable(
 	(table) => [index("rate_count_started").on(table.startedAt)],
 );
 
-/** A key of a person's device, by which that one signs in. */
+/** A passkey of a person's device, for signing in. */
 export const passkey = pgTable(
 	"passkey",
 	{
@@ -163,7 +166,7 @@ export const passkey = pgTable(
 		name: text().notNull(),
 		/** COSE, base64url. */
 		publicKey: text("public_key").notNull(),
-		/** How often it was used, where its device counts; else 0. */
+		/** The device's own counter; 0 where it has none. */
 		counter: bigint({ mode: "number" }).notNull(),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		lastUsedAt: moment("last_used_at"),

@@ -1,7 +1,7 @@
 import { bigint, date, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 import { account } from "../../keys/account.sql.ts";
 
-/** Who receipts and statements of an account are made out to. */
+/** The billing details on an account's receipts and statements. */
 export const billingDetails = pgTable("billing_details", {
 	accountId: text("account_id")
 		.primaryKey()
@@ -14,8 +14,8 @@ export const billingDetails = pgTable("billing_details", {
 });
 
 /**
- * What an account's month (UTC) came to, written once, when its days are sealed: what is recorded of it later stands in the
- * statement of a later month.
+ * An account's closed month (UTC): its sums, written once, when its days are sealed. Rows recorded later belong to a
+ * later month's statement.
  */
 export const closedMonth = pgTable(
 	"closed_month",

@@ -15,7 +15,7 @@ const summed = () => ({
 	/** Requests that had a first token. */
 	firstTokens: count("first_tokens"),
 });
-/** ok: finished. left: the client went away. failed: anything else. */
+/** ok: finished. left: the client disconnected. failed: anything else. */
 const ending = () => text({ enum: ["ok", "failed", "left"] }).notNull();
 
 /** Usage summed by the hour of admission. `usage_fold` keeps it up to date from `usage_event`, each row once. */
@@ -33,15 +33,17 @@ export const usageHour = pgTable(
 		primaryKey({ columns: [table.accountId, table.hour, table.keyId, table.model, table.class] }),
 		/** A day of all accounts. */
 		index("usage_hour_hour").on(table.hour),
-		/** The newest hours with requests of a model and class, or that there are none: of an account, of a key. */
+		/**
+		 * For the newest hours with requests of a model and class, or to see that there are none: of an account, of a key.
+		 */
 		index("usage_hour_model").on(table.accountId, table.model, table.class, table.hour),
 		index("usage_hour_key").on(table.keyId, table.model, table.class, table.hour),
 	],
 );
 
 /**
- * The part of `usage_hour` that was used in projects, by the project that the key belonged to when the request was admitted.
- * What is left of an hour was used in none (`usage_split`). A table of its own: accounts without projects have no rows here.
+ * The part of `usage_hour` that was used in projects, by the key's project at admission. The rest of an hour was used
+ * in none (`usage_split`). A separate table: accounts without projects have no rows here.
  */
 export const usageProjectHour = pgTable(
 	"usage_project_hour",
@@ -59,25 +61,29 @@ export const usageProjectHour = pgTable(
 			name: "usage_project_hour_pk",
 			columns: [table.accountId, table.hour, table.projectId, table.keyId, table.model, table.class],
 		}),
-		/** As of `usage_hour`: of a project, of a key in it. */
+		/** As for `usage_hour`: of a project, of a key in it. */
 		index("usage_project_hour_model").on(table.projectId, table.model, table.class, table.hour),
 		index("usage_project_hour_key").on(table.keyId, table.projectId, table.model, table.class, table.hour),
 	],
 );
 
-/** What an account's hours come to, so that a running balance needs no look at all of them. Triggers of `usage_hour` keep it. */
+/**
+ * The sum of an account's hours, so that a running balance need not read all of them. Triggers of `usage_hour` keep it.
+ */
 export const usageTotal = pgTable("usage_total", {
 	accountId: text("account_id").primaryKey(),
 	chargedNanoUsd: count("charged_nano_usd"),
 });
 
-/** How far `usage_hour` goes; one row. */
+/** Position of `usage_hour`; one row. */
 export const usageCursor = pgTable("usage_cursor", {
 	id: smallint().primaryKey(),
-	/** Every transaction below this number had ended when the last fold looked; null before the first one. */
+	/** Every transaction below this number had ended at the last fold; null before the first one. */
 	horizon: bigint({ mode: "number" }),
-	/** No transaction had this number yet then. */
+	/** No transaction had this number at the last fold. */
 	newest: bigint({ mode: "number" }),
-	/** When the last fold looked; a minute behind the beginning of whoever had a row under way then, if that is earlier. */
+	/**
+	 * When the last fold ran; a minute after the beginning of the oldest transaction with a row then, if that is earlier.
+	 */
 	foldedAt: timestamp("folded_at", { withTimezone: true }),
 });

@@ -4,8 +4,8 @@ import { bigint, customType, index, integer, pgTable, text, timestamp, uuid } fr
 const bytea = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });
 
 /**
- * Used `Idempotency-Key`s, for a day. Neither the header nor the prompt can be read from it; the answer opens only with
- * the customer's secret and the header, which are not stored (`seal.ts`).
+ * Used `Idempotency-Key`s, for a day. Neither the header nor the prompt can be read from a row. The answer can be
+ * decrypted only with the customer's secret and the header, which are not stored (`seal.ts`).
  */
 export const idempotencyClaim = pgTable(
 	"idempotency_claim",

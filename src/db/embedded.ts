@@ -214,7 +214,7 @@ function keptPassword({ dataDir, cluster }: PostgresHome): string {
 	const path = passwordPath(dataDir);
 	if (fs.existsSync(path)) return fs.readFileSync(path, "utf8").trim();
 	if (fs.existsSync(cluster))
-		throw new Fault("service_unavailable", `The password of the embedded PostgreSQL is gone: restore ${path}.`);
+		throw new Fault("service_unavailable", `The password of the embedded PostgreSQL is missing: restore ${path}.`);
 	const password = Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString("hex");
 	const unfinished = `${path}.${process.pid}`;
 	fs.writeFileSync(unfinished, password, { mode: 0o600, flush: true });

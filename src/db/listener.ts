@@ -98,7 +98,7 @@ export function createListener(deps: { clock: Clock; log: Log }, options: Listen
 		if (hearing !== present) return;
 		present = undefined;
 		hearing.cancelProbe();
-		if (!ended) log.debug("the connection that hears announcements is made anew", { error });
+		if (!ended) log.debug("the connection for notifications is opened again", { error });
 		drop(hearing);
 		if (ended) return;
 		cancelAgain = clock.after(reconnectDelayS(failures) * 1_000, connect);

@@ -68,7 +68,7 @@ export async function findUnusable(client: postgres.Sql, { schema, names }: OwnN
 			where nspname = ${schema} and relname in ${all(client, names)}),
 		ours as (
 			select * from named
-			-- Numbers of a column that is "generated as identity" are given without a right to them.
+			-- The sequence of an identity column needs no right of its own.
 			union select c.oid, c.relname, c.relkind from named join pg_depend d on refobjid = named.oid and deptype = 'a'
 				join pg_class c on c.oid = objid and c.relkind = 'S')
 		select relname as name from ours
@@ -77,7 +77,7 @@ export async function findUnusable(client: postgres.Sql, { schema, names }: OwnN
 			when 'v' then not (has_table_privilege(oid, 'SELECT') and has_table_privilege(oid, 'UPDATE'))
 			else not (has_table_privilege(oid, 'SELECT') and has_table_privilege(oid, 'INSERT')
 					and has_table_privilege(oid, 'UPDATE') and has_table_privilege(oid, 'DELETE'))
-				-- It shows no row then, and takes none.
+				-- Row security without a policy shows no row and takes none.
 				or row_security_active(oid) and not exists (select from pg_policy where polrelid = ours.oid) end
 		order by 1`;
 	return unusable.map(({ name }) => name);

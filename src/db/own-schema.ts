@@ -20,7 +20,7 @@ export async function checkMayWrite(client: postgres.Sql): Promise<void> {
 		throw refused(
 			`Transactions are read-only: \`alter role ${quoted(role)} in database ${quoted(database)} set default_transaction_read_only = off\`.`,
 		);
-	if (encoding !== "UTF8") throw refused(`The database's encoding is ${encoding}: make it anew with encoding UTF8.`);
+	if (encoding !== "UTF8") throw refused(`The database's encoding is ${encoding}: create it again with encoding UTF8.`);
 }
 
 /**

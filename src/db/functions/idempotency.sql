@@ -37,7 +37,7 @@ begin
   end if;
   select * into c from idempotency_claim k where k.id = p_id for update;
   if not found then
-    outcome := 'running'; -- it was released at this moment: the caller asks again
+    outcome := 'running'; -- it was released at this moment: the caller sends it again
     return next;
     return;
   end if;

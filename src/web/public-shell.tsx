@@ -44,7 +44,7 @@ export function PublicShell({ children }: { children: ReactNode }) {
 			</a>
 			<Group component="header" className="public-top" gap="md">
 				<Brand to="/" />
-				<Group component="nav" flex={1} aria-label={t("Main")}>
+				<Group component="nav" aria-label={t("Main")}>
 					{PLACES.map(([to, label]) => (
 						<Link key={to} to={to} aria-current={path === to || path.startsWith(`${to}/`) ? "page" : undefined}>
 							{label}

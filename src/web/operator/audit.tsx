@@ -1,8 +1,7 @@
-import { Button, Select } from "@mantine/core";
+import { Box, Button, Group, Select } from "@mantine/core";
 import { useState } from "react";
 import { nanoUsd } from "../../money/nano-usd.ts";
 import { SearchField } from "../parts/fields.tsx";
-import { Form } from "../parts/form.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { DataTable, fromList } from "../parts/table.tsx";
@@ -37,7 +36,11 @@ export function AuditPage() {
 						{ label: t("Who"), clip: true, long: true, render: (row) => <Clipped text={actorText(row)} /> },
 						{
 							label: t("Act"),
-							render: (row) => <span title={row.action}>{actText(row.action)}</span>,
+							render: (row) => (
+								<Box miw={130} title={row.action}>
+									{actText(row.action)}
+								</Box>
+							),
 						},
 						{ label: t("On|what was done"), render: (row) => <ShortId value={row.subject} /> },
 						{
@@ -66,29 +69,36 @@ function Filter(props: {
 	const { action } = props.filter;
 	const [subject, setSubject] = useState(props.filter.subject ?? "");
 	return (
-		<Form onSubmit={() => props.onChange({ subject: subject.trim() })}>
-			<SearchField
-				label={t("Id of a key, account, top-up or payment")}
-				placeholder={t("Id, press /")}
-				value={subject}
-				onChange={setSubject}
-			/>
-			<Select
-				size="xs"
-				w={210}
-				aria-label={t("Act")}
-				placeholder={t("Any act")}
-				data={actsWith(action)}
-				value={action}
-				onChange={(chosen) => props.onChange({ action: chosen })}
-				searchable
-				clearable
-				nothingFoundMessage={t("No such act")}
-			/>
-			<Button type="submit" size="xs" variant="default">
-				{t("Filter")}
-			</Button>
-		</Form>
+		<form
+			onSubmit={(event) => {
+				event.preventDefault();
+				props.onChange({ subject: subject.trim() });
+			}}
+		>
+			<Group gap="xs">
+				<SearchField
+					label={t("Id of a key, account, top-up or payment")}
+					placeholder={t("Id, press /")}
+					value={subject}
+					onChange={setSubject}
+				/>
+				<Select
+					size="xs"
+					w={210}
+					aria-label={t("Act")}
+					placeholder={t("Any act")}
+					data={actsWith(action)}
+					value={action}
+					onChange={(chosen) => props.onChange({ action: chosen })}
+					searchable
+					clearable
+					nothingFoundMessage={t("No such act")}
+				/>
+				<Button type="submit" size="xs" variant="default">
+					{t("Filter")}
+				</Button>
+			</Group>
+		</form>
 	);
 }
 

@@ -1,4 +1,4 @@
-/** Embeddings: one request out in each family's form, one list of vectors back. */
+/** Embeddings: sends a request in each family's format and returns one list of vectors. */
 import { mapInTurns } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
 import { unreadable } from "./call/failure.ts";
@@ -10,7 +10,7 @@ export type EmbeddingInput = string | readonly number[];
 
 export interface EmbeddingRequest {
 	readonly inputs: readonly EmbeddingInput[];
-	/** Whether vectors are wanted as base64 of little-endian float32. */
+	/** Whether to return the vectors as base64 of little-endian float32. */
 	readonly base64: boolean;
 	/** Further fields that the deployment honours. */
 	readonly fields: Readonly<Record<string, unknown>>;
@@ -20,13 +20,13 @@ export interface EmbeddingRequest {
 export type Vector = readonly number[] | string;
 
 export interface EmbeddingReply {
-	/** One vector an input, in their order. */
+	/** One vector per input, in their order. */
 	readonly vectors: readonly Vector[];
-	/** Undefined if the upstream gave no count. */
+	/** Undefined if the upstream sent no count. */
 	readonly promptTokens: number | undefined;
 }
 
-/** Numbers take some 20 bytes each as JSON. */
+/** A number takes about 20 bytes as JSON. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
 /** Numbers of one vector. */
 const VECTOR_MAX = 65_536;
@@ -51,7 +51,7 @@ export function embeddingCall(request: EmbeddingRequest, context: CallContext): 
 	};
 }
 
-/** Always asks for numbers: servers differ in what they make of `base64`, and the gateway encodes by itself. */
+/** Always requests numbers: servers differ in their treatment of `base64`, so the gateway encodes them itself. */
 function post(
 	ask: Asker,
 	replica: Replica,
@@ -94,9 +94,9 @@ function vectorOf(value: unknown): readonly number[] | undefined {
 	if (text !== undefined) return decoded(text);
 	const list = asArray(value);
 	if (list === undefined || list.length === 0 || list.length > VECTOR_MAX) return undefined;
-	// Unpooled in form only: one row.
+	// A result nested in one row, as if it were not pooled.
 	if (list.length === 1 && Array.isArray(list[0])) return vectorOf(list[0]);
-	// JSON has numbers that are none any more once they are read, and would leave as `null`.
+	// A number such as 1e999 parses to Infinity, which would leave as `null`.
 	for (const number of list) if (!Number.isFinite(number)) return undefined;
 	return list as readonly number[];
 }
@@ -107,7 +107,7 @@ function base64Of(vector: readonly number[]): string {
 	return bytes.toString("base64");
 }
 
-/** Base64 of little-endian float32, from a server that sends it whatever is asked. */
+/** Decodes base64 of little-endian float32, for servers that send it regardless of the request. */
 function decoded(base64: string): readonly number[] | undefined {
 	if (base64.length > VECTOR_MAX * 6) return undefined;
 	const bytes = Buffer.from(base64, "base64");
@@ -117,7 +117,7 @@ function decoded(base64: string): readonly number[] | undefined {
 	return numbers.every(Number.isFinite) ? numbers : undefined;
 }
 
-/** Zero is what servers send that do not know; TEI has its count in a header. */
+/** Zero means unknown; TEI has its count in a header. */
 export function countOf(usage: unknown, headers: Headers): number | undefined {
 	const record = asObject(usage);
 	const header = headers.get("x-compute-tokens");

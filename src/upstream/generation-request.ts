@@ -2,24 +2,24 @@ import { isKnownTo, notCopied } from "../catalog/request-fields.ts";
 import type { Prompt } from "./prompt.ts";
 import type { Replica } from "./replicas/replica.ts";
 
-/** One chat or text completion, as far as this service has a say in it. */
+/** The parts of a chat or text completion that this service controls. */
 export interface GenerationRequest {
 	readonly kind: "chat" | "completions";
-	/** The client's optional fields, already filtered to what the deployment honours. */
+	/** The client's optional fields that the deployment honours. */
 	readonly fields: Readonly<Record<string, unknown>>;
 	readonly prompt: Prompt;
-	/** The reservation was made for this many output tokens a choice, so the server must be held to it. */
+	/** Output tokens per choice. The reservation covers this many, so the server must keep the limit. */
 	readonly maxOutputTokens: number;
-	/** Choices a prompt. */
+	/** Choices per prompt. */
 	readonly n: number;
 	/** The deployment's optional request fields. */
 	readonly parameters: ReadonlySet<string>;
 }
 
 /**
- * The JSON text that goes to a replica. Model, stream, choices and output limit are set here, the limit in the one
- * field that the server reads. One stringify of a shallow object; a prompt that is at hand as text, the bulk of a long
- * request, stays out of it.
+ * Returns the JSON text for a replica. It sets model, stream, choices and the output limit, the last in the only field
+ * that the server reads. It stringifies one shallow object; a prompt that already is text, most of a long request, is
+ * inserted.
  */
 export function generationText(replica: Replica, request: GenerationRequest, stream: boolean): string {
 	const { dialect } = replica;
@@ -31,7 +31,7 @@ export function generationText(replica: Replica, request: GenerationRequest, str
 		if (value !== null && value !== undefined && !omitted.has(name)) body[name] = dialect.shaped(name, value);
 	}
 	if (n > 1 && isKnownTo(dialect.name, "n")) body.n = n;
-	// The older endpoint knows one name of the output limit in every family.
+	// The older endpoint has this one name of the limit in all families.
 	body[kind === "chat" ? dialect.limitField(request.parameters) : "max_tokens"] = request.maxOutputTokens;
 	body.stream = stream;
 	if (stream) body.stream_options = dialect.streamOptions;

@@ -1,4 +1,4 @@
-/** Image generation: one request out, one list of images back, none of them by an address of the operator's network. */
+/** Image generation: sends a request and returns one list of images, without addresses of the operator's network. */
 import { isIP } from "node:net";
 import { createTimeSlice } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
@@ -14,20 +14,20 @@ export interface ImageRequest {
 	readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** One image, by value or by a public address. */
+/** One image, as base64 or as a public address. */
 export type GeneratedImage = ({ readonly b64_json: string } | { readonly url: string }) & {
 	readonly revised_prompt?: string;
 };
 
 export interface ImageReply {
 	readonly images: readonly GeneratedImage[];
-	/** Undefined if the upstream gave none. */
+	/** Undefined if the upstream sent none. */
 	readonly usage: { readonly promptTokens: number; readonly completionTokens: number } | undefined;
 }
 
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
 const TOKENS_MAX = 2 ** 31 - 1;
-/** Of base64 that is looked at in one step. */
+/** Characters of base64 that are checked in one step. */
 const PIECE_CHARS = 1024 * 1024;
 const BASE64 = /^[A-Za-z0-9+/]*$/;
 const BASE64_END = /^[A-Za-z0-9+/]*={0,2}$/;
@@ -46,7 +46,7 @@ export function imageCall(request: ImageRequest, context: CallContext): UnaryCal
 	};
 }
 
-/** More images than were paid for are left out. */
+/** Images beyond `n` were not paid for and are left out. */
 async function readImages(parsed: unknown, replica: Replica, n: number): Promise<ImageReply> {
 	const body = asObject(parsed);
 	const items = asArray(body?.data);
@@ -85,7 +85,10 @@ async function isBase64(text: string): Promise<boolean> {
 	return BASE64_END.test(text.slice(at));
 }
 
-/** An address that tells nothing of the operator's network: https, a name with a dot, and not the model server's own. */
+/**
+ * Whether the address reveals nothing about the operator's network: https, a name with a dot, and not the model
+ * server's own.
+ */
 function isPublic(text: string, replica: Replica): boolean {
 	const url = URL.parse(text);
 	if (url === null || url.protocol !== "https:" || url.username !== "" || url.password !== "") return false;

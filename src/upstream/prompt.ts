@@ -1,38 +1,38 @@
 import { assert } from "../base/assert.ts";
 
-/** A longer request is held as what was sent of it. */
+/** A longer request is kept as the sent text. */
 const LONG_CHARS = 16 * 1024;
 
 /**
- * A prompt on its way to a replica. As it was read until it is written, and then, if it is long, as a place in what was sent:
- * so while an answer is awaited it is in memory once, in case another replica must be asked, and what else was made of the
- * request is garbage that no collection has to look at.
+ * A prompt on its way to a replica. Until it is sent, it is the parsed value; a long prompt then is a range of the sent
+ * text. So it is in memory once during the answer, for a possible retry. The parsed value becomes garbage, which no
+ * collection has to walk.
  */
 export class Prompt {
 	#value: unknown;
 	#text: string | undefined;
-	/** Holds what was sent, of which the prompt's JSON is a part. */
+	/** The sent text, which contains the prompt's JSON. */
 	#sent: OutsideText | undefined;
 	#from = 0;
 	#isOver = false;
 
-	/** `text`: its JSON, if it is at hand; then nothing writes it again. */
+	/** `text`: the prompt's JSON, if it exists; then it is not written again. */
 	constructor(value: unknown, text?: string) {
 		this.#value = value;
 		this.#text = text;
 	}
 
-	/** The messages of a chat, the prompt or prompts of a completion; undefined once it is held as text. */
+	/** The messages of a chat, or the prompts of a completion; undefined once the prompt is kept as text. */
 	get value(): unknown {
 		return this.#value;
 	}
 
-	/** Its JSON, if that is at hand. */
+	/** The prompt's JSON, if it exists. */
 	get text(): string | undefined {
 		return this.#sent === undefined ? this.#text : this.#sent.read().slice(this.#from, -1);
 	}
 
-	/** The JSON of an object of these members and, as the last one, the prompt. `members` is this function's own from here on. */
+	/** Returns the JSON of an object of `members` and, last, the prompt. The function owns `members` from here on. */
 	writtenInto(members: Record<string, unknown>, field: string): string {
 		assert(!this.#isOver, "a prompt that was let go is not sent again");
 		const { text } = this;
@@ -51,7 +51,7 @@ export class Prompt {
 		return sent;
 	}
 
-	/** Nobody else will be asked. */
+	/** Frees the prompt: no further replica will get it. */
 	letGo(): void {
 		this.#isOver = true;
 		this.#value = undefined;
@@ -62,14 +62,14 @@ export class Prompt {
 }
 
 /**
- * A long text that waits, where the collector does not count it: it takes what it counts and cannot free for growth of the heap, and some
- * megabytes of that for a reason to walk through all of it. A form is such a place, as it keeps the runtime's own string, without a copy.
- * What nobody counts must be let go by who holds it; the string is freed then, at once.
+ * Keeps a long text where the collector does not count it. The collector would count it as growth of the heap, and some
+ * megabytes of growth start a full collection. A form keeps the runtime's own string without a copy. The owner must
+ * free it, which frees the string at once.
  */
 class OutsideText {
 	readonly #form = new FormData();
 
-	/** A text without lone surrogates: a form would change those. */
+	/** The text must not have lone surrogates: a form would change them. */
 	constructor(text: string) {
 		this.#form.append("", text);
 	}

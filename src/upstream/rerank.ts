@@ -1,4 +1,4 @@
-/** Reranking: one request out in each family's form, one list of scores back. */
+/** Reranking: sends a request in each family's format and returns one list of scores. */
 
 import type { CallContext } from "./call/attempt.ts";
 import { unreadable } from "./call/failure.ts";
@@ -15,7 +15,7 @@ export interface RerankRequest {
 }
 
 export interface RankedDocument {
-	/** Place in the request. */
+	/** Index in the request. */
 	readonly index: number;
 	readonly score: number;
 }
@@ -23,13 +23,13 @@ export interface RankedDocument {
 export interface RerankReply {
 	/** Best first. */
 	readonly results: readonly RankedDocument[];
-	/** Undefined if the upstream gave no count. */
+	/** Undefined if the upstream sent no count. */
 	readonly tokens: number | undefined;
 }
 
 /**
- * All documents are asked for, none is to be sent back: what the client wants of that is cut out here, because servers
- * differ in whether they know `top_n` and `return_documents`.
+ * Requests scores of all documents, without the documents. The gateway applies `top_n` and `return_documents` itself,
+ * because servers differ in their support.
  */
 export function rerankCall(request: RerankRequest, context: CallContext): UnaryCall<RerankReply> {
 	const { documents } = request;
@@ -53,7 +53,7 @@ function postOf(replica: Replica, request: RerankRequest): Pick<UnaryPost<never>
 	return { path: "/rerank", body: JSON.stringify(body) };
 }
 
-/** `{results: [{index, relevance_score}]}` of Cohere's kind, or the bare list with `score` of TEI and SGLang. */
+/** `{results: [{index, relevance_score}]}` in Cohere's format, or the bare list with `score` of TEI and SGLang. */
 function readRanking(parsed: unknown, headers: Headers, count: number): RerankReply {
 	const body = asObject(parsed);
 	const items = asArray(parsed) ?? asArray(body?.results) ?? asArray(body?.data);

@@ -1,4 +1,4 @@
-/** Transcription: a form out, one shape back, whole or streamed. */
+/** Transcription: sends a form and returns one format, streamed or not. */
 
 import { mapInTurns } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
@@ -16,13 +16,13 @@ import { asArray, asCount, asObject, asObjects, asText, type JsonObject, parseJs
 export interface TranscriptionRequest {
 	readonly file: Blob;
 	readonly fileName: string;
-	/** Ask for segments and their times. */
+	/** Request segments and their times. */
 	readonly verbose: boolean;
-	/** Further fields that the deployment honours; a list goes out as `name[]`, repeated. */
+	/** Further fields that the deployment honours; a list leaves as repeated `name[]`. */
 	readonly fields: Readonly<Record<string, string | readonly string[]>>;
 }
 
-/** What the upstream says that it used; what it does not say is undefined. */
+/** Usage as the upstream reported it; what it omits is undefined. */
 export interface TranscriptionUsage {
 	readonly seconds: number | undefined;
 	readonly tokens: ReportedUsage | undefined;
@@ -40,13 +40,13 @@ export interface TranscriptionReply extends TranscriptionUsage {
 export interface TranscriptionChunk {
 	readonly delta: string;
 	readonly outputBytes: number;
-	/** On the last one, where the upstream counts in seconds. */
+	/** On the last event, if the upstream counts seconds. */
 	readonly seconds?: number;
 }
 
 const PATH = "/audio/transcriptions";
 const TOKENS_MAX = 2 ** 31 - 1;
-/** A recording has at most a day. */
+/** For a recording of at most a day. */
 const SEGMENTS_MAX = 100_000;
 const SECONDS_MAX = 10_000_000;
 
@@ -69,7 +69,7 @@ export function transcriptionStream(
 	};
 }
 
-/** Made anew for each attempt; the file's bytes are shared. */
+/** Each attempt needs a new form; the file's bytes are shared. */
 function formOf(request: TranscriptionRequest, replica: Replica, stream: boolean): FormData {
 	const form = new FormData();
 	form.set("model", replica.spec().model);
@@ -96,7 +96,7 @@ async function readTranscriptionInTurns(parsed: unknown): Promise<TranscriptionR
 	};
 }
 
-/** Without its segments and words. */
+/** Reads all but segments and words. */
 function readTranscription(parsed: unknown): TranscriptionReply {
 	const body = asObject(parsed);
 	const text = asText(body?.text);
@@ -114,13 +114,15 @@ function readTranscription(parsed: unknown): TranscriptionReply {
 	};
 }
 
-/** vLLM writes the duration as text. */
+/** vLLM sends the duration as text. */
 function secondsOf(value: unknown): number | undefined {
 	const seconds = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
 	return typeof seconds === "number" && seconds >= 0 && seconds <= SECONDS_MAX ? seconds : undefined;
 }
 
-/** `{type: "duration", seconds}` or `{type: "tokens", input_tokens, output_tokens}`; vLLM's streams count like chats. */
+/**
+ * `{type: "duration", seconds}` or `{type: "tokens", input_tokens, output_tokens}`; vLLM's streams count as chats do.
+ */
 function usageOf(value: unknown): TranscriptionUsage {
 	const record = asObject(value);
 	const seconds = secondsOf(record?.seconds);
@@ -149,7 +151,7 @@ function wordOf(raw: JsonObject): JsonObject {
 	return { word: asText(raw.word) ?? "", start: numberOf(raw.start), end: numberOf(raw.end) };
 }
 
-/** Some servers write times as text. */
+/** Some servers send times as text. */
 function numberOf(value: unknown): number {
 	const number = typeof value === "string" ? Number(value) : value;
 	return typeof number === "number" && Number.isFinite(number) ? number : 0;
@@ -166,7 +168,7 @@ const WIRE: StreamWire<TranscriptionChunk> = {
 	},
 };
 
-/** OpenAI's `transcript.text.*` events, or vLLM's `transcription.chunk` in the shape of chats. */
+/** Reads OpenAI's `transcript.text.*` events, or vLLM's `transcription.chunk` in the chat format. */
 function createTranscriptionReader(dialect: Dialect): StreamReader<TranscriptionChunk> {
 	let finished = false;
 	let ended = false;
@@ -192,7 +194,7 @@ function createTranscriptionReader(dialect: Dialect): StreamReader<Transcription
 		return chunk.delta === "" && chunk.seconds === undefined ? undefined : chunk;
 	}
 
-	/** Text that was never sent in parts comes with the last event. */
+	/** Returns text that arrives only with the last event. */
 	function done(whole: string, seconds: number | undefined): TranscriptionChunk | undefined {
 		finished = true;
 		ended = true;

@@ -1,4 +1,4 @@
-/** The service's side towards model servers: which replicas there are, and calls to them. */
+/** The model servers: which replicas exist, and calls to them. */
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
@@ -19,35 +19,40 @@ import { createPool, type Pool } from "./replicas/pool.ts";
 import { createReplica, type Replica, type ReplicaView, takesCalls } from "./replicas/replica.ts";
 
 export interface Upstreams {
-	/** Takes a new catalogue: replicas come and go, those that stay keep their load, health and breaker. */
+	/** Applies a new catalogue. Replicas that remain keep their load, health and breaker. */
 	sync(snapshot: CatalogSnapshot): void;
 	/**
-	 * Sends a streamed request, in this turn of the event loop if a place is free. Faults and failures come out of `next`.
-	 * The request goes to another replica until the first chunk has been returned.
+	 * Opens a streamed request; it leaves in this turn of the event loop if a place is free. `next` rejects with faults
+	 * and failures. Until the first chunk was returned, the request may move to another replica.
 	 */
 	open<Chunk extends OutputChunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk>;
-	/** An unstreamed request. Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias. */
+	/**
+	 * Sends an unstreamed request. Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias.
+	 */
 	call<Reply>(model: Model, call: UnaryCall<Reply>): Promise<Replied<Reply>>;
-	/** Whether requests for the model meet a server that takes them; with an account, requests of its. */
+	/** Whether a server would accept requests for the model; with `accountId`, requests of this account. */
 	connected(modelId: string, accountId?: string): boolean;
 	/** See `Pool`; rejects with Fault service_unavailable if the model has no server. */
 	room(modelId: string, taken: () => number, signal: AbortSignal): Promise<number>;
-	/** Whoever waits for a place or for room looks again. */
+	/** Waiting requests and callers of `room` check again. */
 	wake(modelId: string): void;
-	/** Requests that wait for a place, of all models. */
+	/** Requests that wait for a place, over all models. */
 	waiting(): number;
-	/** Whether requests for the model wait because all its places are taken. */
+	/** Whether requests for the model wait because all places are taken. */
 	contended(modelId: string): boolean;
 	replicas(): readonly ReplicaView[];
-	/** The process stops: who waits for a place or for a whole answer hears so. Streams that are being read are their callers' to end. */
+	/**
+	 * The process stops: requests that wait for a place or for a whole answer fail. Open streams are closed by their
+	 * callers.
+	 */
 	letGo(): void;
-	/** Ends the health checks and sends away who waits; calls under way are their callers' to close. */
+	/** Ends the health checks and refuses waiting requests; calls under way are closed by their callers. */
 	stop(): Promise<void>;
 }
 
 export function createUpstreams(
 	deps: { clock: Clock; log: Log; fetch?: Fetch; answers?: AnswerMemory },
-	/** As they are in force; asked for at each use, so that a changed file counts from then on. */
+	/** Read at each use, so that a changed configuration applies at once. */
 	options: { limits(): ServiceLimits },
 ): Upstreams {
 	const { clock, log } = deps;
@@ -61,7 +66,7 @@ export function createUpstreams(
 	};
 	const notes = createCallNotes({ clock, log });
 	const pools = new Map<string, Pool>();
-	/** Of models that are gone while calls of theirs go on. */
+	/** Pools of removed models whose calls are still under way. */
 	const former = new Map<string, Pool>();
 	const health = createHealthMonitor({ ...callDeps, log, changed: (modelId) => pools.get(modelId)?.wake() }, limits);
 
@@ -143,12 +148,12 @@ export function createUpstreams(
 	};
 }
 
-/** What makes a replica another one. Keys and bounds may change under it. */
+/** The identity of a replica; its key and limits may change. */
 function addressOf(spec: { url: string; model: string; dialect: string }): string {
 	return JSON.stringify([spec.url, spec.model, spec.dialect]);
 }
 
-/** `<model>#<place>`, or the next number that no replica has, so that two never share a name in logs. */
+/** `<model>#<place>`, or the next free number, so that two replicas never share a name in the logs. */
 function freeAlias(modelId: string, index: number, taken: Set<string>): string {
 	let number = index;
 	while (taken.has(`${modelId}#${number}`)) number += 1;

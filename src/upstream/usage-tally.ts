@@ -1,22 +1,27 @@
 import { type ReportedUsage, readUsage, type UsageStyle, usageOfChoices } from "./usage.ts";
 
-/** Follows the usage records of one stream. A class, since there is one for each open stream. */
+/** Follows the usage records of one stream. A class: there is one per open stream. */
 export class UsageTally {
-	/** Each choice has records of its own, on events with that choice. */
+	/** Each choice has its own records, on events with that choice. */
 	readonly #besideChoices: boolean;
-	/** Each choice ends with a record of its own: on an event without choices in chats, beside the choice in completions. */
+	/**
+	 * Each choice ends with a record of its own: in chats on an event without choices, in completions on the choice's
+	 * event.
+	 */
 	readonly #endsChoices: boolean;
 	readonly #choicesOfPrompt: number | undefined;
 	#whole: ReportedUsage | undefined;
 	#final = false;
 	/** Every choice has ended with its own record. */
 	#allCounted = false;
-	/** Records without choices, where each choice ends with one of its own. */
+	/** Number of records without choices, in dialects that end each choice with one. */
 	#records = 0;
-	/** Undefined where no choice has records of its own. */
+	/** Undefined if no choice has its own records. */
 	#ofChoice: (ReportedUsage | undefined)[] | undefined;
 
-	/** `choicesOfPrompt`: of a text completion, which may have several prompts; undefined for a chat. */
+	/**
+	 * `choicesOfPrompt`: choices per prompt of a text completion, which may have several prompts; undefined for a chat.
+	 */
 	constructor(style: UsageStyle, choicesOfPrompt?: number) {
 		this.#besideChoices = style === "per_choice" || (style === "sum" && choicesOfPrompt !== undefined);
 		this.#endsChoices = style === "sum";
@@ -24,8 +29,8 @@ export class UsageTally {
 	}
 
 	/**
-	 * `record` as it stood on an event whose only choice is `choiceIndex`, undefined if it had none or several.
-	 * `finished`: how many choices were seen so far, if each has its finish reason, this event's included; else 0.
+	 * Notes the `record` of an event. `choiceIndex`: the event's only choice; undefined if it had none or several.
+	 * `finished`: the number of choices seen, if all have their finish reason (this event included); otherwise 0.
 	 */
 	note(record: unknown, choiceIndex: number | undefined, hasChoices: boolean, finished: number): void {
 		const usage = readUsage(record);
@@ -35,7 +40,7 @@ export class UsageTally {
 			this.#ofChoice ??= [];
 			this.#ofChoice[choiceIndex] = usage;
 			this.#whole = undefined;
-			// A running count says nothing of the end.
+			// A running count is not the final one.
 			this.#allCounted = this.#endsChoices && finished > 0;
 		} else if (this.#endsChoices && !this.#besideChoices && !hasChoices) this.#noteEnd(usage, finished);
 		else {
@@ -46,7 +51,7 @@ export class UsageTally {
 
 	#noteEnd(usage: ReportedUsage, finished: number): void {
 		if (finished > 0 && this.#records >= finished) {
-			// One more than there are choices is the same said again.
+			// A record beyond the number of choices repeats an earlier one.
 			if (finished === 1) this.#whole = usage;
 			this.#final = true;
 			return;

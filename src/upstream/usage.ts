@@ -1,4 +1,4 @@
-/** Token counts out of upstream records that may be partial, repeated, per choice or wrong. */
+/** Reads token counts from upstream records, which may be partial, repeated, per choice or wrong. */
 import { asCount, asObject, type JsonObject } from "./wire-value.ts";
 
 /** Token counts. `promptTokens` includes cached, `completionTokens` includes reasoning. */
@@ -9,23 +9,23 @@ export interface TokenUsage {
 	readonly reasoningTokens: number;
 }
 
-/** Token counts as an upstream reported them; a half that it did not tell is undefined. */
+/** Token counts as an upstream reported them; a missing half is undefined. */
 export interface ReportedUsage extends Pick<TokenUsage, "cachedTokens" | "reasoningTokens"> {
 	readonly promptTokens: number | undefined;
 	readonly completionTokens: number | undefined;
 }
 
-/** A record from before the end says nothing of what was generated after it. */
+/** Drops the completion count: a record from before the end misses later output. */
 export function withoutCompletion(usage: ReportedUsage | undefined): ReportedUsage | undefined {
 	return usage === undefined ? undefined : { ...usage, completionTokens: undefined };
 }
 
-/** Nothing was cached and nothing reasoned. */
+/** Usage without cached and reasoning tokens. */
 export function plainUsage(promptTokens: number, completionTokens: number): TokenUsage {
 	return { promptTokens, completionTokens, cachedTokens: 0, reasoningTokens: 0 };
 }
 
-/** Usage of several choices, `n` a prompt: each prompt counts once, what was generated adds up. */
+/** Joins the usage of several choices, `n` per prompt: each prompt counts once, completions add up. */
 export function usageOfChoices(
 	ofChoice: readonly (ReportedUsage | undefined)[],
 	n = Number.POSITIVE_INFINITY,
@@ -62,26 +62,26 @@ function joined(one: ReportedUsage, other: ReportedUsage, ofSamePrompt: boolean)
 	};
 }
 
-/** Unknown if one of them is. */
+/** Undefined if a part is. */
 function sumOf(one: number | undefined, other: number | undefined): number | undefined {
 	return one === undefined || other === undefined ? undefined : one + other;
 }
 
 /**
- * How a server family reports usage while it streams.
+ * How a server family reports usage during a stream.
  * - `last`: each record is the whole; the last one counts.
- * - `per_choice`: a record on an event with a choice is cumulative for that choice; the one without choices is the whole.
- * - `sum`: each choice ends with its own record without choices; the prompt stands in every one of them.
+ * - `per_choice`: a record on an event with a choice is cumulative for that choice; a record without choices is the whole.
+ * - `sum`: each choice ends with a record of its own without choices; each of them repeats the prompt.
  */
 export type UsageStyle = "last" | "per_choice" | "sum";
 
-/** A count above this is a lie or a bug, not usage; the columns that keep it are 32 bits wide. */
+/** A higher count is wrong; the database columns have 32 bits. */
 const TOKENS_MAX = 2 ** 31 - 1;
 
 /**
- * A record as its server meant it; undefined if neither half says anything. Servers send zeros for a prompt that they
- * did not count. What the total has beyond both halves was generated all the same (reasoning that some count beside the
- * completion), unless it is what was cached, which some count beside the prompt. Cached tokens never pass the prompt's,
+ * Interprets one record; undefined if it has neither half. A prompt count of zero means unknown. If the total exceeds
+ * both halves, the rest was generated: some servers count reasoning separately. The exception is a rest equal to the
+ * cached tokens, which some servers count separately from the prompt. Cached tokens never exceed the prompt's,
  * reasoning never the completion's.
  */
 export function readUsage(value: unknown): ReportedUsage | undefined {
@@ -92,7 +92,7 @@ export function readUsage(value: unknown): ReportedUsage | undefined {
 	const reasoning = reasoningOf(record);
 	let prompt = asCount(record.prompt_tokens, TOKENS_MAX) || undefined;
 	let completion = asCount(record.completion_tokens, TOKENS_MAX);
-	// More reasoning than completion cannot be a part of it.
+	// Reasoning above the completion cannot be a part of it.
 	if (completion !== undefined && reasoning > completion) completion = Math.min(completion + reasoning, TOKENS_MAX);
 	if (prompt !== undefined) {
 		const beyond = total - prompt - (completion ?? 0);
@@ -110,6 +110,6 @@ export function readUsage(value: unknown): ReportedUsage | undefined {
 
 function reasoningOf(record: JsonObject): number {
 	const details = asObject(record.completion_tokens_details);
-	// SGLang has it at the top.
+	// SGLang has it at the top level.
 	return asCount(details?.reasoning_tokens, TOKENS_MAX) ?? asCount(record.reasoning_tokens, TOKENS_MAX) ?? 0;
 }

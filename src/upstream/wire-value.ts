@@ -1,4 +1,4 @@
-/** Reading of JSON that another machine wrote: nothing about its shape is taken for granted. */
+/** Reads JSON of another machine: assumes nothing about its types. */
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -14,25 +14,25 @@ export function asText(value: unknown): string | undefined {
 	return typeof value === "string" ? value : undefined;
 }
 
-/** A whole number from 0 to `max`; undefined for anything else, numbers in strings too. */
+/** A whole number from 0 to `max`; undefined for anything else, including numbers in strings. */
 export function asCount(value: unknown, max: number): number | undefined {
 	return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= max ? value : undefined;
 }
 
 /**
- * No answer, and no event of one, has more in one step; of events that one account's request brings, others wait for each.
- * Brackets without end hold a parser up for a hundred times as long as other text.
+ * Most structure that is parsed in one step; a larger answer or event is refused. An attacker's brackets take the
+ * parser a hundred times as long as other text.
  */
 const DEPTH_MAX = 128;
 const CONTAINERS_MAX = 30_000;
 const TEXTS_MAX = 80_000;
 const VALUES_MAX = 100_000;
-/** A shorter text is parsed within a moment, whatever is in it. */
+/** A shorter text parses at once, whatever its structure. */
 const SHORT_CHARS = 16 * 1024;
 
 /**
- * The parsed value, or undefined where the text is not JSON or has too much structure (`null` in JSON is undefined too: nobody
- * needs it here).
+ * Returns the parsed value; undefined if the text is not JSON or has too much structure. `null` also becomes undefined:
+ * no caller distinguishes it.
  */
 export function parseJson(text: string): unknown {
 	if (hasTooMuch(text)) return undefined;
@@ -43,7 +43,7 @@ export function parseJson(text: string): unknown {
 	}
 }
 
-/** Whether a text has more structure than is parsed in one step. Strings are leapt over by a native search. */
+/** Whether a text has more structure than is parsed in one step. A native search skips strings. */
 export function hasTooMuch(text: string): boolean {
 	const { length } = text;
 	if (length < SHORT_CHARS) return false;
@@ -71,7 +71,7 @@ const COMMA = 0x2c;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Where the string that begins at `from` ends; negative if it does not. */
+/** Where the string that starts at `from` ends; negative if it does not end. */
 function stringEnd(text: string, from: number): number {
 	for (let end = text.indexOf('"', from + 1); ; end = text.indexOf('"', end + 1)) {
 		if (end < 0) return end;
@@ -81,7 +81,7 @@ function stringEnd(text: string, from: number): number {
 	}
 }
 
-/** The objects among the items of an array; none if it is no array. */
+/** The objects in an array; empty if it is no array. */
 export function asObjects(value: unknown): JsonObject[] {
 	const objects: JsonObject[] = [];
 	for (const item of asArray(value) ?? []) {

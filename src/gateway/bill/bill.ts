@@ -9,31 +9,31 @@ import { ZERO_USD } from "../../money/nano-usd.ts";
 import type { ReportedUsage } from "../../upstream/usage.ts";
 import { CLIENT_LEFT_STATUS } from "../error-body.ts";
 
-/** What a server's finished streams can raise an estimate by, at most, over what it is without them. */
+/** Most by which the learnt rate may raise an estimate above the one by size. */
 const LEARNT_FACTOR_MAX = 2;
 
-/** What a request used, by whose count, and what it costs. */
+/** What a request used, the source of the counts, and its cost. */
 export interface Bill extends UsageCounts {
 	readonly cost: NanoUsd;
 	readonly basis: Basis;
 }
 
-/** How much was generated, as far as it can be seen without a count of tokens. */
+/** Generated output, as far as it is known without a token count. */
 export interface OutputSize {
 	readonly bytes: number;
-	/** Events of a stream that carried output; 0 if it came whole. */
+	/** Events of a stream that carried output; 0 if the answer came unstreamed. */
 	readonly chunks: number;
-	/** What finished streams of the same replica say that it is worth; undefined if they do not. */
+	/** Estimate from finished streams of the same replica; undefined if too few are known. */
 	readonly tokensLikely?: number | undefined;
 }
 
-/** Nothing reached the client and nothing is charged. */
+/** For requests that delivered nothing: no charge. */
 export const FREE_BILL: Bill = { ...NO_COUNTS, cost: ZERO_USD, basis: "exact" };
 
 /**
- * The upstream's own count of each half where there is one; else an estimate by size, marked as such, and never above what was
- * reserved. A server may overlook its limits, and what it then generated is counted; but nobody reads or writes more than
- * fits into a context, and a count beyond that is cut to it and marked as an estimate too. The size as in `OutputSize`.
+ * The upstream's count of each half. A missing half is estimated from the size of `OutputSize`, marked as an estimate
+ * and never above the reservation. A server may overrun its limit, and its count then stands. But nothing exceeds the
+ * context: a higher count is cut to it and marked as an estimate.
  */
 export function billOf(
 	{ model, upperBound, choices }: Pick<AdmissionRequest, "model" | "upperBound" | "choices">,
@@ -62,15 +62,15 @@ export function billOf(
 }
 
 /**
- * By what finished streams of the same replica say, if they do. Whatever they say, nobody pays for more than a token a
- * byte, nor for more than twice what the size alone would be taken for.
+ * The estimate learnt from the replica's finished streams, if there is one. It never exceeds one token per byte, nor
+ * twice the estimate by size.
  */
 function likelyTokens(bytes: number, chunks: number, tokensLikely: number | undefined): number {
 	const bySize = completionTokensEstimate(bytes, chunks);
 	return tokensLikely === undefined ? bySize : Math.min(tokensLikely, LEARNT_FACTOR_MAX * bySize, bytes);
 }
 
-/** Columns of counts are 32 bits wide: an upstream that lies beyond that must not stop the writing of everybody's. */
+/** The columns of counts have 32 bits: a lying upstream must not block the writes of all requests. */
 const COUNT_MAX = 2 ** 31 - 1;
 
 export interface OutcomeFacts {
@@ -99,12 +99,12 @@ export function outcomeOf(bill: Bill, facts: OutcomeFacts): Outcome {
 	};
 }
 
-/** Of milliseconds, to three decimals: what the clock says beyond is as long as all the rest of a number, and nobody reads it. */
+/** Rounds milliseconds to three decimals: the clock's further digits would only lengthen the record. */
 function wholeMicros(ms: number): number {
 	return Math.round(ms * 1_000) / 1_000;
 }
 
-/** The bill as it stands in the books: what a client is told is what it was charged. */
+/** The bill as settled in the books, so that the client sees the charged amount. */
 export function settledBill(event: SettledEvent): Bill {
 	return {
 		promptTokens: event.promptTokens,

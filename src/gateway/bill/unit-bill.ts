@@ -5,8 +5,8 @@ import { NO_COUNTS } from "../../ledger/outcome.ts";
 import type { Bill } from "./bill.ts";
 
 /**
- * The bill of what an endpoint used in its own units. `counted`: by the upstream's count or by one that cannot be
- * wrong, else by our estimate.
+ * The bill of an endpoint with units of its own. `counted`: the quantities come from the upstream or a safe count;
+ * otherwise they are our estimate.
  */
 export function unitBill(model: Model, used: Quantities, counted: boolean): Bill {
 	const { rateCard } = model;
@@ -23,7 +23,7 @@ export function unitBill(model: Model, used: Quantities, counted: boolean): Bill
 	};
 }
 
-/** An upstream's count, cut to the most that the request can have used; `isBelieved` if there was one that needed no cut. */
+/** An upstream's count, cut to the request's maximum; `isBelieved` if it existed and needed no cut. */
 export function countedWithin(
 	count: number | undefined,
 	max: number,

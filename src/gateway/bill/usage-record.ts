@@ -3,16 +3,16 @@ import type { JsonUsd } from "../../money/json-usd.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import type { Bill } from "./bill.ts";
 
-/** The authoritative usage record of an answer, in OpenAI's shape with the charge beside it. */
+/** The authoritative usage of an answer, in OpenAI's format plus the charge. */
 export interface UsageRecord {
 	readonly prompt_tokens: number;
 	readonly completion_tokens: number;
 	readonly total_tokens: number;
 	readonly prompt_tokens_details: { readonly cached_tokens: number };
 	readonly completion_tokens_details: { readonly reasoning_tokens: number };
-	/** As charged. A number, the form in which aggregators give it. */
+	/** The charged amount, as a number like aggregators send it. */
 	readonly cost: JsonUsd;
-	/** Whose count it is: the server's own, or an estimate where it gave none. */
+	/** Whether the counts are the server's own or an estimate. */
 	readonly basis: Basis;
 }
 

@@ -14,8 +14,9 @@ import { streamAnswer } from "./stream-answer.ts";
 import type { LongBody } from "./unread-answers.ts";
 
 /**
- * One request to one model, from its body to the last byte. Throws or rejects if there is no answer; whatever was admitted is
- * settled then, at no charge. No function that waits for the answer was called with the body: it would keep it so long.
+ * Sends one request to one model and returns its answer. If there is none it throws or rejects, and the admitted
+ * request is settled without charge. No async function gets the body as an argument, because it would keep it until the
+ * answer.
  */
 export function attempt<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
 	deps: ServeDeps,
@@ -32,7 +33,7 @@ export function attempt<Body extends RequestBody, Input extends EndpointInput, R
 		: answer(deps, endpoint, context, model, read);
 }
 
-/** A function of its own, so that what is read at once keeps nothing for a closure. */
+/** A separate function: a closure in `attempt` would keep its variables for every request. */
 function answerLater<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
 	deps: ServeDeps,
 	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
@@ -95,13 +96,13 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 		if (covered) await covered;
 		const totalMs = deps.clock.monotonicMs() - context.startedMs;
 		const facts = { ending: "finished", status: 200, replica, firstMs: totalMs, totalMs } as const;
-		// It leaves after it was settled, and not before.
+		// The answer leaves only after its settlement.
 		const bill = settledBill(deps.admission.settle(admitted, outcomeOf(outcome, facts)));
 		const { hold } = admitted;
 		const recorded = hold.ledger.settledDurable(hold) ?? hold.ledger.durable(hold);
 		if (recorded) await recorded;
 		let body: string | LongBody = chunkedJsonBody(whole.write(exchange, reply, bill));
-		// A line of a batch is read as soon as it is there.
+		// A batch line reads its answer at once.
 		if (typeof body !== "string" && connection.line === undefined) {
 			if (silence !== undefined) deps.clients.silentConnections.end(connection, silence);
 			silence = undefined;

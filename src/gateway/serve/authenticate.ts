@@ -8,12 +8,12 @@ import type { KeyLoadLimiter } from "../../keys/key-load-limiter.ts";
 import type { Keyring } from "../../keys/keyring.ts";
 import type { Connection } from "../connection.ts";
 
-/** Who asks. A promise only for a key that this instance has not seen yet. */
+/** Returns the key of a request; a promise only for a key that this instance has not seen yet. */
 export type Authenticate = (connection: Connection, use?: KeyUse) => KeyEntry | Promise<KeyEntry>;
 
 /**
- * Garbage fails its checksum before it costs a digest; failures are limited by address, valid keys never are. A key
- * that is not in force is turned away before its body is read, by a KeyFault; what admits the request looks again.
+ * Checks the checksum before the digest, which costs more. Failures are limited per address; valid keys never are. A
+ * key that is not in force is refused with a KeyFault before the body is read; admission checks again.
  */
 export function createAuthenticate(
 	deps: {
@@ -40,7 +40,7 @@ export function createAuthenticate(
 		return known(await keyLoadLimiter.find(found, connection.address), connection, use);
 	}
 
-	// The address is asked for only where it is needed: finding it out costs more than the whole look-up.
+	// The address is read only here: finding it costs more than the rest of the look-up.
 	return (connection, use) => {
 		let found: KeyDigest;
 		try {

@@ -21,7 +21,7 @@ import type { ModelSpeeds } from "./model-speeds.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import type { UnreadAnswers } from "./unread-answers.ts";
 
-/** What a request's road uses. */
+/** Dependencies of `serve` and its steps. */
 export interface ServeDeps {
 	readonly authenticate: Authenticate;
 	readonly catalog: ServedModels;
@@ -34,10 +34,10 @@ export interface ServeDeps {
 	readonly clock: Clock;
 }
 
-/** The catalogue in force, and the order of models in routes that begin with the fastest. */
+/** The current catalogue, and the order of models in routes that start with the fastest. */
 export type ServedModels = Pick<Catalog, "current" | "limits"> & Pick<ModelSpeeds, "fastestFirst">;
 
-/** What the gateway holds for the clients' connections. */
+/** State of the clients' connections. */
 export interface ClientSide {
 	readonly bodyMemory: BodyMemory;
 	readonly bodyReads: BodyReads;
@@ -48,45 +48,44 @@ export interface ClientSide {
 
 export interface Telemetry {
 	readonly log: Log;
-	/** Undefined where none are wanted. */
+	/** Undefined if tracing is off. */
 	readonly traces?: Traces | undefined;
-	/** Counts what was refused before it was admitted, and what is seen of streams. */
+	/** Counts requests refused before admission, and gaps in streams. */
 	readonly stats: Pick<RequestStats, "refuse" | "gap">;
-	/** For the owner of the key to read. */
+	/** The log of refusals that the key's owner reads. */
 	readonly refusals: Pick<Refusals, "record">;
 }
 
-/** A request from its first moment on. */
+/** One request, from its first moment. */
 export interface RequestContext {
 	readonly connection: Connection;
 	readonly endpoint: Endpoint;
-	/** UUID. */
 	readonly uuid: string;
 	readonly requestId: string;
-	/** The 32 digits of the UUID, for the id of the answer. */
+	/** The 32 hex digits of the UUID, for the answer's id. */
 	readonly hex: string;
 	/** Monotonic. */
 	readonly startedMs: number;
-	/** Whether its attempts have ids that follow each other, since an `Idempotency-Key` names the first one. */
+	/** Whether its attempts have consecutive ids, because an `Idempotency-Key` refers to the first. */
 	readonly isRepeatable: boolean;
-	/** Whether it was admitted for another model of its route before, and so counted against its key's limits. */
+	/** Whether an earlier model of its route admitted it, so that it already counted against the key's rate limits. */
 	readonly isAgain: boolean;
-	/** Then it is settled in the end, and its usage record tells what became of it. */
+	/** Whether it was admitted: then it will be settled and has a usage record. */
 	isAdmitted: boolean;
 	/** Undefined until it is authenticated. */
 	key: KeyEntry | undefined;
-	/** The model by the name that the request gives it; undefined until it is read. */
+	/** The model name in the request; undefined until the body is read. */
 	modelName: string | undefined;
-	/** Undefined for most: it is in no trace. */
+	/** Undefined for requests outside a trace, which are most. */
 	readonly trace: RequestTrace | undefined;
 }
 
-/** Whose request it is, for each line of the log about it. */
+/** Identifies the request in every log line about it. */
 export function logFields(context: RequestContext, key = context.key): LogFields {
 	return { request: context.requestId, account: key?.accountId, key: key?.id };
 }
 
-/** An admitted request on its way. It is settled exactly once, whatever happens. */
+/** An admitted request. It is settled exactly once. */
 export interface Exchange<Input = unknown> {
 	readonly context: RequestContext;
 	readonly model: Model;
@@ -97,7 +96,7 @@ export interface Exchange<Input = unknown> {
 	readonly createdS: number;
 }
 
-/** What the upstream's part of a request knows of it. */
+/** The part of the context that upstream calls need. */
 export function callContext({ context, admitted }: Exchange, signal: AbortSignal, affinity?: string): CallContext {
 	return {
 		signal,
@@ -138,14 +137,14 @@ export function createContext(
 	};
 }
 
-/** The same request on its way to the next model: a reservation, a usage record and an id of its own. */
+/** The context of the same request for the next model, with its own reservation, usage record and id. */
 export function contextAgain(context: RequestContext, clock: Clock): RequestContext {
 	const known = context.isRepeatable ? nextAttemptUuid(context.uuid) : undefined;
 	const isAgain = context.isAgain || context.isAdmitted;
 	return { ...context, ...newRequestId(known), startedMs: clock.monotonicMs(), isAgain, isAdmitted: false };
 }
 
-/** An id whose following 255 belong to the same request: so that what became of it can be found, whichever model answered. */
+/** An id whose following 255 are reserved for the same request, so that its usage is found whichever model answered. */
 export function firstAttemptUuid(): string {
 	return `${newUuid().slice(0, -2)}00`;
 }

@@ -4,9 +4,9 @@ import type { NanoUsd } from "../../money/nano-usd.ts";
 import { subUsd } from "../../money/nano-usd.ts";
 
 /**
- * A cost that passes what was reserved is taken from what is free on this instance: this brings there what Postgres and
- * other instances still have of its budgets. What nobody has, or cannot be asked for, is written off by the settlement.
- * Undefined, mostly, if nothing is to be got.
+ * Prepares a cost above the reservation, which the settlement takes from this instance's free credit. Draws the missing
+ * credit from Postgres and other instances. The settlement writes off whatever is missing or unreachable. Usually
+ * returns undefined: nothing is to be drawn.
  */
 export function coverExcess({ hold }: Admitted, cost: NanoUsd): Promise<void> | undefined {
 	if (cost <= hold.reserved) return undefined;
@@ -20,6 +20,6 @@ async function draw({ ledger, admitted }: Admitted["hold"], excess: NanoUsd): Pr
 		const shortage = await ledger.draw(admitted, excess);
 		if (shortage !== null && shortage.availableNanoUsd > 0) await ledger.draw(admitted, shortage.availableNanoUsd);
 	} catch {
-		// The database is away: the answer does not wait for it any longer.
+		// The database is unreachable: the answer does not wait for it.
 	}
 }

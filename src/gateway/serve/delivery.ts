@@ -4,27 +4,27 @@ import type { AnswerStream, OutputChunk } from "../../upstream/call/stream-wire.
 import type { ReportedUsage } from "../../upstream/usage.ts";
 import type { Relay } from "./endpoint.ts";
 
-/** Output between two records of the journal that bound what was delivered: tokens, or bytes where nobody counts. */
+/** Output between two journal records that bound the delivered cost: tokens, or bytes without an upstream count. */
 const PROGRESS_TOKENS = 64;
 const PROGRESS_BYTES = 256;
 
-/** What has been delivered of one stream, and how far the journal's bound of it reaches. */
+/** The delivered part of one stream, and the reach of the journal's bound. */
 export interface Delivery {
-	/** Of output, in all chunks. */
+	/** Bytes of output in all chunks. */
 	bytes: number;
-	/** Chunks that carried output. */
+	/** Chunks with output. */
 	chunks: number;
-	/** What finished streams of its replica say that this is worth; undefined if they do not, or where the upstream counts. */
+	/** Estimate from finished streams of its replica; undefined if too few are known or the upstream counts. */
 	tokensLikely: number | undefined;
-	/** By the upstream's count; undefined if there was none. */
+	/** The upstream's count; undefined if there is none. */
 	usage: ReportedUsage | undefined;
-	/** Milliseconds from the request's first moment to the first chunk; null if there was none yet. */
+	/** Milliseconds from the start of the request to the first chunk; null before it. */
 	firstMs: number | null;
-	/** Output from which on the journal's bound does not hold any more, counted as `recordedPrompt` says. */
+	/** Output above which the journal's bound no longer holds: tokens, or bytes without an upstream count. */
 	recordAt: number;
-	/** Prompt tokens by the upstream's count when the last record was written; undefined if there was no count. */
+	/** The upstream's prompt tokens at the last journal record; undefined without a count. */
 	recordedPrompt: number | undefined;
-	/** Something arrived that could not be put on record. It does not go out, and nothing after it. */
+	/** The journal refused a chunk: neither it nor any later chunk leaves. */
 	isCut: boolean;
 }
 
@@ -42,8 +42,8 @@ export function createDelivery(): Delivery {
 }
 
 /**
- * Counts what arrived, with the upstream's count of all so far, and has the journal bound its cost before the client
- * gets it. Throws, with nothing counted, if the journal does not take it.
+ * Counts the chunks, with the upstream's count so far, and records a bound of their cost before the client gets them.
+ * Throws without counting if the journal refuses.
  */
 export function deliver<Chunk extends OutputChunk>(
 	delivery: Delivery,
@@ -71,7 +71,7 @@ export function deliver<Chunk extends OutputChunk>(
 	delivery.usage = usage;
 }
 
-/** Write-ahead, where the last bound does not hold any more. */
+/** Writes ahead when the last bound no longer holds. */
 function record<Chunk>(
 	delivery: Delivery,
 	{ hold }: Admitted,

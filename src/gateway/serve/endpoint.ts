@@ -15,35 +15,38 @@ import type { TakesBytes } from "../body/bytes-body.ts";
 import type { Connection } from "../connection.ts";
 import type { Exchange } from "./context.ts";
 
-/** A body as it was read. */
+/** A body after reading. */
 export interface RequestBody {
-	/** What it says, by field. */
+	/** Its fields by name. */
 	readonly value: Readonly<Record<string, unknown>>;
-	/** Of a large one: to measure and to send it are further steps, between which others have their turn. */
+	/** Set for a large body: measuring and sending it are further steps, between which other requests run. */
 	readonly timeSlice?: TimeSlice | undefined;
 }
 
-/** What every endpoint knows of a request that it has read. */
+/** Properties of a checked request that every endpoint has. */
 export interface EndpointInput {
 	/** Fields of the request that the deployment does not honour. */
 	readonly ignored: readonly string[];
-	/** Whether the answer is to be a stream; not if absent. */
+	/** Whether the answer is a stream; default false. */
 	readonly stream?: boolean;
-	/** Choices that share the prompt; 1 if absent. */
+	/** Choices that share the prompt; default 1. */
 	readonly choices?: number;
 }
 
-/** What is particular to one endpoint: data and small functions without state, which `serve` puts in their order. */
+/** One endpoint: data and small stateless functions, which `serve` calls in order. */
 export interface InferenceEndpoint<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk> {
-	/** As usage records and refusals name it. */
+	/** Its name in usage records and refusals. */
 	readonly name: Endpoint;
-	/** The deployments that it takes. */
+	/** The kind of its deployments. */
 	readonly kind: ModelKind;
-	/** Which of a chat deployment's endpoints it is. */
+	/** Which endpoint of a chat deployment it is. */
 	readonly mode?: ChatMode;
-	/** The field that a prompt which is too long is in. */
+	/** The field that is named if the prompt is too long. */
 	readonly promptField: string;
-	/** `bytes`: the body, where it was read already. Faults: unsupported_media_type, payload_too_large, request_timeout, invalid_request. */
+	/**
+	 * `bytes`: the body, if it was already read. Faults: unsupported_media_type, payload_too_large, request_timeout,
+	 * invalid_request.
+	 */
 	readBody(
 		connection: Connection,
 		bytesMax: number,
@@ -53,43 +56,43 @@ export interface InferenceEndpoint<Body extends RequestBody, Input extends Endpo
 	): Promise<Body>;
 	/** Faults: invalid_request and unsupported_parameter, each naming the field. */
 	read(body: Body, model: Model): Input | Promise<Input>;
-	/** The most that the request can use, and what the server will be held to. */
+	/** The most that the request can use; the server gets this limit. */
 	upperBound(input: Input, model: Model): Quantities;
 	readonly whole: WholeAnswer<Input, Reply>;
-	/** Undefined for endpoints that read no request for a stream. */
+	/** Undefined for endpoints without streams. */
 	readonly streamed?: StreamedAnswer<Input, Chunk>;
 }
 
-/** How an answer that leaves in one piece is asked for, billed and written. */
+/** Sends, bills and writes an unstreamed answer. */
 export interface WholeAnswer<Input, Reply> {
 	/** Rejects with Fault or UpstreamFailure. */
 	send(upstreams: Upstreams, exchange: Exchange<Input>, signal: AbortSignal): Promise<Replied<Reply>>;
-	/** It was answered, or failed: nothing of it is sent again. Called once for each that was admitted. */
+	/** Called once per admitted request when it was answered or failed: it is not sent again. */
 	over?(input: Input): void;
 	bill(exchange: Exchange<Input>, reply: Reply): Bill;
-	/** The body of the answer: JSON, or a text as it is or in pieces. */
+	/** The body of the answer: JSON, or text, whole or in pieces. */
 	write(exchange: Exchange<Input>, reply: Reply, bill: Bill): object | string | Generator<string>;
-	/** JSON if absent. */
+	/** Default: JSON. */
 	contentType?(input: Input): string;
 }
 
-/** How an answer that leaves in events is asked for, and what relays it. */
+/** Opens and relays a streamed answer. */
 export interface StreamedAnswer<Input, Chunk> {
 	open(upstreams: Upstreams, exchange: Exchange<Input>, signal: AbortSignal): AnswerStream<Chunk>;
-	/** With the state of one stream. */
+	/** Creates the relay of one stream. */
 	relay(exchange: Exchange<Input>): Relay<Chunk>;
 }
 
-/** The writing and the billing of one streamed answer. */
+/** Writes and bills one streamed answer. */
 export interface Relay<Chunk> {
-	/** The text of these chunks; empty if nothing of them is to be written yet. */
+	/** The text of these chunks; empty while the relay holds them back. */
 	chunks(chunks: readonly Chunk[]): string;
-	/** The last events of a stream that came to its end. */
+	/** The last events of a complete stream. */
 	end(bill: Bill): string;
-	/** The last events of one that did not: the error, then what was charged. */
+	/** The last events of a failed stream: the error, then the charge. */
 	fail(fault: Fault, bill: Bill, language: Language | undefined): string;
-	/** The bill for what was delivered so far; `finished` if that is all. */
+	/** The bill for the output so far; `finished` if it is complete. */
 	bill(usage: ReportedUsage | undefined, output: OutputSize, finished: boolean): Bill;
-	/** What it costs at most to deliver up to `output` tokens, or bytes where nobody counts. */
+	/** The most that it costs to deliver up to `output` tokens, or bytes without an upstream count. */
 	costAt(now: Bill, output: number): NanoUsd;
 }

@@ -4,7 +4,7 @@ import { FREE_BILL, outcomeOf } from "../bill/bill.ts";
 import { faultOf, statusOf } from "../error-body.ts";
 import type { Exchange, ServeDeps } from "./context.ts";
 
-/** Settles, at no charge, an admitted request that came to nothing; does nothing if it is settled already. */
+/** Settles a failed, admitted request without charge; does nothing if it is already settled. */
 export function settleFailed(deps: ServeDeps, { context, admitted }: Exchange, error: unknown): void {
 	if (admitted.hold.state !== "held") return;
 	const totalMs = deps.clock.monotonicMs() - context.startedMs;
@@ -18,7 +18,7 @@ export function settleFailed(deps: ServeDeps, { context, admitted }: Exchange, e
 	deps.admission.settle(admitted, outcomeOf(FREE_BILL, facts));
 }
 
-/** What a failure means for the bill. */
+/** The ending in the books for a failure. */
 export function endingOf(error: unknown): Ending {
 	if (!(error instanceof UpstreamFailure)) return "upstream_failed";
 	if (error.kind === "died") return "upstream_died";

@@ -2,22 +2,25 @@ import { Fault } from "../../base/fault.ts";
 import { findModel, notFoundText } from "../../catalog/find-model.ts";
 import type { CatalogSnapshot, ChatMode, Model, ModelKind } from "../../catalog/model.ts";
 
-/** Which deployments an endpoint takes. */
+/** The deployments that an endpoint accepts. */
 export interface EndpointRequirement {
 	readonly kind: ModelKind;
 	readonly mode?: ChatMode;
 }
 
-/** Fault service_unavailable if there is no deployment of a kind of its own at all, whatever the request says. */
+/**
+ * Fault service_unavailable if no deployment has the endpoint's kind, whatever the request names. Chat endpoints are
+ * exempt.
+ */
 export function assertServed(snapshot: CatalogSnapshot, { kind }: EndpointRequirement): void {
 	if (kind === "chat") return;
 	for (const model of snapshot.models.values()) if (model.kind === kind) return;
-	// Who names one of these is told since when it is gone.
+	// A request for a retired model gets a more precise error later.
 	for (const retired of snapshot.retired.values()) if (retired.kind === kind) return;
 	throw new Fault("service_unavailable", "No deployment for this operation is available.");
 }
 
-/** The deployment that a request names. Faults: as `assertServed`, model_not_found, unsupported_mode. */
+/** Returns the deployment that a request names. Faults: as `assertServed`, model_not_found, unsupported_mode. */
 export function modelFor(snapshot: CatalogSnapshot, name: string, endpoint: EndpointRequirement): Model {
 	assertServed(snapshot, endpoint);
 	const model = findModel(snapshot, name);
@@ -36,7 +39,7 @@ export function assertMeets(endpoint: EndpointRequirement, model: Model): void {
 		throw new Fault("unsupported_mode", unsupportedText(model, endpoint.mode), { param: "model" });
 }
 
-/** The deployment as a line of a batch is charged by it. Fault service_unavailable if it takes none. */
+/** The deployment at its batch rates. Fault service_unavailable if it takes no batch lines. */
 export function pricedForBatches(model: Model): Model {
 	if (model.batch === undefined)
 		throw new Fault("service_unavailable", `The model \`${model.id}\` takes no lines of batches.`, { retryAfterS: 60 });

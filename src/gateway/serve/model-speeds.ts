@@ -2,23 +2,23 @@ import type { Clock } from "../../base/clock.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { SettledEvent } from "../../ledger/event.ts";
 
-/** How fast models answered lately, on this instance. */
+/** The recent speed of each model on this instance. */
 export interface ModelSpeeds {
 	record(event: Pick<SettledEvent, "model" | "ending" | "completionTokens" | "ms">): void;
-	/** A model that nothing is known of is first, so that something will be. */
+	/** A model without a measurement comes first, so that it gets one. */
 	fastestFirst(models: readonly Model[]): readonly Model[];
 }
 
 interface Speed {
-	/** Milliseconds a token of output, or an answer where none is counted: the mean, later answers weigh more. */
+	/** Moving average of milliseconds per output token, or per answer without a token count. */
 	msEach: number;
 	atMs: number;
 }
 
 const WEIGHT = 0.2;
-/** What is older says nothing: the model is tried again. */
+/** An older measurement is ignored: the model is tried again. */
 const KNOWN_MS = 5 * 60_000;
-/** More models than a catalogue holds; above it, all are forgotten and measured anew. */
+/** More models than a catalogue holds; above it, all measurements are dropped. */
 const MODELS_MAX = 2_000;
 
 export function createModelSpeeds(deps: { clock: Clock }): ModelSpeeds {

@@ -1,19 +1,19 @@
 import type { Clock } from "../../base/clock.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 
-/** A stream that is open towards a client. */
+/** A stream to a client. */
 export interface OpenStream {
-	/** Once a second: ends a stream that keeps a place from others, writes a comment if nothing was written for a while. */
+	/** Runs once per second. Ends a stream that blocks a place, and writes a comment after a silence. */
 	tick(nowMs: number): void;
-	/** Ends it with what it has: the process stops. */
+	/** Ends the stream after what it has delivered: the process stops. */
 	shutDown(): void;
-	/** Among the open ones; not the stream's to set. */
+	/** Its slot among the open streams; set only by `OpenStreams`. */
 	slot: number;
 }
 
-/** All open streams: one timer serves them all, and a stop can end them. */
+/** All open streams: one timer serves them, and the stop of the process ends them. */
 export interface OpenStreams {
-	/** After `shutDown` it is shut down at once. */
+	/** After `shutDown` the stream is shut down at once. */
 	add(stream: OpenStream): void;
 	delete(stream: OpenStream): void;
 	size(): number;

@@ -6,17 +6,17 @@ import type { Refusal } from "../../ops/refusal-rows.ts";
 import { errorResponse, faultOf, statusOf } from "../error-body.ts";
 import { logFields, type RequestContext, type ServeDeps } from "./context.ts";
 
-/** Why there is no answer. */
+/** A failed request and the reason. */
 export interface Refused {
-	/** Whatever was thrown. */
+	/** The thrown value. */
 	readonly error: unknown;
-	/** The field that a prompt which is too long is in. */
+	/** The field that is named if the prompt is too long. */
 	readonly promptField?: string;
-	/** Then it is settled, and its usage record tells what became of it. */
+	/** If true the request is settled, and its usage record has the result. */
 	readonly admitted: boolean;
 }
 
-/** The error as an answer: counted, and written down where the owner of the key finds it. */
+/** Returns the error response. Counts it and records it for the key's owner. */
 export function refuse(
 	deps: Pick<ServeDeps, "telemetry" | "clock">,
 	context: RequestContext,
@@ -30,14 +30,14 @@ export function refuse(
 	if (fault.code === "internal_error") log.error("a request failed", { ...logFields(context, key), error });
 	else if (fault.private !== undefined)
 		log.info("a request was refused", { ...logFields(context, key), code: fault.code, detail: fault.private });
-	// What becomes of a line stands in the files of its batch.
+	// The result of a batch line is in the files of its batch.
 	const answer = errorResponse(fault, requestId, context.connection.language);
 	if (context.connection.line !== undefined) return answer;
 	if (!admitted && key !== undefined) refusals.record(recordOf(context, key, fault, deps.clock.wallMs()));
 	return answer;
 }
 
-/** A server that refuses a prompt as too long does not say where this endpoint has it. */
+/** A server that reports a too long prompt does not name this endpoint's field. */
 function withPromptField(fault: Fault, param: string | undefined): Fault {
 	if (fault.code !== "context_length_exceeded" || param === undefined || fault.param === param) return fault;
 	const { code, texts, cause } = fault;

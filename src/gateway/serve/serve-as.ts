@@ -6,7 +6,7 @@ import type { Connection } from "../connection.ts";
 import type { ServeDeps } from "./context.ts";
 import type { ServedEndpoint } from "./served-endpoint.ts";
 
-/** A request like any other, in the name of the key with this digest; the caller has made sure that its owner asks. */
+/** Serves a request for the key with this digest. The caller must have authorised the key's owner. */
 export type ServeAs = (endpoint: ServedEndpoint, keyDigest: KeyDigest, connection: Connection) => Promise<Response>;
 
 export function createServeAs(deps: ServeDeps, keyring: Pick<Keyring, "load">): ServeAs {

@@ -8,7 +8,7 @@ import { contextAgain, logFields } from "./context.ts";
 import { assertMeets, type EndpointRequirement, meets } from "./model-for.ts";
 import { refuse } from "./refuse.ts";
 
-/** What another model of the route may not refuse. */
+/** Failures after which another model of the route may succeed. */
 const MOVES_ON: ReadonlySet<FaultCode> = new Set([
 	"model_not_allowed",
 	"unsupported_parameter",
@@ -29,9 +29,9 @@ interface Failure {
 }
 
 /**
- * Sends a request to one model of its route after the other, until one gives something that can be delivered. Each is
- * admitted for itself, at its own rates, and what came to nothing costs nothing; the model that answered is named in
- * the answer and in a header. If none does, the client hears of the first failure that may pass, or else of the first.
+ * Sends a request to the models of its route in order until one delivers an answer. Each attempt is admitted separately
+ * at its model's rates, and a failed one costs nothing. The body and a header name the model that answered. If all
+ * fail, the client gets the first temporary failure, or else the first.
  */
 export async function serveRoute(
 	deps: ServeDeps,
@@ -68,7 +68,7 @@ export async function serveRoute(
 	return refuse(deps, failed, { error, promptField: endpoint.promptField, admitted: failed.isAdmitted });
 }
 
-/** Models without a server come last: the others need not wait for their refusal. */
+/** Models without a server come last, so that the others need not wait for their refusal. */
 function inOrder(
 	deps: ServeDeps,
 	route: Route,

@@ -15,11 +15,10 @@ import { refuse } from "./refuse.ts";
 import { serveRoute } from "./serve-route.ts";
 
 /**
- * The one road of all endpoints, from the header to the last byte:
- * authenticate → read → claim (with an `Idempotency-Key`) → admit (one synchronous block) → send → relay → settle →
- * refuse. Only a claim asks Postgres. The road needs no socket: a caller within the process passes its own
- * `authenticate` and Request. Such a caller reads the answer's body to its end,
- * cancels it or aborts the Request's signal, so that a stream is settled. Never rejects.
+ * The one path of all endpoints, from the header to the last byte: authenticate → read → claim (with an
+ * `Idempotency-Key`) → admit (one synchronous block) → send → relay → settle → refuse. Only a claim queries Postgres. A
+ * caller within the process passes its own `authenticate` and Request. It must read the body to its end, cancel it or
+ * abort the signal, so that a stream is settled. Never rejects.
  */
 export async function serve<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
 	deps: ServeDeps,
@@ -40,7 +39,7 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 
 		const { line } = connection;
 		if (header === null) {
-			// What needs no body is found out before one is read.
+			// Checks that need no body come before reading it.
 			assertServed(catalog.current(), endpoint);
 			deps.admission.check(key, line !== undefined);
 		} else checkAccess(key, clock.wallMs());
@@ -62,7 +61,7 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 				step?.bytes,
 			);
 			context.modelName = modelNameOf(body.value);
-			// A line of a batch names one model, which was found when its batch was checked.
+			// A batch line names one model, which was resolved when its batch was checked.
 			const route = line === undefined ? catalog.current().routes.get(context.modelName) : undefined;
 			response = await (route === undefined
 				? attempt(deps, endpoint, context, body, modelFor(catalog.current(), context.modelName, endpoint))
@@ -79,7 +78,7 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 	return claimed === undefined || idempotency === undefined ? response : idempotency.record(claimed, response);
 }
 
-/** A function of its own, so that a request without a route keeps nothing for a closure. */
+/** A separate function: a closure in `serve` would keep its variables for every request. */
 function attemptInTurn<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
 	deps: ServeDeps,
 	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,

@@ -6,9 +6,9 @@ import type { ServeDeps } from "./context.ts";
 import type { EndpointInput, InferenceEndpoint, RequestBody } from "./endpoint.ts";
 import { serve } from "./serve.ts";
 
-/** An endpoint on its road, for whoever has a request for it. */
+/** An endpoint, bound to `serve`. */
 export interface ServedEndpoint {
-	/** As usage records and refusals name it. */
+	/** Its name in usage records and refusals. */
 	readonly name: Endpoint;
 	/** See `serve`. */
 	answer(deps: ServeDeps, connection: Connection, authenticate?: Authenticate): Promise<Response>;

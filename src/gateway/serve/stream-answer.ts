@@ -27,8 +27,8 @@ import {
 } from "./streaming.ts";
 
 /**
- * Streams one admitted request. Rejects, with the request settled, if it fails while the status can still say so; after
- * that a failure is an event of the stream.
+ * Streams one admitted request. Rejects, with the request settled, if it fails while the status can still change; a
+ * later failure is an event of the stream.
  */
 export async function streamAnswer<Input extends EndpointInput, Chunk extends OutputChunk>(
 	deps: ServeDeps,
@@ -44,14 +44,14 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 		listen(streaming);
 		stopIfSettled(streaming);
 		const { holdStatusMs } = streaming.limits;
-		// The deadlines of the upstream end the silence before the first byte, however long they are.
+		// Before the first byte, the upstream's deadlines end the silence, however long they are.
 		connection.setIdleTimeout(holdStatusMs < STREAM_TIMEOUT_S * 1000 ? STREAM_TIMEOUT_S : 0);
 		streaming.upstream = streamed.open(deps.upstreams, exchange, abort.signal);
 		streaming.first = streaming.upstream.next();
 		const arrived = await arrivedWithin(deps.clock, streaming.first, holdStatusMs);
 		stopIfSettled(streaming);
 		enter(streaming, "streaming");
-		// The types of browsers, which hold here too, do not know it.
+		// The DOM types, which apply here too, lack direct sources.
 		const source = new EventsOut(streaming, arrived) as unknown as UnderlyingDefaultSource<Uint8Array>;
 		return new Response(new ReadableStream(source), {
 			status: 200,
@@ -65,14 +65,14 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 	}
 }
 
-/** Whoever settled it while the status was held back hears of a stream no more. */
+/** The stream may have been settled while the status was held back. */
 function stopIfSettled<Chunk>(streaming: Streaming<Chunk>): void {
 	if (isOver(streaming)) throw new UpstreamFailure("aborted", { private: "settled before it was opened" });
 }
 
 /**
- * Holds the status back for the first event, so that a failure can still say so; not longer than the limit. Says
- * whether there is one.
+ * Holds the status back until the first event, at most `limitMs`, so that a failure can still set it. Resolves with
+ * whether the event arrived.
  */
 function arrivedWithin(clock: Clock, first: Promise<unknown>, limitMs: number): Promise<boolean> {
 	return new Promise((resolve, reject) => {
@@ -91,8 +91,8 @@ function arrivedWithin(clock: Clock, first: Promise<unknown>, limitMs: number): 
 }
 
 /**
- * The body of the answer. What is written goes to the socket at once, with no queue between: each event would be taken into it and
- * out again. A class, since there is one for each open stream.
+ * The body of the answer. Its text is written directly to the socket; a queue would cost an insertion and a removal per
+ * event. A class: there is one per open stream.
  */
 class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource {
 	readonly type = "direct";
@@ -104,7 +104,7 @@ class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource
 		this.#arrived = arrived;
 	}
 
-	/** Called again for each read if the body is read in this process. It is the `close` that ends it. */
+	/** The runtime calls it for each read if the body is read in this process. Only `close` ends the body. */
 	pull(client: ReadableStreamDirectController): void {
 		const streaming = this.#streaming;
 		if (streaming.client !== undefined) return;
@@ -114,7 +114,7 @@ class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource
 			return;
 		}
 		if (!this.#arrived) {
-			// Without a first byte the runtime sends a piece of the header only, and the client waits for the rest.
+			// Without a first byte the runtime sends a part of the header only, and the client waits for the rest.
 			streaming.context.connection.setIdleTimeout(STREAM_TIMEOUT_S);
 			void write(streaming, KEEP_ALIVE_COMMENT);
 		}
@@ -126,7 +126,7 @@ class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource
 	}
 }
 
-/** One read of the upstream becomes one write, unless all of it is held back. Never rejects. */
+/** Turns each read of the upstream into one write, unless the relay holds all of it back. Never rejects. */
 async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Promise<void> {
 	const { upstream, first, admitted } = streaming;
 	const { hold } = admitted;
@@ -145,16 +145,16 @@ async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Pro
 				if (text !== "") {
 					const taken = write(streaming, text);
 					countGap(streaming);
-					// Until the reader has taken it, the upstream waits for it.
+					// Backpressure: the upstream waits until the reader has taken the text.
 					if (taken) await taken;
 					else readerTook(streaming, streaming.lastWriteMs);
 				}
 			}
-			// Nothing of this one is kept while the next is waited for.
+			// Drops the chunks, so that they can be collected during the next read.
 			next = undefined;
 			let arrived: Arrived;
 			try {
-				// The runtime's own promise: another one between would be made for each event.
+				// The runtime's own promise: a promise in between would be one more per event.
 				arrived = await upstream.arrives();
 			} catch (error) {
 				arrived = upstream.brokeOff(error);
@@ -166,7 +166,7 @@ async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Pro
 	}
 }
 
-/** The text of what arrived, counted and with its cost on record, before any of it goes out. */
+/** Returns the text of the chunks after counting them and recording their cost. */
 function take<Chunk extends OutputChunk>(
 	{ deps, context, admitted, relay, delivery }: Streaming<Chunk>,
 	upstream: AnswerStream<Chunk>,
@@ -177,7 +177,7 @@ function take<Chunk extends OutputChunk>(
 	return relay.chunks(chunks);
 }
 
-/** The end that was hoped for: settled, and the settlement durable, before the last bytes go out. */
+/** Ends a complete stream: the settlement is durable before the last bytes leave. */
 async function finish<Chunk>(streaming: Streaming<Chunk>): Promise<void> {
 	let ended: Promise<void> | undefined;
 	const settled = settle(streaming, "finished", 200, (bill) => {
@@ -196,7 +196,7 @@ async function end<Chunk>(streaming: Streaming<Chunk>, bill: Bill): Promise<void
 		if (recorded) await recorded;
 		close(streaming, text);
 	} catch (error) {
-		// Nobody else ends it any more.
+		// No other code path closes the stream after its settlement.
 		deps.telemetry.log.error("a settled stream could not be ended", { ...logFields(context), error });
 		close(streaming, relay.fail(faultOf(error), bill, streaming.context.connection.language));
 	}

@@ -17,20 +17,22 @@ import type { Relay } from "./endpoint.ts";
 import type { OpenStream } from "./open-streams.ts";
 
 /**
- * Where a streamed answer is. Ways lead on and none leads back, so it is settled once, by whichever end comes first:
- * finished; upstream failed, died or silent; client left; shutdown.
+ * State of a streamed answer. Transitions only lead forward, so it is settled once, by the first ending: finished;
+ * upstream failed, died or silent; client left; shutdown.
  */
 type StreamState =
-	/** The status is held back, so that a failure can still say so. */
+	/** The status is held back, so that a failure can still set it. */
 	| "opening"
-	/** The status is out: a failure is an event of the stream. */
+	/** The status was sent: a failure is an event of the stream. */
 	| "streaming"
-	/** The bill is made and passes the reservation: what covers that is brought here. Only a stop does not wait for it. */
+	/**
+	 * The bill exceeds the reservation, and the missing credit is being drawn. Only a stop of the process does not wait.
+	 */
 	| "covering"
-	/** The bill is paid; whatever arrives now changes nothing. */
+	/** The bill is settled; later events change nothing. */
 	| "settled";
 
-/** How long a stream may have waited for its reader, in all, before its place goes to a waiting request. */
+/** Total time that a reader may stall a stream before a waiting request gets its place. */
 export const READER_STALL_MS = 5_000;
 
 const NEXT: Readonly<Record<StreamState, readonly StreamState[]>> = {
@@ -40,37 +42,39 @@ const NEXT: Readonly<Record<StreamState, readonly StreamState[]>> = {
 	settled: [],
 };
 
-/** One streamed answer on its way. */
+/** One streamed answer. */
 export interface Streaming<Chunk> {
 	readonly deps: ServeDeps;
 	readonly limits: ServiceLimits;
-	/** Of its exchange, what is needed to the end: not what was asked. */
+	/** The parts of its exchange that are needed until the end, without the request. */
 	readonly context: RequestContext;
 	readonly admitted: Admitted;
 	readonly relay: Relay<Chunk>;
 	readonly delivery: Delivery;
-	/** Ends the upstream's call before it answers, also before there is one. Undefined from the first event on: then `close` does. */
+	/**
+	 * Aborts the upstream call before its first event, even before it exists. Undefined afterwards: then `close` ends it.
+	 */
 	abort: AbortController | undefined;
 	state: StreamState;
-	/** Undefined before the upstream is asked. */
+	/** Undefined before the upstream call. */
 	upstream: AnswerStream<Chunk> | undefined;
-	/** What comes first, until it is there. */
+	/** The first chunks, until they are read. */
 	first: Promise<readonly Chunk[] | null> | undefined;
-	/** Undefined until the runtime asks for the body. */
+	/** Undefined until the runtime requests the body. */
 	client: ReadableStreamDirectController | undefined;
-	/** Its last text, if it ended before that. */
+	/** The last text, if the stream ended before the runtime requested the body. */
 	unsent: string | undefined;
 	lastWriteMs: number;
-	/** How long it has waited for its reader in all, and since when it does; undefined while the reader keeps up. */
+	/** Total time that the reader stalled, and the start of the current stall; undefined while the reader keeps up. */
 	stalledMs: number;
 	stalledSinceMs: number | undefined;
-	/** When the reader had taken what was written last: from then on the upstream is waited for. */
+	/** When the reader took the last text: from then on the stream waits for the upstream. */
 	tookMs: number | undefined;
-	/** Why the service ended it, if it did. */
+	/** The reason if the service ended the stream. */
 	halted: Fault | undefined;
-	/** Pays the bill that is made, with what is here; undefined outside `covering`. */
+	/** Settles the bill with this instance's credit; undefined outside `covering`. */
 	pay: (() => void) | undefined;
-	/** What could end it from outside; undefined before it is listened to. */
+	/** Receives events from outside; undefined before `listen`. */
 	listener: { letGo(): void } | undefined;
 }
 
@@ -98,18 +102,18 @@ export function createStreaming<Chunk>(deps: ServeDeps, exchange: Exchange, rela
 	};
 }
 
-/** Takes the next state. Asserts that there is a way. */
+/** Enters the next state. Asserts that the transition exists. */
 export function enter<Chunk>(streaming: Streaming<Chunk>, state: StreamState): void {
 	assert(NEXT[streaming.state].includes(state), "a stream is opened once and settled once");
 	streaming.state = state;
 }
 
-/** Its bill is made. */
+/** The bill is made. */
 export function isOver<Chunk>({ state }: Streaming<Chunk>): boolean {
 	return state === "covering" || state === "settled";
 }
 
-/** From now on the client's leaving and the end of the process reach it, until it is settled. */
+/** From now until the settlement, the client's leaving and the stop of the process end the stream. */
 export function listen<Chunk>(streaming: Streaming<Chunk>): void {
 	const { signal } = streaming.context.connection.request;
 	const listener = new Listener(streaming);
@@ -121,7 +125,7 @@ export function listen<Chunk>(streaming: Streaming<Chunk>): void {
 
 const ONCE = { once: true } as const;
 
-/** What a stream hears of from outside. A class, since there is one for each. */
+/** Receives events from outside a stream. A class: there is one per stream. */
 class Listener<Chunk> implements OpenStream, EventListenerObject {
 	readonly #streaming: Streaming<Chunk>;
 	slot = 0;
@@ -139,7 +143,7 @@ class Listener<Chunk> implements OpenStream, EventListenerObject {
 		shutDown(this.#streaming);
 	}
 
-	/** The client's signal aborts. */
+	/** The client's signal aborted. */
 	handleEvent(): void {
 		leave(this.#streaming);
 	}
@@ -151,8 +155,8 @@ class Listener<Chunk> implements OpenStream, EventListenerObject {
 }
 
 /**
- * Makes the bill and ends the hold by it, then does `after` with the bill as it was charged, in the same turn. That is at
- * once, or where the bill passes the reservation when that is covered as far as there is credit: then it gives a promise.
+ * Makes the bill, ends the hold and runs `after` with the charged bill in the same turn. Usually that happens at once.
+ * If the bill exceeds the reservation it first draws credit, and returns a promise.
  */
 export function settle<Chunk>(
 	streaming: Streaming<Chunk>,
@@ -175,7 +179,7 @@ export function settle<Chunk>(
 	const stopped = Promise.withResolvers<void>();
 	streaming.pay = () => {
 		pay();
-		// The runtime writes nothing more of a stream while somebody waits in it.
+		// While a caller awaits inside the stream, the runtime writes nothing more of it.
 		stopped.resolve();
 	};
 	const paid = covered.then(() => {
@@ -184,7 +188,9 @@ export function settle<Chunk>(
 	return Promise.race([paid, stopped.promise]);
 }
 
-/** A bill that cannot be made must not leave the hold open: then the journal's bound stands, as after a crash. */
+/**
+ * A bill that cannot be made must not leave the hold open. The journal's bound is charged instead, as after a crash.
+ */
 function billOf<Chunk>(streaming: Streaming<Chunk>, ending: Ending): Bill {
 	const { deps, context, admitted, relay, delivery, upstream } = streaming;
 	try {
@@ -195,7 +201,7 @@ function billOf<Chunk>(streaming: Streaming<Chunk>, ending: Ending): Bill {
 	}
 }
 
-/** Signal and `cancel` arrive in any combination. */
+/** The signal and `cancel` may come together or alone. */
 export function leave<Chunk>(streaming: Streaming<Chunk>): void {
 	if (isOver(streaming)) return;
 	hangUp(streaming);
@@ -214,7 +220,7 @@ function shutDown<Chunk>(streaming: Streaming<Chunk>): void {
 	else void settle(streaming, "shutdown", statusOf(halted));
 }
 
-/** A place belongs to who waits for it rather than to a reader that has kept it waiting. */
+/** A waiting request takes precedence over a reader that stalls a place. */
 function giveUpPlace<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
 	const { deps, admitted, stalledSinceMs, stalledMs } = streaming;
 	if (stalledSinceMs === undefined || streaming.state !== "streaming") return;
@@ -228,10 +234,10 @@ function hangUp<Chunk>({ abort, upstream }: Streaming<Chunk>): void {
 	upstream?.close();
 }
 
-/** Ends a stream whose status is out. Nothing may throw here: the runtime would cut the connection silently. */
+/** Ends a stream whose status was sent. It must not throw: the runtime would cut the connection silently. */
 export function fail<Chunk>(streaming: Streaming<Chunk>, ending: Ending, fault: Fault): Promise<void> | undefined {
 	const { deps, context, admitted, relay } = streaming;
-	// What failed may be on our side, and the upstream would go on, at a place that nobody gives back.
+	// The failure may be ours; without this the upstream would continue and keep its place.
 	hangUp(streaming);
 	deps.telemetry.log.info("a stream ended early", {
 		...logFields(context),
@@ -245,7 +251,7 @@ export function fail<Chunk>(streaming: Streaming<Chunk>, ending: Ending, fault: 
 	);
 }
 
-/** Gives a promise if the reader does not keep up: until it has taken what was written. */
+/** Returns a promise if the reader does not keep up: it resolves when the reader has taken the text. */
 export function write<Chunk>(streaming: Streaming<Chunk>, text: string): Promise<void> | undefined {
 	assert(streaming.client !== undefined, "nothing is written before the status is out");
 	streaming.lastWriteMs = streaming.deps.clock.monotonicMs();
@@ -255,12 +261,12 @@ export function write<Chunk>(streaming: Streaming<Chunk>, text: string): Promise
 	return written.then(() => readerTook(streaming, streaming.deps.clock.monotonicMs()));
 }
 
-/** How long the upstream let a reader wait that keeps up: of a slow one it is nothing. */
+/** Counts how long the upstream kept the reader waiting; zero for a slow reader. */
 export function countGap<Chunk>({ deps, lastWriteMs, tookMs }: Streaming<Chunk>): void {
 	if (tookMs !== undefined) deps.telemetry.stats.gap(lastWriteMs - tookMs);
 }
 
-/** The reader has taken what was written. */
+/** The reader has taken the text. */
 export function readerTook<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
 	streaming.tookMs = nowMs;
 	if (streaming.stalledSinceMs === undefined) return;
@@ -268,7 +274,7 @@ export function readerTook<Chunk>(streaming: Streaming<Chunk>, nowMs: number): v
 	streaming.stalledSinceMs = undefined;
 }
 
-/** Writes the last text of a stream that is settled. */
+/** Writes the last text of a settled stream. */
 export function close<Chunk>(streaming: Streaming<Chunk>, text: string): void {
 	const { client, context } = streaming;
 	context.connection.setIdleTimeout(IDLE_TIMEOUT_S);
@@ -277,17 +283,17 @@ export function close<Chunk>(streaming: Streaming<Chunk>, text: string): void {
 		return;
 	}
 	try {
-		// Of a reader that does not keep up, the runtime keeps what is written last until it has taken it.
+		// For a slow reader, the runtime keeps the last text until the reader has taken it.
 		void client.write(text);
 		client.close();
 	} catch {
-		// The client left in this very moment; its request is settled.
+		// The client left at this moment; its request is settled.
 	}
 }
 
 function keepAlive<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
 	const { client, lastWriteMs, stalledSinceMs, limits } = streaming;
 	if (client === undefined || isOver(streaming) || nowMs - lastWriteMs < limits.keepAliveCommentMs) return;
-	// A reader that takes nothing gets no comments either, so that its connection times out.
+	// A stalled reader gets no comments either, so that its connection times out.
 	if (stalledSinceMs === undefined) void write(streaming, KEEP_ALIVE_COMMENT);
 }

@@ -5,15 +5,18 @@ import type { AnswerMemory } from "../../upstream/call/answer-memory.ts";
 import { type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout, UNREAD_TIMEOUT_S } from "../connection.ts";
 
 /**
- * Long answers in one piece that clients have not read to their end, by account. Nothing that was paid for is taken back: who leaves too
- * much unread is asked to read it first.
+ * Long unstreamed answers that clients have not read to their end, by account. A paid answer is never dropped: an
+ * account with too much unread must read it before its next request.
  */
 export interface UnreadAnswers {
-	/** Faults: rate_limit_exceeded for the account's own limit, overloaded beyond everybody's for who has any of it. */
+	/**
+	 * Faults: rate_limit_exceeded above the account's own limit; overloaded above the limit of all, for accounts with any
+	 * unread.
+	 */
 	check(accountId: string): void;
-	/** The body of an answer, counted until it is read, let go, or its client has left. `bytes`: 0 if nobody counted them. */
+	/** Counts the body of an answer until it is read, cancelled, or its client has left. `bytes`: 0 if unknown. */
 	passed(body: LongBody, bytes: number, reader: AnswerReader): LongBody;
-	/** The same of one that is here as a whole; as it is if it is short. */
+	/** As `passed`, for an answer in memory; a short one is returned as it is. */
 	passedBytes(body: Uint8Array, reader: AnswerReader): Uint8Array<ArrayBuffer> | LongBody;
 	bytes(): number;
 }
@@ -25,12 +28,12 @@ export interface AnswerReader {
 
 export type LongBody = ReadableStream<Uint8Array> | ReadableStream<string>;
 
-/** What an answer counts as that came as events: those are 4 MB at most, and hardly ever long. */
+/** Assumed size of an answer that arrived as events: at most 4 MB, and rarely long. */
 const UNCOUNTED_BYTES = 512 * 1024;
 const SHORT_BYTES = 128 * 1024;
 
 export function createUnreadAnswers(deps: {
-	/** Where what is on its way from a server looks for room. */
+	/** The budget that answers on their way from a server share. */
 	answers: AnswerMemory;
 	limits(): Pick<ServiceLimits, "answerMemoryBytesMax" | "answerMemoryAccountBytesMax">;
 }): UnreadAnswers {
@@ -49,7 +52,7 @@ export function createUnreadAnswers(deps: {
 		};
 		answers.addUnread(accountId, bytes);
 		trySetIdleTimeout(connection, UNREAD_TIMEOUT_S);
-		// A client that left before its answer is first read leaves no other trace.
+		// A client that left before its first read has no other effect.
 		if (signal.aborted) release();
 		else signal.addEventListener("abort", release);
 		return passedBody(body as ReadableStream<Uint8Array>, release);
@@ -66,7 +69,7 @@ export function createUnreadAnswers(deps: {
 					retryAfterS: 1,
 				});
 			}
-			// Who keeps nobody from anything is kept from nothing.
+			// An account without unread answers does not add to the shortage.
 			if (all > answerMemoryBytesMax && own > 0)
 				throw new Fault("overloaded", "Too many answers wait to be read. Try again shortly.", { retryAfterS: 1 });
 		},

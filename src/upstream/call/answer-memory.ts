@@ -7,37 +7,47 @@ import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import { UpstreamFailure } from "./failure.ts";
 
 /**
- * Long answers in one piece, from their first bytes until clients have read them. What finds no room is not read further: its server
- * keeps it, and is kept waiting by it. Else many at once would be in memory before the first of them could count as unread.
+ * Budget for long unstreamed answers, from their first byte until the client has read them. An answer without room is
+ * not read further, so the backpressure reaches its server. Without the budget, many answers would fill the memory
+ * before the first of them counts as unread.
  */
 export interface AnswerMemory {
-	/** One that is about to come. */
+	/** Opens the account of one answer that is about to arrive. */
 	read(accountId: string): AnswerRead;
-	/** Of those that wait for their clients; negative once one is gone. */
+	/** Bytes that wait for their client; negative when they were read or dropped. */
 	addUnread(accountId: string, bytes: number): void;
 	unreadOf(accountId: string): number;
 	unread(): number;
 }
 
-/** One answer, in however many parts. */
+/** One answer, which may arrive as several parts. */
 export interface AnswerRead {
 	/**
-	 * So much more of it came. Gives a promise where that is to wait: it rejects with the signal's reason, or with an UpstreamFailure `crowded`
-	 * once it has waited too long. Throws that at once for an answer that would never find room.
+	 * Reserves `bytes` more. Returns a promise if they must wait; it rejects with the signal's reason, or with
+	 * UpstreamFailure `crowded` after too long a wait. Throws `crowded` at once for an answer that can never fit.
 	 */
 	take(bytes: number, signal: AbortSignal, isPatient: boolean): undefined | Promise<void>;
-	/** Once it was read, or given up. */
+	/** Call it when the answer was read or given up. */
 	release(): void;
 }
 
-/** For the next room, and not longer than the request may take: a client that reads nothing is cut off meanwhile. A line of a batch waits as it must. */
+/**
+ * Longest wait since room last became free; the request's own deadline still applies. A client that reads nothing is
+ * cut off in that time. A batch line waits without this limit.
+ */
 const WAIT_MS = 10_000;
-/** A process that reads its share takes several times as much: an answer is pieces, bytes, values and text, which are collected late. */
+/**
+ * Share of the memory for answers that are being read. Their real use is several times their bytes: chunks, buffer,
+ * text and values, which the collector frees late.
+ */
 const READ_SHARE = 1 / 8;
-/** Of one answer alone. */
+/** Share that a single answer may take. */
 const ANSWER_SHARE = 1 / 2;
 
-/** Who has his share unread asks for nothing more. What he had asked for before may pass it by as much again, and leaves others room. */
+/**
+ * An account with its share unread starts no new answers. Answers that it has already started may exceed the share once
+ * more, which still leaves room for other accounts.
+ */
 const ACCOUNT_SHARES = 2;
 
 interface Waiting {
@@ -56,15 +66,15 @@ export function createAnswerMemory(
 	{ clock, collect }: { clock: Clock; collect?: () => void },
 	{ limits }: { limits(): Pick<ServiceLimits, "answerMemoryBytesMax" | "answerMemoryAccountBytesMax"> },
 ): AnswerMemory {
-	/** By account. */
+	/** Unread bytes by account. */
 	const unread = new CounterMap();
 	let allUnread = 0;
 	let allRead = 0;
-	/** What was let go since the heap was last collected. */
+	/** Bytes released since the last collection. */
 	let leftBytes = 0;
-	/** When something was let go last. */
+	/** Monotonic time of the last release. */
 	let roomMs = 0;
-	/** In the order in which they began. */
+	/** In the order in which they started. */
 	const readings = new LinkedQueue<Reading>();
 	const waiting = new LinkedQueue<Waiting>();
 
@@ -72,7 +82,7 @@ export function createAnswerMemory(
 		const { answerMemoryBytesMax, answerMemoryAccountBytesMax } = limits();
 		if (unread.of(accountId) > answerMemoryAccountBytesMax * ACCOUNT_SHARES) return false;
 		if (allUnread > 0 && allUnread + allRead + bytes > answerMemoryBytesMax) return false;
-		// The first one waits for no other that is read, or all might for each other.
+		// The oldest answer waits for no other answer under way; otherwise all could wait for each other.
 		return node?.before === undefined || allRead + bytes <= answerMemoryBytesMax * READ_SHARE;
 	}
 
@@ -82,12 +92,15 @@ export function createAnswerMemory(
 		assert(allRead >= 0, "what was read gives back what it took");
 	}
 
-	/** The collector sees no need for itself before the heap has grown by far more than a small container has. */
+	/**
+	 * Collects after enough releases: by itself, the collector starts only after the heap has grown by far more than a
+	 * small container has.
+	 */
 	function left(bytes: number): void {
 		leftBytes += bytes;
 		if (leftBytes < limits().answerMemoryBytesMax * READ_SHARE) return;
 		leftBytes = 0;
-		// What has just been let go is still in somebody's hands.
+		// References to the released bytes remain on the stack until the next turn.
 		if (collect !== undefined) void nextTurn().then(collect);
 	}
 
@@ -119,7 +132,7 @@ export function createAnswerMemory(
 		let cancel: (() => void) | undefined;
 		const waitOn = (sinceMs: number) => {
 			cancel = clock.after(sinceMs + WAIT_MS - clock.monotonicMs(), () => {
-				// While others get on there will be room for it, too.
+				// While other answers make progress, room for this one will come: wait on.
 				if (roomMs > sinceMs) return waitOn(roomMs);
 				end();
 				answer.reject(crowded("no room for a long answer came"));

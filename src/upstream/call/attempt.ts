@@ -18,50 +18,62 @@ import {
 	type UpstreamPost,
 } from "./post.ts";
 
-/** What every call has, whatever it asks for. */
+/** What every call has, for any endpoint. */
 export interface CallContext {
-	/** Aborts when the client leaves. Who reads a stream closes it instead, from its headers on. */
+	/** Aborts when the client leaves. From its headers on, a stream is closed by its reader instead. */
 	readonly signal: AbortSignal;
-	/** Requests with the same key go to the same replica where that costs nothing; undefined for none. */
+	/** Requests with the same key prefer the same replica where that costs nothing; undefined for no preference. */
 	readonly affinity: string | undefined;
 	readonly requestId: string;
-	/** The same, for servers that refuse an id which is no UUID (llama-cpp-python's does). */
+	/** The request id as a UUID, for servers that refuse any other id (llama-cpp-python). */
 	readonly uuid: string;
-	/** Whose request it is: what one account alone meets says little of a replica. */
+	/** Whose request it is: failures of a single account say little about a replica. */
 	readonly accountId: string;
-	/** A line of a managed batch: it takes what others leave, waits as long as it must, and gives its place up to others. */
+	/**
+	 * Marks a line of a managed batch: it takes spare places, waits as long as necessary and yields its place to other
+	 * requests.
+	 */
 	readonly patient: boolean | undefined;
 	readonly trace: RequestTrace | undefined;
 }
 
-/** One call to one replica. Owns the replica's place and the connection until the first of its three ends. */
+/**
+ * One call to one replica. Owns the replica's place and the connection until its first end: `succeed`, `fail` or
+ * `close`.
+ */
 export interface Attempt {
 	readonly replica: Replica;
 	readonly guard: CallGuard;
-	/** What is to be sent next; with the others of this turn of the event loop, if it is to wait for its end. */
+	/**
+	 * Prepares the next request. Returns a promise if the request leaves together with the others of this turn of the
+	 * event loop.
+	 */
 	post(post: UpstreamPost, accept: Accepted): undefined | Promise<void>;
 	/**
-	 * Sends it before it returns; throws if the call was aborted meanwhile. What comes is to be `taken` before anything else
-	 * is done with it.
+	 * Sends the prepared request before it returns; throws if the call was aborted since. The response must go to `taken`
+	 * before any other use.
 	 */
 	send(): Promise<Response>;
-	/** Its status is 200, or this throws, or rejects with, what it stands for. */
+	/** Accepts a response with status 200. For any other it throws, or rejects with, its failure. */
 	taken(response: Response): undefined | Promise<never>;
-	/** Its body is read, and the call closed, by who took it: nothing else of the answer is kept, and nothing of what was asked. */
+	/**
+	 * The caller now reads the body and closes the call. The attempt drops the response and the request, so that they can
+	 * be collected.
+	 */
 	handedOver(): void;
-	/** The replica answers: with its first event, and with each further one. */
+	/** Reports an event: the first proves that the replica answers, and so does each later one. */
 	answered(): void;
-	/** It came to its proper end. */
+	/** Ends the call as complete. */
 	succeed(): void;
-	/** It did not: hangs up and says what the error stood for. */
+	/** Ends the call as failed: hangs up and returns what the error stands for. */
 	fail(error: unknown): UpstreamFailure;
-	/** The caller wants no more of it. */
+	/** Ends the call because the caller wants no more of it. */
 	close(): void;
 }
 
 /**
- * `startedMs`: monotonic time at which the request began, attempts before this one included. `asked` aborts when the place
- * is asked for.
+ * `startedMs`: monotonic start of the request, earlier attempts included. `asked` aborts when a waiting request wants
+ * the place.
  */
 export function createAttempt(
 	deps: CallDeps,
@@ -75,7 +87,7 @@ export function createAttempt(
 	return new CallAttempt(deps, ticket, call, limits, startedMs, freshConnection, asked);
 }
 
-/** A class, as the guard is: there is one for each request. */
+/** A class: a closure for each function would cost more objects per request. */
 class CallAttempt implements Attempt, GuardOptions, Sender {
 	readonly replica: Replica;
 	readonly guard: CallGuard;
@@ -84,7 +96,7 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 	clientSignal: AbortSignal | undefined;
 	readonly #deps: CallDeps;
 	readonly #ticket: Ticket;
-	/** Undefined once its answer was handed over. */
+	/** Undefined after `handedOver`. */
 	#call: CallContext | undefined;
 	readonly freshConnection: boolean;
 	readonly #asked: AbortSignal | undefined;
@@ -92,11 +104,11 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 	#post: UpstreamPost | undefined;
 	#accept: Accepted = "application/json";
 	#response: Response | undefined;
-	/** Of the last answer. */
+	/** Status of the last response. */
 	#status: number | undefined;
 	#sent: CallTrace | undefined;
 
-	/** Arguments in their order: an object of them is one more. */
+	/** Positional arguments: an options object is one more allocation per request. */
 	constructor(
 		deps: CallDeps,
 		ticket: Ticket,
@@ -116,7 +128,7 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		this.startedMs = startedMs;
 		this.clientSignal = call.signal;
 		this.guard = createCallGuard(deps, this);
-		// A place that was waited for may be asked for before its request is sent, and is asked for once.
+		// A place that the call waited for may be wanted before the request is sent, and the signal fires only once.
 		if (asked?.aborted) this.guard.abort();
 		else asked?.addEventListener("abort", this.guard, { once: true });
 	}
@@ -148,11 +160,11 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		const post = this.#post;
 		assert(post !== undefined, "what is sent was posted");
 		this.#post = undefined;
-		// Who is gone since it was posted gets nothing, and a call that is not made stands in no trace.
+		// A client that left since `post` gets no request, and a request that is not sent must not appear in a trace.
 		if (this.clientSignal?.aborted) this.guard.abort();
 		this.guard.signal.throwIfAborted();
 		const { replica } = this;
-		// A request in several parts: each is a call of its own.
+		// A request in several parts has one traced call per part.
 		this.#sent?.end(undefined, this.#status);
 		this.#sent = this.#asking().trace?.call(replica.alias, replica.dialect.name);
 		return postUpstream(this.#deps, this, post, this.#accept);

@@ -4,16 +4,19 @@ import type { Replica } from "../replicas/replica.ts";
 import type { CallContext } from "./attempt.ts";
 import type { UpstreamFailure } from "./failure.ts";
 
-/** What the log says of calls that failed. */
+/** Logs calls that failed. */
 export interface CallNotes {
 	failed(context: CallContext, replica: Replica, failure: UpstreamFailure): void;
 	stop(): void;
 }
 
-/** While descriptors are short every request fails alike, hundreds a second: a line of the first, and so often of all since. */
+/**
+ * During a shortage of descriptors all requests fail alike, hundreds per second. The log has one line for the first
+ * failure and then one per interval.
+ */
 const SHORTAGE_LINE_MS = 10_000;
 
-/** Kinds whose detail is in our own words. */
+/** Kinds whose detail is this service's own text. */
 const OURS: ReadonlySet<string> = new Set([
 	"timeout",
 	"unreachable",
@@ -26,7 +29,7 @@ const OURS: ReadonlySet<string> = new Set([
 ]);
 
 export function createCallNotes({ clock, log }: { clock: Clock; log: Log }): CallNotes {
-	/** Set for the interval behind a line, with what it does not say yet: how many calls, and the last of them. */
+	/** Set during the interval after a line: the failures that the log does not have yet, and the last of them. */
 	let untold: { calls: number; last: LogFields } | undefined;
 	let cancel = () => {};
 
@@ -50,8 +53,8 @@ export function createCallNotes({ clock, log }: { clock: Clock; log: Log }): Cal
 
 	return {
 		/**
-		 * The detail of a status or of an error event is the upstream's own text, which may repeat the prompt: it stays out
-		 * of the log. The upstream's log has it under the same request id.
+		 * The detail of a status or an error event is the upstream's text, which may repeat the prompt, so it stays out of
+		 * the log. The upstream's own log has it under the same request id.
 		 */
 		failed(context, replica, failure) {
 			const { kind, status } = failure;

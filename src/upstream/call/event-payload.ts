@@ -1,4 +1,4 @@
-/** Payloads of server-sent events, as every kind of stream has them. */
+/** Payloads of server-sent events, for every kind of stream. */
 import { asObject, hasTooMuch, type JsonObject } from "../wire-value.ts";
 import { died } from "./failure.ts";
 

@@ -1,4 +1,4 @@
-/** One streamed answer of one replica, read as its events come. */
+/** One streamed answer of one replica, read event by event. */
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { nextTurn } from "../../base/next-turn.ts";
@@ -9,22 +9,27 @@ import { readText } from "./read-answer.ts";
 import { createSseReader } from "./sse-reader.ts";
 import type { AnswerStream, Arrived, OutputChunk, StreamWire } from "./stream-wire.ts";
 
-/** How long a stream may take from its end marker to the end of its body before the connection is given up. */
+/** How long a body may continue after the end marker before the connection is given up. */
 const DRAIN_MS = 1_000;
-/** The largest answer that comes whole where events were asked for: it leaves as one event. */
+/** Largest unstreamed answer to a request for a stream; it leaves as one event. */
 const WHOLE_BYTES_MAX = 4 * 1024 * 1024;
-/** As much of a stream is read in one step: what arrived while the event loop was busy may be a hundred times more. */
+/**
+ * Bytes of a stream that are read in one step. What arrived while the event loop was busy may be a hundred times more.
+ */
 const STEP_BYTES = 64 * 1024;
-/** The longest stream, comments and framing included; a longer one is a failure. */
+/** Longest stream, comments and framing included; a longer one fails. */
 const STREAM_BYTES_MAX = 512 * 1024 * 1024;
 
 const NO_BYTES = new Uint8Array();
 
-/** What arrives after the last word. */
+/** The result of `arrives` after the end. */
 const NO_MORE: Arrived = { done: true };
 const NOTHING: readonly never[] = [];
 
-/** The first `next` sends the request. `callerCloses`: the client's signal is looked at no more once the headers are there. */
+/**
+ * The first `next` sends the request. `callerCloses`: once the headers arrive, the client's signal is ignored and the
+ * caller closes the stream.
+ */
 export function openEventStream<Chunk extends OutputChunk>(
 	deps: { clock: Clock },
 	attempt: Attempt,
@@ -35,7 +40,7 @@ export function openEventStream<Chunk extends OutputChunk>(
 	return new EventStream(deps.clock, attempt, wire, body, callerCloses);
 }
 
-/** "over": the upstream has sent its end, the stream failed, or the gateway closed it. */
+/** "over": the upstream sent its end, the stream failed, or the gateway closed it. */
 type EventStreamState = "opening" | "streaming" | "over";
 
 const TRANSITIONS: Readonly<Record<EventStreamState, readonly EventStreamState[]>> = {
@@ -44,7 +49,7 @@ const TRANSITIONS: Readonly<Record<EventStreamState, readonly EventStreamState[]
 	over: [],
 };
 
-/** A class, since there is one for each open stream: a closure for each of its functions would be 15 objects more. */
+/** A class: closures for its functions would be 15 more objects per open stream. */
 class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>, "replica"> {
 	readonly #clock: Clock;
 	readonly #attempt: Attempt;
@@ -52,16 +57,16 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	readonly #callerCloses: boolean;
 	readonly #reader: ReturnType<StreamWire<Chunk>["reader"]>;
 	readonly #events = createSseReader();
-	/** Whose end the request waits for, if it does; undefined once it was sent. */
+	/** The end of the turn that the request waits for; undefined once it was sent, or if it does not wait. */
 	#turn: undefined | Promise<void>;
 	#source: ReadableStreamDefaultReader<Uint8Array> | undefined;
 	#state: EventStreamState = "opening";
-	/** Usage of an answer that came whole: undefined if it has none. */
+	/** Set if the answer came unstreamed; its usage is undefined if the answer has none. */
 	#whole: { readonly usage: ReportedUsage | undefined } | undefined;
-	/** Why it went wrong; kept back while chunks that came before it are on their way out. */
+	/** The failure; held back until the chunks that arrived before it are delivered. */
 	#failure: UpstreamFailure | undefined;
 	#streamBytes = 0;
-	/** What arrived and waits for its turn. */
+	/** Bytes that arrived and are not read yet. */
 	#waiting: Uint8Array | undefined;
 	/** Output so far. */
 	readonly #size = { events: 0, bytes: 0 };
@@ -88,7 +93,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 		return this.#source.read();
 	}
 
-	/** What comes with the headers. */
+	/** Returns the first chunks, which need the headers. */
 	async #first(): Promise<readonly Chunk[] | null> {
 		this.#attempt.guard.waitStarts();
 		try {
@@ -124,7 +129,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 			const payloads = done ? this.#events.end() : this.#events.push(this.#counted(value));
 			const anything = payloads.length > 0;
 			const chunks = anything ? this.#accept(payloads) : NOTHING;
-			// While the next read is waited for, nothing of this one is kept.
+			// Drops the payloads, so that they can be collected during the next read.
 			payloads.length = 0;
 			if (this.#failure === undefined) {
 				if (this.#reader.ended() || (done && this.#reader.complete())) this.#finish(done);
@@ -159,7 +164,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 		this.#source?.cancel().catch(() => {});
 	}
 
-	/** The next part of what arrived at once. */
+	/** Returns the next step of a large piece. */
 	async #step(): Promise<Arrived> {
 		await nextTurn();
 		const all = this.#waiting;
@@ -167,7 +172,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 		return { done: false, value: all?.subarray(0, STEP_BYTES) };
 	}
 
-	/** The headers; an answer that came whole instead of as events is returned as one chunk. */
+	/** Sends the request and reads the headers. An unstreamed answer is returned as one chunk. */
 	async #open(): Promise<Chunk | undefined> {
 		if (this.#turn) await this.#turn;
 		this.#turn = undefined;
@@ -177,7 +182,7 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 		if (response.body === null) throw died("an answer without a body");
 		if (!(response.headers.get("content-type") ?? "").includes("json")) {
 			this.#source = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
-			// The gateway may have closed it before.
+			// The gateway may have closed the stream during the request.
 			if (this.#state === "opening") this.#enter("streaming");
 			if (this.#callerCloses) this.#attempt.handedOver();
 			return undefined;
@@ -225,14 +230,14 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 		if (!bodyEnded) this.#drain();
 	}
 
-	/** Thoughts may be counted and not shown, so what they are part of says nothing of events. */
+	/** Tokens of reasoning may be counted and not sent, so such a stream says nothing about tokens per event. */
 	#learn(): void {
 		const { completionTokens, reasoningTokens } = this.#reader.usage() ?? {};
 		if (this.#reader.usageIsFinal() && completionTokens !== undefined && reasoningTokens === 0)
 			this.#attempt.replica.outputEstimator.learn(completionTokens, this.#size);
 	}
 
-	/** Reads to the end of the body, which keeps the connection for the next call; nobody waits for it. */
+	/** Reads to the end of the body in the background, which keeps the connection for the next call. */
 	#drain(): void {
 		const { guard } = this.#attempt;
 		const cancel = this.#clock.after(DRAIN_MS, () => guard.abort());
@@ -246,8 +251,8 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	}
 
 	/**
-	 * Servers that close the connection with their last word may do so without an end of the body, and the runtime drops
-	 * what it has not handed over then, the end marker too. What is finished and counted is whole without it.
+	 * A server that closes the connection after its last event may omit the end of the body. The runtime then drops what
+	 * it has not delivered, the end marker included. An answer with its finish and its usage is complete without them.
 	 */
 	brokeOff(error: unknown): Arrived {
 		const isBroken = this.#attempt.guard.failureOf(error).kind === "died";

@@ -1,42 +1,42 @@
 export type UpstreamFailureKind =
-	/** Nobody answers at the address, or the connection broke before an answer. */
+	/** The address takes no connection, or the connection broke before an answer. */
 	| "unreachable"
-	/** It answered, but with something that is not what was asked for: no JSON, no choices. */
+	/** The answer is not what was requested: no JSON, no choices. */
 	| "unreadable"
-	/** connect, first event, silence or total deadline. */
+	/** The deadline for connecting, the first event, silence or the whole request passed. */
 	| "timeout"
-	/** It answered that it is overloaded or not ready (429, 503). */
+	/** The server is overloaded or not ready (429, 503). */
 	| "busy"
 	/** A 5xx, an error event, an `abort` finish. */
 	| "failed"
-	/** The answer ended without its end. */
+	/** The answer broke off before its end. */
 	| "died"
-	/** It refuses our request as malformed (4xx): the customer's to mend. */
+	/** The server refuses the request as malformed (4xx): the customer must change it. */
 	| "rejected"
-	/** As `rejected`: the prompt does not fit its context. */
+	/** The prompt does not fit the context: the customer must change it. */
 	| "context_length"
-	/** Two replicas failed on the same request while they answer others: the customer's to mend. */
+	/** Two replicas failed on this request while they answered others: the customer must change it. */
 	| "unanswerable"
-	/** It refuses our own credentials or does not know the model: the operator's to mend. */
+	/** The server refuses our credentials or does not know the model: the operator must act. */
 	| "misconfigured"
-	/** A line of a batch gave its place up to somebody who waited: it is sent again when there is one. */
+	/** A batch line yielded its place to a waiting request; it is sent again later. */
 	| "yielded"
-	/** This process had no descriptor left to ask anybody with. */
+	/** This process had no free file descriptor for a connection. */
 	| "shortage"
-	/** This process had no memory for an answer of such length beside the others that it holds. */
+	/** This process had no memory for such a long answer next to those that it holds. */
 	| "crowded"
-	/** This process stops, and waits no longer. */
+	/** This process is stopping. */
 	| "stopping"
-	/** The client left, or whoever else had called; nobody is to blame. */
+	/** The client or the calling part left; no server is at fault. */
 	| "aborted";
 
-/** What went wrong upstream. Never shown as it is: `gateway/error-body.ts` maps the kind. */
+/** A failure of an upstream call. It is never shown as it is: `gateway/error-body.ts` maps the kind. */
 export class UpstreamFailure extends Error {
 	override readonly name = "UpstreamFailure" as const;
 	readonly kind: UpstreamFailureKind;
-	/** HTTP status of the upstream's answer, where there was one. */
+	/** HTTP status of the upstream's answer, if there was one. */
 	readonly status: number | undefined;
-	/** The field that a `rejected` is about, if the upstream named one that the client sent. */
+	/** The request field that a `rejected` concerns, if the upstream named a field that the client sent. */
 	readonly param: string | null;
 	/** For the restricted log: may hold upstream text, cut to 500 characters. */
 	readonly private: string;
@@ -53,22 +53,22 @@ export class UpstreamFailure extends Error {
 	}
 }
 
-/** An answer that makes no sense: another replica may do better. */
+/** Makes the failure of an answer without sense; another replica may do better. */
 export function unreadable(detail: string): UpstreamFailure {
 	return new UpstreamFailure("unreadable", { private: detail });
 }
 
-/** An answer that broke off. */
+/** Makes the failure of an answer that broke off. */
 export function died(detail: string): UpstreamFailure {
 	return new UpstreamFailure("died", { private: detail });
 }
 
-/** An answer that says that something went wrong, or that passes a limit. */
+/** Makes the failure of an answer that reports an error or passes a limit. */
 export function failed(detail: string): UpstreamFailure {
 	return new UpstreamFailure("failed", { private: detail });
 }
 
-/** Nobody is left to wait for an answer. */
+/** Makes the failure of a wait that the stop of this process ends. */
 export function stopping(cause?: unknown): UpstreamFailure {
 	return new UpstreamFailure("stopping", { private: "the process stops", cause });
 }

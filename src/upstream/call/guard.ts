@@ -7,52 +7,54 @@ import type { OpenCall, OpenCalls } from "./open-calls.ts";
 import { connectionCode, isOurShortage, isRefused } from "./upstream-error.ts";
 
 /**
- * The one abort switch of an upstream call, with its deadlines. Deadlines abort the fetch; `failureOf` then says what
- * the runtime's exception really stood for.
+ * The abort switch of one upstream call, with its deadlines. A deadline aborts the fetch; `failureOf` then translates
+ * the runtime's exception.
  */
 export interface CallGuard extends EventListenerObject {
 	readonly signal: AbortSignal;
-	/** Looks after the client and the deadlines from now on, without waiting whether the call lasts. */
+	/** Watches the client and the deadlines from now on, even if the call turns out to be short. */
 	watch(): void;
-	/** Somebody waits for the next event from now on, if nobody did: silence counts. */
+	/** The reader waits for the next event: silence counts from now on, if it did not already. */
 	waitStarts(): void;
-	/** One came that holds nothing for the client: the silence begins anew. */
+	/** An event without content for the client arrived: the silence starts again. */
 	waitGoesOn(): void;
-	/** It came, or the reader is busy elsewhere: silence does not count. */
+	/** An event arrived, or the reader is busy: silence does not count. */
 	waitEnds(): void;
-	/** The client's signal is looked at no more: who called closes the call himself. */
+	/** Ignores the client's signal from now on: the caller closes the call. */
 	callerCloses(): void;
-	/** The server has begun to answer: the connection stands. */
+	/** The server answers: the connection is established. */
 	headersCame(): void;
 	/** Aborts the call at once. */
 	abort(): void;
-	/** The call is over: no timer and no listener stays behind. */
+	/** Ends the call and removes its timer and listeners. */
 	end(): void;
-	/** After `headersCame` a broken connection is a broken answer. */
+	/** Returns the failure that `error` stands for. After `headersCame`, a broken connection is a broken answer. */
 	failureOf(error: unknown): UpstreamFailure;
-	/** What the failure says of the replica. */
+	/** What the failure says about the replica. */
 	outcomeOf(failure: UpstreamFailure): CallOutcome;
 }
 
 export interface GuardOptions {
 	readonly limits: Pick<ServiceLimits, "connectMs" | "firstEventMs" | "silenceMs" | "totalMs">;
-	/** Monotonic; the total deadline runs from here over all attempts. */
+	/** Monotonic start of the total deadline, which covers all attempts. */
 	readonly startedMs: number;
-	/** Undefined once the caller closes the call himself. */
+	/** Undefined once the caller closes the call. */
 	readonly clientSignal: AbortSignal | undefined;
 	/**
-	 * Whether the address takes connections. Asked once, after `connectMs` without headers: the runtime does not say
-	 * whether it still connects or the server is at work, so a second connection tells.
+	 * Whether the address accepts connections. Called once, after `connectMs` without headers: the runtime does not show
+	 * whether it is still connecting, so a second connection is the test.
 	 */
 	reachable(): Promise<boolean>;
 }
 
 const ONCE = { once: true } as const;
 
-/** Why the call was aborted: by a deadline, by its caller or by the stop of the process, or since the address takes no connection. */
+/**
+ * Why the call was aborted: a deadline, the caller, the stop of the process, or an address that accepts no connection.
+ */
 type AbortCause = "first event" | "silence" | "total" | "aborted" | "stopping" | "unreachable";
 
-/** "abandoned": over before the server began to answer. */
+/** "abandoned": ended before the server answered. */
 type GuardState = "connecting" | "answering" | "abandoned" | "ended";
 
 const TRANSITIONS: Readonly<Record<GuardState, readonly GuardState[]>> = {
@@ -63,31 +65,32 @@ const TRANSITIONS: Readonly<Record<GuardState, readonly GuardState[]>> = {
 };
 
 /**
- * Watched from the moment on that it lasts: the client that left before is noticed then, and a deadline that passed.
+ * Watches a call from the moment when it counts as lasting. Until then, neither a client that left nor a passed
+ * deadline is noticed.
  */
 export function createCallGuard(deps: { clock: Clock; openCalls: OpenCalls }, options: GuardOptions): CallGuard {
 	return new Guard(deps, options);
 }
 
-/** A class, since there is one for each request: a closure for each of its functions would be ten objects more. */
+/** A class: closures for its functions would be ten more objects per request. */
 class Guard implements CallGuard, OpenCall {
 	readonly #clock: Clock;
 	readonly #openCalls: OpenCalls;
 	readonly #options: GuardOptions;
 	readonly #controller = new AbortController();
 	readonly #totalAtMs: number;
-	/** Undefined while nobody waits for an event: for an answer in one piece only the total deadline holds. */
+	/** Undefined while the reader does not wait for an event. An unstreamed answer has only the total deadline. */
 	#waitingSinceMs: number | undefined;
 	#silenceMs: number;
 	#first = true;
 	#state: GuardState = "connecting";
-	/** The first one counts: what follows is of its making. */
+	/** The first cause counts: later ones are its consequences. */
 	#cause: AbortCause | undefined;
 	#watched = false;
-	/** Infinity once asked. */
+	/** Infinity after the test of the address. */
 	#askAtMs: number;
 	#cancelTimer: (() => void) | undefined;
-	/** Undefined if it never began: the client had left. */
+	/** Undefined if the call never began because the client had left. */
 	#moment: number | undefined;
 	slot = -1;
 
@@ -119,7 +122,7 @@ class Guard implements CallGuard, OpenCall {
 		return this.#controller.signal;
 	}
 
-	/** The caller's signal aborts, or another one that was asked to tell. */
+	/** Runs when the client's signal or the signal of a wanted place aborts. */
 	handleEvent(): void {
 		this.abort();
 	}
@@ -165,8 +168,8 @@ class Guard implements CallGuard, OpenCall {
 	}
 
 	/**
-	 * One timer at a time, never set further ahead than the silence limit and never moved when an event comes: when it
-	 * fires it looks how long the silence really is and sets itself again for the rest.
+	 * There is at most one timer. It is never set further ahead than the silence limit, and events do not move it. When
+	 * it fires, it computes the real silence and sets itself for the rest.
 	 */
 	#arm(): void {
 		const now = this.#clock.monotonicMs();
@@ -226,7 +229,7 @@ class Guard implements CallGuard, OpenCall {
 			case "crowded":
 				return "neutral";
 			case "busy":
-				// 429 is load, which other calls may not meet; 503 is a server that is not ready.
+				// 429 is load, which may spare other calls; 503 is a server that is not ready.
 				return failure.status === 429 ? "neutral" : "suspect";
 			case "timeout":
 				// A long answer is no fault of the server.

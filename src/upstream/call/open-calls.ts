@@ -2,26 +2,26 @@ import type { Clock } from "../../base/clock.ts";
 import { createMoments } from "../../base/moments.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 
-/** A call as those see it that look after all of them. */
+/** A call as its registry sees it. */
 export interface OpenCall {
-	/** It has lasted for a moment. */
+	/** The call has lasted for a moment. */
 	watch(): void;
-	/** Ends it: this process stops. */
+	/** Ends the call: this process is stopping. */
 	letGo(): void;
-	/** Among those that last; not the call's to set. */
+	/** Slot among the lasting calls; set only by the registry. */
 	slot: number;
 }
 
-/** Calls under way. One that is answered at once has no listener, no timer and no place here. */
+/** Registry of calls under way. A call that is answered at once needs no listener, no timer and no slot. */
 export interface OpenCalls {
-	/** It is told when it has lasted for a moment. Gives the number that ends this. */
+	/** Registers a call, whose `watch` runs once it has lasted for a moment. Returns the number for `end`. */
 	begin(call: OpenCall): number;
 	end(nth: number): void;
-	/** From here on `letGo` ends it; behind that it does so at once. */
+	/** From now on `letGo` ends the call, at once if it was already called. */
 	lasts(call: OpenCall): void;
-	/** It is over, or its caller's to end. */
+	/** Removes a call that is over or that its caller ends. */
 	leaves(call: OpenCall): void;
-	/** Ends those that last, and each other one that comes to last. */
+	/** Ends all lasting calls, and each further call that becomes a lasting one. */
 	letGo(): void;
 }
 

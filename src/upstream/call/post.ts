@@ -21,51 +21,53 @@ export interface CallDeps {
 	readonly tickBarrier: TickBarrier;
 }
 
-/** What is posted. */
+/** One POST request. */
 export interface UpstreamPost {
-	/** Under the replica's base address: `/chat/completions`. */
+	/** Path below the replica's base address, such as `/chat/completions`. */
 	readonly path: string;
-	/** The path stands at the server's root, beside `/v1`. */
+	/** The path is at the server's root, outside `/v1`. */
 	readonly atRoot?: boolean | undefined;
-	/** JSON text, or a form, whose content type the runtime sets with its boundary. */
+	/** JSON text, or a form, for which the runtime sets the content type with the boundary. */
 	readonly body: string | FormData;
 }
 
-/** What a server is asked for. */
+/** The value of the `accept` header. */
 export type Accepted = "application/json" | "text/event-stream";
 
-/** Whose call it is, and by which connection. */
+/** The call that a request belongs to, and its connection. */
 export interface Sender {
 	readonly replica: Replica;
-	/** UUID. */
 	readonly requestUuid: string;
 	readonly signal: AbortSignal;
-	/** True to keep off kept-alive connections, one of which has just broken. */
+	/** Avoids kept-alive connections, because one has just broken. */
 	readonly freshConnection: boolean;
-	/** Where the request stands in a trace. */
+	/** Headers that place the request in a trace. */
 	readonly traceHeaders?: TraceHeaders | undefined;
 }
 
-/** How much of an error's text is read: its reason stands at the beginning. */
+/** Bytes of an error's text that are read: the reason is at its beginning. */
 const ERROR_BYTES_MAX = 64 * 1024;
-/** Where many of more than this wait for each other, the first is cold when it leaves. */
+/**
+ * Longer bodies leave at once: if many of them waited for each other, the first would be out of the processor's cache
+ * by then.
+ */
 const TOGETHER_CHARS_MAX = 256 * 1024;
 
-/** Whether it is sent with the others of its turn of the event loop, or at once. */
+/** Whether the request leaves with the others of its turn of the event loop. */
 export function leavesTogether({ body }: UpstreamPost): boolean {
 	return typeof body === "string" && body.length <= TOGETHER_CHARS_MAX;
 }
 
 /**
- * Sends the request before it returns. Only the headers named here leave; redirects are not followed, they would carry
- * the prompt and the key to an address that nobody configured; no proxy of the environment stands in between.
+ * Sends the request before it returns. Only the headers named here leave. Redirects are not followed: they would carry
+ * the prompt and the key to an unconfigured address. Proxies of the environment are ignored.
  */
 export function postUpstream(deps: CallDeps, sender: Sender, post: UpstreamPost, accept: Accepted): Promise<Response> {
 	const spec = sender.replica.spec();
 	const common = commonHeaders(spec, accept);
 	const { traceHeaders } = sender;
 	const isPlain = typeof post.body === "string" && traceHeaders === undefined;
-	// The runtime copies them before it returns, so nearly all requests of a replica take the same ones.
+	// The runtime copies the headers before it returns, so nearly all requests of a replica share one object.
 	const headers = isPlain ? common : new Headers(common);
 	headers.set("x-request-id", sender.requestUuid);
 	if (typeof post.body !== "string") headers.delete("content-type");
@@ -80,14 +82,14 @@ export function postUpstream(deps: CallDeps, sender: Sender, post: UpstreamPost,
 		// The guard has the deadlines; the runtime's own would cut a slow prefill.
 		timeout: false,
 		proxy: false,
-		// What was not asked for packed is not unpacked: some hundred kilobytes can become a gigabyte.
+		// Compression was not requested, so nothing is unpacked: some hundred kilobytes can expand to a gigabyte.
 		decompress: false,
 	});
 }
 
 const ADDRESSES = new WeakMap<UpstreamSpec, Map<string, string>>();
 
-/** One text for all requests of a replica to the same path under its address: of those there are few. */
+/** Returns one shared string per replica and path; there are few paths. */
 function addressOf(spec: UpstreamSpec, { path, atRoot }: UpstreamPost): string {
 	if (atRoot === true) return atServerRoot(spec.url, path);
 	let known = ADDRESSES.get(spec);
@@ -105,7 +107,7 @@ function addressOf(spec: UpstreamSpec, { path, atRoot }: UpstreamPost): string {
 
 const COMMON = new WeakMap<UpstreamSpec, Partial<Record<Accepted, Headers>>>();
 
-/** What all requests of a replica have that send JSON and accept the same. */
+/** The headers that all JSON requests of a replica with this `accept` share. */
 function commonHeaders(spec: UpstreamSpec, accept: Accepted): Headers {
 	let known = COMMON.get(spec);
 	if (known === undefined) {
@@ -122,7 +124,10 @@ function commonHeaders(spec: UpstreamSpec, accept: Accepted): Headers {
 	return known[accept];
 }
 
-/** Whether the replica's address takes a TCP connection within the connect deadline, as far as one can be begun. */
+/**
+ * Whether the replica's address accepts a TCP connection within the connect deadline. True too if this process has no
+ * descriptor to try.
+ */
 export async function reachable(
 	deps: { clock: Clock },
 	replica: Replica,
@@ -148,7 +153,7 @@ export async function reachable(
 	return verdict;
 }
 
-/** Throws, or rejects with, the failure that an answer with another status than 200, or in an encoding, stands for. */
+/** Throws, or rejects with, the failure of an answer with a status other than 200 or with a content encoding. */
 export function assertAnswered(response: Response, replica: Replica): undefined | Promise<never> {
 	const encoding = response.headers.get("content-encoding");
 	const isPlain = encoding === null || encoding.trim() === "" || encoding.trim().toLowerCase() === "identity";
@@ -165,7 +170,7 @@ async function failWithItsText(response: Response, replica: Replica): Promise<ne
 	throw replica.dialect.failureOfStatus(response.status, text);
 }
 
-/** Lets go of a body that nobody will read, so that its connection and memory are freed. */
+/** Cancels a body that remains unread, which frees its connection and memory. */
 export function discard(response: Response | undefined): void {
 	if (response?.body && !response.body.locked) response.body.cancel().catch(() => {});
 }

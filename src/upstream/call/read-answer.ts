@@ -5,26 +5,26 @@ import { createTimeSlice } from "../../base/time-slice.ts";
 import { parseJson } from "../wire-value.ts";
 import { UpstreamFailure } from "./failure.ts";
 
-/** The largest unstreamed answer; a larger one is a failure. */
+/** Largest unstreamed answer; a larger one fails. */
 export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
-/** Of a line of a batch: as much as a line may have itself, since both are handled as one text. */
+/** Largest answer to a batch line: the limit of a line itself, since both are processed as one text. */
 export const LINE_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
-/** A longer one is parsed in turns. */
+/** A longer body is parsed in time slices. */
 const SHORT_BYTES = 128 * 1024;
-/** As much of a long one comes at once, when it is asked for. */
+/** Bytes of a long answer that arrive at once when the body is requested. */
 const FIRST_BYTES = 512 * 1024;
 
-/** Whether the answer says of itself that it is read and parsed in one step: its text is all that there is to wait for. */
+/** Whether the declared length lets the answer be read and parsed in one step: only its text must be awaited. */
 export function isShort(response: Response): boolean {
 	return declaredBytes(response) <= SHORT_BYTES;
 }
 
-/** What finds room for so many more bytes of an answer; a promise where they wait for it. */
+/** Reserves memory for so many more bytes of an answer; returns a promise if they must wait. */
 export type TakesAnswer = (bytes: number) => undefined | Promise<void>;
 
 /**
- * The body as parsed JSON, undefined if it is none, and its length. Throws UpstreamFailure `failed` beyond `bytesMax`, and what `takes`
- * throws, which hears of a long one.
+ * Returns the body as parsed JSON, undefined if it is not JSON, and its length if it is long, else 0. Throws
+ * UpstreamFailure `failed` beyond `bytesMax`, and whatever `takes` throws; `takes` is called for long bodies only.
  */
 export async function readLong(
 	response: Response,
@@ -39,7 +39,7 @@ export async function readLong(
 	};
 }
 
-/** The body as text. Throws UpstreamFailure `failed` beyond `bytesMax`. */
+/** Returns the body as text. Throws UpstreamFailure `failed` beyond `bytesMax`. */
 export async function readText(response: Response, bytesMax: number): Promise<string> {
 	return new TextDecoder().decode(await readBytes(response, bytesMax));
 }
@@ -51,7 +51,7 @@ async function readBytes(response: Response, bytesMax: number, takes?: TakesAnsw
 	if (takes !== undefined && declaredBytes(response) > SHORT_BYTES) {
 		taken = Math.min(declaredBytes(response), FIRST_BYTES);
 		const room = takes(taken);
-		// Its body is not asked for before: from then on the runtime keeps two megabytes of it.
+		// The body is requested only after this wait: from then on the runtime buffers two megabytes of it.
 		if (room) await room;
 	}
 	const reader = response.body?.getReader();
@@ -82,7 +82,7 @@ async function readBytes(response: Response, bytesMax: number, takes?: TakesAnsw
 	return bytes;
 }
 
-/** NaN where nothing holds the server to it: a length beside chunks means nothing. */
+/** NaN if the length is not binding: next to `transfer-encoding` it means nothing. */
 function declaredBytes({ headers }: Response): number {
 	const length = headers.get("content-length");
 	return length !== null && /^\d+$/.test(length) && !headers.has("transfer-encoding") ? Number(length) : Number.NaN;

@@ -7,34 +7,34 @@ import type { CallNotes } from "./call-notes.ts";
 import { UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
 import { connectionCode, isRefused } from "./upstream-error.ts";
 
-/** Replicas that one request may be given to, the first one included. */
+/** Replicas that may start on one request, the first one included. */
 const ATTEMPTS_MAX = 3;
-/** Calls that one request may cost, those to replicas that turned it away included. */
+/** Calls for one request, those that a replica turned away included. */
 const CALLS_MAX = 8;
 
-/** How often a line of a batch gives its place up; then it stays to its end, or it might never come to one. */
+/** Times that a batch line yields its place; after that it keeps it, or it might never finish. */
 const YIELDS_MAX = 3;
 
 const NONE: ReadonlySet<Replica> = new Set();
 const NOTHING_FAILED: readonly Failed[] = [];
 
-/** One request, as it is tried on one replica after the other. */
+/** One request and how to try it on a replica. */
 export interface Tries<Came, Result = Came> {
 	/**
-	 * Sends it to the ticket's replica. Gives what can be delivered, and must reject only while nothing has
-	 * been. `asked` aborts when the place is asked for.
+	 * Sends the request to the ticket's replica and returns its deliverable result. Must reject only while nothing was
+	 * delivered. `asked` aborts when a waiting request wants the place.
 	 */
 	send(ticket: Ticket, freshConnection: boolean, asked: AbortSignal | undefined): Promise<Came>;
-	/** It came. */
+	/** Turns a delivered result into the final one. */
 	came(came: Came): Result;
-	/** It did not: an UpstreamFailure, with the place free again, or what is none of the replica's doing. */
+	/** Returns the UpstreamFailure of an error, with the place free again, or an error that no replica caused. */
 	failureOf(error: unknown): unknown;
 }
 
 /**
- * Sends a request to one replica after the other until one gives something that can be delivered. If a place is free, it is
- * taken before this function first yields. What the request itself is at fault for, and what ran into a deadline, is not
- * tried again; one that two replicas fail on while they answer others is at fault itself (`unanswerable`).
+ * Sends a request to one replica after another until one delivers a result. If a place is free, it is taken before this
+ * function first yields. Failures that the request caused and passed deadlines are not retried. A request on which two
+ * replicas fail while they answer others is itself at fault (`unanswerable`).
  */
 export async function withReplays<Came, Result>(
 	pool: Pool,
@@ -60,7 +60,7 @@ export async function withReplays<Came, Result>(
 		const ticket = place instanceof Promise ? await leaving(place, signal) : place;
 		try {
 			const result = tries.came(await tries.send(ticket, freshConnection, asking?.signal));
-			// The same request was answered here, so what failed before was not the request.
+			// The same request was answered here, so the request did not cause the earlier failures.
 			for (const other of failed) other.ticket.judge(other.ticket.replica === ticket.replica ? "neutral" : "failed");
 			return result;
 		} catch (thrown) {
@@ -94,7 +94,7 @@ export async function withReplays<Came, Result>(
 	}
 }
 
-/** A function of its own: a closure in the loop would make each request keep its variables on the heap. */
+/** A separate function: a closure in the loop would keep the loop's variables on the heap for each request. */
 function abortOf(asking: AbortController): () => void {
 	return () => asking.abort();
 }
@@ -104,23 +104,23 @@ interface Failed {
 	readonly failure: UpstreamFailure;
 }
 
-/** A replica that turned it away has done nothing for it, and says nothing of those that are left. */
+/** A replica that turned the request away did no work for it and says nothing about the remaining ones. */
 function mayGoOn(failed: readonly Failed[]): boolean {
 	const taken = failed.filter(({ failure }) => !turnedAway(failure)).length;
 	return taken < ATTEMPTS_MAX && failed.length < CALLS_MAX;
 }
 
-/** It is busy, refuses us, or nobody listens there. */
+/** The server is busy, refuses our credentials, or nothing listens there. */
 function turnedAway({ kind, cause }: UpstreamFailure): boolean {
 	return kind === "busy" || kind === "misconfigured" || (kind === "unreachable" && isRefused(cause));
 }
 
-/** Failures that a request can bring about: the server took it, and then something went wrong. */
+/** Failures that a request can cause: the server accepted it and failed afterwards. */
 const BY_REQUEST: ReadonlySet<UpstreamFailureKind> = new Set(["failed", "unreadable", "died"]);
 
 /**
- * Two replicas took it and failed, and nothing else has failed at either since it last answered. Where there is none
- * left to tell the difference, it counts as well that some replica has answered since (`answeredAtMs`).
+ * Whether two replicas accepted the request and failed, with no other failure at either since its last answer. If no
+ * replica is left for comparison, an answer of any replica since then (`answeredAtMs`) counts too.
  */
 function isRequestsFault(failed: readonly Failed[], answeredAtMs = Number.NEGATIVE_INFINITY): boolean {
 	const replicas = new Set<Replica>();
@@ -132,7 +132,7 @@ function isRequestsFault(failed: readonly Failed[], answeredAtMs = Number.NEGATI
 	return replicas.size > 1;
 }
 
-/** No breaker is to hear of it. */
+/** The failures reach no breaker. */
 function unanswerable(failed: readonly Failed[]): UpstreamFailure {
 	for (const { ticket } of failed) ticket.judge("neutral");
 	const cause = failed.at(-1)?.failure;
@@ -153,7 +153,7 @@ function replayable(failure: UpstreamFailure): boolean {
 	}
 }
 
-/** A kept-alive connection that the server closed meanwhile looks like this, and like nothing else. */
+/** A kept-alive connection that the server had closed fails exactly like this. */
 function brokeBeforeAnswer(failure: UpstreamFailure): boolean {
 	return failure.kind === "unreachable" && connectionCode(failure.cause) === "ECONNRESET";
 }

@@ -1,21 +1,21 @@
 /**
- * Server-sent events out of bytes that may be cut anywhere, from a server that may be hostile. Works on bytes, so that
- * a character cut in two never matters: line breaks are ASCII, a whole line is whole UTF-8.
+ * Parses server-sent events from bytes that may be split anywhere and may come from a hostile server. It works on
+ * bytes, so a split character does no harm: line breaks are ASCII and a whole line is valid UTF-8.
  */
 import { failed, type UpstreamFailure } from "./failure.ts";
 
 export interface SseReader {
 	/**
-	 * The `data` payloads of the events that `bytes` completes, lines of one event joined by "\n". Comments and other
-	 * fields are dropped. Throws UpstreamFailure `failed` when a line or an event passes the limit.
-	 * `bytes` is not kept. There is one list, which the next call empties; who is done with it before does so too.
+	 * Returns the `data` payloads of the events that `bytes` completes; lines of one event are joined by "\n". Comments
+	 * and other fields are dropped. Throws UpstreamFailure `failed` when a line or an event passes the limit. `bytes` is
+	 * not kept. All calls share one list, which the next call empties; the caller may empty it earlier.
 	 */
 	push(bytes: Uint8Array): string[];
-	/** The event that the end of the stream cut short of its blank line; its last line may itself be cut. */
+	/** Returns the event that the end of the stream cut off before its blank line; its last line may itself be cut. */
 	end(): string[];
 }
 
-/** The longest line and the longest event. Beyond it the stream is given up. */
+/** Longest line and longest event; a longer one fails the stream. */
 const EVENT_BYTES_MAX = 1024 * 1024;
 
 const LF = 0x0a;
@@ -29,18 +29,18 @@ export function createSseReader(options: { eventBytesMax?: number } = {}): SseRe
 	return new EventLines(options.eventBytesMax ?? EVENT_BYTES_MAX);
 }
 
-/** A class, since there is one for each open stream: a closure for each of its functions would be six objects more. */
+/** A class: closures for its functions would be six more objects per open stream. */
 class EventLines implements SseReader {
 	readonly #eventBytesMax: number;
 	/** The unfinished line: `carry[0, carried)`. Grows by doubling, so that one-byte reads stay linear. */
 	#carry: Buffer = NO_BYTES;
 	#carried = 0;
-	/** Data of the event under way; undefined if it has no data line yet. */
+	/** Data of the current event; undefined before its first data line. */
 	#data: string | undefined;
 	#dataBytes = 0;
 	#afterCr = false;
 	#atStart = true;
-	/** One list for all pieces, which mostly bring an event each. */
+	/** One list for all pieces, most of which complete one event. */
 	readonly #events: string[] = [];
 
 	constructor(eventBytesMax: number) {

@@ -1,13 +1,13 @@
 import type { Dialect } from "../dialects.ts";
 import type { ReportedUsage } from "../usage.ts";
 
-/** Follows one stream, event by event: chunks out, usage aside, and whether it came to its proper end. */
+/** Parses one stream event by event: returns chunks, keeps the usage and knows whether the stream is complete. */
 export interface StreamReader<Chunk> {
-	/** The chunk in the payload of one event, undefined if it holds nothing for the client. Throws UpstreamFailure. */
+	/** Returns the chunk in one event's payload; undefined if it has nothing for the client. Throws UpstreamFailure. */
 	accept(payload: string): Chunk | undefined;
-	/** True once the end marker has passed. */
+	/** Whether the end marker has passed. */
 	ended(): boolean;
-	/** Whether an end of the connection now is a proper end. */
+	/** Whether the stream may end now without a failure. */
 	complete(): boolean;
 	usage(): ReportedUsage | undefined;
 	usageIsFinal(): boolean;
@@ -19,50 +19,48 @@ export interface Arrived {
 	readonly value?: Uint8Array | undefined;
 }
 
-/** A chunk of a stream, with the bytes of generated output in it. */
+/** A chunk of a stream with its bytes of generated output. */
 export interface OutputChunk {
 	readonly outputBytes: number;
 }
 
-/** What is particular to one kind of streamed answer: where it is asked for and how it is read. */
+/** One kind of streamed answer: its path and its parser. */
 export interface StreamWire<Chunk> {
-	/** Under the replica's base address. */
+	/** Path below the replica's base address. */
 	readonly path: string;
 	reader(dialect: Dialect): StreamReader<Chunk>;
-	/** An answer that came whole instead of as events. */
+	/** Reads an answer that came unstreamed. */
 	whole(text: string, dialect: Dialect): { chunk: Chunk; usage: ReportedUsage | undefined };
 }
 
-/**
- * An open stream of one answer. Replays on other replicas happen inside `next` until the first chunk was returned.
- */
+/** An open stream of one answer. Until `next` has returned the first chunks, it retries on other replicas. */
 export interface AnswerStream<Chunk> {
 	/**
-	 * All chunks that arrived together (at least one), or null at a proper end: finish seen and the upstream's end
-	 * marker, or finish and usage seen, however the connection ended then. Throws UpstreamFailure in every other case (died, silent, error event …).
-	 * Not to be called again after null or a throw, nor while a call is pending.
+	 * Returns all chunks that arrived together, at least one; null at a proper end. A proper end is the finish with the
+	 * end marker, or the finish with the usage, however the connection ends. Throws UpstreamFailure in every other case
+	 * (died, silent, error event …). Not to be called after null or a throw, nor while a call is pending.
 	 */
 	next(): Promise<readonly Chunk[] | null>;
 	/**
-	 * The same after the first `next`, in two steps: for who reads on, `await arrives()` costs no promise but the read's own.
-	 * Resolves when something has arrived, which is to be taken at once. Rejects with what `broke` makes the failure of.
+	 * With `take`, the later calls of `next` in two steps: `await arrives()` adds no promise to the read's own. Resolves
+	 * with bytes that must be passed to `take` at once. Pass a rejection to `brokeOff`.
 	 */
 	arrives(): Promise<Arrived>;
-	/** What `next` gives; undefined if nothing of it is for the client, then `arrives` is to be called again. */
+	/** Returns what `next` returns, or undefined if `arrives` must be called again. */
 	take(arrived: Arrived): readonly Chunk[] | null | undefined;
 	/**
-	 * What a rejection of `arrives` stands for: the end, if nothing is missing before it, which is to be taken; throws the
-	 * failure otherwise.
+	 * Translates a rejection of `arrives`: returns the end, for `take`, if the answer is complete; otherwise throws the
+	 * failure.
 	 */
 	brokeOff(error: unknown): Arrived;
-	/** The last usage record so far: final after `next` gave null, running before that where the dialect has it. */
+	/** The latest usage record: final after `next` returned null, a running count before that in some dialects. */
 	usage(): ReportedUsage | undefined;
-	/** True once `usage()` is the upstream's final count. */
+	/** Whether `usage()` is the upstream's final count. */
 	usageIsFinal(): boolean;
-	/** The replica's alias for logs and metrics (`model#0`), undefined before one was chosen. */
+	/** The replica's alias for logs and metrics (`model#0`); undefined until one is chosen. */
 	replica(): string | undefined;
-	/** Likely tokens of the output so far, as finished streams of its replica tell; undefined if they do not. */
+	/** Estimated tokens of the output so far, from finished streams of its replica; undefined if too few are known. */
 	tokensLikely(): number | undefined;
-	/** Aborts the upstream call, frees the replica's place; harmless when repeated or after the end. */
+	/** Aborts the upstream call and frees the replica's place. Further calls, and calls after the end, do nothing. */
 	close(): void;
 }

@@ -12,13 +12,13 @@ import type { CallDeps } from "./post.ts";
 import { type Tries, withReplays } from "./replay.ts";
 import type { AnswerStream, Arrived, OutputChunk, StreamWire } from "./stream-wire.ts";
 
-/** A streamed request of any kind. */
+/** A streamed request of any endpoint. */
 export interface StreamCall<Chunk> {
 	readonly context: CallContext;
 	readonly wire: StreamWire<Chunk>;
 	/** The request in the replica's dialect: JSON text, or a form. */
 	body(replica: Replica): string | FormData;
-	/** It is being answered, or failed: nothing of it is sent again. */
+	/** Called once the answer starts or the request failed: it is not sent again. */
 	over?(): void;
 }
 
@@ -29,7 +29,7 @@ interface AnswerStreamOptions<Chunk> {
 	readonly call: StreamCall<Chunk>;
 }
 
-/** Sends the request in this turn if a place is free. */
+/** Sends the request in this turn of the event loop if a place is free. */
 export function createAnswerStream<Chunk extends OutputChunk>(
 	deps: CallDeps,
 	options: AnswerStreamOptions<Chunk>,
@@ -37,13 +37,13 @@ export function createAnswerStream<Chunk extends OutputChunk>(
 	return new ReplayedStream(deps, options);
 }
 
-/** A class, since there is one for each open stream. */
+/** A class: there is one per open stream. */
 class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, Tries<readonly Chunk[] | null> {
 	readonly #deps: CallDeps;
-	/** Undefined once it was answered: it is not sent again. */
+	/** Undefined once the answer started: the request is not sent again. */
 	#options: AnswerStreamOptions<Chunk> | undefined;
 	readonly #startedMs: number;
-	/** Undefined once it was asked for. */
+	/** Undefined once `next` has returned it. */
 	#first: Promise<readonly Chunk[] | null> | undefined;
 	#closed = false;
 	#events: Omit<AnswerStream<Chunk>, "replica"> | undefined;
@@ -54,7 +54,7 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 		this.#options = options;
 		this.#startedMs = deps.clock.monotonicMs();
 		this.#first = withReplays(options.pool, options.notes, options.call.context, this);
-		// Heard either way: the caller may close the stream without ever asking for a chunk.
+		// Handles the rejection too: a caller may close the stream without calling `next`.
 		const over = () => options.call.over?.();
 		this.#first.then(over, over);
 	}
@@ -70,7 +70,7 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 		this.#alias = replica.alias;
 		const body = call.body(replica);
 		const attempt = createAttempt(this.#deps, ticket, call.context, limits, this.#startedMs, freshConnection);
-		// What a client that left has got is charged, so that it is noticed at once.
+		// Output sent to a client that left is charged, so its leaving must be noticed at once.
 		attempt.guard.watch();
 		this.#events = openEventStream(this.#deps, attempt, call.wire, body, true);
 		return this.#events.next();
@@ -81,7 +81,7 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 		return chunks;
 	}
 
-	/** The events have said already what it stood for. */
+	/** The event stream has already translated the error. */
 	failureOf(error: unknown): unknown {
 		return error;
 	}

@@ -1,4 +1,4 @@
-/** One call to one replica whose answer leaves in one piece. */
+/** One call to one replica whose answer arrives in one piece. */
 
 import { assert } from "../../base/assert.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
@@ -16,39 +16,39 @@ import type { Tries } from "./replay.ts";
 import type { AnswerStream, OutputChunk, StreamWire } from "./stream-wire.ts";
 import { isError } from "./upstream-error.ts";
 
-/** One POST and how its answer is read. */
+/** One POST and the parser of its answer. */
 export interface UnaryPost<Answer> extends UpstreamPost {
-	/** The largest answer, bytes; default 64 MB. For a line of a batch never more than 8 MB. */
+	/** Largest answer in bytes; default 64 MB. A batch line has at most 8 MB. */
 	readonly bytesMax?: number;
 	/**
-	 * `body` is parsed JSON and no error. What there may be a million of is read in turns. Throws UpstreamFailure at
-	 * nonsense.
+	 * Reads parsed JSON that is no error. Lists of up to a million items are read in time slices. Throws UpstreamFailure
+	 * for nonsense.
 	 */
 	readonly read: (body: unknown, headers: Headers, dialect: Dialect) => Answer | Promise<Answer>;
 }
 
-/** The ways to ask the replica of one attempt. */
+/** Requests to the replica of the current attempt. */
 export interface Asker {
 	post<Answer>(post: UnaryPost<Answer>): Promise<Answer>;
-	/** By way of a stream, to be read to its end. */
+	/** Requests a stream, which the caller must read to its end. */
 	stream<Chunk extends OutputChunk>(wire: StreamWire<Chunk>, body: string): Pick<AnswerStream<Chunk>, "next" | "usage">;
 }
 
-/** A request that is answered in one piece; `run` may take several posts to one replica for it. */
+/** A request whose answer arrives in one piece; `run` may send several posts to one replica. */
 export interface UnaryCall<Reply> {
 	readonly context: CallContext;
 	run(ask: Asker, replica: Replica): Promise<Reply>;
 }
 
-/** A reply, and the alias of the replica that it is from. */
+/** A reply and the alias of its replica. */
 export interface Replied<Reply> {
 	readonly reply: Reply;
 	readonly replica: string;
-	/** Of its JSON, if that was long; else 0. */
+	/** Bytes of its JSON if that was long, else 0. */
 	readonly bytes: number;
 }
 
-/** For `withReplays`: a call on one replica after the other. The request begins now. */
+/** The tries for `withReplays`. The request's total deadline starts now. */
 export function createUnaryTries<Reply>(
 	deps: CallDeps,
 	limits: () => ServiceLimits,
@@ -57,7 +57,7 @@ export function createUnaryTries<Reply>(
 	return new UnaryTries(deps, limits, call);
 }
 
-/** A class, as the attempt is: there is one for each request. It asks the replica of the attempt under way. */
+/** A class: there is one per request. As an Asker, it sends to the replica of the current attempt. */
 class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	readonly #deps: CallDeps;
 	readonly #limits: () => ServiceLimits;
@@ -65,7 +65,7 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	readonly #startedMs: number;
 	#attempt: Attempt | undefined;
 	#longBytes = 0;
-	/** Undefined while all that came is short. */
+	/** Undefined while all answers were short. */
 	#read: AnswerRead | undefined;
 
 	constructor(deps: CallDeps, limits: () => ServiceLimits, call: UnaryCall<Reply>) {
@@ -77,7 +77,7 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 
 	send(ticket: Ticket, freshConnection: boolean, asked: AbortSignal | undefined): Promise<Reply> {
 		const { context } = this.#call;
-		// A line of a batch may have waited for hours: its time begins when it is sent.
+		// A batch line may have waited for hours: its deadline starts when it is sent.
 		const startedMs = context.patient === true ? this.#deps.clock.monotonicMs() : this.#startedMs;
 		this.#attempt = undefined;
 		this.#attempt = createAttempt(this.#deps, ticket, context, this.#limits(), startedMs, freshConnection, asked);
@@ -87,7 +87,7 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	came(reply: Reply): Replied<Reply> {
 		const attempt = this.#underWay();
 		this.#release();
-		// Nobody listened for it if it all took a moment.
+		// The abort of a short call is noticed only here: it had no listener.
 		if (this.#call.context.signal.aborted) throw leftBefore();
 		attempt.succeed();
 		return { reply, replica: attempt.replica.alias, bytes: this.#longBytes };
@@ -98,7 +98,7 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 		return this.#attempt === undefined ? error : this.#attempt.fail(error);
 	}
 
-	/** Itself it waits for nothing, as a function that does keeps what it was called with: here a prompt. */
+	/** Not an async function: such a function would keep its argument, with the prompt, until the answer arrives. */
 	post<Answer>(post: UnaryPost<Answer>): Promise<Answer> {
 		const attempt = this.#underWay();
 		const turn = attempt.post(post, "application/json");
@@ -116,7 +116,7 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 		const response = await attempt.send();
 		const refused = attempt.taken(response);
 		if (refused) await refused;
-		// Answers of one turn are read, settled and delivered together.
+		// Answers of one turn of the event loop are read, settled and delivered together.
 		await this.#deps.tickBarrier();
 		const isLine = this.#call.context.patient === true;
 		const parsed = isShort(response)
@@ -140,7 +140,7 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	}
 
 	stream<Chunk extends OutputChunk>(wire: StreamWire<Chunk>, body: string) {
-		// Who reads it to its end closes nothing: the client's leaving ends it.
+		// The reader consumes it to its end, so the client's signal ends it.
 		return openEventStream(this.#deps, this.#underWay(), wire, body, false);
 	}
 
@@ -155,7 +155,7 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	}
 }
 
-/** What is answered to nobody costs nothing, whenever it was noticed that nobody is there. */
+/** An answer without a recipient costs nothing, no matter when the absence was noticed. */
 function leftBefore(): UpstreamFailure {
 	return new UpstreamFailure("aborted", { private: "the caller left before the answer came" });
 }

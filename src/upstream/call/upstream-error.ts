@@ -1,18 +1,18 @@
-/** What an upstream's refusals and errors mean, whichever of the many shapes they come in. */
+/** Classifies the refusals and errors of upstreams, which come in many formats. */
 import { canOpen } from "../../base/descriptors.ts";
 import { asArray, asObject, asText, type JsonObject, parseJson } from "../wire-value.ts";
 import { UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
 
-/** An error as any known server writes it, flattened. */
+/** An error of any known server, flattened. */
 interface UpstreamError {
 	readonly message: string;
 	readonly type: string;
-	/** As text, numbers too. */
+	/** Text; numbers are converted. */
 	readonly code: string;
 	readonly param: string | null;
 }
 
-/** Request fields that a failure may name to the client. Anything else would be the server's own. */
+/** Request fields that a failure may name to the client. Any other name would be internal to the server. */
 const REQUEST_FIELDS: ReadonlySet<string> = new Set(
 	(
 		"messages model frequency_penalty presence_penalty temperature top_p top_k min_p repetition_penalty seed stop n " +
@@ -22,7 +22,7 @@ const REQUEST_FIELDS: ReadonlySet<string> = new Set(
 	).split(" "),
 );
 
-/** Members inside of them, so that a failure can name the place. */
+/** Names inside these fields, so that a failure can name the exact place. */
 const MEMBERS: ReadonlySet<string> = new Set(
 	(
 		"role content type text name tool_calls tool_call_id function arguments description parameters properties required " +
@@ -33,7 +33,7 @@ const PLACE_STEPS_MAX = 12;
 
 const CONTEXT_TYPES: ReadonlySet<string> = new Set(["exceed_context_size_error", "context_length_exceeded"]);
 
-/** Wordings for a prompt that does not fit, of vLLM, SGLang, llama.cpp, Ollama, TGI and the hosted services. */
+/** Messages about a prompt that does not fit, of vLLM, SGLang, llama.cpp, Ollama, TGI and the hosted services. */
 const CONTEXT_TEXT =
 	/context length|context size|context window|maximum context|maximum model length|max_model_len|longer than the model|prompt is too long|input (?:length|is too long)|`inputs` (?:tokens|must have less)|exceeds? the (?:available|maximum) (?:context|number of tokens)/i;
 
@@ -67,13 +67,13 @@ function errorOfDetails(details: readonly unknown[]): UpstreamError {
 	return { message: asText(first?.msg) ?? "", type: "", code: "", param: knownPlace(place.map(String)) };
 }
 
-/** `messages[0].content` and `messages.0.content` alike. */
+/** Reads `messages[0].content` and `messages.0.content` alike. */
 function knownField(value: unknown): string | null {
 	const text = asText(value);
 	return text === undefined ? null : knownPlace(text.split(/[.[\]]+/, PLACE_STEPS_MAX));
 }
 
-/** In the interface's notation, as far as it is made of the interface's own names. */
+/** Writes a path in the interface's notation, up to the first name that is not part of the interface. */
 function knownPlace([field, ...steps]: readonly string[]): string | null {
 	if (field === undefined || !REQUEST_FIELDS.has(field)) return null;
 	let place = field;
@@ -90,8 +90,8 @@ function isContextOverflow(error: UpstreamError): boolean {
 }
 
 /**
- * The meaning of a status that all families share; a dialect handles its own exceptions before it asks here. `requestsFault` are
- * its words for a request that is at fault where it says 500.
+ * Classifies a status as all families share it; a dialect handles its exceptions before this. `requestsFault` matches
+ * messages by which a status 500 blames the request.
  */
 export function failureOfStatus(status: number, bodyText: string, requestsFault?: RegExp): UpstreamFailure {
 	const error = readUpstreamError(parseJson(bodyText) ?? bodyText);
@@ -103,7 +103,8 @@ export function failureOfStatus(status: number, bodyText: string, requestsFault?
 
 function kindOfStatus(status: number): UpstreamFailureKind {
 	if (status === 429 || status === 503) return "busy";
-	// 402: the operator's own credit with a provider. Redirects are not followed: they would carry prompt and key away.
+	// 402: the operator's credit with a provider. Redirects are not followed: they would carry the prompt and the key
+	// away.
 	if (status === 401 || status === 402 || status === 403 || status === 404) return "misconfigured";
 	if (status >= 300 && status < 400) return "misconfigured";
 	if (status === 405 || status === 407) return "misconfigured";
@@ -111,10 +112,12 @@ function kindOfStatus(status: number): UpstreamFailureKind {
 	return status >= 400 ? "rejected" : "unreadable";
 }
 
-/** Codes and types by which servers say in the middle of an answer that the request was at fault. */
+/** Codes and types by which an error inside an answer blames the request. */
 const REQUESTS_FAULT: ReadonlySet<string> = new Set(["400", "422", "invalid_request_error", "BadRequestError"]);
 
-/** The meaning of an `error` in a 200 answer: the server's fault, unless it says that it is the request's. */
+/**
+ * Classifies an `error` in an answer with status 200: the server's fault unless the code or type blames the request.
+ */
 export function failureOfError(value: unknown): UpstreamFailure {
 	const error = readUpstreamError(value);
 	const { code, type, param } = error;
@@ -124,30 +127,30 @@ export function failureOfError(value: unknown): UpstreamFailure {
 	return new UpstreamFailure("rejected", { ...detail, status: 400, param });
 }
 
-/** `{"error": …}`, or flat `{"object": "error", …}`; `"error": null` is none. */
+/** Whether the body is `{"error": …}` or flat `{"object": "error", …}`; `"error": null` is no error. */
 export function isError(body: JsonObject): boolean {
 	return (body.error !== undefined && body.error !== null) || body.object === "error";
 }
 
 const REFUSED: ReadonlySet<string> = new Set(["ECONNREFUSED", "ConnectionRefused", "ENOTFOUND"]);
 
-/** Whether nobody listens there, whatever is asked. */
+/** Whether nothing listens at the address. */
 export function isRefused(error: unknown): boolean {
 	return REFUSED.has(connectionCode(error));
 }
 
-/** Between a failure for want of a descriptor and the look for one some are free again. */
+/** Descriptors that other requests may free between a failed connection and the check here. */
 const DESCRIPTORS_SPARE = 16;
 
 /**
- * Whether this process may open no further file, which says nothing of the server. For an address by number the runtime says so;
- * where there is a name to look up it says that nobody listens, and so whether there are descriptors to spare is looked at.
+ * Whether this process is out of file descriptors, which says nothing about the server. For a numeric address the
+ * runtime reports that. For a host name it reports a refused connection, so spare descriptors are checked.
  */
 export function isOurShortage(error: unknown): boolean {
 	return isOutOfDescriptors(error) || (isRefused(error) && areDescriptorsShort());
 }
 
-/** Whether this process may open hardly any further file. */
+/** Whether this process can open hardly any further file. */
 export const areDescriptorsShort = () => !canOpen(DESCRIPTORS_SPARE);
 
 function isOutOfDescriptors(error: unknown): boolean {
@@ -155,7 +158,7 @@ function isOutOfDescriptors(error: unknown): boolean {
 	return code === "EMFILE" || code === "ENFILE";
 }
 
-/** The code of a broken connection, where the runtime gives one (`ECONNRESET`, `ECONNREFUSED` …). */
+/** The code of a broken connection, if the runtime gives one (`ECONNRESET`, `ECONNREFUSED` …). */
 export function connectionCode(error: unknown): string {
 	return asText(asObject(error)?.code) ?? "";
 }

@@ -2,9 +2,9 @@ import type { JsonObject } from "../wire-value.ts";
 import { ABOUT_READERS, SOURCE_READERS } from "./answer-fields.ts";
 import type { AnswerFields } from "./chat-answer.ts";
 
-/** What the events of a stream have said so far of the answer beside its choices. */
+/** The fields next to the choices that a stream's events had so far. */
 export interface AboutSoFar {
-	/** Undefined for nothing; the same object as long as nothing changes. */
+	/** Undefined if there were none; the same object until a field changes. */
 	about: AnswerFields | undefined;
 	sources: AnswerFields | undefined;
 }
@@ -13,7 +13,7 @@ export function newAboutSoFar(): AboutSoFar {
 	return { about: undefined, sources: undefined };
 }
 
-/** Takes in one event, or a whole answer; gives whether it changed `sources`. */
+/** Reads the fields of one event or of a whole answer. Returns whether `sources` changed. */
 export function noteAbout(soFar: AboutSoFar, event: JsonObject): boolean {
 	for (const [name, read] of ABOUT_READERS) {
 		const raw = event[name];
@@ -33,7 +33,7 @@ export function noteAbout(soFar: AboutSoFar, event: JsonObject): boolean {
 
 const NOTHING_SAID = {};
 
-/** Of an answer that came whole. */
+/** Returns the fields of an unstreamed answer. */
 export function aboutOf(body: JsonObject): { about?: AnswerFields; sources?: AnswerFields } {
 	const soFar = newAboutSoFar();
 	noteAbout(soFar, body);

@@ -1,6 +1,6 @@
 /**
- * Whose a field of a chat answer is. Answers are rebuilt from the first list. What stands on neither has no way through
- * either; the second says of what real servers send why it stays here.
+ * Who a field of a chat answer is for. Answers are rebuilt from the first list only, so a field on neither list is
+ * dropped too. The second list explains why a field that real servers send is dropped.
  */
 import {
 	annotations,
@@ -15,7 +15,10 @@ import {
 	thinkingBlocks,
 } from "./answer-values.ts";
 
-/** Why it is passed on, and how its value is rebuilt: undefined for nothing. Without `read` it is done by its reader. */
+/**
+ * Why the field is passed on, and how its value is rebuilt; undefined for a value to drop. Fields without `read` have
+ * code of their own.
+ */
 interface Passed {
 	readonly why: string;
 	read?(value: unknown): unknown;
@@ -26,11 +29,11 @@ type Fields<Value> = Readonly<Record<"answer" | "choice" | "message" | "toolCall
 const FORMAT = "part of the interface's format";
 const NEXT_TURN = "the next turn needs it: a reasoning model takes its tool calls back only as it signed them";
 
-/** What is about the answer. */
+/** Fields about the answer. */
 export const PASSED: Fields<Passed> = {
 	answer: {
 		choices: { why: FORMAT },
-		usage: { why: "what is charged follows it; written anew" },
+		usage: { why: "the basis of the charge; written by this service" },
 		service_tier: { why: "which of the tiers that the customer may ask for it was served in", read: serviceTier },
 		system_fingerprint: {
 			why: "tells the customer that the same seed may answer otherwise; in the interface's form only, since others put versions, model files or machines there",
@@ -71,20 +74,20 @@ export const PASSED: Fields<Passed> = {
 	},
 };
 
-const OURS = "this service's own stands in its place";
+const OURS = "this service sends its own";
 const ROUTE = "says where the answer was made";
 const COST = "the operator's own prices";
 const INSIDE = "the server's inner state";
 const PROMPT = "repeats the prompt as the server rendered it";
 const TIMES = "how the server is loaded and built";
 
-/** What is about the server. */
+/** Fields about the server. */
 export const WITHHELD: Fields<string> = {
 	answer: {
 		id: OURS,
 		object: OURS,
 		created: OURS,
-		model: "the server's name of the model may be a path or another vendor's; the deployment's id stands in its place",
+		model: "the server's name of the model may be a path or another vendor's; the deployment's id replaces it",
 		provider: ROUTE,
 		model_path: ROUTE,
 		metadata: INSIDE,
@@ -147,7 +150,7 @@ function readersOf(fields: Readonly<Record<string, Passed>>, names = Object.keys
 	});
 }
 
-/** Lists of sources: they stand once, at the end of a stream. */
+/** Lists of sources: they leave once, at the end of a stream. */
 const SOURCES = ["citations", "search_results"];
 export const ABOUT_READERS = readersOf(PASSED.answer, ["service_tier", "system_fingerprint"]);
 export const SOURCE_READERS = readersOf(PASSED.answer, SOURCES);

@@ -1,7 +1,7 @@
-/** Values of an answer beside its text, each rebuilt member by member; undefined where nothing of it can be passed on. */
+/** Rebuilds the values of an answer next to its text, member by member; undefined if nothing remains. */
 import { asCount, asObject, asObjects, asText, type JsonObject } from "../wire-value.ts";
 
-/** Beyond these an answer is no answer but a load: the rest is left out. */
+/** Limits of a plausible answer; the rest is dropped. */
 const ITEMS_MAX = 256;
 const PARTS_MAX = 4_096;
 const SHORT_CHARS_MAX = 256;
@@ -33,7 +33,7 @@ export function searchResults(value: unknown): JsonObject[] | undefined {
 	});
 }
 
-/** Text that nobody reads but who signed it. */
+/** Signed text that only the server that signed it reads. */
 export function opaqueText(value: unknown): string | undefined {
 	return typeof value === "string" && value !== "" ? value : undefined;
 }
@@ -76,7 +76,7 @@ export function extraContent(value: unknown): JsonObject | undefined {
 	return vendors.length === 0 ? undefined : Object.fromEntries(vendors);
 }
 
-/** Pages that the text cites, files as they were read for it, and places in what was retrieved. */
+/** Pages that the text cites, files as the model read them, and references into retrieved documents. */
 export function annotations(value: unknown): JsonObject[] | undefined {
 	return listOf(value, (item) => {
 		if (item.type === "file") return fileAnnotation(asObject(item.file));
@@ -114,7 +114,7 @@ function references(value: unknown): (number | string)[] {
 	return value.slice(0, ITEMS_MAX).flatMap((id) => asCount(id, Number.MAX_SAFE_INTEGER) ?? short(id) ?? []);
 }
 
-/** Base64 and what it says. */
+/** Base64 and its transcript. */
 export function audio(value: unknown): JsonObject | undefined {
 	const source = asObject(value);
 	if (source === undefined) return undefined;
@@ -136,7 +136,7 @@ function listOf(value: unknown, read: (item: JsonObject) => JsonObject | undefin
 	return items.length === 0 ? undefined : items;
 }
 
-/** Those of these members that are texts. */
+/** The named members whose values are texts. */
 function texts(source: JsonObject, ...names: readonly string[]): Record<string, string> {
 	const kept: Record<string, string> = {};
 	for (const name of names) {
@@ -150,7 +150,7 @@ function short(value: unknown): string | undefined {
 	return typeof value === "string" && value !== "" && value.length <= SHORT_CHARS_MAX ? value : undefined;
 }
 
-/** Of a page on the web; a file of the server's or an address without a host is none. */
+/** An address of a web page. A file of the server or an address without a host is dropped. */
 function address(value: unknown): string | undefined {
 	return typeof value === "string" && value.length <= ADDRESS_CHARS_MAX && /^https?:\/\//i.test(value)
 		? value

@@ -1,10 +1,10 @@
 /**
- * The one shape in which every dialect's chats leave `upstream/`. Ids, `created`, `model` and `object` are not part of
- * it: the gateway stamps its own. Everything here was rebuilt from an allow-list.
+ * The one format in which all dialects' chats leave `upstream/`, rebuilt from an allow-list. The gateway adds its own
+ * id, `created`, `model` and `object`.
  */
 import type { ReportedUsage } from "../usage.ts";
 
-/** Members of an answer beside its choices, rebuilt, by name: see `answer-fields.ts`. */
+/** Rebuilt members of an answer next to its choices, by name: see `answer-fields.ts`. */
 export type AnswerFields = Readonly<Record<string, unknown>>;
 
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter" | "function_call";
@@ -19,18 +19,18 @@ export interface ChatChoice {
 
 export interface ChatReply {
 	readonly choices: readonly ChatChoice[];
-	/** Undefined if the upstream gave none or one that cannot be (zero prompt tokens, strings …). */
+	/** Undefined if the upstream sent none, or one that is impossible (zero prompt tokens, strings …). */
 	readonly usage: ReportedUsage | undefined;
-	/** Bytes of generated text, tool arguments and reasoning: the basis of an estimate where usage is missing. */
+	/** Bytes of generated text, tool arguments and reasoning: the basis of an estimate without usage. */
 	readonly outputBytes: number;
-	/** Events that carried output, where it came by way of a stream; 0 where it came whole. */
+	/** Events that carried output, if the answer came as a stream; otherwise 0. */
 	readonly outputEvents: number;
-	/** What the answer says beside its choices, and its lists of sources. */
+	/** Fields next to the choices, and lists of sources. */
 	readonly about?: AnswerFields;
 	readonly sources?: AnswerFields;
 }
 
-/** One choice of a streamed event. The first delta of each choice always carries `role: "assistant"`. */
+/** One choice of a streamed event. The first delta of each choice always has `role: "assistant"`. */
 export interface ChatChunkChoice {
 	readonly index: number;
 	readonly delta: Readonly<Record<string, unknown>>;
@@ -38,15 +38,15 @@ export interface ChatChunkChoice {
 	readonly finish_reason: FinishReason | null;
 }
 
-/** One streamed event; without choices only if it has sources (usage is taken out and kept on the stream). */
+/** One streamed event. It has no choices only if it has sources; usage is removed and kept on the stream. */
 export interface ChatChunk {
 	readonly choices: readonly ChatChunkChoice[];
-	/** Their JSON, where it is at hand; then none of them finishes. */
+	/** JSON of the choices, if it is already written; then no choice finishes in this event. */
 	readonly choicesText?: string;
 	/** Bytes of generated text, tool arguments and reasoning in it. */
 	readonly outputBytes: number;
-	/** What stands on every event beside the choices; the same object as long as it is the same. */
+	/** Fields that each event repeats next to the choices; the same object until a field changes. */
 	readonly about?: AnswerFields | undefined;
-	/** Lists of sources as they are now; for the last event. */
+	/** The current lists of sources; for the last event. */
 	readonly sources?: AnswerFields;
 }

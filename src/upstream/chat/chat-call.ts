@@ -12,9 +12,9 @@ import { collectChat } from "./chat-collect.ts";
 import { createChatReader } from "./chat-reader.ts";
 import { chunkOfReply, readChatReply, readChatReplyInTurns } from "./chat-whole.ts";
 
-/** What a customer's chat asks for, on its way to a replica. */
+/** A customer's chat, as passed to a replica. */
 export interface ChatCallInput extends Pick<GenerationRequest, "fields" | "prompt"> {
-	/** For each choice. */
+	/** Per choice. */
 	readonly maxOutputTokens: number;
 	readonly choices: number;
 }
@@ -33,7 +33,7 @@ const WIRE: StreamWire<ChatChunk> = {
 const wireOf = (choices: number): StreamWire<ChatChunk> =>
 	choices === 1 ? WIRE : { ...WIRE, reader: (dialect) => createChatReader(dialect, choices) };
 
-/** A chat whose answer is streamed. */
+/** Returns the call of a streamed chat. */
 export function chatStream(model: Model, context: CallContext, input: ChatCallInput): StreamCall<ChatChunk> {
 	const { fields, prompt, maxOutputTokens, choices: n } = input;
 	const { parameters } = model;
@@ -45,12 +45,12 @@ export function chatStream(model: Model, context: CallContext, input: ChatCallIn
 	};
 }
 
-/** A chat whose answer comes in one piece. */
+/** Returns the call of an unstreamed chat. */
 export function chatWhole(model: Model, context: CallContext, input: ChatCallInput): UnaryCall<ChatReply> {
 	return new WholeChat(model, context, input);
 }
 
-/** A class, since there is one for each request. */
+/** A class: there is one per request. */
 class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 	readonly context: CallContext;
 	readonly kind = "chat";
@@ -70,7 +70,7 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 	}
 
 	run(ask: Asker, replica: Replica): Promise<ChatReply> {
-		// Where a whole answer's usage leaves choices out, the stream's does not.
+		// This dialect's unstreamed usage omits choices; its streamed usage covers all.
 		const streamed = this.n > 1 && !replica.dialect.unaryUsageCoversChoices;
 		const body = generationText(replica, this, streamed);
 		if (streamed) return collectChat(ask.stream(wireOf(this.n), body));

@@ -1,6 +1,6 @@
 /**
- * Choices of a chat answer, rebuilt field by field from an allow-list. What a server adds of its own (rendered prompts,
- * token ids, file paths, timings) has no way through.
+ * Rebuilds the choices of a chat answer field by field from an allow-list. A server's additions (rendered prompts,
+ * token ids, file paths, timings) are dropped.
  */
 import { newId } from "../../base/id.ts";
 import { failed, unreadable } from "../call/failure.ts";
@@ -11,15 +11,15 @@ import type { ChatChoice, ChatChunkChoice, FinishReason } from "./chat-answer.ts
 import { readContentParts } from "./content-parts.ts";
 import { rebuildLogprobs } from "./logprobs.ts";
 
-/** `n` is at most 128 in the interface that we speak, so no honest answer has an index beyond it. */
+/** `n` is at most 128 in the OpenAI interface, so a higher index is a fault. */
 export const CHOICES_MAX = 128;
 const TOOL_CALLS_MAX = 1024;
 
-/** What a stream has said about one choice so far. */
+/** State of one choice during a stream. */
 export interface ChoiceProgress {
 	started: boolean;
 	finished: boolean;
-	/** Tool calls whose first delta has passed, by index; undefined before the first. */
+	/** Indexes of the tool calls whose first delta has passed; undefined before the first. */
 	toolCalls: boolean[] | undefined;
 	/** Bytes of generated text, tool arguments and reasoning. */
 	outputBytes: number;
@@ -30,8 +30,9 @@ export function newChoiceProgress(): ChoiceProgress {
 }
 
 /**
- * One streamed choice, or undefined if it says nothing: role-only and empty deltas are left out, the role travels on
- * the first delta with substance. So the first event is the first token, and until then another replica can take over.
+ * Rebuilds one streamed choice; undefined if it has no content. Empty deltas and deltas with only a role are dropped;
+ * the role leaves with the first content. So the first event is the first token, and until then another replica can
+ * take over.
  */
 export function rebuildChunkChoice(
 	raw: JsonObject,
@@ -48,8 +49,8 @@ export function rebuildChunkChoice(
 }
 
 /**
- * One choice of an unstreamed answer; adds its output to `progress`. `counted`: the answer has its usage, so a finish
- * that is missing was forgotten, not cut off. Throws UpstreamFailure if it is none.
+ * Rebuilds one choice of an unstreamed answer and adds its output to `progress`. `counted`: the answer has usage, so a
+ * missing finish was forgotten, not cut off. Throws UpstreamFailure for anything else.
  */
 export function rebuildChoice(
 	raw: unknown,
@@ -81,12 +82,14 @@ export function rebuildChoice(
 	};
 }
 
-/** Null while the choice goes on. Servers that stop for a fault of their own say so here, and that is a failure. */
+/**
+ * Null while the choice continues. Servers report their own faults as finish reasons too; those throw UpstreamFailure.
+ */
 export function finishReason(value: unknown): FinishReason | null {
 	switch (value) {
 		case undefined:
 		case null:
-		// Some builds send it on events in the middle.
+		// Some builds send an empty reason on events in the middle.
 		case "":
 			return null;
 		case "stop":
@@ -104,17 +107,17 @@ export function finishReason(value: unknown): FinishReason | null {
 		case "insufficient_system_resource":
 			throw failed(`finish reason "${value}"`);
 		default:
-			// `eos_token`, `stop_sequence` and whatever else a server calls an ordinary end.
+			// `eos_token`, `stop_sequence` and other names for an ordinary end.
 			return "stop";
 	}
 }
 
-/** What a finish that a server forgot to send would have said. */
+/** The finish reason to use if the server forgot it. */
 export function impliedFinish({ toolCalls }: ChoiceProgress): FinishReason {
 	return toolCalls !== undefined && toolCalls.length > 0 ? "tool_calls" : "stop";
 }
 
-/** Undefined if the delta has no substance. */
+/** Undefined if the delta has no content. */
 function rebuildDelta(source: JsonObject | undefined, progress: ChoiceProgress): Record<string, unknown> | undefined {
 	if (source === undefined) return undefined;
 	const delta: Record<string, unknown> = {};
@@ -125,12 +128,12 @@ function rebuildDelta(source: JsonObject | undefined, progress: ChoiceProgress):
 	return undefined;
 }
 
-/** The delta of a choice that ends without another word. */
+/** The delta of a choice that ends without any content. */
 export function openingDelta(progress: ChoiceProgress): Record<string, unknown> {
 	return opened({}, progress);
 }
 
-/** The first delta of a choice carries the role and some `content`, as the interface's own servers send it. */
+/** Adds the role and a `content` to the first delta of a choice, as OpenAI's own servers do. */
 function opened(delta: Record<string, unknown>, progress: ChoiceProgress): Record<string, unknown> {
 	if (progress.started) return delta;
 	progress.started = true;
@@ -138,7 +141,7 @@ function opened(delta: Record<string, unknown>, progress: ChoiceProgress): Recor
 	return { role: "assistant", ...delta, content };
 }
 
-/** Content, refusal and reasoning; those without a character are left out. */
+/** Adds content, refusal and reasoning; empty texts are left out. */
 function addTexts(target: Record<string, unknown>, source: JsonObject, progress: ChoiceProgress): void {
 	const { content } = source;
 	let text = asText(content);
@@ -158,7 +161,7 @@ function addTexts(target: Record<string, unknown>, source: JsonObject, progress:
 	progress.outputBytes += bytesOf(text) + bytesOf(refusal) + bytesOf(reasoning);
 }
 
-/** What an answer has beside its texts and tools: see `answer-fields.ts`. */
+/** Adds the other members of a message: see `answer-fields.ts`. */
 function addOthers(target: Record<string, unknown>, source: JsonObject, progress: ChoiceProgress): void {
 	const before = progress.outputBytes;
 	for (const [name, read] of MESSAGE_READERS) {
@@ -171,7 +174,7 @@ function addOthers(target: Record<string, unknown>, source: JsonObject, progress
 	}
 	const { audio, reasoning_details: details, reasoning_content: reasoning } = target;
 	progress.outputBytes = before + bytesOf(asText(asObject(audio)?.transcript));
-	// The same reasoning mostly stands in plain text too.
+	// The same reasoning usually is in the plain text too.
 	if (reasoning === undefined && details !== undefined)
 		for (const detail of asObjects(details))
 			progress.outputBytes += bytesOf(asText(detail.text) ?? asText(detail.summary));
@@ -203,7 +206,10 @@ function rebuildToolCall(raw: JsonObject, progress: ChoiceProgress): JsonObject 
 	return { id, type: "function", function: rebuildFunction(asObject(raw.function) ?? {}, progress, true), ...others };
 }
 
-/** The first delta of a call has index, id, type and name whatever the server left out; later ones only the rest. */
+/**
+ * The first delta of a call gets index, id, type and name even if the server omitted them; later deltas have only the
+ * changes.
+ */
 function rebuildToolCallDelta(raw: JsonObject, at: number, progress: ChoiceProgress): JsonObject | undefined {
 	const index = asCount(raw.index, TOOL_CALLS_MAX) ?? toolIndexWithout(raw, at, progress);
 	progress.toolCalls ??= [];
@@ -231,7 +237,7 @@ function othersOfCall(raw: JsonObject): JsonObject | undefined {
 	return others;
 }
 
-/** Without an index a delta that names a function opens the next call, any other continues the last one. */
+/** Without an index, a delta with a function name or an id opens the next call; any other continues the last call. */
 function toolIndexWithout(raw: JsonObject, at: number, progress: ChoiceProgress): number {
 	const known = progress.toolCalls?.length ?? 0;
 	if (known === 0) return at;
@@ -254,7 +260,7 @@ function rebuildCustom(raw: JsonObject, progress: ChoiceProgress, first: boolean
 	return first ? { name: name ?? "", input } : { input };
 }
 
-/** Some servers send the arguments as an object; the interface has them as JSON text. */
+/** Some servers send the arguments as an object; the interface has JSON text. */
 function argumentsText(value: unknown): string | undefined {
 	if (typeof value === "string") return value;
 	return typeof value === "object" && value !== null ? JSON.stringify(value) : undefined;

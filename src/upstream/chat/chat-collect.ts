@@ -6,7 +6,7 @@ import type { AnswerFields, ChatChunk, ChatChunkChoice, ChatReply, FinishReason 
 
 interface Gathered {
 	text: Record<"content" | "refusal" | "reasoning_content", string>;
-	/** By index; holes where a server skipped one. */
+	/** By index; holes where a server skipped an index. */
 	calls: { id: string; type: string; part: "function" | "custom"; name: string; text: string; others: JsonObject }[];
 	functionCall: { name: string; arguments: string } | undefined;
 	/** By name: see `answer-fields.ts`. */
@@ -15,7 +15,7 @@ interface Gathered {
 	finish: FinishReason | undefined;
 }
 
-/** A whole answer by way of a stream. */
+/** Collects a stream into a whole answer. */
 export async function collectChat(stream: Pick<AnswerStream<ChatChunk>, "next" | "usage">): Promise<ChatReply> {
 	const collector = createChatCollector();
 	for (let chunks = await stream.next(); chunks !== null; chunks = await stream.next()) {
@@ -24,10 +24,10 @@ export async function collectChat(stream: Pick<AnswerStream<ChatChunk>, "next" |
 	return { ...collector.reply(), usage: stream.usage() };
 }
 
-/** Gathers the chunks of a stream into the whole answer that they make up. */
+/** Joins the chunks of a stream into a whole answer. */
 export interface ChatCollector {
 	add(chunk: ChatChunk): void;
-	/** Everything but usage. Throws UpstreamFailure if a choice has no finish. */
+	/** Everything except usage. Throws UpstreamFailure if a choice has no finish. */
 	reply(): Omit<ChatReply, "usage">;
 }
 
@@ -109,7 +109,7 @@ function gatherCall(into: Gathered, call: JsonObject): void {
 function whole(gathered: Gathered, index: number): ChatReply["choices"][number] {
 	const { text, calls, functionCall, others, logprobs, finish } = gathered;
 	if (finish === undefined) throw died("a choice without a finish reason");
-	// `flatMap` passes over the holes.
+	// `flatMap` skips the holes.
 	const toolCalls = calls.flatMap(({ id, type, part, name, text: args, others: more }): JsonObject[] => [
 		{ id, type, [part]: part === "function" ? { name, arguments: args } : { name, input: args }, ...more },
 	]);
@@ -135,16 +135,16 @@ function logprobsOf({ content, refusal }: Gathered["logprobs"]): JsonObject | nu
 	return content.length + refusal.length === 0 ? null : { content: listOrNull(content), refusal: listOrNull(refusal) };
 }
 
-/** Members that come in pieces; of all others the last value counts. */
+/** Members that arrive in pieces; of all others the last value counts. */
 const PIECES: ReadonlySet<string> = new Set(["text", "summary", "data", "thinking", "transcript"]);
 
-/** What was gathered so far and what comes next, of the same name. */
+/** Joins the value collected so far with the next value of the same name. */
 function merged(known: unknown, next: unknown): unknown {
 	if (Array.isArray(next)) return asObjects(next).reduce(appended, asObjects(known));
 	return joined((known ?? {}) as JsonObject, next as JsonObject);
 }
 
-/** A piece of the last item goes on there; anything else is the next item. */
+/** A piece of the last item extends it; anything else is the next item. */
 function appended(items: JsonObject[], item: JsonObject): JsonObject[] {
 	const last = items.at(-1);
 	const goesOn =

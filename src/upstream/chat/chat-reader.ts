@@ -18,25 +18,27 @@ import {
 } from "./chat-choice.ts";
 import { PlainEvents } from "./plain-event.ts";
 
-/** A proper end: every choice of those asked for finished, and the marker or usage seen. */
+/**
+ * Reads a streamed chat. It is complete when all requested choices finished and the end marker or the usage arrived.
+ */
 export function createChatReader(dialect: Dialect, choices = 1): StreamReader<ChatChunk> {
 	return new ChatReader(dialect, choices);
 }
 
-/** A class, since there is one for each open stream. */
+/** A class: there is one per open stream. */
 class ChatReader implements StreamReader<ChatChunk> {
 	readonly #dialect: Dialect;
 	readonly #choicesAsked: number;
 	readonly #choices: (ChoiceProgress | undefined)[] = [];
-	/** Undefined before the first record. */
+	/** Undefined before the first usage record. */
 	#tally: UsageTally | undefined;
 	#ended = false;
-	/** Something was generated after the last record. */
+	/** Output arrived after the last usage record. */
 	#uncounted = false;
 	readonly #soFar = newAboutSoFar();
-	/** Undefined before something was said that is not counted with it. */
+	/** Undefined before the first output without a usage record. */
 	#plain: PlainEvents | undefined;
-	/** Sources that no chunk has taken along yet. */
+	/** Sources that no chunk has carried yet. */
 	#sourcesWait = false;
 
 	constructor(dialect: Dialect, choicesAsked: number) {
@@ -45,7 +47,7 @@ class ChatReader implements StreamReader<ChatChunk> {
 	}
 
 	accept(payload: string): ChatChunk | undefined {
-		// What follows the marker is nobody's: some servers repeat it.
+		// Ignores events after the end marker: some servers repeat it.
 		if (this.#ended) return undefined;
 		const plain = this.#sourcesWait ? undefined : this.#plain?.read(payload, this.#soFar.about);
 		if (plain !== undefined) {
@@ -110,7 +112,10 @@ class ChatReader implements StreamReader<ChatChunk> {
 		};
 	}
 
-	/** An answer with its final count and the end marker is whole: its server forgot to say how it finished. */
+	/**
+	 * Finishes the open choices at the end marker. An answer with its final count is complete: its server forgot the
+	 * finish reasons.
+	 */
 	#impliedEnd(): ChatChunk {
 		const { completionTokens = 0 } = this.#tally?.current() ?? {};
 		const counted = this.usageIsFinal() || (this.#dialect.usageStyle !== "per_choice" && !this.#uncounted);
@@ -143,7 +148,7 @@ class ChatReader implements StreamReader<ChatChunk> {
 
 	complete(): boolean {
 		if (this.#ended) return true;
-		// Where one choice comes after the other, what is missing is a choice of which nothing was seen.
+		// Servers that stream one choice after the other may have choices that have not started.
 		return this.#choices.length >= this.#choicesAsked && this.#allFinished() && this.usageIsFinal();
 	}
 

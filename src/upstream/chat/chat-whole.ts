@@ -9,7 +9,7 @@ import type { ChatChoice, ChatChunk, ChatReply } from "./chat-answer.ts";
 import { CHOICES_MAX, newChoiceProgress, rebuildChoice } from "./chat-choice.ts";
 import { rebuildLogprobs, rebuildLogprobsInTurns } from "./logprobs.ts";
 
-/** Rebuilds an unstreamed chat answer. Throws UpstreamFailure if it is an error or no chat answer at all. */
+/** Rebuilds an unstreamed chat answer. Throws UpstreamFailure if it is an error or no chat answer. */
 export function readChatReply(
 	parsed: unknown,
 	dialect: Dialect,
@@ -34,7 +34,7 @@ export function readChatReply(
 	return { choices, usage: partial ? undefined : usage, outputBytes, outputEvents: 0, ...aboutOf(body) };
 }
 
-/** The same of an answer that may be large: what there may be very many of is rebuilt in turns, if there is any. */
+/** As `readChatReply`, for answers that may be large: `logprobs` are rebuilt in time slices, if there are any. */
 export function readChatReplyInTurns(parsed: unknown, dialect: Dialect): ChatReply | Promise<ChatReply> {
 	const choices = asArray(asObject(parsed)?.choices) ?? NO_CHOICES;
 	for (const choice of choices)
@@ -53,7 +53,7 @@ async function readInTurns(parsed: unknown, dialect: Dialect, choices: readonly 
 	return readChatReply(parsed, dialect, (raw) => rebuilt.get(raw) ?? null);
 }
 
-/** The same answer as one streamed event, for servers that answer a streamed request with a whole body. */
+/** Returns a whole answer as one streamed event, for servers that ignore `stream: true`. */
 export function chunkOfReply(reply: ChatReply): ChatChunk {
 	const choices = reply.choices.map(({ index, message, logprobs, finish_reason }) => ({
 		index,

@@ -1,21 +1,21 @@
 import { failed } from "../call/failure.ts";
 import { asArray, asObject, asText, type JsonObject } from "../wire-value.ts";
 
-/** What `content` said, in whichever of its forms. */
+/** The texts of a `content`, in any of its formats. */
 export interface Content {
 	text: string | undefined;
 	reasoning: string | undefined;
 	refusal: string | undefined;
-	/** Marks of what was retrieved. */
+	/** References into retrieved documents. */
 	references: JsonObject[];
 }
 
-/** Beyond these it is no answer but a load. */
+/** Parts of a plausible answer. */
 const PARTS_MAX = 10_000;
 
 /**
- * Content in parts, as reasoning models of some vendors send it: text becomes text and thinking reasoning. Throws
- * UpstreamFailure at a part of another kind: to leave it out would be to sell an answer with a hole in it.
+ * Reads content in parts, as reasoning models of some vendors send it: text becomes content, thinking becomes
+ * reasoning. Throws UpstreamFailure for any other kind of part, because an answer without it would have a hole.
  */
 export function readContentParts(content: unknown): Content {
 	const read: Content = { text: undefined, reasoning: undefined, refusal: undefined, references: [] };

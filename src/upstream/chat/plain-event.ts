@@ -1,19 +1,22 @@
 /**
- * Events of a chat that differ from one before in nothing but their one string of content. Most of an answer is such events:
- * they are told by their text, and neither parsed nor rebuilt nor written again.
+ * A fast path for chat events that differ from an earlier event only in their content string. Most events of an answer
+ * do. They are recognised as text, without parsing, rebuilding and serialising them.
  */
 import type { AnswerFields, ChatChunk, ChatChunkChoice } from "./chat-answer.ts";
 
-/** A longer event is read the ordinary way. Below what `hasTooMuch` looks into. */
+/** A longer event takes the ordinary path. Below the length that `hasTooMuch` inspects. */
 const CHARS_MAX = 4 * 1024;
-/** So often an event is remembered without another that is like it: its server says something new with each. */
+/**
+ * After this many remembered events without a match the fast path ends: each event of this server differs elsewhere
+ * too.
+ */
 const UNUSED_MAX = 4;
 
-/** What JSON writes otherwise than it stands there, and half of a character. */
+/** Characters that JSON escapes, and lone surrogates. */
 const NOT_PLAIN = /["\\\p{Cc}\p{Cs}]/u;
 const CONTENT = '"content"';
 
-/** A class, since there is one for each open stream that has such events. */
+/** A class: there is one per open stream with such events. */
 export class PlainEvents {
 	#before: string | undefined;
 	#after = "";
@@ -21,11 +24,11 @@ export class PlainEvents {
 	#about: AnswerFields | undefined;
 	#unused = 0;
 
-	/** `chunk` is what `payload` was read as, which said nothing of usage or sources. */
+	/** Remembers an event; `chunk` is the result of parsing `payload`, which had no usage and no sources. */
 	remember(payload: string, chunk: ChatChunk): void {
 		if (this.#unused >= UNUSED_MAX || payload.length > CHARS_MAX || payload.includes("\\")) return;
 		const content = onlyContentOf(chunk);
-		// With no backslash in the text, each quotation mark begins or ends a string: so this is the one member of that name.
+		// Without backslashes, each quotation mark starts or ends a string, so a single `"content"` is the member itself.
 		const nameAt = payload.indexOf(CONTENT);
 		if (content === undefined || nameAt === -1 || payload.indexOf(CONTENT, nameAt + 1) !== -1) return;
 		const from = valueAt(payload, nameAt + CONTENT.length);
@@ -37,7 +40,7 @@ export class PlainEvents {
 		this.#unused += 1;
 	}
 
-	/** The chunk in `payload` if it is like the one that is remembered, and `about` is as it was. */
+	/** Returns the chunk in `payload` if it matches the remembered event and `about` is unchanged. */
 	read(payload: string, about: AnswerFields | undefined): ChatChunk | undefined {
 		const before = this.#before;
 		if (before === undefined || about !== this.#about || payload.length > CHARS_MAX) return undefined;
@@ -50,7 +53,7 @@ export class PlainEvents {
 	}
 }
 
-/** A chunk of content, written already; its choices are made if somebody asks for them. */
+/** A chunk of content whose JSON is already written; `choices` is built on demand. */
 class PlainChunk implements ChatChunk {
 	readonly choicesText: string;
 	readonly outputBytes: number;
@@ -71,7 +74,7 @@ class PlainChunk implements ChatChunk {
 	}
 }
 
-/** Undefined if the chunk says anything else, or nothing. */
+/** Undefined if the chunk has no content or anything else. */
 function onlyContentOf({ choices }: ChatChunk): string | undefined {
 	const [choice] = choices;
 	if (choice === undefined || choices.length > 1) return undefined;
@@ -81,7 +84,7 @@ function onlyContentOf({ choices }: ChatChunk): string | undefined {
 	return typeof content === "string" ? content : undefined;
 }
 
-/** Where the text of a member's value begins, behind its quotation mark; undefined if it is no string. */
+/** Where the text of a member's string value begins, after its quotation mark; undefined if it is no string. */
 function valueAt(payload: string, nameEnd: number): number | undefined {
 	let at = nameEnd;
 	for (const sign of [":", '"']) {

@@ -11,16 +11,16 @@ import { asArray, type JsonObject, parseJson } from "../wire-value.ts";
 import type { CompletionChoice, CompletionChunk, CompletionReply, CompletionShape } from "./completion-answer.ts";
 import { createCompletionReader, readCompletion, readCompletionInTurns } from "./completion-reader.ts";
 
-/** What a customer's text completion asks for, on its way to a replica. */
+/** A customer's text completion, as passed to a replica. */
 export interface CompletionCallInput extends Pick<GenerationRequest, "fields" | "prompt"> {
-	/** For each choice. */
+	/** Per choice. */
 	readonly maxOutputTokens: number;
 	readonly shape: CompletionShape;
 }
 
 const PATH = "/completions";
 
-/** A completion whose answer is streamed. */
+/** Returns the call of a streamed completion. */
 export function completionStream(
 	model: Model,
 	context: CallContext,
@@ -35,7 +35,7 @@ export function completionStream(
 	};
 }
 
-/** A completion whose answer comes in one piece. */
+/** Returns the call of an unstreamed completion. */
 export function completionWhole(
 	model: Model,
 	context: CallContext,
@@ -46,7 +46,7 @@ export function completionWhole(
 		context,
 		run(ask, replica) {
 			const { dialect } = replica;
-			// Where a whole answer's usage leaves choices out, the stream's does not.
+			// This dialect's unstreamed usage omits choices; its streamed usage covers all.
 			const streamed = shape.prompts * shape.n > 1 && !dialect.unaryUsageCoversChoices;
 			const body = textOf(replica, model, input, streamed);
 			if (streamed) return collectCompletion(ask.stream(wireOf(shape), body));
@@ -76,7 +76,7 @@ function textOf(replica: Replica, model: Model, input: CompletionCallInput, stre
 	);
 }
 
-/** A whole answer by way of a stream, for servers whose whole answers leave out the usage of all choices but one. */
+/** Collects a stream into a whole answer, for servers whose unstreamed usage covers one choice only. */
 async function collectCompletion(
 	stream: Pick<AnswerStream<CompletionChunk>, "next" | "usage">,
 ): Promise<CompletionReply> {

@@ -1,12 +1,12 @@
 import { mapInTurns, type TimeSlice } from "../../base/time-slice.ts";
 import { asArray, asCount, asObject, asObjects, asText, type JsonObject } from "../wire-value.ts";
 
-/** The interface has 5 at most. */
+/** OpenAI's interface has 5 at most. */
 const ALTERNATIVES_MAX = 128;
 
 /**
- * `logprobs` in the form of this endpoint: parallel arrays. Newer llama.cpp sends the form of chats here, which is
- * rewritten; offsets into the text are then not known and left out.
+ * Rebuilds `logprobs` in this endpoint's format of parallel arrays. Newer llama.cpp sends the chat format, which is
+ * converted; the offsets into the text are unknown then and left out.
  */
 export function completionLogprobs(value: unknown, tops = topsOf(value)?.map(topOf)): JsonObject | null {
 	const source = asObject(value);
@@ -22,7 +22,7 @@ export function completionLogprobs(value: unknown, tops = topsOf(value)?.map(top
 	};
 }
 
-/** The same of an answer that may have very many. */
+/** As `completionLogprobs`, in time slices. */
 export async function completionLogprobsInTurns(value: unknown, timeSlice: TimeSlice): Promise<JsonObject | null> {
 	const tops = topsOf(value);
 	return completionLogprobs(value, tops === undefined ? undefined : await mapInTurns(tops, topOf, timeSlice));
@@ -45,7 +45,7 @@ function logprobsOfChat(entries: readonly JsonObject[], tops: readonly (JsonObje
 	};
 }
 
-/** By token, or the list of records that chats have. */
+/** A map by token, or the list of records of chats. */
 function topOf(value: unknown): JsonObject | null {
 	if (Array.isArray(value)) {
 		const others = asObjects(value.slice(0, ALTERNATIVES_MAX)).filter(({ logprob }) => typeof logprob === "number");

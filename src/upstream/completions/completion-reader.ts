@@ -1,4 +1,4 @@
-/** Reads text completions: streamed and whole. */
+/** Reads text completions, streamed and unstreamed. */
 import { createTimeSlice } from "../../base/time-slice.ts";
 import { isEndMarker, parseEvent } from "../call/event-payload.ts";
 import { died, failed, unreadable } from "../call/failure.ts";
@@ -25,12 +25,12 @@ export function createCompletionReader(dialect: Dialect, shape: CompletionShape)
 	const finished: (boolean | undefined)[] = [];
 	const tally = new UsageTally(dialect.usageStyle, shape.n);
 	let ended = false;
-	/** Something was generated after the last record. */
+	/** Output arrived after the last usage record. */
 	let uncounted = false;
 	const soFar = newAboutSoFar();
 
 	function accept(payload: string): CompletionChunk | undefined {
-		// What follows the marker is nobody's: some servers repeat it.
+		// Ignores events after the end marker: some servers repeat it.
 		if (ended || payload === "") return undefined;
 		if (isEndMarker(payload)) {
 			ended = true;
@@ -71,7 +71,7 @@ export function createCompletionReader(dialect: Dialect, shape: CompletionShape)
 		return fields === undefined ? { choices, outputBytes } : { choices, outputBytes, about: fields };
 	}
 
-	/** As for chats: with its final count and the end marker it is whole. */
+	/** As for chats: an answer with its final count and the end marker is complete. */
 	function impliedEnd(): CompletionChunk {
 		const { completionTokens = 0 } = tally.current() ?? {};
 		const counted = tally.isFinal() || (dialect.usageStyle !== "per_choice" && !uncounted);
@@ -100,7 +100,7 @@ export function createCompletionReader(dialect: Dialect, shape: CompletionShape)
 	};
 }
 
-/** An unstreamed answer. Throws UpstreamFailure if it is none. */
+/** Reads an unstreamed answer. Throws UpstreamFailure if it is no completion. */
 export function readCompletion(
 	parsed: unknown,
 	dialect: Dialect,
@@ -131,7 +131,7 @@ export function readCompletion(
 	return { choices, usage: partial ? undefined : usage, outputBytes, outputEvents: 0, ...fields };
 }
 
-/** The same of an answer that may be large: what there may be very many of is rebuilt in turns. */
+/** As `readCompletion`, for answers that may be large: `logprobs` are rebuilt in time slices. */
 export async function readCompletionInTurns(
 	parsed: unknown,
 	dialect: Dialect,
@@ -144,13 +144,13 @@ export async function readCompletionInTurns(
 	return readCompletion(parsed, dialect, shape, (raw) => rebuilt.get(raw) ?? null);
 }
 
-/** Throws UpstreamFailure at a finish that stands for a fault of the server. */
+/** Throws UpstreamFailure for a finish reason that reports a fault of the server. */
 function completionFinish(value: unknown): CompletionFinish | null {
 	const reason = finishReason(value);
 	return reason === null || reason === "length" || reason === "content_filter" ? reason : "stop";
 }
 
-/** `place`: of a choice that does not say it. */
+/** `place`: the index of a choice that has none. */
 function indexOf(raw: JsonObject, choicesMax: number, place = 0): number {
 	const index = asCount(raw.index ?? place, choicesMax - 1);
 	if (index === undefined) throw failed("a choice with an impossible index");

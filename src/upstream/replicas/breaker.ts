@@ -6,43 +6,52 @@ import { createCallOutcomes, isProved } from "./call-outcomes.ts";
 
 export type BreakerState = "closed" | "open" | "half_open";
 
-/** One call, for its outcome; of no other use. */
+/** One call, which its outcome must name. */
 export interface BreakerCall {
 	readonly accountId: string;
-	/** A call from before a change of state does not count. */
+	/** State changes before the call began; its outcome is ignored after a further change. */
 	readonly generation: number;
-	/** Set by its failure. */
+	/** Set when the call fails. */
 	failure?: Outcome;
 }
 
 /**
- * Keeps calls away from a replica that fails. Opens after some failures in a row or a share of the last 20 calls; after
- * the cool-down one call is let through, whose outcome closes it or opens it for twice as long, up to a maximum. If that one
- * takes its time, another is let through beside it: a long answer, or silence that only its own deadline ends, keeps a model from nobody.
+ * Keeps calls away from a failing replica. It opens after some failures in a row, or after a share of the last 20 calls.
+ * After the cool-down one trial call begins. Its outcome closes the breaker, or opens it for twice as long, up to a
+ * maximum. If the trial takes long, another may begin next to it: a long answer, or silence until a deadline, must not
+ * block the model.
  *
- * A failure may be the request's, and nobody may take a model away from others by asking for what it cannot answer. So
- * what only one account meets keeps only that account away. Failures of several keep nobody away while the health check is
- * fine and others are answered; while it is fine and nobody else asked, they keep those away who met them, and who comes next is
- * a trial, until there are too many of them for a plot. A failure that is proved to be the replica's own counts whoever met it; what another replica answered proves it if
- * nobody else was answered here, or if it was of several.
+ * A failure may be the request's fault, and no account may take a model from others by sending requests that it cannot
+ * answer. So failures of a single account keep only that account away. Failures of several accounts keep no account
+ * away while the health check is fine and other accounts are answered. While the health check is fine and no other
+ * account calls, they keep the failing accounts away, and the next account is a trial; from FAILING_ACCOUNTS_MAX
+ * accounts on the breaker opens. A failure that is proved to be the replica's own counts for any account. An answer of another
+ * replica proves it if no other account was answered here, or if the failures are of several accounts.
  */
 export interface Breaker {
-	/** As it is for an account that has met no failure. */
+	/** The state for an account without failures. */
 	state(): BreakerState;
-	/** As it is for all that have asked of late: open too where each of them failed, and nobody was answered since; or where it is tried out before its time. */
+	/**
+	 * The state for the accounts that called recently. Open too if each of them failed and no call was answered since, or
+	 * during an early trial.
+	 */
 	shown(): BreakerState;
-	/** Whether it has been open since it was last closed: what comes back from there is cold. */
+	/** Whether it was open since it last closed: the replica then has cold caches. */
 	wasOpen(): boolean;
 	/** Whether a call of this account may begin now. */
 	allows(accountId: string): boolean;
-	/** A call that `allows` keeps away begins too where its replica is a last resort (`LastResort`). */
+	/** Registers a call. A last resort (`LastResort`) may begin a call that `allows` forbids. */
 	begin(accountId: string): BreakerCall;
 	end(call: BreakerCall, outcome: CallOutcome): void;
-	/** What was a suspect is known now: `failed` if the same request was answered elsewhere, `neutral` if it failed there. */
+	/**
+	 * Judges an earlier suspect: `failed` if another replica answered the same request, `neutral` if it failed there too.
+	 */
 	judge(call: BreakerCall, verdict: "failed" | "neutral"): void;
-	/** Monotonic time of the last other failure since the replica last answered; undefined if there was none. */
+	/**
+	 * Monotonic time of the last failure of another call since the replica last answered; undefined if there was none.
+	 */
 	otherFailureAtMs(call: BreakerCall): number | undefined;
-	/** Milliseconds until calls of this account are let through again; 0 if they are. */
+	/** Milliseconds until calls of this account are allowed again; 0 if they are. */
 	coolMsLeft(accountId: string): number;
 }
 
@@ -51,11 +60,13 @@ type BreakerLimits = Pick<
 	"breakerFailuresInRow" | "breakerFailureShare" | "breakerCoolMs" | "breakerCoolMsMax"
 >;
 
-/** So many accounts that fail, with nobody answered, are no plot: each has paid in. Fewer are known by name. */
+/** This many failing accounts with no answer are no attack, since each account has paid. Fewer are remembered by id. */
 const FAILING_ACCOUNTS_MAX = 64;
-/** So many that fail where another replica answers them prove it, though others are answered here. */
+/**
+ * This many accounts that fail here and are answered elsewhere prove the replica's fault, even if it answers others.
+ */
 const PROVING_ACCOUNTS = 5;
-/** How long a trial is the only one. Who waits for a place waits for twice as long, if nobody has set that otherwise. */
+/** Time until a second trial may run next to the first. By default, requests wait twice as long for a place. */
 const TRIAL_ALONE_MS = 5_000;
 
 const TRANSITIONS: Readonly<Record<BreakerState, readonly BreakerState[]>> = {
@@ -67,14 +78,14 @@ const TRANSITIONS: Readonly<Record<BreakerState, readonly BreakerState[]>> = {
 export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy: () => boolean): Breaker {
 	const outcomes = createCallOutcomes(clock, healthy);
 	const states = createStates(TRANSITIONS, "closed");
-	/** Grows with each change of state. */
+	/** Number of state changes. */
 	let generation = 0;
 	let coolMs = limits().breakerCoolMs;
-	/** Everybody is kept away until then (`open`), or the accounts that rest are. */
+	/** End of the cool-down: for all accounts if open, otherwise for the resting ones. */
 	let coolUntilMs = 0;
-	/** The accounts that are kept away, because nobody else met a failure; fewer than FAILING_ACCOUNTS_MAX. */
+	/** Accounts kept away because no other account failed; fewer than FAILING_ACCOUNTS_MAX. */
 	const resting = new Set<string>();
-	/** Nobody else is tried until then. */
+	/** No further trial begins before this time. */
 	let triedUntilMs = 0;
 	let wasOpen = false;
 
@@ -107,7 +118,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		return resting.has(accountId) && isCooling();
 	}
 
-	/** While nothing proves that it is the replica: who else comes is asked of it, one at a time. */
+	/** Keeps the given accounts away while the replica's fault is unproved. Other accounts are tried one at a time. */
 	function rest(accounts: ReadonlySet<string>): void {
 		if (!isCooling()) resting.clear();
 		const known = [...resting, ...accounts];
@@ -121,7 +132,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			change("closed");
 			wasOpen = false;
 			coolMs = limits().breakerCoolMs;
-			// It speaks for the replica as any other does, or the same failures had the next one be a trial at once.
+			// The answer must count, or the earlier failures would make the next call a trial at once.
 			outcomes.answered(call.accountId);
 		} else if (states.is("closed")) {
 			outcomes.answered(call.accountId);
@@ -131,7 +142,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		}
 	}
 
-	/** Whether it may be the requests all the same: of two servers that are well one may fail on what the other answers. */
+	/** Whether the requests may still be at fault: of two healthy servers, one may fail on what the other answers. */
 	function isOfFew(proved: readonly Outcome[]): boolean {
 		if (proved.some(({ judged }) => !judged)) return false;
 		const accounts = new Set(proved.map(({ accountId }) => accountId));
@@ -140,13 +151,13 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	}
 
 	function noteFailure(call: BreakerCall, verdict: "failed" | "suspect"): void {
-		// Room for two accounts' at least, and for some that turned out to be no fault of the replica's.
+		// Room for the failures of at least two accounts, and for some that are later judged neutral.
 		call.failure = outcomes.failed(call.accountId, verdict, 2 * limits().breakerFailuresInRow);
 		triedUntilMs = 0;
 		weigh(call.accountId);
 	}
 
-	/** Whether what is known by now keeps somebody away. */
+	/** Keeps accounts away if the known failures suffice. */
 	function weigh(accountId: string): void {
 		const trial = states.is("half_open");
 		const enough = trial ? 1 : limits().breakerFailuresInRow;
@@ -184,7 +195,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			return states.is("half_open") && clock.monotonicMs() >= triedUntilMs && !rests(accountId);
 		},
 		begin(accountId) {
-			// There is nothing else to ask: it is tried out before its time.
+			// A last resort: the trial starts before the cool-down ends.
 			if (states.is("open")) change("half_open");
 			if (states.is("half_open") && !rests(accountId)) triedUntilMs = clock.monotonicMs() + TRIAL_ALONE_MS;
 			return { accountId, generation };

@@ -1,37 +1,43 @@
 import type { Clock } from "../../base/clock.ts";
 
 /**
- * How a call went, as far as it speaks of the replica.
- * - `failed`: the replica's own fault, whoever asked: nobody listens there.
+ * What a call says about the replica.
+ * - `failed`: the replica's own fault, for any account: nothing listens there.
  * - `suspect`: the replica's fault or the request's.
- * - `neutral`: says nothing of it: the client left, or its request was refused.
+ * - `neutral`: says nothing: the client left, or its request was refused.
  */
 export type CallOutcome = "ok" | "failed" | "suspect" | "neutral";
 
 export interface Outcome {
 	readonly accountId: string;
 	readonly atMs: number;
-	/** A suspect's changes once it is known whose fault it was. */
+	/** Changes when a suspect is judged. */
 	verdict: CallOutcome;
-	/** By what came of the same request elsewhere. */
+	/** Whether the same request's result at another replica is known. */
 	judged: boolean;
 }
 
-/** The share of failures is taken over this many calls, once there were so many. */
+/** The share of failures is taken over this many calls, once there were as many. */
 const WINDOW_CALLS = 20;
-/** How long an answer to others speaks for a replica. */
+/** How long an answer to other accounts counts in favour of a replica. */
 const ANSWER_SPEAKS_MS = 10_000;
-/** Of so many accounts the last answer is known: of others, too, where a few that fail are answered now and then. */
+/**
+ * Accounts whose last answer is remembered: enough that others remain next to a few failing accounts that are answered
+ * occasionally.
+ */
 const ANSWERED_ACCOUNTS_MAX = 8;
 
-/** What came of a replica's last calls. */
+/** The outcomes of a replica's last calls. */
 export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
-	/** What failed since the last answer, whoever turned out to be at fault; no more of it than matters. */
+	/** Failures since the last answer, regardless of fault; the oldest are dropped. */
 	let inRow: Outcome[] = [];
 	/** Ring of the last outcomes. */
 	let window: Outcome[] = [];
 	let next = 0;
-	/** The last answer to each account. Not in the window, which failures in plenty would fill; nor in a Map, of which each answer would leave the collector a table. */
+	/**
+	 * The last answer to each account. Not in the window, which many failures would fill; not in a Map, since each change
+	 * would leave garbage.
+	 */
 	let answers: { accountId: string; atMs: number }[] = [];
 
 	function keep(accountId: string, verdict: CallOutcome): Outcome {
@@ -41,7 +47,7 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 		return outcome;
 	}
 
-	/** Whether the replica is well by its own word, and an account that met no failure was answered just now. */
+	/** Whether the health check is fine and an account without failures was answered recently. */
 	function othersAnswered(failures: readonly Outcome[]): boolean {
 		if (!healthy()) return false;
 		const failing = new Set(failures.map(({ accountId }) => accountId));
@@ -77,7 +83,7 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 			noteAnswer(accountId, keep(accountId, "ok").atMs);
 			if (inRow.length > 0) inRow = [];
 		},
-		/** At most `inRowMax` of those in a row are kept. */
+		/** Keeps at most `inRowMax` failures in a row. */
 		failed(accountId: string, verdict: "failed" | "suspect", inRowMax: number): Outcome {
 			const failure = keep(accountId, verdict);
 			inRow.push(failure);
@@ -85,12 +91,12 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 			return failure;
 		},
 		failuresInRow: (): Outcome[] => inRow.filter(isFailure),
-		/** The failures by the replica's own fault, if they are so large a share of a full window. */
+		/** The replica's own failures, if they reach this share of a full window; otherwise none. */
 		provedMostly(share: number): readonly Outcome[] {
 			const proved = failuresFrom(share).filter(isProved);
 			return proved.length < WINDOW_CALLS * share ? [] : proved;
 		},
-		/** The failures of a full window, if they are so large a share of it and several accounts met them. */
+		/** The failures of a full window, if they reach this share and come from several accounts; otherwise none. */
 		suspectsMostly(share: number): readonly Outcome[] {
 			const failures = failuresFrom(share);
 			return new Set(failures.map(({ accountId }) => accountId)).size > 1 ? failures : [];

@@ -6,13 +6,13 @@ import { areDescriptorsShort, isOurShortage, isRefused } from "../call/upstream-
 import type { Replica, ReplicaHealth } from "./replica.ts";
 
 /**
- * Asks every replica that does not answer requests its dialect's health question now and then, and marks it up or down.
- * One that answers is up, and is not disturbed.
+ * Sends each dialect's health request at intervals to every replica without recent answers, and marks the replica up or
+ * down. A replica that answers requests is up and gets no health request.
  */
 export interface HealthMonitor {
-	/** Swaps the replicas that are watched. A new one is asked at once. */
+	/** Replaces the watched replicas. A new one is checked at once. */
 	watch(replicas: readonly { modelId: string; replica: Replica }[]): void;
-	/** Resolves when no question is under way any more. */
+	/** Resolves when no health request is under way. */
 	stop(): Promise<void>;
 }
 
@@ -20,20 +20,20 @@ interface Watch {
 	readonly modelId: string;
 	readonly replica: Replica;
 	failuresInRow: number;
-	/** What the log knows. */
+	/** The health that the log last reported. */
 	told: ReplicaHealth;
-	/** It said that it is down, and answered a request: its word counts again once it says that it is up. */
+	/** The replica reported itself down but answered a request. Its own report is ignored until it reports itself up. */
 	isWrong: boolean;
 	cancelTimer: () => void;
 	stopped: boolean;
-	/** The question under way. */
+	/** The health request under way. */
 	question: { abort: AbortController; done: Promise<void> } | undefined;
 }
 
 const PROBE_DEADLINE_MS = 2_000;
-/** An answer that stays away or says "not ready" may be a hiccup; a refused connection is not. */
+/** A missing answer or "not ready" may be temporary; a refused connection is not. */
 const FAILURES_TO_BE_DOWN = 2;
-/** Spread of the interval, so that many instances do not ask in step. */
+/** Random spread of the interval, so that many instances do not check in step. */
 const JITTER_SHARE = 0.2;
 
 export function createHealthMonitor(
@@ -123,8 +123,8 @@ export function createHealthMonitor(
 }
 
 /**
- * Any answer below 500 proves a live server: not every one has the address or the method (501 says so too), and some
- * want a key for it.
+ * Any answer below 500 proves a live server. Some have no such path or method (501 says so too), and some require a
+ * key.
  */
 async function ask(
 	fetch: Fetch,
@@ -134,7 +134,7 @@ async function ask(
 	const spec = replica.spec();
 	const headers: Record<string, string> = { accept: "*/*", "user-agent": "tollgate" };
 	if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
-	// There may be some again when it has failed for want of one.
+	// Checked before the request: descriptors may be free again after it failed for lack of one.
 	const wereShort = areDescriptorsShort();
 	try {
 		const { method, url } = replica.dialect.healthProbe(spec.url);

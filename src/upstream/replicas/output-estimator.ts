@@ -1,34 +1,37 @@
 /**
- * What finished streams of one replica say that an event and a byte of output are worth, for those that do not finish.
- * In memory alone, and for estimates alone: a count that a stream has itself is always believed before it.
+ * Learns from one replica's finished streams how many tokens an event and a byte of output are worth. It serves
+ * estimates for unfinished streams only, and keeps its state in memory only. A stream's own count always takes
+ * precedence.
  */
 export interface OutputEstimator {
-	/** A stream that came to its end with the server's own count. */
+	/** Learns from a finished stream with the server's own count. */
 	learn(tokens: number, size: OutputSize): void;
-	/** Likely tokens of this much output, rounded down; undefined until enough is known. */
+	/** Estimated tokens of this much output, rounded down; undefined until enough is known. */
 	tokensOf(size: OutputSize): number | undefined;
 }
 
 interface OutputSize {
 	/** Events that carried output. */
 	readonly events: number;
-	/** Bytes of it. */
+	/** Bytes of output. */
 	readonly bytes: number;
 }
 
-/** Below this little is known: the end of a short stream weighs as much as its words, and one stream is no rule. */
+/**
+ * Minimum before an estimate: the end of a short stream weighs as much as its text, and one stream may be an exception.
+ */
 const TOKENS_KNOWN_MIN = 64;
 const STREAMS_KNOWN_MIN = 3;
-/** How much of what was known before still counts after one more stream: some thirty streams are remembered. */
+/** Weight of earlier streams after one more: about thirty streams are remembered. */
 const KEPT_SHARE = 0.97;
-/** A longer stream counts for no more than one of so many events. */
+/** A longer stream counts like one of this many events. */
 const EVENTS_WEIGHED_MAX = 512;
-/** A stream that is further off than this from what is known counts as if it were so far off. */
+/** A stream further from the estimate than this factor counts as this far. */
 const OUTLIER_FACTOR = 4;
-/** So that a whole number that was divided and multiplied stays one. */
+/** Keeps a whole number whole after division and multiplication. */
 const ROUNDING = 1e-6;
 
-/** One way to tell tokens, with how far off it has been. */
+/** One basis for estimates, with its accumulated error. */
 interface Measure {
 	tokens: number;
 	amount: number;
@@ -53,7 +56,7 @@ export function createOutputEstimator(): OutputEstimator {
 	return {
 		learn(told, { events, bytes }) {
 			if (events === 0 || bytes === 0 || told === 0) return;
-			// The last token may be the mark of the end, which carries nothing. More tokens than bytes are no count.
+			// The last token may be the end token, which has no event. More tokens than bytes are impossible.
 			const tokens = Math.min(told === events + 1 ? events : told, bytes);
 			const weight = Math.min(1, EVENTS_WEIGHED_MAX / events);
 			note(byEvents, tokens * weight, events * weight);

@@ -5,34 +5,36 @@ import type { Replica } from "./replica.ts";
 import type { PatientCall } from "./ticket.ts";
 import type { Waiter } from "./waiting-lines.ts";
 
-/** Lines of batches at the replicas of one model: they take what others leave, and give it back when others wait. */
+/** Batch lines at the replicas of one model: they take spare places and give them up when other requests wait. */
 export interface PatientCalls {
-	/** A replica with a place that others leave. */
+	/** A replica with a spare place. */
 	choose(replicas: readonly Replica[], exclude: ReadonlySet<Replica>, accountId: string): Replica | undefined;
-	/** Whether others leave a place at any of them, for whichever account. */
+	/** Whether any replica has a spare place, for any account. */
 	hasRoom(replicas: readonly Replica[]): boolean;
-	/** How many lines others leave places for, those that are under way counted. */
+	/** Places for batch lines, those in use included. */
 	places(replicas: readonly Replica[]): number;
-	/** Counts a call in. `ask` makes it give its place up; undefined if it may not be asked. */
+	/** Counts a call in. `ask` makes it give its place up; undefined if it must not be interrupted. */
 	begin(replica: Replica, ask: (() => void) | undefined): PatientCall;
-	/** Asks one call at any of these replicas for its place; false if none can give it up. */
+	/** Interrupts one call at any of these replicas; false if none can be interrupted. */
 	askOne(replicas: readonly Replica[]): boolean;
-	/** First in, first out, behind everybody else. */
+	/** First in, first out, after all other requests. */
 	readonly waiting: LinkedQueue<Waiter>;
-	/** Who wants to know when there is room. */
+	/** Callers of `room` that wait. */
 	readonly watching: LinkedQueue<Watcher>;
 }
 
-/** Waits for room. */
+/** Waits for a spare place. */
 export interface Watcher {
 	look(): void;
 	refuse(fault: Error): void;
 }
 
-/** Of a replica's places these stay free for others, where there is more than one: a request need not wait for a line. */
+/**
+ * Share of a replica's places that batch lines leave free, if it has more than one, so that a request need not wait.
+ */
 const RESERVE_SHARE = 1 / 8;
 
-/** Servers that stop generating as soon as the connection is closed: what they have done by then is all that is lost. */
+/** Servers that stop generating when the connection closes, so that only the work up to then is lost. */
 const STOPS_AT_ONCE: ReadonlySet<DialectName> = new Set(["vllm", "sglang", "llama.cpp", "ollama"]);
 
 export function createPatientCalls(): PatientCalls {

@@ -19,44 +19,47 @@ import { type AcquireOptions, type PatientCall, Ticket, type TicketOwner } from 
 import { createWaitingLines, type Waiter } from "./waiting-lines.ts";
 
 /**
- * The replicas of one model and the requests that wait for a place at them. Places go to accounts by turns, however many
- * requests each has waiting: first to who holds the fewest. One account holds at most its share (`account_share`) of the
- * places that there are at the time, so that others find one at once or as soon as any of theirs comes free. The queue
- * is shared alike: when it is full, the longest line loses its last for a shorter one's first.
+ * The replicas of one model and the requests that wait for a place. Waiting accounts take turns, however many requests
+ * each has: the account with the fewest places is first. One account holds at most its share (`account_share`) of the
+ * current places, so that others find a place soon. The queue is shared in the same way: when it is full, the longest
+ * line loses its last request to a shorter line's.
  */
 export interface Pool {
 	/**
-	 * A place at once where there is one; a promise only if the request has to wait. Throws (or rejects with) Fault
-	 * `service_unavailable` if no replica may be used, nor any be asked as a last resort, `overloaded` if too many wait or the wait was too long, and with
-	 * the signal's reason when the client leaves.
+	 * Returns a free place at once, or a promise if the request must wait. Throws or rejects with Fault
+	 * `service_unavailable` if no replica is usable, not even as a last resort. Fault `overloaded` if too many requests
+	 * wait or the wait was too long; the signal's reason if the client leaves.
 	 */
 	acquire(options: AcquireOptions): Ticket | Promise<Ticket>;
-	/** Whether it can go anywhere outside `exclude`: to a replica that may take calls of its account, full or not, or to a last resort. */
+	/** Whether any replica outside `exclude` may take calls of the account, full or not, or is a last resort. */
 	hasNext(wanted: Asking): boolean;
-	/** Monotonic time at which some replica last answered a request; undefined if none ever did. */
+	/** Monotonic time of the last answer of any replica; undefined if there was none. */
 	answeredAtMs(): number | undefined;
 	replicas(): readonly Replica[];
-	/** Drained ones whose calls are still under way: if their address comes back, so do they, or it would have twice its places. */
+	/**
+	 * Drained replicas with calls under way. If their address returns, they return with it; a new replica would double
+	 * its places.
+	 */
 	leaving(): readonly Replica[];
-	/** Swaps the replicas; the ones left out are drained. */
+	/** Replaces the replicas; the ones left out are drained. */
 	replace(replicas: readonly Replica[]): void;
-	/** Looks again whether waiting requests can go on: a replica's state changed. */
+	/** Checks again whether waiting requests can proceed, since a replica's state changed. */
 	wake(): void;
 	waiting(): number;
-	/** Whether somebody waits because all places are taken. */
+	/** Whether requests wait because all places are taken. */
 	contended(): boolean;
 	/**
-	 * Resolves with how many lines of batches others leave places for beyond the `taken` ones, once it is one at least;
-	 * rejects when `signal` aborts, or with Fault service_unavailable when the pool closes. `wake` has it look again.
+	 * Resolves with the number of places for batch lines beyond `taken`, once it is at least one. Rejects when `signal`
+	 * aborts, or with Fault service_unavailable when the pool closes. `wake` checks again.
 	 */
 	room(taken: () => number, signal: AbortSignal): Promise<number>;
-	/** Sends everybody away who waits: by `why`, or since no replica is there. */
+	/** Refuses all waiting requests with `why`; default: no replica is available. */
 	close(why?: Error): void;
 }
 
 type Asking = Pick<AcquireOptions, "exclude" | "accountId" | "patient">;
 
-/** How often it is looked whether who waits can go on, whatever happened. */
+/** Interval of the check whether waiting requests can proceed, without any event. */
 const LOOK_MS = 1_000;
 
 export function createPool(deps: { clock: Clock }, options: { limits: () => ServiceLimits }): Pool {
@@ -64,12 +67,12 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	const { limits } = options;
 	let replicas: readonly Replica[] = [];
 	let leaving: readonly Replica[] = [];
-	/** Places of each account that has any. */
+	/** Places per account that holds any. */
 	const held = new CounterMap();
 	const lines = createWaitingLines((accountId) => held.of(accountId));
 	const patient = createPatientCalls();
 	const owner: TicketOwner = { giveBack, wake };
-	/** Where the search for the least busy begins, so that equals take turns. */
+	/** Start of the search for the least busy replica, so that equal replicas take turns. */
 	let turn = 0;
 	let looksAgain = false;
 
@@ -77,7 +80,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	const sendAway = (waiter: Waiter) => waiter.refuse(noneUsable(replicas, waiter.options.accountId));
 
 	function acquire(wanted: AcquireOptions): Ticket | Promise<Ticket> {
-		// What is left then is a place that nobody who waits can use.
+		// Serves waiting requests first: any place left is one that none of them can use.
 		wake();
 		const replica = wanted.patient === true ? choosePatient(wanted) : choose(wanted);
 		if (replica !== undefined) return ticketOf(replica, wanted);
@@ -95,17 +98,17 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		return wait(wanted);
 	}
 
-	/** What is doubted is asked rather than nobody. Lines of batches wait until it is well. */
+	/** A doubtful replica is better than a refusal. Batch lines wait until it is healthy. */
 	function lastResort({ exclude, patient: isLine = false }: Asking): Replica | undefined {
 		return isLine ? undefined : replicas.find((replica) => !exclude.has(replica) && replica.isLastResort());
 	}
 
-	/** Behind everybody who waits. */
+	/** Batch lines come after all waiting requests. */
 	function choosePatient({ exclude, accountId }: AcquireOptions): Replica | undefined {
 		return lines.size() > 0 ? undefined : patient.choose(replicas, exclude, accountId);
 	}
 
-	/** Whether the account holds all the places that it may, of those that there are now. */
+	/** Whether the account holds its full share of the current places. */
 	function hasItsShare(accountId: string): boolean {
 		const { accountShare } = limits();
 		const places = held.of(accountId);
@@ -119,7 +122,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		return chooseReplica(replicas, turn, wanted);
 	}
 
-	/** Places of lines of batches are not its account's: they are nobody's whom another waits for. */
+	/** Places of batch lines do not count for their account: they yield to any waiting request. */
 	function count(accountId: string, change: 1 | -1): void {
 		held.add(accountId, change);
 		lines.goBehind(accountId);
@@ -137,7 +140,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		else line.end();
 	}
 
-	/** Places come with time, too: a breaker cools down, a server that came back takes more. Nobody tells of those. */
+	/** Places also appear with time, without an event: a breaker cools down, a recovering server takes more. */
 	function lookAgain(): void {
 		if (looksAgain) return;
 		looksAgain = true;
@@ -158,19 +161,21 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		return waited;
 	}
 
-	/** A line of a batch that has a place which this request could have gives it up. */
+	/** Interrupts a batch line whose place this request could use. */
 	function askForPlace({ exclude, accountId }: AcquireOptions): void {
 		patient.askOne(replicas.filter((replica) => !exclude.has(replica) && replica.usable(accountId)));
 	}
 
-	/** Gives out the places that there are, one at a time, since each changes whose turn it is. */
+	/** Hands out free places one at a time, since each changes the order of the accounts. */
 	function wake(): void {
 		while (lines.size() > 0 && serveNext());
 		if (patient.waiting.size > 0) servePatient();
 		if (patient.watching.size > 0) for (const watcher of patient.watching) watcher.look();
 	}
 
-	/** What is left goes to lines of batches: of an account that is kept away from where there is room the others are passed over. */
+	/**
+	 * Gives spare places to batch lines. If an account cannot use the replicas with room, its other lines are skipped.
+	 */
 	function servePatient(): void {
 		const passed = new Set<string>();
 		for (const waiter of patient.waiting) {
@@ -186,8 +191,8 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	}
 
 	/**
-	 * Whether anybody was served. Its cost grows with the accounts that wait, at most `queue_length`, and only when there
-	 * is a place to give or a server fails.
+	 * Whether it served a request. Costs time per waiting account, at most `queue_length`, and only if a place is free or
+	 * a server fails.
 	 */
 	function serveNext(): boolean {
 		if (areAllTaken(replicas)) return false;
@@ -200,7 +205,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 					return true;
 				}
 				if (!hasUsable(options)) sendAway(waiter);
-				// Its account has no place to hope for: the rest of its line need not be asked.
+				// No place for this account: skip the rest of its line.
 				else if (options.exclude.size === 0) break;
 			}
 		return false;
@@ -235,7 +240,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	};
 }
 
-/** Waits among the others until it is served, sent away (by `end` too, which gives what stops it), or its client leaves. */
+/** Waits in the queue until served, refused or aborted. `end` may refuse as well; it returns its own cancellation. */
 function ticketLater(
 	wanted: AcquireOptions,
 	others: { add(waiter: Waiter): QueueNode<Waiter>; delete(node: QueueNode<Waiter>): void },
@@ -267,7 +272,7 @@ function ticketLater(
 	});
 }
 
-/** Resolves with the room once there is some; looks whenever those who watch are told to. */
+/** Resolves with the number of places once there are any; checks when the watchers are woken. */
 function whenRoom(watching: LinkedQueue<Watcher>, signal: AbortSignal, roomNow: () => number): Promise<number> {
 	return new Promise((resolve, reject) => {
 		const watcher: Watcher = {

@@ -4,11 +4,14 @@ import type { AcquireOptions } from "./ticket.ts";
 
 type Asked = Pick<AcquireOptions, "exclude" | "accountId" | "affinity">;
 
-/** The preferred replica keeps a request unless it has this much more of its capacity in use than the least busy one. */
+/**
+ * The preferred replica keeps a request unless its load exceeds the least busy one's by more than this share of its
+ * capacity.
+ */
 const AFFINITY_SLACK_SHARE = 0.25;
 export const RETRY_AFTER_S_MIN = 1;
 
-/** The least busy replica that has a place, the first from the one at `turn` on; or the one that the conversation prefers. */
+/** The least busy replica with a free place, searched from index `turn`; or the one that the conversation prefers. */
 export function chooseReplica(
 	replicas: readonly Replica[],
 	turn: number,
@@ -36,14 +39,14 @@ export function chooseReplica(
 	return loadOf(preferred) <= leastLoad + AFFINITY_SLACK_SHARE ? preferred : least;
 }
 
-/** Share of the capacity in use if one more call came. */
+/** Share of the capacity in use after one more call. */
 function loadOf(replica: Replica): number {
 	return (replica.inFlight() + 1) / replica.capacity();
 }
 
 /**
- * Highest hash of key and replica (rendezvous hashing): a replica that comes or goes moves only the conversations
- * that are its own.
+ * The replica with the highest hash of key and alias (rendezvous hashing): a change of the replicas moves only the
+ * conversations of the changed one.
  */
 function preferredOf(
 	affinity: string,
@@ -63,14 +66,14 @@ function preferredOf(
 	return best;
 }
 
-/** Places that there are now, taken ones too. */
+/** Current places, taken ones included. */
 export function placesOf(replicas: readonly Replica[]): number {
 	let all = 0;
 	for (const replica of replicas) if (replica.takesCalls()) all += replica.capacity();
 	return all;
 }
 
-/** Whether there are servers that take calls, and none of them has a place left. */
+/** Whether some servers take calls and none of them has a free place. */
 export function areAllTaken(replicas: readonly Replica[]): boolean {
 	let some = false;
 	for (const replica of replicas) {
@@ -87,7 +90,7 @@ export function isAnyUsable(replicas: readonly Replica[], exclude: ReadonlySet<R
 	return false;
 }
 
-/** With the time after which the first of them may be used again, by this account. */
+/** The fault has the time until this account may use the first of them again. */
 export function noneUsable(replicas: readonly Replica[], accountId = ""): Fault {
 	let coolMs = Number.POSITIVE_INFINITY;
 	for (const replica of replicas) {
@@ -100,7 +103,7 @@ export function noneUsable(replicas: readonly Replica[], accountId = ""): Fault 
 	return new Fault("service_unavailable", "No server for this model is available at the moment.", { retryAfterS });
 }
 
-/** Undefined if none ever answered. */
+/** Undefined if there was no answer. */
 export function lastAnswerAtMs(replicas: readonly Replica[]): number | undefined {
 	const times = replicas.flatMap((replica) => replica.answeredAtMs() ?? []);
 	return times.length === 0 ? undefined : Math.max(...times);

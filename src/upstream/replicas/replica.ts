@@ -10,42 +10,42 @@ export type ReplicaHealth = "unknown" | "up" | "down";
 
 /** One address that serves one model: its load, health and breaker. */
 export interface Replica {
-	/** `<model id>#<place in the list>`: the name for logs and metrics, which tells no address. */
+	/** `<model id>#<index in the list>`: the name in logs and metrics, which does not reveal the address. */
 	readonly alias: string;
 	readonly dialect: Dialect;
 	spec(): UpstreamSpec;
-	/** Takes changed settings of the same address. */
+	/** Applies changed settings of the same address. */
 	configure(spec: UpstreamSpec): void;
-	/** Whether it takes calls, of whichever account, full or not. */
+	/** Whether it takes calls of any account, full or not. */
 	takesCalls(): boolean;
-	/** Whether it may take calls of this account at all, full or not. */
+	/** Whether it may take calls of this account, full or not. */
 	usable(accountId: string): boolean;
 	/** Whether it may take one more call of this account now. */
 	hasPlace(accountId: string): boolean;
-	/** Whether it may have one more call though it may take none: there is no other replica for it. */
+	/** Whether it may get one more call despite its state, if no other replica is available. */
 	isLastResort(): boolean;
 	inFlight(): number;
-	/** Calls it may have at once now: fewer while it recovers. Whether its breaker lets one more try says `hasPlace`. */
+	/** Calls that it may have at once now; fewer while it recovers. Trials of the breaker are limited by `hasPlace`. */
 	capacity(): number;
-	/** Counts a call in; what it returns goes back with everything that becomes of it. */
+	/** Counts a call in. Pass the result to the functions below. */
 	begin(accountId: string): BreakerCall;
-	/** The call got events: the first is enough to close a breaker that is trying the replica out. */
+	/** The call received events. The first one closes a breaker that is half open. */
 	answered(call: BreakerCall): void;
-	/** Counts the call out. Exactly once a call. */
+	/** Counts the call out; exactly once per call. */
 	end(call: BreakerCall, outcome: CallOutcome): void;
 	/** See `Breaker`. */
 	judge(call: BreakerCall, verdict: "failed" | "neutral"): void;
 	otherFailureAtMs(call: BreakerCall): number | undefined;
-	/** Monotonic time at which it last answered a request; undefined if it never did. */
+	/** Monotonic time of its last answer to a request; undefined if there was none. */
 	answeredAtMs(): number | undefined;
-	/** What its output is worth, as far as it has told. */
+	/** Estimates tokens of its output. */
 	readonly outputEstimator: OutputEstimator;
 	health(): ReplicaHealth;
-	/** `speaks`: it is down by its own word, which an answer to a request proves wrong. */
+	/** `speaks`: the replica reported itself down; an answer to a request disproves it. */
 	setHealth(health: "up" | "down", speaks?: boolean): void;
-	/** Out of the catalogue: calls under way go on, new ones do not come. */
+	/** Removed from the catalogue: calls under way continue, new ones are refused. */
 	drain(): void;
-	/** In the catalogue again, with the calls that are still under way. */
+	/** In the catalogue again, with the calls that are under way. */
 	takeBack(): void;
 	coolMsLeft(accountId: string): number;
 	view(): ReplicaView;
@@ -65,7 +65,7 @@ export interface ReplicaView {
 	readonly draining: boolean;
 }
 
-/** Whether requests meet an answer there: what customers are told of a model. */
+/** Whether requests are answered there, as customers see it. */
 export function takesCalls({
 	health,
 	breaker,
@@ -74,7 +74,7 @@ export function takesCalls({
 	return !draining && health !== "down" && breaker !== "open";
 }
 
-/** A replica that comes back takes its full load only after this time, so that cold caches do not break it again. */
+/** A recovered replica takes its full load only after this time, so that cold caches do not break it again. */
 const SLOW_START_MS = 10_000;
 const SLOW_START_SHARE_MIN = 0.1;
 
@@ -87,7 +87,7 @@ export function createReplica(
 	const dialect = DIALECTS[options.spec.dialect];
 	let spec = options.spec;
 	let inFlight = 0;
-	/** "declared_down": the replica says of itself that it is down. */
+	/** "declared_down": the replica reports itself down. */
 	let health: ReplicaHealth | "declared_down" = "unknown";
 	const isDown = () => health === "down" || health === "declared_down";
 	let answeredAtMs: number | undefined;
@@ -115,7 +115,7 @@ export function createReplica(
 	function endWell(call: BreakerCall): void {
 		const wasOpen = breaker.state() === "half_open" && breaker.wasOpen();
 		breaker.end(call, "ok");
-		// What was doubted for some accounts' sake alone has served the others all the time.
+		// A replica that was kept from single accounts only has served the others all the time.
 		if (wasOpen && breaker.state() === "closed") slowStart.begin();
 	}
 
@@ -179,7 +179,7 @@ export function createReplica(
 	};
 }
 
-/** The share of its load that a replica takes after a recovery, up to 1. */
+/** The share of its load that a recovering replica takes; 1 after the recovery. */
 function createSlowStart(clock: Clock) {
 	let sinceMs: number | undefined;
 	return {
@@ -197,20 +197,20 @@ function createSlowStart(clock: Clock) {
 }
 
 /**
- * When a replica that is doubted is asked all the same, since there is no other: whoever comes next would be refused, and
- * so loses nothing by it. Now and then only, so that nobody floods what just comes to itself.
+ * Paces calls to a doubtful replica when no other is available. Without the call the request would be refused, so it
+ * loses nothing. Calls are rare, so that a recovering server is not flooded.
  */
 interface LastResort {
-	/** Something speaks against the replica. */
+	/** A failure or the health check makes the replica doubtful. */
 	doubted(): void;
 	isDue(): boolean;
-	/** A call began there: the next one, before that is over, only if it takes its time. */
+	/** A call began: the next one waits for its end, or for ALONE_MS. */
 	begun(): void;
-	/** A call ended that says nothing of it, as its client left. */
+	/** A call ended without a verdict, because its client left. */
 	left(): void;
 }
 
-/** Between the last failure, or a call that was let through and left, and the next call. */
+/** Pause after the last failure, or after a call without a verdict. */
 const PAUSE_MS = 1_000;
 const ALONE_MS = 5_000;
 
@@ -224,7 +224,7 @@ function createLastResort(clock: Clock): LastResort {
 		begun() {
 			dueAtMs = clock.monotonicMs() + ALONE_MS;
 		},
-		// Never later than it was, or who leaves again and again would keep all others from it.
+		// Never moves the time back: clients that leave repeatedly would otherwise block all others.
 		left() {
 			dueAtMs = Math.min(dueAtMs, clock.monotonicMs() + PAUSE_MS);
 		},

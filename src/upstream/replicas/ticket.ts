@@ -3,35 +3,34 @@ import type { CallOutcome } from "./call-outcomes.ts";
 import type { Replica } from "./replica.ts";
 
 export interface AcquireOptions {
-	/** Requests with the same key prefer the same replica, which has their prefix in its cache. */
+	/** Requests with the same key prefer the same replica, whose cache has their prefix. */
 	readonly affinity: string | undefined;
-	/** Replicas that this request has already failed on. */
+	/** Replicas on which this request has failed. */
 	readonly exclude: ReadonlySet<Replica>;
 	readonly signal: AbortSignal;
-	/** Whose request it is. */
 	readonly accountId: string;
-	/** A line of a batch: it takes a place that others leave, behind everybody who waits, and waits without end. */
+	/** A batch line: takes spare places, after all waiting requests, and waits without a limit. */
 	readonly patient?: boolean;
-	/** Gives the place up to somebody who waits; only asked of `patient`. Not asked again. */
+	/** Gives the place up to a waiting request; called at most once, and for `patient` only. */
 	readonly onAsked?: (() => void) | undefined;
 }
 
-/** A line of a batch that is under way. */
+/** A batch line that is under way. */
 export interface PatientCall {
 	end(): void;
 }
 
-/** Where a place goes back to. */
+/** The pool, as a ticket sees it. */
 export interface TicketOwner {
-	/** Counts the call out of what its account, or lines of batches, hold. */
+	/** Counts the call out of its account's places, or of the batch lines. */
 	giveBack(call: BreakerCall, line: PatientCall | undefined): void;
-	/** There is a place for somebody who waits. */
+	/** A place may be free for a waiting request. */
 	wake(): void;
 }
 
 /**
- * A place at a replica, held from before the request is sent until `release`. A class, since there is one for each request: a
- * closure for each of its functions would be six objects more.
+ * A place at a replica, held from before the request is sent until `release`. A class: closures for its functions would
+ * be six more objects per request.
  */
 export class Ticket {
 	readonly replica: Replica;
@@ -47,12 +46,12 @@ export class Ticket {
 		this.#line = line;
 	}
 
-	/** Tells that the replica answers: with the first event, and with each further one. */
+	/** Reports an event of the replica: the first and each further one. */
 	answered(): void {
 		if (this.#isHeld) this.replica.answered(this.#call);
 	}
 
-	/** Gives the place back and the outcome to the breaker. Only the first call counts. */
+	/** Returns the place and passes the outcome to the breaker. Only the first call counts. */
 	release(outcome: CallOutcome): void {
 		if (!this.#isHeld) return;
 		this.#isHeld = false;
@@ -61,7 +60,7 @@ export class Ticket {
 		this.#owner.wake();
 	}
 
-	/** After a release as `suspect`, once it is known whose fault it was. */
+	/** Judges a release as `suspect`, once it is known who was at fault. */
 	judge(verdict: "failed" | "neutral"): void {
 		this.replica.judge(this.#call, verdict);
 	}

@@ -9,27 +9,27 @@ export interface Waiter {
 	readonly refuse: (fault: Error) => void;
 }
 
-/** Who waits for a place of one model: a line for each account, first in, first out. */
+/** The requests that wait for a place of one model: one line per account, first in, first out. */
 export interface WaitingLines {
-	/** At the end of its account's line. */
+	/** Adds to the end of its account's line. */
 	add(waiter: Waiter): QueueNode<Waiter>;
 	delete(node: QueueNode<Waiter>): void;
-	/** The account has had a place just now: others who hold as many come first. */
+	/** The account just got a place: others with as many places come first. */
 	goBehind(accountId: string): void;
 	size(): number;
 	/**
-	 * The lines in the order in which they are asked: who holds the fewest places first, among equals who has had
-	 * none for longest. A copy, so that lines may change while it is gone through.
+	 * The lines in their order of service: fewest places first, then longest without a place. A copy, so that lines may
+	 * change during the iteration.
 	 */
 	inTurn(): Iterable<Iterable<Waiter>>;
-	/** The last of the longest line, if that line is longer than this account's would be with one more. */
+	/** The last request of the longest line, if that line is longer than this account's would be with one more. */
 	displaced(accountId: string): Waiter | undefined;
 }
 
 interface AccountLine {
 	readonly accountId: string;
 	readonly waiters: LinkedQueue<Waiter>;
-	/** Whoever has a lower one has had no place for longer. */
+	/** A lower turn has waited longer for a place. */
 	turn: number;
 }
 
@@ -74,7 +74,7 @@ export function createWaitingLines(held: (accountId: string) => number): Waiting
 			let longest: AccountLine | undefined;
 			for (const line of lines) {
 				const more = line.waiters.size - (longest?.waiters.size ?? 0);
-				// Among equals it is the one whose turn is first, as if they stood in that order.
+				// Of equally long lines, the one whose turn is first.
 				if (more > 0 || (more === 0 && longest !== undefined && line.turn < longest.turn)) longest = line;
 			}
 			if (longest === undefined) return undefined;

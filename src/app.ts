@@ -1,10 +1,9 @@
 /**
- * Tollgate has two planes. The **gateway** answers inference: it knows keys, holds credit, asks model servers, and
- * writes what was used (planes/gateway-plane.ts). The **console** serves people and runs the jobs (planes/console-plane.ts).
- * They share a database and nothing else: `serve` runs each in processes of its own (cli/supervise.ts), with the secrets
- * that it needs, so that neither a heavy page nor a dying one is felt where tokens are streamed.
- *
- * What is built here is both in one process: for tests, which want the whole service fast.
+ * Tollgate has two planes. The **gateway** answers inference: it knows keys, holds credit, calls model servers and
+ * writes usage (planes/gateway-plane.ts). The **console** serves people and runs the jobs (planes/console-plane.ts).
+ * The planes share only a database. `serve` runs each in its own process with only the secrets it needs
+ * (cli/supervise.ts), so that a slow or crashing page does not disturb token streams.  This file builds both planes in
+ * one process, for tests.
  */
 import { createCleanup } from "./base/cleanup.ts";
 import type { Clock } from "./base/clock.ts";
@@ -24,7 +23,7 @@ import { type OpenDatabase, openDatabase } from "./planes/open-database.ts";
 import type { Secrets } from "./secrets.ts";
 import { loadOrCreateSecrets } from "./secrets.ts";
 
-/** `stop`: both planes, people first. Harmless when repeated. */
+/** `stop` stops both planes, the console first. It may be called repeatedly. */
 export interface App extends GatewayPlane {
 	readonly config: Config;
 	readonly secrets: Secrets;
@@ -36,7 +35,7 @@ export async function createApp(
 		log: Log;
 		clock?: Clock;
 		jobs?: JobOptions | undefined;
-		/** By default the configured one, opened here. */
+		/** Default: the configured database, opened here. */
 		database?: OpenDatabase | undefined;
 		onDiskFailed?: (error: unknown) => void;
 	},

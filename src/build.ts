@@ -1,7 +1,7 @@
 /**
- * Makes the binary, from the repository's root: `bun src/build.ts OUTFILE COMMIT`, by `bun run build`. The pages are bundled
- * here and stand in it as text: a macro would do that too, but the runtime writes a macro's path unescaped into a program of
- * its own, and no folder like `O'Brien` could build.
+ * Builds the binary, from the repository's root: `bun src/build.ts OUTFILE COMMIT` (`bun run build`). The pages are
+ * bundled here and embedded as text. A macro does not work: the runtime writes a macro's path unescaped into a program,
+ * which fails in folders such as `O'Brien`.
  */
 import { bundlePages } from "./console/pages/pages-bundle.ts";
 

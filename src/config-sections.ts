@@ -3,13 +3,13 @@ import type { EnvironmentReader } from "./base/environment-reader.ts";
 /** Card payments. */
 export interface StripeSettings {
 	readonly secretKey: string;
-	/** More than one while a secret is being rolled. */
+	/** Several while a secret is being rolled. */
 	readonly webhookSecrets: readonly string[];
 	/** Null: Stripe itself. */
 	readonly apiBase: string | null;
 }
 
-/** A registration with an identity provider. */
+/** Credentials of an OAuth application. */
 interface OAuthClient {
 	readonly clientId: string;
 	readonly clientSecret: string;
@@ -63,7 +63,7 @@ export function readSignIn(read: EnvironmentReader, note: Note): SignInSettings 
 	});
 }
 
-/** Lines may also be written as `\n`, where a variable cannot hold a line end. */
+/** `\n` also means a line end, for systems whose variables cannot hold one. */
 export function readTransferDetails(read: EnvironmentReader, note: Note): string | null {
 	const text = read.text("TRANSFER_DETAILS");
 	if (text === null) return null;

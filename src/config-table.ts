@@ -1,12 +1,12 @@
-/** The environment, variable by variable: for `tollgate help`, for the README, and for who may know what. */
+/** Every environment variable, for `tollgate help`, the README and the children's environments. */
 export interface ConfigVariable {
 	readonly name: string;
-	/** As a person would write it; "" if there is none. */
+	/** The default in the help; "" if there is none. */
 	readonly default: string;
 	readonly meaning: string;
-	/** The only kind of process that has a use for it; the others are started without it. */
+	/** The only plane that uses the variable; the other's processes start without it. */
 	readonly plane: "gateway" | "console" | "both";
-	/** Set by the supervising process or by tests, never by an operator: left out of the help and the README. */
+	/** Set by the supervisor or by tests, never by an operator: left out of the help and the README. */
 	readonly isInternal?: true;
 }
 
@@ -20,7 +20,7 @@ const variable = (
 const ofConsole = (name: string, default_: string, meaning: string) => variable(name, default_, meaning, "console");
 const ofGateway = (name: string, default_: string, meaning: string) => variable(name, default_, meaning, "gateway");
 
-/** Every variable that is read here. An empty value counts as not set. */
+/** Every variable that the service reads. An empty value counts as not set. */
 export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 	variable(
 		"ROLE",
@@ -125,5 +125,5 @@ export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze([
 	variable("TRUSTED_PROXIES", "", "addresses and networks whose x-forwarded-for is believed, separated by commas"),
 ]);
 
-/** Those of the help and the README. */
+/** The variables of the help and the README. */
 export const PUBLIC_VARIABLES = CONFIG_TABLE.filter(({ isInternal }) => isInternal !== true);

@@ -1,7 +1,7 @@
 /**
- * The only reader of the process's environment. Everything is read once, every problem is reported together, and what
- * comes out is frozen. `NODE_ENV` is read from an object and not as `process.env.NODE_ENV`: the bundler replaces that
- * expression when the binary is built.
+ * The only reader of the process's environment. Everything is read once, all problems are reported together, and the
+ * result is frozen. `NODE_ENV` is read through an object: the bundler replaces the expression `process.env.NODE_ENV`
+ * when it builds the binary.
  */
 import { statSync } from "node:fs";
 import { isIP } from "node:net";
@@ -29,7 +29,7 @@ import type { NanoUsd } from "./money/nano-usd.ts";
 import { parseUsd } from "./money/nano-usd.ts";
 import { readTraceSettings } from "./traces/trace-settings.ts";
 
-/** What a process does: answer inference, serve people and run the jobs, or look after processes that do either. */
+/** The role of a process: gateway, console, or supervisor of both. */
 export type Role = "all" | "gateway" | "console";
 
 export interface Config {
@@ -43,34 +43,34 @@ export interface Config {
 	/** Absolute path of the catalogue's file, which existed when this was read; null if there is none. */
 	readonly configPath: string | null;
 	readonly serviceName: string;
-	/** Null: one is made and kept under `dataDir`. */
+	/** Null: one is generated and kept under `dataDir`. */
 	readonly instanceId: string | null;
 	readonly workers: number;
-	/** Which of the workers this process is; null for the one that supervises them, or if there is only one process. */
+	/** The worker's number; null in the supervisor, or in a process without one. */
 	readonly workerIndex: number | null;
-	/** Where the processes of one `serve` have their sockets; null in one that nobody supervises. */
+	/** The folder of the processes' sockets; null without a supervisor. */
 	readonly runDir: string | null;
-	/** Signs what a console asks of a gateway in the name of a key; null: nothing is asked, and nothing is listened to. */
+	/** Signs the console's requests to a gateway on behalf of a key. Null: no such requests are sent or accepted. */
 	readonly internalSecret: string | null;
-	/** Where a console on its own finds a gateway, without a slash at the end. */
+	/** The gateway's address for a console that runs apart, without a final slash. */
 	readonly gatewayUrl: string | null;
 	readonly journal: JournalMode;
 	readonly leaseTtlMs: number;
-	/** How long old rows stay. */
+	/** How long old rows are kept. */
 	readonly retention: ReturnType<typeof readRetention>;
-	/** Null only outside production: one is made and kept under `dataDir`. */
+	/** Null only outside production: one is generated and kept under `dataDir`. */
 	readonly keyPepper: string | null;
 	readonly consoleSecret: string | null;
 	readonly production: boolean;
-	/** First run: neither a database nor a catalogue was given. Never in production. */
+	/** First run: neither a database nor a catalogue is given. Never in production. */
 	readonly demo: boolean;
 	readonly logLevel: LogLevel;
-	/** Origin under which people reach the service, without a slash at the end. */
+	/** The public origin of the service, without a final slash. */
 	readonly publicUrl: string | null;
 	readonly drainMs: number;
-	/** Transfers from this amount on are confirmed by two operators; null: one is enough. */
+	/** Transfers of this amount or more need two operators; null: one is enough. */
 	readonly topUpSecondLook: NanoUsd | null;
-	/** Where a customer transfers to, in lines; null: the operator tells them. */
+	/** Bank details for transfers, with line ends; null: the operator tells customers. */
 	readonly transferDetails: string | null;
 	/** Null: no card payments. */
 	readonly stripe: StripeSettings | null;
@@ -78,17 +78,17 @@ export interface Config {
 	readonly mail: MailSettings | null;
 	readonly signIn: SignInSettings;
 	readonly metricsToken: string | null;
-	/** Null: requests are not traced. */
+	/** Null: no tracing. */
 	readonly traces: ReturnType<typeof readTraceSettings>;
-	/** Where the bytes of new files go. */
+	/** Where new files are stored. */
 	readonly fileStore: FileStore;
-	/** Null: there is no bucket. */
+	/** Null: no bucket. */
 	readonly fileS3: S3Bucket | null;
 	/** Addresses and networks (`10.0.0.0/8`) whose `x-forwarded-for` is believed. */
 	readonly trustedProxies: readonly string[];
 	/** The whole environment, for `${NAME}` in the catalogue. Holds secrets: never logged. */
 	readonly env: Environment;
-	/** What is allowed and yet worth a line in the log. */
+	/** Allowed settings that deserve a line in the log. */
 	readonly warnings: readonly string[];
 }
 
@@ -111,16 +111,16 @@ const ROLES = ["all", "gateway", "console"] as const;
 const SECRET_BYTES_MIN = 32;
 const METRICS_TOKEN_LENGTH_MIN = 16;
 const DEFAULT_CONFIG_FILE = "tollgate.yaml";
-/** Variables of former versions that nobody needed to set, and what is in force now. */
+/** Variables of former versions, and the fixed value that replaces each. */
 const FORMER_VARIABLES: Readonly<Record<string, string>> = {
 	BOOKS_VERIFY_ROWS_S: "500 rows of closed days are read again in a second",
 	RETENTION_LEASE_DAYS: "it is 90 days",
 	RETENTION_CONTROL_DAYS: "it is 30 days",
 };
-/** Its journals lie in a folder of that name. */
+/** It is also the name of the folder of its journals. */
 const INSTANCE_ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,63}$/;
 
-/** Throws ConfigError with all problems together. Messages never repeat the value of a secret. */
+/** @throws ConfigError with all problems together. Messages never repeat the value of a secret. */
 export function loadConfig(given: Environment = process.env, cwd: string = process.cwd()): Config {
 	const problems: string[] = [];
 	const env = given.ROLE === "gateway" ? withoutConsoleVariables(given) : given;
@@ -139,7 +139,7 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 		port: read.integer("PORT", 8080, 0, 65_535),
 		host: read.pattern("HOST", /^[A-Za-z0-9.:_-]{1,255}$/, "must be a host name or an address") ?? "127.0.0.1",
 		databaseUrl,
-		// Play money and real credit never share a database, nor a journal.
+		// Play money and real credit never share a database or a journal.
 		dataDir: resolve(cwd, read.text("DATA_DIR") ?? "./.data", ...(demo ? ["demo"] : [])),
 		configPath,
 		serviceName: read.pattern("SERVICE_NAME", /^[a-z0-9]{1,20}$/, "must be 1 to 20 of a-z 0-9") ?? "service",
@@ -182,12 +182,12 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 	return Object.freeze({ ...config, warnings: Object.freeze(findWarnings(config, given)) });
 }
 
-/** The environment as it is, for commands that must work where the configuration is not complete. */
+/** The plain environment, for commands that work with an incomplete configuration. */
 export function processEnvironment(): Environment {
 	return process.env;
 }
 
-/** What cannot be right in any environment. */
+/** Problems in any environment, also outside production. */
 function findContradictions(config: Config): string[] {
 	const problems: string[] = [];
 	const place = config.databaseUrl === null ? undefined : addressProblem(config.databaseUrl);
@@ -209,7 +209,7 @@ function findContradictions(config: Config): string[] {
 	return problems;
 }
 
-/** A gateway has no sessions. */
+/** A gateway has no sessions and needs no CONSOLE_SECRET. */
 function secretsOf({ role, keyPepper, consoleSecret }: Config): [name: string, secret: string | null][] {
 	const pepper: [string, string | null] = ["KEY_PEPPER", keyPepper];
 	return role === "gateway" ? [pepper] : [pepper, ["CONSOLE_SECRET", consoleSecret]];
@@ -234,7 +234,7 @@ function findProductionProblems(config: Config): string[] {
 	return problems;
 }
 
-/** Those of a supervised process are its parent's, who has said them. */
+/** A supervised process has none: its parent has logged them. */
 function findWarnings(config: Config, given: Environment): string[] {
 	const warnings: string[] = [];
 	if (config.runDir !== null) return warnings;
@@ -276,12 +276,12 @@ function findWarnings(config: Config, given: Environment): string[] {
 const variables = CONFIG_TABLE.map(({ name }) => name);
 const consoleVariables = CONFIG_TABLE.filter(({ plane }) => plane === "console").map(({ name }) => name);
 
-/** A secret that is not there cannot be lost: a gateway's configuration has none of the console's. */
+/** Removes the console's secrets from a gateway's configuration, so that it cannot leak them. */
 function withoutConsoleVariables(env: Environment): Environment {
 	return Object.fromEntries(Object.entries(env).filter(([name]) => !consoleVariables.includes(name)));
 }
 
-/** Neither a database nor a catalogue was given. */
+/** True if neither a database nor a catalogue is given. */
 function isFirstRun(read: EnvironmentReader, configPath: string | null): boolean {
 	return configPath === null && !read.isSet("DATABASE_URL", "CONFIG");
 }
@@ -293,13 +293,13 @@ function findConfigFile(read: EnvironmentReader, cwd: string, problems: string[]
 		if (statSync(path, { throwIfNoEntry: false }) !== undefined) return path;
 		if (given !== null) problems.push(`CONFIG: there is no file ${path}`);
 	} catch (error) {
-		// One that is there and closed to us must not lead to the demo.
+		// An unreadable file must not lead to the demo.
 		problems.push(`CONFIG: ${path} cannot be looked at (${(error as NodeJS.ErrnoException).code})`);
 	}
 	return null;
 }
 
-/** Over plain HTTP only where nobody is between: on the machine itself. */
+/** Plain HTTP is safe only on the machine itself. */
 function isSafeOrigin(url: string): boolean {
 	const { protocol, hostname } = new URL(url);
 	return protocol === "https:" || hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);

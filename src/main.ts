@@ -1,4 +1,4 @@
-/** The command line: `serve`, which runs until it is told to stop, and the commands of `cli/`. */
+/** The command line: `serve`, which runs until a signal stops it, and the commands of `cli/`. */
 import { relative } from "node:path";
 import { systemClock } from "./base/clock.ts";
 import type { Environment } from "./base/environment-reader.ts";
@@ -22,14 +22,14 @@ let logLines: LineOutput | undefined;
 const serving = serveArguments(argv);
 process.exit(serving === undefined ? await runOther() : await runServe(serving));
 
-/** The environment that `serve [--role ROLE]` asks for; undefined for other commands. */
+/** The environment for `serve [--role ROLE]`; undefined for other commands. */
 function serveArguments(words: readonly string[]): Environment | undefined {
 	const [command = "serve", ...rest] = words;
 	if (command !== "serve") return undefined;
 	const role = /^--role(?: (.*)|=(.*))?$/.exec(rest.join(" "));
 	if (rest.length === 0) return processEnvironment();
 	if (role === null || rest.length > 2) return undefined;
-	// No word at all is what a variable that was never set leaves: in the environment it would count as not set.
+	// An empty role comes from an unset variable. It becomes "none", because an empty variable would count as not set.
 	return { ...processEnvironment(), ROLE: role[1] || role[2] || "none" };
 }
 
@@ -58,7 +58,7 @@ async function serveAsAsked(env: Environment): Promise<number> {
 		colour: takesColour(process.stdout),
 		program: programInShell(),
 	};
-	// Each process loads what it does and nothing else: secrets and code that it has not cannot get lost in it.
+	// Each process loads only its own code, so that it cannot leak other processes' secrets.
 	if (config.role === "all") {
 		const { supervise } = await import("./cli/supervise.ts");
 		return supervise(deps, config, { argv: [process.execPath, ...ownArguments(), "serve"], env });
@@ -67,7 +67,7 @@ async function serveAsAsked(env: Environment): Promise<number> {
 	return serve(deps, config);
 }
 
-/** Who says a line of the log that several processes write. */
+/** The process's name in log lines, which several processes write. */
 function processName({ role, workerIndex }: Pick<Config, "role" | "workerIndex">): string {
 	if (role === "all") return "parent";
 	return workerIndex === null ? role : `${role}-${workerIndex}`;
@@ -99,26 +99,26 @@ function setUpRuntime(): void {
 	process.execve(process.execPath, [process.execPath, ...ownArguments(), ...argv], environment);
 }
 
-/** What stands between the executable and our own arguments: from source, the script. */
+/** The arguments between the executable and our own: the script when run from source. */
 function ownArguments(): string[] {
 	if (IS_COMPILED) return [];
-	// A parent that watches its files starts everything anew; children that watched them too would do it twice.
+	// A parent with `--watch` restarts everything; watching children would restart twice.
 	const flags = process.execArgv.filter((flag) => flag !== "--watch" && flag !== "--hot");
 	return [...flags, ...process.argv.slice(1, 2)];
 }
 
-/** From source, with the runtime that npx fetches: nothing else may be installed on this machine. */
+/** From source, the runtime that npx fetches: nothing else may be installed on this machine. */
 function programInShell(): string {
 	if (IS_COMPILED) return process.execPath;
 	return `npx --yes bun@${Bun.version} ${relative(process.cwd(), process.argv[1] ?? "")}`;
 }
 
-/** Somebody who tries it at a terminal wants the banner, and only what is wrong besides. */
+/** The demo at a terminal logs only warnings, so that the banner stays visible. */
 function levelOf(config: Pick<Config, "demo" | "env" | "logLevel">): LogLevel {
 	return config.demo && process.stderr.isTTY === true && !config.env.LOG_LEVEL ? "warn" : config.logLevel;
 }
 
-/** Lines for people at a terminal, JSON for everything else. */
+/** Log lines are text at a terminal, JSON otherwise. */
 function logOf(level: LogLevel | (() => LogLevel)): Log {
 	const stream: WritePiece = (piece, written) => process.stderr.write(piece, written);
 	const output = createLineOutput(

@@ -1,7 +1,7 @@
 /**
- * What the first run makes and keeps under `DATA_DIR`, so that nothing has a default secret: the pepper of key digests,
- * the secret of console sessions, and the name of this machine's instance. Made once: losing the pepper would make
- * every stored key worthless, so a damaged file stops the service and is never replaced.
+ * Secrets that the first run creates under `DATA_DIR`, so that nothing has a default secret: the pepper of key digests,
+ * the console's session secret, and this machine's instance name. They are created once. Losing the pepper would
+ * invalidate every stored key, so a damaged file stops the service and is never replaced.
  */
 import fs from "node:fs";
 import { dirname, join } from "node:path";
@@ -14,9 +14,9 @@ export interface Secrets {
 	/** Empty for a gateway, which has no sessions. */
 	readonly consoleSecret: string;
 	readonly instanceId: string;
-	/** Variables whose values were made just now, for a line on the terminal. */
+	/** Variables whose values this start created, for a line on the terminal. */
 	readonly made: readonly ("KEY_PEPPER" | "CONSOLE_SECRET" | "INSTANCE_ID")[];
-	/** Where secrets are kept. */
+	/** The file of the pepper. */
 	readonly path: string;
 }
 
@@ -51,9 +51,9 @@ type PepperConfig = Pick<Config, "keyPepper" | "production" | "dataDir">;
 type SecretsConfig = PepperConfig & Pick<Config, "consoleSecret" | "instanceId" | "role">;
 
 /**
- * The secrets of the configuration; those it lacks are read from `DATA_DIR`, each from a file of its own (mode 0600),
- * which is made if there is none: `secrets.json` for the pepper, `console-secret`, which a gateway does not open.
- * Processes that start together get the same ones. Throws ConfigError if a kept file is damaged or cannot be written.
+ * Returns the configured secrets. Missing ones are read from `DATA_DIR`, each from its own file (mode 0600), which is
+ * created if missing: `secrets.json` for the pepper, `console-secret`, which a gateway does not open. Processes that
+ * start together get the same secrets. @throws ConfigError if a file is damaged or cannot be written
  */
 export function loadOrCreateSecrets(config: SecretsConfig, deps: SecretsDeps = systemSecretsDeps): Secrets {
 	const made: Secrets["made"][number][] = [];
@@ -78,7 +78,7 @@ export function loadOrCreateSecrets(config: SecretsConfig, deps: SecretsDeps = s
 	return Object.freeze({ keyPepper, consoleSecret, instanceId, made: Object.freeze(made), path });
 }
 
-/** The pepper alone, for who makes keys and serves nobody. Throws as `loadOrCreateSecrets` does. */
+/** Returns only the pepper, for commands that make keys. Throws like `loadOrCreateSecrets`. */
 export function loadOrCreatePepper(
 	config: PepperConfig,
 	deps: SecretsDeps = systemSecretsDeps,
@@ -108,7 +108,7 @@ function parsePepper(path: string, text: string): string {
 		const { key_pepper } = JSON.parse(text);
 		if (isSecret(key_pepper)) return key_pepper;
 	} catch {
-		// Not JSON of an object: the same error.
+		// Not a JSON object: the same error.
 	}
 	throw new ConfigError([
 		`${path} is damaged: restore it, or set KEY_PEPPER and CONSOLE_SECRET; without the old KEY_PEPPER no existing key works`,
@@ -119,7 +119,7 @@ function isSecret(value: unknown): value is string {
 	return typeof value === "string" && Buffer.byteLength(value) >= SECRET_BYTES;
 }
 
-/** The file's text; if there is no file, it is made with what `make` gives. The first of several processes wins. */
+/** Returns the file's text, creating the file from `make` if it is missing. The first of several processes wins. */
 function keepOnce(
 	deps: SecretsDeps,
 	path: string,
@@ -129,7 +129,7 @@ function keepOnce(
 		const kept = readKept(deps, path);
 		if (kept !== undefined) return { text: kept, isNew: false };
 		const text = make();
-		// Postgres runs as another user below this directory, so the directory itself is not closed to others.
+		// The directory stays open to others: Postgres may run as another user below it.
 		deps.fs.mkdirSync(dirname(path), { recursive: true });
 		if (writeOnce(deps, path, text)) return { text, isNew: true };
 		const others = readKept(deps, path);
@@ -148,7 +148,7 @@ function guarded<T>(path: string, work: () => T): T {
 	}
 }
 
-/** Undefined if there is no file. One that others could read is closed to them. */
+/** Undefined if there is no file. Removes other users' access. */
 function readKept(deps: SecretsDeps, path: string): string | undefined {
 	try {
 		const text = deps.fs.readFileSync(path, "utf8");
@@ -161,13 +161,13 @@ function readKept(deps: SecretsDeps, path: string): string | undefined {
 }
 
 /**
- * False if the file exists. It appears with all its content at once, and durably: written under another name, synced,
- * and then linked, which unlike a rename does not replace what another process made meanwhile.
+ * False if the file exists. The file appears complete and durable: it is written under another name, synced, then
+ * linked. Unlike a rename, a link does not replace another process's file.
  */
 function writeOnce(deps: SecretsDeps, path: string, text: string): boolean {
 	const temporary = `${path}.${hex(deps, 8)}`;
 	const descriptor = deps.fs.openSync(temporary, "wx", OWNER_ONLY);
-	// Whatever fails, a full disk above all: who starts again and again leaves no file each time, with a secret in it.
+	// Always removes the temporary file: a crash loop, on a full disk for example, must not leave copies of a secret.
 	try {
 		try {
 			deps.fs.writeSync(descriptor, text);

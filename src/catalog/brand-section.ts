@@ -26,7 +26,7 @@ const VERSION = /^[A-Za-z0-9._-]{1,40}$/;
 const MAIL_ADDRESS = /^[^\s@<>"]{1,64}@[^\s@<>"]{1,255}$/;
 const LINK_CHARS_MAX = 500;
 
-/** `brand:`; what has a problem is null. */
+/** Reads `brand:`. Fields with a problem are null. */
 export function readBrand(reader: YamlReader, field: YamlField): Brand {
 	const map = reader.map(field, BRAND_FIELDS);
 	if (map === undefined) return PLAIN_BRAND;
@@ -45,7 +45,7 @@ export function readBrand(reader: YamlReader, field: YamlField): Brand {
 	});
 }
 
-/** Only the brand of a catalogue's text, whose other mistakes are told elsewhere. */
+/** Reads only the brand of a catalogue's text; other mistakes are reported elsewhere. */
 export function parseBrand(text: string, env: Environment): Brand {
 	const reader = createYamlReader(text, env);
 	const field = reader.root && reader.map(reader.root, ["brand"], () => true)?.get("brand");
@@ -87,7 +87,7 @@ function sellerOf(reader: YamlReader, field: YamlField | undefined): Seller | nu
 	return Object.freeze({ company: company ?? "", address: (address ?? "").trim(), vatId: vatId ?? "" });
 }
 
-/** Only what a browser asks another server for: never a script. */
+/** Accepts only http and https addresses: a `javascript:` link would be a script. */
 function linkOf(reader: YamlReader, field: YamlField | undefined): string | null {
 	const text = field && reader.text(field);
 	if (field === undefined || text === undefined) return null;

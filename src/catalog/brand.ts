@@ -1,33 +1,33 @@
-/** Under whose name the service is sold: `brand:` of `tollgate.yaml`. What is null is as it comes. */
+/** The name and look of the service: `brand:` of `tollgate.yaml`. Null means the default. */
 export interface Brand {
 	readonly name: string | null;
-	/** A file, as the catalogue names it: absolute, or from the catalogue's own folder. */
+	/** Path of a file: absolute, or relative to the catalogue's folder. */
 	readonly logo: string | null;
-	/** `#rrggbb`. Shades of it that can be read are derived. */
+	/** `#rrggbb`. Readable shades are derived from it. */
 	readonly accent: string | null;
-	/** The first line of the landing page, and the sentence below. */
+	/** The landing page's first line and the sentence below it. */
 	readonly headline: string | null;
 	readonly lead: string | null;
 	/** `mailto:` or `https:`. */
 	readonly support: string | null;
 	readonly terms: Terms | null;
-	/** Who sells, on receipts and statements. */
+	/** The seller on receipts and statements. */
 	readonly seller: Seller | null;
 	readonly privacy: string | null;
 	readonly imprint: string | null;
 }
 
-/** What people agree to before they use the service. */
+/** Terms that people accept before they use the service. */
 export interface Terms {
 	readonly url: string;
-	/** Whoever agreed to another version is asked again. */
+	/** People who accepted another version must accept again. */
 	readonly version: string;
 }
 
-/** What is not given is empty. */
+/** Missing fields are empty. */
 export interface Seller {
 	readonly company: string;
-	/** In lines. */
+	/** May have several lines. */
 	readonly address: string;
 	readonly vatId: string;
 }

@@ -1,6 +1,6 @@
 /**
- * The catalogue in force. A snapshot is immutable and swapped whole; who holds one keeps a consistent view. A file
- * with mistakes, or rates that cannot be stored, leave the old snapshot in force and show in `problems()`.
+ * The catalogue in force. A snapshot is immutable and swapped whole, so that its holder keeps a consistent view. A file
+ * with mistakes, or rates that cannot be stored, leaves the old snapshot in force and shows in `problems()`.
  */
 
 import { assert } from "../base/assert.ts";
@@ -21,7 +21,9 @@ import type { Problem } from "./yaml-reader.ts";
 
 export type ReloadResult =
 	| { readonly ok: true }
-	/** `lasting`: only another file helps. Otherwise (file unreadable, database away) the same reload may succeed later. */
+	/**
+	 * `lasting`: only another file helps. Otherwise (file unreadable, database down) the same reload may succeed later.
+	 */
 	| { readonly ok: false; readonly problems: readonly Problem[]; readonly lasting: boolean };
 
 export type CatalogListener = (snapshot: CatalogSnapshot, limits: ServiceLimits) => void;
@@ -29,21 +31,23 @@ export type CatalogListener = (snapshot: CatalogSnapshot, limits: ServiceLimits)
 export interface Catalog {
 	/** Empty, with revision 0, before the first successful load. */
 	current(): CatalogSnapshot;
-	/** Those of the same file as `current()`. */
+	/** The limits of the same file as `current()`. */
 	limits(): ServiceLimits;
-	/** What keeps the newest file from being in force; empty if it is. */
+	/** Why the newest file is not in force; empty if it is. */
 	problems(): readonly Problem[];
-	/** Reads the file again. Calls during a reload share the one that follows it. Never rejects. */
+	/** Reads the file again. Calls during a reload share the next one. Never rejects. */
 	reload(): Promise<ReloadResult>;
-	/** Whether the day of a model has come, or is to come again by a clock that was set back: a reload then swaps. */
+	/**
+	 * Whether a model's retirement day has come, or is ahead again because the clock was set back. A reload then swaps.
+	 */
 	isStale(): boolean;
-	/** Calls `listener` after each swap; the returned function ends that. */
+	/** Calls `listener` after each swap. The returned function unsubscribes it. */
 	onChange(listener: CatalogListener): () => void;
 }
 
-/** A catalogue without a file: its models come from the discovery or the demo. */
+/** A catalogue without a file: discovery or the demo provides its models. */
 export interface FixedCatalog extends Catalog {
-	/** Swaps all models; rejects, with the old ones in force, if their rates cannot be stored. */
+	/** Swaps all models. Rejects if their rates cannot be stored; the old models then stay in force. */
 	setModels(specs: readonly ModelSpec[]): Promise<void>;
 }
 
@@ -65,9 +69,9 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 	const { log } = deps;
 	const store = createStore(deps);
 	let problems: readonly Problem[] = [];
-	/** The text of the file in force: the same text again is no change. */
+	/** The text of the file in force: a reload of the same text changes nothing. */
 	let textInForce: string | undefined;
-	/** That file, and how many of its models are not served any more. */
+	/** The file in force and the number of its models that are retired. */
 	let inForce: { readonly file: Sections; readonly retired: number } = {
 		file: { models: [], routes: [], limits: DEFAULT_LIMITS },
 		retired: 0,
@@ -77,7 +81,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 
 	async function load(): Promise<ReloadResult> {
 		const result = await loadNewest();
-		// A newer file with a mistake, or none at all, keeps no model beyond its day.
+		// A newer file that is wrong or missing must not keep a model beyond its retirement day.
 		if (!result.ok && isStale()) {
 			try {
 				await putInForce(inForce.file);
@@ -132,7 +136,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 	function refuse(found: readonly Problem[], lasting: boolean): ReloadResult {
 		const isNews = JSON.stringify(found) !== JSON.stringify(problems);
 		problems = found;
-		// A passing failure is tried again every few seconds, and said once.
+		// A passing failure is retried every few seconds and logged once.
 		if (isNews) log.error("the catalogue was not loaded; the one before it stays in force", { problems: found });
 		return { ok: false, problems: found, lasting };
 	}
@@ -155,10 +159,11 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 		problems: () => problems,
 		isStale,
 		reload() {
-			// It is yet to start, also in the moment in which the one before it has ended: beside another one the older text might win.
+			// A following reload has not started yet, even just after the previous one ended. Starting a second one at the
+			// same time could let the older text win.
 			if (following !== undefined) return following;
 			if (running === undefined) return start();
-			// The reload under way may have read the file before its latest change.
+			// The running reload may have read the file before its latest change.
 			following = running.then(() => {
 				following = undefined;
 				return start();
@@ -183,7 +188,6 @@ export function createFixedCatalog(deps: StoreDeps, options: { limits?: ServiceL
 type Sections = Pick<CatalogFile, "models" | "routes" | "limits">;
 type Swapped = Sections & Pick<CatalogSnapshot, "retired">;
 
-/** Holds the snapshot and swaps it. */
 function createStore(deps: StoreDeps) {
 	const { log } = deps;
 	let snapshot: CatalogSnapshot = Object.freeze({
@@ -198,11 +202,11 @@ function createStore(deps: StoreDeps) {
 
 	let lastSwap: Promise<void> = Promise.resolve();
 
-	/** One after the other: the last call's models are the ones in force in the end. */
+	/** Swaps run one after the other, so that the last call's models are in force in the end. */
 	function swap(file: Swapped): Promise<void> {
 		const mine = lastSwap.then(() => swapNow(file));
 		lastSwap = mine.catch(() => {
-			// Its own caller hears of it.
+			// The caller of that swap handles its error.
 		});
 		return mine;
 	}
@@ -241,7 +245,7 @@ function createStore(deps: StoreDeps) {
 	return { reader, swap };
 }
 
-/** Versions of batch rates are kept under a name that no model can have. */
+/** Versions of batch rates are stored under a name that no model can have. */
 function batchCardName(modelId: string): string {
 	return `${modelId}#batch`;
 }
@@ -272,7 +276,7 @@ function messageOf(error: unknown): string {
 	return error instanceof Error ? error.message : String(error);
 }
 
-/** Unchanged rates need no database: replacing a dead upstream works while Postgres is away. */
+/** Unchanged rates need no database, so that a dead upstream can be replaced while Postgres is down. */
 async function price(
 	{ statements, clock }: StoreDeps,
 	specs: readonly ModelSpec[],

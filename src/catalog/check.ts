@@ -5,7 +5,7 @@ import type { ServiceLimits } from "./service-limits.ts";
 import { chargedRates, WRITTEN_UNITS, type WrittenRates } from "./written-rates.ts";
 import type { Problem } from "./yaml-reader.ts";
 
-/** A model as `catalog check` and `catalog show` print it. Rates as the file writes them; those of 0 are left out. */
+/** A model as `catalog check` and `catalog show` print it. Rates are in the file's units; rates of 0 are left out. */
 export interface ModelSummary {
 	readonly id: string;
 	readonly name: string;
@@ -14,7 +14,7 @@ export interface ModelSummary {
 	readonly context_length: number;
 	readonly max_output_tokens: number;
 	readonly rates: Partial<WrittenRates>;
-	/** What lines of managed batches cost; absent where the model takes none. */
+	/** The rates of managed batches; absent if the model takes none. */
 	readonly batch_rates?: Partial<WrittenRates>;
 	readonly retires_on?: string;
 }
@@ -29,7 +29,7 @@ export type CatalogCheck =
 	  }
 	| { readonly ok: false; readonly problems: readonly Problem[] };
 
-/** What a server would make of the file, without a database. */
+/** Parses the file as a server would, without a database. */
 export function checkCatalog(text: string, env: Environment): CatalogCheck {
 	try {
 		const { models, routes, limits, warnings } = parseCatalogFile(text, env);
@@ -40,7 +40,7 @@ export function checkCatalog(text: string, env: Environment): CatalogCheck {
 	}
 }
 
-/** For the terminal; no line end at the end. */
+/** Text for the terminal, without a final line end. */
 export function formatCatalogCheck(check: CatalogCheck): string {
 	if (!check.ok) return describeProblems(check.problems);
 	const models = check.models.map(({ id, kind, replicas, rates, batch_rates, retires_on }) => {

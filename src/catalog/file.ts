@@ -15,11 +15,11 @@ export interface CatalogFile {
 	readonly models: readonly ModelSpec[];
 	readonly routes: readonly RouteSpec[];
 	readonly limits: ServiceLimits;
-	/** What the operator should know of, by line. */
+	/** Warnings for the operator, by line. */
 	readonly warnings: readonly Problem[];
 }
 
-/** A file that cannot be served; carries every mistake in it, in the order of their lines. */
+/** A file that cannot be served. Carries every mistake, in the order of their lines. */
 export class CatalogFileError extends Error {
 	override readonly name = "CatalogFileError" as const;
 	readonly problems: readonly Problem[];
@@ -36,8 +36,8 @@ const MODELS_MAX = 1000;
 const ROUTES_MAX = 100;
 
 /**
- * Reads the text of a `tollgate.yaml`. `${NAME}` in a value takes the variable from `env`. Top-level fields that
- * begin with `x-` are ignored: a place for anchors. Throws CatalogFileError with all problems together.
+ * Reads the text of a `tollgate.yaml`. `${NAME}` in a value takes the variable from `env`. Top-level fields that begin
+ * with `x-` are ignored; they may hold anchors. @throws CatalogFileError with all problems together.
  */
 export function parseCatalogFile(text: string, env: Environment): CatalogFile {
 	if (text.length > FILE_LENGTH_MAX) {
@@ -60,7 +60,7 @@ export function parseCatalogFile(text: string, env: Environment): CatalogFile {
 		if (model !== undefined) models.push(model);
 	}
 	const routes: RouteSpec[] = [];
-	// Over models with mistakes of their own, a route's mistakes would be echoes of theirs.
+	// Routes are checked only if the models have no mistakes: errors of routes would repeat those of models.
 	const isWhole = reader.problems().length === 0;
 	for (const field of (isWhole && routesField && reader.list(routesField, ROUTES_MAX)) || []) {
 		const route = readRoute(reader, field, models, claimAt(field));
@@ -79,7 +79,7 @@ export function parseCatalogFile(text: string, env: Environment): CatalogFile {
 	});
 }
 
-/** "2 problems:" and a line for each. */
+/** A count ("2 problems") and a line for each problem. */
 export function describeProblems(problems: readonly Problem[]): string {
 	const count = problems.length === 1 ? "a problem" : `${problems.length} problems`;
 	return `the catalogue has ${count}:\n${problemLines(problems).join("\n")}`;
@@ -89,7 +89,7 @@ export function problemLines(problems: readonly Problem[]): string[] {
 	return problems.map(({ line, message }) => (line === 0 ? `  ${message}` : `  line ${line}: ${message}`));
 }
 
-/** Ids, aliases and routes share one space of names: each stands for one thing. */
+/** Ids, aliases and routes share one name space. */
 function claim(reader: YamlReader, names: Map<string, number>, name: string, at: { line: number; path: string }): void {
 	const taken = names.get(name);
 	if (taken === undefined) names.set(name, at.line);

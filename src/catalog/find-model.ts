@@ -1,7 +1,7 @@
 import type { Text } from "../base/translate.ts";
 import type { CatalogSnapshot, Model } from "./model.ts";
 
-/** The model that a request names by its id or by an alias. */
+/** Finds a model by its id or an alias. */
 export function findModel(snapshot: CatalogSnapshot, name: string): Model | undefined {
 	const direct = snapshot.models.get(name);
 	if (direct !== undefined) return direct;
@@ -9,7 +9,7 @@ export function findModel(snapshot: CatalogSnapshot, name: string): Model | unde
 	return id === undefined ? undefined : snapshot.models.get(id);
 }
 
-/** Why there is no such model, for whoever named it. */
+/** The text for a client that named a model that does not exist. */
 export function notFoundText(snapshot: CatalogSnapshot, name: string): Text {
 	const id = name.slice(0, 128);
 	const day = snapshot.retired.get(name)?.on;

@@ -5,7 +5,7 @@ import type { YamlField } from "./yaml-scalars.ts";
 
 /** One field of `limits:`. A value in the file times `scale` is the value in SetLimits. */
 export interface LimitField {
-	/** As `tollgate.yaml` writes it; `_s` are seconds, `_mb` mebibytes. */
+	/** The name in `tollgate.yaml`; `_s` means seconds, `_mb` mebibytes. */
 	readonly name: string;
 	readonly limit: keyof SetLimits;
 	readonly scale: number;
@@ -41,7 +41,7 @@ const megabytes = (name: string, limit: keyof SetLimits, max: number, meaning: s
 	scale: BYTES_PER_MB,
 });
 
-/** Every field of `limits:`, with its bounds in the file's unit. README.md says the same, and more where there is more. */
+/** Every field of `limits:`, with its bounds in the file's unit. README.md has the same list with more detail. */
 export const LIMIT_FIELDS: readonly LimitField[] = Object.freeze([
 	seconds("status_hold", "holdStatusMs", 0, 300, "longest wait for a first event before the status goes out"),
 	seconds("connect", "connectMs", 0.1, 120, "longest time to reach an upstream"),
@@ -94,7 +94,7 @@ export const LIMIT_FIELDS: readonly LimitField[] = Object.freeze([
 	},
 ]);
 
-/** Limits of former versions, and what each follows from. */
+/** Limits of former versions, and the value that replaces each. */
 const FORMER_LIMITS: Readonly<Record<string, string>> = {
 	body_memory_account_mb: "it follows from body_memory_mb (three eighths of it)",
 	answer_memory_mb: "it follows from body_memory_mb (four times as much)",
@@ -105,7 +105,7 @@ const FORMER_LIMITS: Readonly<Record<string, string>> = {
 	health_interval_s: "it follows from breaker_cool_s (half of it)",
 };
 
-/** `limits:`; what is left out keeps its default. */
+/** Reads `limits:`. Missing fields keep their default. */
 export function readLimits(reader: YamlReader, field: YamlField): ServiceLimits {
 	const map = reader.map(
 		field,
@@ -119,7 +119,7 @@ export function readLimits(reader: YamlReader, field: YamlField): ServiceLimits 
 		const value = given && reader.number(given, known);
 		if (value !== undefined) limits[known.limit] = known.scale === 1 ? value : Math.round(value * known.scale);
 	}
-	/** A default follows what the file says; only two values of the file can contradict each other. */
+	/** A default follows a value of the file. Only two values of the file can contradict each other. */
 	const keepOrder = (lower: string, upper: string) => {
 		const [low, high] = [limitField(lower).limit, limitField(upper).limit];
 		if (limits[low] <= limits[high]) return;

@@ -4,15 +4,16 @@ import { type ServiceLimits, withDerivedLimits } from "./service-limits.ts";
 
 const MB = 1024 * 1024;
 /**
- * A process whose bodies reach their bound takes several times as much: a body is bytes, text, values and bytes again on its way, and
- * the collector frees the former ones late. 5 to 14 times were measured. Answers then take a quarter of the memory at most
- * (`service-limits.ts`): those that wait to be read are bytes, and few of the others are read at once (`upstream/call/answer-memory.ts`).
+ * A process whose bodies reach their bound takes several times as much: 5 to 14 times were measured. A body exists as
+ * bytes, text, values and bytes again, and the collector frees the former ones late. Answers then take at most a
+ * quarter of the memory (`service-limits.ts`). Answers that wait to be read are bytes; few others are read at once
+ * (`upstream/call/answer-memory.ts`).
  */
 const MEMORY_OF_BODIES = 16;
 
 /**
- * The catalogue with its bounds of memory lowered to what this process may have: by default they are for 4 GB. Beyond them the kernel
- * would end the process, with everybody's streams, where one customer's large requests should have been refused.
+ * Lowers the catalogue's memory bounds to this process's share; the defaults are for 4 GB. Above the share the kernel
+ * would kill the process with all its streams, instead of one customer's large request being refused.
  */
 export function withinMemory(whole: Catalog, deps: { log: Log; memoryBytes: number }): Catalog {
 	const { log, memoryBytes } = deps;
@@ -37,7 +38,7 @@ export function withinMemory(whole: Catalog, deps: { log: Log; memoryBytes: numb
 	return { ...whole, limits };
 }
 
-/** The same limits where the memory holds them. */
+/** Returns the same object if the memory suffices. */
 export function limitsWithin(limits: ServiceLimits, memoryBytes: number): ServiceLimits {
 	const bodies = wholeMb(memoryBytes / MEMORY_OF_BODIES);
 	if (bodies >= limits.bodyMemoryBytesMax) return limits;

@@ -46,14 +46,14 @@ const TOKENS_MAX = 100_000_000;
 const DAY_LENGTH = "2027-01-31".length;
 
 const DEFAULT_TEMPLATE_OVERHEAD_TOKENS = 256;
-/** Only chat must say its lengths: for the other kinds they bound a cost that is small either way. */
+/** Only chat models must give their lengths. For the other kinds lengths bound a cost that is small anyway. */
 const DEFAULT_CONTEXT_LENGTH = 8192;
 const GENERATING_KINDS: ReadonlySet<ModelKind> = new Set(["chat", "transcription"]);
 
-/** Takes a name for a model or a route in the file's one space of ids and aliases, or notes that it is taken. */
+/** Claims a name for a model or a route in the file's one name space, or reports that it is taken. */
 export type ClaimName = (name: string, line: number) => void;
 
-/** One entry of `models:`. Undefined after a problem. */
+/** Reads one entry of `models:`. Undefined after a problem. */
 export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName): ModelSpec | undefined {
 	const map = reader.map(field, MODEL_FIELDS);
 	if (map === undefined) return undefined;
@@ -114,7 +114,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	});
 }
 
-/** An id that nothing else has. */
+/** Reads an id and claims it. */
 export function readId(reader: YamlReader, field: YamlField, claim: ClaimName): string | undefined {
 	const id = reader.text(field);
 	if (id === undefined) return undefined;
@@ -126,7 +126,7 @@ export function readId(reader: YamlReader, field: YamlField, claim: ClaimName): 
 	return id;
 }
 
-/** A name for people. */
+/** Reads a display name. */
 export function readName(reader: YamlReader, field: YamlField | undefined): string | undefined {
 	const name = field && reader.text(field);
 	if (field === undefined || name === undefined) return undefined;
@@ -135,7 +135,7 @@ export function readName(reader: YamlReader, field: YamlField | undefined): stri
 	return undefined;
 }
 
-/** A day that there is, without a time. */
+/** Reads a date that exists, without a time. */
 function readDay(reader: YamlReader, field: YamlField | undefined): string | undefined {
 	const day = field && reader.text(field);
 	if (field === undefined || day === undefined) return undefined;
@@ -144,7 +144,7 @@ function readDay(reader: YamlReader, field: YamlField | undefined): string | und
 	return undefined;
 }
 
-/** Endpoints of a chat model, and whether the model takes lines of batches. */
+/** Reads the endpoints of a chat model, and whether the model takes batches. */
 function readModes(
 	reader: YamlReader,
 	map: YamlMap,
@@ -165,7 +165,7 @@ function readModes(
 	return { modes: chosen === undefined ? new Set(["chat"]) : modes, batches };
 }
 
-/** Null where batches cost as much as other requests. */
+/** Null if batches cost as much as other requests. */
 function readBatchRates(
 	reader: YamlReader,
 	field: YamlField | undefined,
@@ -177,7 +177,6 @@ function readBatchRates(
 	return readRates(reader, field, kind) ?? null;
 }
 
-/** Context and output in tokens. */
 function readLengths(
 	reader: YamlReader,
 	map: YamlMap,
@@ -217,7 +216,7 @@ function readUpstreams(reader: YamlReader, field: YamlField, kind: ModelKind | u
 		if (upstream === undefined) continue;
 		const key = JSON.stringify([upstream.url, upstream.model]);
 		const earlier = seen.get(key);
-		// Listed twice, one server would be given twice its concurrency.
+		// A server listed twice would get twice its concurrency.
 		if (earlier !== undefined) reader.report(item, `the same url and model as in line ${earlier}`);
 		else seen.set(key, item.line);
 		upstreams.push(upstream);
@@ -225,7 +224,7 @@ function readUpstreams(reader: YamlReader, field: YamlField, kind: ModelKind | u
 	return upstreams.length === items.length ? upstreams : undefined;
 }
 
-/** A parameter is a promise that every replica keeps: one that a family of servers cannot keep is not made. */
+/** A listed parameter is a promise for every replica. Removes parameters that a dialect of the model cannot honour. */
 function leaveOutUnsupported(
 	reader: YamlReader,
 	kind: ModelKind,
@@ -242,7 +241,7 @@ function leaveOutUnsupported(
 	}
 }
 
-/** A list of distinct words. `accept` hears each that is as it should be. */
+/** Reads a list of distinct words. `accept` is called for each valid word. */
 function readWords(
 	reader: YamlReader,
 	field: YamlField | undefined,
@@ -264,7 +263,7 @@ function readWords(
 	return [...words];
 }
 
-/** A list of distinct words out of `options`, at least one. */
+/** Reads a list of distinct words out of `options`, at least one. */
 function readChoices<T extends string>(
 	reader: YamlReader,
 	field: YamlField | undefined,

@@ -4,12 +4,11 @@ export type ModelKind = "chat" | "embedding" | "transcription" | "image" | "rera
 export type ChatMode = "chat" | "completions";
 export type DialectName = "openai" | "vllm" | "sglang" | "llama.cpp" | "ollama" | "tgi" | "tei";
 
-/** What a prompt may hold, or an answer. */
 export type Modality = "text" | "image" | "audio";
 
 /**
- * What happens to images in a prompt that are given by address, which the upstream would fetch itself from inside
- * the operator's network. `data_only` takes images that are part of the request (`data:` URLs) and no others.
+ * What happens to images of a prompt given by address, which the upstream would fetch from inside the operator's
+ * network. `data_only` accepts only images inside the request (`data:` URLs).
  */
 export type ImageUrlPolicy = "forward" | "data_only" | "reject";
 
@@ -17,41 +16,41 @@ export type ImageUrlPolicy = "forward" | "data_only" | "reject";
 export interface Rates {
 	/** Per token. */
 	readonly input: PicoUsdPerUnit;
-	/** Per prompt token read from the upstream's cache; equals `input` where no rate is given. */
+	/** Per prompt token read from the upstream's cache; equals `input` if no rate is given. */
 	readonly cachedInput: PicoUsdPerUnit;
 	/** Per generated token. */
 	readonly output: PicoUsdPerUnit;
 	readonly request: PicoUsdPerUnit;
-	/** Per generated image, and per image in a prompt if `input` does not cover it. */
+	/** Per generated image, and per image in a prompt if `input` does not cover images. */
 	readonly image: PicoUsdPerUnit;
 	readonly audioSecond: PicoUsdPerUnit;
 	/** Per rerank search. */
 	readonly search: PicoUsdPerUnit;
 }
 
-/** One version of a model's prices. Immutable; a reservation pins the version it was priced with. */
+/** One version of a model's prices. Immutable: a reservation pins the version that priced it. */
 export interface RateCard extends Rates {
 	/** `<model id>@<version>`; primary key in Postgres. */
 	readonly id: string;
 	readonly version: number;
 }
 
-/** On what terms a deployment takes lines of managed batches. */
+/** The terms of a deployment for managed batches. */
 export interface BatchTerms {
-	/** What lines are charged by; null: the model's usual rates. */
+	/** The rates of batch lines; null means the model's usual rates. */
 	readonly rateCard: RateCard | null;
 }
 
-/** One address of a deployment, as `tollgate.yaml` says it. */
+/** One replica of a deployment, as `tollgate.yaml` describes it. */
 export interface UpstreamSpec {
-	/** Base address with its path, without a slash at the end: `http://127.0.0.1:8000/v1`. */
+	/** Base address with its path, without a final slash: `http://127.0.0.1:8000/v1`. */
 	readonly url: string;
 	readonly apiKey: string | null;
-	/** The name that this server knows the model by. */
+	/** The model's name on this server. */
 	readonly model: string;
 	readonly dialect: DialectName;
 	readonly maxConcurrency: number;
-	/** False for servers that close idle connections early: one connection per request. */
+	/** False for servers that close idle connections early: each request then uses its own connection. */
 	readonly keepAlive: boolean;
 }
 
@@ -60,13 +59,13 @@ export type TextNormalization = "nfkc" | "none";
 /** A deployment that customers can name. Immutable. */
 export interface Model {
 	readonly id: string;
-	/** Other names that requests may use. The allowlist of a key is checked on `id`, so that no alias gets around it. */
+	/** Other names for requests. A key's allowlist is checked against `id`, so that an alias cannot bypass it. */
 	readonly aliases: readonly string[];
 	readonly name: string;
 	readonly kind: ModelKind;
 	/** Endpoints of `kind: chat`; empty for the other kinds. */
 	readonly modes: ReadonlySet<ChatMode>;
-	/** Absent: it takes no lines of managed batches. */
+	/** Absent if the model takes no managed batches. */
 	readonly batch?: BatchTerms;
 	readonly inputModalities: ReadonlySet<Modality>;
 	readonly outputModalities: ReadonlySet<Modality>;
@@ -75,51 +74,54 @@ export interface Model {
 	readonly contextLength: number;
 	/** Tokens; 0 for kinds that generate none. */
 	readonly maxOutputTokens: number;
-	/** Tokens that the chat template may add to the text of a request, for the upper bound of its cost. */
+	/** Tokens that the chat template may add to a request's text; part of the upper bound of its cost. */
 	readonly templateOverheadTokens: number;
-	/** The Unicode form that its tokenizer brings text into, which may make it longer; none: it reads bytes as they are. */
+	/**
+	 * The Unicode form that the tokenizer normalizes text to, which may lengthen it. `none`: the tokenizer reads bytes as
+	 * they are.
+	 */
 	readonly textNormalization: TextNormalization;
 	/** Optional request fields that the deployment honours. */
 	readonly parameters: ReadonlySet<string>;
 	readonly unsupportedParameters: "ignore" | "reject";
-	/** `2027-01-31`: from the beginning of that day (UTC) on it is not served. Absent: nobody has said so. */
+	/** `2027-01-31`: the model is not served from the beginning of that day (UTC) on. Absent if no day is set. */
 	readonly retiresOn?: string;
 	readonly rateCard: RateCard;
 	readonly upstreams: readonly UpstreamSpec[];
-	/** Unix seconds of the first time this id was seen in the catalogue. */
+	/** Unix seconds when this id was first in the catalogue. */
 	readonly createdS: number;
 }
 
-/** A model before its prices are pinned to a version: what a file, the discovery or the demo describe. */
+/** A model before its prices are pinned to a version, as described by a file, discovery or the demo. */
 export interface ModelSpec extends Omit<Model, "rateCard" | "createdS" | "batch"> {
 	readonly rates: Rates;
 	readonly batch?: { readonly rates: Rates | null };
 }
 
-/** In which order a route tries its models. */
+/** The order in which a route tries its models. */
 export type RouteOrder = "listed" | "price" | "speed";
 
-/** A name that stands for several models, as a file describes it. */
+/** A route as a file describes it. */
 export interface RouteSpec {
 	readonly id: string;
 	readonly name: string;
-	/** Ids of models of one kind, each once, as listed. */
+	/** Distinct ids of models of one kind, in the file's order. */
 	readonly modelIds: readonly string[];
 	readonly by: RouteOrder;
 }
 
-/** A name that stands for several models: the first that answers serves the request, at its own rates. */
+/** A name for several models: the first that answers serves the request, at its own rates. */
 export interface Route {
 	readonly id: string;
 	readonly name: string;
-	/** At least one. By price the cheapest is first; by speed their order is found out when a request comes. */
+	/** At least one. By price the cheapest is first; by speed the order is decided per request. */
 	readonly models: readonly [Model, ...Model[]];
 	readonly by: RouteOrder;
 }
 
-/** What a name stood for that is not served any more. */
+/** A former name that is not served any more. */
 export interface Retired {
-	/** Day in UTC, as the file says it: the first one without the model. */
+	/** The first day (UTC) without the model, as in the file. */
 	readonly on: string;
 	readonly kind: ModelKind;
 }
@@ -134,6 +136,6 @@ export interface CatalogSnapshot {
 	readonly aliases: ReadonlyMap<string, string>;
 	/** By id, in the order of the file. */
 	readonly routes: ReadonlyMap<string, Route>;
-	/** Names of models and routes of the file that are not served any more. */
+	/** Names of the file's models and routes that are not served any more. */
 	readonly retired: ReadonlyMap<string, Retired>;
 }

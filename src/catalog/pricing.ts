@@ -1,7 +1,7 @@
 import { formatRatePerUnit, type PicoUsdPerUnit } from "../money/nano-usd.ts";
 import type { RateCard } from "./model.ts";
 
-/** The highest of these rates, as a public price list has them: decimal strings, US dollars per single unit. */
+/** The highest of these rates in a public price list's form: decimal strings, US dollars per single unit. */
 export function pricingOf(cards: readonly RateCard[]): Record<string, string> {
 	const highest = (rate: (card: RateCard) => PicoUsdPerUnit) =>
 		formatRatePerUnit(Math.max(...cards.map(rate)) as PicoUsdPerUnit);

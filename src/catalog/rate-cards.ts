@@ -3,7 +3,7 @@ import type { Statements } from "../db/statements.ts";
 import type { PicoUsdPerUnit } from "../money/nano-usd.ts";
 import type { RateCard, Rates } from "./model.ts";
 
-/** A version of a model's prices, with the time that the model was first seen (Unix seconds). */
+/** A version of a model's prices, with the Unix seconds when the model was first seen. */
 export interface PinnedRateCard extends RateCard {
 	readonly createdS: number;
 }
@@ -20,8 +20,7 @@ interface NewCard extends Rates {
 	readonly version: number;
 }
 
-/** A row of `rate_card`; the driver gives bigints as text, so that they are exact. */
-/** The columns of `rate_card` that a price needs. */
+/** The columns of `rate_card` that a price needs. The driver returns bigints as text, so that they stay exact. */
 export interface RateCardColumns {
 	id: string;
 	version: number;
@@ -40,8 +39,9 @@ interface Row extends RateCardColumns {
 }
 
 /**
- * The stored version of each model's prices: the newest one if its rates are those of `specs`, else a new one.
- * Instances that start together agree on one version: `(model, version)` is unique, and who loses an insert reads again.
+ * Returns the stored version of each model's prices: the newest if its rates equal those of `specs`, else a new one.
+ * Instances that start together agree on one version: `(model, version)` is unique, and the loser of an insert reads
+ * again.
  */
 export async function pinRateCards(
 	statements: Statements,
@@ -61,7 +61,7 @@ export async function pinRateCards(
 				missing.push({ id: `${id}@${version}`, model: id, version, ...ratesOf(rates) });
 			}
 		}
-		// What was stored here is this instance's own, even if another one has stored a newer version meanwhile.
+		// An inserted version counts for this instance, even if another one has stored a newer version since.
 		for (const card of missing.length === 0 ? [] : await insert(statements, missing))
 			pinned.set(card.model, {
 				...rateCardOf(card),
@@ -72,7 +72,7 @@ export async function pinRateCards(
 	return pinned;
 }
 
-/** All versions of a model's prices with the time each was stored (Unix seconds), newest first. */
+/** All versions of a model's prices with their storage times (Unix seconds), newest first. */
 export async function rateCardHistory(
 	statements: Statements,
 	modelId: string,
@@ -86,7 +86,7 @@ export function haveEqualRates(a: Rates, b: Rates): boolean {
 	return RATE_FIELDS.every((field) => a[field] === b[field]);
 }
 
-/** The newest version of each model; a model is as old as its first. */
+/** The newest version of each model. `createdS` is that of its first version. */
 async function readNewest(
 	statements: Statements,
 	specs: readonly { readonly id: string }[],
@@ -102,7 +102,7 @@ async function readNewest(
 	);
 }
 
-/** Those that were stored. One order for all instances: rows inserted in different orders would wait for each other in a circle. */
+/** Returns the rows that were inserted. All instances insert in the order of ids, which avoids deadlocks. */
 function insert(statements: Statements, cards: readonly NewCard[]): Promise<readonly Row[]> {
 	return statements<Row>`
 		insert into rate_card (id, model, version, input, cached_input, output, request, image, audio_second, search)

@@ -8,15 +8,15 @@ import { show } from "./yaml-scalars.ts";
 
 const PER_MILLION: ReadonlySet<RateName> = new Set(["input", "cached_input", "output"]);
 const TOKENS_PER_RATE = 1_000_000;
-/** Nobody sells a million tokens for less. */
+/** Lower rates are treated as a rate per token by mistake: no provider sells a million tokens for less. */
 const RATE_USD_MIN = 0.001;
-/** As many as any rate may have. */
+/** The most decimals of any rate. */
 const DECIMALS_MAX = 12;
-/** Fewer than a float has: a product may be off in its last. */
+/** Fewer than a float has, since the last digit of a product may be off. */
 const DIGITS_KEPT = 12;
 const ZERO_RATE = 0 as PicoUsdPerUnit;
 
-/** What each kind can be billed for. A rate for anything else would never be charged, so it is a mistake. */
+/** The units each kind can be billed for. A rate for another unit would never be charged, so it is a mistake. */
 const BILLABLE: Readonly<Record<ModelKind, readonly RateName[]>> = {
 	chat: ["input", "cached_input", "output", "request", "image"],
 	embedding: ["input", "cached_input", "request"],
@@ -25,7 +25,7 @@ const BILLABLE: Readonly<Record<ModelKind, readonly RateName[]>> = {
 	rerank: ["search", "input", "cached_input", "request"],
 };
 
-/** The units that a kind produces: one of the alternatives must have all its rates, or work would be given away. */
+/** The units each kind produces. One of the alternatives must have all its rates, or work would be free by mistake. */
 const PRODUCED: Readonly<Record<ModelKind, readonly (readonly RateName[])[]>> = {
 	chat: [["input", "output"]],
 	embedding: [["input"]],
@@ -35,8 +35,8 @@ const PRODUCED: Readonly<Record<ModelKind, readonly (readonly RateName[])[]>> = 
 };
 
 /**
- * `rates:` of a model: decimal strings, "0" to "1000000" USD per million tokens, or USD each for request, image,
- * audio_second and search (to "9000"). What is left out costs nothing; `cached_input` costs as much as `input`.
+ * Reads `rates:` of a model: decimal strings, "0" to "1000000" USD per million tokens. `request`, `image`,
+ * `audio_second` and `search` are USD each ("0" to "9000"). Missing rates are 0; `cached_input` defaults to `input`.
  */
 export function readRates(reader: YamlReader, field: YamlField, kind: ModelKind | undefined): Rates | undefined {
 	const map = reader.map(field, RATE_NAMES);
@@ -89,7 +89,7 @@ function readRate(reader: YamlReader, field: YamlField, perMillion: boolean): Pi
 	return undefined;
 }
 
-/** Of what is next to nothing as a rate for a million: other lists of prices go by the token. */
+/** A hint for rates that are nearly 0 per million: other price lists give rates per token. */
 function hintOfToken(usd: number): string {
 	const million = plainDecimal(Number((usd * TOKENS_PER_RATE).toPrecision(DIGITS_KEPT)));
 	return usd === 0 || usd >= RATE_USD_MIN || million === undefined
@@ -97,7 +97,7 @@ function hintOfToken(usd: number): string {
 		: `; if that is for one token, write "${million}"`;
 }
 
-/** `1e-7` and the like without an exponent; undefined for what is no amount, or has more decimals. */
+/** Writes `1e-7` and the like without an exponent; undefined if the value is no amount or has more decimals. */
 function plainDecimal(value: unknown): string | undefined {
 	const isNumber =
 		typeof value === "number" || (typeof value === "string" && /^\d*\.?\d+(e[+-]?\d{1,2})?$/i.test(value));

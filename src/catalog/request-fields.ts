@@ -1,10 +1,10 @@
 /**
- * Whose a request field is: read by the gateway and written anew by this service, never sent, or the deployment's to
- * honour. The one list for the readers of requests, the writers of what goes upstream and the check of the catalogue.
+ * The handling of request fields: read and rewritten by the gateway, never sent, or left to the deployment. Readers of
+ * requests, writers of upstream requests and the catalogue's check share this list.
  */
 import type { DialectName, ModelKind } from "./model.ts";
 
-/** The endpoints that send requests upstream, by the names that usage is recorded under. */
+/** The endpoints that send requests upstream, named as in usage records. */
 export type Endpoint = "chat" | "completions" | "embeddings" | "transcription" | "image" | "rerank";
 
 type Reasons = Readonly<Record<string, string>>;
@@ -13,8 +13,8 @@ const OUTPUT_LIMIT = "the output limit is `max_tokens` here";
 const NOT_RESERVED = "what is generated and not delivered cannot be reserved for";
 
 /**
- * Fields that the gateway reads itself. What goes upstream under their names is written from what was reserved: a
- * client's own value never passes.
+ * Fields that the gateway reads itself. Upstream requests carry values computed from the reservation, never the
+ * client's own.
  */
 export const OWN_FIELDS: Readonly<Record<Endpoint, ReadonlySet<string>>> = {
 	chat: new Set(["model", "messages", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens"]),
@@ -34,7 +34,9 @@ export const OWN_FIELDS: Readonly<Record<Endpoint, ReadonlySet<string>>> = {
 	rerank: new Set(["model", "query", "documents", "top_n", "return_documents"]),
 };
 
-/** Other names of what the gateway says itself, and what nothing was reserved for: no deployment can be given them. */
+/**
+ * Other names of fields that the gateway writes, and fields whose cost is not reserved. Deployments never receive them.
+ */
 const NEVER_SENT: Partial<Record<ModelKind, Reasons>> = {
 	chat: {
 		best_of: NOT_RESERVED,
@@ -50,15 +52,15 @@ const ONE_CHOICE: Reasons = {
 	logit_bias: "its servers ignore it or have another",
 };
 
-/** What a family's servers ignore, refuse or misread in a chat or a completion, so that it is never sent to them. */
+/** Fields that a dialect's servers ignore, refuse or misread in chats and completions; they are never sent. */
 const UNKNOWN_TO: Partial<Record<DialectName, Reasons>> = { ollama: ONE_CHOICE, tgi: ONE_CHOICE };
 
-/** What TEI's rerank honours: the gateway sees to these two; further options its servers do not take. */
+/** The options of TEI's rerank; the gateway handles both. TEI servers take no others. */
 const RANKING: ReadonlySet<string> = new Set(["top_n", "return_documents"]);
 
 /**
- * Why a deployment cannot honour a request field; undefined if it can, as far as is known. A field that is listed all
- * the same would be promised in the list of models and then dropped in silence.
+ * Why a deployment cannot honour a request field; undefined if it can, as far as is known. A listed field that is
+ * silently dropped would be a false promise in the list of models.
  */
 export function whyNotHonoured(dialect: DialectName, kind: ModelKind, parameter: string): string | undefined {
 	const never = NEVER_SENT[kind];
@@ -70,7 +72,7 @@ export function whyNotHonoured(dialect: DialectName, kind: ModelKind, parameter:
 		: undefined;
 }
 
-/** Whether a family's servers have this field of chats and completions, as far as is known. */
+/** Whether a dialect's servers know this field of chats and completions, as far as is known. */
 export function isKnownTo(dialect: DialectName, field: string): boolean {
 	return !Object.hasOwn(UNKNOWN_TO[dialect] ?? {}, field);
 }
@@ -80,7 +82,7 @@ const NOT_COPIED = {
 	completions: new Map<DialectName, ReadonlySet<string>>(),
 };
 
-/** The fields of a client's request that are not copied into what goes to this family's servers. */
+/** The client's fields that are not copied into requests to this dialect's servers. */
 export function notCopied(dialect: DialectName, kind: "chat" | "completions"): ReadonlySet<string> {
 	let names = NOT_COPIED[kind].get(dialect);
 	if (names === undefined) {

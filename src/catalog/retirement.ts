@@ -15,8 +15,8 @@ export function countRetired(models: readonly ModelSpec[], nowMs: number): numbe
 }
 
 /**
- * What of a file is served at a moment: models whose day has come are gone from it and from routes, a route with them once
- * it has none left. Their names, aliases too, stay known, so that who still asks for one is told since when it is gone.
+ * The models and routes served at a moment. Retired models are removed from the list and from routes, and a route
+ * without models is removed. Their names and aliases stay known, so that clients are told the retirement day.
  */
 export function servedAt({ models, routes }: Named, nowMs: number): Named & { retired: ReadonlyMap<string, Retired> } {
 	const gone = new Map<string, Retired>();

@@ -7,10 +7,10 @@ import { show } from "./yaml-scalars.ts";
 
 export const ROUTE_FIELDS = ["id", "name", "models", "by"] as const;
 const ORDERS: readonly RouteOrder[] = ["listed", "price", "speed"];
-/** A request may try all of them, one after the other. */
+/** A request may try all of them in turn. */
 const ROUTE_MODELS_MAX = 8;
 
-/** One entry of `routes:`, over models of the same file. Undefined after a problem. */
+/** Reads one entry of `routes:`, over models of the same file. Undefined after a problem. */
 export function readRoute(
 	reader: YamlReader,
 	field: YamlField,
@@ -30,7 +30,7 @@ export function readRoute(
 	return Object.freeze({ id, name, modelIds: Object.freeze(modelIds), by });
 }
 
-/** Ids of models of one kind. */
+/** Reads ids of models of one kind. */
 function readModels(reader: YamlReader, field: YamlField, models: readonly ModelSpec[]): string[] | undefined {
 	const items = reader.list(field, ROUTE_MODELS_MAX);
 	if (items === undefined) return undefined;

@@ -1,7 +1,7 @@
 import { assert } from "../base/assert.ts";
 import type { Model, Route, RouteSpec } from "./model.ts";
 
-/** Routes over the models of the same file. */
+/** Resolves routes over the models of the same file. */
 export function resolveRoutes(specs: readonly RouteSpec[], models: ReadonlyMap<string, Model>): Map<string, Route> {
 	return new Map(specs.map((spec) => [spec.id, resolveRoute(spec, models)]));
 }
@@ -22,7 +22,7 @@ function byPrice(a: Model, b: Model): number {
 	return priceA < priceB ? -1 : priceA > priceB ? 1 : 0;
 }
 
-/** Of a request of 3,000 prompt tokens and 1,000 of output, or of one unit of the other kinds; only good to compare. */
+/** The price of 3,000 prompt and 1,000 output tokens, or of one unit of the other kinds. Only for comparison. */
 function typicalPrice({ kind, rateCard }: Model): bigint {
 	const { input, output, request, audioSecond, image, search } = rateCard;
 	const units = { chat: 0, embedding: 0, transcription: audioSecond, image, rerank: search }[kind];

@@ -1,6 +1,10 @@
-/** What `limits:` of `tollgate.yaml` sets; times in milliseconds, sizes in bytes. `limits-section.ts` says what each means. */
+/**
+ * The limits that `limits:` of `tollgate.yaml` sets, in milliseconds and bytes. `limits-section.ts` has their meanings.
+ */
 export interface SetLimits {
-	/** How long the status is held back for the upstream's first event, so that a failing replica can be replaced. */
+	/**
+	 * The status is held until the upstream's first event, at most this long, so that a failing replica can be replaced.
+	 */
 	readonly holdStatusMs: number;
 	readonly connectMs: number;
 	readonly firstEventMs: number;
@@ -22,29 +26,32 @@ export interface SetLimits {
 	readonly accountShare: number;
 }
 
-/** Every limit in force: the set ones and those that follow from them. */
+/** Every limit in force: set and derived. */
 export interface ServiceLimits extends SetLimits {
-	/** Of the request bodies that are held at once, one account's. */
+	/** One account's share of the request bodies held at once. */
 	readonly bodyMemoryAccountBytesMax: number;
-	/** Of long answers that are not read yet, and of one account's among them. */
+	/** Long answers that are not read yet: of all accounts, and of one account. */
 	readonly answerMemoryBytesMax: number;
 	readonly answerMemoryAccountBytesMax: number;
-	/** Of the files of all accounts. */
+	/** The files of all accounts. */
 	readonly filesBytesMax: number;
-	/** Between two health checks of a replica that answers no requests. */
+	/** Interval between health checks of a replica that answers no requests. */
 	readonly healthIntervalMs: number;
 }
 
-/** Most accounts send small bodies: one account may take more than its part, and always one body of the largest size. */
+/**
+ * Most accounts send small bodies, so one account may exceed an equal share, and may always send one body of the
+ * largest size.
+ */
 const BODY_ACCOUNT_SHARE = 3 / 8;
-/** An answer that waits is bytes only, where a body is bytes, text and values at once. */
+/** A waiting answer is bytes only; a body is bytes, text and values at once. */
 const ANSWERS_PER_BODIES = 4;
 const ANSWER_ACCOUNT_SHARE = 1 / 4;
-/** All accounts may keep as much as so many full ones. */
+/** All accounts together may store as much as this many full accounts. */
 const FULL_FILE_ACCOUNTS = 10;
 const HEALTH_INTERVAL_MS_MIN = 500;
 
-/** Adds the limits that follow from the set ones. */
+/** Adds the derived limits. */
 export function withDerivedLimits(set: SetLimits): ServiceLimits {
 	const answerMemoryBytesMax = set.bodyMemoryBytesMax * ANSWERS_PER_BODIES;
 	return Object.freeze({

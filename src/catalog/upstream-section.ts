@@ -6,7 +6,7 @@ export const UPSTREAM_FIELDS = ["url", "api_key", "model", "dialect", "max_concu
 
 const DIALECTS: readonly DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi", "tei"];
 
-/** What the servers of a dialect can do at all. `openai` stands for anything that speaks the format. */
+/** The kinds that servers of each dialect can serve. `openai` means any server with that interface. */
 const KINDS_OF_DIALECT: Readonly<Record<DialectName, readonly ModelKind[]>> = {
 	openai: ["chat", "embedding", "transcription", "image", "rerank"],
 	vllm: ["chat", "embedding", "transcription", "image", "rerank"],
@@ -23,7 +23,7 @@ const URL_LENGTH_MAX = 2048;
 const API_KEY_LENGTH_MAX = 8192;
 const MODEL_NAME_LENGTH_MAX = 512;
 
-/** One entry of `upstreams:`. */
+/** Reads one entry of `upstreams:`. */
 export function readUpstream(
 	reader: YamlReader,
 	field: YamlField,
@@ -55,7 +55,7 @@ export function readUpstream(
 	return Object.freeze({ url, apiKey, model, dialect, maxConcurrency, keepAlive });
 }
 
-/** Messages about addresses never repeat them: they may hold a password. */
+/** Messages never repeat the address, which may hold a password. */
 function readUrl(reader: YamlReader, field: YamlField): string | undefined {
 	const text = reader.text(field);
 	if (text === undefined) return undefined;
@@ -73,7 +73,7 @@ function readUrl(reader: YamlReader, field: YamlField): string | undefined {
 	return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** Null for an empty value: a variable that is set to nothing means a server without a key. */
+/** Null for an empty value: a variable set to nothing means a server without a key. */
 function readApiKey(reader: YamlReader, field: YamlField): string | null | undefined {
 	const text = reader.text(field);
 	if (text === undefined) return undefined;

@@ -1,7 +1,7 @@
 /**
- * Notices that the catalogue's file has changed: written in place, replaced by an editor's rename, or switched by a
- * symbolic link as mounted configuration is. Events of its directory are only hints; what counts is the file's
- * identity, which a slow poll checks as well, because events get lost on network and overlay mounts.
+ * Watches the catalogue's file: written in place, replaced by a rename, or switched by a symbolic link as mounted
+ * configuration is. Directory events are only hints. A slow poll also checks the file's identity, because network and
+ * overlay mounts lose events.
  */
 import type { FSWatcher } from "node:fs";
 import { watch } from "node:fs";
@@ -19,10 +19,10 @@ export interface CatalogWatch {
 export interface CatalogWatchOptions {
 	/** Absolute. */
 	path: string;
-	/** The file must be unchanged for this long before it is read: a half-written one could be valid and shorter. */
+	/** The file must be unchanged for this long before it is read: a half-written file could be valid and shorter. */
 	settleMs?: number;
 	pollMs?: number;
-	/** False for file systems whose events are of no use; the poll then has to do. */
+	/** False if the file system's events are unusable; only the poll then works. */
 	events?: boolean;
 }
 
@@ -36,7 +36,7 @@ const TRANSITIONS: Readonly<Record<WatchState, readonly WatchState[]>> = {
 const SETTLE_MS = 200;
 const POLL_MS = 3_000;
 
-/** Calls `reload` after each change, when `isStale`, and again at each poll while it fails for a reason that may pass. */
+/** Calls `reload` after each change and when `isStale`, and again at each poll while it fails for a passing reason. */
 export function watchCatalog(
 	deps: { clock: Clock; log: Log; reload: () => Promise<ReloadResult>; isStale?: () => boolean },
 	options: CatalogWatchOptions,
@@ -45,16 +45,16 @@ export function watchCatalog(
 	const settleMs = options.settleMs ?? SETTLE_MS;
 	const pollMs = options.pollMs ?? POLL_MS;
 	const states = createStates(TRANSITIONS, "idle");
-	/** Identity of the file at the last reload that need not be repeated. */
+	/** Identity of the file at the last successful or finally failed reload. */
 	let loaded: string | undefined;
-	/** Identity at the last look; two equal looks `settleMs` apart mean that nobody is writing. */
+	/** Identity at the last look. Two equal looks `settleMs` apart mean that the file is not being written. */
 	let seen: string | undefined;
-	/** What kept the last look from the file, whether it is there or not. */
+	/** Why the last look failed although the file may exist. */
 	let hindered: string | undefined;
 	let next: { dueMs: number; cancel: () => void } | undefined;
 	let watcher: FSWatcher | undefined;
 
-	/** The nearer time wins: hints that never end must not put the look off for ever. */
+	/** The earlier time wins: endless hints must not postpone the look. */
 	function lookIn(delayMs: number): void {
 		const dueMs = clock.monotonicMs() + delayMs;
 		if (states.is("stopped") || (next !== undefined && next.dueMs <= dueMs)) return;
@@ -87,7 +87,7 @@ export function watchCatalog(
 				if (!settled) nextMs = settleMs;
 				else if (await reload()) loaded = identity;
 			}
-			// There is no newer file, and the day of a model has come. A file that is away is read once it is back.
+			// The file is unchanged and a model's retirement day has come. A missing file is read once it is back.
 			else if (deps.isStale?.() && !(await reload())) loaded = undefined;
 			openWatcher();
 		} finally {
@@ -96,7 +96,7 @@ export function watchCatalog(
 		}
 	}
 
-	/** True if trying again with the same file is of no use. */
+	/** True if retrying with the same file cannot help. */
 	async function reload(): Promise<boolean> {
 		const result = await deps.reload();
 		return result.ok || result.lasting;
@@ -118,7 +118,7 @@ export function watchCatalog(
 	}
 
 	openWatcher();
-	// The state at the start counts as a change: between the boot's own load and this line the file may have moved on.
+	// The state at the start counts as a change: the file may have changed since the boot's own load.
 	lookIn(0);
 
 	return {
@@ -131,8 +131,8 @@ export function watchCatalog(
 }
 
 /**
- * The identity differs after any write, rename or switched link, and is undefined if there is no file. The hindrance is what the
- * system says where it cannot be known: there is no right, or no descriptor left.
+ * The identity changes with any write, rename or switched link; undefined if there is no file. `hindrance` is the
+ * system's error code when the file cannot be examined (no permission, no free descriptor).
  */
 async function lookAt(path: string): Promise<{ readonly identity?: string; readonly hindrance?: string }> {
 	try {

@@ -5,7 +5,7 @@ export const RATE_NAMES = ["input", "cached_input", "output", "request", "image"
 
 export type RateName = (typeof RATE_NAMES)[number];
 
-/** Rates by the names and in the units of `tollgate.yaml`. */
+/** Rates with the names and units of `tollgate.yaml`. */
 export type WrittenRates = Readonly<Record<RateName, string>>;
 
 export const WRITTEN_UNITS = "input, cached_input and output in USD per million tokens, others USD each";
@@ -22,7 +22,7 @@ export function writtenRates(rates: Rates): WrittenRates {
 	};
 }
 
-/** Without those of 0. */
+/** The rates above 0. */
 export function chargedRates(rates: Rates): Partial<WrittenRates> {
 	return Object.fromEntries(Object.entries(writtenRates(rates)).filter(([, rate]) => rate !== "0"));
 }

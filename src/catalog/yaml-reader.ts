@@ -1,7 +1,6 @@
 /**
- * A YAML document read field by field. Every mistake is noted with its line and reading goes on, so that one run
- * reports all of them. `${NAME}` is replaced in scalar values after YAML was parsed: whatever an environment variable
- * holds, it stays one value and cannot add fields.
+ * Reads a YAML document field by field. Every mistake is collected with its line, so that one run reports all.
+ * `${NAME}` is replaced in scalars after parsing: a variable's value stays one value and cannot add fields.
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import type { Environment } from "../base/environment-reader.ts";
@@ -10,35 +9,35 @@ import type { ScalarReader, YamlField } from "./yaml-scalars.ts";
 import { createScalarReader, show } from "./yaml-scalars.ts";
 
 export interface Problem {
-	/** From 1; 0 if it is not about a line. */
+	/** From 1; 0 if the problem has no line. */
 	readonly line: number;
 	readonly message: string;
 }
 
-/** A mapping whose names have been checked. */
+/** A mapping whose field names are checked. */
 export interface YamlMap {
 	readonly path: string;
 	readonly line: number;
 	/** Undefined if the field is absent or left empty. */
 	get(name: string): YamlField | undefined;
-	/** As `get`, but an absent field is a problem of the mapping's line. */
+	/** Like `get`, but reports an absent field at the mapping's line. */
 	require(name: string): YamlField | undefined;
 }
 
-/** Readers return undefined after a problem, or where a variable has no value. */
+/** Readers return undefined after a problem, or if a variable has no value. */
 export interface YamlReader extends ScalarReader {
-	/** Undefined if the text is no YAML at all or empty; the problem is noted. */
+	/** Undefined if the text is empty or not YAML; the problem is reported. */
 	readonly root: YamlField | undefined;
 	report(at: { readonly line: number; readonly path: string }, message: string): void;
-	/** Notes what is odd and keeps nothing from being served. */
+	/** Reports something odd that does not prevent serving. */
 	warn(at: { readonly line: number; readonly path: string }, message: string): void;
-	/** All problems so far, in the order of their lines. */
+	/** All problems so far, by line. */
 	problems(): Problem[];
-	/** All that was odd so far, in the order of its lines. */
+	/** All warnings so far, by line. */
 	warnings(): Problem[];
-	/** Names outside `known` are problems, unless `extra` accepts them, or has a text of its own for the problem. */
+	/** Reports names outside `known`, unless `extra` accepts them; `extra` may return its own text for the problem. */
 	map(field: YamlField, known: readonly string[], extra?: ExtraField): YamlMap | undefined;
-	/** More than `itemsMax` items are a problem. */
+	/** Reports more than `itemsMax` items. */
 	list(field: YamlField, itemsMax: number): YamlField[] | undefined;
 }
 
@@ -61,7 +60,7 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 
 	noteSyntax(text, document, counter, note);
 
-	/** Follows an alias to its anchor; the line stays where the alias stands. Undefined for an empty value. */
+	/** Resolves an alias to its anchor; the line is that of the alias. Undefined for an empty value. */
 	function fieldOf(raw: unknown, path: string, otherwise: number): YamlField | undefined {
 		const node = raw as Node | null;
 		if (node === null) return undefined;
@@ -117,7 +116,7 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 		return items;
 	}
 
-	// A name given twice is a mistake that leaves the rest readable; after any other the tree means little.
+	// After a duplicate name the rest is readable; after other errors the tree is unreliable.
 	const usable = document.errors.every((error) => error.code === "DUPLICATE_KEY");
 	const root = usable ? fieldOf(document.contents, "file", 1) : undefined;
 	if (usable && root === undefined) note(1, "the file is empty");
@@ -153,7 +152,7 @@ function mapOf(
 	};
 }
 
-/** Notes what YAML itself found, once a line: one slip makes a chain of errors. */
+/** Reports YAML's own errors, one per line, since one slip causes a chain of errors. */
 function noteSyntax(
 	text: string,
 	document: Document,
@@ -167,7 +166,7 @@ function noteSyntax(
 		lines.add(line);
 		const unquoted = /[{[,].*\$\{/.test(text.split("\n", line)[line - 1] ?? "");
 		const advice = unquoted ? `; inside {} and [] a variable needs quotes: "\${NAME}"` : "";
-		// The library's own advice is for who programs with it.
+		// The library's own advice addresses programmers.
 		const problem = error.code === "MULTIPLE_DOCS" ? "a line of --- begins another file" : error.message;
 		note(line, `not valid YAML: ${problem}${advice}`);
 	}

@@ -1,23 +1,23 @@
 import { isScalar, type Node } from "yaml";
 import type { Environment } from "../base/environment-reader.ts";
 
-/** A value somewhere in the document. */
+/** A value in the document. */
 export interface YamlField {
-	/** As messages name it: `models[0].rates.input`. */
+	/** The path in messages: `models[0].rates.input`. */
 	readonly path: string;
 	readonly line: number;
 	readonly node: Node;
 }
 
 export interface Scalar {
-	/** As the file says it; safe to show. */
+	/** The text in the file; safe to show. */
 	readonly written: string;
-	/** With variables filled in; may be a secret. */
+	/** The value with variables filled in; may be a secret. */
 	readonly value: unknown;
 	readonly substituted: boolean;
 }
 
-/** Reads single values. Each returns undefined after a problem, or where a variable has no value. */
+/** Reads single values. Each function returns undefined after a problem, or if a variable has no value. */
 export interface ScalarReader {
 	scalar(field: YamlField): Scalar | undefined;
 	text(field: YamlField): string | undefined;
@@ -27,7 +27,7 @@ export interface ScalarReader {
 }
 
 const SHOWN_LENGTH_MAX = 60;
-/** `$${NAME}` stands for the text `${NAME}` itself. */
+/** `$${NAME}` is an escaped `${NAME}`. */
 const VARIABLE = /\$(\$?)\{([^}]*)\}/g;
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
@@ -71,7 +71,7 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 	function number(field: YamlField, bounds: { min: number; max: number; integer: boolean }): number | undefined {
 		const read = scalar(field);
 		if (read === undefined) return undefined;
-		// What comes out of a variable is text; digits in it are the number that was meant.
+		// A variable's value is text; digits in it are meant as a number.
 		const digits = read.substituted && /^\d{1,15}(\.\d{1,15})?$/.test(read.value as string);
 		const value = digits ? Number(read.value) : read.value;
 		const what = bounds.integer ? "a whole number" : "a number";
@@ -105,13 +105,13 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 	return { scalar, text: readText, number, flag, choice };
 }
 
-/** Digits, true and false in quotes are text, and look right. */
+/** Quoted digits, true and false are text but look right, so the message explains it. */
 function gotOf({ written, value, substituted }: Scalar): string {
 	const isQuoted = typeof value === "string" && !substituted && /^(-?\d+(\.\d+)?|true|false)$/.test(value.trim());
 	return isQuoted ? `text: write ${value.trim()} without quotes` : show(written);
 }
 
-/** Text of the file in a message: quoted, cut, without line ends. */
+/** Text of the file for a message: quoted, cut, without line ends. */
 export function show(text: string): string {
 	return JSON.stringify(text.length > SHOWN_LENGTH_MAX ? `${text.slice(0, SHOWN_LENGTH_MAX)}…` : text);
 }

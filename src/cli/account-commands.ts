@@ -140,7 +140,7 @@ const unsuspend: Command = {
 	run: (context, input) => actInForce(context, input, unsuspendAccount, { state: "active" }),
 };
 
-/** The account that an argument or option names, by its id or its e-mail address. Fault not_found. */
+/** Finds the account that an argument or option names by id or e-mail address. Fault `not_found`. */
 export async function namedAccount(statements: Statements, name: string) {
 	const account = await findAccount(statements, name);
 	if (account === null) throw new Fault("not_found", `There is no account ${name}.`);

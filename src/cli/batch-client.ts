@@ -2,7 +2,7 @@ import { appendFileSync, closeSync, openSync, renameSync, statSync, writeSync } 
 import type { FaultCode } from "../base/fault.ts";
 import { Fault } from "../base/fault.ts";
 
-/** A batch as far as a terminal shows it. */
+/** The fields of a batch that the command shows. */
 export interface RemoteBatch {
 	readonly id: string;
 	readonly status: string;
@@ -17,12 +17,12 @@ export interface RemoteBatch {
 	readonly cost_usd: string;
 }
 
-/** Files and batches by the public interface. Each call fails with the service's own words, as a Fault. */
+/** Files and batches over the public API. Each failed call throws a Fault with the service's message. */
 export interface BatchClient {
 	upload(filename: string, lines: AsyncIterable<string>): Promise<string>;
 	create(inputFileId: string, endpoint: string, idempotencyKey: string): Promise<string>;
 	find(batchId: string): Promise<RemoteBatch>;
-	/** Goes on where a former attempt broke off; the file has its name once it is whole. */
+	/** Resumes an interrupted download. The file gets its name only when it is complete. */
 	download(fileId: string, path: string): Promise<void>;
 }
 
@@ -37,7 +37,7 @@ export function createBatchClient(options: { url: string; apiKey: string }): Bat
 		try {
 			response = await fetch(`${url}${path}`, { ...init, headers, redirect: "manual" });
 		} catch (cause) {
-			// What the caller's own lines are wrong with is told as it is.
+			// A fault in the caller's own lines is thrown unchanged.
 			if (cause instanceof Fault) throw cause;
 			throw new Fault("service_unavailable", `No service answers at ${url}.`, { cause });
 		}

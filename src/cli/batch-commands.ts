@@ -8,25 +8,25 @@ import { inputLines } from "./batch-input.ts";
 import type { Command, CommandContext, CommandInput, Output } from "./command.ts";
 import { UsageError } from "./command.ts";
 
-/** Where the command finds the customer's key: never among arguments, which other users of the machine can see. */
+/** The variable with the customer's key. It is no argument, because other users of the machine can see arguments. */
 const KEY_VARIABLE = "TOLLGATE_API_KEY";
 const URL_VARIABLE = "TOLLGATE_URL";
 const URL_DEFAULT = "http://127.0.0.1:8080";
 
 const POLL_MS_MIN = 200;
 const POLL_MS_MAX = 5_000;
-/** Looks in a row that may fail: about ten minutes. */
+/** Failed polls in a row that are tolerated: about ten minutes. */
 const FAILED_LOOKS_MAX = 120;
 const OVER = new Set(["completed", "failed", "expired", "cancelled"]);
 const BAR_CELLS = 24;
 const END_SIGNALS = ["SIGINT", "SIGTERM"] as const;
-/** As shells know it of what Ctrl-C ended. */
+/** The shells' exit code after Ctrl-C. */
 const EXIT_INTERRUPTED = 130;
 
-/** What lies beside the file, so that the command goes on where it broke off. No secret is in it. */
+/** The state file that lets the command resume. It holds no secret. */
 interface Progress {
 	readonly url: string;
-	/** What the batch was begun with. */
+	/** Identifies the input file and the options that the batch was created with. */
 	readonly of: string;
 	readonly idempotencyKey: string;
 	readonly inputFileId?: string;
@@ -61,7 +61,7 @@ Lines that failed are in FILE.errors.jsonl, and then the exit code is 1.`,
 
 export const batchCommands: readonly Command[] = [runBatch];
 
-/** The id of the batch: of the one that was begun before, if there is one. */
+/** Returns the id of the batch that an earlier call created, or creates one. */
 async function begin(context: CommandContext, client: BatchClient, url: string, input: CommandInput): Promise<string> {
 	const path = input.argument(0);
 	const stat = statSync(path, { throwIfNoEntry: false });
@@ -73,7 +73,7 @@ async function begin(context: CommandContext, client: BatchClient, url: string, 
 	const place = `${path}.batch.json`;
 	let progress = input.flag("new") ? undefined : readProgress(place);
 	if (progress !== undefined && (progress.of !== of || progress.url !== url)) {
-		// Of one whose file was never taken nothing is left to go on with.
+		// A batch whose file was never uploaded has nothing to resume.
 		if (progress.inputFileId === undefined) progress = undefined;
 		else
 			throw new Fault(
@@ -107,7 +107,7 @@ function readProgress(place: string): Progress | undefined {
 	}
 }
 
-/** Until it is over; undefined if somebody interrupts it. */
+/** Polls until the batch ends; undefined after a signal. */
 async function follow(context: CommandContext, client: BatchClient, batchId: string): Promise<RemoteBatch | undefined> {
 	const leave = Promise.withResolvers<undefined>();
 	const onSignal = () => leave.resolve(undefined);
@@ -154,7 +154,7 @@ async function untilOver(
 	return undefined;
 }
 
-/** Also where nobody sees the bar. */
+/** Also printed where no progress bar is shown. */
 function pauseText({ paused, expires_at }: RemoteBatch): string {
 	const until = new Date(expires_at * 1000).toISOString().slice(0, 16).replace("T", " ");
 	return `paused: ${paused?.message} It goes on by itself once that is mended, until ${until} UTC.`;
@@ -168,7 +168,7 @@ function interrupted(batchId: string): Output {
 	};
 }
 
-/** One line: a bar, what is done, what it cost, when it will be over. */
+/** One line: a bar, the progress, the cost and the time left. */
 export function progressText(batch: RemoteBatch, nowMs: number): string {
 	const { total, completed, failed } = batch.request_counts;
 	if (total === 0) return `${batch.status}: the file is being checked`;

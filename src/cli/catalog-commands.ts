@@ -45,7 +45,7 @@ async function showHistory({ withDatabase }: CommandContext, model: string): Pro
 		since: new Date(card.storedS * 1000).toISOString(),
 		...writtenRates(card),
 	}));
-	// Most models are charged by two or three of the seven.
+	// Most models use only two or three of the seven rates.
 	const charged = RATE_NAMES.filter((name) => rows.some((row) => row[name] !== "0"));
 	const table = formatTable(
 		["RATE CARD", "SINCE", ...charged.map((name) => name.toUpperCase().replace("_", " "))],

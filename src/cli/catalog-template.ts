@@ -4,19 +4,19 @@ import { DEFAULT_LIMITS } from "../catalog/service-limits.ts";
 import type { FoundServer } from "../demo/discover.ts";
 import { formatRatePerMillion } from "../money/nano-usd.ts";
 
-/** What a new `tollgate.yaml` is made of. */
+/** The contents of a new `tollgate.yaml`. */
 export interface CatalogFindings {
 	readonly servers: readonly FoundServer[];
 	readonly models: readonly ModelSpec[];
-	/** Ports of this machine that were asked. */
+	/** The local ports that were probed. */
 	readonly ports: readonly number[];
 }
 
-/** Where a comment behind a value begins. */
+/** The column where trailing comments begin. */
 const COMMENT_COLUMN = 44;
 const WORDS_WIDTH = 100;
 
-/** The text of a catalogue that serves what was found, with a comment for whoever reads it first. */
+/** Writes a catalogue that serves the servers found, with comments for a first reader. */
 export function formatCatalogFile(found: CatalogFindings): string {
 	return [
 		"# The catalogue: which models are sold, at what rates, by which servers.",
@@ -75,7 +75,7 @@ function upstreamLines(upstream: UpstreamSpec, servers: readonly FoundServer[]):
 	];
 }
 
-/** What is known to go wrong with a family of servers. */
+/** Known problems of a dialect. */
 function hints({ dialect }: UpstreamSpec): string[] {
 	if (dialect === "vllm")
 		return [
@@ -90,7 +90,7 @@ function hints({ dialect }: UpstreamSpec): string[] {
 	return [];
 }
 
-/** A valid file without a model, and one to fill in. */
+/** A valid file without a model, with an example to fill in. */
 function emptyList(ports: readonly number[]): string[] {
 	return [
 		`# No model server answered on this machine (ports ${ports.join(", ")}). Take the [] away and describe yours:`,
@@ -120,7 +120,7 @@ function beside(line: string, comment: string): string {
 	return comment === "" ? line : `${line.padEnd(COMMENT_COLUMN - 1)} # ${comment}`;
 }
 
-/** Plain where YAML takes it for nothing else. */
+/** Quotes a value unless YAML reads it as plain text. */
 function text(value: string): string {
 	const plain =
 		/^[A-Za-z][A-Za-z0-9._/+-]*(:[A-Za-z0-9._/+-]+)*$/.test(value) && !/^(true|false|null|yes|no|on|off)$/i.test(value);

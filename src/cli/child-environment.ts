@@ -4,7 +4,7 @@ import { CONFIG_TABLE } from "../config-table.ts";
 import type { Secrets } from "../secrets.ts";
 import { runtimeEnvironment } from "./runtime-environment.ts";
 
-/** What the supervising process has found out or made, for its children. */
+/** Facts that the supervisor passes to its children. */
 export interface ChildFacts {
 	readonly config: Pick<Config, "workers" | "demo" | "fileStore">;
 	readonly secrets: Pick<Secrets, "keyPepper" | "consoleSecret" | "instanceId">;
@@ -14,13 +14,13 @@ export interface ChildFacts {
 	readonly port: number;
 }
 
-/** What programs need of an environment that is not ours: where things are, how to speak, whom to trust on the way out. */
+/** General variables that programs need: paths, locale, proxies and certificates. */
 const FOREIGN =
 	/^(PATH|HOME|USER|LOGNAME|SHELL|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|TZ|LANG|LANGUAGE|LC_\w+|TMPDIR|TEMP|TMP|NODE_\w+|BUN_\w+|MIMALLOC_\w+|SSL_CERT_\w+|(https?|all|no)_proxy|DO_NOT_TRACK)$/i;
 
 /**
- * A gateway's environment has none of the console's variables: what it never had it cannot lose. The rest it needs,
- * for the catalogue may name any variable. It has the key of S3 only if files lie there.
+ * A gateway's environment lacks the console's variables, so that it cannot leak them. It keeps all others, because the
+ * catalogue may name any variable. It has the S3 key only if files are stored there.
  */
 export function gatewayEnvironment(env: Environment, facts: ChildFacts, slot: number): Record<string, string> {
 	const { config, secrets } = facts;
@@ -30,17 +30,20 @@ export function gatewayEnvironment(env: Environment, facts: ChildFacts, slot: nu
 		...(runtimeEnvironment(own) ?? own),
 		...common(facts),
 		ROLE: "gateway",
-		// The embedded database looks to it like any other.
+		// The children treat the embedded database like any other, so they are told where files are stored.
 		FILE_STORE: config.fileStore,
 		WORKER_INDEX: String(slot),
-		// The first run has one, whatever is set.
+		// The first run always has one worker.
 		WORKERS: String(config.demo ? 1 : config.workers),
-		// An instance that is alone keeps its name, whether or not it was supervised before.
+		// A single instance keeps its name, whether or not it was supervised before.
 		INSTANCE_ID: config.workers === 1 ? secrets.instanceId : `${secrets.instanceId}-w${slot}`,
 	};
 }
 
-/** The console's has what the console reads, and nothing that might be a key of somebody's model server; the key of S3 only if it archives there. */
+/**
+ * A console's environment has only the console's variables, and nothing that may be a model server's key. It has the S3
+ * key only if it archives there.
+ */
 export function consoleEnvironment(env: Environment, facts: ChildFacts): Record<string, string> {
 	const { secrets } = facts;
 	const known = new Set([...namesOf("console"), ...namesOf("both")]);

@@ -13,7 +13,7 @@ import { UsageError } from "./command.ts";
 import { PAGE_OPTIONS } from "./option-values.ts";
 import { listOutput } from "./table.ts";
 
-/** On one page: those that have not left fit on it, and of what there was in years the next one goes on. */
+/** Rows of a page. All instances that have not left fit on it; the long history continues on the next page. */
 const INSTANCES_SHOWN = 1000;
 
 const instanceList: Command = {
@@ -69,7 +69,6 @@ const instanceRecover: Command = {
 	},
 };
 
-/** Brings the database's schema up to date. */
 export const migrateCommand: Command = {
 	name: "migrate",
 	summary: "bring the database's schema up to date",
@@ -94,14 +93,14 @@ interface InstanceRow {
 	readonly leaseUntil: string;
 	readonly leaseOver: boolean;
 	readonly appliedSeq: number;
-	/** What its open leases of accounts hold and it has not spent. */
+	/** Credit in its open account leases that is not spent. */
 	readonly leased: NanoUsd;
 }
 
-/** An epoch as `after` names it. */
+/** The form of an epoch in `after`. */
 const placeOf = ({ id, epoch }: Pick<InstanceRow, "id" | "epoch">) => `${id}:${epoch}`;
 
-/** Newest first. `after`: those behind that epoch. */
+/** Newest first. `after` skips that epoch and newer ones. */
 async function readInstances(statements: Statements, all: boolean, after: string | null): Promise<Listed<InstanceRow>> {
 	const rows = await statements<{
 		id: string;
@@ -135,7 +134,9 @@ async function readInstances(statements: Statements, all: boolean, after: string
 	return { items, next: rows.length > INSTANCES_SHOWN && last !== undefined ? placeOf(last) : null };
 }
 
-/** Behind one that was removed meanwhile nothing is found, which is not the end of the list. Fault not_found. */
+/**
+ * After a row that no longer exists nothing is found, which must not look like the end of the list. Fault `not_found`.
+ */
 async function assertIsThere(statements: Statements, place: string): Promise<void> {
 	const found = await statements`select 1 from instance_beat where id || ':' || epoch = ${place} limit 1`;
 	if (found.length === 0)

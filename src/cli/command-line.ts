@@ -4,16 +4,16 @@ import { PUBLIC_VARIABLES } from "../config-table.ts";
 import type { Command, CommandInput, OptionSpec } from "./command.ts";
 import { UsageError } from "./command.ts";
 
-/** What a command line asks for: a text, or a command with what it was given. */
+/** A parsed command line: a text to print, or a command with its input. */
 export type Asked =
 	| { readonly kind: "help"; readonly text: string }
 	| { readonly kind: "version" }
 	| { readonly kind: "command"; readonly command: Command; readonly input: CommandInput };
 
-/** Columns of the terminal that texts are broken at. */
+/** Columns at which texts are wrapped. */
 const WIDTH = 100;
 
-/** Reads `argv` (without the program) by the table of commands. Throws UsageError; opens and prints nothing. */
+/** Parses `argv` (without the program) by the table of commands. Prints and opens nothing. @throws UsageError */
 export function readCommandLine(commands: readonly Command[], version: string, argv: readonly string[]): Asked {
 	let asked: Asked | undefined;
 	let help = "";
@@ -72,13 +72,13 @@ export function readCommandLine(commands: readonly Command[], version: string, a
 	return asked;
 }
 
-/** `help key create` is `key create --help`; nothing at all asks for help, too. */
+/** `help key create` means `key create --help`; an empty command line means `--help`. */
 function withoutHelpWord(argv: readonly string[]): string[] {
 	if (argv.length === 0) return ["--help"];
 	return argv[0] === "help" ? [...argv.slice(1), "--help"] : [...argv];
 }
 
-/** `key create` is the command `create` of `key`. */
+/** Adds `key create` as the command `create` of `key`. */
 function addLeaf(program: Program, name: string, summary: string): Program {
 	const leaf = name.split(" ").reduce((at, word) => childOf(at, word) ?? addCommand(at, word), program);
 	return leaf.summary(summary).option("--json", "print one line of JSON; errors too, on stderr");
@@ -117,8 +117,8 @@ function flagsOf(name: string, spec: OptionSpec): string {
 }
 
 /**
- * An option of this command where another's value should stand is a value that was forgotten. Nothing at all is what a
- * variable that was never set leaves, and never what is meant.
+ * An option's name in place of a value means that the value was forgotten. An empty value comes from an unset variable
+ * and is never meant.
  */
 function givenValue(leaf: Program, text: string): string {
 	if (text.trim() === "") throw new InvalidArgumentError("It is empty.");
@@ -132,7 +132,7 @@ function inputOf(command: Command, options: ReadonlyMap<string, Option>, leaf: P
 		const option = options.get(name);
 		assert(option !== undefined, `\`${command.name}\` has an option --${name}`);
 		const value = given[option.attributeName()];
-		// `--no-wait` is the opposite of a `wait` that is there by default.
+		// Commander negates `--no-wait` into a `wait` that is true by default.
 		return option.negate ? value === false : value;
 	};
 	const option = (name: string) => {
@@ -165,7 +165,7 @@ function pathOf(command: Program): string {
 	return command.parent?.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
 }
 
-/** The first word before any option that names no command; to ask for its help is as wrong as to call it. */
+/** The first word before any option that is no command. Help for an unknown command is an error, too. */
 function strangerIn(program: Program, argv: readonly string[]): string | undefined {
 	let at = program;
 	for (const word of argv[0] === "help" ? argv.slice(1) : argv) {
@@ -177,7 +177,7 @@ function strangerIn(program: Program, argv: readonly string[]): string | undefin
 	return undefined;
 }
 
-/** A group alone, as `key`. */
+/** The error for a group without a command, such as `key`. */
 function missingText(program: Program, argv: readonly string[]): string {
 	const group = childOf(program, argv[0] ?? "") ?? program;
 	return `\`${group.name()}\` takes one of: ${group.commands.map((command) => command.name()).join(", ")}`;

@@ -3,37 +3,40 @@ import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import type { DatabaseSession } from "./database-session.ts";
 
-/** What a command prints and how it ends. */
+/** The output and exit code of a command. */
 export interface Output {
 	/** Printed with `--json`, on one line. */
 	readonly json: unknown;
-	/** Printed without; no line end at the end. */
+	/** Printed without `--json`; no final line end. */
 	readonly text: string;
 	/** Default 0. */
 	readonly exitCode?: number;
-	/** What to do where it cannot be written, of what is shown this once. */
+	/** What to do if the output cannot be written, for output that is shown only once. */
 	readonly ifLost?: string;
 }
 
-/** What a command may use. Nothing is opened before it is asked for. */
+/** What a command may use. Nothing is opened before its first use. */
 export interface CommandContext {
-	/** Throws ConfigError with all problems of the environment. */
+	/** @throws ConfigError with all problems of the environment. */
 	config(): Config;
 	readonly env: Environment;
-	/** Runs `work` on the database, beside a running server too; an embedded one is started if none runs. Fault not_found if there is none. */
+	/**
+	 * Runs `work` on the database, also while a server runs. Starts an embedded database if none runs. Fault `not_found`
+	 * if there is none.
+	 */
 	withDatabase<Result>(work: (session: DatabaseSession) => Promise<Result>): Promise<Result>;
-	/** As `withDatabase`, but leaves the schema as it is. */
+	/** Like `withDatabase`, but without changing the schema. */
 	withDatabaseUrl<Result>(work: (url: string) => Promise<Result>): Promise<Result>;
 	readonly log: Log;
-	/** A line on stderr that is no error. */
+	/** Prints a line on stderr that is no error. */
 	note(text: string): void;
-	/** One line at a terminal that the next one replaces; "" takes it away. Nothing where nobody looks. */
+	/** Shows one line at a terminal, replaced by the next one; "" removes it. Does nothing without a terminal. */
 	progress(text: string): void;
 }
 
 export interface OptionSpec {
 	readonly type: "string" | "boolean";
-	/** What stands for the value in the help, as `USD`. */
+	/** The value's placeholder in the help, such as `USD`. */
 	readonly value?: string;
 	readonly required?: true;
 	readonly help: string;
@@ -43,30 +46,30 @@ export interface OptionSpec {
 export interface CommandInput {
 	/** The value of a string option; undefined if it was not given. */
 	option(name: string): string | undefined;
-	/** As `option`, for one that the table marks as required. */
+	/** Like `option`, for an option marked as required. */
 	required(name: string): string;
 	flag(name: string): boolean;
-	/** Positional argument by place; the table says how many there are. */
+	/** Positional argument by its place; the command declares how many there are. */
 	argument(place: number): string;
-	/** As `argument`, for one that may be missing. */
+	/** Like `argument`, for an optional one. */
 	optionalArgument(place: number): string | undefined;
 }
 
 export interface Command {
-	/** Words that call it: `key create`. */
+	/** The words that call it: `key create`. */
 	readonly name: string;
 	readonly summary: string;
-	/** Names of positional arguments; one in brackets (`[MODEL]`) may be missing. */
+	/** Names of positional arguments; one in brackets (`[MODEL]`) is optional. */
 	readonly arguments: readonly string[];
 	readonly options: Readonly<Record<string, OptionSpec>>;
-	/** It makes the embedded database where there is none: the others have nothing to look for in an empty one. */
+	/** Creates the embedded database if it is missing. Other commands would find nothing in an empty one. */
 	readonly makesDatabase?: boolean;
-	/** Further sentences for its help. */
+	/** More text for the help. */
 	readonly details?: string;
 	run(context: CommandContext, input: CommandInput): Promise<Output>;
 }
 
-/** The command line itself is wrong: exit code 2. */
+/** The command line is wrong: exit code 2. */
 export class UsageError extends Error {
 	override readonly name = "UsageError" as const;
 }

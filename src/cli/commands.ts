@@ -13,7 +13,7 @@ import { operatorCommands } from "./operator-commands.ts";
 import { projectCommands } from "./project-commands.ts";
 import { topUpCommands } from "./top-up-commands.ts";
 
-/** Every command but `serve`, `help` and `version`, in the order of the help. */
+/** Every command except `serve`, `help` and `version`, in the order of the help. */
 export const COMMANDS: readonly Command[] = [
 	initCommand,
 	doctorCommand,

@@ -3,7 +3,7 @@ const CUT =
 const OPEN = "Open the way to that host and port.";
 const TRUST = "Name a file with the certificate of who signed its own in NODE_EXTRA_CA_CERTS.";
 
-/** What to do about a database that cannot be used, by SQLSTATE or the system's code. */
+/** What to do about an unusable database, by SQLSTATE or system error code. */
 const REMEDIES: Readonly<Record<string, string>> = {
 	ECONNREFUSED: "Start PostgreSQL, or set host and port of DATABASE_URL right.",
 	ENOENT: "Start PostgreSQL, or name the folder of its socket and the port in DATABASE_URL.",
@@ -31,7 +31,10 @@ const REMEDIES: Readonly<Record<string, string>> = {
 	SILENT: "Look whether it hangs; a pooler needs 12 connections to PostgreSQL for each gateway and console.",
 };
 
-/** Where one code stands for several things the server's words tell them apart: they are in English unless lc_messages says otherwise. */
+/**
+ * If one code has several causes, the server's message tells them apart. Messages are English unless lc_messages is
+ * changed.
+ */
 const BY_MESSAGE: readonly (readonly [code: string, message: RegExp, remedy: string])[] = [
 	["28000", /no encryption/, "Let this user in from this machine (pg_hba.conf), perhaps with ?sslmode=require."],
 	["28000", /^role .* is not permitted to log in/, "Let it sign in: `alter role … login`."],
@@ -50,14 +53,14 @@ const BY_MESSAGE: readonly (readonly [code: string, message: RegExp, remedy: str
 	],
 	["55000", /not currently accepting connections/, "Open it: `alter database … allow_connections true`."],
 	["42704", /^unrecognized configuration parameter/, "Take it out of DATABASE_URL."],
-	// A pooler has one code for all that it refuses.
+	// A pooler uses one code for every refusal.
 	["08P01", /max_client_conn/, "Raise max_client_conn of the pooler, or stop who holds them."],
 	["08P01", /authentication failed|no such user/, "Set user and password right, in DATABASE_URL and in the pooler."],
 	["08P01", /^database .* does not exist|no such database/, "Name the database to the pooler, or make it."],
 	["ECONNRESET", /before secure TLS/, "It speaks no TLS: set ssl = on there, or take sslmode out of DATABASE_URL."],
 ];
 
-/** Undefined for what nobody has foreseen. */
+/** Undefined for unknown errors. */
 export function databaseRemedy(error: unknown): string | undefined {
 	const { code, message } = error as { code?: unknown; message?: unknown };
 	const closer = BY_MESSAGE.find(([of, pattern]) => of === code && pattern.test(String(message)));

@@ -16,15 +16,15 @@ export type DatabaseSession = Pick<Database, "statements" | "liveness" | "url">;
 
 export interface SessionDeps {
 	readonly log: Log;
-	/** A line on stderr that is no error. */
+	/** Prints a line on stderr that is no error. */
 	note(text: string): void;
-	/** Whether an embedded database is made where there is none. */
+	/** Whether a missing embedded database is created. */
 	readonly makesDatabase: boolean;
-	/** The address for clients of a database whose schema is there; by default it is looked at, and what is missing is made. */
+	/** Returns the address for clients if the schema is complete. By default the schema is checked and completed. */
 	readonly preparedUrl?: ((url: string) => Promise<string | undefined>) | undefined;
 }
 
-/** Longer than a server's deadline: a reconciliation reads everything. */
+/** Longer than a server's deadline, because a reconciliation reads everything. */
 const STATEMENT_DEADLINE_MS = 120_000;
 const CONNECTIONS_MAX = 2;
 const CUT =
@@ -32,8 +32,8 @@ const CUT =
 const ENDING_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
 /**
- * Runs `work` with the address of the configured database. Without DATABASE_URL that is the embedded one of a running
- * server, or one that is started here and stopped afterwards, unless a server has come to use it meanwhile.
+ * Runs `work` with the address of the configured database. Without DATABASE_URL it uses a running server's embedded
+ * database, or starts one and stops it afterwards. A database that a server has begun to use keeps running.
  */
 export async function withDatabaseUrl<Result>(
 	deps: SessionDeps,
@@ -50,7 +50,7 @@ export async function withDatabaseUrl<Result>(
 		try {
 			return await Promise.race([work(embedded.url), ending.told]);
 		} finally {
-			// What was told to end may be at it still, which is no use by others.
+			// After a signal, this command's own statements may still run; they do not count as use by others.
 			const isOurs = !embedded.adopted && (ending.isTold() || !(await isUsedByOthers(embedded.url)));
 			if (isOurs) await embedded.stop();
 			else embedded.keepRunning();
@@ -60,7 +60,7 @@ export async function withDatabaseUrl<Result>(
 	}
 }
 
-/** A command in another folder than the service's would look for everything in an empty database. */
+/** A command run in another folder than the service's would search an empty database. */
 function noteOfNone({ makesDatabase }: SessionDeps, dataDir: string): string {
 	const folder = join(dataDir, "postgres");
 	if (makesDatabase) return `there is no database yet: an embedded one is made in ${folder}`;
@@ -71,17 +71,17 @@ function noteOfNone({ makesDatabase }: SessionDeps, dataDir: string): string {
 }
 
 /**
- * Holds back what would end the process while a server of ours runs, which would run on without it. `told` rejects then;
- * `release` ends the process by what it was told. Whoever is told twice ends at once.
+ * Defers end signals while an embedded server of this command runs, which would otherwise outlive it. The first signal
+ * rejects `told`; `release` then ends the process by that signal. A second signal exits at once.
  */
 function catchEnding(): { readonly told: Promise<never>; isTold(): boolean; release(): void } {
 	const told = Promise.withResolvers<never>();
-	// Nobody may be waiting for it yet.
+	// No caller may be waiting for it yet.
 	told.promise.catch(() => {});
 	const signals = ENDING_SIGNALS.filter((signal) => !isIgnored(signal));
 	let first: NodeJS.Signals | undefined;
 	const hear = (signal: NodeJS.Signals) => {
-		// Not by the signal itself, which would leave that server to run on.
+		// Exits with a code: the default action of the signal would skip exit handlers and leave the server running.
 		if (first !== undefined) process.exit(128 + constants.signals[signal]);
 		first = signal;
 		told.reject(new Fault("service_unavailable", `The command was told to end (${signal}).`));
@@ -101,7 +101,7 @@ function catchEnding(): { readonly told: Promise<never>; isTold(): boolean; rele
 	};
 }
 
-/** As `withDatabaseUrl`, with clients of a database whose schema is there. */
+/** Like `withDatabaseUrl`, with clients of a database whose schema is complete. */
 export function withDatabase<Result>(
 	deps: SessionDeps,
 	config: Pick<Config, "databaseUrl" | "dataDir">,
@@ -115,7 +115,7 @@ async function onDatabase<Result>(
 	url: string,
 	work: (session: DatabaseSession) => Promise<Result>,
 ): Promise<Result> {
-	// A schema that a newer server laid down is left as it is: only what is missing is made.
+	// A newer server's schema is left unchanged: only missing parts are created.
 	const preparedUrl = (await (deps.preparedUrl ?? migratedUrl)(url)) ?? (await migrate(deps, url)).url;
 	const database = createDatabase(
 		{ clock: systemClock, log: deps.log },

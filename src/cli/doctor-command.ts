@@ -49,7 +49,7 @@ async function examine(context: CommandContext): Promise<readonly Finding[]> {
 	return [...found.list, ...results.flat()];
 }
 
-/** A check that fails itself is a finding, and the others go on. */
+/** A check that throws becomes a finding, so that the others continue. */
 async function guarded(name: CheckName, check: () => readonly Finding[] | Promise<readonly Finding[]>) {
 	try {
 		return await check();
@@ -60,7 +60,7 @@ async function guarded(name: CheckName, check: () => readonly Finding[] | Promis
 	}
 }
 
-/** An embedded database is made by the first start only; a stopped one is started for this check. */
+/** Only the first start creates an embedded database. A stopped one is started for this check. */
 async function onDatabase(
 	context: CommandContext,
 	config: Pick<Config, "databaseUrl" | "dataDir" | "workers">,
@@ -86,7 +86,7 @@ function format(findings: readonly Finding[]): string {
 	return [...lines, "", end, ...(pages.length === 0 ? [] : ["What each leads to:", ...pages])].join("\n");
 }
 
-/** The section of the runbook about a check. */
+/** The runbook section for a check. */
 function pageOf(area: CheckName): string {
 	return `src/ops/runbook.md#doctor-${area}`;
 }

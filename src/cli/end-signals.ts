@@ -1,15 +1,15 @@
 import { isatty } from "node:tty";
 import { isIgnored } from "./ignored-signal.ts";
 
-/** One Ctrl-C can arrive twice: from the terminal, and passed on by a script runner or a parent. */
+/** One Ctrl-C can arrive twice: from the terminal, and forwarded by a script runner or a parent. */
 const SAME_MS = 1000;
 
 export type EndSignal = "SIGTERM" | "SIGINT";
 
 /**
- * Calls `end` at the first SIGTERM or SIGINT; a later one ends the process at once, and before it what `atOnce` ends. A
- * terminal that is closed counts as a Ctrl-C at it, since nobody could press one any more; not for a child, whose parent
- * hears of that too. Called before anybody listens for SIGHUP, which takes back that it was to be ignored.
+ * Calls `end` at the first SIGTERM or SIGINT. A later signal runs `atOnce` and exits at once. A closed terminal counts
+ * as Ctrl-C, except in a child, whose parent receives SIGHUP too. Must be called before other listeners for SIGHUP: a
+ * listener undoes an inherited "ignore".
  */
 export function onEndSignal(
 	end: (signal: EndSignal) => void,
@@ -30,7 +30,7 @@ export function onEndSignal(
 			}
 		});
 	}
-	// Where they are still there, or were none, it asks for something else.
+	// SIGHUP with the terminals still open, or without any, means a reload.
 	process.on("SIGHUP", () => {
 		if (firstAtMs === undefined && terminals.some((fd) => !isatty(fd))) begin("SIGINT");
 	});

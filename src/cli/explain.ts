@@ -15,7 +15,7 @@ export interface Explanation {
 export const EXIT_FAILED = 1;
 export const EXIT_USAGE = 2;
 
-/** Codes of the operating system that are not about the database. */
+/** System error codes unrelated to the database. */
 const SYSTEM_CODES: Readonly<Record<string, string>> = {
 	EADDRINUSE: "the port is in use: set PORT to another one",
 	EADDRNOTAVAIL: "HOST is no address of this machine",
@@ -52,7 +52,7 @@ export function explain(error: unknown): Explanation {
 	const known = SYSTEM_CODES[code];
 	if (known !== undefined) return failed("service_unavailable", message === "" ? known : `${known} (${message})`);
 	if (syscall === "listen") return failed("service_unavailable", `HOST and PORT cannot be listened on: ${message}`);
-	// A connection that breaks off in its greeting has one, too, of no value.
+	// A connection that ends during its greeting also has a path, but no useful one.
 	if (typeof path === "string") return failed("file", message);
 	// The driver's messages name hosts and users, never passwords.
 	const said = `the database: ${message === "" ? code : message}`;

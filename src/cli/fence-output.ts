@@ -5,7 +5,7 @@ import type { Statements } from "../db/statements.ts";
 import type { CommandContext, CommandInput, OptionSpec, Output } from "./command.ts";
 import { durationMsOf } from "./option-values.ts";
 
-/** The longest lease that can be configured is ten minutes; by then every instance has applied it or is fenced off. */
+/** The longest possible lease is ten minutes. By then every instance has applied the entry or is fenced off. */
 const DEADLINE_MS = 660_000;
 
 export const FENCE_OPTIONS = {
@@ -13,7 +13,7 @@ export const FENCE_OPTIONS = {
 	timeout: { type: "string", value: "TIME", help: "wait at most this long (45s, 2m); default 11m" },
 } as const satisfies Record<string, OptionSpec>;
 
-/** Does `act` on what the first argument names, and waits until it is in force everywhere. */
+/** Runs `act` on the first argument's id, then waits until all instances apply it. */
 export function actInForce(
 	{ withDatabase }: CommandContext,
 	input: CommandInput,
@@ -27,8 +27,8 @@ export function actInForce(
 }
 
 /**
- * Waits until every live instance acts by the control entry, or its lease is over. `effective: false` after the
- * deadline is exit code 1; with `--no-wait` it is not an error.
+ * Waits until every live instance has applied the control entry or its lease is over. A missed deadline (`effective:
+ * false`) is exit code 1, except with `--no-wait`.
  */
 export async function inForceOutput(
 	deps: { liveness: Statements },

@@ -4,7 +4,7 @@ import type { Command } from "./command.ts";
 
 const DEADLINE_MS = 5_000;
 
-/** For container health checks, which then need no other program. */
+/** For container health checks, so that the image needs no other program. */
 export const healthCommand: Command = {
 	name: "health",
 	summary: "ask the server on this machine whether it lives; exit code 1 if not",

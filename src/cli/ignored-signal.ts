@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 
 /**
- * Whether who started the process had it not hear the signal (`nohup`, `&` in a script): a listener would take that back.
- * Told by Linux alone.
+ * Whether the process was started with the signal ignored (`nohup`, `&` in a script); a listener would undo that. False
+ * outside Linux.
  */
 export function isIgnored(signal: "SIGTERM" | "SIGINT" | "SIGHUP"): boolean {
 	try {

@@ -10,7 +10,7 @@ import type { Command } from "./command.ts";
 import { UsageError } from "./command.ts";
 
 const DEFAULT_FILE = "tollgate.yaml";
-/** A server that is busy loading a model may take a while. */
+/** A server that is loading a model answers slowly. */
 const ASK_MS = 3_000;
 const PORTS_MAX = 64;
 
@@ -32,7 +32,7 @@ export const initCommand: Command = {
 		const found = await discover({ clock: systemClock, log }, { ports, timeoutMs: ASK_MS });
 		const text = formatCatalogFile({ ...found, ports });
 		const check = checkCatalog(text, env);
-		// A name with a variable in it, say.
+		// A found name may contain `${…}`, for example.
 		if (!check.ok) throw new Fault("conflict", describeProblems(check.problems));
 		write(path, text, force);
 		const models = found.models.map(({ id, kind, upstreams }) => ({ id, kind, urls: upstreams.map(({ url }) => url) }));
@@ -49,7 +49,7 @@ function portsOf(text: string | undefined): readonly number[] {
 	return [...new Set(ports)];
 }
 
-/** With `force` whole or not at all; without it whoever was first stays. */
+/** With `force` the file is replaced atomically. Without it an existing file stays. */
 function write(path: string, text: string, force: boolean): void {
 	const unfinished = `${path}.${process.pid}`;
 	try {
@@ -63,7 +63,7 @@ function write(path: string, text: string, force: boolean): void {
 	}
 }
 
-/** The beginning of a file would be in the way of the next try, and of a server as its catalogue. */
+/** A partial file would block the next attempt, and a server would read it as its catalogue. */
 function writeNew(path: string, text: string): void {
 	const file = fs.openSync(path, "wx");
 	try {

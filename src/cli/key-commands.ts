@@ -112,7 +112,7 @@ const rotate: Command = {
 				throw error;
 			});
 			const again = `\`tollgate key rotate ${id} --token ${token}\` shows the same secret for an hour`;
-			// The old key may be dead by now, and whoever ends the wait ends with it what would have shown the new one.
+			// The old key may already be dead. Interrupting the wait would lose the new secret, so the note comes first.
 			context.note(`${id} is replaced by ${made.id}; should this be interrupted, ${again}`);
 			const inForce = await inForceOutput({ liveness }, { id }, made, input);
 			const shown = madeKey(made);
@@ -142,7 +142,7 @@ const update: Command = {
 
 export const keyCommands: readonly Command[] = [create, list, revoke, rotate, update];
 
-/** What making a secret takes, on the command line. */
+/** The dependencies for making secrets on the command line. */
 export function keyMaker(context: CommandContext, statements: Statements): KeyMakerDeps {
 	const config = context.config();
 	const { keyPepper, isNew, path } = loadOrCreatePepper(config);

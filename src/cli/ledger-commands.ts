@@ -58,7 +58,7 @@ const sealsCommand: Command = {
 	},
 };
 
-/** Fault invalid_request if there is none. */
+/** Fault `invalid_request` if ARCHIVE is not set. */
 function ownArchive({ retention }: Pick<Config, "retention">): ArchivePlace {
 	if (retention.archive === null)
 		throw new Fault("invalid_request", "Name a folder, or set ARCHIVE to the archive that is meant.");

@@ -7,7 +7,7 @@ import { UsageError } from "./command.ts";
 
 const SECONDS_OF_UNIT: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 
-/** "100" or "0.25": dollars, exact to nine decimals. */
+/** Parses "100" or "0.25": dollars, exact to nine decimals. */
 export function usdOf(option: string, text: string): NanoUsd {
 	const amount = parseUsd(text);
 	if (amount === undefined)
@@ -15,7 +15,7 @@ export function usdOf(option: string, text: string): NanoUsd {
 	return amount;
 }
 
-/** "45s", "30m", "1h", "2d" or "0". */
+/** Parses "45s", "30m", "1h", "2d" or "0". */
 export function durationMsOf(option: string, text: string): number {
 	const match = /^(\d{1,9})([smhd])$/.exec(text);
 	const seconds = text === "0" ? 0 : Number(match?.[1]) * (SECONDS_OF_UNIT[match?.[2] ?? ""] ?? Number.NaN);
@@ -24,7 +24,7 @@ export function durationMsOf(option: string, text: string): number {
 	return seconds * 1000;
 }
 
-/** "2027-01-31" (its first moment in UTC) or "2027-01-31T12:00:00Z", with a zone. */
+/** Parses "2027-01-31" (its first moment in UTC) or "2027-01-31T12:00:00Z", with a zone. */
 export function dateMsOf(option: string, text: string): number {
 	const ms = msOfIso(text);
 	if (ms === undefined)
@@ -37,7 +37,7 @@ export function wholeOf(option: string, text: string): number {
 	return Number(text);
 }
 
-/** "a,b". No name at all is what a variable that was never set leaves: an empty list would mean all models. */
+/** Parses "a,b". An empty list comes from an unset variable and would mean all models, so it is refused. */
 export function namesOf(option: string, text: string): string[] {
 	const names = text
 		.split(",")
@@ -47,7 +47,7 @@ export function namesOf(option: string, text: string): string[] {
 	return names;
 }
 
-/** What a list command takes; `pageOf` reads it. */
+/** The options of a list command; `pageOf` reads them. */
 export const PAGE_OPTIONS = {
 	limit: { type: "string", value: "N", help: "rows to show, newest first; 1 to 1000, default 50" },
 	after: { type: "string", value: "ID", help: "only rows older than this one: the `next` of the page before" },

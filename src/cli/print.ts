@@ -1,22 +1,22 @@
 import { readFileSync } from "node:fs";
 import { type Clock, sleep } from "../base/clock.ts";
 
-/** What a command prints on one of its streams. */
+/** The output of a command on one stream. */
 export interface Print {
 	text(text: string): void;
-	/** Resolves once a slow reader has everything, with what kept it from him. */
+	/** Resolves once a slow reader has read everything; returns the error that prevented it. */
 	problem(): Promise<NodeJS.ErrnoException | undefined>;
 }
 
-/** What a pipe takes before anybody reads: of so little, a reader that is gone has seen nothing. */
+/** A pipe buffers this much before it is read: with less output, a reader that has left has seen nothing. */
 const UNREAD_CHARACTERS_MAX = 64 * 1024;
 
-/** Linux's, which `node:fs` does not name. */
+/** Linux's value, which `node:fs` does not export. */
 const O_CLOEXEC = 0o2000000;
 
 /**
- * In place of a descriptor that was closed when the process began (`>&-`) the runtime opens the null device, which takes all. It is one
- * that ends with this program, as none can that was handed to it. Told by Linux alone.
+ * Whether the descriptor was closed when the process began (`>&-`). The runtime then opens the null device with
+ * O_CLOEXEC, which inherited descriptors never have. Linux only.
  */
 function wasClosed(fd: number): boolean {
 	try {
@@ -28,8 +28,8 @@ function wasClosed(fd: number): boolean {
 }
 
 /**
- * The end of each text is waited for by itself: the runtime calls an empty one written while those before it wait, and
- * what is left of them is lost with the process.
+ * The end of the last text is awaited: the runtime reports an empty text as written while earlier ones wait, and the
+ * process would lose those.
  */
 export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on"> & { readonly fd: number }): Print {
 	let problem: NodeJS.ErrnoException | undefined = wasClosed(stream.fd)
@@ -53,17 +53,20 @@ export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on"> & {
 		},
 		async problem() {
 			await last;
-			// Who stops reading has what he wanted.
+			// A reader that closes the pipe early has seen what it wanted.
 			return problem?.code === "EPIPE" && characters > UNREAD_CHARACTERS_MAX ? undefined : problem;
 		},
 	};
 }
 
 const WAIT_MS = 1_000;
-/** A service that is told to end has somebody who ends it otherwise, ten seconds later at the soonest (Docker). */
+/** A stopped service is killed after ten seconds at the earliest (Docker), so output must be written before that. */
 const WAITS_MAX = 5;
 
-/** Resolves once all is `said`, or nobody reads: for a second nothing of what is `unread` has gone out. Who reads slowly is waited for. */
+/**
+ * Resolves once `said` resolves, or once nothing of `unread` was read for a second. Slow readers are waited for, up to
+ * WAITS_MAX seconds.
+ */
 export async function flushOutput(clock: Clock, said: Promise<unknown>, unread: () => number): Promise<void> {
 	let isSaid = false;
 	const end = said.then(() => {

@@ -85,7 +85,7 @@ const archive: Command = {
 	run: (context, input) => actInForce(context, input, (statements, id) => archiveProject(statements, { id })),
 };
 
-/** Who: an id, or the address of one of the account's members. Fault not_found. */
+/** `who` is a user's id, or the address of a member of the account. Fault `not_found`. */
 async function placeOf(statements: Statements, projectId: string, who: string) {
 	const { accountId } = await getProject(statements, { id: projectId });
 	const userId = who.includes("@") ? await memberByEmail(statements, accountId, who) : who;

@@ -15,18 +15,18 @@ export interface RunDeps {
 	readonly log: Log;
 	/** As in `database-session.ts`. */
 	readonly preparedUrl?: SessionDeps["preparedUrl"];
-	/** Each gets whole lines. */
+	/** `out` and `err` receive whole lines. */
 	out(text: string): void;
 	err(text: string): void;
-	/** Resolves once all of `out` is written, with what kept it from that. */
+	/** Resolves once all of `out` is written; returns the error that prevented it. */
 	outProblem(): Promise<NodeJS.ErrnoException | undefined>;
-	/** Whether `err` is seen by a person, in lines of so many columns; null if it is not. */
+	/** The terminal's columns if `err` is a terminal, else null. */
 	readonly columns: number | null;
 }
 
 const COLUMNS_DEFAULT = 80;
 
-/** Runs one command line (`argv` without the program) other than `serve`. Gives the exit code; never throws. */
+/** Runs one command line (`argv` without the program) other than `serve`. Returns the exit code; never throws. */
 export async function runCommand(deps: RunDeps, argv: readonly string[]): Promise<number> {
 	const json = argv.includes("--json");
 	const say = (code: string, message: string) =>
@@ -37,7 +37,7 @@ export async function runCommand(deps: RunDeps, argv: readonly string[]): Promis
 		const problem = await deps.outProblem();
 		if (problem === undefined) return exitCode;
 		const done = exitCode === 0 ? ": what the command does is done" : "";
-		// That an instance does not know of it yet makes no secret less lost.
+		// The hint also applies to a nonzero exit code: a secret is lost even if the wait for instances failed.
 		const lost = output.ifLost === undefined ? "" : `; ${output.ifLost}`;
 		say("file", `the output could not be written (${problem.code})${done}${lost}`);
 		return exitCode || EXIT_FAILED;
@@ -77,7 +77,7 @@ function contextOf(deps: RunDeps, { makesDatabase = false }: Command): CommandCo
 		withDatabaseUrl: (work) => withDatabaseUrl(session, loaded(), work),
 		note,
 		progress(text) {
-			// Some terminals do not know how wide they are.
+			// Some terminals report zero columns.
 			if (deps.columns !== null) deps.err(`\r\u001b[2K${shown(text).slice(0, (deps.columns || COLUMNS_DEFAULT) - 1)}`);
 		},
 	};

@@ -10,47 +10,48 @@ import type { ReadyMessage } from "./worker-process.ts";
 export interface ServeDeps {
 	readonly log: Log;
 	readonly logSwitch: LogSwitch;
-	/** Takes what the first run prints. */
+	/** Receives what the first run prints. */
 	readonly out: (text: string) => void;
 	readonly err: (text: string) => void;
-	/** True if `out` is a terminal that takes colour. */
+	/** True if `out` is a terminal with colours. */
 	readonly colour: boolean;
-	/** How a shell calls this program. */
+	/** The shell command that calls this program. */
 	readonly program: string;
 }
 
-/** A plane that serves, as the process around it sees it. */
+/** A running plane, as seen by its process. */
 interface Served {
-	/** Undefined behind a gateway's door. */
+	/** Undefined for a console that gateways proxy to. */
 	readonly url: string | undefined;
-	/** For the parent: what the demo serves. */
+	/** For the parent: the demo's models. */
 	readonly demo?: unknown;
 	reload(): Promise<void>;
-	/** Makes clients go elsewhere, to a successor that listens here too or to another machine. True if they need time for it. */
+	/** Makes clients reconnect to a successor or to another machine. True if they need time for it. */
 	sendAway(to: { successor: boolean }): boolean;
-	/** Of a console behind gateways' doors: what becomes of those. Where they are leaving, it goes behind them. */
+	/** Tells a proxied console the gateways' state. While they leave, it keeps serving until they have ended. */
 	hearOfGateways?(are: "leaving" | "gone"): void;
 	stop(): Promise<void>;
 }
 
-/** What the supervisor says to a process whose successor is ready. */
+/** The supervisor's message to a process whose successor is ready. */
 export const RETIRE = "retire";
-/** What it says to all of them when its own level changes. */
+/** The supervisor's message to all processes when its log level changes. */
 export const levelWord = (level: LogLevel): string => `log ${level}`;
-/** What it says to a console when all are to leave, and when the gateways have left. */
+/** The supervisor's messages to a console: the gateways stop, and the gateways have ended. */
 export const GATEWAYS_LEAVING = "gateways leaving";
 export const GATEWAYS_GONE = "gateways gone";
-/** Common clients give up a connection that was idle for this long (4 s in Node, 5 s in Python's httpx). */
+/** Common clients close a connection that was idle for this long (4 s in Node, 5 s in Python's httpx). */
 const SEND_AWAY_MS = 6_000;
-/** At a terminal somebody waits for the end: enough for connections that are in use. */
+/** At a terminal a person waits for the end: enough for connections in use. */
 const SEND_AWAY_AT_TERMINAL_MS = 250;
-/** Without a successor it is part of the drain, so that nobody has to allow for more, and no more of it than this. */
+/**
+ * Without a successor this time is part of the drain, and at most this share of it, so that the total is still DRAIN_S.
+ */
 const SEND_AWAY_PART = 1 / 4;
 
 /**
- * Runs one plane, gateway or console, until SIGTERM or SIGINT; gives the exit code. The first signal sends clients away,
- * then drains; a second one ends the process at once. SIGHUP reads the catalogue's file again, SIGUSR1 turns the log's
- * `debug` on or off.
+ * Runs one plane, gateway or console, until SIGTERM or SIGINT; returns the exit code. The first signal sends clients
+ * away, then drains; a second one exits at once. SIGHUP reloads the catalogue, SIGUSR1 toggles the log's `debug` level.
  */
 export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	const { log } = deps;
@@ -61,11 +62,11 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	let served: Served | undefined;
 
 	function stop(code: number): void {
-		// A bug is one also where it was to stop anyway, and while it starts or ends.
+		// A bug during start or stop also sets the exit code.
 		exitCode ||= code;
 		if (stopping) return;
 		stopping = true;
-		// Before the start is over there is nothing to stop yet: the start's own end looks at `stopping`.
+		// Before the start has finished there is nothing to stop; the start checks `stopping` at its end.
 		if (served === undefined) leaving.abort();
 		else void finish(served);
 	}
@@ -102,23 +103,24 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	}
 
 	process.on("SIGUSR1", () => noteLevel(deps, deps.logSwitch.toggleDebug()));
-	// Listened for before there is anything to read again, or it would end the start, which reads the newest file anyway.
+	// Registered before there is a catalogue: SIGHUP would otherwise end the starting process, which reads the newest
+	// file anyway.
 	process.on("SIGHUP", () => {
 		served?.reload().catch((error) => log.error("reloading the catalogue failed", { error }));
 	});
 
 	try {
 		for (const warning of config.warnings) log.warn(warning);
-		// A child's has been asked for.
+		// A child's host was checked by its parent.
 		if (config.runDir === null) await unlessAborted(leaving.signal, checkHost(config.host));
 		const plane = await startPlane(deps, config, leaving.signal);
 		served = plane;
 		if (plane.url === undefined) log.info("the console is ready");
 		else log.info("listening", { url: plane.url });
-		// A child tells its supervisor, and does not outlive it.
+		// A child reports to its supervisor and does not outlive it.
 		process.send?.({ ready: true, demo: plane.demo } satisfies ReadyMessage);
 		process.on("disconnect", () => {
-			// Nobody would say so any more.
+			// Without a parent this message would never come.
 			plane.hearOfGateways?.("gone");
 			stop(0);
 		});
@@ -147,7 +149,7 @@ export function noteLevel({ log }: ServeDeps, leastLevel: LogLevel): void {
 	log.warn("the log has another level", { leastLevel });
 }
 
-/** Each role loads its own plane and nothing of the other's. */
+/** Each role loads only its own plane. */
 async function startPlane({ log }: ServeDeps, config: Config, leaving: AbortSignal): Promise<Served> {
 	if (config.role === "console") {
 		const { serveConsole } = await import("../planes/serve-console.ts");

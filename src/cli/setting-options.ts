@@ -5,7 +5,7 @@ import { formatUsd } from "../money/nano-usd.ts";
 import { type CommandInput, type OptionSpec, UsageError } from "./command.ts";
 import { dateMsOf, namesOf, usdOf, wholeOf } from "./option-values.ts";
 
-/** What is set of a key and of a project alike. */
+/** Settings that keys and projects share. */
 export const LIMIT_OPTIONS = {
 	"cap-usd": { type: "string", value: "USD", help: "the most that it may spend, or none" },
 	"cap-period": {
@@ -60,14 +60,14 @@ export function keySettingsOf(input: CommandInput): KeySettings {
 	return { ...limitsOf(input), ...given(own) };
 }
 
-/** What an update changes: these settings and the name. UsageError if nothing was given. */
+/** The changes of an update: these settings and the name. UsageError if none is given. */
 export function changesOf<Settings extends object>(input: CommandInput, settings: Settings) {
 	const changes = { ...settings, ...given({ name: input.option("name") }) } as Settings & { readonly name?: string };
 	if (Object.keys(changes).length === 0) throw new UsageError("nothing to change was given");
 	return changes;
 }
 
-/** `5.00`, or `1.25 of 5.00 a day`: of a cap that begins anew what is spent of it counts. */
+/** `5.00`, or `1.25 of 5.00 a day` for a cap that renews. */
 export function capText({
 	capNanoUsd: cap,
 	capPeriod,

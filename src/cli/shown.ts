@@ -1,17 +1,20 @@
-/** What a terminal takes for an order, or shows elsewhere than where it stands. */
+/** Control characters, and characters that a terminal displays in another place. */
 const NOT_SHOWN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** A name that a customer chose, or what a server says of itself, must not move the operator's cursor, or clear or colour his screen. */
+/**
+ * Replaces control characters: a customer's name or a server's text must not move the operator's cursor, or clear or
+ * colour the screen.
+ */
 export function shown(text: string): string {
 	return text.replace(NOT_SHOWN, "\ufffd");
 }
 
-/** The same of a text of several lines. */
+/** Like `shown`, but keeps line ends. */
 export function shownLines(text: string): string {
 	return text.replace(NOT_SHOWN, (sign) => (sign === "\n" ? sign : "\ufffd"));
 }
 
-/** One line of JSON in which such signs are written as numbers: whoever reads it as JSON gets them as they are. */
+/** One line of JSON with such characters escaped, so that a JSON parser still reads the original. */
 export function shownJson(value: unknown): string {
 	return JSON.stringify(value).replace(NOT_SHOWN, (sign) =>
 		[...Array(sign.length).keys()].map((at) => `\\u${sign.charCodeAt(at).toString(16).padStart(4, "0")}`).join(""),

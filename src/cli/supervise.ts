@@ -24,35 +24,34 @@ export interface ChildCommand {
 	readonly env: Environment;
 }
 
-/** The first run's welcome waits so long for a console that does not come. */
+/** The first run's welcome waits this long for a console. */
 const CONSOLE_WAIT_MS = 10_000;
-/** Beyond the drain: for the last settlements. */
+/** Added to the drain for the last settlements. */
 const STOP_MARGIN_MS = 10_000;
 
 /**
- * Runs the whole service until SIGTERM or SIGINT; gives the exit code. `config.workers` gateways share the port, each an
- * instance of its own with a journal of its own; the console is a process beside them, to which they pass people on.
- * Whoever dies is started again, and the others do not notice; a console that does not answer any more is made to. If a
- * gateway dies before any was ready, the exit code is 1. SIGHUP goes to the gateways; SIGUSR2 replaces all one by one,
- * each new one ready before its forerunner leaves; SIGUSR1 turns the log's `debug` on or off, in all of them.
- *
- * This process holds the secrets, the embedded database and the sockets' folder, and does nothing else.
+ * Runs the whole service until SIGTERM or SIGINT; returns the exit code. Starts `config.workers` gateways that share
+ * the port, each an instance with its own journal, and a console to which they proxy. A process that dies is restarted;
+ * a console that stops answering is killed. If a gateway dies before any was ready, the exit code is 1. SIGHUP is
+ * forwarded to the gateways. SIGUSR2 replaces all processes one by one; each successor is ready before its predecessor
+ * leaves. SIGUSR1 toggles the log's `debug` level in all.  The supervisor holds the secrets, the embedded database and
+ * the sockets' folder, and does nothing else.
  */
 export async function supervise(deps: ServeDeps, config: Config, command: ChildCommand): Promise<number> {
 	const { log } = deps;
 	for (const warning of config.warnings) log.warn(warning);
-	// Told to end while it prepares it takes the database along that it has started.
+	// A signal during preparation aborts it and also stops the database that it started.
 	const leaving = new AbortController();
 	let endNow = (_: EndSignal) => leaving.abort();
 	const slots: WorkerSlot[] = [];
 	let removeSockets = () => {};
 	const endAll = () => {
-		// Those would let running requests finish, whether their parent is there or not.
+		// Killed at once: children would otherwise finish running requests even without their parent.
 		for (const one of slots) one.kill();
 		removeSockets();
 	};
 	onEndSignal((signal) => endNow(signal), { atOnce: endAll });
-	// Until there are processes these ask for nothing, and one that nobody listens for ends this process.
+	// Without listeners these signals would end this process; until the children exist they do nothing.
 	for (const signal of ["SIGHUP", "SIGUSR1", "SIGUSR2"] as const) process.on(signal, () => undefined);
 	let found: Prepared;
 	try {
@@ -74,7 +73,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 		return startWorkerSlot({ log, givesUp }, { ...options, ...rest });
 	}
 
-	/** What no gateway can start with is wrong for all of them. */
+	/** A gateway that dies before any was ready shows an error that all share. */
 	function failsAtStart(): boolean {
 		if (everReady) return false;
 		stop(1, "SIGINT");
@@ -127,7 +126,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	);
 	if (config.demo) {
 		const welcome = gateways[0]?.ready.then(async ({ demo }) => {
-			// The links that it prints lead to the console, which is there a moment later.
+			// The links point to the console, which is ready a moment later.
 			await Promise.race([people.ready.catch(() => {}), Bun.sleep(CONSOLE_WAIT_MS)]);
 			await greet(deps, config, found, demo);
 		});
@@ -140,7 +139,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 
 type Ask = NonNullable<WorkerSlotOptions["ask"]>;
 
-/** Any answer is one: whether its database is there is not what is asked. */
+/** Any answer counts: whether the console's database works does not matter here. */
 async function askLife(socket: string, signal: AbortSignal): Promise<void> {
 	const options = { unix: socket, keepalive: false, proxy: false, signal } as BunFetchRequestInit;
 	await (await fetch("http://console/livez", options)).text();
@@ -148,14 +147,14 @@ async function askLife(socket: string, signal: AbortSignal): Promise<void> {
 
 interface Prepared {
 	readonly facts: ChildFacts;
-	/** The secret of key digests was made just now. */
+	/** The secret of key digests was created by this start. */
 	readonly newPepper: boolean;
-	/** False if something is left running. */
+	/** False if the embedded database is left running. */
 	release(): Promise<boolean>;
 	removeSockets(): void;
 }
 
-/** What has to be there once before the children start. Rejects once `leaving` aborts, with nothing left running. */
+/** Prepares what the children share. Rejects once `leaving` aborts, with nothing left running. */
 async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal): Promise<Prepared> {
 	await unlessAborted(leaving, checkHost(config.host));
 	const port = claimPort(config.host, config.port);
@@ -181,10 +180,10 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 	}
 }
 
-/** The first run's welcome, once its gateway serves. */
+/** Prints the first run's welcome, once its gateway serves. */
 async function greet(deps: ServeDeps, config: Config, { facts, newPepper }: Prepared, demo: unknown): Promise<void> {
 	try {
-		// Loaded here so that other starts do without it.
+		// Imported here so that other starts do not load it.
 		const { commandFor, greetDemo } = await import("../demo/demo.ts");
 		await greetDemo(
 			{ log: deps.log, out: deps.out, colour: deps.colour, databaseUrl: facts.databaseUrl },
@@ -203,7 +202,7 @@ async function greet(deps: ServeDeps, config: Config, { facts, newPepper }: Prep
 	}
 }
 
-/** Replaces all, one after the other, unless that is under way. */
+/** Returns a function that replaces all processes in turn; a call during a replacement does nothing. */
 function createRoll(log: Log, slots: readonly WorkerSlot[], isStopping: () => boolean): () => Promise<void> {
 	let rolling = false;
 	return async () => {
@@ -213,7 +212,7 @@ function createRoll(log: Log, slots: readonly WorkerSlot[], isStopping: () => bo
 			for (const one of slots) if (!isStopping()) await one.replace();
 			if (!isStopping()) log.info("all processes were replaced");
 		} catch (error) {
-			// Told to stop it ends successors that were not ready, too.
+			// A stop also ends successors that are not ready, which is no error.
 			if (!isStopping()) log.error("the replacement of the processes was given up", { error });
 		} finally {
 			rolling = false;

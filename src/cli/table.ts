@@ -2,7 +2,7 @@ import type { Listed } from "../db/page.ts";
 import type { Output } from "./command.ts";
 import { shown } from "./shown.ts";
 
-/** Rows of texts in aligned columns below a head; see *Made by hand* in src/README.md. */
+/** Formats rows as aligned columns below a head; see *Made by hand* in src/README.md. */
 export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
 	const lines = [head, ...rows.map((row) => row.map(shown))];
 	const widths = head.map((_, column) => Math.max(...lines.map((line) => Bun.stringWidth(line[column] ?? ""))));
@@ -10,7 +10,7 @@ export function formatTable(head: readonly string[], rows: readonly (readonly st
 	return lines.map((line) => line.map(pad).join("  ").trimEnd()).join("\n");
 }
 
-/** A page of a list: `{"data":[…],"next":…}`, or a table and how to go on. */
+/** A page of a list: `{"data":[…],"next":…}`, or a table with the option for the next page. */
 export function listOutput<Row>(
 	page: Listed<Row>,
 	head: readonly string[],

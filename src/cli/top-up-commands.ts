@@ -8,7 +8,7 @@ import { UsageError } from "./command.ts";
 import { PAGE_OPTIONS, pageOf, usdOf } from "./option-values.ts";
 import { listOutput } from "./table.ts";
 
-/** Who decided, as the books name it. */
+/** The deciding person's name in the books. */
 const ACTOR = "cli";
 const STATES: readonly TopUpState[] = ["pending", "confirmed", "rejected", "refunded", "disputed"];
 

@@ -4,20 +4,20 @@ import { type Clock, sleep, systemClock, withDeadline } from "../base/clock.ts";
 /** One process of a worker slot: current, successor or leaving. */
 export interface WorkerProcess {
 	readonly process: Subprocess;
-	/** Rejects if it ends before. */
+	/** Rejects if the process ends first. */
 	readonly ready: Promise<ReadyMessage>;
 	wasReady(): boolean;
 	readonly startedAtMs: number;
-	/** Once it is ready, since before it would not understand; what the last word is by then. */
+	/** Sends a message once the process is ready, since it does not listen earlier. `lastWord` is called only then. */
 	say(lastWord: () => unknown): void;
-	/** Once it is ready: until then it does not listen, and such a signal would end it. */
+	/** Sends a signal once the process is ready: earlier, without its listener, the signal would end it. */
 	signal(signal: NodeJS.Signals): void;
 }
 
-/** What a child tells its parent. */
+/** A child's message to its parent. */
 export interface ReadyMessage {
 	readonly ready: true;
-	/** Of a gateway on the first run: what it serves. */
+	/** From a gateway on the first run: its models. */
 	readonly demo?: unknown;
 }
 
@@ -26,7 +26,7 @@ export interface WorkerProcessOptions {
 	readonly name: string;
 	readonly argv: readonly string[];
 	readonly env: Readonly<Record<string, string>>;
-	/** Asks the process whether it lives. One that does not say so for about 20 s is killed. */
+	/** Checks that the process lives. A process that does not answer for about 20 s is killed. */
 	readonly ask?: (signal: AbortSignal) => Promise<unknown>;
 }
 
@@ -55,7 +55,7 @@ export function startWorkerProcess(
 		},
 	});
 	const whenReady = (then: () => void) => void ready.promise.then(then, () => {});
-	// From when it is ready until it leaves: then its successor is asked.
+	// Checks run from readiness until the process leaves.
 	if (ask !== undefined)
 		whenReady(() => {
 			const end = watchLiveness({ clock: systemClock }, { ask, onHung: on.onHung });
@@ -71,26 +71,26 @@ export function startWorkerProcess(
 				try {
 					process.send(lastWord());
 				} catch {
-					// It is ending, or has ended.
+					// The process is ending, or has ended.
 				}
 			}),
 		signal: (signal) => whenReady(() => process.kill(signal)),
 	};
 }
 
-/** Between two questions, and as long as one may go unanswered. */
+/** The pause between two checks, and the deadline of one. */
 const ASK_MS = 3_000;
-/** So many unanswered ones in a row, over about 20 s, are no pause of a process that works. */
+/** This many failed checks in a row, over about 20 s, are no pause of a working process. */
 const UNANSWERED_MAX = 3;
 
 interface LivenessOptions {
-	/** Rejects, or never ends, if nobody is there; its signal says when the answer is not waited for any more. */
+	/** Rejects, or never settles, if the process does not answer. The signal aborts at the deadline. */
 	readonly ask: (signal: AbortSignal) => Promise<unknown>;
-	/** Nobody answered for so long: called once, and nothing is asked any more. */
+	/** Called once after UNANSWERED_MAX failed checks; no check follows. */
 	readonly onHung: () => void;
 }
 
-/** Asks a process again and again whether it lives. The function that is returned ends that. */
+/** Checks a process repeatedly. The returned function stops the checks. */
 export function watchLiveness(deps: { clock: Clock }, options: LivenessOptions): () => void {
 	const { clock } = deps;
 	let ended = false;

@@ -8,42 +8,44 @@ import {
 	type WorkerProcessOptions,
 } from "./worker-process.ts";
 
-/** A place that one process fills: it is started, and started again whenever it ends. */
+/** A slot for one process, which is started, and restarted whenever it ends. */
 export interface WorkerSlot {
-	/** What the first process of this slot says once it is ready; rejects if it ends before. */
+	/** The first process's ready message; rejects if the process ends first. */
 	readonly ready: Promise<ReadyMessage>;
-	/** Gives the process here a signal, once it is ready. */
+	/** Signals the current process once it is ready. */
 	signal(signal: NodeJS.Signals): void;
-	/** Tells the process here, and each that follows, once it is ready. A later word takes an earlier one's place. */
+	/**
+	 * Sends a message to the current process and to each later one, once ready. A later message replaces an earlier one.
+	 */
 	tell(word: unknown): void;
 	/**
-	 * Starts a successor, and once that is ready has the present process leave; one that hangs instead is killed after
-	 * `stopMsMax`. Rejects if the successor does not come: one that is not ready after `readyMsMax` is killed.
+	 * Starts a successor; once it is ready, the current process leaves. A process that hangs is killed after `stopMsMax`.
+	 * Rejects if the successor ends or is not ready within `readyMsMax`, after which it is killed.
 	 */
 	replace(): Promise<void>;
 	/**
-	 * Has everybody leave by this signal; resolves when they have, or were killed for taking too long. False if one that had been
-	 * ready did not leave in order, or had died and nobody was ready in its place.
+	 * Ends all processes of the slot by this signal; resolves when they have left or were killed at the deadline. False
+	 * if a process that had been ready did not end in order, or had died without a ready replacement.
 	 */
 	stop(signal: EndSignal): Promise<boolean>;
-	/** Ends everybody now. */
+	/** Kills all processes of the slot at once. */
 	kill(): void;
 }
 
 export interface WorkerSlotOptions extends WorkerProcessOptions {
-	/** What the parent says to a process whose successor is ready. */
+	/** The parent's message to a process whose successor is ready. */
 	readonly retire: string;
-	/** After it a process that was asked to leave is killed. */
+	/** A process that was told to leave is killed after this. */
 	readonly stopMsMax: number;
-	/** After it a successor that is not ready is killed, and the present process stays. */
+	/** A successor that is not ready is killed after this, and the current process stays. */
 	readonly readyMsMax?: number;
 }
 
-/** A gateway waits for migrations and for its database; a minute or two are a bad start, this is none. */
+/** A gateway waits for migrations and its database, which may take minutes. After this the start has failed. */
 const READY_MS_MAX = 10 * 60_000;
 const RESTART_MS_MIN = 100;
 const RESTART_MS_MAX = 10_000;
-/** A process that lived this long may be started again at once. */
+/** A process that lived this long is restarted without a delay. */
 const STABLE_MS = 30_000;
 
 /** "empty": no process runs in the slot; one starts later, or none follows. */
@@ -55,20 +57,20 @@ const TRANSITIONS: Readonly<Record<SlotState, readonly SlotState[]>> = {
 	stopping: [],
 };
 
-/** `givesUp`: asked when a process has ended; true if nobody is to follow it. */
+/** `givesUp` is called when a process ends; true if it is not restarted. */
 export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, options: WorkerSlotOptions): WorkerSlot {
 	const { log } = deps;
 	const { name } = options;
 	let present: WorkerProcess | undefined;
-	/** Running beside it: on their way out, or not in office yet. */
+	/** Processes other than the current one: leaving, or not ready yet. */
 	const beside = new Set<WorkerProcess>();
-	/** One of those: it is to follow the present one, and not ready yet. */
+	/** The member of `beside` that will replace the current process once it is ready. */
 	let successor: WorkerProcess | undefined;
 	let failuresInRow = 0;
 	const states = createStates(TRANSITIONS, "running");
 	let stopping: Promise<boolean> | undefined;
 	let inOrder = true;
-	/** One that had been ready died, and none has been since who would look after what it left. */
+	/** A process that had been ready died, and no later one was ready to take over what it left. */
 	let hasNoReadyWorker = false;
 	let lastWord: unknown;
 	const empty = Promise.withResolvers<void>();
@@ -97,7 +99,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 		if (wasPresent) present = undefined;
 		const wasToLeave = beside.delete(worker) || states.is("stopping");
 		if (successor === worker) successor = undefined;
-		// Of a successor that was not ready its replacement speaks.
+		// The failure of a successor that was not ready is reported by `replace`.
 		if (wasToLeave && (worker.wasReady() || hasNoReadyWorker) && exitCode !== 0) {
 			inOrder = false;
 			log.error("a process that was to leave did not end in order", { child: name, exitCode, signal });
@@ -127,7 +129,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 		}, waitMs);
 	}
 
-	/** A third one, started beside it, would take over from it at its socket, and then leave. */
+	/** Makes the successor current. Starting a third process instead would take over its socket and then leave. */
 	function takeOffice(worker: WorkerProcess): void {
 		beside.delete(worker);
 		successor = undefined;
@@ -161,7 +163,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 		return inOrder;
 	}
 
-	/** A process that hangs is killed: a gateway that is gone has left its journal to its successor. */
+	/** Kills a process that hangs: once a gateway is dead, its successor takes over its journal. */
 	async function within(msMax: number, worker: WorkerProcess, done: Promise<unknown>, what: string): Promise<void> {
 		const timer = setTimeout(() => {
 			log.warn(`${what}; killing it`, { child: name, afterMs: msMax });

@@ -1,13 +1,13 @@
-/** What the first run prints: the address, the key, and two ways to use them that work as pasted. */
+/** The text of the first run: the address, the key, and two examples that work as pasted. */
 
 export interface BannerFacts {
 	/** `http://127.0.0.1:8080` */
 	readonly url: string;
-	/** Where each model is served from, for a person to read. */
+	/** Each model with its server, for people to read. */
 	readonly models: readonly { readonly id: string; readonly origin: string }[];
-	/** The model of the examples. */
+	/** The model used in the examples. */
 	readonly exampleModel: string;
-	/** Ports that were asked in vain; empty if a server was found. */
+	/** The ports that were probed without success; empty if a server was found. */
 	readonly portsAsked: readonly number[];
 	readonly accountId: string;
 	readonly email: string;
@@ -15,19 +15,19 @@ export interface BannerFacts {
 	readonly availableUsd: string;
 	/** Dollars per million tokens. */
 	readonly rates: { readonly input: string; readonly output: string };
-	/** Undefined if the key was shown by an earlier start. */
+	/** Undefined if an earlier start showed the key. */
 	readonly secret: string | undefined;
 	readonly shownKey: { readonly prefix: string; readonly lastFour: string };
-	/** How this program is called from a shell, as `tollgate`. */
+	/** The shell command that calls this program, such as `tollgate`. */
 	readonly command: string;
-	/** Links that sign in, each good once and for so long; undefined if there are none. */
+	/** Sign-in links, each valid once and for `hours`; undefined if there are none. */
 	readonly doors: { readonly customer: string; readonly operator: string; readonly hours: number } | undefined;
 }
 
 const MODELS_SHOWN_MAX = 8;
 const KEY_VARIABLE = "TOLLGATE_API_KEY";
 
-/** The whole text, with a line end at the end. Colour only for a terminal. */
+/** Formats the whole text, with a final line end. Colour only for a terminal. */
 export function formatBanner(facts: BannerFacts, options: { colour: boolean }): string {
 	const bold = (text: string) => (options.colour ? `\x1b[1m${text}\x1b[0m` : text);
 	return [
@@ -58,7 +58,7 @@ export function formatBanner(facts: BannerFacts, options: { colour: boolean }): 
 function curlLine(facts: BannerFacts): string {
 	const body = { model: facts.exampleModel, messages: [{ role: "user", content: "Hello! Who are you?" }] };
 	const key = facts.secret ?? `$${KEY_VARIABLE}`;
-	// Double quotes, so that the shell puts the variable in.
+	// Double quotes, so that the shell expands the variable.
 	return `curl ${facts.url}/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d ${shellQuoted(JSON.stringify(body))}`;
 }
 
@@ -116,7 +116,7 @@ function consoleLines({ url, doors }: BannerFacts, bold: (text: string) => strin
 	];
 }
 
-/** One word of a POSIX shell. */
+/** Quotes a word for a POSIX shell. */
 export function shellQuoted(text: string): string {
 	return /^[A-Za-z0-9_./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

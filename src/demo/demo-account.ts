@@ -7,12 +7,12 @@ import { createKey, listKeys } from "../keys/key-admin.ts";
 import { shownParts } from "../keys/secret.ts";
 import { DEMO_DATA } from "./demo-history.ts";
 
-/** The first run's account: a top-up of USD 100 that nobody paid, and one key. */
+/** The first run's account: an unpaid top-up of USD 100 and one key. */
 export interface DemoAccount {
 	readonly id: string;
-	/** The secret of a key that was made just now: the only time that it can be shown. */
+	/** The secret of a key that this start created; it can be shown only now. */
 	readonly secret: string | undefined;
-	/** The key that was made, or the newest of earlier ones that work. */
+	/** The created key, or the newest earlier key that works. */
 	readonly key: { readonly prefix: string; readonly lastFour: string };
 }
 
@@ -21,8 +21,8 @@ const ACTOR = "demo";
 const PAGE_ROWS = 100;
 
 /**
- * Makes what is missing of it. A start that was cut off in the middle is completed by the next.
- * `newPepper`: the secret of the key digests was made just now, so that no earlier key works.
+ * Creates the missing parts of the account; a start after an interrupted one completes them. `newPepper`: the secret of
+ * key digests is new, so that no earlier key works.
  */
 export async function ensureDemoAccount(
 	deps: KeyMakerDeps,
@@ -62,7 +62,7 @@ async function ensureTopUp(statements: Statements, accountId: string): Promise<v
 
 const DEMO_TOP_UP = { amountNanoUsd: TOP_UP_NANO_USD_MIN, method: "demo" } as const;
 
-/** A key of another service name was made before SERVICE_NAME was changed, and is refused by its form. */
+/** A key with another service name dates from before SERVICE_NAME was changed; its form is refused. */
 function isWorking(key: KeyRecord, serviceName: string, nowMs: number): boolean {
 	if (key.name.endsWith(DEMO_DATA)) return false;
 	const lives = key.state === "active" && key.replacedBy === null && (key.expiresAtMs ?? Infinity) > nowMs;

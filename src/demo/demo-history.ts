@@ -15,10 +15,10 @@ export interface HistoryDeps extends KeyMakerDeps {
 	readonly clock: Clock;
 }
 
-/** At the end of a key's name: its usage was made up, and nobody has its secret. */
+/** Suffix of a key's name: its usage is made up, and its secret was discarded. */
 export const DEMO_DATA = "(demo data)";
 const KEY_NAMES = { web: `web app ${DEMO_DATA}`, night: `nightly summaries ${DEMO_DATA}` } as const;
-/** The instance that the history is booked by, as if it had served those requests. */
+/** The instance that appears to have served the made-up requests. */
 const INSTANCE = "demo-history";
 const INSTANCE_TTL_MS = 60_000;
 const GO_LIVE_ATTEMPTS_MAX = 20;
@@ -28,9 +28,8 @@ const KEYS_SHOWN_MAX = 100;
 const NOTE = "demo data: pays for the week before the first start";
 
 /**
- * Gives the demo's account a week of usage to look at, once, and the credit that it cost on top of its own. It is booked
- * as every other usage, through the ledger's own statements, so that the books hold with it; what an interrupted start
- * left undone is done by the next.
+ * Gives the demo's account a week of made-up usage, once, and extra credit for its cost. The usage is booked through
+ * the ledger's own statements, so that the books balance. A start after an interrupted one completes it.
  */
 export async function ensureDemoHistory(
 	deps: HistoryDeps,
@@ -53,7 +52,7 @@ export async function ensureDemoHistory(
 	await backdate(statements, accountId, nowMs - OPENED_BEFORE_MS);
 }
 
-/** The account was opened and paid for before it was used: its balance was never below zero. */
+/** Moves the account's opening and its payments before the first usage, so that its balance was never negative. */
 async function backdate(statements: Statements, accountId: string, atMs: number): Promise<void> {
 	const at = new Date(atMs).toISOString();
 	await statements`update account set created_at = ${at}::timestamptz, signed_in_at = ${at}::timestamptz where id = ${accountId}`;
@@ -74,13 +73,13 @@ async function spentOf(statements: Statements, keys: { webKeyId: string; nightKe
 	return row?.spent ? nanoUsdOfColumn(row.spent) : 0;
 }
 
-/** Joins as an instance, draws what the events cost, settles them and leaves. */
+/** Joins as an instance, draws the events' cost, settles the events and leaves. */
 async function book(deps: HistoryDeps, events: readonly SettledEvent[]): Promise<void> {
 	const epoch = await goLive(deps);
 	const store = createPgLedgerStore(deps, INSTANCE, epoch);
 	try {
 		await draw(store, events);
-		// All or nothing: a week that was cut off would be taken for the whole one.
+		// One flush for all events: a partial week would be mistaken for the whole one.
 		await store.flush(events, "[]");
 	} finally {
 		await store.close();
@@ -97,7 +96,7 @@ async function goLive({ statements }: HistoryDeps): Promise<number> {
 	throw new Fault("service_unavailable", "The demo's history could not be booked: the control log does not rest.");
 }
 
-/** What the events cost, from the account's budget and from each key's. */
+/** Draws the events' cost from the account's budget and from each key's. */
 async function draw(store: LedgerStore, events: readonly SettledEvent[]): Promise<void> {
 	const costs = new Map<string, number>();
 	for (const { account, key, charged } of events) {
@@ -111,7 +110,7 @@ async function draw(store: LedgerStore, events: readonly SettledEvent[]): Promis
 		throw new Fault("service_unavailable", "The demo's history could not be booked: the demo's credit was spent.");
 }
 
-/** Epochs of starts that were cut off: what they drew and did not book is available again. */
+/** Closes the epochs of interrupted starts: credit that they drew and did not book becomes available again. */
 async function closeUnfinished(deps: HistoryDeps): Promise<void> {
 	const rows = await deps.statements<{ epoch: number }>`
 		select epoch from instance_now where id = ${INSTANCE} and state <> 'left' order by epoch`;

@@ -10,28 +10,28 @@ import type { WeekModel } from "./demo-week.ts";
 import type { FoundServer } from "./discover.ts";
 import { discover, USUAL_PORTS } from "./discover.ts";
 
-/** What the first run serves, for the banner; as JSON, since it goes from the gateway's process to its parent. */
+/** The first run's models, for the banner. JSON-compatible, because the gateway sends it to its parent. */
 export interface DemoDescription {
-	/** Where each model is served from, for a person to read. */
+	/** Each model with its server, for people to read. */
 	readonly models: readonly { readonly id: string; readonly origin: string }[];
-	/** The model of the examples. */
+	/** The model used in the examples. */
 	readonly exampleModel: string;
-	/** Ports that were asked in vain; empty if a server was found. */
+	/** The ports that were probed without success; empty if a server was found. */
 	readonly portsAsked: readonly number[];
-	/** What the made-up week was asked of. */
+	/** The models of the made-up week. */
 	readonly chatModels: readonly WeekModel[];
 }
 
-/** The gateway's part of the demo; stop it after the gateway. */
+/** The gateway's part of the demo; it must be stopped after the gateway. */
 export interface DemoModels {
 	readonly description: DemoDescription;
 	stop(): Promise<void>;
 }
 
-/** A server that is busy loading a model may take a while; the terminal waits for it. */
+/** A server that is loading a model answers slowly, and the terminal waits. */
 const DISCOVERY_TIMEOUT_MS = 1500;
 
-/** Connects the model servers of this machine, and a built-in one if none of them chats. */
+/** Connects the model servers of this machine, and a built-in one if none of them serves chats. */
 export async function connectDemoModels(
 	deps: { log: Log; clock?: Clock; fixedCatalog: FixedCatalog | undefined },
 	options: { ownPort: number; ports?: readonly number[] },

@@ -1,9 +1,12 @@
 import type { ModelSpec } from "../catalog/model.ts";
 import { demoModelSpec } from "./found-model.ts";
 
-/** The built-in model server: real HTTP on a loopback port of its own, so that nothing of the service is bypassed. */
+/**
+ * The built-in model server. It uses real HTTP on its own loopback port, so that the demo bypasses no part of the
+ * service.
+ */
 export interface DemoUpstream {
-	/** With `/v1`. */
+	/** Ends with `/v1`. */
 	readonly url: string;
 	readonly model: ModelSpec;
 	stop(): Promise<void>;
@@ -22,7 +25,7 @@ interface Answer {
 	readonly usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
 }
 
-/** `tokenDelayMs`: the pause before each streamed token, so that a stream looks like one. */
+/** `tokenDelayMs`: the pause before each streamed token, so that streaming is visible. */
 export function startDemoUpstream(options: { tokenDelayMs?: number } = {}): DemoUpstream {
 	const tokenDelayMs = options.tokenDelayMs ?? TOKEN_DELAY_MS;
 	const server = Bun.serve({
@@ -88,7 +91,9 @@ function whole({ id, created, pieces, finishReason, usage }: Answer): Response {
 	return Response.json({ id, object: "chat.completion", created, model: DEMO_MODEL_ID, choices, usage });
 }
 
-/** Every event carries the usage so far, so that who leaves early is charged for what was generated until then. */
+/**
+ * Every event carries the usage so far, so that a client that leaves early pays for the tokens generated until then.
+ */
 function streamed(answer: Answer, tokenDelayMs: number): Response {
 	const encoder = new TextEncoder();
 	const { id, created, pieces, finishReason, usage } = answer;
@@ -133,11 +138,12 @@ function refuse(status: number, message: string): Response {
 	return Response.json({ error: { message, type: "invalid_request_error", param: null, code: null } }, { status });
 }
 
-/** What the demo model says, and how it counts. Deterministic: the same request gets the same answer. */
-
-/** Up to eight letters or digits with the space before them, a mark, or blank space: every token has a byte or more. */
+/**
+ * One token: up to eight letters or digits with a preceding space, a mark, or white space. Every token has at least one
+ * byte.
+ */
 const TOKEN = / ?[\p{L}\p{M}\p{N}]{1,8}| ?[^\s\p{L}\p{M}\p{N}]|\s/gu;
-/** The role and the separators of a message. */
+/** Tokens for the role and the separators of a message. */
 const MESSAGE_TOKENS = 3;
 const QUOTE_CHARS_MAX = 120;
 
@@ -146,7 +152,10 @@ export interface DemoMessage {
 	readonly text: string;
 }
 
-/** The pieces that a text is streamed in; their count is its number of tokens. Joined they are the text again. */
+/**
+ * Splits a text into tokens, the pieces of a stream. Joined they are the text again. The demo model is deterministic:
+ * the same request gets the same answer.
+ */
 export function demoTokens(text: string): string[] {
 	return text.match(TOKEN) ?? [];
 }
@@ -167,7 +176,7 @@ function demoAnswer(messages: readonly DemoMessage[], promptTokens: number): str
 	].join(" ");
 }
 
-/** Ends the text before the first of `stops`; `cut` says whether there was one. */
+/** Cuts the text before the first of `stops`. */
 export function cutAtStop(text: string, stops: readonly string[]): string {
 	const ends = stops.filter((stop) => stop !== "").map((stop) => text.indexOf(stop));
 	const first = Math.min(...ends.filter((at) => at >= 0), text.length);

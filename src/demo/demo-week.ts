@@ -5,10 +5,10 @@ import type { Ending, SettledEvent } from "../ledger/event.ts";
 import { NO_COUNTS } from "../ledger/outcome.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 
-/** What a made-up request needs to know of its model. */
+/** The fields of a model that a made-up request needs. */
 export type WeekModel = Pick<Model, "id" | "contextLength" | "maxOutputTokens" | "rateCard">;
 
-/** Whose usage is made up: a product that people use by day, and a job that runs at night. */
+/** Made-up usage of two keys: a product used by day, and a job at night. */
 export interface WeekOptions {
 	/** The end of the week. */
 	readonly nowMs: number;
@@ -21,21 +21,21 @@ export interface WeekOptions {
 
 const HOUR_MS = 3_600_000;
 const WEEK_HOURS = 7 * 24;
-/** Nothing made up is as new as what somebody has just asked. */
+/** No made-up request is newer than this, so that the user's own requests stay on top. */
 const QUIET_MS = 10 * 60_000;
-/** Requests an hour of a working day, from midnight on this machine's clock. */
+/** Requests per hour of a working day, from midnight by this machine's clock. */
 const DAY = [1, 1, 0, 0, 0, 1, 3, 7, 14, 20, 22, 21, 15, 19, 22, 21, 17, 12, 8, 6, 5, 4, 3, 2];
 const WEEKEND_SHARE = 0.3;
 const NIGHT_HOUR = 2;
 const NIGHT_REQUESTS = 45;
-/** Shares of the models, the busiest first; the last one named takes what is left. */
+/** Shares of the models, the busiest first; the last named one takes the rest. */
 const MODEL_SHARES = [0.6, 0.3, 0.1];
-/** Of a hundred requests so many were left by their client, and so many met a model server that failed. */
+/** Percentages of requests that their client left, and whose upstream failed. */
 const LEFT_PERCENT = 2.5;
 const FAILED_PERCENT = 0.8;
 const SEED = 20_261_122;
 
-/** A week of usage, oldest first: the same for the same options, with prices as they are now. */
+/** A week of usage, oldest first, at today's prices. Deterministic for the same options. */
 export function demoWeek(options: WeekOptions): SettledEvent[] {
 	const chance = createChance(SEED);
 	const events: SettledEvent[] = [];
@@ -53,7 +53,7 @@ export function demoWeek(options: WeekOptions): SettledEvent[] {
 	return events.filter(({ at }) => at < options.nowMs - QUIET_MS).sort((a, b) => a.at - b.at);
 }
 
-/** A streamed chat: some context, a question, an answer that somebody reads. */
+/** A streamed chat: some context, a question, and an answer at reading speed. */
 function webRequest(options: WeekOptions, at: number, chance: () => number): SettledEvent {
 	const dice = chance() * 100;
 	const ending: Ending =
@@ -66,7 +66,7 @@ function webRequest(options: WeekOptions, at: number, chance: () => number): Set
 	);
 }
 
-/** A long text to sum up, not streamed. */
+/** A long text to summarize, not streamed. */
 function nightRequest(options: WeekOptions, at: number, chance: () => number): SettledEvent {
 	const promptTokens = 2_200 + Math.round(chance() * 1_600);
 	const ending: Ending = chance() * 100 < FAILED_PERCENT ? "upstream_failed" : "finished";
@@ -142,7 +142,7 @@ function boundFor({ rateCard }: WeekModel, used: Quantities): NanoUsd {
 	return bound;
 }
 
-/** Numbers from 0 to 1 that look like chance and are the same each time (mulberry32). */
+/** Seeded pseudo-random numbers from 0 to 1 (mulberry32). */
 function createChance(seed: number): () => number {
 	let state = seed;
 	return () => {

@@ -1,4 +1,4 @@
-/** The first run: `serve` with neither a database nor a catalogue. Nothing here runs once one of them is given. */
+/** The first run: `serve` with neither a database nor a catalogue. No other start uses this code. */
 import { dirname } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { systemClock } from "../base/clock.ts";
@@ -21,31 +21,31 @@ import { DEMO_RATES } from "./found-model.ts";
 export interface DemoDeps {
 	readonly log: Log;
 	readonly clock?: Clock;
-	/** Takes the banner. */
+	/** Receives the banner. */
 	readonly out: (text: string) => void;
 	/** True if `out` is a terminal. */
 	readonly colour: boolean;
 }
 
-/** The service that somebody meets for the first time. */
+/** The running service that the banner describes. */
 export interface DemoService {
 	/** Where it listens. */
 	readonly url: string;
 	readonly keyPepper: string;
-	/** The secret of the key digests was made just now, so that no earlier key works. */
+	/** The secret of key digests is new, so that no earlier key works. */
 	readonly newPepper: boolean;
 	readonly serviceName: string;
-	/** How this program is called from a shell. */
+	/** The shell command that calls this program. */
 	readonly command: string;
 	readonly publicUrl: string | null;
 }
 
 const DEMO_OPERATOR_EMAIL = "operator@localhost";
 const STATEMENT_DEADLINE_MS = 10_000;
-/** How long a printed link into the console is good. */
+/** Validity of a printed sign-in link. */
 const LINK_HOURS = 12;
 
-/** As `greet`, for who has no client of the database. */
+/** Like `greet`, for callers without a database client. */
 export async function greetDemo(
 	deps: DemoDeps & { databaseUrl: string },
 	service: DemoService,
@@ -68,7 +68,7 @@ export async function greetDemo(
 	}
 }
 
-/** Makes the account and prints the banner. */
+/** Creates the account and prints the banner. */
 export async function greet(
 	deps: DemoDeps & { statements: Statements },
 	service: DemoService,
@@ -100,8 +100,8 @@ export async function greet(
 }
 
 /**
- * Links into the console, good on this machine. Where people reach it by a public address there are none: a session is
- * for one address.
+ * Creates sign-in links for this machine. With a public address there are none, because a session belongs to one
+ * address.
  */
 async function openDoors(statements: Statements, url: string, publicUrl: string | null): Promise<BannerFacts["doors"]> {
 	if (publicUrl !== null) return undefined;
@@ -116,22 +116,22 @@ async function openDoors(statements: Statements, url: string, publicUrl: string 
 }
 
 /**
- * How a shell starts a command beside this server. From source with the runtime that `npx` fetches, because nothing
- * else may be installed; with DATA_DIR if it is not where a command would look by itself.
+ * The shell command for commands of this server. From source it uses the runtime that `npx` fetches, because nothing
+ * else may be installed. DATA_DIR is added if it is not the default.
  */
 export function commandFor(config: Pick<Config, "dataDir" | "env">, program: string): string {
-	// The demo's own folder lies in it.
+	// The demo's data directory is a subfolder of it.
 	return config.env.DATA_DIR ? `DATA_DIR=${shellQuoted(dirname(config.dataDir))} ${program}` : program;
 }
 
-/** An address to listen on is not always one to connect to. */
+/** Replaces a wildcard address, to which clients cannot connect. */
 function reachableUrl(url: string): string {
 	return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 }
 
 /**
- * Makes the two who can look at the demo in the console: the customer, whose first visit takes the demo's account over
- * as any owner's does, and an operator. Neither has a password: they sign in by a link.
+ * Creates the demo's two console users. The customer owns the demo's account from the first visit on, like any owner.
+ * The other is an operator. Neither has a password: both sign in by link.
  */
 async function ensureDemoPeople(statements: Statements): Promise<void> {
 	await statements`

@@ -1,6 +1,6 @@
 /**
- * Finds model servers on this machine's usual ports, for a first run without a catalogue. Only loopback is asked, and
- * only addresses that generate nothing. A server that wants a key, or is still loading, is not connected.
+ * Finds model servers on this machine's usual ports, for a first run without a catalogue. Only loopback is probed, and
+ * only addresses that generate nothing. Servers that need a key or are still loading are skipped.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -16,7 +16,7 @@ export interface FoundServer {
 	/** `http://127.0.0.1:11434` */
 	readonly origin: string;
 	readonly dialect: DialectName;
-	/** As a person would call it. */
+	/** The product's name for people. */
 	readonly product: string;
 	readonly models: readonly FoundModel[];
 }
@@ -24,7 +24,10 @@ export interface FoundServer {
 const MODELS_PER_SERVER_MAX = 50;
 const MODEL_ID_CHARS_MAX = 128;
 
-/** All servers that answered in time, in the order of `ports`; a model of the same id is one model with two replicas. */
+/**
+ * Returns all servers that answered in time, in the order of `ports`. A model id found on two servers is one model with
+ * two replicas.
+ */
 export async function discover(
 	deps: { clock: Clock; log: Log },
 	options: { ports: readonly number[]; timeoutMs: number },
@@ -53,7 +56,10 @@ async function identify(server: LocalServer): Promise<FoundServer | undefined> {
 	return { origin: server.origin, dialect, product, models };
 }
 
-/** By an entry of its list of models. Ollama is asked last: its version address is the only sign that another server might happen to have too. */
+/**
+ * Identifies a server's dialect from an entry of its list of models. Ollama is tested late: only its version address
+ * identifies it, and other servers may have the same one.
+ */
 export async function familyOf(
 	server: LocalServer,
 	serverHeader: string,
@@ -114,7 +120,7 @@ const WITH_CHOICES = [
 	"chat_template_kwargs",
 ];
 
-/** What the servers of a family honour; what they ignore in silence is left out. */
+/** The parameters that a dialect's servers honour; parameters that they silently ignore are left out. */
 const PARAMETERS: Readonly<Record<DialectName, readonly string[]>> = {
 	openai: COMMON,
 	vllm: WITH_CHOICES,
@@ -125,7 +131,7 @@ const PARAMETERS: Readonly<Record<DialectName, readonly string[]>> = {
 	tei: [],
 };
 
-/** A model's file is named without its folder and ending; other characters than ids may have become dashes. */
+/** A model's file name loses its folder and ending; characters that ids do not allow become dashes. */
 function modelId(served: string): string {
 	const bare = /^(\/|[A-Za-z]:\\|\.)|\.gguf$/.test(served)
 		? (served.split(/[/\\]/).at(-1) ?? served).replace(/\.gguf$/, "")
@@ -145,7 +151,7 @@ function mergeModels(servers: readonly FoundServer[]): ModelSpec[] {
 	return [...models.values()];
 }
 
-/** One model on two servers promises only what both do. */
+/** Merges one model on two servers; it offers only what both support. */
 function joined(a: ModelSpec, b: ModelSpec): ModelSpec {
 	return {
 		...a,

@@ -3,7 +3,7 @@ import type { ChatMode, DialectName, Modality, ModelKind, ModelSpec } from "../c
 import type { PicoUsdPerUnit } from "../money/nano-usd.ts";
 import { parseRatePerMillion } from "../money/nano-usd.ts";
 
-/** What is known of a model that no file describes. */
+/** What is known of a discovered model. */
 export interface FoundModel {
 	readonly id: string;
 	readonly name: string;
@@ -11,20 +11,20 @@ export interface FoundModel {
 	readonly modes: readonly ChatMode[];
 	readonly contextLength: number;
 	readonly maxOutputTokens: number;
-	/** True if prompts may hold images. */
+	/** True if prompts may contain images. */
 	readonly images?: boolean;
 	readonly parameters: readonly string[];
 	readonly upstream: { readonly url: string; readonly model: string; readonly dialect: DialectName };
 }
 
-/** What the first run charges, USD per million tokens, whatever the model: play money, and said on the terminal. */
+/** The first run's rates in USD per million tokens, for every model. They are play money, and the banner says so. */
 export const DEMO_RATES = { input: "0.20", output: "0.60" } as const;
 
 const TEMPLATE_OVERHEAD_TOKENS = 256;
-/** A desk machine serves a few at once; the others wait their turn in the service. */
+/** A desk machine serves only a few requests at once; others wait in the service. */
 const MAX_CONCURRENCY = 64;
 
-/** A whole catalogue entry, at the demo's rates. */
+/** Builds a catalogue entry at the demo's rates. */
 export function demoModelSpec(found: FoundModel): ModelSpec {
 	const { id, name, kind, contextLength, upstream } = found;
 	const input = rate(DEMO_RATES.input);

@@ -2,12 +2,12 @@ import type { Clock } from "../base/clock.ts";
 
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
-/** A server that may be anything: every answer is short, in time, and a JSON object, or it is none. */
+/** An untrusted server: an answer counts only if it is short, in time, and a JSON object. */
 export interface LocalServer {
 	readonly origin: string;
-	/** Rejects if nobody answers in time. `body` is undefined unless it is a JSON object. */
+	/** Rejects if there is no answer in time. `body` is undefined unless it is a JSON object. */
 	get(path: string): Promise<{ status: number; body: JsonRecord | undefined; serverHeader: string }>;
-	/** As `get`, but undefined unless it answers 200 with a JSON object. */
+	/** Like `get`, but undefined unless the answer is 200 with a JSON object. */
 	getJson(path: string): Promise<JsonAnswer | undefined>;
 	postJson(path: string, body: JsonRecord): Promise<JsonAnswer | undefined>;
 }
@@ -24,7 +24,7 @@ const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 export interface LocalServerOptions {
 	readonly origin: string;
 	readonly timeoutMs: number;
-	/** Sent with every question. */
+	/** Sent with every request. */
 	readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -78,7 +78,7 @@ export function recordsOf(value: unknown): JsonRecord[] {
 	return Array.isArray(value) ? value.map(recordOf) : [];
 }
 
-/** Undefined if it is longer than any list of models is. */
+/** Undefined if the body is longer than any list of models. */
 async function readBounded(response: Response): Promise<string | undefined> {
 	const chunks: Uint8Array[] = [];
 	let bytes = 0;

@@ -3,12 +3,12 @@ import { type JsonRecord, type LocalServer, recordOf, recordsOf } from "./local-
 
 export type ModelDetails = Pick<FoundModel, "kind" | "contextLength" | "maxOutputTokens" | "images">;
 
-/** Where a server does not say: the smallest context among models in use, so that nothing is promised in vain. */
+/** Used if a server reports no length: the smallest context among models in use, so that nothing false is promised. */
 const CONTEXT_LENGTH_UNKNOWN = 4096;
 const CONTEXT_LENGTH_MAX = 10_000_000;
-/** More would hold a lot of credit for answers that hardly ever come. */
+/** A higher limit would reserve much credit for answers that are rarely that long. */
 const MAX_OUTPUT_TOKENS = 8192;
-/** Names of models that make vectors, where the server does not tell them apart. */
+/** Names of embedding models, for servers that do not report the kind. */
 const EMBEDDING_NAME = /embed|(^|[/-])(bge|gte|e5)-/i;
 
 interface Said {
@@ -17,7 +17,9 @@ interface Said {
 	readonly images?: boolean;
 }
 
-/** What a server says about one of its models: vLLM and SGLang in the list itself, the others at addresses of their own. */
+/**
+ * What a server reports about one of its models. vLLM and SGLang report it in the list, others at separate addresses.
+ */
 export async function detailsOf(server: LocalServer, product: string, entry: JsonRecord): Promise<ModelDetails> {
 	const listed = tokens(entry.max_model_len) ?? tokens(recordOf(entry.meta).n_ctx_train);
 	const said = await askServer(server, product, String(entry.id)).catch((): Said => ({}));
@@ -38,7 +40,7 @@ async function askServer(server: LocalServer, product: string, model: string): P
 	return {};
 }
 
-/** `model_info` has the length under the architecture's name, as `llama.context_length`. */
+/** `model_info` has the length under the architecture's name, such as `llama.context_length`. */
 async function askOllama(server: LocalServer, model: string): Promise<Said> {
 	const shown = (await server.postJson("/api/show", { model }))?.body ?? {};
 	const info = recordOf(shown.model_info);
@@ -61,7 +63,7 @@ async function askLmStudio(server: LocalServer, model: string): Promise<Said> {
 	};
 }
 
-/** The context that it was started with is smaller than the one that the model was trained with. */
+/** Uses the context that the server was started with, which is smaller than the trained one. */
 async function askLlamaCpp(server: LocalServer): Promise<Said> {
 	const props = (await server.getJson("/props"))?.body ?? {};
 	const settings = recordOf(props.default_generation_settings);

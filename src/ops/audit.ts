@@ -14,7 +14,7 @@ export interface Act {
 	readonly detail?: Readonly<Record<string, unknown>>;
 }
 
-/** An act that the statement which does it writes down, by `audit_note`: no moment is between the two in which to die. */
+/** An act recorded by the same statement that performs it (`audit_note`), so that no crash can separate the two. */
 export interface Noted {
 	readonly id: string;
 	readonly actor: string;
@@ -29,7 +29,7 @@ export interface AuditEntry {
 	readonly atMs: number;
 	readonly actor: string;
 	readonly actorEmail: string | null;
-	/** An `AuditAction`, or one of another version. */
+	/** An `AuditAction`, or another version's. */
 	readonly action: string;
 	readonly subject: string;
 	readonly accountId: string | null;
@@ -37,7 +37,7 @@ export interface AuditEntry {
 	readonly detail: Record<string, unknown>;
 }
 
-/** Writes down an act. It is awaited before the act is answered: what is not written down did not succeed. */
+/** Records an act. It is awaited before the act is answered: an unrecorded act has not succeeded. */
 export async function audit(statements: Statements, act: Act): Promise<void> {
 	await statements`
 		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
@@ -45,18 +45,18 @@ export async function audit(statements: Statements, act: Act): Promise<void> {
 			${JSON.stringify(act.detail ?? {})}::text::jsonb)`;
 }
 
-/** Of what and of whose account says the statement. */
+/** The statement adds the subject and the account. */
 export const noted = ({ actor, action, ip, detail = {} }: Omit<Act, "subject" | "accountId">): Noted => ({
 	...{ id: newId("aud"), actor, action, ip, detail },
 });
 
-/** As `audit_note` takes them; null where nobody has to answer for the act: on the command line. */
+/** The argument of `audit_note`; null if no act is recorded, as on the command line. */
 export function notedJson(...acts: readonly (Noted | undefined)[]): string | null {
 	const lines = acts.filter((act) => act !== undefined);
 	return lines.length === 0 ? null : JSON.stringify(lines);
 }
 
-/** Adds to its line what came of an act: since when no instance goes by anything older. */
+/** Adds an act's outcome to its row: whether and when all instances applied it. */
 export async function noteOutcome(
 	statements: Statements,
 	{ id }: Noted,
@@ -112,7 +112,7 @@ export async function listAudit(
 	}));
 }
 
-/** Forgets what was done more than `days` ago. The oldest go first, and the first that is younger ends it. */
+/** Deletes acts older than `days`, oldest first, and stops at the first younger one. */
 export async function forgetActs(statements: Statements, days: number): Promise<void> {
 	await deleteInBatches(async () => {
 		const rows = await statements`

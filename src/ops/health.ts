@@ -1,19 +1,19 @@
-/** One reason why this instance should get no traffic, or something to look at. */
+/** Why this instance should get no traffic, and what else needs attention. */
 export interface HealthReport {
 	readonly ready: boolean;
-	/** Why not ready. */
+	/** Reasons for not being ready. */
 	readonly reasons: readonly string[];
-	/** Does not take the instance out of service. */
+	/** Warnings do not take the instance out of service. */
 	readonly warnings: readonly string[];
 }
 
-/** Why who serves on for a while, so that nobody is cut off, is to get no new traffic. */
+/** The reason of a draining process: it still serves, but must get no new traffic. */
 export const STOPPING = "it was told to stop";
 
-/** Undefined while all is well. */
+/** Undefined if all is well. */
 export type HealthCheck = () => string | undefined;
 
-/** What `/readyz` says: every check is asked each time, none may be slow. */
+/** The answer of `/readyz`. Every check runs each time, so none may be slow. */
 export function createHealth(checks: {
 	ready: readonly HealthCheck[];
 	warn: readonly HealthCheck[];

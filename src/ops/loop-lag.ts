@@ -3,14 +3,14 @@ import type { Reading } from "./metrics.ts";
 
 const QUANTILES = ["0.5", "0.99", "1"] as const;
 
-/** How late the event loop was, in seconds; 1 is the longest. */
+/** Event-loop delay in seconds by quantile; "1" is the maximum. */
 export type LoopLag = Readonly<Record<(typeof QUANTILES)[number], number>>;
 
-/** The runtime's own timer, which is late by what holds the loop up; requests do nothing for it. */
+/** Interval of the runtime's own timer, whose delay is measured; requests cost nothing extra. */
 const EVERY_MS = 20;
 
 export interface LoopLagMeter {
-	/** Since it was last asked. */
+	/** The delay since the previous call. */
 	read(): LoopLag;
 	stop(): void;
 }
@@ -20,7 +20,7 @@ export function startLoopLag(): LoopLagMeter {
 	histogram.enable();
 	return {
 		read() {
-			// Asked twice within a turn these are 0; its mean and its least would be no numbers to show.
+			// Two reads in one turn return 0. Mean and minimum are not exported: an empty interval has no valid ones.
 			const lag = {
 				"0.5": histogram.percentile(50) / 1e9,
 				"0.99": histogram.percentile(99) / 1e9,
@@ -33,7 +33,7 @@ export function startLoopLag(): LoopLagMeter {
 	};
 }
 
-/** `name`: a console's lag has another one, so that who scales gateways by theirs need not leave it out. */
+/** `name`: a console uses another name, so that autoscaling of gateways need not filter it out. */
 export function lagReadings(own: () => LoopLag, name = "process_event_loop_lag_seconds"): Reading[] {
 	return [
 		{

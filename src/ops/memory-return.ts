@@ -1,36 +1,37 @@
 import type { Clock } from "../base/clock.ts";
 
 export interface ProcessMemory {
-	/** Of this process, bytes; undefined where it cannot be read. */
+	/** Resident bytes of this process; undefined if unreadable. */
 	resident(): number | undefined;
-	/** Collects all of the heap, at once. */
+	/** Runs a full garbage collection. */
 	collect(): void;
 }
 
 export interface MemoryReturnDeps extends ProcessMemory {
 	readonly clock: Clock;
-	/** Requests and streams that are open. */
+	/** Open requests and streams. */
 	open(): number;
 }
 
-/** Of its memory: a process that has more than this is helped to collect. A small container's gateway has it nearly at rest. */
+/**
+ * Share of its memory above which a process is helped to collect. A small container's gateway is close to it at rest.
+ */
 const NEAR_SHARE = 1 / 3;
 
 const TICK_MS = 1_000;
-/** As long as nothing was open it is quiet. */
+/** The service is quiet after this many ticks without an open request. */
 const QUIET_TICKS = 2;
-/** Below that much growth since the last time a collection is not worth its pause. */
+/** With less growth since the last collection, another one is not worth its pause. */
 const GROWN_BYTES_MIN = 32 * 1024 * 1024;
 
 /**
- * Gives memory back when nobody waits for an answer. Left alone the runtime would keep it: it takes each stream of an
- * upstream for 256 KB, so after some thousand of them it sees no need to collect for the next gigabyte. To collect all of
- * it takes a fifth of a second, which is a pause for everybody; so it is done in a quiet moment, or left to the collector
- * where there is none.
+ * Returns memory to the system while no request is open. The runtime counts each upstream stream as 256 KB, so after
+ * some thousand streams it sees no need to collect for the next gigabyte. A full collection takes about 0.2 s, a pause
+ * for all; so it runs only in quiet moments, and otherwise is left to the collector.
  */
 export function startMemoryReturn({ clock, open, resident, collect }: MemoryReturnDeps): { stop(): void } {
 	let quietTicks = 0;
-	/** After the last collection; at first what the process began with. */
+	/** Resident bytes after the last collection; at first those at the start. */
 	let before = resident();
 	let cancel = clock.after(TICK_MS, tick);
 
@@ -48,7 +49,10 @@ export function startMemoryReturn({ clock, open, resident, collect }: MemoryRetu
 	return { stop: () => cancel() };
 }
 
-/** Collects where much of `memoryBytes` is in use: it stops streams for some 20 ms, for nothing where there is memory for what is collected late. */
+/**
+ * Collects if much of `memoryBytes` is in use. It pauses streams for about 20 ms, which is wasted while there is memory
+ * to spare.
+ */
 export function collectNear({ resident, collect }: ProcessMemory, memoryBytes: number): () => void {
 	return () => {
 		if ((resident() ?? memoryBytes) > memoryBytes * NEAR_SHARE) collect();

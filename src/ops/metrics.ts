@@ -1,12 +1,12 @@
 import { Counter, Gauge, Histogram as PromHistogram, Registry } from "prom-client";
 import type { Histogram } from "../base/histogram.ts";
 
-/** One number that is read when metrics are asked for. */
+/** A metric that is read when metrics are requested. */
 export interface Reading {
-	/** Ends in `_total` if it only grows while the process lives: a counter. All others are gauges. */
+	/** A name ending in `_total` is a counter, which only grows while the process lives. All others are gauges. */
 	readonly name: string;
 	readonly help: string;
-	/** Names of its labels; none for a single number. */
+	/** Label names; none for a single number. */
 	readonly labels?: readonly string[];
 	read(): ReadValue | Promise<ReadValue>;
 }
@@ -21,19 +21,19 @@ export interface Metrics {
 	readonly contentType: string;
 }
 
-/** A histogram whose counts are kept where the work is done. */
+/** A histogram whose counts are kept by the code that does the work. */
 export interface MetricHistogram {
-	/** Ends in `_seconds` if it is of times. */
+	/** Ends in `_seconds` for times. */
 	readonly name: string;
 	readonly help: string;
-	/** In which its bounds and sum are kept; times are told in seconds. */
+	/** The unit of its bounds and sum; milliseconds are exported as seconds. */
 	readonly unit: "ms" | "count";
 	read(): Histogram;
 }
 
 /**
- * Nothing is counted for the sake of metrics: every value is read from where the work keeps it. `labels` stand on each
- * series.
+ * Builds the metrics. Every value is read from the code that owns it; nothing is counted twice. `labels` are added to
+ * each series.
  */
 export function createMetrics(
 	readings: readonly Reading[],
@@ -74,7 +74,6 @@ function register(registry: Registry, { name, help, labels, read }: Reading): vo
 	});
 }
 
-/** A histogram whose counts are kept elsewhere. */
 class KeptHistogram extends PromHistogram {
 	readonly #of: MetricHistogram;
 
@@ -83,7 +82,7 @@ class KeptHistogram extends PromHistogram {
 		this.#of = of;
 	}
 
-	/** What the registry writes. */
+	/** The registry calls this to format the metric. */
 	async getForPromString() {
 		const { name, help, unit, read } = this.#of;
 		const { bounds, counts, sum } = read();

@@ -1,13 +1,13 @@
 import type { Statements } from "../db/statements.ts";
 
-/** What readiness says while there is one. */
+/** The readiness warning while a finding is open. */
 export const PAYMENTS_DIFFER = "a card payment and the books do not agree: see the operators' first page";
-/** The reason of a finding while its payment has arrived and what follows from it is not committed. */
+/** The reason of a finding whose payment has arrived while its effect is not committed yet. */
 export const RECEIVED = "received";
-/** Longer than taking an event takes; what is still only received then is in nobody's hands. */
+/** Longer than processing an event takes; a payment still `received` after this is stuck. */
 export const IN_HAND_S = 60;
 
-/** How many are open, without payments whose event is being taken in at this moment. One look at an index. */
+/** Counts open findings, without payments whose event is being processed right now. One index lookup. */
 export async function countOpenFindings(statements: Statements): Promise<number> {
 	const [row] = await statements<{ count: string }>`
 		select count(*) as count from stripe_finding where resolved_at is null

@@ -3,7 +3,7 @@ import type { Reading } from "./metrics.ts";
 
 const OPEN_FILES = "/proc/self/fd";
 
-/** What the process itself costs. */
+/** Metrics of the process itself. */
 export function processReadings(collections: () => number): Reading[] {
 	return [
 		{ name: "process_resident_memory_bytes", help: "Resident memory.", read: () => residentBytes() ?? [] },
@@ -36,12 +36,12 @@ export function processReadings(collections: () => number): Reading[] {
 	];
 }
 
-/** Memory of this process; undefined where it cannot be read. */
+/** Resident bytes of this process; undefined if unreadable. */
 export function residentBytes(): number | undefined {
 	return unlessUnreadable(() => process.memoryUsage.rss());
 }
 
-/** The runtime asks a file of the system, which cannot be opened while this process has no descriptor left. */
+/** The runtime reads a system file, which fails while this process has no free descriptor. */
 function unlessUnreadable(read: () => number): number | undefined {
 	try {
 		return read();
@@ -50,7 +50,7 @@ function unlessUnreadable(read: () => number): number | undefined {
 	}
 }
 
-/** Counts collections by what they take: an object that nobody holds, and after it the next. */
+/** Counts collections: an unreachable object is registered, and after its collection the next one. */
 export function countCollections(): () => number {
 	let seen = 0;
 	const registry = new FinalizationRegistry<undefined>(() => {

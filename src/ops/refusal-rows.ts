@@ -1,42 +1,42 @@
 import type { Clock } from "../base/clock.ts";
 import type { CreditShortage } from "../money/credit-shortage.ts";
 
-/** A request of a known key that was answered with an error before it was admitted. */
+/** A request of a known key that was answered with an error before admission. */
 export interface Refusal {
 	/** UUID. */
 	readonly requestId: string;
 	readonly accountId: string;
 	readonly keyId: string;
-	/** That the key belonged to; null for none. */
+	/** The key's project; null for none. */
 	readonly projectId: string | null;
-	/** As asked for; null if the request was not read so far. */
+	/** As requested; null if the request was refused before its model was read. */
 	readonly model: string | null;
 	/** `chat`, `embeddings` …, as in usage records. */
 	readonly endpoint: string;
 	readonly code: string;
-	/** HTTP. */
+	/** HTTP status. */
 	readonly status: number;
-	/** What the client was told. */
+	/** The message sent to the client. */
 	readonly message: string;
 	readonly param: string | null;
-	/** Of a 402 for want of credit. */
+	/** Set for a 402 without enough credit. */
 	readonly shortage: CreditShortage | null;
 	readonly atMs: number;
 }
 
-/** Rows of one key with one code in a minute; further ones are counted in `repeats` of the last of them. */
+/** Rows of one key and code per minute; further refusals are counted in `repeats` of the last row. */
 export const ROWS_PER_MINUTE_MAX = 10;
-/** Rows that wait for Postgres; beyond it refusals are dropped. */
+/** Rows waiting for Postgres; above it refusals are dropped. */
 export const WAITING_MAX = 2_000;
-/** Keys and codes whose minute is known; beyond it refusals of others are dropped until a minute is over. */
+/** Keys and codes whose minute is tracked; above it refusals of others are dropped until a minute ends. */
 const MINUTES_MAX = 20_000;
 const MINUTE_MS = 60_000;
-/** Texts come from clients. */
+/** Bounds of texts that clients choose. */
 const MODEL_CHARS_MAX = 128;
 const PARAM_CHARS_MAX = 128;
 const MESSAGE_CHARS_MAX = 500;
 
-/** As the statement that writes it reads it. */
+/** The form that the insert statement reads. */
 export interface RefusalRow extends Pick<Refusal, "model" | "endpoint" | "code" | "status" | "message" | "param"> {
 	readonly id: string;
 	readonly account: string;
@@ -58,10 +58,10 @@ interface Minute {
 	last: RefusalRow;
 }
 
-/** Which refusal has a row of its own, and which is counted in another's. */
+/** Decides which refusal gets its own row, and which is counted in another's. */
 export function createRefusalRows({ clock }: { clock: Clock }) {
 	const minutes = new Map<string, Minute>();
-	/** To be written, or written again because they were repeated; who has written one takes it out. */
+	/** Rows to insert or update; the writer removes them. */
 	const waiting = new Map<string, RefusalRow>();
 
 	function put(row: RefusalRow): boolean {
@@ -70,7 +70,7 @@ export function createRefusalRows({ clock }: { clock: Clock }) {
 		return true;
 	}
 
-	/** False if there was no room for it. */
+	/** False if there was no room. */
 	function take(refusal: Refusal): boolean {
 		const nowMs = clock.monotonicMs();
 		const name = `${refusal.keyId} ${refusal.code}`;
@@ -126,7 +126,7 @@ function rowOf(refusal: Refusal): RefusalRow {
 	};
 }
 
-/** Cut, and without what Postgres' text does not take: zero bytes, halves of characters. */
+/** Cuts the text and replaces what a Postgres text cannot hold: control characters (zero bytes) and lone surrogates. */
 function plain(text: string, charsMax: number): string {
 	return text
 		.slice(0, charsMax)

@@ -6,17 +6,17 @@ import type { Reading } from "./metrics.ts";
 import { createRefusalRows, type Refusal, type RefusalRow } from "./refusal-rows.ts";
 
 /**
- * Writes refused requests behind, for people to read. They are no books: what does not fit is counted and let go, and
- * nothing ever waits for this.
+ * Writes refused requests to Postgres in the background, for people to read. They are no books: refusals above a bound
+ * are counted and dropped, and no request waits for the writes.
  */
 export interface Refusals {
-	/** Never throws and never waits. */
+	/** Never throws or waits. */
 	record(refusal: Refusal): void;
-	/** Rows that Postgres does not have yet. */
+	/** Rows that are not in Postgres yet. */
 	waiting(): number;
-	/** Refusals that are on no row and in no row's `repeats`. */
+	/** Refusals that are in no row and in no row's `repeats`. */
 	dropped(): number;
-	/** Tries once more to write what waits. */
+	/** Tries once more to write the waiting rows. */
 	stop(): Promise<void>;
 }
 
@@ -53,7 +53,7 @@ export function createRefusals(deps: { statements: Statements; clock: Clock; log
 		});
 	}
 
-	/** Never rejects. What cannot be written stays, within the bound, for the next time. */
+	/** Never rejects. Unwritten rows stay, within the bound, for the next time. */
 	async function flush(): Promise<void> {
 		sayDropped();
 		const all = [...waiting.values()];
@@ -68,14 +68,14 @@ export function createRefusals(deps: { statements: Statements; clock: Clock; log
 					away = true;
 					return;
 				}
-				// Such rows would be refused again for ever, and hold up the others.
+				// Rows that do not fit would fail forever and block the others.
 				log.error("refused requests do not fit the request log", { rows: rows.length, error });
 				dropped += rows.length;
 				for (const row of rows) waiting.delete(row.id);
 				continue;
 			}
 			away = false;
-			// One that was repeated meanwhile is written again, a second later.
+			// A row that was repeated during the write is written again a second later.
 			for (const [at, row] of rows.entries()) if (row.repeats === sent[at]?.repeats) waiting.delete(row.id);
 		}
 	}
@@ -116,7 +116,7 @@ export function refusalReadings(refusals: Pick<Refusals, "waiting" | "dropped">)
 	];
 }
 
-/** By id, so that it may be sent again; a row that is there already only takes in newer repeats. */
+/** Inserts by id, so that a retry is safe; an existing row only takes newer repeats. */
 async function write(statements: Statements, rows: readonly RefusalRow[]): Promise<void> {
 	await statements`
 		insert into refused_request as known (request_id, account_id, key_id, project_id, model, endpoint, code, status, message, param,

@@ -9,14 +9,17 @@ export interface ReplicaState {
 	readonly maxConcurrency: number;
 }
 
-/** Replicas that have series of their own. A model has them for all of its replicas or for none, so that sums are right. */
+/**
+ * The most replicas with their own series. A model has series for all of its replicas or for none, so that sums are
+ * right.
+ */
 const REPLICAS_MAX = 1_000;
 
 const isUp = ({ health }: ReplicaState) => health !== "down";
 const isOpen = ({ breaker }: ReplicaState) => breaker !== "closed";
 const isWell = (replica: ReplicaState) => isUp(replica) && !isOpen(replica);
 
-/** How each replica is; of a catalogue with more than there is room for, those of models in trouble. */
+/** The state of each replica. If there are too many, models in trouble come first. */
 export function replicaReadings(replicas: () => readonly ReplicaState[]): Reading[] {
 	const each = (pick: (replica: ReplicaState) => number) => () =>
 		shown(replicas()).map((replica) => ({
@@ -61,7 +64,7 @@ export function replicaReadings(replicas: () => readonly ReplicaState[]): Readin
 	];
 }
 
-/** Whole models, those in trouble first, as long as there is room. */
+/** Whole models while there is room, those in trouble first. */
 function shown(replicas: readonly ReplicaState[]): readonly ReplicaState[] {
 	if (replicas.length <= REPLICAS_MAX) return replicas;
 	const models = [...Map.groupBy(replicas, ({ modelId }) => modelId).values()];

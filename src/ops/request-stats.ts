@@ -1,16 +1,18 @@
 import type { Histogram } from "../base/histogram.ts";
 import { createHistogram } from "../base/histogram.ts";
 
-/** Counts of settled requests, cheap enough for the hot path: plain numbers, turned into metrics when somebody asks. */
+/**
+ * Counts of settled requests, cheap enough for the hot path: plain numbers, turned into metrics only when requested.
+ */
 export interface RequestStats {
 	record(request: SettledRequest): void;
-	/** A request that was answered with an error status, by its code. */
+	/** Counts a request that was answered with an error status, by its code. */
 	refuse(code: string): void;
-	/** So long an event of a stream was waited for, after the first. */
+	/** Records the wait for an event of a stream, after the first. */
 	gap(ms: number): void;
 	series(): Iterable<RequestSeries>;
 	refusals(): Iterable<readonly [code: string, count: number]>;
-	/** Times to the first token; cumulative counts a bucket. */
+	/** Times to the first token. */
 	firstTokenMs(): Histogram;
 	durationMs(): Histogram;
 	gapMs(): Histogram;
@@ -38,16 +40,16 @@ export interface RequestSeries {
 }
 
 /**
- * Models come and go with the catalogue; beyond this many series further ones are counted together, as the model `other`:
- * one series an endpoint and ending, of which there are few.
+ * The most series. Models change with the catalogue; further ones are counted together as the model `other`, with one
+ * series per endpoint and ending.
  */
 const SERIES_MAX = 2_000;
 const OTHER_MODELS = "other";
-/** There from the start: who counts increases would miss the first of a series that begins with it. */
+/** Present from the start: `increase()` misses the first count of a new series. */
 const ALARMING_CODES = ["internal_error", "overloaded", "service_unavailable", "upstream_error", "upstream_timeout"];
 
 export function createRequestStats(): RequestStats {
-	/** By model, then by the endpoint and how it ended: no text is made to find one. */
+	/** By model, then by endpoint and ending, so that a lookup builds no string. */
 	const series = new Map<string, RequestSeries[]>();
 	let seriesCount = 0;
 	const refusals = new Map<string, number>(ALARMING_CODES.map((code) => [code, 0]));

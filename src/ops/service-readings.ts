@@ -2,12 +2,12 @@ import type { Reading } from "./metrics.ts";
 import type { ReplicaState } from "./replica-readings.ts";
 import { replicaReadings } from "./replica-readings.ts";
 
-/** What the parts of the service say of themselves, as numbers. */
+/** The state of the service's parts, for metrics. */
 export interface ServiceState {
 	open(): boolean;
 	leaseLeftMs(): number;
 	ledger(): LedgerState | undefined;
-	/** Requests that are being answered or whose answers go out, of all kinds. */
+	/** Requests of all kinds that are being answered or whose answers are being sent. */
 	openRequests(): number;
 	openStreams(): number;
 	waitingForReplica(): number;
@@ -16,9 +16,9 @@ export interface ServiceState {
 	/** Undefined before the first check. */
 	booksOk(): boolean | undefined;
 	booksAgeMs(): number | undefined;
-	/** Undefined before the first look. */
+	/** Undefined before the first check. */
 	paymentFindings(): number | undefined;
-	/** Undefined before the first look. */
+	/** Undefined before the first check. */
 	settlementsRefused(): number | undefined;
 	batchesRefused(): number;
 }

@@ -5,7 +5,7 @@ import type { Metrics } from "../ops/metrics.ts";
 import { createMetrics } from "../ops/metrics.ts";
 import { countCollections, processReadings } from "../ops/process-readings.ts";
 
-/** The figures of a console's own process. */
+/** The metrics of a console's process. */
 export function createConsoleMetrics(
 	deps: { readonly figures: ConsoleFigures; readonly cleanup: Cleanup },
 	labels: Readonly<Record<string, string>>,

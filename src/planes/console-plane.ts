@@ -19,19 +19,23 @@ import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import type { HealthReport } from "../ops/health.ts";
 import type { Secrets } from "../secrets.ts";
 
-/** Run from its source, a service bundles its pages when the first one is asked for: seconds, and more on a busy machine. */
+/**
+ * A service run from source bundles its pages at the first request, which takes seconds, and more on a busy machine.
+ */
 const BUNDLE_S = 90;
 
-/** What serves people and runs the jobs: pages, sign-in, payments, mail, sums, checks of the books. Admits nothing. */
+/**
+ * Serves people and runs the jobs: pages, sign-in, payments, mail, sums, checks of the books. It admits no requests.
+ */
 export interface ConsolePlane {
 	handle(connection: Connection): Promise<Response>;
-	/** For `/readyz`: whether the database answers; warns where no gateway is live. */
+	/** For `/readyz`: whether the database answers; warns if no gateway is live. */
 	health(): Promise<HealthReport>;
-	/** What it counts, for metrics. */
+	/** Its counts, for metrics. */
 	readonly figures: ConsoleFigures;
-	/** Ends what would otherwise stay open for minutes. */
+	/** Ends live connections, which would otherwise stay open for minutes. */
 	shutDown(): void;
-	/** Stops what it started. Harmless when repeated. */
+	/** Stops what it started. May be called repeatedly. */
 	stop(): Promise<void>;
 }
 
@@ -43,7 +47,7 @@ export interface ConsolePlaneDeps {
 	readonly databaseUrl: string;
 	readonly secrets: Pick<Secrets, "keyPepper" | "consoleSecret" | "instanceId">;
 	readonly gateways: GatewayClient;
-	/** Where people reach the service without PUBLIC_URL. */
+	/** The service's address if PUBLIC_URL is not set. */
 	readonly listeningAt: () => string;
 }
 
@@ -56,7 +60,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): Cons
 	const { retention } = config;
 	const notices = { ...parts, sendWebhook: createWebhookSender(config), serviceName: brand.serviceName };
 	const jobs = startJobs({ ...parts, clients: { ...parts, sums }, retention, notices }, deps.jobs);
-	// Together: sums that are made for the first time would keep the others waiting.
+	// Stopped together: the jobs may be waiting for sums that are being built for the first time.
 	cleanup.add(() => Promise.all([jobs.stop(), sums.end()]));
 	const management = createManagement(parts);
 	const pages = createPages({ log, brand }, { isHttps: () => config.publicUrl?.startsWith("https://") ?? false });

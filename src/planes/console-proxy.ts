@@ -10,14 +10,14 @@ import { errorResponse } from "../gateway/error-body.ts";
 import { notOfferedText } from "../gateway/not-offered.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 
-/** Where a gateway sends what is not for programs. */
+/** Forwards a gateway's requests that are no API calls to the console. */
 export interface ConsoleProxy {
 	handle(connection: Connection): Promise<Response>;
-	/** Why the console could not be asked the last time; undefined if it could. */
+	/** Why the console's last request failed; undefined if it succeeded. */
 	problem(): string | undefined;
 }
 
-/** What people see while the console's process is away. It asks again by itself. */
+/** The page shown while the console's process is down. It reloads itself. */
 const AWAY_STYLE = `
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
 	background: light-dark(#fff, #15181b); color: light-dark(#1f2328, #d5d9dd); }
@@ -52,28 +52,28 @@ const AWAY_PAGE = `<!doctype html>
 </html>
 `;
 
-/** Live pages among them, each of which has one open for minutes. */
+/** Includes live pages, each of which holds one request for minutes. */
 const REQUESTS_MAX = 4_096;
-/** Nothing that a page sends is larger but a chat of the playground, which may hold pictures, and a batch's file. */
+/** Only a playground chat, which may hold pictures, and a batch's file are larger. */
 const BODY_BYTES_MAX = 1024 * 1024;
 const LARGE_BYTES_MAX = 32 * 1024 * 1024;
 const CHAT_PATH = "/api/console/playground/chat";
 const BATCH_PATH = "/api/console/batch-start";
-/** The longest that the console keeps a page waiting, for a check of the books, and some. */
+/** The longest time the console takes for a page (a check of the books), with a margin. */
 const SILENCE_S = 90;
-/** So long a request waits for a console that is just starting: about what it takes to be there again. */
+/** How long a request waits for a starting console: about the time of a restart. */
 const START_WAIT_MS = 2_000;
 const START_POLL_MS = 50;
 
-/** They speak of one connection, or a client could say by them who it is. */
+/** Hop-by-hop headers, and headers by which a client could forge its address. */
 const NOT_PASSED_ON =
 	/^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|forwarded|x-forwarded-.*|x-real-ip|x-tollgate-.*)$/;
 const NOT_PASSED_BACK = ["connection", "keep-alive", "transfer-encoding"];
 
 /**
- * Passes requests on to the console's process at a Unix socket, streaming both ways. The client's address goes along as
- * `x-forwarded-for`, which the console believes from this socket alone; what the client itself says of it does not.
- * A connection each: a kept one could meet a console that is just leaving.
+ * Passes requests to the console's process over a Unix socket, streaming both ways. It sets `x-forwarded-for` to the
+ * client's address; the console trusts it only from this socket. The client's own forwarding headers are removed. Each
+ * request uses a new connection: a kept one could belong to a console that is leaving.
  */
 export function createConsoleProxy(deps: { clock: Clock; log: Log }, options: { socket: string }): ConsoleProxy {
 	const { clock, log } = deps;
@@ -90,7 +90,7 @@ export function createConsoleProxy(deps: { clock: Clock; log: Log }, options: { 
 					unix: options.socket,
 					method: request.method,
 					headers: headersFor(connection),
-					// A length that is given is kept, so that the console can judge it before it reads.
+					// The length is kept, so that the console can reject the body before reading it.
 					...(request.body === null ? {} : { body: request.body, duplex: "half" }),
 					signal: leave.signal,
 					redirect: "manual",
@@ -100,7 +100,8 @@ export function createConsoleProxy(deps: { clock: Clock; log: Log }, options: { 
 					proxy: false,
 				} as BunFetchRequestInit);
 			} catch (error) {
-				// Nobody was there to take it: nothing was sent. A body can be sent only once all the same.
+				// The socket was absent, so nothing was sent. A request with a body is not retried: a body can be sent only
+				// once.
 				const again = isAbsent(error) && request.body === null && clock.monotonicMs() < until;
 				if (!again || leave.signal.aborted) throw error;
 				await Bun.sleep(START_POLL_MS);
@@ -115,7 +116,7 @@ export function createConsoleProxy(deps: { clock: Clock; log: Log }, options: { 
 		const onAbort = () => leave.abort();
 		if (request.signal.aborted) leave.abort();
 		else request.signal.addEventListener("abort", onAbort, { once: true });
-		// A model may think for long before its first word.
+		// A model may take long to its first token.
 		connection.setIdleTimeout(isChat(request) ? 0 : SILENCE_S);
 		open += 1;
 		let ended = false;
@@ -159,7 +160,7 @@ export function createConsoleProxy(deps: { clock: Clock; log: Log }, options: { 
 	};
 }
 
-/** For a gateway without a console beside it: people's pages are elsewhere. */
+/** For a gateway without a console: pages are served elsewhere. */
 export const noConsole: ConsoleProxy = {
 	handle: async ({ request }) => {
 		const { pathname } = new URL(request.url);
@@ -184,7 +185,7 @@ function headersFor({ request, address }: Connection): Headers {
 	return headers;
 }
 
-/** What the console would refuse anyway must not be carried to it first. */
+/** Rejects early what the console would refuse anyway. */
 function checkBody(request: Request): void {
 	if (request.body === null) return;
 	const length = request.headers.get("content-length");

@@ -13,12 +13,12 @@ import { lastAnswer } from "./last-answer.ts";
 import { isMetricsRequest, type MetricsAccess, mayReadMetrics, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
 
-/** As much as the largest chat of the playground; what is checked before it is read has its own limits. */
+/** Covers the largest playground chat; routes check their own smaller limits first. */
 const BODY_BYTES_MAX = 40 * 1024 * 1024;
 
 /**
- * The console's own server: at the socket where gateways pass requests on, whose word for the client's address counts;
- * or, started apart, on a port of its own.
+ * The console's server. It listens at the socket to which gateways proxy, and trusts their `x-forwarded-for`. A console
+ * that runs apart listens on its own port.
  */
 export function startConsoleServer(
 	config: MetricsAccess & Pick<Config, "host" | "port" | "trustedProxies">,
@@ -26,9 +26,9 @@ export function startConsoleServer(
 		plane: Pick<ConsolePlane, "handle" | "health">;
 		log: Log;
 		socket: string | undefined;
-		/** Told to gateways; to others where the console is started apart. */
+		/** Served to gateways; also to others if the console runs apart. */
 		metrics: Metrics;
-		/** True once every answer is to be the last one of its connection. */
+		/** True if every answer must close its connection. */
 		endsConnections(): boolean;
 	},
 ): Server<undefined> {

@@ -5,12 +5,12 @@ import { nextTurn } from "../base/next-turn.ts";
 /** Grace for handshakes in flight when the listener closes: a round trip between continents. */
 const HANDSHAKE_MS = 300;
 /**
- * For connections that wait to be accepted, within the margin after which a supervisor kills. A process without a free
- * descriptor accepts one each time another connection ends.
+ * The wait for pending connections, within the margin before a supervisor kills. A process without free descriptors
+ * accepts one only when another ends.
  */
 const WAIT_MS_MAX = 1_500;
 const LOOK_MS = 2;
-/** A listener is opened at a start: its descriptor is among the first. */
+/** The listener is opened at the start, so its descriptor is among the first. */
 const DESCRIPTORS = 4_096;
 
 const AF_INET = 2;
@@ -21,10 +21,10 @@ const SO_ACCEPTCONN = 30;
 const SO_BINDTOIFINDEX = 62;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
-/** Offset in the kernel's TCP_INFO of a listener: the number of connections that wait to be accepted. */
+/** Offset in a listener's TCP_INFO: the number of connections waiting to be accepted. */
 const WAITING_AT = 24;
 const TCP_INFO_BYTES = 104;
-/** No system counts that far: there is no such network interface. */
+/** An interface index that no system has. */
 const NO_INTERFACE = new Int32Array([2_147_483_647]);
 
 interface Place {
@@ -33,12 +33,12 @@ interface Place {
 }
 
 /**
- * Awaited before `server` stops. The kernel resets the connections that wait at a listener when that closes, though for
- * their clients they are open and may carry a request: so the listener is bound to no interface, which turns new connections
- * away or to a successor and needs no rights, and those that have begun are accepted.
+ * Awaited before `server` stops. The kernel resets connections that wait in a closing listener's queue, although their
+ * clients may have sent requests. So the listener is bound to a missing interface: new connections go to a successor or
+ * are refused, and pending ones are accepted. This needs no privileges.
  */
 export async function drainListener(server: object): Promise<void> {
-	// The runtime's types do not have it. Of a socket of the file system it is the path.
+	// The runtime's types lack it. For a Unix socket it is the path.
 	const { address: place } = server as { readonly address?: Place | string | null };
 	const listener = typeof place === "object" && place !== null ? listenerAt(place) : undefined;
 	if (listener !== undefined && bindToNoInterface(listener)) {
@@ -46,24 +46,28 @@ export async function drainListener(server: object): Promise<void> {
 		for (const deadline = performance.now() + WAIT_MS_MAX; wait(listener) && performance.now() < deadline; )
 			await Bun.sleep(LOOK_MS);
 	}
-	// Connections that wait at a socket of the file system, or whose wait was over late, are accepted only now.
+	// Accepts connections that wait at a Unix socket, and those left after the deadline.
 	await nextTurn();
 	await nextTurn();
 }
 
-/** The runtime does not tell it. Undefined where the system's library is not there, or is no Linux. */
+/**
+ * Finds the descriptor, which the runtime does not expose. Undefined outside Linux, or without the system's library.
+ */
 function listenerAt(place: Place): number | undefined {
 	if (process.platform !== "linux") return undefined;
 	try {
-		// Not by the list of those that are open: it takes one to read that, and none may be left.
+		// Tries numbers instead of reading /proc/self/fd, which needs a descriptor when none may be free.
 		for (let fd = 0; fd < DESCRIPTORS; fd++) if (listensAt(fd, place)) return fd;
 	} catch {
-		// No library.
+		// No system library.
 	}
 	return undefined;
 }
 
-/** Not the port alone: a process may have been started with the listener of another service, which has that port elsewhere. */
+/**
+ * Compares address and port: the process may have inherited another service's listener with the same port elsewhere.
+ */
 function listensAt(fd: number, { address, port }: Place): boolean {
 	const size = new Uint32Array([4]);
 	const listens = new Uint32Array(1);
@@ -88,7 +92,7 @@ function bindToNoInterface(listener: number): boolean {
 	return libc().setsockopt(listener, SOL_SOCKET, SO_BINDTOIFINDEX, ptr(NO_INTERFACE), NO_INTERFACE.byteLength) === 0;
 }
 
-/** Whether connections wait at it that were not taken yet. */
+/** Whether connections wait in the listener's queue. */
 function wait(listener: number): boolean {
 	const info = new DataView(new ArrayBuffer(TCP_INFO_BYTES));
 	const size = new Uint32Array([TCP_INFO_BYTES]);

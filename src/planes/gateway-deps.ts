@@ -5,7 +5,7 @@ import type { Catalog } from "../catalog/catalog.ts";
 import type { Database } from "../db/database.ts";
 import type { Secrets } from "../secrets.ts";
 
-/** What the parts of a gateway are opened on. */
+/** Dependencies of the parts of a gateway. */
 export interface GatewayDeps {
 	readonly db: Database;
 	readonly clock: Clock;

@@ -8,14 +8,14 @@ import { PAYMENTS_DIFFER } from "../ops/payment-findings.ts";
 import type { ConsoleProxy } from "./console-proxy.ts";
 import type { BooksSeen } from "./gateway-watches.ts";
 
-/** Settlements are flushed every tenth of a second; older ones than this mean that Postgres does not take them. */
+/** Settlements are flushed every 0.1 s; older ones mean that Postgres does not accept them. */
 const UNFLUSHED_WARNING_MS = 5_000;
-/** A console checks the books about every quarter of an hour; after this time nobody does. */
+/** A console checks the books about every 15 minutes; after this no console runs. */
 const BOOKS_OLD_MS = 60 * 60_000;
 
 /**
- * What `/readyz` says of a gateway: ready means that it may admit requests. That people's part is away is a warning:
- * inference does not need it.
+ * The `/readyz` report of a gateway: ready means that it may admit requests. A missing console is only a warning,
+ * because inference does not need it.
  */
 export function createGatewayHealth(deps: {
 	stopping(): boolean;

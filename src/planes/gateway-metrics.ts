@@ -15,7 +15,7 @@ import { serviceReadings } from "../ops/service-readings.ts";
 import { ledgerTotals } from "./gateway-health.ts";
 import type { BooksSeen } from "./gateway-watches.ts";
 
-/** The figures of a gateway's own process. */
+/** The metrics of a gateway's process. */
 export function createGatewayMetrics(
 	deps: Omit<ServiceState, "open" | "leaseLeftMs" | "ledger" | "booksOk" | "booksAgeMs"> & {
 		readonly stats: RequestStats;

@@ -51,7 +51,7 @@ import { gatewaySocket } from "./run-dir.ts";
 import { settledFields } from "./settled-fields.ts";
 import { keepDescriptorsSpare } from "./spare-descriptors.ts";
 
-/** What answers inference: it knows keys and holds credit. It runs no job and knows no secret of people's. */
+/** Answers inference: it knows keys and holds credit. It runs no job and has no console secret. */
 export interface GatewayPlane {
 	/** Where it listens: `http://host:port`. */
 	readonly url: string;
@@ -60,17 +60,19 @@ export interface GatewayPlane {
 	/** For the first run, which has no file. */
 	readonly fixedCatalog: FixedCatalog | undefined;
 	readonly instanceLease: InstanceLease;
-	/** What a console asks in the name of a key. */
+	/** Answers the console's requests on behalf of a key. */
 	internal(connection: Connection): Promise<Response>;
-	/** Reads the catalogue's file again; the console sees the new one afterwards. */
+	/** Reads the catalogue's file again, then reports it to the console. */
 	reload(): Promise<void>;
 	/**
-	 * Serves on, but makes every answer the last one of its connection, so that clients take their next request
-	 * elsewhere: a connection that is closed while it is idle can meet the next request half-way. Without a successor
-	 * `/readyz` tells balancers to go elsewhere, too, and the time of the drain runs.
+	 * Keeps serving but closes each connection after its answer, so that clients reconnect elsewhere. An idle connection
+	 * is not closed: a request could be under way on it. Without a successor `/readyz` fails and the drain's time starts.
 	 */
 	sendAway(to: { successor: boolean }): void;
-	/** Stops admitting, drains for `config.drainMs`, hands everything back, stops what it started. Harmless when repeated. */
+	/**
+	 * Stops admission, drains for `config.drainMs`, hands everything back and stops what it started. May be called
+	 * repeatedly.
+	 */
 	stop(): Promise<void>;
 }
 
@@ -79,19 +81,19 @@ export interface GatewayPlaneDeps {
 	readonly clock?: Clock;
 	readonly databaseUrl: string;
 	readonly secrets: Pick<Secrets, "keyPepper" | "instanceId">;
-	/** Takes what is not for programs. */
+	/** Receives requests that are no API calls. */
 	readonly console: ConsoleProxy;
-	/** Of the other processes of this service. */
+	/** The metrics of the service's other processes. */
 	readonly otherMetrics: () => Promise<readonly ProcessMetrics[]>;
-	/** Signs what may be asked in the name of a key. */
+	/** Signs the console's requests on behalf of a key. */
 	readonly internalSecret: string;
 	onDiskFailed(error: unknown): void;
 }
 
-/** A heartbeat that hangs on a half-open connection must fail and be sent again well before the lease is over. */
+/** A heartbeat on a half-open connection must fail and be retried well before the lease ends. */
 const STATEMENT_DEADLINE_MS_MAX = 5_000;
 
-/** Builds every part once, in order. Each registers its end when it is made; `stop` runs them in reverse. */
+/** Builds every part once, in order. Each part registers its end; `stop` runs the ends in reverse. */
 export async function createGatewayPlane(config: Config, deps: GatewayPlaneDeps): Promise<GatewayPlane> {
 	const cleanup = createCleanup({ clock: systemClock, log: deps.log });
 	try {
@@ -107,7 +109,7 @@ async function build(
 	deps: GatewayPlaneDeps & { clock: Clock; cleanup: Cleanup },
 ): Promise<GatewayPlane> {
 	const { log, clock, cleanup, secrets } = deps;
-	// Stops last: a collector that hangs keeps no credit from being handed back.
+	// Stopped last: a hanging collector must not delay handing back credit.
 	const traces = await openTraces(config, log);
 	cleanup.add(async () => traces?.stop());
 	const db = createDatabase(
@@ -179,7 +181,7 @@ async function build(
 	carrier = createLineCarrier(serve, keyring);
 	const batches = openBatches(config, { db, clock, log, cleanup, catalog, secrets, files, carrier });
 	const internal = createInternalDoor({ serve, keyring, files, batches }, { secret: deps.internalSecret });
-	// The console sees what is served from the first request on.
+	// The console sees the served models from the first request on.
 	await reports.write();
 
 	const metrics = createGatewayMetrics(
@@ -285,7 +287,7 @@ function openUpstreams(
 	return upstreams;
 }
 
-/** Where other processes of this service ask; undefined if it is alone. */
+/** The socket for the service's other processes; undefined without a supervisor. */
 function openInternalServer(
 	{ runDir, workerIndex }: Pick<Config, "runDir" | "workerIndex">,
 	{ cleanup, ...parts }: Parameters<typeof startInternalServer>[1] & { cleanup: Cleanup },
@@ -303,7 +305,7 @@ function returnMemory(server: { readonly pendingRequests: number }, deps: { cloc
 	deps.cleanup.add(() => memoryReturn.stop());
 }
 
-/** Nothing of OpenTelemetry is loaded where nobody wants traces. */
+/** OpenTelemetry is loaded only if traces are configured. */
 async function openTraces({ traces }: Pick<Config, "traces">, log: Log) {
 	if (traces === null) return undefined;
 	const { createOtlpTraces } = await import("../traces/otlp-traces.ts");

@@ -17,40 +17,36 @@ import { lastAnswer } from "./last-answer.ts";
 import { isMetricsRequest, type MetricsAccess, mayReadMetrics, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
 
-/** Where the process listens, and who may read its metrics. */
+/** The listening address, and who may read metrics. */
 export type ServerConfig = MetricsAccess & Pick<Config, "host" | "port" | "runDir" | "trustedProxies">;
 
 export interface ServerDeps {
 	readonly endpoints: Omit<EndpointDeps, "connectionOf">;
 	health(): HealthReport;
 	metrics: Metrics;
-	/** Takes what is not for programs. */
+	/** Receives requests that are no API calls. */
 	console: ConsoleProxy;
-	/** Takes what a console asks in the name of a key. */
+	/** Answers the console's requests on behalf of a key. */
 	internal: (connection: Connection) => Promise<Response>;
-	/** Whether that may be asked on the public port, too: where the console is on another machine. */
+	/** Whether those are accepted on the public port, for a console on another machine. */
 	internalOnPort: boolean;
-	/** True once every answer is to be the last one of its connection. */
+	/** True if every answer must close its connection. */
 	endsConnections(): boolean;
 }
 
-/**
- * Bun answers a larger body with an empty 413. Ours comes first and has our shape: this is above the largest `body_mb`
- * that a file can ask for, now or later.
- */
+/** Above the largest possible `body_mb`, so that our own 413 comes before Bun's empty one. */
 const BODY_BYTES_CEILING = 1_088 * 1024 * 1024;
 
 /**
- * Everything that is served, on one port: inference and what operators ask here, the rest by the console proxy.
- * Bun.serve is called here and not by Elysia: its defaults share the port with other processes and time out by another
- * clock.
+ * Serves everything on one port: the API and the operators' endpoints here, the rest through the console proxy. Calls
+ * Bun.serve directly: Elysia's defaults share the port with other processes and use other timeouts.
  */
 export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Server<undefined> {
 	const clientAddress = createClientAddress(
 		config.trustedProxies,
 		warnOfUnknownProxy(deps.endpoints.serve.telemetry.log),
 	);
-	/** A class, since there is one for each request. */
+	/** A class, because one is created per request. */
 	class ClientConnection implements Connection {
 		readonly request: Request;
 
@@ -93,7 +89,7 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 		port: config.port,
 		reusePort: config.runDir !== null,
 		idleTimeout: IDLE_TIMEOUT_S,
-		// Else the runtime writes what broke a stream to the terminal, beside the log.
+		// Otherwise the runtime prints stream errors to the terminal, outside the log.
 		development: false,
 		maxRequestBodySize: BODY_BYTES_CEILING,
 		fetch: (request) => (deps.endsConnections() ? lastAnswer(answer(request)) : answer(request)),
@@ -102,7 +98,7 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 	return server;
 }
 
-/** The console's way in, at a Unix socket that only this user's processes can reach. */
+/** The console's entry: a Unix socket that only this user's processes can reach. */
 export function startInternalServer(
 	path: string,
 	deps: { internal: (connection: Connection) => Promise<Response>; metrics: Metrics },

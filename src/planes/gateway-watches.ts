@@ -9,17 +9,17 @@ import { startDurabilityWatch } from "../ledger/durability-watch.ts";
 import { countRefusedSettlements } from "../ledger/removal.ts";
 import { countOpenFindings } from "../ops/payment-findings.ts";
 
-/** The newest check of the books. */
+/** The latest check of the books. */
 export interface BooksSeen {
 	readonly ok: boolean;
-	/** How long ago it was: by the database's clock when it was seen, and by this process' since then. */
+	/** Its age: by the database's clock when it was read, and by this process's clock since. */
 	ageMs(): number;
 }
 
 const FIRST_COUNT_MS = 1_000;
 const FIRST_LOOK_AT_BOOKS_MS = 5_000;
 
-/** What a gateway looks at in the database from time to time, to tell it in its metrics and its health. */
+/** Periodic database reads for a gateway's metrics and health. */
 export function startGatewayWatches(deps: { statements: Statements; clock: Clock; log: Log; cleanup: Cleanup }) {
 	const { statements, clock, log, cleanup } = deps;
 	const durability = startDurabilityWatch({ read: () => readDurability(statements), clock, log });
@@ -29,7 +29,7 @@ export function startGatewayWatches(deps: { statements: Statements; clock: Clock
 		cleanup.add(() => watching.stop());
 		return watching;
 	}
-	// Which a console's process checks.
+	// A console's process checks the books; this reads its result.
 	const books = watch("the books", FIRST_LOOK_AT_BOOKS_MS, async (): Promise<BooksSeen | undefined> => {
 		const check = await lastBooksCheck(statements);
 		if (check === undefined) return undefined;

@@ -1,4 +1,7 @@
-/** Its client, or the balancer between, takes the next request elsewhere: the runtime closes the connection behind it. */
+/**
+ * Adds `connection: close`, after which the runtime closes the connection and the client or balancer reconnects
+ * elsewhere.
+ */
 export async function lastAnswer(answer: Response | Promise<Response>): Promise<Response> {
 	const response = await answer;
 	response.headers.set("connection", "close");

@@ -2,19 +2,19 @@ import { isIP } from "node:net";
 import { dns } from "bun";
 import { ConfigError } from "../config.ts";
 
-/** An address to listen on, as people write it: `http://host:port`. */
+/** A listening address as a URL: `http://host:port`. */
 export function addressOf(host: string, port: number | undefined): string {
 	return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** Where this machine reaches what listens there: not every address to listen on is one to connect to. */
+/** The address to connect to from this machine: wildcard addresses become loopback. */
 export function reachableAddressOf(host: string, port: number): string {
 	return addressOf({ "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host, port);
 }
 
 /**
- * Asks for a host before anything listens on it: `listen` says of a name that nobody knows whatever the last call of the system had
- * failed with, be it of a connection elsewhere. As the system looks names up, and so as `listen` does.
+ * Checks a host before anything listens on it: for an unknown name `listen` reports the error of an unrelated earlier
+ * system call. Looks names up with the system's resolver, like `listen` does.
  */
 export async function checkHost(host: string): Promise<void> {
 	if (isIP(host) !== 0 || (await isKnown(host))) return;
@@ -29,8 +29,8 @@ async function isKnown(name: string): Promise<boolean> {
 }
 
 /**
- * The gateways share the port, and so would a stranger who asks for it in the same way: it must be nobody's when they
- * start. 0 takes one that is free now.
+ * Claims the port before the gateways share it: with SO_REUSEPORT a foreign process could share it too. Port 0 picks a
+ * free one.
  */
 export function claimPort(hostname: string, port: number): number {
 	const probe = Bun.listen({ hostname, port, socket: { data() {} } });

@@ -9,16 +9,18 @@ import type { Files } from "../files/files.ts";
 import type { GatewayDeps } from "./gateway-deps.ts";
 
 export interface OpenBatches extends Batches {
-	/** How many wait because the database refuses their outcomes. */
+	/** Batches that wait because the database refuses their outcomes. */
 	refused(): number;
-	/** Sends no further line; what is under way may go on for half the drain. */
+	/** Stops sending lines; running ones may continue for half the drain. */
 	stop(): Promise<void>;
 }
 
-/** Outcomes are sealed and the queue is left behind after the lines have ended. */
+/** After the last line, outcomes are stored and the queue is released. */
 const STOP_MS_MAX = 15_000;
 
-/** Batches of accounts, and this instance's share of running them: from the first deployment on that takes any. */
+/**
+ * Opens batches, and this instance's share of running them. The runner starts with the first model that takes batches.
+ */
 export function openBatches(
 	options: { readonly drainMs: number; readonly dataDir: string },
 	deps: GatewayDeps & { files: Files; carrier: Carrier },

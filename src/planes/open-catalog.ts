@@ -14,7 +14,10 @@ import type { Problem } from "../catalog/yaml-reader.ts";
 import type { Config } from "../config.ts";
 import type { Statements } from "../db/statements.ts";
 
-/** The catalogue of the configured file, watched; or one without a file, which the demo fills. Fault if it has problems. */
+/**
+ * Opens and watches the configured file's catalogue, or one without a file, which the demo fills. Fault if the file has
+ * problems.
+ */
 export async function openCatalog(
 	config: Pick<Config, "configPath" | "workers" | "demo" | "env">,
 	deps: { statements: Statements; clock: Clock; log: Log; cleanup: Cleanup },
@@ -35,13 +38,13 @@ export async function openCatalog(
 	return { catalog: withinMemory(catalog, { log, memoryBytes }), fixedCatalog: undefined };
 }
 
-/** What one of so many gateways may take: they share the machine's memory, or what their container has of it. */
+/** One gateway's share of the memory of the machine or container. */
 export function memoryOfOne(workers: number): number {
-	// A container without a limit has none, or more than there is.
+	// A container without a limit reports 0, or more than the machine has.
 	return Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem()) / workers;
 }
 
-/** For whoever starts a database before a catalogue is opened: Fault if the configured file has problems, as `openCatalog`. */
+/** Checks the file before a database is started. Fault if it has problems, like `openCatalog`. */
 export async function checkConfiguredFile({ configPath, env }: Pick<Config, "configPath" | "env">): Promise<void> {
 	if (configPath === null) return;
 	const check = checkCatalog(await readFile(configPath, "utf8"), env);

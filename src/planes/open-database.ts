@@ -7,22 +7,22 @@ import { isPrepared } from "../db/function-set.ts";
 import { migrate } from "../db/migrate.ts";
 
 export interface OpenDatabase {
-	/** Of a database whose schema is there, with this version's functions. */
+	/** The address of a database with a complete schema and this version's functions. */
 	readonly url: string;
-	/** After all else has ended: gives up an embedded one. False if it is left running though nobody uses it. */
+	/** Called after everything else has stopped; gives up an embedded database. False if it could not be stopped. */
 	release(): Promise<boolean>;
 }
 
 /**
- * The configured database, or an embedded one that is started here unless it runs, and stopped by who leaves it last; its schema is made. The
- * children of a supervisor get an address where all of that is done. Rejects once `leaving` aborts, with nothing left running: whoever makes
- * the schema now may keep others waiting for minutes.
+ * Opens the configured database, or an embedded one, and completes its schema. The embedded one is started unless it
+ * runs, and stopped by its last user. Children get an address where this is done. Rejects once `leaving` aborts, with
+ * nothing left running, because another process's migration may take minutes.
  */
 export async function openDatabase(
 	deps: { log: Log; leaving?: AbortSignal | undefined },
 	config: Pick<Config, "databaseUrl" | "runDir" | "dataDir">,
 ): Promise<OpenDatabase> {
-	// A supervisor whose program was replaced meanwhile is of another version than its new children.
+	// After a program upgrade a supervisor has another version than its new children, so the address is checked.
 	if (config.databaseUrl !== null && config.runDir !== null && isPrepared(config.databaseUrl))
 		return { url: config.databaseUrl, release: async () => true };
 	const embedded =
@@ -38,7 +38,7 @@ export async function openDatabase(
 	}
 }
 
-/** A Fault, so that no stop counts as one in order that leaves the server running. */
+/** Throws, so that a stop that leaves the server running is not reported as clean. */
 export async function released(release: OpenDatabase["release"]): Promise<void> {
 	if (!(await release())) throw new Fault("service_unavailable", "The embedded PostgreSQL did not stop.");
 }

@@ -11,14 +11,14 @@ import { createPostgresBlobs } from "../files/postgres-blobs.ts";
 import { createS3Blobs } from "../files/s3-blobs.ts";
 import type { GatewayDeps } from "./gateway-deps.ts";
 
-/** Its statements carry quarter-megabytes. */
+/** Its statements carry 256 KB each. */
 const BLOB_STATEMENT_DEADLINE_MS = 15_000;
 const BLOB_CONNECTIONS_MAX = 2;
 
-/** Files of accounts, where the configuration says that they lie; those from before are read where they were put. */
+/** Opens the files of accounts in the configured store; older files are read from the store they are in. */
 export function openFiles(config: Pick<Config, "dataDir" | "fileS3" | "fileStore">, deps: GatewayDeps): Files {
 	const { db, clock, log, cleanup, catalog } = deps;
-	// It connects when it is asked first.
+	// Connects on its first use.
 	const statements = createStatements(
 		{ clock, log },
 		{

@@ -7,10 +7,10 @@ import { keyLoader } from "../keys/key-loader.ts";
 import { createKeyring } from "../keys/keyring.ts";
 import type { GatewayDeps } from "./gateway-deps.ts";
 
-/** Each costs Postgres one look at an index: 500 a second are some hundredths of a core. */
+/** Each failed lookup costs Postgres one index read; 500 a second take a few percent of a core. */
 const FAILED_LOOK_UPS_PER_MINUTE_MAX = 30_000;
 
-/** The keys that a gateway knows, and how a request's is told from what is none. */
+/** Opens the keyring and the authentication of requests. */
 export function openKeys(config: Pick<Config, "serviceName">, deps: GatewayDeps) {
 	const { db, clock, log, catalog } = deps;
 	const keyring = createKeyring({ load: keyLoader(db.ledger), log });

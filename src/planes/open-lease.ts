@@ -22,7 +22,7 @@ interface LeaseDeps {
 	onDiskFailed(error: unknown): void;
 }
 
-/** The instance's right to admit, and what it holds of the credit. */
+/** Opens the instance's lease: its right to admit, and its share of the credit. */
 export async function openLease(
 	config: Pick<Config, "dataDir" | "journal" | "leaseTtlMs">,
 	deps: LeaseDeps,
@@ -51,7 +51,7 @@ export async function openLease(
 	return instanceLease;
 }
 
-/** What this instance may admit of each key's limits, beside the others. */
+/** Opens this instance's share of each key's limits. */
 export async function openKeyLimits(deps: {
 	db: Database;
 	instanceLease: InstanceLease;

@@ -5,18 +5,18 @@ import type { Connection } from "../gateway/connection.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import { consoleSocket, gatewaySocket, METRICS_HEADER, METRICS_PATH } from "./run-dir.ts";
 
-/** What another process of this service says in the form of GET /metrics; undefined if it does not answer soon. */
+/** The metrics text of another process of this service; undefined if it does not answer in time. */
 export interface ProcessMetrics {
-	/** Its label `worker`. */
+	/** The value of its label `worker`. */
 	readonly worker: string;
 	readonly text: string | undefined;
 }
 
-/** Who asks for metrics waits no longer for the others'. */
+/** A scrape waits at most this long for other processes. */
 const ANSWER_MS_MAX = 1_000;
 const CONSOLE = "console";
 
-/** The label of a process's own series: none where there is but one. */
+/** The label of a process's own series; none without a supervisor. */
 export function workerLabel(config: Pick<Config, "runDir" | "workerIndex" | "role">): Record<string, string> {
 	if (config.runDir === null) return {};
 	return { worker: config.role === CONSOLE ? CONSOLE : gatewayName(config.workerIndex ?? 1) };
@@ -24,7 +24,7 @@ export function workerLabel(config: Pick<Config, "runDir" | "workerIndex" | "rol
 
 const gatewayName = (slot: number) => `gateway-${slot}`;
 
-/** The other gateways and the console of this `serve`, asked at their sockets at once. */
+/** Requests the metrics of this `serve`'s other gateways and console, in parallel. */
 export function askOthers(
 	config: Pick<Config, "workers" | "workerIndex">,
 	runDir: string,
@@ -51,7 +51,7 @@ async function ask(socket: string): Promise<string | undefined> {
 	}
 }
 
-/** Whether a request at a process's socket asks for its metrics. */
+/** Whether a request at a process's socket is for its metrics. */
 export function isMetricsRequest(request: Request): boolean {
 	return request.headers.has(METRICS_HEADER) && new URL(request.url).pathname === METRICS_PATH;
 }
@@ -62,7 +62,7 @@ export async function metricsResponse(metrics: Metrics): Promise<Response> {
 	});
 }
 
-/** One answer for all processes of a service, whichever was asked, so that a scrape misses none of them. */
+/** Merges the metrics of all processes, so that a scrape of any one is complete. */
 export function metricsOfAll(
 	own: Metrics,
 	others: () => Promise<readonly ProcessMetrics[]>,
@@ -91,9 +91,8 @@ function upText(up: readonly { readonly worker: string; readonly value: number }
 }
 
 /**
- * Texts of the exposition format as one: all series of a name must stand together, below one head. They are told apart by
- * a label, so nothing is added up.
- * https://prometheus.io/docs/instrumenting/exposition_formats/
+ * Merges exposition texts: all series of a name must be together below one head. The label `worker` tells them apart,
+ * so nothing is summed. https://prometheus.io/docs/instrumenting/exposition_formats/
  */
 function mergeExpositions(texts: readonly string[]): string {
 	const families = new Map<string, { readonly head: string; samples: string }>();
@@ -107,14 +106,14 @@ function mergeExpositions(texts: readonly string[]): string {
 	return [...families.values()].map(({ head, samples }) => head + samples).join("\n");
 }
 
-/** A head of two lines, and what follows until the next. */
+/** A two-line head and the samples up to the next head. */
 const FAMILY = /(?<=^|\n)(?=# HELP (\S+))(# HELP [^\n]*\n# TYPE [^\n]*\n)((?:[^#\n][^\n]*(?:\n|$))*)/g;
 
 const ended = (samples: string) => (samples === "" || samples.endsWith("\n") ? samples : `${samples}\n`);
 
 export type MetricsAccess = Pick<Config, "metricsToken" | "production">;
 
-/** By the token where there is one; else, in production, from this machine alone, and not through a proxy on it. */
+/** Requires the token if one is set. Otherwise, in production, allows only this machine, and no proxy on it. */
 export function mayReadMetrics({ metricsToken, production }: MetricsAccess, { request, address }: Connection): boolean {
 	const { headers } = request;
 	if (metricsToken === null) {

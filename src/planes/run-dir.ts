@@ -5,17 +5,17 @@ import { basename, dirname, join } from "node:path";
 import type { Server } from "bun";
 import { isAlive } from "../base/process-alive.ts";
 
-/** The kernel takes 107 bytes for the address of a socket; the names that are added to the place take up to 47. */
+/** A Unix socket's path has at most 107 bytes; the names below this folder take up to 47. */
 const PLACE_BYTES_MAX = 60;
 
-/** Where a gateway asks the other processes for their figures. A client cannot: the door passes no header like this on. */
+/** The path for metrics between processes. Clients cannot use it: the proxy drops such headers. */
 export const METRICS_PATH = "/process-metrics";
 export const METRICS_HEADER = "x-tollgate-process-metrics";
 
 export const consoleSocket = (runDir: string): string => join(runDir, "console.sock");
 export const gatewaySocket = (runDir: string, slot: number): string => join(runDir, `gateway-${slot}.sock`);
 
-/** All gateways' sockets, dead ones too. */
+/** All gateways' sockets, including dead ones. */
 export function gatewaySockets(runDir: string): string[] {
 	try {
 		return fs
@@ -27,7 +27,7 @@ export function gatewaySockets(runDir: string): string[] {
 	}
 }
 
-/** Makes the folder: under DATA_DIR if that path is short enough for a socket, else where temporary files go. */
+/** Creates the folder: under DATA_DIR if that path is short enough for a socket, else in the temporary directory. */
 export function makeRunDir(dataDir: string): string {
 	const own = placeIn(dataDir);
 	const places = [own, tmpdir(), "/tmp"].filter((path) => Buffer.byteLength(path) <= PLACE_BYTES_MAX);
@@ -35,7 +35,7 @@ export function makeRunDir(dataDir: string): string {
 	for (const place of places) {
 		try {
 			fs.mkdirSync(place, { recursive: true });
-			// Elsewhere a folder may be another machine's, or another container's.
+			// In the temporary directory a folder may belong to another machine or container.
 			if (place === own) removeAbandoned(place);
 			const runDir = fs.mkdtempSync(join(place, `tollgate-${process.pid}-`));
 			if (place !== own) noteElsewhere(own, runDir);
@@ -47,14 +47,14 @@ export function makeRunDir(dataDir: string): string {
 	throw problem;
 }
 
-/** Says to later starts on this DATA_DIR which of the folders that lie elsewhere are its own, and takes those away that were left. */
+/** Links a folder outside DATA_DIR there, so that later starts recognize it, and removes abandoned ones. */
 function noteElsewhere(own: string, runDir: string): void {
 	try {
 		fs.mkdirSync(own, { recursive: true });
 		removeAbandoned(own);
 		fs.symlinkSync(runDir, join(own, basename(runDir)));
 	} catch {
-		// Where nothing can be written none is missed by who starts now, and a cleaner of temporary files takes it.
+		// If DATA_DIR is not writable, the link is missing; a cleaner of temporary files removes the folder.
 	}
 }
 
@@ -68,8 +68,8 @@ function placeIn(dataDir: string): string {
 }
 
 /**
- * Serves at `path`, whoever was there before: a dead process leaves its socket behind, and a successor takes over from
- * one that still answers. The socket gets another name, which is then exchanged for this one in a single step.
+ * Serves at `path`, replacing an earlier listener: a dead process leaves its socket, and a successor takes over from a
+ * live one. The new socket is renamed to `path` atomically.
  */
 export function serveAt(
 	path: string,
@@ -82,7 +82,7 @@ export function serveAt(
 	const own = `${path}.${process.pid}`;
 	keepFolder(dirname(path));
 	fs.rmSync(own, { force: true });
-	// The other end is a process of ours, which watches its own clients. A socket's timeout cannot be changed later.
+	// The client is our own process, which watches its own clients. A Unix socket's timeout cannot be changed later.
 	const unwatched = {
 		...options,
 		unix: own,
@@ -95,8 +95,8 @@ export function serveAt(
 }
 
 /**
- * Cleaners of temporary files take what has been lying for days, and whoever starts behind that would find no place to
- * listen at. Where everybody may write somebody else could have made a folder of this name meanwhile, with his own door in it.
+ * Recreates the folder if a cleaner of temporary files removed it. In a shared directory another user could have
+ * created it meanwhile, so its owner is checked.
  */
 function keepFolder(folder: string): void {
 	fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -104,14 +104,14 @@ function keepFolder(folder: string): void {
 	if (uid !== process.geteuid?.()) throw new Error(`${folder} is another user's: start the service again`);
 }
 
-/** Folders of processes that were killed. */
+/** Removes folders of killed processes. */
 function removeAbandoned(place: string): void {
 	for (const name of fs.readdirSync(place)) {
 		const pid = Number(/^tollgate-(\d+)-\w{6}$/.exec(name)?.[1] ?? Number.NaN);
 		if (Number.isNaN(pid) || (pid !== process.pid && isAlive(pid))) continue;
 		const path = join(place, name);
 		const elsewhere = linkedFrom(path);
-		// Its name is one that the system made up for it, and says whose it is.
+		// The folder is ours only if it has the generated name.
 		if (elsewhere !== undefined && basename(elsewhere) === name) fs.rmSync(elsewhere, { recursive: true, force: true });
 		fs.rmSync(path, { recursive: true, force: true });
 	}

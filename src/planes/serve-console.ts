@@ -17,7 +17,9 @@ import { type OpenDatabase, openDatabase, released } from "./open-database.ts";
 import { workerLabel } from "./process-metrics.ts";
 import { consoleSocket, gatewaySockets } from "./run-dir.ts";
 
-/** The console plane as a process of its own. Rejects once `leaving` aborts while it waits for others at its database. */
+/**
+ * Runs the console plane in its own process. Rejects once `leaving` aborts while it waits for others at its database.
+ */
 export async function serveConsole(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
 	const { runDir } = config;
 	const cleanup = createCleanup({ clock: systemClock, log });
@@ -63,10 +65,11 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 		});
 		return {
 			url: runDir === null ? addressOf(config.host, server.port) : undefined,
-			// It has no catalogue of its own.
+			// A console has no catalogue.
 			reload: async () => {},
 			sendAway({ successor }: { successor: boolean }) {
-				// Whoever asks finds the successor already. Without one gateways pass people on for as long as they are let in themselves.
+				// With a successor, new requests already reach it. Without one, gateways keep proxying while they accept
+				// requests.
 				if (!successor) beginDrain();
 				return !successor;
 			},
@@ -77,7 +80,7 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 			async stop() {
 				const drainOver = Bun.sleep(Math.max(0, beginDrain() - systemClock.monotonicMs()));
 				plane.shutDown();
-				// Whom they let in last is passed on still, and nobody else is there to answer him.
+				// The gateways' last requests are still proxied here, and no other process answers them.
 				if (gatewaysAre === "leaving") await Promise.race([gatewaysGone.promise, drainOver]);
 				await drainListener(server);
 				await Promise.race([server.stop(), drainOver]);

@@ -12,12 +12,14 @@ import { type OpenDatabase, openDatabase, released } from "./open-database.ts";
 import { askOthers } from "./process-metrics.ts";
 import { consoleSocket } from "./run-dir.ts";
 
-/** The gateway plane as a process of its own. Rejects once `leaving` aborts while it waits for others at its database. */
+/**
+ * Runs the gateway plane in its own process. Rejects once `leaving` aborts while it waits for others at its database.
+ */
 export async function serveGateway(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
 	const cleanup = createCleanup({ clock: systemClock, log });
 	let database: OpenDatabase | undefined;
 	try {
-		// Before a database is started; a parent has looked at it already.
+		// Checked before a database is started; a parent has already checked it.
 		if (config.runDir === null) await checkConfiguredFile(config);
 		database = await openDatabase({ log, leaving }, config);
 		const { url: databaseUrl, release } = database;
@@ -57,7 +59,7 @@ export async function serveGateway(config: Config, { log, leaving }: { log: Log;
 	}
 }
 
-/** The first run: models of servers that are found, or a built-in one. */
+/** Connects the first run's models: discovered servers, or a built-in one. */
 async function connectDemo(config: Pick<Config, "port">, plane: GatewayPlane, log: Log) {
 	const { connectDemoModels } = await import("../demo/demo-models.ts");
 	const demo = await connectDemoModels({ log, fixedCatalog: plane.fixedCatalog }, { ownPort: config.port });

@@ -2,7 +2,7 @@ import { newRequestId } from "../base/id.ts";
 import type { LogFields } from "../base/log.ts";
 import type { SettledEvent } from "../ledger/event.ts";
 
-/** What an operator who looks into one customer's trouble wants of each request. Neither prompt nor answer is in it. */
+/** Log fields for an operator who investigates one customer's problem. They hold no prompt or answer. */
 export function settledFields(event: SettledEvent): LogFields {
 	const { account, key, model, endpoint, ending, status, promptTokens, completionTokens, ms, replica } = event;
 	return {

@@ -2,22 +2,22 @@ import type { Clock } from "../base/clock.ts";
 import { canOpen } from "../base/descriptors.ts";
 import type { Log } from "../base/log.ts";
 
-/** So many are left for new clients, model servers and files, or clients that ask for nothing are let go. */
+/** Descriptors kept free for new clients, model servers and files; below it idle clients are disconnected. */
 const SPARE_MIN = 16;
 const LOOK_MS = 500;
-/** They may be short again and again: a line so often. */
+/** Shortages may recur; the log gets one line per interval. */
 const LINE_MS = 60_000;
 
 export interface SpareDescriptors {
-	/** While it is true every answer is to be the last one of its connection. */
+	/** While true, every answer must close its connection. */
 	areShort(): boolean;
 	stop(): void;
 }
 
 /**
- * Clients keep connections for minutes. Where these take the last descriptor nobody else is let in, and no model server
- * can be asked: so connections that are in use end with their next answer, and those that lie idle until the next look are
- * closed. A client whose request meets that half-way has been idle for as long, and sees what he does at any server that closes.
+ * Keeps descriptors free: when clients' kept connections use the last one, no new client or model server can connect.
+ * Busy connections then end with their next answer, and connections idle until the next look are closed. A request sent
+ * at that moment fails as at any server that closes idle connections.
  */
 export function keepDescriptorsSpare(
 	{ clock, log }: { clock: Clock; log: Log },

@@ -13,15 +13,15 @@ const CONNECT_S = 8;
 const ANSWER_MS_MAX = 8_000;
 const ROUND_TRIPS = 9;
 const ROUND_TRIP_MS_WARNING = 10;
-/** Older versions lack statements that the schema is made with. */
+/** Older versions lack statements that the schema uses. */
 const VERSION_MIN = 14;
-/** Of a gateway, or of the console. */
+/** For each gateway, and for the console. */
 const CONNECTIONS_PER_PROCESS = 12;
 const OFFSET_MS_WARNING = 2_000;
-/** Signatures of Stripe's events are valid for five minutes. */
+/** Stripe's event signatures are valid for five minutes. */
 const OFFSET_MS_BROKEN = 120_000;
 
-/** The database's settings, its schema, and this machine's clock against the database's. Changes nothing. */
+/** Checks the database's settings, its schema, and the clock difference between the machines. Changes nothing. */
 export async function checkDatabase(
 	config: Pick<Config, "workers">,
 	url: string,
@@ -54,10 +54,10 @@ export async function checkDatabase(
 	return [...database.list, ...schema.list, ...clock.list];
 }
 
-/** The median round trip, and the offset of the database's clock by the shortest one. */
+/** Returns the median round trip, and the clock offset measured by the shortest one. */
 async function roundTrips(client: postgres.Sql, wallMs: () => number) {
 	const trips: { tookMs: number; offsetMs: number }[] = [];
-	// The first one also connects.
+	// The first statement also connects.
 	await client`select`;
 	for (let trip = 0; trip < ROUND_TRIPS; trip++) {
 		const [startMs, sentMs] = [performance.now(), wallMs()];
@@ -70,15 +70,15 @@ async function roundTrips(client: postgres.Sql, wallMs: () => number) {
 	return { tookMs: median.tookMs, offsetMs: Math.round(shortest.offsetMs) };
 }
 
-/** What a server says of itself. */
+/** Settings that the server reports. */
 export interface DatabaseSettings {
 	readonly version: string;
 	readonly major: number;
 	readonly fsync: string;
 	readonly pages: string;
-	/** Whether the connection is encrypted; null for one that is no network connection. */
+	/** Whether the connection is encrypted; null without a network connection. */
 	readonly ssl: boolean | null;
-	/** The server is on this machine. */
+	/** True if the server is on this machine. */
 	readonly local: boolean;
 	readonly freeConnections: number;
 }
@@ -135,7 +135,7 @@ function judgeOffset(offsetMs: number, found: Findings): void {
 	else found.ok(apart);
 }
 
-/** As the next start would find it. */
+/** Checks the schema as the next start would. */
 async function checkSchema(url: string, found: Findings): Promise<void> {
 	try {
 		if ((await migratedUrl(url)) !== undefined) return found.ok("the schema is this version's");

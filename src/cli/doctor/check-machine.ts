@@ -16,14 +16,14 @@ const MEMORY_SYSTEMS: readonly number[] = [0x01021994, 0x858458f6];
 const OPEN_FILES_MIN = 4_096;
 const ASK_MS = 3_000;
 
-/** What the checks ask the system for. */
+/** The system calls of the checks. */
 interface System {
 	statfs(folder: string): Pick<fs.StatsFs, "type" | "bsize" | "bavail">;
-	/** Milliseconds of writing a block to this file and syncing it. */
+	/** Milliseconds to write a block to this file and sync it. */
 	timeSync(path: string): number;
-	/** False if files of this folder cannot be locked. */
+	/** False if files in this folder cannot be locked. */
 	canLock(path: string): boolean;
-	/** The text of /proc/self/limits; empty where there is none. */
+	/** The text of /proc/self/limits; empty if there is none. */
 	limits(): string;
 }
 
@@ -48,7 +48,7 @@ const THIS_SYSTEM: System = {
 	limits: () => (fs.existsSync("/proc/self/limits") ? fs.readFileSync("/proc/self/limits", "utf8") : ""),
 };
 
-/** Whether the journal can be written and locked under DATA_DIR, on a disk with room that outlives the machine. */
+/** Checks that the journal can be written and locked under DATA_DIR, on a disk that has room and survives a reboot. */
 export function checkDisk(
 	{ dataDir, journal, production }: Pick<Config, "dataDir" | "journal" | "production">,
 	system: Partial<System> = {},
@@ -79,7 +79,7 @@ export function checkDisk(
 	if (bsize * bavail < FREE_BYTES_BROKEN) found.broken(free, room);
 	else if (bsize * bavail < FREE_BYTES_WARNING) found.warn(free, room);
 	else found.ok(free);
-	// Some runtimes give the number with a sign.
+	// Some runtimes return a signed number.
 	if (NETWORK_SYSTEMS.includes(type >>> 0))
 		found.warn(
 			`${dataDir} is on a network file system, whose locks and syncs are unreliable`,
@@ -99,7 +99,7 @@ function presentFolder(path: string): string {
 	return fs.existsSync(path) ? path : presentFolder(dirname(path));
 }
 
-/** Whether `serve` can listen at HOST and PORT, and hold as many connections as a busy gateway has. */
+/** Checks that `serve` can listen at HOST and PORT and hold the connections of a busy gateway. */
 export async function checkAddress(
 	{ host, port }: Pick<Config, "host" | "port">,
 	{ limits }: Pick<System, "limits"> = THIS_SYSTEM,

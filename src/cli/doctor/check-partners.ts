@@ -6,7 +6,7 @@ import { type Finding, type Findings, findingsOf, reasonOf } from "./finding.ts"
 
 const TIMEOUT_MS = 8_000;
 const WEBHOOK_PATH = "/api/stripe/webhook";
-/** Without one of these events a payment, a refund or a dispute stays unnoticed. */
+/** Without one of these events a payment, a refund or a dispute goes unnoticed. */
 const EVENTS = [
 	"checkout.session.completed",
 	"checkout.session.async_payment_succeeded",
@@ -47,7 +47,7 @@ export async function checkMail({ mail, production }: Pick<Config, "mail" | "pro
 	return found.list;
 }
 
-/** Whether Stripe accepts the key and sends its events to this service. Reads only. */
+/** Checks that Stripe accepts the key and sends its events to this service. Reads only. */
 export async function checkPayments({
 	stripe: settings,
 	publicUrl,

@@ -11,7 +11,7 @@ const ASK_MS = 8_000;
 const ASKED_AT_ONCE = 16;
 const NAMES_SHOWN_MAX = 5;
 
-/** Reads the catalogue and asks each replica for its list of models: nothing is generated. */
+/** Reads the catalogue and requests each replica's list of models; nothing is generated. */
 export async function checkUpstreams(config: Pick<Config, "configPath" | "demo" | "env">): Promise<readonly Finding[]> {
 	const found = findingsOf("upstreams");
 	const models = readModels(config, found);
@@ -28,7 +28,7 @@ export async function checkUpstreams(config: Pick<Config, "configPath" | "demo" 
 	return found.list;
 }
 
-/** Undefined if there is no catalogue that can be served. */
+/** Undefined if no catalogue can be served. */
 function readModels({ configPath, demo, env }: Pick<Config, "configPath" | "demo" | "env">, found: Findings) {
 	if (configPath === null) {
 		if (demo) found.note("there is no catalogue: the demo connects the model servers of this machine");
@@ -97,7 +97,7 @@ async function checkReplica({ model, upstream, name }: Asked, found: Findings): 
 	}
 }
 
-/** Requests and usage of another family of servers are read wrongly. */
+/** Requests and usage of another dialect's servers are misread. */
 async function checkFamily(
 	upstream: UpstreamSpec,
 	answer: { at: string; entry: Readonly<Record<string, unknown>>; serverHeader: string },
@@ -110,7 +110,7 @@ async function checkFamily(
 		found.warn(`${answer.at} answers like ${product}`, `Set dialect to ${dialect}: else usage is read wrongly.`);
 }
 
-/** Ollama takes a name without a tag for its newest. */
+/** Ollama resolves a name without a tag to `:latest`. */
 function isSameModel(id: string, { model, dialect }: UpstreamSpec): boolean {
 	return id === model || (dialect === "ollama" && id === `${model}:latest`);
 }
@@ -124,7 +124,7 @@ function serverAt({ apiKey }: UpstreamSpec, origin: string): LocalServer {
 	return localServer(systemClock, { origin, timeoutMs: ASK_MS, headers });
 }
 
-/** Without a password. */
+/** The address without a password. */
 function shownUrl(text: string): string {
 	const { protocol, host, pathname } = new URL(text);
 	return `${protocol}//${host}${pathname}`;

@@ -1,6 +1,6 @@
 import { explain } from "../explain.ts";
 
-/** The checks in the order in which they are shown. */
+/** The checks in display order. */
 export const CHECKS = [
 	"configuration",
 	"database",
@@ -14,15 +14,15 @@ export const CHECKS = [
 ] as const;
 export type CheckName = (typeof CHECKS)[number];
 
-/** broken: the service does not work, or loses money. warning: it works worse than it could. note: good to know. */
+/** broken: the service does not work, or loses money. warning: it works, but with a risk. note: good to know. */
 export type State = "ok" | "note" | "warning" | "broken";
 
-/** One result of a check. It holds no secret: operators paste it into tickets. */
+/** One result of a check. It holds no secret, because operators paste it into tickets. */
 export interface Finding {
 	readonly area: CheckName;
 	readonly state: State;
 	readonly what: string;
-	/** What to do, where `what` does not say it. */
+	/** What to do, if `what` does not say it. */
 	readonly todo?: string;
 }
 
@@ -37,12 +37,12 @@ export function findingsOf(area: CheckName) {
 		note: (what: string) => void list.push({ area, state: "note", what }),
 		warn: (what: string, todo: string) => void list.push({ area, state: "warning", what, todo }),
 		broken: (what: string, todo: string) => void list.push({ area, state: "broken", what, todo }),
-		/** As a command or `serve` would put the failure. */
+		/** Words the failure like a command or `serve` would. */
 		failed: (error: unknown) => void list.push({ area, state: "broken", what: explain(error).message }),
 	};
 }
 
-/** The text of a failure, on one line. */
+/** An error's text on one line. */
 export function reasonOf(error: unknown): string {
 	const { message, code } = error as { message?: unknown; code?: unknown };
 	const text = typeof message === "string" && message !== "" ? message : String(code ?? error);

@@ -1,11 +1,12 @@
 import { Elysia, t } from "elysia";
 import { isLanguage, LANGUAGES, type Language } from "../base/language.ts";
+import type { Terms } from "../catalog/brand.ts";
+import type { Statements } from "../db/statements.ts";
 import { updateAccount } from "../keys/account-admin.ts";
 import type { Parts } from "./console-deps.ts";
 import { ConsoleError } from "./console-error.ts";
 import { ACCOUNT_QUERY } from "./page-query.ts";
 import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
-import { acceptTerms, termsDue } from "./sign-in/terms.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 const CODES = Object.keys(LANGUAGES).filter(isLanguage) as [Language, ...Language[]];
@@ -70,4 +71,24 @@ async function meOf({ statements, brand, visits }: Parts<"statements" | "brand" 
 		accounts,
 		account: accounts.find(({ id }) => id === chosen) ?? null,
 	};
+}
+
+/** What somebody has still to agree to; null for nothing. */
+async function termsDue(statements: Statements, userId: string, terms: Terms | null): Promise<Terms | null> {
+	if (terms === null) return null;
+	const rows = await statements`
+		select 1 from terms_acceptance where user_id = ${userId} and version = ${terms.version}`;
+	return rows.length > 0 ? null : terms;
+}
+
+/** Fault conflict if other terms hold by now: then they are to be read first. */
+async function acceptTerms(
+	statements: Statements,
+	userId: string,
+	{ terms, version }: { terms: Terms | null; version: string },
+): Promise<void> {
+	if (terms?.version !== version)
+		throw new ConsoleError("conflict", "The terms have changed since: please read them anew.", { param: "version" });
+	await statements`
+		insert into terms_acceptance (user_id, version) values (${userId}, ${version}) on conflict do nothing`;
 }

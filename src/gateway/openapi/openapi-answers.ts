@@ -1,10 +1,11 @@
 /** The answers of the interface as schemas, for its description. The tests hold every real answer against them. */
 import { Type } from "@sinclair/typebox";
 import { SERVICE_NAMES } from "../../status/status-answer.ts";
-import { Batch, BatchList } from "./openapi-batch-answers.ts";
-import { File, FileDeleted, FileList } from "./openapi-file-answers.ts";
+import { Batch, BatchList, File, FileDeleted, FileList } from "./openapi-batch-answers.ts";
 import { ChatCompletion, ChatCompletionChunk, Completion, CompletionChunk } from "./openapi-text-answers.ts";
-import { Basis, Cost, Count, exact, oneOf, orNull, Seconds, Usd } from "./openapi-words.ts";
+import { Basis, Cost, Count, each, exact, oneOf, orNull, Seconds, Text, Usd } from "./openapi-words.ts";
+
+const Float = Type.Number();
 
 const EmbeddingList = exact({
 	object: Type.Literal("list"),
@@ -13,12 +14,12 @@ const EmbeddingList = exact({
 			object: Type.Literal("embedding"),
 			index: Count,
 			embedding: Type.Union([
-				Type.Array(Type.Number()),
+				Type.Array(Float),
 				Type.String({ description: "Little-endian float32 in base64, with `encoding_format: base64`." }),
 			]),
 		}),
 	),
-	model: Type.String(),
+	model: Text,
 	usage: exact({ prompt_tokens: Count, total_tokens: Count, cost: Cost, basis: Basis }),
 });
 
@@ -26,72 +27,55 @@ const AudioUsage = Type.Union([
 	exact({ type: Type.Literal("duration"), seconds: Count, cost: Cost, basis: Basis }),
 	exact({
 		type: Type.Literal("tokens"),
-		input_tokens: Count,
-		output_tokens: Count,
-		total_tokens: Count,
-		input_token_details: exact({ text_tokens: Count, audio_tokens: Count }),
+		...each(Count, "input_tokens", "output_tokens", "total_tokens"),
+		input_token_details: exact(each(Count, "text_tokens", "audio_tokens")),
 		cost: Cost,
 		basis: Basis,
 	}),
 ]);
-const Transcription = exact({ text: Type.String(), usage: AudioUsage });
+const Transcription = exact({ text: Text, usage: AudioUsage });
 const VerboseTranscription = exact({
 	task: Type.Literal("transcribe"),
-	language: Type.String(),
-	duration: Type.Number(),
-	text: Type.String(),
+	language: Text,
+	duration: Float,
+	text: Text,
 	segments: Type.Array(
 		exact({
 			id: Count,
-			seek: Type.Number(),
-			start: Type.Number(),
-			end: Type.Number(),
-			text: Type.String(),
+			text: Text,
 			tokens: Type.Array(Count),
-			temperature: Type.Number(),
-			avg_logprob: Type.Number(),
-			compression_ratio: Type.Number(),
-			no_speech_prob: Type.Number(),
+			...each(Float, "seek", "start", "end", "temperature", "avg_logprob", "compression_ratio", "no_speech_prob"),
 		}),
 	),
-	words: Type.Optional(Type.Array(exact({ word: Type.String(), start: Type.Number(), end: Type.Number() }))),
+	words: Type.Optional(Type.Array(exact({ word: Text, start: Float, end: Float }))),
 	usage: AudioUsage,
 });
 const TranscriptionEvent = Type.Union([
-	exact({ type: Type.Literal("transcript.text.delta"), delta: Type.String() }),
-	exact({ type: Type.Literal("transcript.text.done"), text: Type.String(), usage: AudioUsage }),
+	exact({ type: Type.Literal("transcript.text.delta"), delta: Text }),
+	exact({ type: Type.Literal("transcript.text.done"), text: Text, usage: AudioUsage }),
 	exact({ type: Type.Literal("transcript.usage"), usage: AudioUsage }),
 ]);
 
 const Images = exact({
 	created: Seconds,
-	data: Type.Array(
-		exact({
-			b64_json: Type.Optional(Type.String()),
-			url: Type.Optional(Type.String()),
-			revised_prompt: Type.Optional(Type.String()),
-		}),
-	),
+	data: Type.Array(exact(each(Type.Optional(Text), "b64_json", "url", "revised_prompt"))),
 	usage: exact({
-		input_tokens: Count,
-		output_tokens: Count,
-		total_tokens: Count,
-		input_tokens_details: exact({ text_tokens: Count, image_tokens: Count }),
-		images: Count,
+		...each(Count, "input_tokens", "output_tokens", "total_tokens", "images"),
+		input_tokens_details: exact(each(Count, "text_tokens", "image_tokens")),
 		cost: Cost,
 		basis: Basis,
 	}),
 });
 
 const Ranking = exact({
-	id: Type.String(),
+	id: Text,
 	object: Type.Literal("rerank"),
-	model: Type.String(),
+	model: Text,
 	results: Type.Array(
 		exact({
 			index: Count,
-			relevance_score: Type.Number(),
-			document: Type.Optional(exact({ text: Type.String() })),
+			relevance_score: Float,
+			document: Type.Optional(exact({ text: Text })),
 		}),
 	),
 	usage: exact({ prompt_tokens: Count, total_tokens: Count, search_units: Count, cost: Cost, basis: Basis }),
@@ -99,94 +83,63 @@ const Ranking = exact({
 });
 
 const Rate = Type.String({ pattern: "^\\d+(\\.\\d{1,12})?$", description: "US dollars a unit." });
-const Pricing = exact({
-	prompt: Rate,
-	completion: Rate,
-	input_cache_read: Rate,
-	request: Rate,
-	image: Rate,
-	audio_second: Rate,
-	search: Rate,
-});
+const Pricing = exact(
+	each(Rate, "prompt", "completion", "input_cache_read", "request", "image", "audio_second", "search"),
+);
 const Model = exact({
-	id: Type.String(),
+	...each(Text, "id", "owned_by", "name"),
 	object: Type.Literal("model"),
 	created: Seconds,
-	owned_by: Type.String(),
-	name: Type.String(),
 	kind: oneOf("chat", "embedding", "transcription", "image", "rerank"),
-	context_length: Count,
-	max_output_tokens: Count,
-	supported_parameters: Type.Array(Type.String()),
+	...each(Count, "context_length", "max_output_tokens"),
+	supported_parameters: Type.Array(Text),
 	modes: Type.Array(oneOf("chat", "completions", "batch")),
-	architecture: exact({
-		modality: Type.String(),
-		input_modalities: Type.Array(Type.String()),
-		output_modalities: Type.Array(Type.String()),
-	}),
+	architecture: exact({ modality: Text, ...each(Type.Array(Text), "input_modalities", "output_modalities") }),
 	pricing: Pricing,
 	batch_pricing: Type.Optional(Pricing),
 	/** Null for a route, which has those of its models. */
-	rate_card: orNull(Type.String()),
+	rate_card: orNull(Text),
 	expiration_date: orNull(
 		Type.String({ format: "date", description: "The first day, in UTC, on which it is not served: 404 from then on." }),
 	),
 	status: oneOf("connected", "unavailable"),
-	route: Type.Optional(exact({ models: Type.Array(Type.String()), by: oneOf("listed", "price", "speed") })),
+	route: Type.Optional(exact({ models: Type.Array(Text), by: oneOf("listed", "price", "speed") })),
 });
 const ModelList = exact({ object: Type.Literal("list"), data: Type.Array(Model) });
 
+/** Of a key and of its project. */
+const capped = {
+	...each(orNull(Float), "limit", "limit_remaining"),
+	limit_reset: orNull(oneOf("daily", "weekly", "monthly")),
+	...each(orNull(Usd), "cap_usd", "remaining_usd"),
+	cap_period: oneOf("lifetime", "day", "week", "month"),
+	cap_spent_usd: Usd,
+	cap_renews_at: orNull(Type.String({ format: "date-time" })),
+	models: orNull(Type.Array(Text)),
+	limits: exact(each(orNull(Count), "requests_per_minute", "concurrency")),
+};
 const Key = exact({
 	data: exact({
-		label: Type.String(),
-		limit: orNull(Type.Number()),
-		limit_remaining: orNull(Type.Number()),
-		limit_reset: orNull(oneOf("daily", "weekly", "monthly")),
-		usage: Type.Number(),
+		label: Text,
+		...capped,
+		usage: Float,
 		is_free_tier: Type.Literal(false),
-		cap_usd: orNull(Usd),
-		cap_period: oneOf("lifetime", "day", "week", "month"),
-		cap_spent_usd: Usd,
-		cap_renews_at: orNull(Type.String({ format: "date-time" })),
-		remaining_usd: orNull(Usd),
-		spent_usd: Usd,
-		held_usd: Usd,
-		models: orNull(Type.Array(Type.String())),
+		...each(Usd, "spent_usd", "held_usd"),
 		expires_at: orNull(Type.String({ format: "date-time" })),
-		limits: exact({ requests_per_minute: orNull(Count), concurrency: orNull(Count) }),
-		project: orNull(
-			exact({
-				id: Type.String(),
-				name: Type.String(),
-				limit: orNull(Type.Number()),
-				limit_remaining: orNull(Type.Number()),
-				limit_reset: orNull(oneOf("daily", "weekly", "monthly")),
-				cap_usd: orNull(Usd),
-				cap_period: oneOf("lifetime", "day", "week", "month"),
-				cap_spent_usd: Usd,
-				cap_renews_at: orNull(Type.String({ format: "date-time" })),
-				remaining_usd: orNull(Usd),
-				models: orNull(Type.Array(Type.String())),
-				limits: exact({ requests_per_minute: orNull(Count), concurrency: orNull(Count) }),
-			}),
-		),
+		project: orNull(exact({ ...each(Text, "id", "name"), ...capped })),
 	}),
 });
 const Credits = exact({
 	data: exact({
-		total_credits: Type.Number(),
-		total_usage: Type.Number(),
-		balance_usd: Usd,
-		available_usd: Usd,
-		held_usd: Usd,
-		spent_usd: Usd,
+		...each(Float, "total_credits", "total_usage"),
+		...each(Usd, "balance_usd", "available_usd", "held_usd", "spent_usd"),
 	}),
 });
 const RequestUsage = exact({
-	id: Type.String(),
+	id: Text,
 	object: Type.Literal("usage"),
 	created: Seconds,
-	model: Type.String(),
+	model: Text,
 	status: oneOf("running", "settled"),
 	endpoint: orNull(oneOf("chat", "completions", "embeddings", "transcription", "image", "rerank")),
 	streamed: orNull(Type.Boolean()),
@@ -197,9 +150,7 @@ const RequestUsage = exact({
 	http_status: orNull(Type.Integer()),
 	usage: orNull(
 		exact({
-			prompt_tokens: Count,
-			completion_tokens: Count,
-			total_tokens: Count,
+			...each(Count, "prompt_tokens", "completion_tokens", "total_tokens"),
 			prompt_tokens_details: exact({ cached_tokens: Count }),
 			completion_tokens_details: exact({ reasoning_tokens: Count }),
 			units: Type.Integer({ minimum: 0, description: "Audio seconds, images or searches." }),
@@ -207,8 +158,7 @@ const RequestUsage = exact({
 	),
 	cost_usd: orNull(Usd),
 	reserved_usd: Usd,
-	rate_card: orNull(Type.String()),
-	batch_id: orNull(Type.String()),
+	...each(orNull(Text), "rate_card", "batch_id"),
 });
 
 const UsageList = exact({
@@ -217,27 +167,20 @@ const UsageList = exact({
 		exact({
 			object: Type.Literal("usage.sum"),
 			day: Type.Optional(Type.String({ description: "In UTC: `2027-01-31`. What is not asked for is left out." })),
-			model: Type.Optional(Type.String()),
-			project_id: Type.Optional(orNull(Type.String())),
-			project_name: Type.Optional(orNull(Type.String())),
-			key_id: Type.Optional(Type.String()),
-			key_name: Type.Optional(orNull(Type.String())),
-			requests: Count,
-			prompt_tokens: Count,
-			cached_tokens: Count,
-			completion_tokens: Count,
-			reasoning_tokens: Count,
-			total_tokens: Count,
+			...each(Type.Optional(Text), "model", "key_id"),
+			...each(Type.Optional(orNull(Text)), "project_id", "project_name", "key_name"),
+			...each(Count, "requests", "prompt_tokens", "cached_tokens", "completion_tokens"),
+			...each(Count, "reasoning_tokens", "total_tokens"),
 			cost_usd: Usd,
 		}),
 	),
-	from: Type.String(),
-	to: Type.String(),
+	from: Text,
+	to: Text,
 	as_of: orNull(
 		Type.String({ description: "What was settled until then is in the sums, and most of what came after it." }),
 	),
 	has_more: Type.Boolean(),
-	next: orNull(Type.String()),
+	next: orNull(Text),
 });
 
 const Connected = oneOf("connected", "unavailable");
@@ -265,32 +208,25 @@ const History = exact({
 		additionalProperties: false,
 		description: "Those that have a model.",
 	}),
-	models: Type.Array(exact({ id: Type.String(), ...track })),
+	models: Type.Array(exact({ id: Text, ...track })),
 });
 const Status = exact({
 	object: Type.Literal("status"),
 	status: oneOf("operational", "degraded", "unavailable"),
-	version: Type.String(),
+	version: Text,
 	checked_at: Type.String({ format: "date-time" }),
 	services: exact(Object.fromEntries(SERVICE_NAMES.map((name) => [name, Connected]))),
-	models: Type.Array(exact({ id: Type.String(), name: Type.String(), kind: Type.String(), status: Connected })),
+	models: Type.Array(exact({ id: Text, name: Text, kind: Text, status: Connected })),
 	history: History,
 });
 
 const ErrorAnswer = exact({
-	error: Type.Object(
-		{
-			message: Type.String(),
-			type: Type.String(),
-			param: orNull(Type.String()),
-			code: Type.String(),
-			available_usd: Type.Optional(Usd),
-			held_usd: Type.Optional(Usd),
-			required_usd: Type.Optional(Usd),
-			affordable_max_tokens: Type.Optional(Count),
-		},
-		{ additionalProperties: false },
-	),
+	error: exact({
+		...each(Text, "message", "type", "code"),
+		param: orNull(Text),
+		...each(Type.Optional(Usd), "available_usd", "held_usd", "required_usd"),
+		affordable_max_tokens: Type.Optional(Count),
+	}),
 });
 
 /** By the names that the description gives them. */

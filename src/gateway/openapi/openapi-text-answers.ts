@@ -1,12 +1,10 @@
 /** Generated text as schemas: chats and completions, whole and as events. */
 import type { TProperties } from "@sinclair/typebox";
 import { Type } from "@sinclair/typebox";
-import { Basis, Cost, Count, exact, oneOf, orNull, Seconds } from "./openapi-words.ts";
+import { Basis, Cost, Count, each, exact, oneOf, orNull, Seconds, Text } from "./openapi-words.ts";
 
 const Usage = exact({
-	prompt_tokens: Count,
-	completion_tokens: Count,
-	total_tokens: Count,
+	...each(Count, "prompt_tokens", "completion_tokens", "total_tokens"),
 	prompt_tokens_details: exact({ cached_tokens: Count }),
 	completion_tokens_details: exact({ reasoning_tokens: Count }),
 	cost: Cost,
@@ -14,7 +12,7 @@ const Usage = exact({
 });
 
 const TokenLogprob = {
-	token: Type.String(),
+	token: Text,
 	logprob: Type.Number(),
 	bytes: orNull(Type.Array(Count)),
 };
@@ -25,31 +23,26 @@ const Annotation = Type.Union([
 	exact({
 		type: Type.Literal("url_citation"),
 		url_citation: exact({
-			start_index: Count,
-			end_index: Count,
-			url: Type.String(),
-			title: Type.String(),
-			content: Type.Optional(Type.String()),
+			...each(Count, "start_index", "end_index"),
+			...each(Text, "url", "title"),
+			content: Type.Optional(Text),
 		}),
 	}),
 	exact({
 		type: Type.Literal("file"),
 		file: exact({
-			hash: Type.String(),
-			name: Type.Optional(Type.String()),
-			content: Type.Array(exact({ type: Type.Literal("text"), text: Type.String() })),
+			hash: Text,
+			name: Type.Optional(Text),
+			content: Type.Array(exact({ type: Type.Literal("text"), text: Text })),
 		}),
 	}),
 	exact({
 		type: Type.Literal("reference"),
-		reference_ids: Type.Array(Type.Union([Count, Type.String()])),
+		reference_ids: Type.Array(Type.Union([Count, Text])),
 	}),
 ]);
-const text = Type.Optional(Type.String());
-const ExtraContent = Type.Record(
-	Type.String(),
-	exact({ thought_signature: text, thought: Type.Optional(Type.Boolean()) }),
-);
+const text = Type.Optional(Text);
+const ExtraContent = Type.Record(Text, exact({ thought_signature: text, thought: Type.Optional(Type.Boolean()) }));
 /** Members of a message and of a delta that models send for their own next turn, or beside the text. */
 const others = {
 	annotations: Type.Optional(Type.Array(Annotation)),
@@ -57,12 +50,7 @@ const others = {
 		Type.Array(
 			exact({
 				type: Type.String({ pattern: "^reasoning\\." }),
-				text,
-				summary: text,
-				data: text,
-				signature: text,
-				id: text,
-				format: text,
+				...each(text, "text", "summary", "data", "signature", "id", "format"),
 				index: Type.Optional(Count),
 			}),
 			{ description: "To be sent back with the message that it belongs to, unchanged." },
@@ -77,37 +65,37 @@ const others = {
 /** Members of an answer and of each event. */
 const about = { service_tier: text };
 const sources = {
-	citations: Type.Optional(Type.Array(Type.String())),
+	citations: Type.Optional(Type.Array(Text)),
 	search_results: Type.Optional(
-		Type.Array(exact({ title: text, url: Type.String(), date: text, last_updated: text, snippet: text })),
+		Type.Array(exact({ title: text, url: Text, date: text, last_updated: text, snippet: text })),
 	),
 };
-const FunctionCall = exact({ name: Type.String(), arguments: Type.String() });
+const FunctionCall = exact({ name: Text, arguments: Text });
 const signatures = { extra_content: Type.Optional(ExtraContent), thought_signature: text };
 const ToolCall = Type.Union([
-	exact({ id: Type.String(), type: Type.Literal("function"), function: FunctionCall, ...signatures }),
+	exact({ id: Text, type: Type.Literal("function"), function: FunctionCall, ...signatures }),
 	exact({
-		id: Type.String(),
+		id: Text,
 		type: Type.Literal("custom"),
-		custom: exact({ name: Type.String(), input: Type.String() }),
+		custom: exact({ name: Text, input: Text }),
 		...signatures,
 	}),
 ]);
 const Finish = oneOf("stop", "length", "tool_calls", "content_filter", "function_call");
 
 export const ChatCompletion = exact({
-	id: Type.String(),
+	id: Text,
 	object: Type.Literal("chat.completion"),
 	created: Seconds,
-	model: Type.String(),
+	model: Text,
 	choices: Type.Array(
 		exact({
 			index: Count,
 			message: exact({
 				role: Type.Literal("assistant"),
-				content: orNull(Type.String()),
-				refusal: orNull(Type.String()),
-				reasoning_content: Type.Optional(Type.String()),
+				content: orNull(Text),
+				refusal: orNull(Text),
+				reasoning_content: Type.Optional(Text),
 				tool_calls: Type.Optional(Type.Array(ToolCall)),
 				function_call: Type.Optional(FunctionCall),
 				...others,
@@ -118,34 +106,34 @@ export const ChatCompletion = exact({
 		{ minItems: 1 },
 	),
 	usage: Usage,
-	system_fingerprint: orNull(Type.String()),
+	system_fingerprint: orNull(Text),
 	...about,
 	...sources,
 });
 
 const ToolCallDelta = exact({
 	index: Count,
-	id: Type.Optional(Type.String()),
+	id: Type.Optional(Text),
 	type: Type.Optional(oneOf("function", "custom")),
-	function: Type.Optional(exact({ name: Type.Optional(Type.String()), arguments: Type.String() })),
-	custom: Type.Optional(exact({ name: Type.Optional(Type.String()), input: Type.String() })),
+	function: Type.Optional(exact({ name: Type.Optional(Text), arguments: Text })),
+	custom: Type.Optional(exact({ name: Type.Optional(Text), input: Text })),
 	...signatures,
 });
 export const ChatCompletionChunk = exact({
-	id: Type.String(),
+	id: Text,
 	object: Type.Literal("chat.completion.chunk"),
 	created: Seconds,
-	model: Type.String(),
+	model: Text,
 	choices: Type.Array(
 		exact({
 			index: Count,
 			delta: exact({
 				role: Type.Optional(Type.Literal("assistant")),
-				content: Type.Optional(orNull(Type.String())),
-				refusal: Type.Optional(Type.String()),
-				reasoning_content: Type.Optional(Type.String()),
+				content: Type.Optional(orNull(Text)),
+				refusal: Type.Optional(Text),
+				reasoning_content: Type.Optional(Text),
 				tool_calls: Type.Optional(Type.Array(ToolCallDelta)),
-				function_call: Type.Optional(exact({ name: Type.Optional(Type.String()), arguments: Type.String() })),
+				function_call: Type.Optional(exact({ name: Type.Optional(Text), arguments: Text })),
 				...others,
 			}),
 			logprobs: Type.Optional(orNull(Logprobs)),
@@ -159,25 +147,25 @@ export const ChatCompletionChunk = exact({
 });
 
 const CompletionLogprobs = exact({
-	tokens: Type.Array(Type.String()),
+	tokens: Type.Array(Text),
 	token_logprobs: orNull(Type.Array(orNull(Type.Number()))),
-	top_logprobs: orNull(Type.Array(orNull(Type.Record(Type.String(), Type.Number())))),
+	top_logprobs: orNull(Type.Array(orNull(Type.Record(Text, Type.Number())))),
 	text_offset: orNull(Type.Array(Count)),
 });
 const CompletionFinish = oneOf("stop", "length", "content_filter");
 const completionChoice = (finish: TProperties[string]) =>
-	exact({ text: Type.String(), index: Count, logprobs: orNull(CompletionLogprobs), finish_reason: finish });
+	exact({ text: Text, index: Count, logprobs: orNull(CompletionLogprobs), finish_reason: finish });
 const completionHead = {
-	id: Type.String(),
+	id: Text,
 	object: Type.Literal("text_completion"),
 	created: Seconds,
-	model: Type.String(),
+	model: Text,
 };
 export const Completion = exact({
 	...completionHead,
 	choices: Type.Array(completionChoice(CompletionFinish), { minItems: 1 }),
 	usage: Usage,
-	system_fingerprint: orNull(Type.String()),
+	system_fingerprint: orNull(Text),
 	...about,
 });
 export const CompletionChunk = exact({

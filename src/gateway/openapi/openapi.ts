@@ -7,7 +7,7 @@ import { ImageRequestBody } from "../images/images-request.ts";
 import { RerankRequestBody } from "../rerank/rerank-request.ts";
 import { TranscriptionRequestForm } from "../transcriptions/transcriptions-request.ts";
 import { ANSWERS } from "./openapi-answers.ts";
-import { FileUpload } from "./openapi-file-answers.ts";
+import { FileUpload } from "./openapi-batch-answers.ts";
 import { USAGE_QUERY } from "./openapi-usage.ts";
 
 type Json = Readonly<Record<string, unknown>>;

@@ -31,7 +31,7 @@ export type ConsoleApi = ReturnType<typeof createConsoleApi>;
 export function createConsoleApi(parts: ConsoleParts) {
 	return new Elysia({ name: "console", prefix: "/api/console", handler: { standardHostname: false } })
 		.onError(({ error, code, request }) =>
-			consoleErrorResponse(faultOfElysia(error, code), parts.visits.of(request).requestId, {
+			consoleErrorResponse(faultOfElysia(error, code), parts.sessions.of(request).requestId, {
 				log: parts.log,
 				language: languageOf(request.headers),
 			}),

@@ -9,12 +9,12 @@ import type { KeyMakerDeps } from "../keys/key-admin.ts";
 import type { Reconciler } from "../ledger/reconciler.ts";
 import type { OwnBrand } from "./brand/shown-brand.ts";
 import type { ConsoleFigures } from "./console-figures.ts";
+import type { ConsoleSessions } from "./console-session.ts";
 import type { GatewayClient } from "./gateway-client.ts";
 import type { WaitForFence } from "./keys/fence-view.ts";
 import type { LiveFeed } from "./live/live-feed.ts";
 import type { Mailer } from "./mail/mailer.ts";
 import type { Auth } from "./sign-in/auth.ts";
-import type { Visits } from "./visit.ts";
 
 /** What routes read of the configuration. */
 export type ConsoleConfig = Pick<
@@ -56,7 +56,7 @@ export interface ConsoleParts {
 	/** Signs what is sent to a customer's webhook, `whsec_…`, by what is stored of it. */
 	readonly webhookSecretOf: (salt: string) => string;
 	readonly auth: () => Auth;
-	readonly visits: Visits;
+	readonly sessions: ConsoleSessions;
 	readonly live: LiveFeed;
 	readonly figures: ConsoleFigures;
 	/** Where people reach the service: scheme, host and port. */

@@ -7,6 +7,7 @@ import { BATCH_INPUT_BYTES_MAX, batchFileId, downloadBatchFile, startBatch } fro
 import type { ConsoleApi } from "./console-api.ts";
 import type { Parts } from "./console-deps.ts";
 import { ConsoleError, consoleErrorResponse } from "./console-error.ts";
+import { sessionRequired } from "./console-session.ts";
 import { packed } from "./pages/pack.ts";
 import { playgroundChat } from "./playground.ts";
 import { secure } from "./security-headers.ts";
@@ -15,7 +16,6 @@ import { SIGN_IN_LINK } from "./sign-in/new-sign-in-link.ts";
 import { translateSignIn } from "./sign-in/sign-in-error.ts";
 import { openSignInLink } from "./sign-in/sign-in-link.ts";
 import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";
-import { sessionRequired } from "./visit.ts";
 
 /** Then the company is asked again whether somebody is still one of its people. */
 const COMPANY_SESSION_MS = 12 * 3_600_000;
@@ -23,7 +23,7 @@ const CHAT_BYTES_MAX = 32 * 1024 * 1024;
 /** The largest body that another page of ours sends. */
 const BODY_BYTES_MAX = 64 * 1024;
 
-type RouterParts = Parts<"statements" | "gateways" | "cards" | "config" | "log" | "auth" | "visits" | "origin">;
+type RouterParts = Parts<"statements" | "gateways" | "cards" | "config" | "log" | "auth" | "sessions" | "origin">;
 type Handler = (connection: Connection, requestId: string) => Response | Promise<Response>;
 
 /**
@@ -34,7 +34,7 @@ export function createConsoleRouter(
 	parts: RouterParts,
 	{ api, connectionOf }: { api: Pick<ConsoleApi, "handle">; connectionOf(request: Request): Connection },
 ) {
-	const { config, visits, origin, log } = parts;
+	const { config, sessions, origin, log } = parts;
 	const bare = { parse: "none" } as const;
 
 	const answered =
@@ -60,7 +60,7 @@ export function createConsoleRouter(
 			checked(request, bytesMax);
 			const { viewer, cookies } = await viewerOf(parts, connection);
 			const membership = membershipFor(viewer, new URL(request.url).searchParams.get("account"));
-			visits.open(request, { requestId, connection, viewer, membership });
+			sessions.open(request, { requestId, connection, viewer, membership });
 			const response = await handler(connection);
 			for (const cookie of cookies) response.headers.append("set-cookie", cookie);
 			return response;
@@ -92,7 +92,7 @@ export function createConsoleRouter(
 			"/api/console/public/*",
 			answered((connection, requestId) => {
 				checked(connection.request);
-				visits.open(connection.request, { requestId, connection, viewer: null, membership: null });
+				sessions.open(connection.request, { requestId, connection, viewer: null, membership: null });
 				return api.handle(connection.request);
 			}),
 			bare,

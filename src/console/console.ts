@@ -19,6 +19,7 @@ import { createConsoleApi } from "./console-api.ts";
 import type { ConsoleParts, Parts } from "./console-deps.ts";
 import { createConsoleFigures } from "./console-figures.ts";
 import { createConsoleRouter, originsOf } from "./console-router.ts";
+import { createConsoleSessions } from "./console-session.ts";
 import type { GatewayClient } from "./gateway-client.ts";
 import { createFence } from "./keys/fence-view.ts";
 import { createLiveFeed } from "./live/live-feed.ts";
@@ -26,7 +27,6 @@ import { createHoldingRights } from "./live/live-rights.ts";
 import { createMailer } from "./mail/mailer.ts";
 import { webhookSecret } from "./notices/webhook.ts";
 import { type Auth, createAuth } from "./sign-in/auth.ts";
-import { createVisits } from "./visit.ts";
 
 export interface ConsoleDeps {
 	readonly brand: OwnBrand;
@@ -99,7 +99,7 @@ export function createConsole(config: Config, deps: ConsoleDeps): Console {
 		keyMaker: { statements, digest: createDigest(keyPepper), serviceName: config.serviceName },
 		cards: cardsOf(config, { brand, tx, clock, log, statements }),
 		webhookSecretOf: (salt) => webhookSecret(consoleSecret, salt),
-		visits: createVisits({ secondFactor: config.production, passwordAgain: !config.demo }),
+		sessions: createConsoleSessions({ secondFactor: config.production, passwordAgain: !config.demo }),
 	};
 	const api = createConsoleApi(parts);
 	return {

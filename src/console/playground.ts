@@ -16,11 +16,11 @@ const HEADERS = ["content-type", "retry-after", "x-request-id", "x-ignored-param
  * nothing and holds no credit: it has found out who asks, and passes on what a gateway answers.
  */
 export async function playgroundChat(
-	parts: Parts<"statements" | "gateways" | "visits">,
+	parts: Parts<"statements" | "gateways" | "sessions">,
 	connection: Connection,
 ): Promise<Response> {
 	const { request } = connection;
-	const allowed = parts.visits.allow(request, "requests.send");
+	const allowed = parts.sessions.allow(request, "requests.send");
 	const keyDigest = await usableDigest(parts, allowed, new URL(request.url).searchParams.get("key") ?? "");
 	const leave = new AbortController();
 	// One that has left while it was found out who asks is not heard of any more.

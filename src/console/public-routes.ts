@@ -17,9 +17,9 @@ interface Measured {
 
 /** What everybody may see, signed in or not. */
 export function publicRoutes(
-	parts: Parts<"statements" | "clock" | "config" | "deployments" | "cards" | "mailer" | "visits" | "origin">,
+	parts: Parts<"statements" | "clock" | "config" | "deployments" | "cards" | "mailer" | "sessions" | "origin">,
 ) {
-	const { config, deployments, mailer, visits } = parts;
+	const { config, deployments, mailer, sessions } = parts;
 	const speeds = createModelSpeeds(parts);
 	const speedOf = async (id: string) => (await speeds.current()).get(id) ?? null;
 	return new Elysia({ name: "console-public", prefix: "/public" })
@@ -75,7 +75,7 @@ export function publicRoutes(
 		.get(
 			"/outbox",
 			({ query, request }): { items: SentMail[] } => {
-				if (mailer.outbox === undefined || !isOwnMachine(visits.of(request).connection))
+				if (mailer.outbox === undefined || !isOwnMachine(sessions.of(request).connection))
 					throw new ConsoleError("not_found", "There is no such page.");
 				return { items: [...mailer.outbox(query.email)] };
 			},

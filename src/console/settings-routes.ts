@@ -12,15 +12,15 @@ const query = t.Object(ACCOUNT_QUERY);
 const CODES = Object.keys(LANGUAGES).filter(isLanguage) as [Language, ...Language[]];
 
 /** Who I am, and the visited account's name and days. */
-export function settingsRoutes(parts: Parts<"statements" | "brand" | "visits">) {
-	const { statements, visits } = parts;
+export function settingsRoutes(parts: Parts<"statements" | "brand" | "sessions">) {
+	const { statements, sessions } = parts;
 
 	return new Elysia({ name: "console-settings" })
 		.get("/me", ({ request }) => meOf(parts, request), { query })
 		.post(
 			"/terms",
 			async ({ request, body }) => {
-				const { userId } = visits.viewer(request);
+				const { userId } = sessions.viewer(request);
 				await acceptTerms(statements, userId, { terms: parts.brand.shown.terms, version: body.version });
 				return { accepted: body.version };
 			},
@@ -29,13 +29,13 @@ export function settingsRoutes(parts: Parts<"statements" | "brand" | "visits">) 
 		.put(
 			"/language",
 			async ({ request, body }) => {
-				const { userId } = visits.viewer(request);
+				const { userId } = sessions.viewer(request);
 				await statements`update console_user set language = ${body.language} where id = ${userId}`;
 				return { language: body.language };
 			},
 			{ body: t.Object({ language: t.UnionEnum(CODES) }) },
 		)
-		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.patch(
 			"/account",
 			async ({ member: { accountId, noted }, body }) => {
@@ -58,11 +58,11 @@ export function settingsRoutes(parts: Parts<"statements" | "brand" | "visits">) 
 		);
 }
 
-async function meOf({ statements, brand, visits }: Parts<"statements" | "brand" | "visits">, request: Request) {
+async function meOf({ statements, brand, sessions }: Parts<"statements" | "brand" | "sessions">, request: Request) {
 	const { userId, sessionId, name, email, emailVerified, twoFactorEnabled, operator, company, language, memberships } =
-		visits.viewer(request);
+		sessions.viewer(request);
 	const accounts = memberships.map(({ accountId, ...rest }) => ({ id: accountId, ...rest }));
-	const chosen = visits.of(request).membership?.accountId;
+	const chosen = sessions.of(request).membership?.accountId;
 	return {
 		user: { id: userId, name, email, emailVerified, twoFactorEnabled, operator, company, language },
 		session: { id: sessionId },

@@ -10,7 +10,7 @@ export {
 	ROLE_LABELS,
 	ROLES,
 	type Role,
-	rightOver,
+	rightToManage,
 } from "./members/roles.ts";
 export { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./sign-in/password-length.ts";
 export { SPEED_REQUESTS_MIN } from "./usage/model-speed.ts";

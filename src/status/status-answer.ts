@@ -48,10 +48,10 @@ export interface Track {
 	/** Share of observed minutes in which it was not down, rounded down; null without any. */
 	readonly uptime_percent: number | null;
 	/** Oldest first; days without data are missing. */
-	readonly days: readonly TrackDay[];
+	readonly days: readonly UptimeDay[];
 }
 
-export interface TrackDay {
+export interface UptimeDay {
 	readonly date: string;
 	readonly operational_minutes: number;
 	readonly degraded_minutes: number;

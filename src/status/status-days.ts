@@ -1,5 +1,5 @@
 import { writeDate } from "../base/translate.ts";
-import type { HistoryAnswer, Track, TrackDay } from "./status-answer.ts";
+import type { HistoryAnswer, Track, UptimeDay } from "./status-answer.ts";
 import { HISTORY_DAYS } from "./status-history.ts";
 import { MINUTES_PER_DAY } from "./status-store.ts";
 import type { DayKind, StatusTexts } from "./status-texts.ts";
@@ -41,7 +41,7 @@ ${troubles.length === 0 ? "" : `<details><summary>${text(troubles.length === 1 ?
 }
 
 /** `2026-11-20: 99.93 % operational, 1 minute down`. */
-function dayText(text: StatusTexts, date: string, day: TrackDay | undefined, isToday: boolean): string {
+function dayText(text: StatusTexts, date: string, day: UptimeDay | undefined, isToday: boolean): string {
 	const shown = writeDate(text.language, date);
 	const when = isToday ? `${shown} (${text("today")})` : shown;
 	const observed = observedOf(day);
@@ -55,7 +55,7 @@ function dayText(text: StatusTexts, date: string, day: TrackDay | undefined, isT
 	return `${when}: ${parts.join(", ")}`;
 }
 
-function kindOf(day: TrackDay | undefined): DayKind {
+function kindOf(day: UptimeDay | undefined): DayKind {
 	const observed = observedOf(day);
 	if (day === undefined || observed === 0) return "none";
 	if (day.down_minutes > observed * DOWN_DAY_SHARE) return "down";
@@ -63,7 +63,7 @@ function kindOf(day: TrackDay | undefined): DayKind {
 	return day.degraded_minutes > 0 ? "degraded" : "up";
 }
 
-function observedOf(day: TrackDay | undefined): number {
+function observedOf(day: UptimeDay | undefined): number {
 	return day === undefined ? 0 : day.operational_minutes + day.degraded_minutes + day.down_minutes;
 }
 

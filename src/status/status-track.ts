@@ -1,5 +1,5 @@
 import type { CatalogSnapshot } from "../catalog/model.ts";
-import type { HistoryAnswer, Track, TrackDay } from "./status-answer.ts";
+import type { HistoryAnswer, Track, UptimeDay } from "./status-answer.ts";
 import type { HistoryView } from "./status-history.ts";
 import { HISTORY_DAYS } from "./status-history.ts";
 import { endpointSubject, endpointsOf, modelSubject, SERVICE_SUBJECT } from "./status-levels.ts";
@@ -34,7 +34,7 @@ export function percentOf(part: number, whole: number): number {
 }
 
 function trackOf(tallies: ReadonlyMap<number, DayTally> | undefined, oldest: number, today: number): Track {
-	const days: TrackDay[] = [];
+	const days: UptimeDay[] = [];
 	let up = 0;
 	let observed = 0;
 	for (let day = oldest; day <= today; day += 1) {

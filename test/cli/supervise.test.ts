@@ -130,7 +130,7 @@ function keepAsking(url: string, clients: number) {
 function keepVisiting(url: string) {
 	const statuses: Record<string, number> = {};
 	let stopping = false;
-	const visits = (async () => {
+	const sessions = (async () => {
 		while (!stopping) {
 			const client = createKeepAliveClient(url);
 			// A connection that waits at a gateway's listener in the moment when it closes is reset: the kernel's doing, not ours.
@@ -143,7 +143,7 @@ function keepVisiting(url: string) {
 	return {
 		async stop() {
 			stopping = true;
-			await visits;
+			await sessions;
 			return statuses;
 		},
 	};

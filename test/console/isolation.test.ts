@@ -82,7 +82,7 @@ const BODIES: Record<string, unknown> = {
 };
 
 function allRoutes(): Route[] {
-	const { routes } = createConsoleApi({ visits: {}, config: {}, live: {} } as unknown as ConsoleParts);
+	const { routes } = createConsoleApi({ sessions: {}, config: {}, live: {} } as unknown as ConsoleParts);
 	return routes.map(({ method, path }) => ({
 		method,
 		path: path.replace(/^\/api\/console/, "").replace(/(.)\/$/, "$1"),

@@ -10,7 +10,7 @@ function asked(send: (request: RequestAs) => Promise<Response>, signal = new Abo
 	const url = "http://console.internal/api/console/playground/chat?key=key_1";
 	const request = new Request(url, { method: "POST", body: "{}", signal });
 	const parts = {
-		visits: { allow: () => ({ accountId: "acc_1", viewer: { userId: "user_1" }, scope: "all" }) },
+		sessions: { allow: () => ({ accountId: "acc_1", viewer: { userId: "user_1" }, scope: "all" }) },
 		statements: async () => [{ digest: "d".repeat(64) }],
 		gateways: { send },
 	} as unknown as ConsoleParts;

@@ -56,7 +56,7 @@ test("what cannot be written down is not done: a change that the audit log could
 });
 
 test("an address whose signs are no text is that of no page", async () => {
-	const { routes } = createConsoleApi({ visits: {}, config: {}, live: {} } as unknown as ConsoleParts);
+	const { routes } = createConsoleApi({ sessions: {}, config: {}, live: {} } as unknown as ConsoleParts);
 	const named = routes.filter(({ path }) => path.includes("/:"));
 	expect(named.length).toBeGreaterThan(10);
 	for (const [nth, { method, path }] of named.entries()) {
@@ -70,7 +70,7 @@ test("an address whose signs are no text is that of no page", async () => {
 });
 
 test("every route of the console that takes a body refuses such a text, wherever in it", async () => {
-	const { routes } = createConsoleApi({ visits: {}, config: {}, live: {} } as unknown as ConsoleParts);
+	const { routes } = createConsoleApi({ sessions: {}, config: {}, live: {} } as unknown as ConsoleParts);
 	const changes = routes.filter(({ method }) => method === "POST" || method === "PUT" || method === "PATCH");
 	expect(changes.length).toBeGreaterThan(20);
 	for (const [at, { method, path }] of changes.entries()) {

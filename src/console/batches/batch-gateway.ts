@@ -30,11 +30,11 @@ const TOKEN = /^[A-Za-z0-9-]{16,64}$/;
  * the one that was begun with the same key and token, whose answer was lost: the lines are charged once.
  */
 export async function startBatch(
-	parts: Parts<"statements" | "gateways" | "visits">,
+	parts: Parts<"statements" | "gateways" | "sessions">,
 	connection: Connection,
 ): Promise<Response> {
 	const { request } = connection;
-	const allowed = parts.visits.allow(request, "requests.send");
+	const allowed = parts.sessions.allow(request, "requests.send");
 	const query = new URL(request.url).searchParams;
 	const endpoint = BATCH_ENDPOINTS.find((path) => path === query.get("endpoint"));
 	if (endpoint === undefined)
@@ -81,11 +81,11 @@ async function batchBegun(
 
 /** GET the bytes of a file of the account. */
 export async function downloadBatchFile(
-	parts: Parts<"statements" | "gateways" | "visits">,
+	parts: Parts<"statements" | "gateways" | "sessions">,
 	connection: Connection,
 	id: string,
 ): Promise<Response> {
-	const { accountId } = parts.visits.allow(connection.request, "requests.send");
+	const { accountId } = parts.sessions.allow(connection.request, "requests.send");
 	const answer = await send(parts, connection, {
 		keyDigest: await digestOfAny(parts, accountId),
 		method: "GET",
@@ -104,11 +104,11 @@ export async function downloadBatchFile(
 
 /** Ends a batch of the account. */
 export async function cancelBatch(
-	parts: Parts<"statements" | "gateways" | "visits">,
+	parts: Parts<"statements" | "gateways" | "sessions">,
 	connection: Connection,
 	id: string,
 ): Promise<void> {
-	const { accountId } = parts.visits.account(connection.request);
+	const { accountId } = parts.sessions.account(connection.request);
 	const keyDigest = await digestOfAny(parts, accountId);
 	await askGateway(parts, connection, { keyDigest, path: `/v1/batches/${id}/cancel`, body: "{}" });
 }

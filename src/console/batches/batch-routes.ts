@@ -11,11 +11,11 @@ const query = t.Object(ACCOUNT_QUERY);
 const params = t.Object({ id: t.String({ pattern: "^[\\w-]{1,64}$" }) });
 
 /** Batches of the visited account. What is sent or fetched as a file is served by `batch-gateway.ts`. */
-export function batchRoutes(parts: Parts<"statements" | "gateways" | "visits">) {
-	const { statements, visits } = parts;
+export function batchRoutes(parts: Parts<"statements" | "gateways" | "sessions">) {
+	const { statements, sessions } = parts;
 
 	async function find(request: Request, id: string): Promise<BatchView> {
-		const { accountId } = visits.account(request);
+		const { accountId } = sessions.account(request);
 		const [batch] = await readBatches(statements, accountId, {
 			...{ id, after: null, limit: 1 },
 			language: languageOf(request.headers),
@@ -25,7 +25,7 @@ export function batchRoutes(parts: Parts<"statements" | "gateways" | "visits">) 
 	}
 
 	return new Elysia({ name: "console-batches", prefix: "/batches" })
-		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.get(
 			"/",
 			async ({ member: { accountId }, request, query }): Promise<{ items: BatchView[]; next: string | null }> => {

@@ -42,8 +42,8 @@ const BODY = t.Object({
 });
 
 /** How the people of the visited account's company sign in; its owners decide. */
-export function companyRoutes(parts: Parts<"statements" | "config" | "consoleSecret" | "visits" | "origin">) {
-	const { statements, visits, config } = parts;
+export function companyRoutes(parts: Parts<"statements" | "config" | "consoleSecret" | "sessions" | "origin">) {
+	const { statements, sessions, config } = parts;
 
 	async function viewOf(accountId: string): Promise<CompanyView> {
 		const company = await findCompany(statements, { accountId });
@@ -59,7 +59,7 @@ export function companyRoutes(parts: Parts<"statements" | "config" | "consoleSec
 	}
 
 	return new Elysia({ name: "console-company", prefix: "/company-sign-in" })
-		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.get("/", ({ member }) => viewOf(member.accountId), { query })
 		.put(
 			"/",

@@ -8,11 +8,11 @@ import { ACCOUNT_QUERY, amountOf, USD } from "../page-query.ts";
 const query = t.Object(ACCOUNT_QUERY);
 
 /** Below which credit the visited account is told. */
-export function alertRoutes(parts: Parts<"statements" | "visits">) {
-	const { statements, visits } = parts;
+export function alertRoutes(parts: Parts<"statements" | "sessions">) {
+	const { statements, sessions } = parts;
 
 	return new Elysia({ name: "console-alert" })
-		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.get("/alert", ({ member }) => readAlert(parts, member.accountId), { query })
 		.put(
 			"/alert",

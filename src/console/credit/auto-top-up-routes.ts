@@ -27,8 +27,8 @@ export interface AutoTopUpView {
 const query = t.Object(ACCOUNT_QUERY);
 
 /** The card that an account has saved, and what is bought with it while nobody is there. */
-export function autoTopUpRoutes(parts: Parts<"statements" | "cards" | "visits" | "origin">) {
-	const { statements, visits } = parts;
+export function autoTopUpRoutes(parts: Parts<"statements" | "cards" | "sessions" | "origin">) {
+	const { statements, sessions } = parts;
 	const cards = (): CardPayments => {
 		if (!parts.cards)
 			throw new ConsoleError("service_unavailable", "Card payments are not set up. Use a bank transfer.");
@@ -36,7 +36,7 @@ export function autoTopUpRoutes(parts: Parts<"statements" | "cards" | "visits" |
 	};
 
 	return new Elysia({ name: "console-auto-top-up", prefix: "/credit" })
-		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.get("/auto-top-up", ({ member }) => viewOf(parts, member.accountId), { query })
 		.put(
 			"/auto-top-up",

@@ -18,11 +18,11 @@ const pageQuery = t.Object(PAGE_QUERY);
 
 /** The visited account's credit and what moves it. */
 export function creditRoutes(
-	parts: Parts<"statements" | "clock" | "config" | "brand" | "keyMaker" | "cards" | "visits" | "origin">,
+	parts: Parts<"statements" | "clock" | "config" | "brand" | "keyMaker" | "cards" | "sessions" | "origin">,
 ) {
-	const { statements, visits } = parts;
+	const { statements, sessions } = parts;
 	return new Elysia({ name: "console-credit", prefix: "/credit" })
-		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.use(topUpRoutes(parts))
 		.get("/", ({ member }) => creditOf(parts, member.accountId), { query })
 		.get(

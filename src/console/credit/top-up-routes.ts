@@ -14,8 +14,8 @@ import type { NanoUsd } from "../../money/nano-usd.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
+import type { Allowed } from "../console-session.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, USD } from "../page-query.ts";
-import type { Allowed } from "../visit.ts";
 import { type OwnTopUpView, ownTopUpViews, type TopUpView, topUpOfAccount, topUpView } from "./credit.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
@@ -23,12 +23,12 @@ const amount = t.Object({ usd: USD, token: TOKEN });
 
 /** Money into the visited account, by transfer or by card. */
 export function topUpRoutes(
-	parts: Parts<"statements" | "clock" | "config" | "keyMaker" | "cards" | "visits" | "origin">,
+	parts: Parts<"statements" | "clock" | "config" | "keyMaker" | "cards" | "sessions" | "origin">,
 ) {
-	const { statements, visits } = parts;
+	const { statements, sessions } = parts;
 
 	return new Elysia({ name: "console-top-ups" })
-		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.get(
 			"/top-ups",
 			async ({ member: { accountId }, query }): Promise<{ items: OwnTopUpView[]; next: string | null }> => {

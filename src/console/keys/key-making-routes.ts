@@ -7,11 +7,11 @@ import { derivedSecret } from "../../keys/secret.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
+import type { Allowed } from "../console-session.ts";
 import { isKeyOf, roleOf } from "../members/member-keys.ts";
 import { scopeOf } from "../members/roles.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { checkWidening } from "../sign-in/sensitive-acts.ts";
-import type { Allowed } from "../visit.ts";
 import type { Fence } from "./fence-view.ts";
 import { KEY_SETTINGS, NAME, settingsOf } from "./key-body.ts";
 import { type KeyView, keyOf } from "./key-view.ts";
@@ -24,11 +24,11 @@ const query = t.Object(ACCOUNT_QUERY);
 const TOKEN = t.Optional(t.String({ maxLength: 64 }));
 
 /** Keys that are made, anew or in another's place: whoever makes one sees its secret, once. */
-export function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "visits">) {
-	const { visits, keyMaker } = parts;
+export function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
+	const { sessions, keyMaker } = parts;
 
 	return new Elysia({ name: "console-key-making" })
-		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.post(
 			"/",
 			async ({ member, request, body }): Promise<{ key: KeyView; secret: string }> => {

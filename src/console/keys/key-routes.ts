@@ -18,11 +18,11 @@ import { wideningOf } from "./widening.ts";
 const query = t.Object(ACCOUNT_QUERY);
 
 /** Keys of the visited account: made, listed, changed and revoked; a developer's are those of `makerIn`. */
-export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "visits">) {
-	const { statements, visits, clock } = parts;
+export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
+	const { statements, sessions, clock } = parts;
 
 	return new Elysia({ name: "console-keys", prefix: "/keys" })
-		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.use(keyMakingRoutes(parts))
 		.get(
 			"/",
@@ -71,7 +71,7 @@ export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMa
 
 /** Faults forbidden, reauthentication_required. */
 async function checkChange(
-	parts: Parts<"statements" | "visits">,
+	parts: Parts<"statements" | "sessions">,
 	request: Request,
 	key: KeyRecord,
 	settings: KeySettings,
@@ -79,7 +79,7 @@ async function checkChange(
 	if (settings.capNanoUsd !== undefined || settings.capPeriod !== undefined)
 		await checkWidening(parts, request, wideningOf(key, settings));
 	if (settings.projectId === undefined || settings.projectId === key.projectId) return;
-	const { role } = parts.visits.account(request);
+	const { role } = parts.sessions.account(request);
 	if (!may(role, "projects.change"))
 		throw new ConsoleError("forbidden", "Owners and admins move keys between projects.", { param: "projectId" });
 	// What it may spend then, its former project has no say in.

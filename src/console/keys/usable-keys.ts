@@ -1,7 +1,7 @@
 import type { KeyDigest } from "../../keys/digest.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import type { Allowed } from "../visit.ts";
+import type { Allowed } from "../console-session.ts";
 
 type Who = Pick<Allowed, "accountId" | "viewer" | "scope">;
 

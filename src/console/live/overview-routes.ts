@@ -7,8 +7,8 @@ import type { LiveTopic } from "./live-feed.ts";
 import type { Overview } from "./overview.ts";
 import { overview, overviewPulse } from "./overview.ts";
 
-export function overviewRoutes(parts: Parts<"statements" | "clock" | "config" | "deployments" | "visits" | "live">) {
-	const { statements, visits, clock, live } = parts;
+export function overviewRoutes(parts: Parts<"statements" | "clock" | "config" | "deployments" | "sessions" | "live">) {
+	const { statements, sessions, clock, live } = parts;
 
 	function overviewTopic(accountId: string): LiveTopic {
 		return { name: `overview ${accountId}`, event: "overview", read: () => overviewPulse(statements, accountId) };
@@ -18,23 +18,23 @@ export function overviewRoutes(parts: Parts<"statements" | "clock" | "config" | 
 	return new Elysia({ name: "console-overview" })
 		.get(
 			"/overview",
-			({ request }): Promise<Overview> => overview(statements, visits.account(request).accountId, clock.wallMs()),
+			({ request }): Promise<Overview> => overview(statements, sessions.account(request).accountId, clock.wallMs()),
 			{ query: t.Object(ACCOUNT_QUERY) },
 		)
 		.get(
 			"/live",
 			({ request, query }) => {
-				const { userId, sessionId } = visits.viewer(request);
+				const { userId, sessionId } = sessions.viewer(request);
 				let accountId: string | null = null;
 				const topics: LiveTopic[] = [];
 				if (query.topics === "operator") {
-					visits.operator(request);
+					sessions.operator(request);
 					topics.push(operatorTopic);
 				} else {
-					accountId = visits.allow(request, "account.see").accountId;
+					accountId = sessions.allow(request, "account.see").accountId;
 					topics.push(overviewTopic(accountId));
 				}
-				visits.of(request).connection.setIdleTimeout(STREAM_TIMEOUT_S);
+				sessions.of(request).connection.setIdleTimeout(STREAM_TIMEOUT_S);
 				return live.open(topics, { userId, sessionId, accountId });
 			},
 			{

@@ -6,8 +6,8 @@ import { noted } from "../../ops/audit.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
+import type { Allowed } from "../console-session.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
-import type { Allowed } from "../visit.ts";
 import { acceptInvitation, invite, type PlannedInvitation, withdrawInvitation } from "./invitations.ts";
 import { ownersOnly } from "./members.ts";
 import { may, ROLE_LABELS, ROLES, type Role } from "./roles.ts";
@@ -19,18 +19,18 @@ const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnu
 
 /** Who is asked to act for the visited account, and what he says to it. */
 export function invitationRoutes(
-	parts: Parts<"statements" | "clock" | "config" | "brand" | "keyMaker" | "mailer" | "visits" | "origin">,
+	parts: Parts<"statements" | "clock" | "config" | "brand" | "keyMaker" | "mailer" | "sessions" | "origin">,
 ) {
-	const { statements, visits } = parts;
+	const { statements, sessions } = parts;
 	const isUnmailed = createUnmailed();
 
 	return new Elysia({ name: "console-invitations" })
 		.post(
 			"/invitations/accept",
 			async ({ request, body }) => {
-				const viewer = visits.viewer(request);
+				const viewer = sessions.viewer(request);
 				if (!viewer.emailVerified) throw new ConsoleError("forbidden", "Confirm your e-mail address first.");
-				const ip = visits.of(request).connection.address;
+				const ip = sessions.of(request).connection.address;
 				const act = noted({ actor: viewer.userId, action: "member.join", ip });
 				const accountId = await acceptInvitation(statements, body.token, viewer, act);
 				return { accountId };
@@ -38,7 +38,7 @@ export function invitationRoutes(
 			// Of any form: one that was cut on its way is a link that does not hold, and is told so.
 			{ body: t.Object({ token: t.String({ maxLength: 1_000 }) }) },
 		)
-		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.post(
 			"/invitations",
 			async ({ member, request, body }): Promise<{ id: string; link: string | null }> => {
@@ -91,11 +91,11 @@ async function plannedInvitation(
 }
 
 function mailInvitation(
-	{ visits, mailer, brand }: Parts<"brand" | "mailer" | "visits">,
+	{ sessions, mailer, brand }: Parts<"brand" | "mailer" | "sessions">,
 	request: Request,
 	{ to, role, link }: { to: string; role: Role; link: string },
 ): void {
-	const { viewer } = visits.account(request);
+	const { viewer } = sessions.account(request);
 	const service = brand.serviceName;
 	mailer.send({
 		to,

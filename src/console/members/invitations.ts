@@ -5,7 +5,7 @@ import type { Statements } from "../../db/statements.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import { countWithin } from "../rate-counter.ts";
-import { may, type Role, rightOver, rolesJson } from "./roles.ts";
+import { may, type Role, rightToManage, rolesJson } from "./roles.ts";
 
 export interface InvitationView {
 	readonly id: string;
@@ -57,7 +57,7 @@ export async function invite(
 		select ${id}::text, a.id, ${email}::text, ${invitation.role}::text, ${hashOf(token)}::text, ${invitation.invitedBy}::text,
 			clock_timestamp() + make_interval(days => ${INVITATION_DAYS}::integer)
 		from account a join member w on w.account_id = a.id and w.user_id = ${invitation.invitedBy}::text
-		where a.id = ${accountId} and jsonb_exists(${rolesJson(rightOver(invitation.role))}::text::jsonb, w.role)
+		where a.id = ${accountId} and jsonb_exists(${rolesJson(rightToManage(invitation.role))}::text::jsonb, w.role)
 			and invitation_room(a.id, ${email}::text, ${INVITATIONS_MAX}::integer)
 			and not exists (select 1 from member m join console_user u on u.id = m.user_id where m.account_id = a.id and u.email = ${email}::text)
 		for share of w

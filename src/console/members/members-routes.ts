@@ -2,8 +2,8 @@ import { Elysia, t } from "elysia";
 import { Fault } from "../../base/fault.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
+import type { Allowed } from "../console-session.ts";
 import { ACCOUNT_QUERY, PAGE_QUERY } from "../page-query.ts";
-import type { Allowed } from "../visit.ts";
 import type { InvitationView } from "./invitations.ts";
 import { listInvitations } from "./invitations.ts";
 import { keysMadeBy, type MemberKey, roleOf } from "./member-keys.ts";
@@ -17,11 +17,11 @@ const ROLE = t.UnionEnum(ROLES);
 const memberQuery = t.Object({ ...ACCOUNT_QUERY, keys: KEYS_OF_MEMBER });
 
 /** Who may act for the visited account. */
-export function membersRoutes(parts: Parts<"statements" | "fence" | "visits">) {
-	const { statements, visits } = parts;
+export function membersRoutes(parts: Parts<"statements" | "fence" | "sessions">) {
+	const { statements, sessions } = parts;
 
 	return new Elysia({ name: "console-members" })
-		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.get(
 			"/members",
 			async ({

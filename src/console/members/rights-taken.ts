@@ -1,7 +1,7 @@
 import { t } from "elysia";
 import type { Parts } from "../console-deps.ts";
+import type { Allowed } from "../console-session.ts";
 import type { Fence } from "../keys/fence-view.ts";
-import type { Allowed } from "../visit.ts";
 import { revokeKeysMadeBy } from "./member-keys.ts";
 
 /** What is asked of who takes rights away: what becomes of the keys whose secrets the member has seen. */

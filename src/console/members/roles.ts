@@ -77,7 +77,7 @@ export function scopeOf(role: Role, right: Right): Scope | undefined {
 export const may = (role: Role, right: Right): boolean => scopeOf(role, right) !== undefined;
 
 /** Who may make somebody with this role out of nobody, change or remove him. */
-export function rightOver(role: Role): Right {
+export function rightToManage(role: Role): Right {
 	return role === "owner" ? "owners.manage" : "members.manage";
 }
 

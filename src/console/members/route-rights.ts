@@ -85,13 +85,13 @@ export const ROUTE_RIGHTS: Readonly<Record<string, Right | "person" | "anybody">
 const PREFIX = "/api/console";
 
 /** Before a body is looked at. Faults session_required, not_found, forbidden. */
-export function checkRight({ visits }: Parts<"visits">, request: Request, route: string): void {
+export function checkRight({ sessions }: Parts<"sessions">, request: Request, route: string): void {
 	const path = route.slice(PREFIX.length);
 	if (path.startsWith("/public/") || path.startsWith("/operator/")) return;
 	const right = ROUTE_RIGHTS[`${request.method === "HEAD" ? "GET" : request.method} ${path}`];
 	assert(right !== undefined, "every route says in the table what it asks of a role");
 	if (right === "anybody") return;
-	if (right !== "person") visits.allow(request, right);
-	else if (visits.viewer(request).company)
+	if (right !== "person") sessions.allow(request, right);
+	else if (sessions.viewer(request).company)
 		throw new ConsoleError("forbidden", "This is your own, not your company's: sign in without it.");
 }

@@ -54,12 +54,12 @@ const query = t.Object(ACCOUNT_QUERY);
 const EVENTS = t.Optional(t.Array(t.UnionEnum(ALERT_TYPES), { maxItems: 20, uniqueItems: true }));
 
 /** Owners and admins decide who is told; all members see what came of it. */
-export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" | "webhookSecretOf" | "visits">) {
-	const { statements, visits } = parts;
+export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" | "webhookSecretOf" | "sessions">) {
+	const { statements, sessions } = parts;
 
 	// Pages that are open in browsers know it by this name.
 	return new Elysia({ name: "console-notices", prefix: "/batch-notices" })
-		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.get("/", ({ request }) => noticesOf(parts, request), { query })
 		.put(
 			"/",
@@ -67,7 +67,7 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 				const { mail, webhookUrl, token } = body;
 				const before = await settingOf(statements, accountId);
 				const url = webhookUrl == null ? null : new URL(checkedUrl(parts, webhookUrl)).href;
-				if (url !== null && url !== before?.webhook_url) visits.authenticatedLately(request);
+				if (url !== null && url !== before?.webhook_url) sessions.authenticatedLately(request);
 				const salt = url === null ? null : saltOf(parts, request, token);
 				const saved = await saveSetting(statements, accountId, {
 					...{ mail: mail ?? null, keepsMail: mail === undefined },
@@ -135,11 +135,11 @@ function checkedUrl({ config }: Parts<"config">, text: string): string {
 
 /** Of the page's token, as keys' secrets are: whoever sends it again is told the same secret. */
 function saltOf(
-	{ keyMaker, visits }: Parts<"keyMaker" | "visits">,
+	{ keyMaker, sessions }: Parts<"keyMaker" | "sessions">,
 	request: Request,
 	token: string = crypto.randomUUID(),
 ): string {
-	const { accountId, viewer } = visits.account(request);
+	const { accountId, viewer } = sessions.account(request);
 	const hex = derivedHex(keyMaker.digest, "webhook on a page", accountId, viewer.userId, token);
 	return hex.slice(0, SALT_CHARS);
 }
@@ -196,8 +196,11 @@ interface NoticeRow extends Omit<NoticeView, "triedAtMs" | "nextAtMs"> {
 	nextAt: Date;
 }
 
-async function noticesOf({ statements, visits }: Parts<"statements" | "visits">, request: Request): Promise<Notices> {
-	const { accountId, role } = visits.account(request);
+async function noticesOf(
+	{ statements, sessions }: Parts<"statements" | "sessions">,
+	request: Request,
+): Promise<Notices> {
+	const { accountId, role } = sessions.account(request);
 	const [setting, rows] = await Promise.all([
 		settingOf(statements, accountId),
 		statements<NoticeRow>`

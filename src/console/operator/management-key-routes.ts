@@ -7,8 +7,8 @@ import type { ManagementScope } from "../../keys/management-scope.ts";
 import { derivedManagementSecret } from "../../keys/management-secret.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
+import type { Operator } from "../console-session.ts";
 import { EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
-import type { Operator } from "../visit.ts";
 
 /** A management key as the page shows it; for `treaty` its arrays are plain ones. */
 export interface ManagementKeyView extends Omit<ManagementKeyRecord, "scopes"> {
@@ -16,11 +16,11 @@ export interface ManagementKeyView extends Omit<ManagementKeyRecord, "scopes"> {
 }
 
 /** Keys of the management interface: made with the password given lately, revoked without it. */
-export function managementKeyRoutes(parts: Parts<"statements" | "clock" | "keyMaker" | "visits">) {
-	const { statements, visits, keyMaker } = parts;
+export function managementKeyRoutes(parts: Parts<"statements" | "clock" | "keyMaker" | "sessions">) {
+	const { statements, sessions, keyMaker } = parts;
 	const maker = ({ userId, connection }: Operator) => ({ id: userId, ip: connection.address });
 	return new Elysia({ name: "console-operator-management-keys", prefix: "/operator" })
-		.resolve(({ request }) => ({ operator: visits.operator(request) }))
+		.resolve(({ request }) => ({ operator: sessions.operator(request) }))
 		.get(
 			"/management-keys",
 			async ({ query }): Promise<{ items: ManagementKeyView[]; next: string | null }> => {

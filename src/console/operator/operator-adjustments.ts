@@ -11,9 +11,9 @@ import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
+import type { Operator } from "../console-session.ts";
 import { balanceOf } from "../credit/credit.ts";
 import { amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON, USD } from "../page-query.ts";
-import type { Operator } from "../visit.ts";
 import { refuseOwnAccount } from "./operator-interest.ts";
 
 const STATE = t.Union([t.Literal("pending"), t.Literal("booked"), t.Literal("rejected")]);
@@ -78,13 +78,18 @@ export async function listAdjustments(
 }
 
 /** Credit moved by hand: one operator asks for it, a second one confirms what is large. */
-export function adjustmentRoutes({ statements, tx, visits, config }: Parts<"statements" | "tx" | "config" | "visits">) {
+export function adjustmentRoutes({
+	statements,
+	tx,
+	sessions,
+	config,
+}: Parts<"statements" | "tx" | "config" | "sessions">) {
 	const decision = async ({ userId, connection }: Operator, id: string) => {
 		await refuseOwnAccount(statements, userId, (await getAdjustment(statements, id)).accountId);
 		return { id, operatorId: userId, ip: connection.address };
 	};
 	return new Elysia({ name: "console-operator-adjustments" })
-		.resolve(({ request }) => ({ operator: visits.operator(request) }))
+		.resolve(({ request }) => ({ operator: sessions.operator(request) }))
 		.post(
 			"/accounts/:id/adjust",
 			async ({ operator: { userId, connection }, params, body }) => {

@@ -7,9 +7,9 @@ import { getTopUp } from "../../billing/top-ups.ts";
 import { suspendAccount, unsuspendAccount } from "../../keys/account-admin.ts";
 import { audit, listAudit } from "../../ops/audit.ts";
 import type { Parts } from "../console-deps.ts";
+import type { Operator } from "../console-session.ts";
 import { topUpView } from "../credit/credit.ts";
 import { EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON } from "../page-query.ts";
-import type { Operator } from "../visit.ts";
 import { accountDetail, searchAccounts } from "./operator-accounts.ts";
 import { adjustmentRoutes } from "./operator-adjustments.ts";
 import { listDeployments, listInstances } from "./operator-cluster.ts";
@@ -32,7 +32,7 @@ const TOP_UP_STATE = t.Union([
 
 /** Each group finds the operator first; every act is in the audit log before it is answered. */
 export function operatorRoutes(
-	parts: Parts<"statements" | "fence" | "tx" | "books" | "clock" | "config" | "deployments" | "visits">,
+	parts: Parts<"statements" | "fence" | "tx" | "books" | "clock" | "config" | "deployments" | "sessions">,
 ) {
 	return new Elysia({ name: "console-operator", prefix: "/operator" })
 		.use(accountRoutes(parts))
@@ -41,7 +41,7 @@ export function operatorRoutes(
 		.use(serviceRoutes(parts));
 }
 
-function accountRoutes({ statements, visits, clock, fence }: Parts<"statements" | "fence" | "clock" | "visits">) {
+function accountRoutes({ statements, sessions, clock, fence }: Parts<"statements" | "fence" | "clock" | "sessions">) {
 	async function changeState(operator: Operator, id: string, state: "suspended" | "active", reason: string) {
 		await refuseOwnAccount(statements, operator.userId, id);
 		const act = operator.noted(state === "suspended" ? "account.suspend" : "account.unsuspend", { reason });
@@ -50,7 +50,7 @@ function accountRoutes({ statements, visits, clock, fence }: Parts<"statements" 
 	}
 
 	return new Elysia({ name: "console-operator-accounts" })
-		.resolve(({ request }) => ({ operator: visits.operator(request) }))
+		.resolve(({ request }) => ({ operator: sessions.operator(request) }))
 		.get(
 			"/accounts",
 			async ({ query }) => {
@@ -72,7 +72,7 @@ function accountRoutes({ statements, visits, clock, fence }: Parts<"statements" 
 		);
 }
 
-function topUpRoutes({ statements, tx, visits, config }: Parts<"statements" | "tx" | "config" | "visits">) {
+function topUpRoutes({ statements, tx, sessions, config }: Parts<"statements" | "tx" | "config" | "sessions">) {
 	/** The operator who decides about a payment that is none of his own account. */
 	async function decidedBy(operator: Operator, accountId: string | null) {
 		await refuseOwnAccount(statements, operator.userId, accountId);
@@ -82,7 +82,7 @@ function topUpRoutes({ statements, tx, visits, config }: Parts<"statements" | "t
 		decidedBy(operator, (await getTopUp(statements, id)).accountId);
 
 	return new Elysia({ name: "console-operator-top-ups" })
-		.resolve(({ request }) => ({ operator: visits.operator(request) }))
+		.resolve(({ request }) => ({ operator: sessions.operator(request) }))
 		.get(
 			"/top-ups",
 			async ({ query }) => {
@@ -123,10 +123,10 @@ function topUpRoutes({ statements, tx, visits, config }: Parts<"statements" | "t
 		);
 }
 
-function serviceRoutes(parts: Parts<"statements" | "books" | "clock" | "config" | "deployments" | "visits">) {
-	const { statements, visits } = parts;
+function serviceRoutes(parts: Parts<"statements" | "books" | "clock" | "config" | "deployments" | "sessions">) {
+	const { statements, sessions } = parts;
 	return new Elysia({ name: "console-operator-service" })
-		.resolve(({ request }) => ({ operator: visits.operator(request) }))
+		.resolve(({ request }) => ({ operator: sessions.operator(request) }))
 		.get("/summary", () => operatorSummary(parts))
 		.get("/deployments", async () => ({ items: await listDeployments(parts) }))
 		.get("/instances", async () => ({ items: await listInstances(statements) }))

@@ -11,11 +11,11 @@ import { checkWorksIn } from "./project-view.ts";
 const query = t.Object(ACCOUNT_QUERY);
 
 /** Who works in a project. */
-export function projectMemberRoutes(parts: Parts<"statements" | "fence" | "visits">) {
-	const { statements, visits } = parts;
+export function projectMemberRoutes(parts: Parts<"statements" | "fence" | "sessions">) {
+	const { statements, sessions } = parts;
 
 	return new Elysia({ name: "console-project-members" })
-		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.get(
 			"/:id/members",
 			async ({ member, params }): Promise<{ items: ProjectMemberView[] }> => {

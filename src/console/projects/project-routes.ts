@@ -3,13 +3,13 @@ import { newId } from "../../base/id.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../../keys/project-admin.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
+import type { Allowed } from "../console-session.ts";
 import type { Fence } from "../keys/fence-view.ts";
 import { LIMITS, NAME, settingsOf } from "../keys/key-body.ts";
 import { makerIn } from "../keys/usable-keys.ts";
 import { wideningOf } from "../keys/widening.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
 import { checkWidening } from "../sign-in/sensitive-acts.ts";
-import type { Allowed } from "../visit.ts";
 import { projectMemberRoutes } from "./project-member-routes.ts";
 import type { ProjectView } from "./project-view.ts";
 import { checkWorksIn, heldByProject, projectView } from "./project-view.ts";
@@ -17,8 +17,8 @@ import { checkWorksIn, heldByProject, projectView } from "./project-view.ts";
 const query = t.Object(ACCOUNT_QUERY);
 
 /** Projects of the visited account: made, listed, changed and archived; a developer's are those that he works in. */
-export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "visits">) {
-	const { statements, visits } = parts;
+export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
+	const { statements, sessions } = parts;
 
 	async function view(member: Allowed, id: string): Promise<ProjectView> {
 		const { accountId } = member;
@@ -31,7 +31,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 	}
 
 	return new Elysia({ name: "console-projects", prefix: "/projects" })
-		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.use(projectMemberRoutes(parts))
 		.get(
 			"/",

@@ -23,7 +23,7 @@ interface PasskeyOptions {
 
 const PASSKEYS_MAX = 20;
 const NAME_CHARS_MAX = 60;
-/** As for all acts that a stolen session must not do (`visit.ts`). */
+/** As for all acts that a stolen session must not do (`console-session.ts`). */
 const AUTHENTICATED_FOR_MS = 15 * 60_000;
 
 interface Stored {

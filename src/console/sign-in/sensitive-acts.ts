@@ -43,10 +43,10 @@ export const WITHOUT_PASSWORD: Readonly<Record<string, string>> = {
 const PREFIX = "/api/console";
 
 /** Before a body is looked at. Faults session_required, reauthentication_required. */
-export function checkSensitive({ visits }: Parts<"visits">, request: Request, route: string): void {
+export function checkSensitive({ sessions }: Parts<"sessions">, request: Request, route: string): void {
 	if (request.method === "GET" || request.method === "HEAD") return;
 	if (WITHOUT_PASSWORD[`${request.method} ${route.slice(PREFIX.length)}`] === undefined)
-		visits.authenticatedLately(request);
+		sessions.authenticatedLately(request);
 }
 
 /** What keys may spend in all that a session alone makes or widens in a day, however long ago its password was given. */
@@ -58,17 +58,17 @@ const UNASKED_WINDOW_MS = 24 * 3_600_000;
  * many at once are no more. Fault reauthentication_required.
  */
 export async function checkWidening(
-	{ statements, visits }: Parts<"statements" | "visits">,
+	{ statements, sessions }: Parts<"statements" | "sessions">,
 	request: Request,
 	{ before, cap }: { before: NanoUsd | null; cap: NanoUsd | null },
 ): Promise<void> {
-	if (before === null || (cap !== null && cap <= before) || visits.isAuthenticatedLately(request)) return;
-	if (cap === null || cap > UNASKED_NANO_USD) throw visits.passwordWanted();
-	const { viewer, accountId } = visits.account(request);
+	if (before === null || (cap !== null && cap <= before) || sessions.isAuthenticatedLately(request)) return;
+	if (cap === null || cap > UNASKED_NANO_USD) throw sessions.passwordWanted();
+	const { viewer, accountId } = sessions.account(request);
 	const subject = `${viewer.userId} ${accountId}`;
 	const cents = coveringCents(subUsd(cap, before));
 	const { count } = await countWithin(statements, "cents unasked", subject, UNASKED_WINDOW_MS, cents);
 	if (count <= centsOf(UNASKED_NANO_USD)) return;
 	await uncount(statements, "cents unasked", subject, cents);
-	throw visits.passwordWanted();
+	throw sessions.passwordWanted();
 }

@@ -32,9 +32,9 @@ interface SessionRow {
 
 /** Where one is signed in, and the passkeys that one signs in with. */
 export function sessionRoutes(
-	parts: Parts<"statements" | "clock" | "brand" | "mailer" | "auth" | "visits" | "origin">,
+	parts: Parts<"statements" | "clock" | "brand" | "mailer" | "auth" | "sessions" | "origin">,
 ) {
-	const { statements, visits } = parts;
+	const { statements, sessions } = parts;
 
 	return new Elysia({ name: "console-sessions" })
 		.post("/reauthenticate", ({ request, body }) => authenticateAgain(parts, request, body.password), {
@@ -43,8 +43,8 @@ export function sessionRoutes(
 		.get("/sessions", async ({ request }) => ({ items: await listSessions(parts, request) }))
 		.get("/passkeys", async ({ request }) => ({ items: await listPasskeys(parts, request) }))
 		.delete("/passkeys/:id", async ({ request, params }) => {
-			const { userId, email } = visits.viewer(request);
-			const act = noted({ actor: userId, action: "passkey.remove", ip: visits.of(request).connection.address });
+			const { userId, email } = sessions.viewer(request);
+			const act = noted({ actor: userId, action: "passkey.remove", ip: sessions.of(request).connection.address });
 			const rows = await statements`
 				with gone as (delete from passkey where id = ${params.id} and user_id = ${userId} returning user_id)
 				select audit_note(${notedJson(act)}::text::jsonb, user_id, null) from gone`;
@@ -54,7 +54,7 @@ export function sessionRoutes(
 			return { removed: true };
 		})
 		.delete("/sessions/:id", async ({ request, params }) => {
-			const { userId } = visits.viewer(request);
+			const { userId } = sessions.viewer(request);
 			const rows = await statements`delete from session where id = ${params.id} and user_id = ${userId} returning id`;
 			if (rows.length === 0) throw new ConsoleError("not_found", "There is no such session.");
 			return { revoked: true };
@@ -62,7 +62,7 @@ export function sessionRoutes(
 		.post(
 			"/sessions/revoke-others",
 			async ({ request }) => {
-				const { userId, sessionId } = visits.viewer(request);
+				const { userId, sessionId } = sessions.viewer(request);
 				const rows =
 					await statements`delete from session where user_id = ${userId} and id <> ${sessionId} returning id`;
 				return { revoked: rows.length };
@@ -79,11 +79,11 @@ export interface PasskeyView {
 }
 
 async function listPasskeys(
-	{ statements, visits }: Parts<"statements" | "visits">,
+	{ statements, sessions }: Parts<"statements" | "sessions">,
 	request: Request,
 ): Promise<PasskeyView[]> {
 	const rows = await statements<{ id: string; name: string; created_at: Date; last_used_at: Date | null }>`
-		select id, name, created_at, last_used_at from passkey where user_id = ${visits.viewer(request).userId} order by created_at, id`;
+		select id, name, created_at, last_used_at from passkey where user_id = ${sessions.viewer(request).userId} order by created_at, id`;
 	return rows.map(({ id, name, created_at, last_used_at }) => ({
 		...{ id, name },
 		createdAtMs: created_at.getTime(),
@@ -93,10 +93,10 @@ async function listPasskeys(
 
 /** By whichever clock one is still good: the library opens it by the machine's, and its owner is to see what he can end. */
 async function listSessions(
-	{ statements, visits, clock }: Parts<"statements" | "clock" | "visits">,
+	{ statements, sessions, clock }: Parts<"statements" | "clock" | "sessions">,
 	request: Request,
 ): Promise<SessionView[]> {
-	const { userId, sessionId } = visits.viewer(request);
+	const { userId, sessionId } = sessions.viewer(request);
 	const rows = await statements<SessionRow>`
 		select id, created_at, updated_at, expires_at, ip_address, user_agent from session
 		where user_id = ${userId} and expires_at > least(clock_timestamp(), to_timestamp(${clock.wallMs()}::double precision / 1000.0))
@@ -117,11 +117,11 @@ async function listSessions(
  * invalid_request if it is wrong, or if the person has none; rate_limit_exceeded.
  */
 async function authenticateAgain(
-	{ statements, visits, auth }: Parts<"statements" | "auth" | "visits">,
+	{ statements, sessions, auth }: Parts<"statements" | "auth" | "sessions">,
 	request: Request,
 	password: string,
 ): Promise<{ authenticated: true }> {
-	const { sessionId } = visits.viewer(request);
+	const { sessionId } = sessions.viewer(request);
 	const attempts = createAttempts(statements);
 	const limits = passwordAgainLimits(sessionId);
 	try {

@@ -21,13 +21,13 @@ const details = t.Object({
 });
 
 /** What each month came to, on paper, and who it is made out to. */
-export function statementRoutes(parts: Parts<"statements" | "clock" | "brand" | "visits" | "origin">) {
-	const { statements, visits, brand } = parts;
+export function statementRoutes(parts: Parts<"statements" | "clock" | "brand" | "sessions" | "origin">) {
+	const { statements, sessions, brand } = parts;
 
 	const pdfs = createPdfQueue(parts.clock);
 
 	async function monthOf(request: Request, month: string) {
-		const { accountId } = visits.account(request);
+		const { accountId } = sessions.account(request);
 		const statement = await readStatement(statements, accountId, month);
 		return { accountId, statement, lines: statementLines(statement, { origin: parts.origin(), accountId }) };
 	}
@@ -48,7 +48,7 @@ export function statementRoutes(parts: Parts<"statements" | "clock" | "brand" | 
 	return new Elysia({ name: "console-statements", prefix: "/credit" })
 		.get(
 			"/statements",
-			async ({ request }) => ({ items: await listMonths(statements, visits.account(request).accountId) }),
+			async ({ request }) => ({ items: await listMonths(statements, sessions.account(request).accountId) }),
 			{ query },
 		)
 		.get(
@@ -76,15 +76,15 @@ export function statementRoutes(parts: Parts<"statements" | "clock" | "brand" | 
 		)
 		.get(
 			"/billing-details",
-			({ request }): Promise<Party> => readBillingDetails(statements, visits.account(request).accountId),
+			({ request }): Promise<Party> => readBillingDetails(statements, sessions.account(request).accountId),
 			{ query },
 		)
 		.put(
 			"/billing-details",
 			async ({ request, body }): Promise<Party> => {
-				const { accountId } = visits.account(request);
+				const { accountId } = sessions.account(request);
 				return saveBillingDetails(statements, accountId, body, (saved) =>
-					visits.account(request).noted("account.billing_details", { ...saved }),
+					sessions.account(request).noted("account.billing_details", { ...saved }),
 				);
 			},
 			{ query, body: details },

@@ -26,7 +26,7 @@ interface Row {
 	requests: string;
 }
 
-/** Visits share one reading a minute, so that its price does not grow with them. */
+/** ConsoleSessions share one reading a minute, so that its price does not grow with them. */
 export function createModelSpeeds({ statements, clock }: { statements: Statements; clock: Clock }): ModelSpeeds {
 	let read: Promise<ReadonlyMap<string, ModelSpeed>> | undefined;
 	let readAtMs = 0;

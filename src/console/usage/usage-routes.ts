@@ -44,8 +44,8 @@ interface FilterQuery {
 }
 
 /** Usage over time, and the log of requests. */
-export function usageRoutes(parts: Parts<"statements" | "clock" | "visits">) {
-	const { statements, visits, clock } = parts;
+export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
+	const { statements, sessions, clock } = parts;
 	const filterOf = (
 		query: FilterQuery & { status?: StatusClass; bucket?: "hour" | "day"; group?: UsageGroup },
 	): UsageFilter => {
@@ -63,7 +63,7 @@ export function usageRoutes(parts: Parts<"statements" | "clock" | "visits">) {
 	};
 
 	return new Elysia({ name: "console-usage" })
-		.resolve(({ request }) => ({ member: visits.account(request) }))
+		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.get(
 			"/usage",
 			({ member, query }): Promise<UsageSeries> => usageSeries(statements, member.accountId, filterOf(query)),

@@ -1,6 +1,6 @@
 import { Button, Group, Select } from "@mantine/core";
 import { useState } from "react";
-import { may, ROLES, type Role, rightOver } from "../../console/views.ts";
+import { may, ROLES, type Role, rightToManage } from "../../console/views.ts";
 import { api } from "../api.ts";
 import { roleName } from "../labels.ts";
 import { TextField } from "../parts/fields.tsx";
@@ -40,7 +40,8 @@ export function MembersPanel({ account }: { account: AccountView }) {
 		await api.withdrawInvitation(account.id, id);
 		await members.reload();
 	});
-	const mayChange = (member: MemberRow) => may(account.role, rightOver(member.role)) && member.userId !== me?.user.id;
+	const mayChange = (member: MemberRow) =>
+		may(account.role, rightToManage(member.role)) && member.userId !== me?.user.id;
 	const failure = change.error ?? withdraw.error;
 	return (
 		<Panel title={t("Members")} aside={<Link to="/docs/roles">{t("What each role may do")}</Link>} flush>
@@ -130,7 +131,7 @@ function InvitationTable(props: {
 					act: true,
 					right: true,
 					render: (invitation) =>
-						may(role, rightOver(invitation.role)) ? (
+						may(role, rightToManage(invitation.role)) ? (
 							<LinkButton onClick={() => onWithdraw(invitation)}>{t("Withdraw")}</LinkButton>
 						) : null,
 				},
@@ -147,7 +148,7 @@ function RoleSelect(props: {
 	role: Role;
 	onChange: (role: Role) => void;
 }) {
-	const given = ROLES.filter((role) => may(props.giver, rightOver(role)));
+	const given = ROLES.filter((role) => may(props.giver, rightToManage(role)));
 	return (
 		<Select
 			{...(props.hidden ? { "aria-label": props.label } : { label: props.label })}

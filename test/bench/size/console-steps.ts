@@ -78,13 +78,13 @@ export async function consoleSteps({ database, counter, add, days, accounts }: V
 		"job: alerts": () => lookForAlerts(statements),
 	};
 	for (const [name, ask] of Object.entries(pages)) {
-		const visits = async () => {
+		const sessions = async () => {
 			for (let visit = 0; visit < VISITS; visit++) await ask();
 		};
 		// What the server and the service do by themselves meanwhile only adds, and so does a connection that is new: it reads
 		// what it has to know of the tables.
 		const rounds: Cost[] = [];
-		while (rounds.length < ROUNDS) rounds.push(await counter.cost(visits, VISITS));
+		while (rounds.length < ROUNDS) rounds.push(await counter.cost(sessions, VISITS));
 		add(`console: ${name}`, rounds.toSorted((one, other) => one.pages - other.pages)[0] as Cost);
 	}
 }

@@ -10,7 +10,7 @@ import type { Membership, Viewer } from "./viewer.ts";
 const AUTHENTICATED_FOR_MS = 15 * 60_000;
 
 /** One request to the console: who asks, established before anything of its body was read. */
-export interface Visit {
+export interface ConsoleSession {
 	readonly requestId: string;
 	readonly connection: Connection;
 	/** Null on public routes. */
@@ -33,9 +33,9 @@ export interface Operator extends Viewer, Actor {}
  * A right is granted once for a request, by the table of routes or by who serves one without it. Only then has a handler an
  * account id to ask the database with: where no table was asked, that is a bug and no answer.
  */
-export interface Visits {
-	open(request: Request, visit: Visit): void;
-	of(request: Request): Visit;
+export interface ConsoleSessions {
+	open(request: Request, visit: ConsoleSession): void;
+	of(request: Request): ConsoleSession;
 	viewer(request: Request): Viewer;
 	/** Faults not_found, if the visit is about no account, and forbidden. */
 	allow(request: Request, right: Right): Allowed;
@@ -57,12 +57,12 @@ export interface Visits {
  * `secondFactor`: whether operators must have one set up. `passwordAgain`: false in the demo, whose people sign in by a
  * link and have none.
  */
-export function createVisits(options: { secondFactor: boolean; passwordAgain: boolean }): Visits {
-	const visits = new WeakMap<Request, Visit>();
+export function createConsoleSessions(options: { secondFactor: boolean; passwordAgain: boolean }): ConsoleSessions {
+	const sessions = new WeakMap<Request, ConsoleSession>();
 	const allowed = new WeakMap<Request, Allowed>();
 
-	function of(request: Request): Visit {
-		const visit = visits.get(request);
+	function of(request: Request): ConsoleSession {
+		const visit = sessions.get(request);
 		assert(visit !== undefined, "every request of the console is opened before it is routed");
 		return visit;
 	}
@@ -109,7 +109,7 @@ export function createVisits(options: { secondFactor: boolean; passwordAgain: bo
 		new ConsoleError("reauthentication_required", "Please give your password again for this.");
 
 	return {
-		open: (request, visit) => void visits.set(request, visit),
+		open: (request, visit) => void sessions.set(request, visit),
 		of,
 		viewer,
 		allow,

@@ -3,18 +3,18 @@ import { claimSubject } from "../keys/management-claim.ts";
 import type { Parts } from "./console-deps.ts";
 import type { Viewer } from "./viewer.ts";
 
-/** Of one attempt of a page's: an answer can be lost on its way, and whoever sends it again is told what was made. */
+/** Token of one attempt of a page. The response can be lost, and a retry with the same token gets the first result. */
 export const TOKEN = t.Optional(t.String({ pattern: "^[0-9A-Za-z-]{16,64}$" }));
 
-/** Who makes something, and for which account; an operator makes some for none. */
+/** The creator and the account; an operator may create something for no account. */
 export interface PageMaker {
 	readonly viewer: Pick<Viewer, "userId">;
 	readonly accountId?: string;
 }
 
 /**
- * The id under which a page makes what it asks for: `fresh`, unless the same was asked for with the same token within the
- * day. Then whoever makes it under this id makes no second one. Fault idempotency_mismatch.
+ * Id of the object that a page creates: `fresh`, or the former id if the same request had the same token within a day.
+ * An insert under this id then creates no second object. Fault idempotency_mismatch.
  */
 export async function claimedOnPage(
 	{ keyMaker, clock }: Parts<"keyMaker" | "clock">,

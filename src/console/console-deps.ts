@@ -16,7 +16,7 @@ import type { LiveFeed } from "./live/live-feed.ts";
 import type { Mailer } from "./mail/mailer.ts";
 import type { Auth } from "./sign-in/auth.ts";
 
-/** What routes read of the configuration. */
+/** Options from the configuration. */
 export type ConsoleConfig = Pick<
 	Config,
 	| "demo"
@@ -30,38 +30,37 @@ export type ConsoleConfig = Pick<
 	| "transferDetails"
 >;
 
-/** What every part of the console works with. */
+/** Dependencies of all parts of the console. */
 export interface ConsoleParts {
-	/** A client of the console's own: a slow page does not stand in the way of settlements. */
+	/** The console's own client, so that a slow page does not delay settlements. */
 	readonly statements: Statements;
-	/** On clients of its own: it waits behind no page. */
+	/** On separate clients, so that it waits for no page. */
 	readonly fence: WaitForFence;
 	readonly tx: Transactional;
-	/** Checks the books, for all that want to know: readiness, metrics and the history. */
+	/** Checks the books for readiness, metrics and the history. */
 	readonly books: Pick<Reconciler, "run">;
 	readonly clock: Clock;
 	readonly log: Log;
 	readonly config: ConsoleConfig;
-	/** Under whose name all this is shown. */
 	readonly brand: OwnBrand;
-	/** What the gateways serve, and how they see their servers. */
+	/** The served catalogue, and the upstreams' state as the gateways see it. */
 	readonly deployments: Deployments;
 	readonly gateways: GatewayClient;
 	readonly keyMaker: KeyMakerDeps;
-	/** Undefined where card payments are not set up. */
+	/** Undefined without card payments. */
 	readonly cards: CardPayments | undefined;
 	readonly mailer: Mailer;
-	/** For what is stored encrypted. */
+	/** Encrypts stored secrets. */
 	readonly consoleSecret: string;
-	/** Signs what is sent to a customer's webhook, `whsec_…`, by what is stored of it. */
+	/** Derives a webhook's signing secret, `whsec_…`, from its stored salt. */
 	readonly webhookSecretOf: (salt: string) => string;
 	readonly auth: () => Auth;
 	readonly sessions: ConsoleSessions;
 	readonly live: LiveFeed;
 	readonly figures: ConsoleFigures;
-	/** Where people reach the service: scheme, host and port. */
+	/** Public origin of the service: scheme, host and port. */
 	readonly origin: () => string;
 }
 
-/** Those of the parts that one function works with. */
+/** The dependencies that one function uses. */
 export type Parts<Names extends keyof ConsoleParts> = Pick<ConsoleParts, Names>;

@@ -5,14 +5,14 @@ import type { TextId } from "../base/translate.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import { errorBody, faultOf, statusOf } from "../gateway/error-body.ts";
 
-/** An expected failure of the console itself. A text without a translation does not compile. */
+/** Expected failure of the console. A text without a translation does not compile. */
 export class ConsoleError extends Fault {
 	constructor(code: FaultCode, text: TextId, detail: FaultDetail = {}) {
 		super(code, text, detail);
 	}
 }
 
-/** The answer for whatever was thrown: `{ error: { message, type, code, param, request_id } }`. */
+/** Response for any error: `{ error: { message, type, code, param, request_id } }`. */
 export function consoleErrorResponse(
 	error: unknown,
 	requestId: string,
@@ -25,7 +25,7 @@ export function consoleErrorResponse(
 	return new Response(JSON.stringify(body), { status: statusOf(fault), headers });
 }
 
-/** Whatever was thrown, as a fault that may be shown; what an operator should know of it is in the log. */
+/** Converts any error to a fault that may be shown; details for the operator are logged. */
 export function loggedFault(error: unknown, requestId: string, log: Log): Fault {
 	const fault = !(error instanceof Fault) && isDatabaseAway(error) ? databaseAway(error) : faultOf(error);
 	if (fault.code === "service_unavailable" && fault.cause !== undefined)
@@ -41,7 +41,7 @@ export function databaseAway(cause: unknown): Fault {
 	});
 }
 
-/** For the framework's own refusals: nothing of what was sent is repeated. */
+/** Validation errors of the framework: the message repeats nothing of the input. */
 export function faultOfElysia(error: unknown, code: string | number): unknown {
 	if (code === "NOT_FOUND") return new ConsoleError("not_found", "There is no such page.");
 	if (code === "PARSE") return new ConsoleError("invalid_request", "The body is no valid JSON.");
@@ -50,7 +50,7 @@ export function faultOfElysia(error: unknown, code: string | number): unknown {
 	return error;
 }
 
-/** The name of the field at fault, if it looks like one. */
+/** The name of the invalid field, if it looks like a name. */
 function paramOf(error: unknown): string | null {
 	try {
 		const path = (error as { all?: { path?: unknown }[] }).all?.[0]?.path;

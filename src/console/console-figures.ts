@@ -2,24 +2,24 @@ import { createHistogram } from "../base/histogram.ts";
 import { NANO_PER_USD, type NanoUsd } from "../money/nano-usd.ts";
 import type { MetricHistogram, Reading } from "../ops/metrics.ts";
 
-/** What a console's process counts, for metrics. */
+/** Counters of a console process, for metrics. */
 export interface ConsoleFigures {
 	mail(outcome: MailOutcome): void;
 	notice(channel: NoticeChannel, outcome: NoticeOutcome): void;
-	/** Charges of lost batch requests were credited. */
+	/** Charges of lost batch requests that were credited. */
 	lostWork(amount: NanoUsd): void;
-	/** A right was taken away in the console, and so long it took until no instance acted by it any more. */
+	/** Duration from a revocation in the console until no instance acts by the old right. */
 	revoked(ms: number, effective: boolean): void;
 	readings(): Reading[];
 	histograms(): MetricHistogram[];
 }
 
-/** `limited`: its mailbox got as many of its kind as anybody may. `dropped`: too many were on their way. */
+/** `limited`: the mailbox reached its limit of this kind. `dropped`: too many mails were pending. */
 const MAIL_OUTCOMES = ["sent", "failed", "limited", "dropped"] as const;
 type MailOutcome = (typeof MAIL_OUTCOMES)[number];
 const CHANNELS = ["mail", "webhook"] as const;
 type NoticeChannel = (typeof CHANNELS)[number];
-/** `waiting`: to be tried again. */
+/** `waiting`: will be retried. */
 const NOTICE_OUTCOMES = ["sent", "waiting", "failed"] as const;
 type NoticeOutcome = (typeof NOTICE_OUTCOMES)[number];
 

@@ -8,36 +8,36 @@ import type { KeyDigest } from "../keys/digest.ts";
 import { signInternalToken } from "../keys/internal-token.ts";
 import { ConsoleError } from "./console-error.ts";
 
-/** A request of the public interface that is made in the name of a key. */
+/** A request of the public interface made in the name of a key. */
 export interface RequestAs {
 	readonly keyDigest: KeyDigest;
 	readonly method: "GET" | "POST";
-	/** As `/v1/chat/completions`. */
+	/** For example `/v1/chat/completions`. */
 	readonly path: string;
 	readonly contentType: string;
 	readonly accept: string;
 	readonly body: ArrayBuffer | null;
-	/** What is made under it is made once. */
+	/** Requests with the same idempotency key run once. */
 	readonly idempotencyKey?: string;
-	/** Of the person who asks. */
+	/** Of the person who sends the request. */
 	readonly address: string;
 	readonly language: Language;
 	readonly signal: AbortSignal;
 }
 
-/** The way from the console to a gateway. Fault service_unavailable if none is there. */
+/** The console's client of the gateways. Fault service_unavailable if no gateway responds. */
 export interface GatewayClient {
 	send(request: RequestAs): Promise<Response>;
 }
 
-/** Where a gateway takes internal requests. */
+/** A gateway's address for internal requests. */
 export interface GatewayPlace {
 	/** `http://host:port`; any host for a socket. */
 	readonly url: string;
 	readonly unix?: string;
 }
 
-/** Asks one of `places` after the other, from one at random on, until one is there. */
+/** Tries `places` one after the other, from a random one on, until one responds. */
 export function createGatewayClient(
 	deps: { clock: Clock; log: Log; places: () => readonly GatewayPlace[] },
 	options: { secret: string },
@@ -62,7 +62,7 @@ export function createGatewayClient(
 					} as BunFetchRequestInit);
 				} catch (error) {
 					if (request.signal.aborted) throw error;
-					// One that took the request and died may have served it: it is not asked of another one.
+					// A gateway that accepted the request and died may have served it, so it is not retried elsewhere.
 					if (!isAbsent(error)) throw gatewayEnded(error);
 					log.debug("a gateway is not there", { place: place.unix ?? place.url, error });
 				}
@@ -72,7 +72,7 @@ export function createGatewayClient(
 	};
 }
 
-/** For both planes in one process: the gateway's door itself. */
+/** If both planes run in one process: calls the gateway's handler directly. */
 export function createDirectGatewayClient(
 	deps: { clock: Clock; door: (connection: Connection) => Promise<Response> },
 	options: { secret: string },

@@ -2,7 +2,7 @@ import type { KnownText, TextId, TextValues } from "../../base/translate.ts";
 import { STOP_REASONS, type StopReason } from "../../billing/stop-reasons.ts";
 import { formatUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 
-/** What an alert says of itself, as the look wrote it down: ids, moments, and nano-dollars as decimal text. */
+/** An alert as the periodic check stored it: ids, timestamps, and amounts in nano-dollars as decimal text. */
 export interface Alert {
 	/** `evt_…` */
 	readonly id: string;
@@ -13,7 +13,7 @@ export interface Alert {
 
 const AMOUNTS = ["balance", "threshold", "cap", "spent", "amount", "most"];
 
-/** The event as the webhook gets it: amounts are US dollars as decimal text, under names that end in `_usd`. */
+/** The webhook's event: amounts are US dollars as decimal text, in fields whose names end in `_usd`. */
 export function alertEvent({ id, type, data, createdAtMs }: Alert): string {
 	const shown = Object.entries(data).map(([name, value]) =>
 		AMOUNTS.includes(name) ? [`${name}_usd`, usd(value)] : [name, value],
@@ -24,15 +24,14 @@ export function alertEvent({ id, type, data, createdAtMs }: Alert): string {
 
 const PERIODS: Readonly<Record<string, TextId>> = { day: " this day", week: " this week", month: " this month" };
 
-/** A text of an alert's mail; its subject also has the service's name. */
 interface AlertMail {
 	readonly subject: KnownText;
 	readonly says: KnownText;
-	/** The page that it is about. */
+	/** Page that the mail links to. */
 	readonly path: string;
 }
 
-/** Nothing that a person wrote is in it. `service`: its name. */
+/** Contains no text that a person wrote. `service` is its name. */
 export function alertMail({ type, data }: Alert, service: string): AlertMail {
 	const mail = (path: string, subject: TextId, says: TextId, values: TextValues = {}): AlertMail => ({
 		path,
@@ -120,11 +119,11 @@ export function alertMail({ type, data }: Alert, service: string): AlertMail {
 	}
 }
 
-/** Why somebody gets it, and where that can be changed, if it can. `origin`: where people reach the service. */
+/** Why the recipient gets the mail and where to change that, if anywhere. `origin` is the service's public origin. */
 export function alertReason({ type }: Pick<Alert, "type">, origin: string): KnownText {
 	const credit = { link: `${origin}/credit` };
 	switch (type) {
-		// These are mailed whether the account asked for its type or not.
+		// Mailed even if the account did not subscribe to the type.
 		case "credit.low":
 			return { id: "You get this mail because your account has an alert of low credit: {link}", values: credit };
 		case "auto_top_up.stopped":

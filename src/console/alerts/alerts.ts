@@ -3,7 +3,7 @@ import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
 import type { Statements } from "../../db/statements.ts";
 import { rolesJson } from "../members/roles.ts";
 
-/** What an account can ask to hear of, besides its batches. */
+/** Event types that an account can subscribe to, besides its batches. */
 export const ALERT_TYPES = [
 	"credit.low",
 	"key.cap_reached",
@@ -16,19 +16,19 @@ export const ALERT_TYPES = [
 ] as const;
 export type AlertType = (typeof ALERT_TYPES)[number];
 
-/** In one look, and looks in a row; what is left is there at the next one. */
+/** Per check, and consecutive checks; the rest waits for the next run. */
 const ACCOUNTS_MAX = 20;
 const LOOKS_MAX = 50;
 const EXPIRING_MAX = 200;
-/** Accounts that are looked through in one statement. */
+/** Accounts checked in one statement. */
 const RETIRING_ACCOUNTS_MAX = 200;
-/** Before the day, the nearest first. */
+/** Days before the retirement, nearest first. */
 const RETIRING_DAYS = [7, 30];
 const DAY_MS = 86_400_000;
 const KEPT_DAYS = 400;
 const ROLES = rolesJson("notices.get");
 
-/** Looks at what changed since the last time, and leaves notices of it. Costs nothing where nothing did. */
+/** Checks what changed since the last run and stores notices. Costs nothing if nothing changed. */
 export async function lookForAlerts(statements: Statements): Promise<void> {
 	for (let looks = 0; looks < LOOKS_MAX; looks++) {
 		const [row] = await statements<{
@@ -38,19 +38,19 @@ export async function lookForAlerts(statements: Statements): Promise<void> {
 	}
 }
 
-/** Automatic top-ups that do not go on: by mail whether it was asked for or not. */
+/** Stopped automatic top-ups are mailed even without a subscription. */
 export async function tellOfAutoTopUps(statements: Statements): Promise<void> {
 	await statements`select auto_top_up_tell(${ROLES}::text::jsonb, ${ACCOUNTS_MAX})`;
 }
 
-/** Keys that end within a week. */
+/** Keys that expire within a week. */
 export async function lookForExpiring(statements: Statements): Promise<void> {
 	await statements`select alerts_expiring(${EXPIRING_MAX}, ${ROLES}::text::jsonb)`;
 }
 
 /**
- * Models of the catalogue that go away: accounts that used one in the last 30 days hear of it by mail in any case, once
- * from 30 days before on and once more from 7 days before on. Costs nothing while no model is about to.
+ * Models about to leave the catalogue. Accounts that used one in the last 30 days get a mail even without a
+ * subscription, once 30 days before and once 7 days before. Costs nothing while no model is about to leave.
  */
 export async function lookForRetiring(
 	statements: Statements,

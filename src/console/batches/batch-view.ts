@@ -13,7 +13,7 @@ export interface BatchView {
 	readonly model: string | null;
 	readonly keyId: string;
 	readonly keyName: string | null;
-	/** Of the input; null once that has ended. */
+	/** Expiry of the input file; null once expired. */
 	readonly filename: string | null;
 	readonly total: number;
 	readonly completed: number;
@@ -22,11 +22,11 @@ export interface BatchView {
 	readonly createdAtMs: number;
 	readonly inProgressAtMs: number | null;
 	readonly expiresAtMs: number;
-	/** Null while it goes on. */
+	/** Null while the batch runs. */
 	readonly endedAtMs: number | null;
 	readonly paused: string | null;
 	readonly problems: readonly BatchProblem[];
-	/** Once it is over, and while they are kept. */
+	/** Set once the batch is over, while the files are kept. */
 	readonly outputFileId: string | null;
 	readonly errorFileId: string | null;
 }
@@ -39,10 +39,10 @@ interface Row {
 	error: string | null;
 }
 
-/** What is wrong with a file is told in full by the interface; a page shows the first of it. */
+/** The public interface returns all errors of a file; the page shows the first few. */
 const PROBLEMS_SHOWN_MAX = 20;
 
-/** Newest first, those after `after`; or the one with this id. */
+/** Newest first, those after `after`; or only the batch with this id. */
 export async function readBatches(
 	statements: Statements,
 	accountId: string,
@@ -87,7 +87,7 @@ function viewOf({ batch, key, filename, output, error }: Row, language: Language
 	};
 }
 
-/** A pause has the error of a line as programs get it: it is translated by its code. */
+/** A paused batch has the error of a line as the interface sends it; its code selects the translation. */
 function pausedIn(language: Language, { code, message }: BatchPause): string {
 	const german: Readonly<Record<string, string>> = pauses;
 	return language === ENGLISH || !Object.hasOwn(german, code) ? message : (german[code] ?? message);

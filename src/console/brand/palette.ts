@@ -1,6 +1,6 @@
 import chroma from "chroma-js";
 
-/** Ten shades of one colour, light to dark, and what the pages draw with them. Hexadecimal, `#rrggbb`. */
+/** Ten shades of one colour, light to dark, and the accents of both themes. Hexadecimal, `#rrggbb`. */
 export interface Palette {
 	readonly shades: readonly string[];
 	readonly light: Accents;
@@ -8,9 +8,9 @@ export interface Palette {
 }
 
 export interface Accents {
-	/** White text can be read on it. */
+	/** Background with enough contrast for white text. */
 	readonly fill: string;
-	/** Text on the page and on `soft`. */
+	/** Text colour on the page and on `soft`. */
 	readonly text: string;
 	readonly soft: string;
 }
@@ -19,10 +19,10 @@ export interface Accents {
 export const CONTRAST_MIN = 4.5;
 const LIGHTNESS = [0.96, 0.91, 0.83, 0.75, 0.68, 0.62, 0.56, 0.49, 0.42, 0.35] as const;
 const STEP = 0.01;
-/** The lightest panel and the darkest, as `src/web/styles/base.css` has them. */
+/** The lightest and the darkest panel of `src/web/styles/base.css`. */
 const PAGE = { light: "#f5f7f8", dark: "#1f2428" } as const;
 
-/** Whatever the colour, what is made of it can be read: it is made darker, or lighter, until it can be. */
+/** Accents of any colour are readable: they are darkened or lightened until the contrast suffices. */
 export function paletteOf(color: string): Palette {
 	const [, chromaOf, hue] = chroma(color).oklch();
 	// A grey has no hue.
@@ -51,7 +51,7 @@ function readable(hex: string, ...grounds: readonly string[]): boolean {
 	return grounds.every((ground) => contrast(hex, ground) >= CONTRAST_MIN);
 }
 
-/** Ends at black or at white, which can be read on anything that is sought here. */
+/** Ends at black or white, which meet every contrast used here. */
 function search(
 	at: (lightness: number) => string,
 	from: number,

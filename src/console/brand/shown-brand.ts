@@ -6,10 +6,10 @@ import { PLAIN_BRAND } from "../../catalog/brand.ts";
 import type { Config } from "../../config.ts";
 import type { Palette } from "./palette.ts";
 
-/** What the pages draw, as it stands in their document. */
+/** The pages' part of the brand, embedded in their document. */
 export interface ShownBrand extends Omit<Brand, "name" | "accent" | "logo" | "seller"> {
 	readonly name: string;
-	/** A path of this service; null for our own mark. */
+	/** Path on this service; null for our own mark. */
 	readonly logoUrl: string | null;
 	readonly palette: Palette | null;
 }
@@ -30,12 +30,12 @@ const LOGO_TYPES: Readonly<Record<string, string>> = {
 	".webp": "image/webp",
 };
 const OUR_NAME = "Tollgate";
-/** Wherever it stands: a word too many costs a reading, and no more. */
+/** Matches in comments too: a false match only costs reading the file. */
 const HAS_BRAND = /brand["']?\s*:/;
 
 /**
- * As of the start: a change takes effect with the next one. What reads the catalogue is loaded only if there is a brand in
- * it. Fault invalid_request for a logo that cannot be shown.
+ * Read at the start; changes need a restart. The catalogue's reader is loaded only if the file mentions a brand. Fault
+ * invalid_request for a logo that cannot be shown.
  */
 export async function readOwnBrand(config: Pick<Config, "configPath" | "env" | "serviceName">): Promise<OwnBrand> {
 	const brand = await readSection(config);

@@ -22,18 +22,21 @@ interface CompanyOptions {
 	readonly secret: string;
 }
 
-/** A browser's own half of a journey: who was sent a link by somebody else has none. */
+/** Cookie that ties a sign-in to its browser: a link sent by another person does not carry it. */
 const COOKIE = "company";
 const VALID_MINUTES = 10;
 const NEXT_CHARS_MAX = 500;
 const CALLBACK = "/company/callback";
 const NAMELESS = "New member";
 
-/** What a session of a company's may ask of the sign-in library; the person's own things are for his own sign-in. */
+/**
+ * Endpoints of the sign-in library that a company's session may use. Those of the person's own account need the
+ * person's own sign-in.
+ */
 const FOR_COMPANY_SESSIONS =
 	/^\/(get-session|sign-out|sign-in\/.+|passkey\/sign-in-.+|sign-up\/email|verify-email|request-password-reset|reset-password|company\/.+|callback\/.+|error|ok)$/;
 
-/** What is kept of a journey, encrypted, for one use. */
+/** State of a sign-in, stored encrypted, for one use. */
 interface Kept extends Journey {
 	readonly accountId: string;
 	readonly revision: string;
@@ -53,7 +56,7 @@ export function companySignIns(deps: CompanyDeps, options: CompanyOptions) {
 		redirectUri: `${origin}/api/auth${CALLBACK}`,
 	});
 
-	/** Undefined if it is not to be had: used, too old, begun in another browser, or the company's settings are others. */
+	/** Undefined if the state is used, expired or from another browser, or if the company's settings changed. */
 	async function journeyOf(ctx: GenericEndpointContext, query: URLSearchParams) {
 		const [row] = await statements<{ value: string }>`
 			delete from verification where identifier = ${idOf(query.get("state") ?? "")} and expires_at > clock_timestamp() returning value`;
@@ -70,7 +73,9 @@ export function companySignIns(deps: CompanyDeps, options: CompanyOptions) {
 	return {
 		id: "company",
 		endpoints: {
-			/** Body: `email`, `next`. Answers where to go. NO_COMPANY for an address whose company signs in otherwise. */
+			/**
+			 * Body: `email`, `next`. Returns the provider's address. NO_COMPANY if the address's company has no such sign-in.
+			 */
 			beginCompany: createAuthEndpoint("/company/begin", { method: "POST" }, async (ctx) => {
 				const email = fieldOf(ctx.body, "email").trim().toLowerCase();
 				const domain = email.slice(email.lastIndexOf("@") + 1);
@@ -92,7 +97,7 @@ export function companySignIns(deps: CompanyDeps, options: CompanyOptions) {
 				await ctx.setSignedCookie(cookie.name, browser, ctx.context.secret, cookie.attributes);
 				return ctx.json({ url });
 			}),
-			/** Where the provider sends the browser back to; on to the page, or to the door with a word about why not. */
+			/** The provider's callback. Redirects to the page, or to the sign-in page with the reason of the refusal. */
 			endCompany: createAuthEndpoint(CALLBACK, { method: "GET" }, async (ctx) => {
 				const query = new URL(ctx.request?.url ?? origin).searchParams;
 				const found = await journeyOf(ctx, query);
@@ -100,7 +105,7 @@ export function companySignIns(deps: CompanyDeps, options: CompanyOptions) {
 				if (found === undefined) throw away("stale");
 				const { kept, company } = found;
 				const claims = await oidc.finish(await clientOf(company), kept, query).catch((error: unknown) => {
-					// Of the provider's own words nothing goes on; what was wrong with a token is for the log.
+					// The provider's text is not shown; the token's fault is logged.
 					log.info("a company's sign-in was refused", { account: company.accountId, error });
 					return undefined;
 				});
@@ -119,7 +124,7 @@ export function companySignIns(deps: CompanyDeps, options: CompanyOptions) {
 	} satisfies BetterAuthPlugin;
 }
 
-/** The session opens this account alone, for as long as these settings hold. */
+/** The session opens this account only, while the company's settings are unchanged. */
 async function signIn(
 	statements: Statements,
 	ctx: GenericEndpointContext,
@@ -151,7 +156,7 @@ const ownSignInOnly = createAuthMiddleware(async (ctx) => {
 	});
 });
 
-/** A place on this site. */
+/** Accepts paths of this site only. */
 const placeOf = (next: string) => (/^\/(?![/\\])/.test(next) && next.length <= NEXT_CHARS_MAX ? next : "/overview");
 const hashOf = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
 const idOf = (state: string) => `company:${hashOf(state)}`;

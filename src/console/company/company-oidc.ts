@@ -2,14 +2,14 @@ import type { Configuration, IDToken } from "openid-client";
 import { isLabel } from "../../keys/key-settings.ts";
 import { createPublicFetch, type FetchInit } from "./public-fetch.ts";
 
-/** What a way to a company's provider and back is known by. Kept on our side alone, for one use. */
+/** State of one sign-in at a provider. Stored on our side only, for one use. */
 export interface Journey {
 	readonly state: string;
 	readonly nonce: string;
 	readonly verifier: string;
 }
 
-/** Which provider, and as whom. */
+/** The provider and our client registration. */
 export interface Client {
 	readonly issuer: string;
 	readonly clientId: string;
@@ -20,9 +20,9 @@ export interface Client {
 export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string };
 
 export interface CompanyOidc {
-	/** Where the browser goes. */
+	/** Address to redirect the browser to. */
 	begin(client: Client, loginHint: string): Promise<{ url: string; journey: Journey }>;
-	/** Who came back, by a token that is the provider's, for us, for this very journey. Throws for any other. */
+	/** Claims of a token that the provider issued for this client and this sign-in. Throws for any other token. */
 	finish(client: Client, journey: Journey, query: URLSearchParams): Promise<Claims>;
 }
 
@@ -31,8 +31,8 @@ const TIMEOUT_S = 10;
 const SUBJECT_CHARS_MAX = 255;
 
 /**
- * OpenID Connect's code flow with PKCE, state and nonce. The library is loaded when somebody signs in so: few do. What the
- * provider is comes from its own description each time, so a key that it gave up is good no longer.
+ * OpenID Connect's code flow with PKCE, state and nonce. The library is loaded on the first use, since few sign in so.
+ * The provider's metadata is read each time, so a withdrawn key is refused at once.
  */
 export function createCompanyOidc(options: { production: boolean }): CompanyOidc {
 	const publicFetch = createPublicFetch(options);
@@ -42,7 +42,7 @@ export function createCompanyOidc(options: { production: boolean }): CompanyOidc
 		const config = await oidc.discovery(new URL(client.issuer), client.clientId, client.clientSecret, undefined, {
 			[oidc.customFetch]: (url, init) => publicFetch(url, init as FetchInit),
 			timeout: TIMEOUT_S,
-			// Signatures too: what came by TLS alone was not signed by anybody.
+			// Verifies signatures too: TLS alone does not authenticate the token.
 			execute: [oidc.enableNonRepudiationChecks, ...(options.production ? [] : [oidc.allowInsecureRequests])],
 		});
 		return { oidc, config };
@@ -69,7 +69,7 @@ export function createCompanyOidc(options: { production: boolean }): CompanyOidc
 		},
 		async finish(client, journey, query) {
 			const { oidc, config } = await discover(client);
-			// Our own address, whatever host the request names.
+			// Our configured origin, whatever host the request names.
 			const tokens = await oidc.authorizationCodeGrant(config, new URL(`${client.redirectUri}?${query}`), {
 				pkceCodeVerifier: journey.verifier,
 				expectedState: journey.state,
@@ -77,9 +77,9 @@ export function createCompanyOidc(options: { production: boolean }): CompanyOidc
 				idTokenExpected: true,
 			});
 			const claims = tokens.claims() as IDToken;
-			// A longer one has no room in the index by which people are known, and one with other signs none in a text.
+			// A longer value does not fit into the index of identities; other characters do not fit into a text.
 			if (!isLabel(claims.sub, SUBJECT_CHARS_MAX)) throw new Error("the id of a person is none");
-			// Some say who somebody is in the token, some only when asked.
+			// Some providers put the identity into the token, others only into the userinfo response.
 			if (claims.email !== undefined || config.serverMetadata().userinfo_endpoint === undefined) return claims;
 			const asked = await oidc.fetchUserInfo(config, tokens.access_token, claims.sub);
 			return { ...asked, ...claims };

@@ -6,26 +6,26 @@ import { may, ROLES, type Role } from "../members/roles.ts";
 import type { Claims } from "./company-oidc.ts";
 import type { Company, CompanyRole } from "./company-store.ts";
 
-/** Why somebody whom the provider knows is not let in; for the log, and for the page in words. */
+/** Why a person known to the provider is refused; for the log and for the page. */
 export type Refusal = "other_domain" | "not_verified" | "operator" | "other_person" | "unproved" | "no_role";
 
 export interface Entered {
 	readonly userId: string;
 }
 
-/** Makes a person of who was not here before. */
+/** Creates a person on the first sign-in. */
 export type MakePerson = (person: { email: string; name: string }) => Promise<string>;
 
-/** One identity: the account's company, by the provider that it has now. */
+/** Provider id of the account's company with its present issuer. */
 function providerId({ accountId, issuer }: Company): string {
 	const hash = new Bun.CryptoHasher("sha256").update(issuer).digest("hex").slice(0, 24);
 	return `company:${accountId}:${hash}`;
 }
 
 /**
- * Who a provider's claims are here. It may speak for addresses of the domain that its company has proved, and for nobody
- * else; a person is known by the provider's own id, so that an address that is given to somebody else makes him nobody.
- * What this opens is one account, by the session's revision: the person's other accounts stay closed.
+ * Maps a provider's claims to a person. The provider may speak only for addresses of the domain that its company
+ * proved. A person is identified by the provider's own id, so an address reassigned to another person grants nothing.
+ * The session opens this one account, by its revision; the person's other accounts stay closed.
  */
 export async function enter(
 	statements: Statements,
@@ -48,7 +48,7 @@ export async function enter(
 		limit 1`;
 	if (known?.operator) return "operator";
 	if (known !== undefined && known.linked !== null && known.linked !== claims.sub) return "other_person";
-	// Somebody took the address and never proved it: what he chose for it is not handed on.
+	// The address was registered and never proved: the password chosen for it must not gain rights.
 	if (known?.verified === false) return "unproved";
 
 	const [member] =
@@ -64,7 +64,7 @@ export async function enter(
 	const name = typeof claims.name === "string" ? claims.name : "";
 	const userId = known?.id ?? (await makePerson({ email, name }));
 	if (known?.linked == null) {
-		// One identity of this provider for a person, whoever comes at the same moment.
+		// One identity of this provider per person, even with concurrent sign-ins.
 		const rows = await statements<{ account_id: string }>`
 			with link as (
 				insert into auth_account (id, account_id, provider_id, user_id)
@@ -87,7 +87,7 @@ export async function enter(
 		return { userId };
 	}
 	if (company.roleClaim === null || isOwner || wanted === null || wanted === member.role) return { userId };
-	// What he may not give any more, invitations of his, ends with it.
+	// Invitations that the new role may not give are withdrawn.
 	const act = noted({
 		...{ actor: userId, action: "member.role", ip: null },
 		detail: { role: wanted, issuer: company.issuer },
@@ -103,7 +103,7 @@ export async function enter(
 	return { userId };
 }
 
-/** The strongest that a value of the claim gives, else the default. */
+/** The strongest role that a value of the claim grants, else the default. */
 function roleBy(company: Company, claims: Claims): CompanyRole | null {
 	if (company.roleClaim === null) return company.defaultRole;
 	const claim = Object.hasOwn(claims, company.roleClaim) ? claims[company.roleClaim] : undefined;

@@ -6,7 +6,7 @@ import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Role } from "../members/roles.ts";
 
-/** What an owner decides about his company's sign-in. */
+/** Settings of a company's sign-in that an owner chooses. */
 export interface CompanySettings {
 	readonly issuer: string;
 	readonly clientId: string;
@@ -18,7 +18,7 @@ export interface CompanySettings {
 	readonly required: boolean;
 }
 
-/** Owners are made by owners, never by another service's word. */
+/** Only owners appoint owners, never an external provider. */
 export type CompanyRole = Exclude<Role, "owner">;
 
 export interface Company extends CompanySettings {
@@ -30,7 +30,7 @@ export interface Company extends CompanySettings {
 	readonly verifiedAtMs: number | null;
 }
 
-/** Where the proof of a domain lies. */
+/** DNS name of the record that proves the domain. */
 export const challengeName = (domain: string): string => `_tollgate.${domain}`;
 export const challengeText = (token: string): string => `tollgate-domain=${token}`;
 
@@ -46,7 +46,7 @@ interface Row extends CompanySettings {
 
 const companyOf = ({ verifiedAt, ...row }: Row): Company => ({ ...row, verifiedAtMs: verifiedAt?.getTime() ?? null });
 
-/** By the account, or by the domain that it has proved. */
+/** By account, or by proved domain. */
 export async function findCompany(
 	statements: Statements,
 	{ accountId = null, domain = null }: { accountId?: string | null; domain?: string | null },
@@ -61,8 +61,8 @@ export async function findCompany(
 }
 
 /**
- * Another issuer, client or domain is another company: nobody who came in before is in any more, and another domain is
- * to be proved. `secret`: null keeps the one there is. Fault invalid_request if there is none.
+ * Another issuer, client or domain is another company: all its sessions end, and another domain must be proved.
+ * `secret` null keeps the stored one. Fault invalid_request if there is none.
  */
 export async function saveCompany(
 	statements: Statements,
@@ -72,7 +72,7 @@ export async function saveCompany(
 	act?: Noted,
 ): Promise<void> {
 	const before = await findCompany(statements, { accountId });
-	// A secret is for the issuer that it came from: it is not sent to another one.
+	// A secret belongs to its issuer: it is not sent to another one.
 	const keeps = before?.issuer === settings.issuer && before.clientId === settings.clientId;
 	if (settings.secret === null && !keeps)
 		throw new ConsoleError("invalid_request", "Give the client's secret.", { param: "clientSecret" });
@@ -102,7 +102,7 @@ export async function saveCompany(
 export const secretOf = (company: Company, consoleSecret: string): Promise<string> =>
 	symmetricDecrypt({ key: consoleSecret, data: company.clientSecret });
 
-/** Who came in by it is out with the next request. */
+/** Sessions of this company end with the next request. */
 export async function removeCompany(statements: Statements, accountId: string, act?: Noted): Promise<void> {
 	await statements`
 		with gone as (delete from company_sign_in where account_id = ${accountId})
@@ -111,7 +111,9 @@ export async function removeCompany(statements: Statements, accountId: string, a
 
 type ResolveTxt = (name: string) => Promise<readonly (readonly string[])[]>;
 
-/** Looks for the proof in the DNS. Faults not_found; conflict if it is not there, or another account proved the domain. */
+/**
+ * Looks for the proof in the DNS. Faults not_found; conflict if it is missing, or another account proved the domain.
+ */
 export async function verifyDomain(
 	statements: Statements,
 	accountId: string,

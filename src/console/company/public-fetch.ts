@@ -9,9 +9,9 @@ export interface FetchInit {
 export type PublicFetch = (url: string, init: FetchInit) => Promise<Response>;
 
 const DEADLINE_MS = 10_000;
-/** Keys and the description of a provider; the usual ones have some 10 KB. */
+/** Of a provider's keys and metadata; usual ones have about 10 KB. */
 const ANSWER_BYTES_MAX = 512 * 1024;
-/** Of an answer that is no step on the way to another one; what else a `Response` has no room for. */
+/** Final statuses only; other statuses that `Response` rejects become errors. */
 const STATUS_MIN = 200;
 const STATUS_MAX = 599;
 const PROBLEMS = {
@@ -21,8 +21,8 @@ const PROBLEMS = {
 } as const;
 
 /**
- * `fetch` for addresses that customers write down: in production they lead to the public internet alone, the connection
- * is made to the very address that was looked at, no redirect is followed, and an answer has a size and a deadline.
+ * `fetch` for addresses that customers enter. In production they must resolve to the public internet. The connection
+ * goes to the address that was checked, redirects are not followed, and the response has a size limit and a deadline.
  */
 export function createPublicFetch(options: { production: boolean }, resolve: Resolve = resolveByDns): PublicFetch {
 	return async (address, { method = "GET", headers = {}, body, signal }) => {
@@ -49,7 +49,7 @@ export function createPublicFetch(options: { production: boolean }, resolve: Res
 				response.on("error", fail);
 				response.on("end", () => {
 					const status = response.statusCode ?? 0;
-					// Thrown here by what makes an answer of it, it would be nobody's and end the process.
+					// An error thrown here, in a callback, would be unhandled and end the process.
 					if (status < STATUS_MIN || status > STATUS_MAX) return fail(new Error("a status that there is not"));
 					const kept = new Headers();
 					for (const name of ["content-type", "date", "www-authenticate", "dpop-nonce"]) {

@@ -3,18 +3,18 @@ import type { NanoUsd } from "../../money/nano-usd.ts";
 import { nanoUsdOfColumn, sumOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
-/** One movement of an account's credit; usage is one row a day. */
+/** One movement of an account's credit; usage is one row per day. */
 export interface LedgerRow {
 	readonly id: string;
 	readonly kind: "top_up" | "refund" | "adjustment" | "dispute" | "credit_note" | "usage";
 	readonly amountNanoUsd: NanoUsd;
-	/** The balance after it. */
+	/** Balance after the movement. */
 	readonly runningNanoUsd: NanoUsd;
 	readonly note: string;
 	readonly atMs: number;
-	/** Of a day of usage. */
+	/** For a day of usage. */
 	readonly requests: number | null;
-	/** Place in the list: the `after` of the page that follows. */
+	/** Cursor: the `after` of the next page. */
 	readonly cursor: string;
 }
 
@@ -29,7 +29,7 @@ interface Row {
 	requests: string | null;
 }
 
-/** Where a page begins: behind this row, at this balance. */
+/** Start of a page: after this row, at this balance. */
 interface Place {
 	readonly micros: string;
 	readonly runningNanoUsd: string;
@@ -37,9 +37,9 @@ interface Place {
 }
 
 /**
- * Movements, newest first, with a running sum: entries of the ledger and, a day in UTC each, usage. A day's usage stands
- * after that day's other movements. The sum runs backwards, from what all of them come to, and from page to page in the
- * cursor: so a page reads its own days and entries, however many there are before.
+ * Movements, newest first, with a running balance: ledger entries and, per UTC day, usage. A day's usage sorts after
+ * that day's other movements. The balance runs backwards from the total, and the cursor carries it from page to page. A
+ * page therefore reads only its own days and entries.
  */
 export async function ledgerPage(
 	statements: Statements,
@@ -81,7 +81,7 @@ export async function ledgerPage(
 		id: row.id,
 		kind: row.kind,
 		amountNanoUsd: nanoUsdOfColumn(row.amount),
-		// It is shown, and begins with what the page's address says.
+		// Checked, since it is shown and the page's address contains it.
 		runningNanoUsd: sumOfColumn(row.running),
 		note: row.note,
 		atMs: row.at.getTime(),

@@ -16,7 +16,7 @@ export interface BalanceView {
 
 export type TopUpView = Omit<TopUpRecord, "accountId" | "decidedBy">;
 
-/** A request that is still running and what it holds. */
+/** A running request and the credit that it holds. */
 export interface RunningRequest {
 	readonly requestId: string;
 	readonly keyId: string;
@@ -40,7 +40,7 @@ export function topUpView(topUp: TopUpRecord): TopUpView {
 	return shown;
 }
 
-/** As an account's members see it: with the words for why it was not credited. */
+/** As an account's members see it: with the reason why it was not credited. */
 export interface OwnTopUpView extends TopUpView {
 	readonly whyRejected: string | null;
 }
@@ -61,7 +61,7 @@ function unpaidText({ decidedBy }: TopUpRecord): string {
 	return decidedBy === "stripe" ? "It was not paid." : "Cancelled.";
 }
 
-/** As `getTopUp`, for one account's own. Fault not_found. */
+/** `getTopUp` for one account's own top-up. Fault not_found. */
 export async function topUpOfAccount(statements: Statements, accountId: string, id: string): Promise<TopUpRecord> {
 	const topUp = await getTopUp(statements, id);
 	if (topUp.accountId !== accountId)
@@ -69,7 +69,7 @@ export async function topUpOfAccount(statements: Statements, accountId: string, 
 	return topUp;
 }
 
-/** What is held: the requests that outlived a flush and still run, at an instance that is there. */
+/** Holds of requests that outlived a flush and still run, on live instances. */
 export async function runningRequests(statements: Statements, accountId: string): Promise<RunningRequest[]> {
 	const rows = await statements<{
 		id: string;

@@ -26,7 +26,7 @@ interface ReceiptFacts {
 	readonly buyer: Party;
 }
 
-/** A page for the printer: no script, no picture, nothing that is loaded. */
+/** A page for the printer: no script, no image, no external resource. */
 export function receiptPage(
 	topUp: TopUpRecord,
 	account: { name: string; email: string },

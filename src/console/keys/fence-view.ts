@@ -8,28 +8,28 @@ import { type Noted, noteOutcome } from "../../ops/audit.ts";
 import type { AuditAction } from "../../ops/audit-action.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
 
-/** The member, operator or management key that changes something, for the audit log, and the connection that waits. */
+/** The member, operator or management key that makes the change, for the audit log, and the waiting connection. */
 export interface Actor {
 	readonly connection: Connection;
-	/** An entry of the audit log, which the statement that makes the change writes. */
+	/** Entry of the audit log, written by the statement that makes the change. */
 	noted(action: AuditAction, detail?: Record<string, unknown>): Noted;
 }
 
-/** What a page says of a change: since when no instance acts by anything older. */
+/** When a change took effect: from then on no instance acts by the older state. */
 export interface Fence {
 	readonly effective: boolean;
 	readonly elapsedMs: number;
 	readonly atMs: number;
-	/** Where it is not effective yet: when it is at the latest. */
+	/** If it is not effective yet: the latest time at which it will be. */
 	readonly effectiveByMs: number | null;
 	readonly pendingInstances: number;
-	/** False: Postgres went away during the wait, and nobody knows how far the change has spread. */
+	/** False: Postgres failed during the wait, so the progress is unknown. */
 	readonly known: boolean;
 }
 
 /**
- * Waits until every live instance acts by the control entry, while the actor's connection is silent. With `act` the outcome
- * is written beside that entry of the audit log.
+ * Waits until every live instance acts by the control entry; the actor's connection is idle during the wait. With `act`
+ * the result is added to that entry of the audit log.
  */
 export type WaitForFence = (
 	actor: Pick<Actor, "connection">,
@@ -37,7 +37,7 @@ export type WaitForFence = (
 	act?: Noted | null,
 ) => Promise<Fence>;
 
-/** The usual lease is half a minute. A page does not wait longer than this; the change takes effect all the same. */
+/** The usual lease is 30 s. A page waits at most this long; the change takes effect anyway. */
 const DEADLINE_MS = 45_000;
 const SILENCE_S = 60;
 

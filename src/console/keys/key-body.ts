@@ -3,7 +3,7 @@ import { CAP_PERIODS } from "../../keys/cap-period.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { amountOf, USD } from "../page-query.ts";
 
-/** What a person may say of a key and of a project alike; absent: it stays, null: it is taken away. */
+/** Fields of a key and of a project. Absent keeps the value, null removes it. */
 export const LIMITS = {
 	capUsd: t.Optional(t.Nullable(USD)),
 	capPeriod: t.Optional(t.UnionEnum(CAP_PERIODS)),
@@ -11,7 +11,7 @@ export const LIMITS = {
 	requestsPerMinute: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
 	concurrencyMax: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
 };
-/** And of a key alone. */
+/** Fields of a key only. */
 export const KEY_SETTINGS = {
 	...LIMITS,
 	expiresAtMs: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
@@ -19,7 +19,7 @@ export const KEY_SETTINGS = {
 };
 export const NAME = t.String({ minLength: 1, maxLength: 100 });
 
-/** With its cap as an amount. Absent stays absent, null stays null. */
+/** Converts the cap to an amount. Absent stays absent, null stays null. */
 export function settingsOf<Body extends { capUsd?: string | null }>(
 	body: Body,
 ): Omit<Body, "capUsd"> & { capNanoUsd?: NanoUsd | null } {

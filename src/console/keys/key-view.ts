@@ -7,7 +7,7 @@ import type { Parts } from "../console-deps.ts";
 
 export interface KeyView extends Omit<KeyRecord, "accountId" | "state" | "models" | "etag" | "absentNanoUsd"> {
 	readonly state: "active" | "revoked" | "expired";
-	/** By running requests, as of the last flush, and by instances that are gone. */
+	/** Held by running requests as of the last flush, and by dead instances. */
 	readonly heldNanoUsd: NanoUsd;
 	/** Empty: all. */
 	readonly models: string[];
@@ -18,7 +18,10 @@ export interface Held {
 	readonly nanoUsd: NanoUsd;
 }
 
-/** What running requests hold, by key. Those of an instance that is gone run no more: they are part of what it holds. */
+/**
+ * Credit held by running requests, by key. Requests of a dead instance do not run; its holds are counted as the
+ * instance's.
+ */
 export async function heldByKey(statements: Statements, accountId: string): Promise<ReadonlyMap<string, Held>> {
 	const rows = await statements<{ key_id: string; requests: string; held: string }>`
 		select r.key_id, count(*) as requests, sum(r.reserved_nano_usd) as held
@@ -40,7 +43,7 @@ export function keyView(key: KeyRecord, held: Held | undefined, nowMs: number): 
 	};
 }
 
-/** As it is now. */
+/** As of now. */
 export async function keyOf(
 	{ statements, clock }: Parts<"statements" | "clock">,
 	accountId: string,

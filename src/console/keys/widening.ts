@@ -4,8 +4,8 @@ import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 
 /**
- * What a key, or a project's keys, may spend more than before. A cap that begins anew has no end, so it is none for this
- * purpose, unless it became lower; null `before`: a new key.
+ * How much more a key, or a project's keys, may spend than before. A recurring cap has no total, so it counts as none,
+ * unless it was lowered. `before` null: a new key.
  */
 export function wideningOf(
 	before: Pick<KeyRecord, "capNanoUsd" | "capPeriod"> | null,

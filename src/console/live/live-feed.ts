@@ -3,9 +3,9 @@ import type { Log } from "../../base/log.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { HoldingRights, LiveRight } from "./live-rights.ts";
 
-/** Something that pages watch. Subscribers with the same `name` share one reading. */
+/** A source that pages subscribe to. Subscribers with the same `name` share one reading. */
 export interface LiveTopic {
-	/** Tells one account's overview from another's. */
+	/** Includes the account, so that overviews of two accounts differ. */
 	readonly name: string;
 	/** Name of the event in the stream. */
 	readonly event: string;
@@ -13,33 +13,34 @@ export interface LiveTopic {
 }
 
 /**
- * Server-sent events: each topic is read every two seconds while somebody watches it, once however many do, and sent to
- * each page that does not have it and whose right to it still holds, which is looked at after the reading. Plain streams of our own: one that a page leaves must end without a trace.
+ * Server-sent events. Each topic with subscribers is read once every two seconds. The event goes to each page that
+ * lacks it and whose right still holds; rights are checked after the reading. The streams are our own, because one that
+ * a page leaves must end without a log entry.
  */
 export interface LiveFeed {
 	/** Fault overloaded if too many pages are open. */
 	open(topics: readonly LiveTopic[], right: LiveRight): Response;
 	size(): number;
-	/** Ends all streams, and those that are opened still. */
+	/** Ends all streams, and those opened later. */
 	stop(): void;
 }
 
 const READ_MS = 2_000;
 const COMMENT_MS = 10_000;
-/** Then the page connects again by itself, with whatever its session is worth by then. */
+/** Then the page reconnects, and its session is checked again. */
 const LIFE_MS = 5 * 60_000;
 const STREAMS_MAX = 2_000;
 const STREAMS_OF_USER_MAX = 12;
-/** When its stream has ended. */
+/** First bytes of each stream: sets the delay of a reconnect. */
 const COME_AGAIN = "retry: 2000\n\n";
 
 interface Stream {
 	readonly right: LiveRight;
 	readonly topics: ReadonlySet<string>;
 	readonly sinceMs: number;
-	/** The last event of each topic. Kept by stream: a page that came later may have been told something else. */
+	/** Last event of each topic, per stream: streams may have received different ones. */
 	readonly sent: Map<string, string>;
-	/** False if the page does not read: then it misses this one. */
+	/** False if the page does not read; the event is dropped. */
 	send(text: string): boolean;
 	end(): void;
 }
@@ -70,7 +71,7 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 		wake();
 	}
 
-	/** Where it cannot be asked who may still watch, nobody is told anything. */
+	/** If the rights cannot be read, nothing is sent. */
 	async function refresh(topics: readonly LiveTopic[], readers: readonly Stream[]): Promise<void> {
 		const news = await readNews(log, topics);
 		try {
@@ -84,7 +85,7 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 		}
 	}
 
-	/** The present state, at once. */
+	/** Sends the present state at once. */
 	async function greet(stream: Stream, topics: readonly LiveTopic[]): Promise<void> {
 		for (const topic of topics) watched.set(topic.name, topic);
 		await refresh(topics, [stream]);
@@ -92,7 +93,8 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 
 	return {
 		open(topics, right) {
-			// No refusal, which browsers take for the last word: the page comes again, to who is here by then.
+			// An error status would stop the browser's reconnects: an ended stream makes the page reconnect, to a running
+			// instance.
 			if (stopped) return eventStream(COME_AGAIN);
 			const ofUser = [...streams].filter((stream) => stream.right.userId === right.userId).length;
 			if (streams.size >= STREAMS_MAX || ofUser >= STREAMS_OF_USER_MAX) throw tooManyPages();
@@ -107,7 +109,7 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 							sinceMs: clock.monotonicMs(),
 							sent: new Map(),
 							send(text) {
-								// A page that does not read misses states, never the newest one for long.
+								// A slow page misses intermediate states, and gets the newest one with the next tick.
 								if (!streams.has(stream) || (controller.desiredSize ?? 0) <= 0) return false;
 								controller.enqueue(encoder.encode(text));
 								return true;
@@ -117,7 +119,7 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 							},
 						};
 						streams.add(stream);
-						// Headers leave with the first bytes.
+						// Headers are sent with the first bytes.
 						controller.enqueue(encoder.encode(COME_AGAIN));
 						void greet(stream, topics);
 						wake();
@@ -148,7 +150,7 @@ function tell(stream: Stream, news: ReadonlyMap<string, string>): void {
 	}
 }
 
-/** The event of each topic that could be read. */
+/** Events of the topics that could be read. */
 async function readNews(log: Log, topics: readonly LiveTopic[]): Promise<ReadonlyMap<string, string>> {
 	const news = new Map<string, string>();
 	for (const topic of topics) {

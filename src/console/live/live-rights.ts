@@ -1,17 +1,17 @@
 import type { Statements } from "../../db/statements.ts";
 
-/** By what somebody watches: a session, and the account that it is about. */
+/** What a stream's right depends on: a session, and the account shown. */
 export interface LiveRight {
 	readonly userId: string;
 	readonly sessionId: string;
-	/** Null: what only operators see. */
+	/** Null: for operators only. */
 	readonly accountId: string | null;
 }
 
-/** Which of many hold at this moment, in one statement however many there are. */
+/** Filters the rights that hold now, in one statement. */
 export type HoldingRights = (rights: readonly LiveRight[]) => Promise<ReadonlySet<LiveRight>>;
 
-/** A session that was ended, a member who was removed and an operator who is none any more watch nothing. */
+/** An ended session, a removed member and a former operator have no right. */
 export function createHoldingRights(statements: Statements, options: { secondFactor: boolean }): HoldingRights {
 	return async (rights) => {
 		if (rights.length === 0) return new Set();

@@ -16,7 +16,7 @@ export interface Checklist {
 	readonly firstRequest: boolean;
 }
 
-/** What changes while somebody looks at the overview. */
+/** The changing part of the overview. */
 export interface OverviewPulse {
 	readonly balance: BalanceView;
 	readonly checklist: Checklist;

@@ -5,15 +5,15 @@ import type { LogFilter, LogRow } from "./log-page.ts";
 import { logPage } from "./log-page.ts";
 
 const PAGE_ROWS = 2_000;
-/** The file ends there. */
+/** Rows at most. */
 const ROWS_MAX = 1_000_000;
-/** New columns come last, so that what reads the file by position goes on working. */
+/** New columns are appended: programs read the file by position. */
 const HEAD =
 	"time,request_id,model,key_id,key_name,endpoint,streamed,prompt_tokens,cached_tokens,completion_tokens,reasoning_tokens,cost_usd,duration_ms,first_token_ms,status,ending,basis,error_code,available_usd,held_usd,required_usd,affordable_max_tokens,repeats,batch_id".split(
 		",",
 	);
 
-/** The log as a file, newest first, made while it is read. */
+/** The log as a CSV file, newest first, generated while it is sent. */
 export function logCsv(statements: Statements, accountId: string, filter: LogFilter): Promise<Response> {
 	let after: string | null = null;
 	let left = ROWS_MAX;
@@ -66,5 +66,5 @@ function lineOf(row: LogRow): (string | number | boolean | null)[] {
 }
 
 const NO_REFUSAL = [null, null, null, null, null, null];
-/** Nothing was streamed, counted, charged or timed. */
+/** Refused requests have no stream, usage, cost or duration. */
 const NO_USAGE = [null, 0, 0, 0, 0, "0.00", null, null];

@@ -10,7 +10,7 @@ import { requestDetail } from "./request-detail.ts";
 import type { RequestFilter, RequestRow } from "./request-log.ts";
 import { findRequest, requestPage } from "./request-log.ts";
 
-/** A request in the log: settled, or refused before it was admitted. `statusClass` tells them apart. */
+/** A request in the log: settled, or refused before admission. `statusClass` distinguishes them. */
 export type LogRow = RequestRow | RefusedRow;
 export type LogStatus = StatusClass | "refused";
 
@@ -19,7 +19,7 @@ export interface LogFilter extends Omit<RequestFilter, "status"> {
 	readonly status: LogStatus | null;
 }
 
-/** Nothing is left out. */
+/** True if no filter is set. */
 export const ANY_REQUEST: LogFilter = {
 	fromMs: null,
 	toMs: null,
@@ -31,8 +31,8 @@ export const ANY_REQUEST: LogFilter = {
 };
 
 /**
- * Newest first, both kinds in one row. `after` is the `cursor` of the last row of the page before. Each kind is asked for
- * a whole page by its own index, so that neither has to be read past for the other.
+ * Newest first, both kinds merged. `after` is the `cursor` of the former page's last row. A whole page of each kind is
+ * read by its own index, so that neither scans past the other's rows.
  */
 export async function logPage(
 	statements: Statements,
@@ -43,7 +43,7 @@ export async function logPage(
 	const part = { asked: page.asked, after: page.after === null ? null : readPlace(page.after) };
 	const [settled, refused] = await Promise.all([
 		status === "refused" ? [] : requestPage(statements, accountId, { ...filter, status }, part),
-		// What was refused was no line yet.
+		// Refused requests have no batch line.
 		filter.batchId === null && (status === null || status === "refused")
 			? refusedPage(statements, accountId, filter, part)
 			: [],
@@ -54,7 +54,7 @@ export async function logPage(
 		.map(({ row, place }) => ({ row, cursor: placeText(place) }));
 }
 
-/** By `req_…`, the id of the answer, or a bare UUID; only the account's own. Fault not_found. */
+/** By `req_…`, the id of the response, or a bare UUID; the account's own only. Fault not_found. */
 export async function logDetail(
 	statements: Statements,
 	accountId: string,

@@ -1,6 +1,6 @@
 import { ConsoleError } from "../console-error.ts";
 
-/** A place in the request log, newest first: the moment of a request, and its id where moments are the same. */
+/** Position in the request log, newest first: a request's time, and its id for equal times. */
 export interface LogPlace {
 	/** Microseconds since 1970, decimal. */
 	readonly micros: string;
@@ -8,7 +8,7 @@ export interface LogPlace {
 	readonly uuid: string;
 }
 
-/** Reads `micros.uuid`. Fault invalid_request. */
+/** Parses `micros.uuid`. Fault invalid_request. */
 export function readPlace(text: string): LogPlace {
 	const [, micros, uuid] = /^(\d{1,18})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(text) ?? [];
 	if (micros === undefined || uuid === undefined)

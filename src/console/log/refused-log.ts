@@ -6,38 +6,38 @@ import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import type { LogPlace } from "./log-place.ts";
 import type { RequestFilter } from "./request-log.ts";
 
-/** A request that was turned away before it was admitted. It cost nothing. */
+/** A request refused before admission. It cost nothing. */
 export interface RefusedRow {
 	readonly statusClass: "refused";
 	readonly id: string;
 	readonly atMs: number;
-	/** As asked for; null if it was refused before it was read. */
+	/** As the client sent it; null if the request was refused before the model was read. */
 	readonly model: string | null;
 	readonly keyId: string;
 	readonly keyName: string;
 	readonly keyLastFour: string;
 	readonly endpoint: string;
-	/** Of the error. */
+	/** Error code. */
 	readonly code: string;
 	/** HTTP. */
 	readonly status: number;
-	/** Further ones of this key with this code, in the same minute, that have no row of their own. */
+	/** Further refusals of this key with this code in the same minute, which have no rows. */
 	readonly repeats: number;
 	/** The last of them. */
 	readonly repeatedAtMs: number | null;
 	readonly shortage: RefusedShortage | null;
 }
 
-/** Why a 402 was one. */
+/** Reason of a 402. */
 export interface RefusedShortage extends CreditShortage {
-	/** Whose limit it was. */
+	/** Whose rate limit was exceeded. */
 	readonly limit: "account" | "project" | "key";
 }
 
 export interface RefusedDetail extends RefusedRow {
-	/** What the client was told. */
+	/** Message sent to the client. */
 	readonly message: string;
-	/** The field at fault. */
+	/** Name of the invalid field. */
 	readonly param: string | null;
 }
 
@@ -66,8 +66,8 @@ const MOMENT_MS_MAX = 253_402_300_799_999;
 const UUID_LEAST = "00000000-0000-0000-0000-000000000000";
 
 /**
- * Newest first, from after `after` on. One arm for each index: only that of the filters that are set is carried out, and
- * so a page of a rare model or key is found without reading what came between.
+ * Newest first, after `after`. Each index has its own branch of the union, and only the branch of the set filters runs.
+ * A page of a rare model or key is thus found without reading the rows between.
  */
 export async function refusedPage(
 	statements: Statements,
@@ -79,7 +79,7 @@ export async function refusedPage(
 	const { model, keyId, projectId } = filter;
 	const from = microsOf(filter.fromMs ?? 0);
 	const to = microsOf(Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX));
-	// Without a place to go on from: the first one at the end of the stretch, which is not in it.
+	// Without a cursor: the first position at the exclusive end of the range.
 	const before = after !== null && Number(after.micros) < Number(to) ? after : { micros: to, uuid: UUID_LEAST };
 	const rows = await statements<Row>`
 		with bounds as (
@@ -124,7 +124,7 @@ export async function refusedPage(
 
 const microsOf = (ms: number) => String(Math.floor(ms * 1000));
 
-/** By `req_…` or a bare UUID; only the account's own. */
+/** By `req_…` or a bare UUID; the account's own only. */
 export async function findRefused(
 	statements: Statements,
 	accountId: string,
@@ -169,7 +169,7 @@ function shortageOf(row: Row): RefusedShortage | null {
 	};
 }
 
-/** Forgets refusals older than so many days, in small bites. Gives their number. */
+/** Deletes refusals older than `days`, in batches. Returns their number. */
 export function forgetRefusals(statements: Statements, days: number): Promise<number> {
 	return deleteInBatches(async () => {
 		const [row] = await statements<{ rows: number }>`

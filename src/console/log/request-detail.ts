@@ -6,7 +6,7 @@ import { costNanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import type { RequestRow, UsageRow } from "./request-log.ts";
 import { requestRow } from "./request-log.ts";
 
-/** A line of the bill. */
+/** One line of the cost. */
 export type BillLineView = Pick<BillLine, "name" | "units" | "unit" | "rate">;
 
 export interface TimelineStep {
@@ -23,9 +23,9 @@ export interface RequestDetail extends RequestRow {
 	/** Alias, never an address. */
 	readonly replica: string | null;
 	readonly settledAtMs: number;
-	/** Empty where the price list is not known, or nothing was charged. */
+	/** Empty if the price list is unknown or nothing was charged. */
 	readonly lines: BillLineView[];
-	/** The sum of the lines; differs from the cost where only a bound was charged after a crash. */
+	/** Sum of the lines. Differs from the cost if only an upper bound was charged after a crash. */
 	readonly linesTotalNanoUsd: NanoUsd | null;
 	readonly timeline: TimelineStep[];
 }
@@ -60,7 +60,7 @@ function timelineOf(row: UsageRow): TimelineStep[] {
 	if (row.first_token_ms !== null) steps.push(step("first_token", row.first_token_ms));
 	steps.push(step("ended", row.duration_ms));
 	const settledAfterMs = row.settled_at.getTime() - startMs;
-	// Clocks of two machines: the database's may be a little behind.
+	// Clocks of two machines differ: the database's may be slightly late.
 	steps.push(step("settled", Math.max(settledAfterMs, row.duration_ms)));
 	return steps;
 }

@@ -9,7 +9,7 @@ import type { StatusClass } from "../usage/usage-query.ts";
 import { HOUR_MS } from "../usage/usage-query.ts";
 import type { LogPlace } from "./log-place.ts";
 
-/** One settled request. No prompt or answer is stored anywhere. */
+/** One settled request. Prompts and completions are not stored. */
 export interface RequestRow extends UsageCounts {
 	readonly id: string;
 	readonly atMs: number;
@@ -27,7 +27,7 @@ export interface RequestRow extends UsageCounts {
 	readonly status: number;
 	readonly statusClass: StatusClass;
 	readonly basis: "exact" | "estimated" | "recovered";
-	/** The batch that it is a line of. */
+	/** Batch that the request belongs to. */
 	readonly batchId: string | null;
 }
 
@@ -37,10 +37,10 @@ export interface RequestFilter {
 	readonly toMs: number | null;
 	readonly model: string | null;
 	readonly keyId: string | null;
-	/** As of when it was asked; "": in none. */
+	/** Project at admission; "": no project. */
 	readonly projectId: string | null;
 	readonly status: StatusClass | null;
-	/** Lines of this batch alone. */
+	/** Lines of this batch only. */
 	readonly batchId: string | null;
 }
 
@@ -71,8 +71,8 @@ export interface UsageRow extends CountColumns {
 }
 
 /**
- * What may be missing in the sums: they are by the hour of admission, and made a few seconds, or a minute, behind the end. So it is a
- * little more than a request takes at most, unless `limits` say otherwise.
+ * The hourly sums are by admission and trail the settlement by seconds to a minute. The lag is therefore slightly more
+ * than the longest request takes, unless `limits` allow more.
  */
 const SUMS_LAG_MS = 35 * 60_000;
 const MOMENT_MS_MAX = 253_402_300_799_999;
@@ -82,15 +82,15 @@ interface Asked {
 	readonly after: LogPlace | null;
 }
 
-/** Part of the time, in milliseconds; `b` is not in it. */
+/** Interval in milliseconds; `b` is exclusive. */
 interface Span {
 	readonly a: number;
 	readonly b: number;
 }
 
 /**
- * Newest first, from after `after` on. Rows of a rare model or ending are found through the sums by hour, so that a page
- * reads only hours in which there are some; that there are none is known at once.
+ * Newest first, after `after`. Rows of a rare model or status are located by the hourly sums: a page reads only hours
+ * that have some, and an empty result is known at once.
  */
 export async function requestPage(
 	statements: Statements,
@@ -135,7 +135,7 @@ async function rowsInTime(
 		order by e.admitted_at desc, e.request_id desc`;
 }
 
-/** A batch has an index of its own: its lines may lie anywhere among a day of other requests. */
+/** Read by the batch's own index: its lines may be spread over a day of other requests. */
 async function rowsOfBatch(
 	statements: Statements,
 	accountId: string,
@@ -162,9 +162,8 @@ async function rowsOfBatch(
 }
 
 /**
- * The newest hours within `whole` in which, by the sums, there are at least `wanted` matching requests, or all such
- * hours; and the hours at its ends, of which the sums do not say on which side the requests are. At the newer end that is
- * the last half hour too, which the sums may not know of yet.
+ * The newest whole hours that by the sums have at least `wanted` matching requests, or all such hours. The partial
+ * hours at both ends are added, since the sums cannot split them. So is the last half hour, which the sums may lack.
  */
 async function spansWithRows(
 	statements: Statements,
@@ -215,14 +214,14 @@ async function hoursWithRows(
 		group by 1 order by 1 desc limit ${wanted}::integer`;
 }
 
-/** What was used in no project is what the sums have beyond the projects', so that is not found by a project's index. */
+/** Usage in no project is the sums minus the projects' sums, so a project's index does not find it. */
 const NONE_DAYS_MAX = 400;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * The newest hours with something used in no project, at least `wanted` requests together if there are so many. They are
- * looked for in two days, then in four, and so on: an account that uses much in none is asked for little. Fault
- * invalid_request for more days than usage is told of at once.
+ * The newest hours with usage in no project, with at least `wanted` requests if there are as many. Searches two days,
+ * then four, and so on: an account with much such usage needs little reading. Fault invalid_request for more days than
+ * usage shows at once.
  */
 async function hoursInNone(
 	statements: Statements,
@@ -259,7 +258,7 @@ async function hoursInNone(
 
 const hourOf = (ms: number) => Math.floor(ms / HOUR_MS) * HOUR_MS;
 
-/** By `req_…`, the id of the answer, or a bare UUID; only the account's own. */
+/** By `req_…`, the id of the response, or a bare UUID; the account's own only. */
 export async function findRequest(
 	statements: Statements,
 	accountId: string,

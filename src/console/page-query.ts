@@ -3,7 +3,7 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsd, parseUsd } from "../money/nano-usd.ts";
 import { ConsoleError } from "./console-error.ts";
 
-/** Every route may name the account that it is about. Read by the console's front door. */
+/** Every route accepts the account that it concerns. The console's router reads it. */
 export const ACCOUNT_QUERY = { account: t.Optional(t.String({ maxLength: 64 })) };
 
 export const PAGE_QUERY = {
@@ -14,7 +14,7 @@ export const PAGE_QUERY = {
 
 const LIMIT_DEFAULT = 50;
 
-/** Nothing but what is named. */
+/** Rejects other fields. */
 export const EMPTY_BODY = t.Object({}, { additionalProperties: true });
 export const USD = t.String({ minLength: 1, maxLength: 32 });
 export const REASON = t.String({ minLength: 3, maxLength: 500 });
@@ -28,14 +28,14 @@ export function pageOf(query: { after?: string | undefined; limit?: number | und
 	return { shown, asked: shown + 1, after: query.after ?? null };
 }
 
-/** Cuts the row that only tells whether there is a next page. */
+/** Drops the extra row that only shows that there is a next page. */
 export function pageOfRows<Row>(rows: readonly Row[], shown: number, cursorOf: (row: Row) => string) {
 	const items = rows.slice(0, shown);
 	const last = items.at(-1);
 	return { items, next: rows.length > shown && last !== undefined ? cursorOf(last) : null };
 }
 
-/** Decimal dollars as a page sends them; a sign only where `signed`. Fault invalid_request, naming `param`. */
+/** Parses decimal dollars; a sign only if `signed`. Fault invalid_request with `param`. */
 export function amountOf(text: string, param: string, signed = false): NanoUsd {
 	const negative = signed && text.startsWith("-");
 	const amount = parseUsd(negative ? text.slice(1) : text);

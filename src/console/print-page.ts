@@ -26,7 +26,7 @@ p { color: #444; }
 `;
 const POLICY = printPolicy(`sha256-${new Bun.CryptoHasher("sha256").update(STYLE).digest("base64")}`);
 
-/** A page for the printer: no script, no picture, nothing that is loaded. `body` is HTML. */
+/** A page for the printer: no script, no image, no external resource. `body` is HTML. */
 export function printPage(language: Language, title: string, body: string): Response {
 	const html = `<!doctype html>
 <html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -36,7 +36,7 @@ export function printPage(language: Language, title: string, body: string): Resp
 	return new Response(html, { headers: { ...headers, "content-security-policy": POLICY } });
 }
 
-/** A table of names and values, a row each; `strong` names the row with an amount. */
+/** A table of names and values, one row each; `strong` names the row with an amount. */
 export function factsTable(rows: readonly (readonly [name: string, value: string])[], strong?: string): string {
 	const lines = rows.map(([name, value]) => {
 		const amount = name === strong ? ' class="amount"' : "";
@@ -45,7 +45,7 @@ export function factsTable(rows: readonly (readonly [name: string, value: string
 	return `<table class="facts"><tbody>${lines.join("\n")}</tbody></table>`;
 }
 
-/** Text in an element of its own, so that its direction stays in it. */
+/** Text in its own element, so that its direction does not affect the text around. */
 export function isolated(text: string): string {
 	return `<bdi>${escaped(text)}</bdi>`;
 }

@@ -4,16 +4,16 @@ import type { Statements } from "../db/statements.ts";
 /** Longer than any window. */
 const FORGOTTEN_AFTER_HOURS = 48;
 
-/** What a count within a window came to. */
+/** State of a counter within its window. */
 export interface Counted {
 	readonly count: number;
-	/** When the window ends and the count begins anew. */
+	/** When the window ends and the count restarts. */
 	readonly endsInMs: number;
 }
 
 /**
- * Counts one more (or `by`) of `subject` in the database, so for all instances together; a window begins with the first. The
- * subject is stored as a hash: addresses of people who are no customers are nobody's to keep.
+ * Adds one (or `by`) to the counter of `subject` in the database, shared by all instances; the first count starts a
+ * window. The subject is stored as a hash, since addresses of people who are not customers must not be kept.
  */
 export async function countWithin(
 	statements: Statements,
@@ -32,7 +32,7 @@ export async function countWithin(
 	return { count, endsInMs: Math.max(0, ends_in) };
 }
 
-/** Whoever came once would stay in the table for ever, and in that of the sign-in library. */
+/** Counters of one-time visitors would stay for ever, here and in the sign-in library's table. */
 export async function forgetOldCounts(statements: Statements): Promise<void> {
 	await statements`delete from rate_limit where last_request < (extract(epoch from clock_timestamp()) * 1000)::bigint - ${FORGOTTEN_AFTER_HOURS}::bigint * 3600000`;
 	await statements`delete from rate_count where started_at < clock_timestamp() - make_interval(hours => ${FORGOTTEN_AFTER_HOURS}::integer)`;
@@ -41,7 +41,7 @@ export async function forgetOldCounts(statements: Statements): Promise<void> {
 const keyOf = (what: string, subject: string) =>
 	`${what}:${new Bun.CryptoHasher("sha256").update(subject).digest("hex")}`;
 
-/** Takes one count back (or `by`): what was counted before it was tried, and then was right. */
+/** Subtracts one (or `by`): attempts are counted before they run and returned if they succeed. */
 export async function uncount(statements: Statements, what: string, subject: string, by = 1): Promise<void> {
 	await statements`update rate_count set count = greatest(0, count - ${by}::integer) where key = ${keyOf(what, subject)}`;
 }

@@ -1,4 +1,4 @@
-/** Nothing but what this service itself serves runs, loads or frames a page of it. */
+/** Only content of this service may run, load or frame its pages. */
 export const PAGE_POLICY = [
 	"default-src 'none'",
 	"script-src 'self'",
@@ -11,12 +11,12 @@ export const PAGE_POLICY = [
 	"form-action 'self'",
 ].join("; ");
 
-/** A page with its style in itself and no script at all. `hash`: of the style, `sha256-…`. */
+/** For a page with an inline style and no script. `hash` is that of the style, `sha256-…`. */
 export function printPolicy(hash: string): string {
 	return `default-src 'none'; style-src '${hash}'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`;
 }
 
-/** Sets what every answer of the console carries; what is set already stays. */
+/** Sets the headers of every console response; headers that are set stay. */
 export function secure(
 	response: Response,
 	options: { requestId: string; isHttps: boolean; policy?: string },

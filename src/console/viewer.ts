@@ -11,7 +11,7 @@ export interface Membership {
 	readonly email: string;
 	readonly role: Role;
 	readonly state: "active" | "suspended";
-	/** It is opened by the company's sign-in alone, and this session is none. */
+	/** The account requires its company's sign-in, and this session is not from it. */
 	readonly closed: boolean;
 	readonly timeZone: string;
 }
@@ -20,16 +20,16 @@ export interface Membership {
 export interface Viewer {
 	readonly userId: string;
 	readonly sessionId: string;
-	/** How long ago the password was given in this session, or what stands for it. */
+	/** Age of the last password entry in this session, or of its equivalent. */
 	readonly authenticatedAgoMs: number;
 	readonly name: string;
 	readonly email: string;
 	readonly emailVerified: boolean;
 	readonly twoFactorEnabled: boolean;
 	readonly operator: boolean;
-	/** What he chose to read; null: he has not. */
+	/** Chosen language; null: not chosen. */
 	readonly language: Language | null;
-	/** Signed in by a company: its account is all there is. */
+	/** Signed in by a company: the session reaches that account only. */
 	readonly company: boolean;
 	/** Oldest first. */
 	readonly memberships: readonly Membership[];
@@ -47,8 +47,8 @@ interface MembershipRow {
 }
 
 /**
- * The accounts of a person with a verified address. The first visit makes one, or takes over the one that an operator
- * made for this address and that nobody owns; being here is the sign-in that admission asks for.
+ * Accounts of a person with a verified address. The first visit creates one, or takes over an unowned account that an
+ * operator made for this address. This visit is the sign-in that admission requires.
  */
 export async function membershipsOf(
 	statements: Statements,
@@ -64,7 +64,7 @@ export async function membershipsOf(
 	return rows.map(({ account_id, signed_in: _, ...row }) => ({ accountId: account_id, ...row }));
 }
 
-/** With a company's session that one's account, as long as its settings are those that it came in by. */
+/** A company's session has that one account, as long as the settings under which it began are unchanged. */
 function read(statements: Statements, userId: string, revision: string | null): Promise<MembershipRow[]> {
 	return statements<MembershipRow>`
 		select m.account_id, a.name, a.email, m.role, a.state, a.time_zone as "timeZone", a.signed_in_at is not null as signed_in,

@@ -1,7 +1,7 @@
 import { bigint, boolean, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import { account } from "../../keys/account.sql.ts";
 
-/** Mail to an account's owners, admins and billing members when its balance falls below a threshold: once per fall. */
+/** A mail to an account's owners, admins and billing members when its balance falls below a threshold: once for each time it falls. */
 export const creditAlert = pgTable("credit_alert", {
 	accountId: text("account_id")
 		.primaryKey()

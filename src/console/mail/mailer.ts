@@ -16,22 +16,22 @@ interface MailText {
 
 export interface Mail {
 	readonly to: string;
-	/** The same for all mails of its kind: it has no text of a person, and mails are counted by it. */
+	/** Fixed per kind of mail, so it contains no text of a person; mails are counted by it. */
 	readonly subject: KnownText;
-	/** Plain text; a string is the same in every language. The recipient's setting decides on the language, else `asked`. */
+	/** Plain text; a string is used in every language. The recipient's setting selects the language, else `asked`. */
 	readonly paragraphs: readonly (KnownText | string)[];
-	/** What the browser asked for that made somebody send this; for who has no setting. */
+	/** Language of the browser whose request caused the mail; for recipients without a setting. */
 	readonly asked?: Language;
-	/** The link that the text is about; for the demo, whose page shows it. */
+	/** The link that the text refers to; the demo's page shows it. */
 	readonly link?: string;
 	/**
-	 * The owner's way in, good for an hour at least: without a limit a day, which somebody else could use up to lock him
-	 * out. The limit an hour leaves him a link that still works.
+	 * For password and verification mails: valid for at least an hour and without a daily limit, since others could use
+	 * that up to lock the owner out. The hourly limit leaves a valid link in the mailbox.
 	 */
 	readonly isWayIn?: true;
-	/** The account asked for each of its kind, as often as its batches end. */
+	/** For mails that the account subscribed to, as often as its batches end. */
 	readonly isAskedFor?: true;
-	/** The same if it is sent again, so that a mailbox can know it by its Message-ID. */
+	/** Identical if the mail is sent again; becomes its Message-ID. */
 	readonly id?: string;
 }
 
@@ -40,13 +40,15 @@ export interface SentMail extends Omit<Mail, "subject" | "paragraphs" | "asked">
 }
 
 export interface Mailer {
-	/** Whether mails reach people, or who tries the demo. Without it nobody can verify an address. */
+	/** True if mails are delivered or shown by the demo. Otherwise no address can be verified. */
 	readonly works: boolean;
-	/** Sends in the background, some times if need be: how long it takes must not tell whether an address is known. Never throws. */
+	/**
+	 * Sends in the background with retries: the response time must not tell whether an address is known. Never throws.
+	 */
 	send(mail: Mail): void;
-	/** Sends now. False if the recipient got as many of its kind as anybody may; rejects if it could not be sent. */
+	/** Sends now. False if the recipient reached the limit of this kind; rejects if sending failed. */
 	deliver(mail: Mail): Promise<boolean>;
-	/** The demo without a mail server: the newest mails to an address, newest first. Who may see them is asked elsewhere. */
+	/** The demo without a mail server: newest mails to an address, newest first. Callers check the right to see them. */
 	outbox: ((to: string) => readonly SentMail[]) | undefined;
 	stop(): void;
 }
@@ -55,9 +57,11 @@ type Figures = Pick<ConsoleFigures, "mail">;
 
 const OUTBOX_MAX = 200;
 const TIMEOUT_MS = 15_000;
-/** Who was not refused for good is asked again: servers start anew, ask for patience, and want to see an unknown sender twice. */
+/**
+ * Retry delays, unless the server refused for good: servers restart, ask to retry later, and greylist unknown senders.
+ */
 const AGAIN_MS = [3_000, 30_000];
-/** Mails that may be on their way at once, or waited for; further ones are dropped and logged. */
+/** Mails in delivery or waiting; further ones are dropped and logged. */
 const SENDING_MAX = 100;
 const TEXT_CHARS_MAX = 20_000;
 /** Mails of one kind to one mailbox, from all instances together; further ones are dropped and logged. */
@@ -101,7 +105,7 @@ function createSmtpMailer(
 		return told(async () => (await mayGet(statements, mail)) && post(mail));
 	}
 
-	/** The figure of what came of it. */
+	/** Counter of the result. */
 	async function told(work: () => Promise<boolean>): Promise<boolean> {
 		try {
 			const sent = await work();
@@ -117,7 +121,7 @@ function createSmtpMailer(
 		const { to, subject, text, id } = await inLanguage(statements, mail);
 		await transport.send({
 			from,
-			// As an object, so that nothing in the address is taken for a list.
+			// An object, so that the address is not parsed as a list.
 			to: { name: "", address: to },
 			subject,
 			text: text.slice(0, TEXT_CHARS_MAX),
@@ -127,12 +131,12 @@ function createSmtpMailer(
 	}
 
 	async function deliverAtLast(mail: Mail): Promise<boolean> {
-		// A mailbox that took it, of which nobody has heard, knows it again.
+		// The mailbox recognizes a repeated mail whose delivery was not confirmed.
 		const named = { id: newId("mail"), ...mail };
 		let may: boolean | undefined;
 		for (let nth = 0; ; nth += 1) {
 			try {
-				// Counted once, however often it is tried.
+				// Counted once, however many attempts.
 				may ??= await mayGet(statements, named);
 				return may && (await post(named));
 			} catch (error) {
@@ -176,10 +180,10 @@ function createSmtpMailer(
 	};
 }
 
-/** By the mail server's own word; RFC 5321, 4.2.1: 5yz is a permanent failure. */
+/** By the mail server's reply; RFC 5321, 4.2.1: 5yz is a permanent failure. */
 const isFinal = (error: unknown): boolean => Number((error as { responseCode?: unknown }).responseCode) >= 500;
 
-/** In the language of who gets it: by his setting, else by what his browser asked for, else in English. */
+/** The recipient's language: by setting, else the browser's language, else English. */
 async function inLanguage(statements: Statements, mail: Mail): Promise<Omit<SentMail, "atMs">> {
 	const { subject: _, paragraphs: __, asked, ...rest } = mail;
 	const [person] = await statements<{ language: string | null }>`
@@ -193,13 +197,13 @@ export function mailText({ subject, paragraphs }: Pick<Mail, "subject" | "paragr
 	return { subject: translate(language, subject), text: `${written.join("\n\n")}\n` };
 }
 
-/** By kind, so that whoever has one kind of mail sent to somebody does not stop the others. */
+/** Per kind, so that causing mails of one kind does not block the others. */
 async function mayGet(statements: Statements, { to, subject, isWayIn, isAskedFor }: Mail): Promise<boolean> {
 	const what = `${inEnglish(subject)} ${mailboxOf(to)}`;
 	const hour = await countWithin(statements, "mails an hour", what, HOUR_MS);
 	if (hour.count > (isAskedFor ? ASKED_FOR_HOUR_MAX : MAILS_HOUR_MAX)) return false;
 	if (isWayIn) return true;
-	// What was dropped within the hour does not use up the day.
+	// A mail dropped by the hourly limit does not count for the day.
 	const day = await countWithin(statements, "mails a day", what, 24 * HOUR_MS);
 	return day.count <= (isAskedFor ? ASKED_FOR_DAY_MAX : MAILS_DAY_MAX);
 }

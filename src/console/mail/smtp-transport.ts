@@ -1,14 +1,16 @@
 import nodemailer, { type SendMailOptions } from "nodemailer";
 
-/** Anything shorter stands in words by chance. */
+/** A shorter password occurs in ordinary text by chance. */
 const SECRET_CHARS_MIN = 4;
 
-/** Of one mail from the connection to the last answer: who sends a line now and then is never silent, and never done. */
+/**
+ * For one mail from connect to the last reply: a server that sends a line now and then never triggers the idle timeout.
+ */
 const WHOLE_MS = 60_000;
 
 /**
- * A client of a mail server whose failures do not show its password: what a server says to a command that it does not know
- * is often the command itself, with user and password in it.
+ * SMTP client whose errors do not contain the password: a server's reply to an unknown command often quotes the
+ * command, with user and password.
  */
 export function createSmtpTransport(url: string, timeoutMs: number, wholeMs = WHOLE_MS) {
 	const transport = nodemailer.createTransport({
@@ -34,7 +36,7 @@ export function createSmtpTransport(url: string, timeoutMs: number, wholeMs = WH
 	};
 }
 
-/** The password as the commands of both usual ways to sign in have it, and as it is. */
+/** The password as plain text and as both usual authentication commands encode it. */
 function formsOf(url: string): readonly string[] {
 	const { username, password } = new URL(url);
 	const [user, secret] = [decodeURIComponent(username), decodeURIComponent(password)];

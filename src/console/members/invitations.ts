@@ -16,7 +16,7 @@ export interface InvitationView {
 
 const INVITATION_DAYS = 7;
 const INVITATIONS_MAX = 50;
-/** Mails that invite, a day: to one address from all accounts together, and from one account to whomever. */
+/** Invitation mails per day: to one address from all accounts, and from one account. */
 const MAILS_TO_ADDRESS_MAX = 5;
 const MAILS_OF_ACCOUNT_MAX = 50;
 const DAY_MS = 24 * 3600_000;
@@ -28,16 +28,16 @@ export async function listInvitations(statements: Statements, accountId: string)
 	return rows.map(({ id, email, role, expires_at }) => ({ id, email, role, expiresAtMs: expires_at.getTime() }));
 }
 
-/** One that is made under an id that was written down before, so that whoever repeats it makes no second one. */
+/** Id stored beforehand, so that a retry creates no second invitation. */
 export interface PlannedInvitation {
 	readonly id: string;
-	/** Of the link. */
+	/** Token of the link. */
 	readonly token: string;
 }
 
 /**
- * The token is in the mail alone; inviting an address again replaces its invitation. `isNew`: nobody was mailed it yet. Faults: invalid_request, conflict, and
- * rate_limit_exceeded, since each is a mail to somebody who did not ask for it.
+ * The token is in the mail only; inviting an address again replaces its invitation. `isNew`: no mail was sent yet.
+ * Faults: invalid_request, conflict, and rate_limit_exceeded, since each is a mail that the recipient did not request.
  */
 export async function invite(
 	statements: Statements,
@@ -82,7 +82,7 @@ async function isOpen(statements: Statements, id: string): Promise<boolean> {
 	return rows.length > 0;
 }
 
-/** The account first: one that has used up its own does not use up what others may send to the address. */
+/** Counts the account first: an account over its limit does not use up the address's limit. */
 async function countMail(statements: Statements, accountId: string, email: string): Promise<void> {
 	const refuse = (text: TextId, endsInMs: number, values: TextValues = {}) =>
 		new ConsoleError("rate_limit_exceeded", text, {
@@ -103,7 +103,7 @@ async function countMail(statements: Statements, accountId: string, email: strin
 		);
 }
 
-/** `by`: the role of who takes it back. Fault not_found. */
+/** `by` is the role of the revoking member. Fault not_found. */
 export async function withdrawInvitation(
 	statements: Statements,
 	accountId: string,
@@ -121,8 +121,8 @@ export async function withdrawInvitation(
 }
 
 /**
- * One statement: a token is used once, by the person whose verified address it was sent to, while who invited him still may:
- * an invitation that is made in the moment in which its maker loses the right is not seen by who takes that. Fault not_found.
+ * One statement. A token is used once, by the person whose verified address it was sent to, while the inviter still has
+ * the right. A concurrent loss of the right does not see a new invitation, so it is checked here. Fault not_found.
  */
 export async function acceptInvitation(
 	statements: Statements,

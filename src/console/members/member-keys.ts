@@ -6,9 +6,9 @@ import type { Noted } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Role } from "./roles.ts";
 
-/** Rounds that found keys in use which had been revoked: each is a server that took over and does not know it. */
+/** Rounds that found revoked keys in use again: each is a failover to a server that lacks the revocation. */
 const TAKEOVERS_MAX = 2;
-/** Rounds in all: each more is for keys that were being made. Whoever has lost the right to make them begins no more. */
+/** Rounds in all; each extra round is for keys that were being created. A member without the right starts no more. */
 const REVOKING_ROUNDS_MAX = 50;
 
 /** A key whose secret a member was shown. */
@@ -18,7 +18,10 @@ export interface MemberKey {
 	readonly lastFour: string;
 }
 
-/** The account's keys that still work and that are this person's, or that this one made or rotated by the audit log. Newest first; with a project its alone. */
+/**
+ * The account's usable keys that belong to this person, or that the audit log says the person made or rotated. Newest
+ * first; with `projectId` only that project's.
+ */
 export async function keysMadeBy(
 	statements: Statements,
 	accountId: string,
@@ -36,10 +39,10 @@ export async function keysMadeBy(
 }
 
 /**
- * Gives the ids, and a control entry behind which all of his keys are known to have ended: also those that an earlier call
- * revoked, whose caller may have waited in vain. `act`: a line of the audit log for each. Null if the log is empty: then no instance knows of a key. Fault
- * service_unavailable if keys are still in use that were revoked, time and again: servers take over that do not know it; or if
- * others go on being made.
+ * Returns the ids, and a control entry after which all keys of the person are known to have ended. Keys that an earlier
+ * call revoked count too, since its caller may not have finished waiting. `act` is the audit entry of each. The entry
+ * is null if the log is empty: then no instance knows a key. Fault service_unavailable if failovers keep restoring
+ * revoked keys, or others keep creating keys.
  */
 export async function revokeKeysMadeBy(
 	statements: Statements,
@@ -58,7 +61,7 @@ export async function revokeKeysMadeBy(
 		}
 		const [newest] = await statements<AppendedRow>`
 			select seq, control_at(at) as at_micros from control_log order by seq desc limit 1`;
-		// A server that took over between two of them may have the last, and an entry to wait for, but not all.
+		// After a failover between two revocations the server may have the last one, whose entry is awaited, but not all.
 		keys = await keysMadeBy(statements, accountId, userId, projectId);
 		if (keys.length === 0) return { ids: [...ids], entry: newest === undefined ? null : appendedOf(newest) };
 		if (keys.some(({ id }) => ids.has(id))) takeovers += 1;
@@ -67,8 +70,8 @@ export async function revokeKeysMadeBy(
 }
 
 /**
- * What who has just made a key is by now, undefined for no member; asked once the audit log knows of the key. So either
- * who takes the right away finds the key, or this finds it taken away.
+ * Present role of a member who just created a key, undefined for no member. Read after the audit log has the key:
+ * either the removal of the right finds the key, or this finds the right removed.
  */
 export async function roleOf(statements: Statements, accountId: string, userId: string): Promise<Role | undefined> {
 	const [row] = await statements<{
@@ -77,7 +80,7 @@ export async function roleOf(statements: Statements, accountId: string, userId: 
 	return row?.role;
 }
 
-/** Whether a key is one of those that this member may use by his own: asked behind it as `roleOf`. */
+/** Whether a key is one of this member's own. Read after the creation, as `roleOf`. */
 export async function isKeyOf(statements: Statements, id: string, userId: string): Promise<boolean> {
 	const rows = await statements`select 1 from api_key k where k.id = ${id} and key_is_of(k, ${userId})`;
 	return rows.length > 0;

@@ -5,7 +5,7 @@ import { ConsoleError } from "../console-error.ts";
 import { pageOfRows } from "../page-query.ts";
 import { may, type Role, rolesJson } from "./roles.ts";
 
-/** More than any list of people that is read; the page asks for the rest. */
+/** Longest page of a list of people. */
 const PAGE_MEMBERS = 500;
 
 export interface MemberView {
@@ -16,7 +16,7 @@ export interface MemberView {
 	readonly joinedAtMs: number;
 }
 
-/** `next`: behind whom the next page begins, whoever joins or leaves meanwhile. */
+/** `next` is the cursor of the next page; joins and removals do not shift it. */
 export async function listMembers(
 	statements: Statements,
 	accountId: string,
@@ -36,7 +36,7 @@ export async function listMembers(
 	return pageOfRows(members, PAGE_MEMBERS, ({ userId }) => userId);
 }
 
-/** Who is a member, or was one before: a removal that was cut short is carried to its end. Fault not_found. */
+/** A present or former member: an interrupted removal is completed. Fault not_found. */
 export async function checkMember(statements: Statements, accountId: string, userId: string): Promise<void> {
 	const [row] = await statements`
 		select 1 where exists (select 1 from member where account_id = ${accountId} and user_id = ${userId})
@@ -45,9 +45,9 @@ export async function checkMember(statements: Statements, accountId: string, use
 }
 
 /**
- * Gives a member another role, or none: then he is no member. What he may not give any more, invitations of his, ends
- * with it. By whom is looked at in the statement itself: who lost the right a moment ago changes nobody.
- * Faults: not_found; forbidden; conflict for the last owner.
+ * Changes a member's role; null removes the member. Invitations that the new role may not give are withdrawn. The
+ * statement itself checks the acting member's right, so a right lost a moment ago changes nothing. Faults: not_found;
+ * forbidden; conflict for the last owner.
  */
 export async function changeMember(
 	statements: Statements,
@@ -59,7 +59,7 @@ export async function changeMember(
 	const keepsOwners = role !== null && may(role, "owners.manage");
 	const overOwners = rolesJson("owners.manage");
 	const overOthers = rolesJson("members.manage");
-	// Owners are locked first and in order, so that two of them cannot remove each other at the same time.
+	// Owners are locked first and in order, so that two owners cannot remove each other concurrently.
 	const [row] = await statements<{ role: Role | null; others: boolean; allowed: boolean; done: boolean }>`
 		with people as materialized (
 			select user_id, role from member

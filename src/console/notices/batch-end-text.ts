@@ -3,7 +3,7 @@ import type { KnownText, TextId } from "../../base/translate.ts";
 import type { BatchRecord } from "../../batch/batch-record.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
 
-/** What is told of a batch that is over: ids, counts, states and cost. Nothing that somebody wrote stands in it. */
+/** The ended batch: ids, counts, states and cost. Contains no text that a person wrote. */
 
 const ENDINGS: Readonly<Record<string, TextId>> = {
 	completed: "The batch {id} is completed.",
@@ -12,12 +12,12 @@ const ENDINGS: Readonly<Record<string, TextId>> = {
 	cancelled: "The batch {id} was cancelled.",
 };
 
-/** The same at each attempt, and for each receiver. */
+/** Constant over attempts and receivers. */
 export function noticeId(batchId: string): string {
 	return batchId.replace(/^batch_/, "evt_");
 }
 
-/** An event as users of OpenAI's webhooks know it, with what the batch came to in `data`. Times are Unix seconds. */
+/** An event in the format of OpenAI's webhooks, with the batch's results in `data`. Times are Unix seconds. */
 export function endEvent(batch: BatchRecord): string {
 	const endedAt = seconds(endedAtMs(batch));
 	return JSON.stringify({
@@ -41,7 +41,7 @@ export function endEvent(batch: BatchRecord): string {
 	});
 }
 
-/** The mail, but for its recipient. `origin`: where people reach the service. */
+/** The mail without its recipient. `origin` is the service's public origin. */
 export function endMail(batch: BatchRecord, service: string, origin: string) {
 	const { id, total, completed, failed } = batch;
 	const link = `${origin}/batches/${id}`;

@@ -11,11 +11,11 @@ import { endEvent, endMail, noticeId } from "./batch-end-text.ts";
 import type { WebhookProblem, WebhookSender } from "./webhook.ts";
 
 /**
- * What is told when batches end, and of what else an account wants to hear (`../alerts/alerts.ts` writes those rows). The
- * statement that ends a batch leaves a row in `batch_end`; from it the notices are made, in one statement, and each is
- * tried until somebody has taken it: at least once, with an id to know repetitions by. An attempt that dies with its
- * console is made again, so a notice arrives twice exactly if it was taken and that could not be written down: the
- * console died or the database was away just then, or a mail server took longer than a minute.
+ * Delivers notices of ended batches and of alerts (`../alerts/alerts.ts` writes those rows). The statement that ends a
+ * batch inserts a row into `batch_end`. One statement makes notices of these rows, and each notice is tried until a
+ * receiver accepts it. Delivery is at least once, with an id to detect repetitions; an attempt lost with its console is
+ * repeated. A notice arrives twice only if the accepted attempt could not be recorded. Causes: the console died, the
+ * database failed, or a mail server took longer than a minute.
  */
 export interface NoticeDeps {
 	readonly statements: Statements;
@@ -23,9 +23,9 @@ export interface NoticeDeps {
 	readonly mailer: Pick<Mailer, "deliver">;
 	readonly sendWebhook: WebhookSender;
 	readonly figures: Pick<ConsoleFigures, "notice">;
-	/** `whsec_…` of what stands in the settings. */
+	/** Signing secret, `whsec_…`, of the stored salt. */
 	readonly webhookSecretOf: (salt: string) => string;
-	/** Where links in mails lead. */
+	/** Origin of the links in mails. */
 	readonly origin: () => string;
 	readonly serviceName: string;
 }
@@ -39,16 +39,16 @@ export type NoticeProblem =
 	| "mail_limit";
 
 interface Due {
-	/** The batch's id, or the event's own. */
+	/** Batch id, or the event's own id. */
 	readonly id: string;
 	readonly accountId: string;
-	/** Null for what is told of something else. */
+	/** Null for alerts. */
 	readonly batch: BatchRecord | null;
 	readonly alert: Alert | null;
 	readonly channel: "mail" | "webhook";
 	readonly userId: string;
 	readonly attempts: number;
-	/** Null if who it is for is no member any more. */
+	/** Null if the recipient is not a member any more. */
 	readonly email: string | null;
 	readonly url: string | null;
 	readonly salt: string | null;
@@ -60,33 +60,33 @@ interface Outcome {
 	readonly problem?: NoticeProblem;
 }
 
-/** Ends that are taken up at once. */
+/** Ended batches taken up at once. */
 const ENDS_MAX = 200;
-/** Notices that are on their way at once, and those of one account among them, so that no dead receiver is in others' way. */
+/** Concurrent deliveries, and those of one account among them, so that a dead receiver does not block others. */
 const SENDING_MAX = 20;
 const SENDING_ACCOUNT_MAX = 4;
-/** Looked through for them, in each lane. */
+/** Candidates read per lane. */
 const DUE_MAX = 300;
-/** Places that each lane has for its own, if something waits in it; the others go to the most urgent. */
+/** Reserved deliveries per lane, if something waits in it; the rest goes to the most urgent. */
 const LANE_PLACES = 4;
-/** What is beyond an account's share of a lane that is full waits so long for each share before it, and lets others pass. */
+/** Delay per position beyond an account's share of a full lane, so that other accounts get their turn. */
 const SHARE_S = 5;
-/** Seconds from the beginning of an attempt to the next one. The first is longer than any attempt takes. */
+/** Seconds from the start of an attempt to the next one. The first exceeds the longest attempt. */
 const WAITS_S = [120, 600, 1_800, 7_200, 18_000, 36_000];
-/** Then nobody is told any more. */
+/** Age at which a notice is given up. */
 const GIVEN_UP_HOURS = 72;
-/** A receiver that failed is left alone with everything else for so long. */
+/** Pause of a receiver after a failed call. */
 const RECEIVER_REST_S = 60;
 const MAIL_DEADLINE_MS = 60_000;
 const KEPT_DAYS = 30;
-/** HTTP 410: the receiver wants no more of it. */
+/** HTTP 410: the receiver cancels the notice. */
 const GONE = 410;
 
-/** Tells what is due on one channel, once. */
+/** Delivers the due notices of one channel, once. */
 export async function sendNotices(deps: NoticeDeps, channel: "mail" | "webhook", signal: AbortSignal): Promise<void> {
 	await makeNotices(deps.statements);
 	const due = await claim(deps.statements, channel);
-	// All of them have ended when this does, also if one could not be written down: a stop waits for it.
+	// Waits for all deliveries, even if one could not be recorded: a stop waits for this function.
 	const ended = await Promise.allSettled(
 		due.map(async (one) => {
 			const outcome = await attempt(deps, one, signal);
@@ -96,7 +96,10 @@ export async function sendNotices(deps: NoticeDeps, channel: "mail" | "webhook",
 	for (const one of ended) if (one.status === "rejected") throw one.reason;
 }
 
-/** Of people that make or rotate keys the audit log knows which; who gets notices hears of the others' batches. */
+/**
+ * The audit log tells which person made or rotated a key; notices of other keys' batches go to roles with
+ * `notices.get`.
+ */
 async function makeNotices(statements: Statements): Promise<void> {
 	await statements`
 		with ended as (
@@ -121,9 +124,9 @@ async function makeNotices(statements: Statements): Promise<void> {
 }
 
 /**
- * What this console tries now. One console at a time claims, and none waits for it. Lanes: 0, what an account wants to hear
- * of itself; 1, its batches, which one account may end by the thousand; 2, models that go away, which all accounts hear of.
- * Rows are found again by their place: by their key PostgreSQL reads all of them, while it has not counted them yet.
+ * Notices that this console delivers now. One console claims at a time; the others skip instead of waiting. Lanes: 0,
+ * an account's alerts; 1, its batches, which one account may end by the thousand; 2, models to be retired, which
+ * concern all accounts. Rows are updated by ctid: by key PostgreSQL scans the whole table while it lacks statistics.
  */
 function claim(statements: Statements, channel: Due["channel"]): Promise<Due[]> {
 	return statements<Due>`
@@ -197,7 +200,8 @@ async function sendMail(deps: NoticeDeps, { batch, alert, email, userId, account
 		const sent = await withDeadline(deps.clock, deps.mailer.deliver(mail), MAIL_DEADLINE_MS, late);
 		return sent ? { state: "sent" } : { state: "waiting", problem: "mail_limit" };
 	} catch (error) {
-		// Of SMTP: 5xx is for good, if it is said of this recipient or this mail; what is said of us, who operates us can mend.
+		// SMTP 5xx is permanent if it concerns this recipient or this mail. Errors that concern the sender can be fixed by
+		// the operator, so they are retried.
 		const { responseCode, command } = error as { responseCode?: number; command?: string };
 		const isOfMail = command === "RCPT TO" || command === "DATA";
 		if (isOfMail && Number(responseCode) >= 500) return { state: "failed", problem: "mail_refused" };
@@ -205,21 +209,24 @@ async function sendMail(deps: NoticeDeps, { batch, alert, email, userId, account
 	}
 }
 
-/** Batches are never removed: one that is not there came back without its rows, as from a backup. */
+/** Batches are never deleted: a missing one was lost by restoring a backup. */
 const GONE_BATCH: Outcome = { state: "failed", problem: "switched_off" };
 
 function mailOfAlert({ origin, serviceName }: NoticeDeps, alert: Alert, accountId: string) {
 	const { subject, says, path } = alertMail(alert, serviceName);
-	// Who works in several accounts comes to the page of this one.
+	// The link selects this account for recipients with several.
 	const link = `${origin()}${path}${path.includes("?") ? "&" : "?"}account=${accountId}`;
 	return { id: alert.id, subject, paragraphs: [says, link, alertReason(alert, origin())], link };
 }
 
-/** Returns what it is from now on: who takes nothing for too long is given up, which an operator is to hear of. */
+/**
+ * Records the result and returns the new state. A receiver that fails for too long is given up, which the operator's
+ * metrics show.
+ */
 async function write(statements: Statements, due: Due, outcome: Outcome): Promise<Outcome["state"]> {
 	const { id, accountId, channel, userId, attempts } = due;
 	const { state, answer = null, problem = null } = outcome;
-	// Written so that it is found by its key alone: the indexes of what waits look as good until PostgreSQL has counted that.
+	// Forces the lookup by key: without statistics the planner prefers the indexes of waiting notices.
 	const [written] = await statements<Pick<Outcome, "state">>`
 		update batch_notice set answer = ${answer}::integer, problem = ${problem}::text,
 			state = case when ${state} = 'waiting' and created_at < clock_timestamp() - make_interval(hours => ${GIVEN_UP_HOURS})
@@ -237,7 +244,7 @@ async function letRest(statements: Statements, accountId: string): Promise<void>
 		where account_id = ${accountId} and channel = 'webhook' and state = 'waiting'`;
 }
 
-/** What was told long ago. */
+/** Deletes old notices. */
 export async function forgetOldNotices(statements: Statements): Promise<void> {
 	await deleteInBatches(async () => {
 		const rows = await statements`

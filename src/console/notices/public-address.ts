@@ -1,6 +1,6 @@
 import { BlockList, isIP } from "node:net";
 
-/** IANA's special-purpose registries for IPv4, and multicast and what is reserved. */
+/** IANA's special-purpose registries for IPv4, and multicast and reserved ranges. */
 const SPECIAL_V4 = [
 	"0.0.0.0/8",
 	"10.0.0.0/8",
@@ -20,15 +20,15 @@ const SPECIAL_V4 = [
 	"203.0.113.0/24",
 	"224.0.0.0/3",
 ];
-/** Of IPv6 only this is handed out to the public, */
+/** The only IPv6 range allocated to the public, */
 const GLOBAL_V6 = "2000::/3";
-/** but for what stands for other addresses (6to4, Teredo) or is for papers and tests. */
+/** except ranges that embed other addresses (6to4, Teredo) or are for documentation and tests. */
 const SPECIAL_V6 = ["2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"];
 
 const special = listOf([...SPECIAL_V4, ...SPECIAL_V6]);
 const global6 = listOf([GLOBAL_V6]);
 
-/** Whether an IP address is one of the public internet, and no machine or network of our own. Anything else is not. */
+/** True for an IP address of the public internet; false for private and special networks and for anything else. */
 export function isPublicAddress(address: string): boolean {
 	const family = isIP(address);
 	if (family === 4) return !special.check(address, "ipv4");

@@ -6,7 +6,7 @@ import type { TextId } from "../../base/translate.ts";
 import { isLoopback } from "../../gateway/client-address.ts";
 import { isPublicAddress } from "./public-address.ts";
 
-/** Where an address that a customer wrote down leads, or why nothing is sent there. */
+/** Resolved addresses of a customer's URL, or why nothing is sent there. */
 export type Found =
 	| { readonly addresses: Addresses }
 	| { readonly problem: "address_not_public" | "name_not_found" | "timeout" };
@@ -18,12 +18,12 @@ export const resolveByDns: Resolve = (host) => lookup(host, { all: true });
 const URL_CHARS_MAX = 2_000;
 
 /**
- * Why nothing is sent to an address that a customer wrote down; undefined if something may be. What its name leads to is
- * looked at each time something is sent. `production`: false lets a developer's own machine be called, without TLS too.
+ * Why nothing is sent to a customer's URL; undefined if sending is allowed. The name is resolved on each request.
+ * `production` false allows a developer's own machine, without TLS too.
  */
 export function publicUrlProblem(text: string, production: boolean): TextId | undefined {
 	const url = URL.canParse(text) ? new URL(text) : undefined;
-	// As it is written down, and read again each time that it is called.
+	// Parsed when stored and before each call.
 	if (url === undefined || url.href.length > URL_CHARS_MAX) return "That is no address.";
 	if (url.username !== "" || url.password !== "") return "The address must have no user and no password in it.";
 	const host = hostOf(url);
@@ -35,7 +35,7 @@ export function publicUrlProblem(text: string, production: boolean): TextId | un
 	return undefined;
 }
 
-/** In production a name that leads to any address that is not public leads nowhere. */
+/** In production a name with any address that is not public is refused. */
 export async function findPublic(
 	text: string,
 	production: boolean,
@@ -51,13 +51,13 @@ export async function findPublic(
 	return { addresses };
 }
 
-/** To the very addresses that were looked at, on a connection of its own. Redirects are answers like any others. */
+/** Connects to exactly the checked addresses, on a connection of its own. Redirects are treated like any response. */
 export function pinnedRequest(text: string, addresses: Addresses, options: RequestOptions): ClientRequest {
 	const url = new URL(text);
 	const pinned: LookupFunction = (_host, _options, done) => done(null, [...addresses]);
 	const request = url.protocol === "https:" ? requestHttps : requestHttp;
 	const sending = request(url, { ...options, agent: false, lookup: pinned });
-	// For the runtime that is neither an answer nor an error, and its deadline passes unheard.
+	// Bun emits neither response nor error for it, so the deadline would never fire.
 	sending.on("upgrade", (_response, socket) => {
 		socket.destroy();
 		sending.emit("error", new Error("it answers by another protocol"));
@@ -65,7 +65,7 @@ export function pinnedRequest(text: string, addresses: Addresses, options: Reque
 	return sending;
 }
 
-/** Undefined if there are none, or not in time. */
+/** Undefined if there are none, or none in time. */
 async function resolved(resolve: Resolve, host: string, signal: AbortSignal): Promise<Addresses | undefined> {
 	const late = new Promise<undefined>((done) => {
 		if (signal.aborted) done(undefined);

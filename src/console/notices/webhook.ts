@@ -2,9 +2,9 @@ import { hkdfSync } from "node:crypto";
 import { Webhook } from "standardwebhooks";
 import { findPublic, pinnedRequest, type Resolve, resolveByDns } from "./public-request.ts";
 
-/** What is sent to a customer's own server. */
+/** A request to a customer's own server. */
 export interface WebhookMessage {
-	/** The same at each attempt: the receiver knows repetitions by it. */
+	/** Constant over attempts: the receiver detects repetitions by it. */
 	readonly id: string;
 	readonly url: string;
 	/** `whsec_…` */
@@ -14,7 +14,7 @@ export interface WebhookMessage {
 	readonly atMs: number;
 }
 
-/** What came of it: the answer's HTTP status, or why there is none. */
+/** The response's HTTP status, or why there is none. */
 export type WebhookAnswer = { readonly status: number } | { readonly problem: WebhookProblem };
 export type WebhookProblem = "address_not_public" | "name_not_found" | "timeout" | "no_connection";
 
@@ -24,15 +24,15 @@ export type WebhookSender = (message: WebhookMessage, signal: AbortSignal) => Pr
 const DEADLINE_MS = 10_000;
 const SECRET_BYTES = 32;
 
-/** Nothing of it is stored but the salt: who reads the database can sign nothing. */
+/** Only the salt is stored: read access to the database does not allow signing. */
 export function webhookSecret(consoleSecret: string, salt: string): string {
 	const bytes = hkdfSync("sha256", consoleSecret, salt, "tollgate webhooks", SECRET_BYTES);
 	return `whsec_${Buffer.from(bytes).toString("base64")}`;
 }
 
 /**
- * Signs after Standard Webhooks. It reaches public addresses alone, as `findPublic` says, and of an answer nothing is
- * read but its status.
+ * Signs by Standard Webhooks. Connects to public addresses only (`findPublic`), and reads nothing of the response but
+ * its status.
  */
 export function createWebhookSender(options: { production: boolean }, resolve: Resolve = resolveByDns): WebhookSender {
 	return async ({ id, url, secret, body, atMs }, signal) => {

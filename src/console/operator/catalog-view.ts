@@ -14,7 +14,7 @@ export interface ModelView {
 	readonly outputModalities: string[];
 	readonly rates: Rates;
 	readonly rateCard: string;
-	/** `2027-01-31`: the first day, in UTC, on which it is not served. */
+	/** `2027-01-31`: the first day, in UTC, on which the model is not served. */
 	readonly retiresOn: string | null;
 	readonly status: "connected" | "unavailable";
 	readonly replicas: { readonly up: number; readonly total: number };

@@ -38,7 +38,7 @@ interface Row {
 	spent: string;
 }
 
-/** Newest first. `q`: part of an address or a name, or an id of an account, key, top-up or of nothing. */
+/** Newest first. `q` is part of an address or a name, or the id of an account, key, top-up or request. */
 export async function searchAccounts(
 	statements: Statements,
 	q: string | null,
@@ -88,7 +88,9 @@ export async function accountDetail(statements: Statements, id: string, nowMs: n
 	};
 }
 
-/** Moves an account's credit by hand, once for each `idempotencyKey`. Faults: not_found; conflict if it is not covered. */
+/**
+ * Adjusts an account's credit, once per `idempotencyKey`. Faults: not_found; conflict if the credit does not cover it.
+ */
 export async function adjustCredit(
 	statements: Statements,
 	accountId: string,

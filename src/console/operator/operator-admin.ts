@@ -17,8 +17,8 @@ const COMMAND_LINE = { actor: "cli", ip: null } as const;
 const OPERATORS_SHOWN_MAX = 1_000;
 
 /**
- * Makes a person an operator, with a verified address: whoever may run this vouches for it. `token`: sets the password
- * once, at `/reset`; null for who can sign in already. `signsInBy`: a link is for the demo alone. Fault invalid_request.
+ * Makes a person an operator with a verified address, on the authority of the command line. `token` sets the password
+ * once, at `/reset`; null for a person who can sign in. `signsInBy` `link` is for the demo only. Fault invalid_request.
  */
 export async function createOperator(
 	statements: Statements,
@@ -34,7 +34,7 @@ export async function createOperator(
 		});
 	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("base64url");
 	const act = noted({ ...COMMAND_LINE, action: "operator.create", detail: { email } });
-	// The token's row is as the sign-in library makes it for somebody who forgot the password.
+	// The row equals that of the sign-in library for a forgotten password.
 	const [user] = await statements<{ id: string; ready: boolean }>`
 		select made_id as id, ready from operator_create(${newId("usr")}, ${email.slice(0, email.indexOf("@"))}, ${email},
 			${newId("ver")}, ${`reset-password:${token}`}, ${TOKEN_HOURS}::integer, ${notedJson(act)}::text::jsonb)`;

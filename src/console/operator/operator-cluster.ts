@@ -9,22 +9,22 @@ export interface DeploymentView {
 	readonly name: string;
 	readonly kind: string;
 	readonly status: "connected" | "unavailable";
-	/** With the load of all gateways, and the worst that any of them sees. */
+	/** Load of all gateways, and the worst value of any of them. */
 	readonly replicas: ReplicaView[];
 }
 
 export interface InstanceView {
 	readonly id: string;
 	readonly epoch: number;
-	/** Who was live and has let its lease end is silent, whether or not another instance was there to notice it. */
+	/** An instance whose lease ended is silent, whether or not another instance noticed it. */
 	readonly state: "joining" | "live" | "silent" | "closing" | "left" | "dead";
 	readonly leaseUntilMs: number;
 	readonly appliedSeq: number;
 	readonly startedAtMs: number;
 	readonly endedAtMs: number | null;
-	/** Open ones on accounts' credit. */
+	/** Open leases on accounts' credit. */
 	readonly leases: number;
-	/** What they hold that is not spent: idle, or reserved by running requests. */
+	/** Their unspent credit: idle, or reserved by running requests. */
 	readonly heldNanoUsd: NanoUsd;
 	readonly running: number;
 	readonly runningNanoUsd: NanoUsd;
@@ -57,7 +57,7 @@ interface Row {
 	reserved: string;
 }
 
-/** Those that matter first: dead ones that hold credit, those whose end is not over yet, silent ones, live ones, then the past. */
+/** By urgency: dead instances that hold credit, unfinished shutdowns, silent ones, live ones, then former ones. */
 export async function listInstances(statements: Statements): Promise<InstanceView[]> {
 	const rows = await statements<Row>`
 		select i.*, s.state, coalesce(l.leases, 0) as leases, coalesce(l.held, 0) as held, coalesce(r.running, 0) as running, coalesce(r.reserved, 0) as reserved

@@ -11,15 +11,15 @@ import { listWaiting } from "./operator-top-ups.ts";
 import { lastReconciliation } from "./reconciliation.ts";
 
 export interface OperatorSummary {
-	/** How many there are, of which the oldest are shown. */
+	/** Total count; only the oldest are listed. */
 	readonly topUpsWaiting: number;
 	readonly waitingTopUps: TopUpWaiting[];
 	readonly waitingAdjustments: AdjustmentRow[];
-	/** Card payments that Stripe and the books do not agree about. */
+	/** Card payments on which Stripe and the books disagree. */
 	readonly paymentFindings: OpenFinding[];
 	/** When the last comparison with Stripe's lists ended. */
 	readonly clearedAtMs: number | null;
-	/** Running for longer than any request should, or held by an instance that is gone. */
+	/** Running longer than any request should, or held by a dead instance. */
 	readonly heldTooLong: {
 		readonly requestId: string;
 		readonly accountId: string;
@@ -29,10 +29,10 @@ export interface OperatorSummary {
 		readonly instanceId: string;
 	}[];
 	readonly replicasNotUp: ReplicaView[];
-	/** gone: dead, or silent for a lease; what they hold comes back when their journals are read. */
+	/** gone: dead, or silent for a lease; their credit returns when their journals are read. */
 	readonly instances: { readonly live: number; readonly gone: number };
 	readonly reconciliation: { readonly ok: boolean; readonly atMs: number; readonly greenSinceMs: number | null } | null;
-	/** Of the last 24 hours, by mean time to the end. */
+	/** Of the last 24 hours, by mean duration. */
 	readonly slowestModels: {
 		readonly model: string;
 		readonly requests: number;
@@ -45,7 +45,7 @@ export interface OperatorSummary {
 const WAITING_SHOWN = 20;
 const HELD_SHOWN = 20;
 const MODELS_SHOWN = 5;
-/** A little more than the longest that a request may take by default. */
+/** Slightly more than the longest request by default. */
 const HELD_TOO_LONG_S = 35 * 60;
 
 interface HeldRow {
@@ -57,7 +57,7 @@ interface HeldRow {
 	instance_id: string;
 }
 
-/** What an operator needs today, on one page. */
+/** What needs an operator's attention today, on one page. */
 export async function operatorSummary(parts: Parts<"statements" | "config" | "deployments">): Promise<OperatorSummary> {
 	const { statements } = parts;
 	const [waiting, adjustments, findings, held, [counts], slow, reconciliation, deployed] = await Promise.all([

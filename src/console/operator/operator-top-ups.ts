@@ -9,9 +9,9 @@ export interface TopUpWaiting extends TopUpView {
 	readonly accountId: string;
 	readonly accountEmail: string;
 	readonly accountName: string;
-	/** What the first look found at the bank. */
+	/** What the first operator found at the bank. */
 	readonly transactionReference: string | null;
-	/** E-mail address of the operator who looked first. */
+	/** E-mail address of the first operator. */
 	readonly firstLookBy: string | null;
 	readonly needsSecondLook: boolean;
 }
@@ -31,7 +31,7 @@ interface Row {
 	first_by: string | null;
 }
 
-/** Pending ones oldest first, since they wait; others newest first. */
+/** Pending ones oldest first, since customers wait for them; others newest first. */
 export async function listWaiting(
 	statements: Statements,
 	state: TopUpState,
@@ -39,7 +39,7 @@ export async function listWaiting(
 	secondLookFrom: NanoUsd | null,
 ): Promise<TopUpWaiting[]> {
 	const { asked, after } = page;
-	// Each order by the index of its own: all top-ups that ever were are not read for the few that wait.
+	// Each order has its own index: the few pending top-ups are found without reading all.
 	const rows = await (state === "pending"
 		? statements<Row>`
 			select t.*, a.email, a.name, c.transaction_reference, coalesce(u.email, c.first_by) as first_by

@@ -13,11 +13,11 @@ import { sumOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
 const RUNS_SHOWN = 20;
-/** Longest that somebody waits in front of the page; the check itself goes on. */
+/** Longest wait of a page; the check continues. */
 const WAIT_S = 60;
 const SILENCE_S = WAIT_S + 10;
 
-/** Checks the books because somebody asks. Fault service_unavailable if it takes long: the result comes into the list. */
+/** Checks the books on request. Fault service_unavailable if it takes long: the result then appears in the list. */
 export async function checkBooks(
 	{ books, clock }: { books: Pick<Reconciler, "run">; clock: Clock },
 	connection: Connection,
@@ -35,18 +35,18 @@ export async function checkBooks(
 	}
 }
 
-/** Settlements that came when requests of their time were removed already, and so were not charged. */
+/** Settlements that arrived after requests of their time were removed, and so were not charged. */
 export interface RefusedSettlements {
-	/** Counted as often as they came; most had been settled in their time. */
+	/** Includes repetitions; most were settled in time. */
 	readonly requests: number;
-	/** What they would have cost. */
+	/** The uncharged cost. */
 	readonly chargedNanoUsd: NanoUsd;
-	/** When the last of them came, and from which instance. */
+	/** Time and instance of the last one. */
 	readonly atMs: number;
 	readonly instance: string;
 }
 
-/** Newest first; by whom: an operator's address, `start` or `timer`. */
+/** Newest first. `by` is an operator's address, `start` or `timer`. */
 export async function listReconciliations(
 	statements: Statements,
 	language: Language,
@@ -58,7 +58,7 @@ export async function listReconciliations(
 	return { runs: rows.map((row) => toldRun(booksRunOf(row), language)), greenSinceMs, refused };
 }
 
-/** What was checked, and what came of it, as its reader reads. */
+/** The check's name and result as text. */
 export function toldRun(run: BooksRun, language: Language): BooksRun {
 	const checks = run.checks.map(({ name, ok, detail, text }) => ({
 		...{ ok, name: translate(language, { id: name }) },
@@ -67,7 +67,7 @@ export function toldRun(run: BooksRun, language: Language): BooksRun {
 	return { ...run, checks };
 }
 
-/** A row for an epoch whose journal came back too late: there are few. */
+/** One row per epoch whose journal was recovered too late: there are few. */
 async function refusedSettlements(statements: Statements): Promise<RefusedSettlements | null> {
 	const [row] = await statements<{ requests: string; charged: string; at: Date; instance: string }>`
 		select sum(requests) over () as requests, sum(charged_nano_usd) over () as charged, at, instance_id as instance

@@ -6,7 +6,7 @@ const BUNDLER = join(import.meta.dir, "../../web/bundle.ts");
 
 let bundled: Promise<Record<string, string>> | undefined;
 
-/** Once for all services of this process, since what they serve stands in the same files; again where it failed. */
+/** Cached for all services of this process, since the files are the same; retried after a failure. */
 export function bundlePages(): Promise<Record<string, string>> {
 	bundled ??= bundle().catch((error) => {
 		bundled = undefined;
@@ -16,9 +16,8 @@ export function bundlePages(): Promise<Record<string, string>> {
 }
 
 /**
- * Bundles the pages with the bundler that the runtime brings, in a process of its own: the service goes on meanwhile.
- * File names carry a hash of their content; assets are asked for under /assets/. Gives file names and texts, `index.html`
- * without a hash.
+ * Bundles the pages with Bun's bundler in a child process, so that the service keeps running. File names contain a
+ * content hash; assets are served under /assets/. Returns file names and texts, `index.html` without a hash.
  */
 async function bundle(): Promise<Record<string, string>> {
 	const directory = await mkdtemp(join(tmpdir(), "tollgate-pages-"));

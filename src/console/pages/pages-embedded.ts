@@ -1,5 +1,5 @@
 /**
- * The pages as they were when the binary was built, which writes them here (build.ts). Loaded in the binary alone; from
- * source the pages are bundled when they are first asked for.
+ * The pages in the binary; build.ts writes them here. Loaded in the binary only: from source the pages are bundled on
+ * the first request.
  */
 export const embeddedPages: Readonly<Record<string, string>> = {};

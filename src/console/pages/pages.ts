@@ -8,18 +8,15 @@ import { packed, takesGzip } from "./pack.ts";
 import scheme from "./scheme.js" with { type: "text" };
 
 /**
- * Serves the console's pages: one document, whose script draws the page that the address names, and its assets.
- *
- * Where they come from: in the compiled binary they are part of it (pages-embedded.ts); from source they are bundled
- * once, when first asked for, in about a third of a second. Both ways run the same bundler with the same options, and
- * nothing generated lies about in the tree. HTML imports of the runtime's own server are not used: it would set the
- * headers itself, and its development mode puts a script of its own into the page.
- *
- * Policy: scripts only from here, none inline. Style elements that the component library makes at run time carry a
- * nonce, new for each page. Assets have a hash in their name and are kept for a year; the document is never kept.
+ * Serves the console's pages: one document, whose script draws the page of the address, and its assets. The compiled
+ * binary contains them (pages-embedded.ts). From source they are bundled once, on the first request, in about 0.3 s.
+ * Both use the same bundler with the same options, and no generated file is in the tree. HTML imports of Bun's own
+ * server are not used: that server sets the headers itself and adds a script in development. Policy: scripts only from
+ * this origin, none inline. Style elements that the component library creates have a nonce, new for each page. Assets
+ * have a hash in their name and are cached for a year; the document is never cached.
  */
 export interface Pages {
-	/** Undefined if the request is for no page: then the caller says what it has to say. */
+	/** Undefined if the request is not for a page: then the caller answers. */
 	respond(request: Request): Promise<Response | undefined>;
 }
 
@@ -30,7 +27,7 @@ interface Asset {
 }
 
 interface Bundle {
-	/** In each language, split where each page's nonce goes. */
+	/** Per language, split at the positions of the nonce. */
 	readonly documents: Readonly<Record<Language, readonly string[]>>;
 	readonly assets: ReadonlyMap<string, Asset>;
 }
@@ -43,7 +40,7 @@ const TYPES: Readonly<Record<string, string>> = {
 const NONCE_MARK = "CSP_NONCE";
 const NONCE_BYTES = 16;
 
-/** First parts of the paths that the pages' own router knows; "" is the start. */
+/** First path segments that the pages' own router knows; "" is the start page. */
 const PLACES: ReadonlySet<string> = new Set([
 	"",
 	"docs",
@@ -64,7 +61,7 @@ const PLACES: ReadonlySet<string> = new Set([
 	"settings",
 	"operator",
 ]);
-/** What belongs to programs is never answered with a page. */
+/** Paths for programs never return a page. */
 const NOT_FOR_PEOPLE = /^\/(v1|api|assets|livez|readyz|metrics|openapi\.json)(\/|$)/;
 
 const ICON_COLOR = "#17637f";
@@ -74,7 +71,7 @@ export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHt
 	let loading: Promise<Bundle> | undefined;
 	function bundle(): Promise<Bundle> {
 		loading ??= loadBundle(deps.brand).catch((error) => {
-			// The next visitor tries again: a full disk passes.
+			// Not cached: a full disk is temporary, so the next request tries again.
 			loading = undefined;
 			throw error;
 		});
@@ -109,7 +106,7 @@ export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHt
 				if (pathname === "/favicon.ico") return Response.redirect("/assets/icon.svg", 302);
 				if (NOT_FOR_PEOPLE.test(pathname)) return undefined;
 				if (PLACES.has(pathname.split("/")[1] ?? "")) return await page(request, 200);
-				// A person who mistyped an address gets a page that says so, a program the usual error.
+				// A mistyped address shows a page in a browser; a program gets the usual error.
 				const wantsHtml = request.headers.get("accept")?.includes("text/html") ?? false;
 				return wantsHtml ? await page(request, 404) : undefined;
 			} catch (error) {
@@ -135,7 +132,7 @@ function assetResponse(request: Request, asset: Asset | undefined): Response | u
 		"cache-control": "public, max-age=31536000, immutable",
 		"x-content-type-options": "nosniff",
 		"cross-origin-resource-policy": "same-origin",
-		// A picture may hold a script: opened by itself it has no rights here.
+		// An SVG may contain a script: opened by itself it must not run here.
 		...(asset.type === TYPES.svg ? { "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'" } : {}),
 		vary: "accept-encoding",
 	};
@@ -154,24 +151,24 @@ async function loadBundle({ shown, logo }: OwnBrand): Promise<Bundle> {
 		assets.set(`/assets/${name}`, { plain: new TextEncoder().encode(text), gzip: Bun.gzipSync(text), type });
 	};
 	for (const [name, text] of Object.entries(files)) if (name !== "index.html") add(name, text);
-	// It must run before the first paint, and so it is no part of the deferred bundle.
+	// Runs before the first paint, so it is not part of the deferred bundle.
 	const schemeName = `scheme-${Bun.hash(scheme).toString(36)}.js`;
 	add(schemeName, scheme);
 	add("icon.svg", shown.palette === null ? ICON : ICON.replace(ICON_COLOR, shown.palette.light.text));
 	if (logo !== null) assets.set(logo.path, { plain: logo.bytes, gzip: Bun.gzipSync(logo.bytes), type: logo.type });
-	// As data: the pages read their brand from it before they draw anything.
+	// As data: the pages read their brand from it before the first paint.
 	const head = [
 		`<title>${Bun.escapeHTML(shown.name)}</title>`,
 		`<meta name="brand" content="${Bun.escapeHTML(JSON.stringify(shown))}">`,
 		`<link rel="icon" href="${shown.logoUrl ?? "/assets/icon.svg"}">`,
 		`<script src="/assets/${schemeName}"></script>`,
 	].join("");
-	// As a function: a name may hold what a replacement takes for a pattern.
+	// A function, since a name may contain replacement patterns such as `$&`.
 	const english = html.replace(/<title>.*<\/title>/, () => head);
 	return { documents: { en: english.split(NONCE_MARK), de: inGerman(english, files).split(NONCE_MARK) }, assets };
 }
 
-/** What stands in the document itself; the rest is drawn by its script, in the language that the document names. */
+/** Static content of the document; its script draws the rest, in the document's language. */
 const GERMAN: Readonly<Record<string, string>> = {
 	'<html lang="en">': '<html lang="de">',
 	"Prepaid access to open models over the chat-completion interface.":
@@ -180,7 +177,7 @@ const GERMAN: Readonly<Record<string, string>> = {
 		"Die Konsole braucht JavaScript. Die Schnittstelle für Anfragen unter /v1 braucht es nicht.",
 };
 
-/** Scripts of this kind run in the order in which they stand: the texts are there before a page is drawn. */
+/** Deferred scripts run in document order: the texts are loaded before a page is drawn. */
 function inGerman(english: string, files: Readonly<Record<string, string>>): string {
 	const texts = Object.keys(files).find((name) => name.startsWith("german-texts-"));
 	assert(texts !== undefined, "the texts of each language are bundled");
@@ -192,7 +189,7 @@ function inGerman(english: string, files: Readonly<Record<string, string>>): str
 }
 
 async function readFiles(): Promise<Record<string, string>> {
-	// The binary's own files have no place on the disk.
+	// Embedded files have no path on the disk.
 	if (!import.meta.dir.startsWith("/$bunfs/")) return (await import("./pages-bundle.ts")).bundlePages();
 	return (await import("./pages-embedded.ts")).embeddedPages;
 }

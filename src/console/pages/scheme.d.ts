@@ -1,3 +1,3 @@
-/** The server takes the script as a text, to serve it apart from the bundle. */
+/** Imported as text, to serve the script separately from the bundle. */
 declare const text: string;
 export default text;

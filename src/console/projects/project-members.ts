@@ -3,7 +3,7 @@ import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import { keysMadeBy } from "../members/member-keys.ts";
 
-/** Who works in a project. */
+/** A member of a project. */
 export interface ProjectMemberView {
 	readonly userId: string;
 	readonly name: string;
@@ -11,7 +11,7 @@ export interface ProjectMemberView {
 	readonly joinedAtMs: number;
 }
 
-/** In the order in which they joined. */
+/** In the order of joining. */
 export async function listProjectMembers(statements: Statements, projectId: string): Promise<ProjectMemberView[]> {
 	const rows = await statements<{ id: string; name: string; email: string; joined_at: Date }>`
 		select u.id, u.name, u.email, m.joined_at from project_member m join console_user u on u.id = m.user_id
@@ -24,7 +24,7 @@ export async function listProjectMembers(statements: Statements, projectId: stri
 	}));
 }
 
-/** One of the account's members, from then on of the project too; again changes nothing. Fault not_found. */
+/** Adds a member of the account to the project. Idempotent. Fault not_found. */
 export async function addProjectMember(
 	statements: Statements,
 	{ projectId, accountId, userId }: { projectId: string; accountId: string; userId: string },
@@ -42,7 +42,7 @@ export async function addProjectMember(
 	if (row?.known !== true) throw new ConsoleError("not_found", "There is no such member.");
 }
 
-/** The account's member with this address; null if it has none. */
+/** The account's member with this address; null if there is none. */
 export async function memberByEmail(statements: Statements, accountId: string, email: string): Promise<string | null> {
 	const [row] = await statements<{ id: string }>`
 		select u.id from console_user u join member m on m.user_id = u.id
@@ -51,9 +51,9 @@ export async function memberByEmail(statements: Statements, accountId: string, e
 }
 
 /**
- * Takes somebody out of a project. The keys that he made in it are the caller's to revoke, behind it (`revokeKeysMadeBy`): with
- * `revoke` it may be repeated while he belongs to the account, so that whoever was cut short can wait for them.
- * Faults: conflict if nothing is said of keys and there are some; not_found.
+ * Removes a member from a project. Afterwards the caller revokes the member's keys in it (`revokeKeysMadeBy`). With
+ * `revoke` the call may be repeated while the person belongs to the account, so that an interrupted caller can wait for
+ * the keys. Faults: conflict if nothing is said of keys and there are some; not_found.
  */
 export async function takeOutOfProject(
 	statements: Statements,

@@ -5,13 +5,13 @@ import { addUsd, nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
 export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag" | "absentNanoUsd"> {
-	/** By running requests that were admitted in it, as of the last flush, and by instances that are gone. */
+	/** Held by running requests admitted in the project, as of the last flush, and by dead instances. */
 	readonly heldNanoUsd: NanoUsd;
 	/** Empty: all. */
 	readonly models: string[];
 }
 
-/** What running requests hold, by the project that their keys belonged to when they were admitted. */
+/** Credit held by running requests, by the project of their key at admission. */
 export async function heldByProject(statements: Statements, accountId: string): Promise<ReadonlyMap<string, NanoUsd>> {
 	const rows = await statements<{ id: string; held: string }>`
 		select r.project_id as id, sum(r.reserved_nano_usd) as held from reservation r
@@ -25,7 +25,7 @@ export function projectView(project: ProjectRecord, held: NanoUsd | undefined): 
 	return { ...shown, models: [...models], heldNanoUsd: addUsd(held ?? ZERO_USD, absentNanoUsd) };
 }
 
-/** Fault not_found for a project that this person does not work in; null may see all. */
+/** Fault not_found for a project that this person does not work in; `worker` null may see all. */
 export async function checkWorksIn(statements: Statements, projectId: string, personId: string | null): Promise<void> {
 	if (personId === null) return;
 	const [row] = await statements`

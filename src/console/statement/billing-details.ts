@@ -4,10 +4,10 @@ import type { Statements } from "../../db/statements.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 
-/** Who a receipt or statement is from, or made out to. What is empty was not given. */
+/** Issuer or recipient of a receipt or statement. Empty fields were not given. */
 export interface Party {
 	readonly company: string;
-	/** In lines. */
+	/** Lines. */
 	readonly address: string;
 	readonly vatId: string;
 }
@@ -15,7 +15,7 @@ export interface Party {
 const NOBODY: Party = { company: "", address: "", vatId: "" };
 const COMPANY = /^[^\p{Cc}]{0,200}$/u;
 const ADDRESS = /^(?:[^\p{Cc}]{0,100}(?:\n|$)){0,8}$/u;
-/** Of any country: digits, letters and what is written between them. */
+/** Of any country: digits, letters and separators. */
 const VAT_ID = /^[\p{L}\p{N} ./+*-]{0,40}$/u;
 
 export async function readBillingDetails(statements: Statements, accountId: string): Promise<Party> {
@@ -24,7 +24,7 @@ export async function readBillingDetails(statements: Statements, accountId: stri
 	return row === undefined ? NOBODY : { company: row.company, address: row.address, vatId: row.vat_id };
 }
 
-/** `noted`: the act, with what is saved. Fault invalid_request. */
+/** `noted` is the audit entry, with the saved details. Fault invalid_request. */
 export async function saveBillingDetails(
 	statements: Statements,
 	accountId: string,
@@ -62,7 +62,7 @@ function checked(text: string, pattern: RegExp, param: string, rule: TextId): st
 	return text;
 }
 
-/** As it stands on paper, line by line. */
+/** Lines as printed. */
 export function partyLines({ company, address, vatId }: Party, language: Language): string[] {
 	const lines = [company, ...address.split("\n"), vatId === "" ? "" : write(language, "VAT ID {vatId}", { vatId })];
 	return lines.filter((line) => line.trim() !== "");

@@ -1,13 +1,13 @@
 import { type Clock, withDeadline } from "../../base/clock.ts";
 import { ConsoleError } from "../console-error.ts";
 
-/** PDFs that are made at once in this process, each of another account. */
+/** PDFs made at once in this process, each of another account. */
 const AT_ONCE = 2;
 /** PDFs that wait, of all accounts and of one; further ones are refused. */
 const WAITING_MAX = 20;
 const WAITING_OF_ACCOUNT_MAX = 4;
 const WAIT_MS = 15_000;
-/** PDFs of closed months that are kept, the last used ones. */
+/** Cached PDFs of closed months, least recently used dropped. */
 const KEPT_BYTES_MAX = 16 * 1024 * 1024;
 
 type Pdf = Uint8Array<ArrayBuffer>;
@@ -18,11 +18,11 @@ interface Waiting {
 }
 
 export interface PdfQueue {
-	/** `key`: of the content, where it is to be kept. Fault overloaded where too many wait, or for too long. */
+	/** `key` identifies the content if the PDF is to be cached. Fault overloaded if too many wait, or for too long. */
 	make(accountId: string, key: string | null, make: () => Promise<Pdf>): Promise<Pdf>;
 }
 
-/** PDFs are made in the order of their requests, but for an account that has one in the making. */
+/** PDFs are made in the order of the requests, one per account at a time. */
 export function createPdfQueue(clock: Clock): PdfQueue {
 	const running = new Set<string>();
 	const kept = new Map<string, Pdf>();

@@ -18,8 +18,9 @@ const HEAD = [
 ];
 
 /**
- * The same whoever fetches it, in English and with a decimal point: what reads it knows its heads, and two people of one
- * company have one file. The first row has the opening balance, the last one the closing balance; what lies between adds up to it.
+ * Independent of the reader's language, in English with a decimal point: programs know its column names, and two people
+ * of a company get the same file. The first row is the opening balance, the last one the closing balance; the rows
+ * between add up to it.
  */
 export function statementCsv(statement: Statement, lines: readonly StatementLine[]): string {
 	let balance = statement.openingNanoUsd;
@@ -50,6 +51,6 @@ export function statementCsv(statement: Statement, lines: readonly StatementLine
 	].join("");
 }
 
-/** All digits, cents at least. */
+/** All digits, at least cents. */
 export const exactUsd = (nanoUsd: bigint): string => formatDecimal(nanoUsd, 9, 2);
 const count = (value: bigint | null): string | null => (value === null ? null : String(value));

@@ -6,7 +6,7 @@ import { ENTRIES_MAX, type MonthState, type Statement, type StatementEntry } fro
 import { exactUsd } from "./statement-csv.ts";
 import { KINDS, type StatementLine } from "./statement-lines.ts";
 
-/** A statement as it is shown, as a page or as a PDF: texts in the reader's language. */
+/** A statement as page or PDF: texts in the reader's language. */
 export interface StatementDocument {
 	readonly language: Language;
 	readonly title: string;
@@ -22,7 +22,7 @@ export interface StatementDocument {
 export interface DocumentTable {
 	readonly title: string;
 	readonly rows: readonly DocumentRow[];
-	/** Says that rows are left out. */
+	/** Notice of omitted rows. */
 	readonly more: string | null;
 }
 
@@ -42,12 +42,12 @@ export interface DocumentFacts {
 	readonly seller: Party;
 	readonly buyer: Party;
 	readonly account: { readonly id: string; readonly name: string; readonly email: string };
-	/** Of the log: days and models are links into it. */
+	/** Of the log: days and models link to it. */
 	readonly logUrl: (query: { from: number; to: number; model?: string; project?: string }) => string;
 }
 
 const DAY_MS = 24 * 3_600_000;
-/** Rows of a table; all of them are in the CSV. */
+/** Rows of a table; the CSV has all. */
 const ROWS_MAX = 300;
 const SUMS = {
 	top_up: "Top-ups",
@@ -180,7 +180,7 @@ function summed(usage: Statement["usage"], nameOf: (row: Statement["usage"][numb
 	return sums;
 }
 
-/** Amounts have as many decimals as the finest of them, so that their points are below each other. */
+/** All amounts have the decimals of the finest one, so that decimal points align. */
 function tableOf(
 	language: Language,
 	title: TextId,

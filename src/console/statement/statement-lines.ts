@@ -1,13 +1,13 @@
 import type { TextId } from "../../base/translate.ts";
 import type { Statement, StatementEntry } from "./statement.ts";
 
-/** What moves a month's balance, in the order of days: movements, then a day's usage by model and project. */
+/** The lines of a month's balance by day: movements, then a day's usage by model and project. */
 export interface StatementLine {
 	readonly kind: StatementEntry["kind"] | "usage" | "late_usage" | "recorded_later" | "more";
-	/** `2027-01-31`; empty for what belongs to no day. */
+	/** `2027-01-31`; empty for lines without a day. */
 	readonly day: string;
 	readonly description: string;
-	/** Where it was used; empty: in no project, or it is no usage. */
+	/** Project of the usage; empty: no project, or no usage. */
 	readonly projectId: string;
 	readonly projectName: string;
 	readonly requests: bigint | null;
@@ -15,7 +15,7 @@ export interface StatementLine {
 	readonly completionTokens: bigint | null;
 	/** Positive adds credit. */
 	readonly amountNanoUsd: bigint;
-	/** Where it can be looked at. */
+	/** Link to the details. */
 	readonly url: string;
 }
 
@@ -33,7 +33,7 @@ export const KINDS = {
 const DAY_MS = 24 * 3_600_000;
 const NONE = { projectId: "", projectName: "", requests: null, promptTokens: null, completionTokens: null };
 
-/** Their amounts come to `closing − opening`. `place`: where the console is reached, and the account that it is about. */
+/** The amounts sum to `closing − opening`. `place` is the console's origin and the account. */
 export function statementLines(
 	statement: Statement,
 	place: { readonly origin: string; readonly accountId: string },
@@ -71,7 +71,7 @@ export function statementLines(
 			}),
 		});
 	}
-	// Stable: on each day movements come first, as they happened.
+	// Stable: on each day movements come first, in their order.
 	lines.sort((a, b) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0));
 	const rest = { ...NONE, day: "", description: "", url: page("/credit") };
 	const untold = notTold(statement);
@@ -82,7 +82,7 @@ export function statementLines(
 	return lines;
 }
 
-/** What the movements come to that are more than are told one by one. */
+/** Sum of the movements beyond the limit of listed ones. */
 function notTold({ entries, entrySums }: Statement): bigint {
 	const all = Object.values(entrySums).reduce((sum, amount) => sum + amount, 0n);
 	return entries.reduce((rest, { amountNanoUsd }) => rest - amountNanoUsd, all);

@@ -14,21 +14,21 @@ const SIZE = 9;
 const INK = "#1b1f23";
 const DIM = "#586069";
 const RULE = "#c8ced3";
-/** Of a line: more fit on none. */
+/** Characters of a line that fit. */
 const CHARS_MAX = 130;
-/** Widths of the cells before the last, which takes what they and the amount leave. */
+/** Widths of the cells before the last one, which takes the space between them and the amount. */
 const WIDTHS = [170, 110];
 const AMOUNT_WIDTH = 120;
 
-/** What the font draws, and needs no shaping for: other scripts are for the page. */
+/** Characters that the font has and that need no shaping; other scripts need the page. */
 const DRAWN = /^[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{Script=Common}\p{Script=Inherited}]*$/u;
-/** Signs that nobody sees, and what ends a line elsewhere. */
+/** Invisible characters and line separators. */
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}/gu;
 const LINE_ENDS = /[\p{Cc}\u2028\u2029]/gu;
 
 interface Place {
 	readonly x?: number;
-	/** Longer text is cut, with three dots. */
+	/** Longer text is truncated with an ellipsis. */
 	readonly width?: number;
 	readonly size?: number;
 	readonly right?: boolean;
@@ -39,15 +39,15 @@ interface Place {
 let font: Buffer | undefined;
 
 /**
- * The statement as a PDF, made in turns of the event loop. Fault unprocessable_request for texts in other scripts than
- * Latin, Greek and Cyrillic.
+ * The statement as a PDF, made in time slices of the event loop. Fault unprocessable_request for texts in other scripts
+ * than Latin, Greek and Cyrillic.
  */
 export async function statementPdf(document: StatementDocument): Promise<Uint8Array<ArrayBuffer>> {
 	const { language, title, serviceName, accountId, month, from, to, facts, tables } = document;
 	font ??= readFileSync(fontFile);
 	const doc = new PDFDocument({
 		...{ size: "A4", margin: 0, bufferPages: true, lang: language },
-		// Else a font is read from a file that is not in the binary.
+		// Otherwise pdfkit reads a font from a file that is not in the binary.
 		font: "",
 		info: { Title: `${title}, ${accountId}`, Author: serviceName },
 	});
@@ -58,7 +58,7 @@ export async function statementPdf(document: StatementDocument): Promise<Uint8Ar
 		doc.on("error", reject);
 	});
 	doc.registerFont("text", font).font("text");
-	// Not in the library's types.
+	// Missing in the library's types.
 	const face = (doc as unknown as { _font: { font: { hasGlyphForCodePoint(code: number): boolean } } })._font.font;
 	const width = doc.page.width - 2 * MARGIN;
 	const slice = createTimeSlice();

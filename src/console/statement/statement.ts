@@ -3,25 +3,25 @@ import type { Statements } from "../../db/statements.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { LedgerRow } from "../credit/credit-ledger.ts";
 
-/** A movement of credit that is not usage. Amounts here have no limit: what a month comes to is a sum. */
+/** A movement of credit other than usage. Amounts have no limit here, since a month is a sum. */
 export interface StatementEntry {
 	readonly id: string;
 	readonly kind: Exclude<LedgerRow["kind"], "usage">;
 	readonly amountNanoUsd: bigint;
 	readonly note: string;
-	/** `topup:top_…`, or what else it came from. */
+	/** `topup:top_…`, or another source. */
 	readonly sourceRef: string;
 	readonly atMs: number;
 }
 
-/** What was used of a model on a day (UTC) in a project. */
+/** Usage of a model on a day (UTC) in a project. */
 export interface StatementUsage {
 	/** `2027-01-31` */
 	readonly day: string;
 	readonly model: string;
-	/** That the key belonged to then; empty: none. */
+	/** Project of the key at that time; empty: none. */
 	readonly projectId: string;
-	/** As it is called now. */
+	/** Present name. */
 	readonly projectName: string;
 	readonly requests: bigint;
 	readonly promptTokens: bigint;
@@ -36,27 +36,27 @@ export interface Statement {
 	readonly fromMs: number;
 	/** Exclusive. */
 	readonly toMs: number;
-	/** closed: none of its figures changes any more. over: its last days are not sealed yet. running: it is this month. */
+	/** closed: its figures are final. over: its last days are not sealed yet. running: the present month. */
 	readonly state: MonthState;
 	readonly openingNanoUsd: bigint;
 	/** Oldest first; at most ENTRIES_MAX, of `entryCount`. */
 	readonly entries: readonly StatementEntry[];
 	readonly entryCount: number;
-	/** By kind, of all there are. */
+	/** By kind, of all entries. */
 	readonly entrySums: Readonly<Partial<Record<StatementEntry["kind"], bigint>>>;
-	/** Of the log as it is now, by day, model and project. */
+	/** From the present log, by day, model and project. */
 	readonly usage: readonly StatementUsage[];
 	readonly usageNanoUsd: bigint;
 	/** Usage of earlier months that was recorded after their statements were closed. */
 	readonly lateNanoUsd: bigint;
-	/** What was recorded of this month after it was closed: in `usage`, and in the statement of a later month. */
+	/** Recorded of this month after it was closed: in `usage`, and in the statement of a later month. */
 	readonly laterNanoUsd: bigint;
 	readonly closingNanoUsd: bigint;
 }
 
 export type MonthState = "running" | "over" | "closed";
 
-/** Movements that are told one by one; the rest is summed by kind. */
+/** Movements listed one by one; the rest is summed by kind. */
 export const ENTRIES_MAX = 10_000;
 const MONTH = /^(20\d\d)-(0[1-9]|1[0-2])$/;
 
@@ -84,7 +84,7 @@ interface Row {
 	}[];
 }
 
-/** `2027-01` as its first day. Fault invalid_request. */
+/** Parses `2027-01` to its first day. Fault invalid_request. */
 function firstDayOf(month: string): string {
 	if (!MONTH.test(month))
 		throw new ConsoleError("invalid_request", "That is no month such as 2027-01.", { param: "month" });
@@ -92,8 +92,8 @@ function firstDayOf(month: string): string {
 }
 
 /**
- * Writes down what the account's months came to whose days are all sealed, each once. What is recorded of them later is
- * the difference between what was used up to a month's end and what had been by the last closed one.
+ * Closes the account's months whose days are all sealed, each once. Later records are the difference between the usage
+ * up to a month's end and the usage stored with the last closed month.
  */
 export async function closeMonths(statements: Statements, accountId: string): Promise<void> {
 	await statements`
@@ -140,7 +140,7 @@ export async function listMonths(
 	return rows.map(({ month, state }) => ({ month, state }));
 }
 
-/** One snapshot of a month. Faults invalid_request, not_found for one that the account was not there in. */
+/** One snapshot of a month. Faults invalid_request; not_found for a month before the account existed. */
 export async function readStatement(statements: Statements, accountId: string, month: string): Promise<Statement> {
 	const first = firstDayOf(month);
 	const found = (await listMonths(statements, accountId)).find((known) => known.month === month);
@@ -187,11 +187,11 @@ function statementOf(month: string, row: Row): Statement {
 	const at = new Date(fromMs);
 	const isClosed = row.closing !== null;
 	const usage = BigInt(row.usage ?? row.live_usage);
-	// What was used before this month, as it was known when this one was closed.
+	// Usage before this month, as known when this month was closed.
 	const usedBefore = row.own_to_date === null ? BigInt(row.live_before) : BigInt(row.own_to_date) - usage;
 	const late = row.to_date === null ? 0n : usedBefore - BigInt(row.to_date);
 	const moved = row.sums.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
-	// Without a closed month before it, it is the account's first, or that one is not over for long.
+	// Without a closed former month, this month is the account's first, or the former one just ended.
 	const opening =
 		row.opening !== null
 			? BigInt(row.opening)

@@ -15,7 +15,7 @@ export interface UsageFilter {
 	readonly group: UsageGroup;
 	readonly model: string | null;
 	readonly keyId: string | null;
-	/** As of when it was used; "": in none. */
+	/** Project at the time of use; "": no project. */
 	readonly projectId: string | null;
 	readonly status: StatusClass | null;
 }
@@ -48,7 +48,7 @@ export interface UsageSeries {
 	readonly bucketMs: number;
 	readonly fromMs: number;
 	readonly toMs: number;
-	/** Dearest first. */
+	/** Highest cost first. */
 	readonly groups: UsageGroupSums[];
 	readonly points: UsagePoint[];
 	readonly total: UsageSums;
@@ -58,7 +58,7 @@ export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 const BY_HOUR_MS_MAX = 31 * DAY_MS;
 const BY_DAY_MS_MAX = 400 * DAY_MS;
-/** Groups that are told apart; the cheaper ones are summed as `other`. */
+/** Groups listed; cheaper ones are summed as `other`. */
 const GROUPS_MAX = 50;
 const OTHER = "other";
 
@@ -74,8 +74,8 @@ interface Row extends TokenSumColumns {
 }
 
 /**
- * An account's usage over time, from the sums by hour alone: how many requests there were does not matter. The range is
- * widened to whole buckets (UTC). Fault invalid_request if it is too long.
+ * An account's usage over time, from the hourly sums only: the time does not depend on the number of requests. The
+ * range is widened to whole buckets (UTC). Fault invalid_request if it is too long.
  */
 export async function usageSeries(
 	statements: Statements,
@@ -86,7 +86,7 @@ export async function usageSeries(
 	const fromMs = Math.floor(filter.fromMs / bucketMs) * bucketMs;
 	const toMs = Math.ceil(filter.toMs / bucketMs) * bucketMs;
 	if (filter.toMs <= filter.fromMs) throw new ConsoleError("invalid_request", "The range is empty.", { param: "to" });
-	// As it was asked for: one that begins within a bucket lies in one more of them.
+	// Of the requested range: one that begins within a bucket covers one more bucket.
 	if (filter.toMs - filter.fromMs > (filter.bucket === "hour" ? BY_HOUR_MS_MAX : BY_DAY_MS_MAX))
 		throw new ConsoleError("invalid_request", "The range is too long: at most 31 days by hour, 400 days by day.", {
 			param: "from",
@@ -124,7 +124,7 @@ function seriesOf(rows: readonly Row[], range: { bucketMs: number; fromMs: numbe
 	}
 	const dearest = [...all.values()].sort((a, b) => b.costNanoUsd - a.costNanoUsd || b.requests - a.requests);
 	const hasRest = dearest.length > GROUPS_MAX;
-	// A model may be called as the rest is: then it is a part of that.
+	// A model may be named like the rest: then it is part of the rest.
 	const groups = dearest.filter(({ id }) => !hasRest || id !== OTHER).slice(0, GROUPS_MAX);
 	const shown = new Set(groups.map(({ id }) => id));
 	const idOf = (row: Row) => (shown.has(row.group_id) ? row.group_id : OTHER);

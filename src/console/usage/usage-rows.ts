@@ -4,7 +4,7 @@ import type { NanoUsd } from "../../money/nano-usd.ts";
 import { sumOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
-/** What one key of an account used of one model in a day (UTC). */
+/** Usage of one key and one model on a day (UTC). */
 export interface UsageDayRow extends TokenSums {
 	readonly accountId: string;
 	/** `2027-01-31` */
@@ -13,12 +13,12 @@ export interface UsageDayRow extends TokenSums {
 	readonly model: string;
 	readonly requests: number;
 	readonly costNanoUsd: NanoUsd;
-	/** Place in the list: the `after` of the page that follows. */
+	/** Cursor: the `after` of the next page. */
 	readonly cursor: string;
 }
 
 export interface UsageRowFilter {
-	/** First and last day. */
+	/** First and last day, inclusive. */
 	readonly from: string;
 	readonly to: string;
 	/** Null: all. */
@@ -41,8 +41,8 @@ interface Row extends TokenSumColumns {
 }
 
 /**
- * From the sums by hour alone, by account, day, key and model, in this order: what is used meanwhile moves no row to
- * another place. Fault invalid_request if the range is empty or too long.
+ * From the hourly sums only, by account, day, key and model, in this order: concurrent usage does not move rows. Fault
+ * invalid_request if the range is empty or too long.
  */
 export async function usageRows(
 	statements: Statements,
@@ -95,7 +95,7 @@ function placeOf(cursor: string): readonly [string, string, string, string] {
 		if (Array.isArray(place) && place.length === 4 && place.every((part) => typeof part === "string"))
 			return place as [string, string, string, string];
 	} catch {
-		// Said below.
+		// Checked below.
 	}
 	throw new ConsoleError("invalid_request", "That is no page.", { param: "after" });
 }

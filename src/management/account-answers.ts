@@ -11,7 +11,7 @@ import { claimed, inForceOf, listOf, pageOf } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
-/** Accounts: made as the command makes them, suspended as operators' pages do it. */
+/** Accounts: created as by the command line, suspended as on operators' pages. */
 export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "fence">) {
 	const { statements } = parts;
 
@@ -57,7 +57,7 @@ export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 				...(state === undefined ? {} : { state }),
 				...(timeZone === undefined ? {} : { timeZone }),
 			};
-			// The audit log has the names that the console uses.
+			// The audit log uses the console's names.
 			const ended = state === "suspended" ? "account.suspend" : "account.unsuspend";
 			const ofState = state === undefined ? null : call.noted(ended, { reason });
 			const acts = [
@@ -74,7 +74,7 @@ export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 
 /** Fault not_found. */
 export async function accountOf(statements: Statements, id: string): Promise<AccountRecord> {
-	// An address is no name of an account here: it can be looked for in the list.
+	// An e-mail address is no account id here; the list can be filtered by it.
 	const account = id.startsWith("acc_") ? await findAccount(statements, id) : null;
 	if (account === null) throw new Fault("not_found", "There is no account {id}.", { values: { id } });
 	return account;

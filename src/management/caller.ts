@@ -10,22 +10,24 @@ import type { ManagementScope } from "../keys/management-scope.ts";
 import type { ManagementKeyDigest, ManagementSecret } from "../keys/management-secret.ts";
 import { managementDigest, parseManagementSecret } from "../keys/management-secret.ts";
 
-/** Who asks by a management key. */
+/** Authenticates management keys. */
 export interface Callers {
 	/** Faults: missing_api_key, invalid_api_key, api_key_revoked, api_key_expired, rate_limit_exceeded. */
 	identify(connection: Connection): Promise<ManagementKeyRecord>;
-	/** The same key as it is now: it may have ended while a body was read. Faults: api_key_revoked, api_key_expired. */
+	/**
+	 * The key's present state, since it may have ended while a body was read. Faults: api_key_revoked, api_key_expired.
+	 */
 	again(caller: ManagementKeyRecord): Promise<ManagementKeyRecord>;
 }
 
-/** Failures a minute of one address that are answered plainly. */
+/** Failed attempts a minute per address that are answered without a limit. */
 const FAILURES_PER_MINUTE_MAX = 30;
-/** Of all addresses together that cost a question of the database. */
+/** Failed attempts a minute of all addresses that cost a query. */
 const ALL_FAILURES_PER_MINUTE_MAX = 600;
 
 /**
- * Guesses are limited as they are at a gateway. A key is read anew for each request and kept nowhere, so that one that was
- * revoked a moment ago opens nothing.
+ * Failed attempts are limited as at a gateway. A key is read for each request and not cached, so that a revoked one
+ * opens nothing.
  */
 export function createCallers({ statements, clock, keyMaker }: Parts<"statements" | "clock" | "keyMaker">): Callers {
 	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => FAILURES_PER_MINUTE_MAX });
@@ -48,7 +50,7 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 		}
 	}
 
-	/** What is found may be shared with who asked a moment before: only what is read after it counts. */
+	/** A concurrent request may share the query: only a read that starts later counts. */
 	async function again({ id }: Pick<ManagementKeyRecord, "id">): Promise<ManagementKeyRecord> {
 		const present = await findManagementKey(statements, { id });
 		if (present === null) throw invalidApiKey();

@@ -13,8 +13,8 @@ import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
 /**
- * Credit that is moved by hand. A key acts for the operator who made it: what it books counts with what he books, he does
- * not confirm it himself, and it touches no account of his.
+ * Credit adjustments. A key acts for the operator who made it: its bookings count with the operator's, it cannot
+ * confirm them, and it cannot change the operator's own account.
  */
 export function creditAnswers(parts: Parts<"statements" | "tx" | "keyMaker" | "config">) {
 	const { statements, tx, keyMaker, config } = parts;

@@ -20,14 +20,14 @@ import { claimed, detailOf, inForceOf, listOf, pageOf, required, settingsOf } fr
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
-/** API keys of any account: the same limits, fences and audit entries as the console's. */
+/** API keys of any account, with the console's limits, fences and audit entries. */
 export function keyAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "fence">) {
 	const { statements, clock, keyMaker } = parts;
 	const view = (key: KeyRecord) => keyView(key, clock.wallMs());
 
 	/**
-	 * With a token the key's id was written down before, and the secret is made of it, of the token and the pepper: whoever
-	 * sends the token again is told the same, and it is stored nowhere.
+	 * With a token, the key's id is stored first and its secret is derived from the id, the token and the pepper: a
+	 * repeated call gets the same secret, which is not stored.
 	 */
 	async function plan(call: ManagementCall): Promise<PlannedKey> {
 		const id = await claimed(parts, call, newId("key"));

@@ -10,27 +10,29 @@ import type { BodyOf, ManagementQuery, ManagementRouteName } from "./management-
 import { InForce } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
-/** A request whose key, scope, query and body are in order. */
+/** A request with a valid key, scope, query and body. */
 export interface ManagementCall<Name extends ManagementRouteName = ManagementRouteName> extends Actor {
 	readonly caller: ManagementKeyRecord;
-	/** The `{id}` of its path; "" where there is none. */
+	/** The `{id}` in the path; "" without one. */
 	readonly id: string;
 	readonly query: Readonly<Partial<Record<ManagementQuery, string>>>;
 	readonly body: BodyOf<Name>;
-	/** The client's for a creation that may be repeated. */
+	/** The client's token for a repeatable creation. */
 	readonly token: string | null;
 	/** The states of `If-Match`; null for any. */
 	readonly match: readonly string[] | null;
 }
 
-/** What a route answers; `etag` goes into the header, too. */
+/** A route's answer; `etag` is also sent as a header. */
 export type ManagementAnswer = Readonly<Record<string, unknown>> & { readonly etag?: string };
 
 /** As elsewhere in `/v1`: printable ASCII. */
 const TOKEN = /^[\x21-\x7e]{1,255}$/;
 const ETAGS_MAX = 32;
 
-/** The token of a creation: the header `Idempotency-Key`, or the field `client_token`; both only if they are the same. Fault invalid_request. */
+/**
+ * The creation's token: header `Idempotency-Key` or field `client_token`; both only if equal. Fault invalid_request.
+ */
 export function clientToken(headers: Headers, body: unknown): string | null {
 	const header = headers.get("idempotency-key");
 	const field = (body as { client_token?: string } | undefined)?.client_token ?? null;
@@ -44,7 +46,7 @@ export function clientToken(headers: Headers, body: unknown): string | null {
 }
 
 /**
- * The entity tags of `If-Match`, without quotes; null if there is none, or for `*`. A weak one matches nothing (RFC 9110,
+ * Entity tags of `If-Match`, without quotes; null without the header, or for `*`. A weak tag matches nothing (RFC 9110,
  * 13.1.1). Fault invalid_request.
  */
 export function ifMatch(headers: Headers): readonly string[] | null {
@@ -57,8 +59,8 @@ export function ifMatch(headers: Headers): readonly string[] | null {
 }
 
 /**
- * The id under which this call makes something: `fresh`, unless the same call was made before with the same token. Then
- * whoever makes it under this id makes no second one. Fault idempotency_mismatch.
+ * Returns the id to create under: `fresh`, or the id of the same call made before with the same token, under which
+ * nothing is created twice. Fault idempotency_mismatch.
  */
 export async function claimed(
 	{ keyMaker, clock }: Parts<"keyMaker" | "clock">,
@@ -77,13 +79,13 @@ export async function claimed(
 	});
 }
 
-/** What was asked for, without the token: whoever reads the audit log is not to repeat it. */
+/** The body without the token, so that readers of the audit log cannot repeat the call. */
 export function detailOf(call: ManagementCall): Record<string, unknown> {
 	const { client_token: _, ...asked } = call.body as Record<string, unknown>;
 	return asked;
 }
 
-/** Absent stays absent, null stays null. Fault invalid_request, naming the field. */
+/** Absent and null stay different. Fault invalid_request, naming the field. */
 export function settingsOf(given: Omit<BodyOf<"updateKey">, "name">): KeySettings {
 	const { cap_usd: cap, cap_period: capPeriod, models, requests_per_minute: rate, concurrency } = given;
 	const { expires_at: expires, project_id: projectId } = given;
@@ -114,7 +116,7 @@ export function pageOf({ query }: ManagementCall): { shown: number; asked: numbe
 	return { shown, asked: shown + 1, after: query.after ?? null };
 }
 
-/** A page in the shape of all lists here. */
+/** A page, in the shape of all lists here. */
 export function listOf(data: readonly ManagementAnswer[], next: string | null): ManagementAnswer {
 	return { object: "list", data, next, has_more: next !== null };
 }

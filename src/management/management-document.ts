@@ -1,4 +1,4 @@
-/** The management interface's part of the document, made of the table that it is served by. */
+/** The management interface's part of the OpenAPI document, generated from its routes. */
 import type { DocumentPart, Failures } from "../gateway/openapi/openapi.ts";
 import type { ManagementRoute } from "./management-routes.ts";
 import { MANAGEMENT_QUERY, MANAGEMENT_ROUTES } from "./management-routes.ts";
@@ -66,7 +66,7 @@ function operation(route: ManagementRoute, failures: Failures): Json {
 	};
 }
 
-/** A body without a field is none. */
+/** A body without fields is omitted. */
 function mayBeLeftOut(body: keyof typeof MANAGEMENT_REQUESTS): boolean {
 	return Object.keys(MANAGEMENT_REQUESTS[body].properties).length === 0;
 }

@@ -1,11 +1,11 @@
-/** The one table of the management interface: what is served, checked, described and listed in its paper. */
+/** The table of the management interface: served, checked, described and listed in its paper. */
 import type { Static } from "@sinclair/typebox";
 import type { ManagementScope } from "../keys/management-scope.ts";
 import { MANAGEMENT_ANSWERS, MANAGEMENT_REQUESTS } from "./management-schemas.ts";
 
 type RequestName = keyof typeof MANAGEMENT_REQUESTS;
 type AnswerName = keyof typeof MANAGEMENT_ANSWERS;
-/** Names of query parameters; `MANAGEMENT_QUERY` says what they are. */
+/** Query parameters; `MANAGEMENT_QUERY` has their schemas. */
 export type ManagementQuery = keyof typeof MANAGEMENT_QUERY;
 
 export interface ManagementRoute {
@@ -17,11 +17,11 @@ export interface ManagementRoute {
 	readonly query: readonly ManagementQuery[];
 	readonly body: RequestName | undefined;
 	readonly answer: AnswerName;
-	/** Makes something: a token of the client's makes it repeatable. */
+	/** Creates something: a client token makes it repeatable. */
 	readonly token: boolean;
 	/** Takes `If-Match`. */
 	readonly conditional: boolean;
-	/** Waits until all instances go by it: 202 if some still may not when the wait ends. */
+	/** Waits until all instances apply the change: 202 if some may not when the wait ends. */
 	readonly fenced: boolean;
 }
 
@@ -40,7 +40,7 @@ export const MANAGEMENT_QUERY = {
 	to: { ...day, description: "The last day, in UTC, itself included." },
 } as const;
 
-/** A route without its summary. `body`: the name of its schema; the route's other properties follow from both schemas. */
+/** A route without its summary. `body`: the name of its schema; further properties follow from both schemas. */
 function on<Body extends RequestName | undefined = undefined>(
 	place: `${ManagementRoute["method"]} ${string}`,
 	scope: ManagementScope | null,
@@ -174,7 +174,7 @@ export const MANAGEMENT_ROUTES = {
 } satisfies Readonly<Record<string, ManagementRoute>>;
 
 export type ManagementRouteName = keyof typeof MANAGEMENT_ROUTES;
-/** The body of a route's requests. */
+/** Body type of a route. */
 export type BodyOf<Name extends ManagementRouteName> = (typeof MANAGEMENT_ROUTES)[Name]["body"] extends infer Body
 	? Body extends RequestName
 		? Static<(typeof MANAGEMENT_REQUESTS)[Body]>

@@ -1,4 +1,4 @@
-/** Bodies and answers of `/v1/management/…`: requests are checked by them, answers made and described by them. */
+/** Schemas of `/v1/management/…`: they check requests, make answers and describe both. */
 import type { TProperties } from "@sinclair/typebox";
 import { Type } from "@sinclair/typebox";
 import { Count, each, exact, oneOf, orNull, Text, Usd } from "../gateway/openapi/openapi-words.ts";
@@ -26,7 +26,7 @@ const token = optional({
 	}),
 });
 
-/** Of a key and of a project. Absent: as it is (at creation: none). Null: none. */
+/** Of a key or project. Absent: unchanged (at creation: none). Null: none. */
 const limits = optional({
 	cap_usd: orNull(UsdGiven),
 	cap_period: Type.Union(

@@ -28,16 +28,16 @@ import { projectMemberAnswers } from "./project-member-answers.ts";
 import { serviceAnswers } from "./service-answers.ts";
 
 const BODY_BYTES_MAX = 64 * 1024;
-/** At once; one that waits for a fence takes up to 45 seconds. Beyond it 503 `overloaded`. */
+/** Concurrent requests, since one with a fence takes up to 45 seconds. Beyond it: 503 `overloaded`. */
 const REQUESTS_MAX = 256;
 
 type RequestName = keyof typeof MANAGEMENT_REQUESTS;
 type Answers = { readonly [Name in ManagementRouteName]: (call: ManagementCall<Name>) => Promise<ManagementAnswer> };
 
-/** The members of the console's parts that the management interface works with. */
+/** The console's parts that the management interface uses. */
 type ManagementParts = Parts<"statements" | "tx" | "clock" | "log" | "keyMaker" | "fence" | "deployments" | "config">;
 
-/** `/v1/management/…`: what operators' scripts do, by keys of their own kind. Never rejects. */
+/** Serves `/v1/management/…` for operators' scripts, with management keys. Never rejects. */
 export function createManagement(parts: ManagementParts): (connection: Connection) => Promise<Response> {
 	const { clock, log } = parts;
 	const callers = createCallers(parts);
@@ -53,7 +53,7 @@ export function createManagement(parts: ManagementParts): (connection: Connectio
 	const checks = new Map<RequestName, TypeCheck<TSchema>>();
 	let running = 0;
 
-	/** Compiled when it is needed first: hardly any console is asked for all of them. */
+	/** Compiled at first use: few consoles need all of them. */
 	function checkOf(name: RequestName) {
 		const check = checks.get(name) ?? TypeCompiler.Compile<TSchema>(MANAGEMENT_REQUESTS[name]);
 		checks.set(name, check);
@@ -79,7 +79,7 @@ export function createManagement(parts: ManagementParts): (connection: Connectio
 		checkScope(caller, route.scope);
 		const query = queryOf(url.searchParams, route);
 		const body = await bodyOf(connection, route.body);
-		// A right that ended while the body came is none.
+		// A key that ended while the body was read has no right.
 		const present = route.method === "GET" ? caller : await callers.again(caller);
 		checkScope(present, route.scope);
 		const by = { actor: present.id, ip: connection.address };
@@ -141,7 +141,7 @@ function routeOf(method: string, pathname: string): { name: ManagementRouteName;
 	return { name, id };
 }
 
-/** What a query parameter may be; the same words describe it. Fault invalid_request. */
+/** Checks a query parameter by its schema. Fault invalid_request. */
 function queryOf(given: URLSearchParams, route: ManagementRoute): ManagementCall["query"] {
 	const query: Partial<Record<ManagementQuery, string>> = {};
 	for (const [param, value] of given) {
@@ -177,7 +177,7 @@ function isAllowed(
 	return value.length >= 1 && value.length <= maxLength;
 }
 
-/** An answer that says since when a change is in force is 200 only if it is, everywhere. */
+/** An answer with `in_force` is 200 only if the change is in force everywhere. */
 function isInForce(answered: ManagementAnswer): boolean {
 	const inForce = answered.in_force as { effective: boolean } | null | undefined;
 	return inForce === null || inForce === undefined || inForce.effective;

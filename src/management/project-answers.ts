@@ -10,7 +10,7 @@ import { claimed, detailOf, inForceOf, listOf, pageOf, settingsOf } from "./mana
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
-/** Projects of any account: the same limits, fences and audit entries as the console's. */
+/** Projects of any account, with the console's limits, fences and audit entries. */
 export function projectAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "fence">) {
 	const { statements } = parts;
 

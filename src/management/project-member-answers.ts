@@ -14,11 +14,11 @@ import { inForceOf, listOf } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
-/** Who works in a project of any account. */
+/** Members of a project of any account. */
 export function projectMemberAnswers(parts: Parts<"statements" | "fence">) {
 	const { statements } = parts;
 
-	/** Whose place in which project a call is about; faults not_found, invalid_request. */
+	/** The member and project of a call. Faults: not_found, invalid_request. */
 	async function placeOf(call: ManagementCall, { user_id, email }: { user_id?: string; email?: string }) {
 		if ((user_id === undefined) === (email === undefined))
 			throw new Fault("invalid_request", "Say who by `user_id` or by `email`, one of them.", { param: "user_id" });

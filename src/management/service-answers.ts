@@ -11,7 +11,7 @@ import { listOf, pageOf, required } from "./management-call.ts";
 import { Deployment, MANAGEMENT_ANSWERS, Model, UsageDay } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
-/** What was used, and what is served: all of it only read. */
+/** Usage and deployments, read-only. */
 export function serviceAnswers({ statements, deployments }: Parts<"statements" | "deployments">) {
 	return {
 		async self({ caller }: ManagementCall): Promise<ManagementAnswer> {
@@ -74,6 +74,6 @@ function modelView(model: DeployedModel, isConnected: boolean) {
 	});
 }
 
-/** Without its address: that is for operators' own pages. */
+/** Without addresses of servers, which only operators' pages show. */
 const deploymentView = (replica: ReplicaView) =>
 	shown(Deployment, replica, { id: replica.alias, model: replica.modelId });

@@ -1,13 +1,13 @@
-/** How much a function of the source is handed: the members of a bag of dependencies that is its parameter. */
+/** Counts the members of the dependency object that a function takes. */
 import { parseSync } from "oxc-parser";
 import type { SourceFile } from "./source-rules.ts";
 
-/** More than this nobody keeps in mind who reads the function. */
+/** Most members of a dependency object. */
 const MEMBERS_MAX = 8;
 const BAG = /(Deps|Parts|Config)$/;
-/** The bag types that may be larger, by the files or the function that takes them. The list shrinks; nothing is added. */
+/** Types that may be larger, with the files or functions that take them. The list shrinks only. */
 const EXCEPTIONS: readonly (readonly [type: string, takenBy: RegExp])[] = [
-	// Where processes and planes are built from the settings, and where settings are checked against each other.
+	// Composition roots, and checks of settings against each other.
 	["Config", /^src\/(config|app|planes|cli)\b|: createConsole$/],
 	// A list of all routes, each of which gets its pick.
 	["ConsoleParts", /: createConsoleApi$/],
@@ -23,7 +23,7 @@ const EXCEPTIONS: readonly (readonly [type: string, takenBy: RegExp])[] = [
 type Node = any;
 type Declarations = ReadonlyMap<string, Node>;
 
-/** `src/a.ts: createX takes 12 members of XDeps` for each parameter that is an interface, a pick or an intersection of such. */
+/** `src/a.ts: createX takes 12 members of XDeps`, for each parameter of an interface, a pick or an intersection. */
 export function bagProblems(files: readonly SourceFile[], exceptions = EXCEPTIONS): string[] {
 	const parsed = files.map(({ path, text }) => ({ path, program: parseSync(path, text).program as Node }));
 	const declared = new Map<string, Node>();
@@ -51,7 +51,7 @@ export function bagProblems(files: readonly SourceFile[], exceptions = EXCEPTION
 	});
 }
 
-/** Calls `visit` for each node with the name of the nearest function or variable round it. */
+/** Calls `visit` for each node with the name of the nearest enclosing function or variable. */
 function walk(node: Node, visit: (node: Node, name: string) => void, name = ""): void {
 	if (Array.isArray(node)) for (const one of node) walk(one, visit, name);
 	else if (typeof node?.type === "string") {
@@ -70,7 +70,7 @@ function isBag(type: Node): boolean {
 	return BAG.test(name) || (/^(Pick|Omit)$/.test(name) && first !== undefined && isBag(first));
 }
 
-/** The names in a type: `Pick<ConsoleDeps, "a"> & Other` names both. */
+/** Names in a type: `Pick<ConsoleDeps, "a"> & Other` has both. */
 function typesOf(type: Node): string[] {
 	if (type.type === "TSIntersectionType") return type.types.flatMap(typesOf);
 	const name = type.typeName?.name;

@@ -1,16 +1,16 @@
-/** Rules about the text of the source, as plain functions, so that each can be shown to find what it forbids. */
+/** Rules about source text as plain functions, so that tests can show what each finds. */
 import { dirname, join, normalize } from "node:path";
 import { parseSync } from "oxc-parser";
 
-/** A file by its path from the repository's root. */
+/** A file, by its path from the repository's root. */
 export interface SourceFile {
 	readonly path: string;
 	readonly text: string;
 }
 
 /**
- * Highest first. A folder imports from folders below it alone, types too, and from at least one of the next line: so each
- * stands as low as it can, and no two lines can be exchanged.
+ * Highest first. A folder imports only from folders below it, types included, and from at least one of the next line:
+ * so each is as low as it can be, and no two lines can be exchanged.
  */
 export const LAYERS: readonly (readonly string[])[] = [
 	["main"],
@@ -27,13 +27,13 @@ export const LAYERS: readonly (readonly string[])[] = [
 ];
 
 const LINES_MAX = 330;
-/** Snippets that they show read the environment and write to the terminal; the files themselves do neither. */
+/** Snippets that read the environment and write to the terminal when a customer runs them. */
 const SHOW_CODE = ["src/demo/banner.ts", "src/web/snippets/chat.ts"];
 
-/** A file is read once, however many orders of the layers it is held against. */
+/** Imports per file, parsed once. */
 const read = new WeakMap<SourceFile, readonly string[]>();
 
-/** Relative imports and re-exports of a file, of values and of types, `import()` and `require()` too: paths from the repository's root. */
+/** Relative imports and re-exports of a file, types and dynamic imports included: paths from the root. */
 export function importsOf(file: SourceFile): readonly string[] {
 	const imports = read.get(file) ?? readImports(file);
 	read.set(file, imports);
@@ -56,7 +56,7 @@ function readImports({ path, text }: SourceFile): string[] {
 	return found;
 }
 
-/** Imports that go up, sideways between folders of one line, or out of the source; files and imports that are in no layer. */
+/** Imports that go up, sideways between folders of one line, or out of the source; files and imports in no layer. */
 export function orderProblems(files: readonly SourceFile[], layers = LAYERS): string[] {
 	return files.flatMap((file) => {
 		const rank = rankOf(file.path, layers);
@@ -64,7 +64,7 @@ export function orderProblems(files: readonly SourceFile[], layers = LAYERS): st
 		return importsOf(file)
 			.filter((target) => !target.startsWith("src/") || folderOf(target) !== folderOf(file.path))
 			.flatMap((target) => {
-				// The version is said there.
+				// The version is in package.json.
 				if (target === "package.json") return [];
 				const below = rankOf(target, layers);
 				if (below < 0) return [`${file.path} imports ${target}, which is in no layer`];
@@ -73,7 +73,7 @@ export function orderProblems(files: readonly SourceFile[], layers = LAYERS): st
 	});
 }
 
-/** Folders that could stand lower, or are not there. */
+/** Folders that could be lower, or do not exist. */
 export function layerProblems(files: readonly SourceFile[], layers = LAYERS): string[] {
 	const needs = new Map<string, Set<string>>();
 	for (const file of files) {
@@ -93,7 +93,7 @@ export function layerProblems(files: readonly SourceFile[], layers = LAYERS): st
 	);
 }
 
-/** Circles of files, of types too, each as the list of its files. */
+/** Import cycles, types included, each as a list of files. */
 export function importCycles(files: readonly SourceFile[]): string[][] {
 	const edges = new Map(files.map((file) => [file.path, importsOf(file)]));
 	const cycles: string[][] = [];
@@ -112,7 +112,7 @@ export function importCycles(files: readonly SourceFile[]): string[][] {
 	return cycles;
 }
 
-/** Imports of the pages from the console past the one file that both share. */
+/** Imports of the pages from the console, apart from the shared file. */
 export function sharedProblems(files: readonly SourceFile[]): string[] {
 	const pages = files.filter(({ path }) => folderOf(path) === "web");
 	return pages.flatMap((file) =>
@@ -142,12 +142,12 @@ export function lengthProblems(files: readonly SourceFile[]): string[] {
 const CLOSURE_LETS_MAX = 5;
 
 /**
- * Functions with more variables that their inner functions change, unless they declare their states and transitions with
- * `createStates`: what no list of states says, each reader has to find out.
+ * Functions with many variables that inner functions change, unless they declare states and transitions with
+ * `createStates`.
  */
 export function stateProblems(files: readonly SourceFile[]): string[] {
 	return files.flatMap(({ path, text }) => {
-		// The parser costs a hundred times as much as this look.
+		// Parsing costs a hundred times as much as this check.
 		if ((text.match(/\blet \w/g)?.length ?? 0) <= CLOSURE_LETS_MAX) return [];
 		const problems: string[] = [];
 		walkScopes(parseSync(path, text).program, newScope(), ({ node, lets, inner, hasStates }) => {
@@ -162,7 +162,7 @@ export function stateProblems(files: readonly SourceFile[]): string[] {
 interface Scope {
 	readonly node: SyntaxNode | undefined;
 	readonly lets: Set<string>;
-	/** Variables that it assigns itself, and that its inner functions assign. */
+	/** A function's variables that it and its inner functions assign. */
 	readonly own: Set<string>;
 	readonly inner: Set<string>;
 	hasStates: boolean;
@@ -204,12 +204,12 @@ function nameOf(node: unknown): string | undefined {
 	return (node as { readonly name?: string } | null | undefined)?.name;
 }
 
-/** Barrels hide who needs what, and grab-bags grow without end. */
+/** Barrels hide dependencies, and grab-bags grow without end. */
 export function nameProblems(files: readonly SourceFile[]): string[] {
 	return files.map(({ path }) => path).filter((path) => /(^|\/)(index|utils?|helpers?|common|misc)\.tsx?$/.test(path));
 }
 
-/** Where packages come from and where somebody's checkout lies is the business of neither code nor lock file. */
+/** Package registries and paths of a machine do not belong in code or lock file. */
 export function placeProblems(files: readonly SourceFile[]): string[] {
 	const registry = /\bregistry\.[a-z0-9-]+\.[a-z]{2,}|npmmirror|verdaccio|\/-\/[\w.-]+\.tgz/;
 	const machine = /(^|[\s"'`(=:])\/(work|home|root|Users|tmp\/bun)\/[\w.-]/m;
@@ -219,7 +219,7 @@ export function placeProblems(files: readonly SourceFile[]): string[] {
 	});
 }
 
-/** The cells of the Markdown table that follows `heading`, without its head; code marks are taken off. */
+/** Cells of the Markdown table after `heading`, without the header row and code marks. */
 export function markdownTable(text: string, heading: string): string[][] {
 	const lines = text.slice(text.indexOf(`\n${heading}\n`)).split("\n");
 	const first = lines.findIndex((line) => line.startsWith("|"));
@@ -236,8 +236,8 @@ export function markdownTable(text: string, heading: string): string[][] {
 }
 
 /**
- * Files and folders that a paper names in code marks or links to and that do not exist. A name counts as a path if it
- * ends as our sources do, or begins in `src/` or `test/`; it is looked for beside the paper and from the root.
+ * Files and folders that a paper names in code marks or links to and that do not exist. A name is a path if it ends
+ * like a source file, or begins with `src/` or `test/`; it is resolved from the paper and from the root.
  */
 export function missingPaths({ path, text }: SourceFile, exists: (path: string) => boolean): string[] {
 	const named = [...text.matchAll(/`([\w./-]+)`/g)]
@@ -254,14 +254,14 @@ export function missingPaths({ path, text }: SourceFile, exists: (path: string) 
 	});
 }
 
-/** The fenced blocks of a language. */
+/** Fenced blocks of a language. */
 export function codeBlocks(text: string, language: string): string[] {
 	return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "gm"))].map(
 		(match) => match[1] as string,
 	);
 }
 
-/** The folder below `src`, or the name of a file that stands there by itself. */
+/** The folder below `src`, or the name of a file directly in it. */
 function folderOf(path: string): string {
 	return /^src\/([^/.]+)/.exec(path)?.[1] ?? "";
 }
@@ -279,7 +279,7 @@ function matches(files: readonly SourceFile[], pattern: RegExp, except: readonly
 		});
 }
 
-/** Good enough for source that the formatter has laid out: comments begin a line or follow a blank. */
+/** Good enough for formatted source: comments begin a line or follow a blank. */
 function withoutComments(text: string): string {
 	return text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/(^|\s)\/\/[^\n]*/g, "$1");
 }

@@ -1,4 +1,4 @@
-/** The answers of the interface as schemas, for its description. The tests hold every real answer against them. */
+/** Schemas of answers. Tests check every real answer against them. */
 import { Type } from "@sinclair/typebox";
 import { SERVICE_NAMES } from "../../status/status-answer.ts";
 import { Batch, BatchList, File, FileDeleted, FileList } from "./openapi-batch-answers.ts";
@@ -97,7 +97,7 @@ const Model = exact({
 	architecture: exact({ modality: Text, ...each(Type.Array(Text), "input_modalities", "output_modalities") }),
 	pricing: Pricing,
 	batch_pricing: Type.Optional(Pricing),
-	/** Null for a route, which has those of its models. */
+	/** Null for a route, whose models have their own. */
 	rate_card: orNull(Text),
 	expiration_date: orNull(
 		Type.String({ format: "date", description: "The first day, in UTC, on which it is not served: 404 from then on." }),
@@ -229,7 +229,7 @@ const ErrorAnswer = exact({
 	}),
 });
 
-/** By the names that the description gives them. */
+/** By their names in the document. */
 export const ANSWERS = {
 	ChatCompletion,
 	ChatCompletionChunk,

@@ -1,4 +1,4 @@
-/** Files and managed batches as schemas. */
+/** Schemas of files and batches. */
 import { Type } from "@sinclair/typebox";
 import { Count, each, exact, oneOf, orNull, Seconds, Text, Usd } from "./openapi-words.ts";
 
@@ -52,7 +52,7 @@ export const File = exact({
 export const FileList = listOf(File);
 export const FileDeleted = exact({ id: Text, object: Type.Literal("file"), deleted: Type.Literal(true) });
 
-/** The form of an upload, its fields in any order. */
+/** Form of an upload, its fields in any order. */
 export const FileUpload = {
 	type: "object",
 	properties: {

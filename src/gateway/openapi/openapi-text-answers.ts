@@ -1,4 +1,4 @@
-/** Generated text as schemas: chats and completions, whole and as events. */
+/** Schemas of chats and completions, whole and as events. */
 import type { TProperties } from "@sinclair/typebox";
 import { Type } from "@sinclair/typebox";
 import { Basis, Cost, Count, each, exact, oneOf, orNull, Seconds, Text } from "./openapi-words.ts";
@@ -43,7 +43,7 @@ const Annotation = Type.Union([
 ]);
 const text = Type.Optional(Text);
 const ExtraContent = Type.Record(Text, exact({ thought_signature: text, thought: Type.Optional(Type.Boolean()) }));
-/** Members of a message and of a delta that models send for their own next turn, or beside the text. */
+/** Members of a message or delta besides the text, some of which models expect back in the next turn. */
 const others = {
 	annotations: Type.Optional(Type.Array(Annotation)),
 	reasoning_details: Type.Optional(

@@ -1,5 +1,5 @@
 const DAY = { type: "string", format: "date", description: "A day in UTC." };
-/** What `GET /v1/usage` can be asked, by name. */
+/** Query parameters of `GET /v1/usage`. */
 export const USAGE_QUERY: readonly (readonly [string, Readonly<Record<string, unknown>>])[] = [
 	["from", { ...DAY, description: "The first day, in UTC; without it 30 days." }],
 	["to", { ...DAY, description: "The last day, in UTC; without it today. At most 400 days in all." }],

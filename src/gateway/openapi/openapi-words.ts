@@ -1,10 +1,10 @@
-/** Words that the schemas of answers are made of. */
+/** Building blocks of schemas. */
 import type { TProperties, TSchema } from "@sinclair/typebox";
 import { Type } from "@sinclair/typebox";
 
-/** An object that has these fields and no others. */
+/** An object with exactly these fields. */
 export const exact = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false });
-/** Several fields of one kind. */
+/** Several fields with one schema. */
 export const each = <T extends TSchema, Names extends string>(schema: T, ...names: readonly Names[]) =>
 	Object.fromEntries(names.map((name) => [name, schema])) as { [Name in Names]: T };
 export const oneOf = <Values extends readonly string[]>(...values: Values) =>

@@ -1,4 +1,4 @@
-/** The description of the interface, made of the schemas by which requests are checked. */
+/** The OpenAPI document, generated from the schemas that check requests. */
 import { BatchRequestBody } from "../batches/batch-request.ts";
 import { ChatRequestBody } from "../chat/chat-request.ts";
 import { CompletionRequestBody } from "../completions/completions-request.ts";
@@ -37,7 +37,7 @@ const REQUESTS = {
 const refOf = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 const json = (name: keyof typeof ANSWERS) => ({ "application/json": { schema: refOf(name) } });
 
-/** `x-event-schema` describes the JSON of one event, for which this version of OpenAPI has no word of its own. */
+/** `x-event-schema` describes the JSON of one event; OpenAPI 3.1 has no keyword for it. */
 const events = (name: keyof typeof ANSWERS) => ({
 	"text/event-stream": {
 		schema: {
@@ -72,7 +72,7 @@ const FAILURES: Readonly<Record<number, string>> = {
 	504: "`upstream_timeout`.",
 };
 
-/** The responses of these statuses, as the document describes them. */
+/** Responses of these statuses. */
 export type Failures = (...statuses: readonly number[]) => Json;
 
 /** A part of the document that another room serves. */
@@ -100,7 +100,7 @@ const IDEMPOTENCY_KEY = {
 		"The same key with the same body replays the first answer at no charge, for 24 hours: whole answers with status 200, of up to 4 MB. A repetition waits for the first request while that runs.",
 };
 
-/** A batch is never removed, and neither is what it was made under. */
+/** Batches and their idempotency keys are never removed. */
 const BATCH_IDEMPOTENCY_KEY = {
 	...IDEMPOTENCY_KEY,
 	description:
@@ -175,7 +175,7 @@ const PAGE = [
 ];
 const FORM_FAILURES = [400, 402, 408, 409, 413, 415] as const;
 
-/** Of `/v1/files` and `/v1/batches`, where 503 also says that no deployment takes batches. */
+/** Of `/v1/files` and `/v1/batches`, where 503 also means that no deployment takes batches. */
 function aboutBatches(summary: string, content: Json, parameters: readonly Json[], own: readonly number[]): Json {
 	const answer = { description: "The answer.", headers: { "x-request-id": REQUEST_ID }, content };
 	return { summary, parameters, responses: { "200": answer, ...failures(401, 403, ...own, 429, 503) } };
@@ -305,7 +305,7 @@ const PATHS: Readonly<Record<string, Json>> = {
 	},
 };
 
-/** OpenAPI 3.1; its schemas are JSON Schema of 2020-12, in which null is a type like any other. */
+/** OpenAPI 3.1, whose schemas are JSON Schema 2020-12, in which null is a type. */
 export function openapiDocument(partOf?: (failures: Failures) => DocumentPart): Json {
 	const part = partOf?.(failures);
 	return {

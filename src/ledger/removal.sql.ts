@@ -5,7 +5,7 @@ const moment = (name: string) => timestamp(name, { withTimezone: true });
 const NOBODY = sql`'00000000-0000-0000-0000-000000000000'`;
 const EVER = sql`'-infinity'`;
 
-/** Position of the removal of old books rows. One row, made by the first removal; README.md describes the order. */
+/** Position of the removal of old books rows. One row, made by the first removal; closed-days.md describes the order. */
 export const removal = pgTable("removal", {
 	id: smallint().primaryKey(),
 	/**

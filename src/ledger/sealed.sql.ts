@@ -17,7 +17,7 @@ const count = (name: string) => bigint(name, { mode: "number" }).notNull().defau
 
 /**
  * A closed day (UTC) of the books: its sums, a hash over its rows, and a seal over both and the previous day's seal.
- * `books_seal` writes it, once; README.md says what is hashed.
+ * `books_seal` writes it, once; closed-days.md says what is hashed.
  */
 export const sealedDay = pgTable("sealed_day", {
 	day: date({ mode: "string" }).primaryKey(),

@@ -1,6 +1,6 @@
 -- Caps that renew each period. Each period is a budget of its own, `<owner>:<period>:<first day>`, made by the first
 -- grant in it. What was reserved from it is settled on it, however late. The owner's own budget then has no limit and
--- counts what was ever spent. src/ledger/README.md describes the boundary between periods.
+-- counts what was ever spent. src/ledger/caps.md describes the boundary between periods.
 
 -- The first day of the period that contains a moment, by the account's calendar; weeks begin on Monday.
 create or replace function cap_day(p_account text, p_period text, p_at timestamptz) returns date

@@ -1,7 +1,7 @@
 -- Removes old rows that no other row depends on any more: settled requests of sealed days, operations on leases,
 -- leases, epochs of instances, entries of the control log. No call looks at more rows than its limit. Each is
--- repeatable, and continues where the one before it ended. src/ledger/README.md says why each is safe. enable_seqscan =
--- off: the tables read here are long, and only a part of each is wanted.
+-- repeatable, and continues where the one before it ended. src/ledger/closed-days.md says why each is safe.
+-- enable_seqscan = off: the tables read here are long, and only a part of each is wanted.
 
 -- The moment until which settled requests may be removed: whole days that are sealed and over for p_days. The first day
 -- that stops this was sealed within a week (time to notice a clock that leaps), differs from its seal, or lacks its

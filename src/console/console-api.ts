@@ -27,7 +27,7 @@ import { usageRoutes } from "./usage/usage-routes.ts";
 /** For the pages: `treaty<ConsoleApi>(origin)`. */
 export type ConsoleApi = ReturnType<typeof createConsoleApi>;
 
-/** All routes of the console but those that carry money or sessions in their stream: `console.ts` serves these itself. */
+/** All console routes except those that `console-router.ts` serves itself. */
 export function createConsoleApi(parts: ConsoleParts) {
 	return new Elysia({ name: "console", prefix: "/api/console", handler: { standardHostname: false } })
 		.onError(({ error, code, request }) =>
@@ -37,7 +37,7 @@ export function createConsoleApi(parts: ConsoleParts) {
 			}),
 		)
 		.onTransform(({ request, route, params, body }) => {
-			// The framework makes null of what is no text once its percent signs are read, and has no parameters where there are none.
+			// Elysia sets undecodable path parameters to null, and omits `params` on routes without any.
 			if (Object.values(params ?? {}).some((part) => typeof part !== "string"))
 				throw new ConsoleError("not_found", "There is no such page.");
 			checkRight(parts, request, route);

@@ -17,18 +17,18 @@ import { translateSignIn } from "./sign-in/sign-in-error.ts";
 import { openSignInLink } from "./sign-in/sign-in-link.ts";
 import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";
 
-/** Then the company is asked again whether somebody is still one of its people. */
+/** After it the person signs in again, so that the company's provider is asked. */
 const COMPANY_SESSION_MS = 12 * 3_600_000;
 const CHAT_BYTES_MAX = 32 * 1024 * 1024;
-/** The largest body that another page of ours sends. */
+/** Largest body of the other routes. */
 const BODY_BYTES_MAX = 64 * 1024;
 
 type RouterParts = Parts<"statements" | "gateways" | "cards" | "config" | "log" | "auth" | "sessions" | "origin">;
 type Handler = (connection: Connection, requestId: string) => Response | Promise<Response>;
 
 /**
- * Everything below `/api/`. Of a request to `/api/console/` it finds out who asks before anything of the body is read; what
- * carries its own stream, money or sessions is served here, the rest by the API.
+ * Everything below `/api/`. Requests to `/api/console/` are authenticated before the body is read. Streams, card
+ * payments and sign-in are served here, the rest by the API.
  */
 export function createConsoleRouter(
 	parts: RouterParts,
@@ -53,7 +53,7 @@ export function createConsoleRouter(
 	const checked = (request: Request, bytesMax = BODY_BYTES_MAX) =>
 		checkChange(request, originsOf(config, origin()), bytesMax);
 
-	/** Fault session_required; not_found for an account that is none of the viewer's. */
+	/** Faults session_required; not_found for an account that is not the viewer's. */
 	const signedIn = (handler: (connection: Connection) => Response | Promise<Response>, bytesMax?: number) =>
 		answered(async (connection, requestId) => {
 			const { request } = connection;
@@ -129,7 +129,7 @@ export function createConsoleRouter(
 	return routes;
 }
 
-/** Reads the session anew each time: one that was ended a moment ago opens nothing. Fault session_required. */
+/** Reads the session on each request, so ending one takes effect at once. Fault session_required. */
 async function viewerOf(
 	parts: Parts<"auth" | "log" | "statements">,
 	connection: Connection,
@@ -150,7 +150,7 @@ async function viewerOf(
 		viewer: {
 			userId: user.id,
 			sessionId: session.id,
-			// Sessions are dated by the library, which knows the machine's time alone.
+			// The library dates sessions by the machine's clock.
 			authenticatedAgoMs: Date.now() - (session.authenticatedAt ?? session.createdAt).getTime(),
 			name: user.name,
 			email: user.email,
@@ -165,7 +165,9 @@ async function viewerOf(
 	};
 }
 
-/** The account that was asked for, if it is one of the viewer's. Fault not_found: others' accounts do not exist. */
+/**
+ * The requested account, if it is one of the viewer's. Fault not_found, so that it does not tell which accounts exist.
+ */
 function membershipFor(viewer: Viewer, asked: string | null): Membership | null {
 	if (asked === null) return viewer.memberships[0] ?? null;
 	const found = viewer.memberships.find(({ accountId }) => accountId === asked);
@@ -173,14 +175,14 @@ function membershipFor(viewer: Viewer, asked: string | null): Membership | null 
 	return found;
 }
 
-/** The request with the client's address as we know it, whatever it says itself. */
+/** Sets the client's address as the connection has it, replacing the client's own header. */
 function withAddress({ request, address }: Connection): Request {
 	const headers = new Headers(request.headers);
 	headers.set(ADDRESS_HEADER, address);
 	return new Request(request, { headers });
 }
 
-/** Without PUBLIC_URL this machine's own names are the same page. */
+/** Without PUBLIC_URL this machine's own names count as the same origin. */
 export function originsOf(config: Pick<Config, "publicUrl">, origin: string): readonly string[] {
 	if (config.publicUrl !== null) return [config.publicUrl];
 	const { port, protocol } = new URL(origin);
@@ -188,8 +190,8 @@ export function originsOf(config: Pick<Config, "publicUrl">, origin: string): re
 }
 
 /**
- * What a request that may change something must be: from a page of ours, as JSON, of a size that is known beforehand.
- * A form or a script of another site can send none of these without the browser naming its origin. Throws a Fault.
+ * Requires of a changing request: the origin of our pages, JSON, and a known length. Another site's form or script
+ * cannot send such a request without the browser naming its origin. Throws a Fault.
  */
 function checkChange(request: Request, origins: readonly string[], bodyBytesMax: number): void {
 	if (request.method === "GET" || request.method === "HEAD") return;
@@ -201,7 +203,7 @@ function checkChange(request: Request, origins: readonly string[], bodyBytesMax:
 	const length = headers.get("content-length");
 	if (length !== null && Number(length) > bodyBytesMax)
 		throw new ConsoleError("payload_too_large", "The request is too large.");
-	// No form can send a DELETE, and ours have no body.
+	// A form cannot send DELETE, and ours have no body.
 	if (request.method === "DELETE" && length === null && request.body === null) return;
 	const type = headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
 	if (type !== "application/json") throw new ConsoleError("unsupported_media_type", "Send JSON.");

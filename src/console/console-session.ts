@@ -9,17 +9,17 @@ import type { Membership, Viewer } from "./viewer.ts";
 
 const AUTHENTICATED_FOR_MS = 15 * 60_000;
 
-/** One request to the console: who asks, established before anything of its body was read. */
+/** One request to the console and its person, determined before the body is read. */
 export interface ConsoleSession {
 	readonly requestId: string;
 	readonly connection: Connection;
 	/** Null on public routes. */
 	readonly viewer: Viewer | null;
-	/** The account that `?account=` names, else the viewer's first; null if the viewer has none. */
+	/** The account of `?account=`, else the viewer's first; null if the viewer has none. */
 	readonly membership: Membership | null;
 }
 
-/** A member who may do what he asks for, with the account's things or with his own alone. */
+/** A member with the required right, for all of the account's objects or only the member's own. */
 export interface Allowed extends Actor {
 	readonly viewer: Viewer;
 	readonly accountId: string;
@@ -30,32 +30,31 @@ export interface Allowed extends Actor {
 export interface Operator extends Viewer, Actor {}
 
 /**
- * A right is granted once for a request, by the table of routes or by who serves one without it. Only then has a handler an
- * account id to ask the database with: where no table was asked, that is a bug and no answer.
+ * A right is granted once per request, by the table of routes or by a handler outside it. Only then does a handler get
+ * an account id: reading it without a check is a bug and fails.
  */
 export interface ConsoleSessions {
 	open(request: Request, visit: ConsoleSession): void;
 	of(request: Request): ConsoleSession;
 	viewer(request: Request): Viewer;
-	/** Faults not_found, if the visit is about no account, and forbidden. */
+	/** Faults not_found, if the request has no account, and forbidden. */
 	allow(request: Request, right: Right): Allowed;
-	/** The account that the visit is about, after `allow`. */
+	/** The request's account, after `allow`. */
 	account(request: Request): Allowed;
 	/** Faults forbidden, second_factor_required. */
 	operator(request: Request): Operator;
 	/**
-	 * Before what a stolen session must not do: the password was given within the last quarter of an hour. Fault
+	 * For acts that a stolen session must not do: requires the password within the last quarter of an hour. Fault
 	 * reauthentication_required.
 	 */
 	authenticatedLately(request: Request): void;
 	isAuthenticatedLately(request: Request): boolean;
-	/** Fault reauthentication_required. */
 	passwordWanted(): Fault;
 }
 
 /**
- * `secondFactor`: whether operators must have one set up. `passwordAgain`: false in the demo, whose people sign in by a
- * link and have none.
+ * `secondFactor` requires one of operators. `passwordAgain` is false in the demo, whose people sign in by link and have
+ * no password.
  */
 export function createConsoleSessions(options: { secondFactor: boolean; passwordAgain: boolean }): ConsoleSessions {
 	const sessions = new WeakMap<Request, ConsoleSession>();

@@ -35,28 +35,27 @@ export interface ConsoleDeps {
 	readonly log: Log;
 	readonly secrets: Pick<Secrets, "keyPepper" | "consoleSecret">;
 	readonly gateways: GatewayClient;
-	/** Where people reach the service without PUBLIC_URL, for links and cookies; known once somebody listens. */
+	/** Public origin without PUBLIC_URL, for links and cookies; known once the listener is bound. */
 	readonly listeningAt: () => string;
 	/** Stops the parts. */
 	readonly cleanup: Cleanup;
 }
 
-/** What serves people. */
 export interface Console {
-	/** What the management interface and the jobs share with it. */
+	/** Shared with the management interface and the jobs. */
 	readonly parts: ConsoleParts;
-	/** A client with time, for the jobs: the first sums of a large database are made of many rows. */
+	/** Client with a long deadline for the jobs: the first sums of a large database read many rows. */
 	readonly sums: Statements;
 	/** Everything below `/api/`. */
 	router(connectionOf: (request: Request) => Connection): ReturnType<typeof createConsoleRouter>;
-	/** Whether it can do its work; says what is missing. */
+	/** Whether the console can work; lists what is missing. */
 	health(): Promise<HealthReport>;
 }
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 
-/** Builds each part once; hands every function those that it works with. */
+/** Creates each part once and passes to every function the parts that it uses. */
 export function createConsole(config: Config, deps: ConsoleDeps): Console {
 	const { brand, clock, log, cleanup } = deps;
 	const { keyPepper, consoleSecret } = deps.secrets;
@@ -110,7 +109,7 @@ export function createConsole(config: Config, deps: ConsoleDeps): Console {
 	};
 }
 
-/** One client for what people wait for, one for fences, one for sums and checks that take minutes. */
+/** Separate clients for pages, for fences, and for sums and checks that take minutes. */
 function openClients({ clock, log, databaseUrl: url, cleanup }: ConsoleDeps) {
 	const open = (applicationName: string, options: Omit<StatementsOptions, "url" | "applicationName">) => {
 		const client = createStatements({ clock, log }, { url, applicationName, ...options });
@@ -135,7 +134,7 @@ function openClients({ clock, log, databaseUrl: url, cleanup }: ConsoleDeps) {
 		sums: open("tollgate sums", {
 			connectionsMax: 1,
 			statementDeadlineMs: 10 * MINUTE_MS,
-			// It stands in nobody's way: what it has summed up is not thrown away for a row that is held for a moment.
+			// Long: nothing waits for the sums, and a brief row lock must not discard their work.
 			lockTimeoutMs: MINUTE_MS,
 		}),
 	};
@@ -152,7 +151,7 @@ async function healthOf({ deployments, statements }: Parts<"deployments" | "stat
 	}
 }
 
-/** Undefined where card payments are not set up. */
+/** Undefined without card payments. */
 function cardsOf(
 	{ stripe }: Pick<Config, "stripe">,
 	{ brand, ...deps }: Parts<"brand" | "tx" | "clock" | "log" | "statements">,

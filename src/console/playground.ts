@@ -6,14 +6,14 @@ import type { Parts } from "./console-deps.ts";
 import { usableDigest } from "./keys/usable-keys.ts";
 
 const CHAT = "/v1/chat/completions";
-/** What of an answer reaches the page. */
+/** Response headers passed to the page. */
 const HEADERS = ["content-type", "retry-after", "x-request-id", "x-ignored-parameters", "x-accel-buffering"];
 
 /**
- * POST /api/console/playground/chat?key=…: a chat in the name of one of the account's own keys, billed to it and bound by
- * its cap, allowlist and limits. A gateway serves it, the public interface's whole way; only the secret, which nobody has
- * any more, is replaced by a token that names the key's digest for this one path and a minute. This process admits
- * nothing and holds no credit: it has found out who asks, and passes on what a gateway answers.
+ * POST /api/console/playground/chat?key=…: a chat in the name of one of the account's keys, charged to it and bound by
+ * its cap, allowlist and limits. A gateway serves it like any public request. As no process has the secret, a token
+ * replaces it: it names the key's digest, for this path and one minute. The console admits nothing and holds no credit:
+ * it authenticates the person and forwards the response.
  */
 export async function playgroundChat(
 	parts: Parts<"statements" | "gateways" | "sessions">,
@@ -23,11 +23,11 @@ export async function playgroundChat(
 	const allowed = parts.sessions.allow(request, "requests.send");
 	const keyDigest = await usableDigest(parts, allowed, new URL(request.url).searchParams.get("key") ?? "");
 	const leave = new AbortController();
-	// One that has left while it was found out who asks is not heard of any more.
+	// If the client left during the authentication, no abort event follows.
 	if (request.signal.aborted) leave.abort();
 	else request.signal.addEventListener("abort", () => leave.abort(), { once: true });
 	const body = await request.arrayBuffer();
-	// A model may think for long before its first word; the gateway has the deadlines.
+	// A model may take long to its first token; the gateway has the deadlines.
 	connection.setIdleTimeout(0);
 	const over = () => connection.setIdleTimeout(IDLE_TIMEOUT_S);
 	const asked = parts.gateways.send({

@@ -11,11 +11,11 @@ import type { ModelSpeed } from "./usage/model-speed.ts";
 import { createModelSpeeds } from "./usage/model-speed.ts";
 
 interface Measured {
-	/** Null where too little was asked of it of late. */
+	/** Null if there were too few recent requests. */
 	readonly speed: ModelSpeed | null;
 }
 
-/** What everybody may see, signed in or not. */
+/** Routes for everyone, signed in or not. */
 export function publicRoutes(
 	parts: Parts<"statements" | "clock" | "config" | "deployments" | "cards" | "mailer" | "sessions" | "origin">,
 ) {
@@ -26,7 +26,7 @@ export function publicRoutes(
 		.get("/config", ({ request }) => ({
 			serviceName: config.serviceName,
 			production: config.production,
-			/** Play money and usage that was made up: every page says so. */
+			/** Play money and generated usage, which every page says. */
 			demo: config.demo,
 			publicUrl: parts.origin(),
 			baseUrl: `${parts.origin()}/v1`,
@@ -40,7 +40,7 @@ export function publicRoutes(
 			topUpByCardMaxNanoUsd: CARD_NANO_USD_MAX,
 			/** 0: for ever. */
 			refusalsKeptDays: config.retention.refusalDays,
-			/** A cookie of a session came along; whether it is still good, `/me` says. */
+			/** The request had a session cookie; `/me` tells whether it is valid. */
 			signedIn: /tollgate\.session_token=/.test(request.headers.get("cookie") ?? ""),
 		}))
 		.get("/models", async (): Promise<{ items: (ModelView & Measured)[] }> => {

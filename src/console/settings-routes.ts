@@ -11,7 +11,7 @@ import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
 const query = t.Object(ACCOUNT_QUERY);
 const CODES = Object.keys(LANGUAGES).filter(isLanguage) as [Language, ...Language[]];
 
-/** Who I am, and the visited account's name and days. */
+/** The viewer, and the visited account's name and day boundary. */
 export function settingsRoutes(parts: Parts<"statements" | "brand" | "sessions">) {
 	const { statements, sessions } = parts;
 
@@ -66,14 +66,14 @@ async function meOf({ statements, brand, sessions }: Parts<"statements" | "brand
 	return {
 		user: { id: userId, name, email, emailVerified, twoFactorEnabled, operator, company, language },
 		session: { id: sessionId },
-		/** To be agreed to before anything else is shown. */
+		/** To be accepted before anything else is shown. */
 		termsDue: await termsDue(statements, userId, brand.shown.terms),
 		accounts,
 		account: accounts.find(({ id }) => id === chosen) ?? null,
 	};
 }
 
-/** What somebody has still to agree to; null for nothing. */
+/** Terms that the person has not accepted yet; null for none. */
 async function termsDue(statements: Statements, userId: string, terms: Terms | null): Promise<Terms | null> {
 	if (terms === null) return null;
 	const rows = await statements`
@@ -81,7 +81,7 @@ async function termsDue(statements: Statements, userId: string, terms: Terms | n
 	return rows.length > 0 ? null : terms;
 }
 
-/** Fault conflict if other terms hold by now: then they are to be read first. */
+/** Fault conflict if the terms changed, since the new ones must be read first. */
 async function acceptTerms(
 	statements: Statements,
 	userId: string,

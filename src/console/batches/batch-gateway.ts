@@ -10,24 +10,25 @@ import { ConsoleError } from "../console-error.ts";
 import { usableDigest } from "../keys/usable-keys.ts";
 
 /**
- * What pages do with batches and their files: asked of a gateway by the public interface, in the name of a key of the
- * account. This process knows neither what a file is encrypted with nor where it lies.
+ * The pages' access to batches and files: requests to a gateway's public interface in the name of a key of the account.
+ * The console knows neither the encryption keys nor the storage of files.
  */
-/** Larger files are sent with an SDK or `tollgate batch run`, which need not hold them. */
+/** Larger files need an SDK or `tollgate batch run`, which stream them. */
 export const BATCH_INPUT_BYTES_MAX = 32 * 1024 * 1024;
 const BATCH_FILE = /^\/api\/console\/batch-files\/(file_[0-9a-f]{32})$/;
 
-/** The id in the address of a file's bytes. */
+/** File id of a download's path. */
 export function batchFileId(pathname: string): string | undefined {
 	return BATCH_FILE.exec(pathname)?.[1];
 }
 
-/** Of one attempt to begin a batch, however often it is sent. */
+/** Token of one attempt to start a batch, the same on retries. */
 const TOKEN = /^[A-Za-z0-9-]{16,64}$/;
 
 /**
- * POST /api/console/batch-start?key=…&endpoint=…&filename=…&token=…, whose body is the lines: uploads them and begins a batch, or gives
- * the one that was begun with the same key and token, whose answer was lost: the lines are charged once.
+ * POST /api/console/batch-start?key=…&endpoint=…&filename=…&token=…, with the lines as body. Uploads them and starts a
+ * batch. A retry with the same key and token, after a lost response, returns the batch started before: the lines are
+ * charged once.
  */
 export async function startBatch(
 	parts: Parts<"statements" | "gateways" | "sessions">,
@@ -60,7 +61,7 @@ export async function startBatch(
 		const asked = { keyDigest, path: "/v1/batches", body, idempotencyKey: token };
 		return Response.json(await askGateway(parts, connection, asked));
 	} catch (error) {
-		// The former attempt was still on its way, with a file of its own.
+		// A concurrent attempt with the same token uploaded its own file.
 		const meanwhile = error instanceof Fault && error.code === "idempotency_mismatch" ? await begun() : undefined;
 		if (meanwhile === undefined) throw error;
 		return Response.json(meanwhile);
@@ -79,7 +80,7 @@ async function batchBegun(
 	return batch;
 }
 
-/** GET the bytes of a file of the account. */
+/** Downloads a file of the account. */
 export async function downloadBatchFile(
 	parts: Parts<"statements" | "gateways" | "sessions">,
 	connection: Connection,
@@ -102,7 +103,7 @@ export async function downloadBatchFile(
 	return new Response(bytes, { headers });
 }
 
-/** Ends a batch of the account. */
+/** Cancels a batch of the account. */
 export async function cancelBatch(
 	parts: Parts<"statements" | "gateways" | "sessions">,
 	connection: Connection,
@@ -113,7 +114,10 @@ export async function cancelBatch(
 	await askGateway(parts, connection, { keyDigest, path: `/v1/batches/${id}/cancel`, body: "{}" });
 }
 
-/** Of any key of the account that is in use, in a project that is, and does more than read, since all of them share its files and batches. Fault conflict. */
+/**
+ * Digest of a key of the account, since all its keys share files and batches. Prefers an active key that may write, in
+ * an active project. Fault conflict if there is no key.
+ */
 async function digestOfAny(parts: Parts<"statements">, accountId: string): Promise<KeyDigest> {
 	const [key] = await parts.statements<{ digest: KeyDigest }>`
 		select k.digest from api_key k left join project p on p.id = k.project_id where k.account_id = ${accountId}
@@ -151,7 +155,7 @@ function send(parts: Parts<"gateways">, { request, address }: Connection, asked:
 	});
 }
 
-/** The gateway wrote the message in the language that it was asked for. */
+/** The gateway's message is in the requested language already. */
 async function faultOf(answer: Response): Promise<Fault> {
 	const { error } = (await answer.json()) as { error: { code: FaultCode; message: string; param: string | null } };
 	return new Fault(error.code, error.message, { param: error.param });

@@ -10,7 +10,7 @@ import { readBatches } from "./batch-view.ts";
 const query = t.Object(ACCOUNT_QUERY);
 const params = t.Object({ id: t.String({ pattern: "^[\\w-]{1,64}$" }) });
 
-/** Batches of the visited account. What is sent or fetched as a file is served by `batch-gateway.ts`. */
+/** Batches of the visited account. `batch-gateway.ts` serves uploads and downloads. */
 export function batchRoutes(parts: Parts<"statements" | "gateways" | "sessions">) {
 	const { statements, sessions } = parts;
 

@@ -14,13 +14,13 @@ import {
 	verifyDomain,
 } from "./company-store.ts";
 
-/** As an owner sees it; the client's secret is shown to nobody. */
+/** View for owners; the client secret is never sent. */
 export interface CompanyView {
 	readonly settings: CompanySettings | null;
 	readonly verifiedAtMs: number | null;
-	/** What is to stand in the DNS. */
+	/** Expected DNS record. */
 	readonly record: { readonly name: string; readonly text: string } | null;
-	/** What the provider is to send browsers back to. */
+	/** Redirect URI to enter at the provider. */
 	readonly redirectUri: string;
 }
 
@@ -41,7 +41,7 @@ const BODY = t.Object({
 	required: t.Boolean(),
 });
 
-/** How the people of the visited account's company sign in; its owners decide. */
+/** Settings of the company's sign-in; owners only. */
 export function companyRoutes(parts: Parts<"statements" | "config" | "consoleSecret" | "sessions" | "origin">) {
 	const { statements, sessions, config } = parts;
 

@@ -16,17 +16,17 @@ import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "../page-query.ts";
 
 export interface AutoTopUpView {
 	readonly card: SavedCard | null;
-	/** Null while it is switched off. */
+	/** Null while switched off. */
 	readonly autoTopUp: AutoTopUp | null;
-	/** The newest ones. */
+	/** The newest attempts. */
 	readonly attempts: readonly AutoAttempt[];
-	/** What this month's attempts have bought or may still buy. */
+	/** Bought by this month's attempts, including pending ones. */
 	readonly boughtNanoUsd: NanoUsd;
 }
 
 const query = t.Object(ACCOUNT_QUERY);
 
-/** The card that an account has saved, and what is bought with it while nobody is there. */
+/** The account's saved card and its automatic top-ups. */
 export function autoTopUpRoutes(parts: Parts<"statements" | "cards" | "sessions" | "origin">) {
 	const { statements, sessions } = parts;
 	const cards = (): CardPayments => {
@@ -47,7 +47,7 @@ export function autoTopUpRoutes(parts: Parts<"statements" | "cards" | "sessions"
 					amountNanoUsd: amountOf(body.amountUsd, "amountUsd"),
 					monthMostNanoUsd: amountOf(body.monthMostUsd, "monthMostUsd"),
 				};
-				// What was agreed to stands in the log, with who did and when.
+				// The audit log stores the agreed terms, the person and the time.
 				await saveAutoTopUp(statements, accountId, amounts, noted("auto_topup.save", body));
 				return viewOf(parts, accountId);
 			},

@@ -16,7 +16,7 @@ import { topUpRoutes } from "./top-up-routes.ts";
 const query = t.Object(ACCOUNT_QUERY);
 const pageQuery = t.Object(PAGE_QUERY);
 
-/** The visited account's credit and what moves it. */
+/** The visited account's credit and its movements. */
 export function creditRoutes(
 	parts: Parts<"statements" | "clock" | "config" | "brand" | "keyMaker" | "cards" | "sessions" | "origin">,
 ) {
@@ -73,7 +73,7 @@ async function creditOf(parts: Parts<"statements" | "config" | "cards">, account
 		heldByAbsentInstancesNanoUsd: subUsd(balance.heldNanoUsd, heldByRequestsNanoUsd),
 		alert,
 		cardPayments: parts.cards !== undefined,
-		/** Where to transfer to, in lines; null: the operator sends it. */
+		/** Bank details, in lines; null: the operator sends them. */
 		transferDetails: parts.config.transferDetails,
 	};
 }

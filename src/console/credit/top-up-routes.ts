@@ -21,7 +21,7 @@ import { type OwnTopUpView, ownTopUpViews, type TopUpView, topUpOfAccount, topUp
 const query = t.Object(ACCOUNT_QUERY);
 const amount = t.Object({ usd: USD, token: TOKEN });
 
-/** Money into the visited account, by transfer or by card. */
+/** Top-ups of the visited account, by transfer or card. */
 export function topUpRoutes(
 	parts: Parts<"statements" | "clock" | "config" | "keyMaker" | "cards" | "sessions" | "origin">,
 ) {
@@ -72,7 +72,7 @@ export function topUpRoutes(
 					throw new ConsoleError("conflict", "The top-up is {state}: it cannot be cancelled.", {
 						values: { state: topUp.state },
 					});
-				// A card may be charged at this very moment, so the page where it is paid is closed first.
+				// A card payment may be in progress, so its payment page is closed first.
 				if (topUp.method === "card") await parts.cards?.expire(topUp.id);
 				const { amountNanoUsd, reference } = topUp;
 				await rejectTopUp(statements, topUp.id, viewer.userId, noted("topup.cancel", { amountNanoUsd, reference }));
@@ -82,7 +82,7 @@ export function topUpRoutes(
 		);
 }
 
-/** Payments that are expected at once, for one account. */
+/** Pending top-ups of one account. */
 const PENDING_MAX = 20;
 
 interface WantedTopUp {
@@ -92,8 +92,8 @@ interface WantedTopUp {
 }
 
 /**
- * Writes down a payment that is expected, with a reference of ours; asked for again with the same token it is the one that
- * waits. Faults: invalid_request, conflict.
+ * Stores an expected payment with our reference; a repeated token returns the pending one. Faults: invalid_request,
+ * conflict.
  */
 async function expectTopUp(
 	parts: Parts<"statements" | "keyMaker" | "clock">,
@@ -102,7 +102,7 @@ async function expectTopUp(
 ): Promise<TopUpRecord> {
 	const { amountNanoUsd, method, token } = wanted;
 	const { accountId } = member;
-	// No bank pays less than a cent: what is asked for must be what can come.
+	// Banks transfer whole cents.
 	if (!isWholeCents(amountNanoUsd))
 		throw new ConsoleError("invalid_request", "A transfer is a whole number of cents.", { param: "usd" });
 	const expected = { accountId, amountNanoUsd, method, reference: newReference(), pendingMost: PENDING_MAX };
@@ -112,7 +112,7 @@ async function expectTopUp(
 	await createTopUp(parts.statements, expected, id, act);
 	const topUp = await getTopUp(parts.statements, id);
 	if (topUp.state === "pending") return topUp;
-	// What was cancelled or paid meanwhile is over: who asks for as much again wants another one, and that once, too.
+	// A cancelled or paid top-up is over: a request for the same amount creates a new one, also only once.
 	return expectTopUp(parts, member, { ...wanted, token: hexOfId(id) });
 }
 

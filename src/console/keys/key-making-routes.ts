@@ -20,10 +20,10 @@ import { wideningOf } from "./widening.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 const query = t.Object(ACCOUNT_QUERY);
-/** Whoever repeats the request with it gets the same secret: an answer can be lost on its way. */
+/** A retry with the same token gets the same secret, since a response can be lost. */
 const TOKEN = t.Optional(t.String({ maxLength: 64 }));
 
-/** Keys that are made, anew or in another's place: whoever makes one sees its secret, once. */
+/** Creates and rotates keys; the response has the secret, once. */
 export function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
 	const { sessions, keyMaker } = parts;
 
@@ -72,8 +72,8 @@ export function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | 
 }
 
 /**
- * With a token the secret is made of it, of who sends it and of the pepper, and stored nowhere: for an hour he is told the
- * same again, and no second key is made.
+ * The secret is derived from the token, the sender and the pepper, and not stored. For an hour a retry gets the same
+ * secret, and no second key is created.
  */
 async function plannedKey(
 	{ statements, keyMaker }: Parts<"statements" | "keyMaker">,
@@ -88,7 +88,7 @@ async function plannedKey(
 }
 
 /**
- * A key that was made while its maker lost the right to, in its account or in its project alone, ends before its secret is
+ * Revokes a new key whose maker lost the right in the account or the project during the creation, before its secret is
  * shown. Faults not_found, forbidden.
  */
 async function checkMaker({ statements }: Parts<"statements">, member: Allowed, id: string): Promise<void> {

@@ -17,7 +17,7 @@ import { wideningOf } from "./widening.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 
-/** Keys of the visited account: made, listed, changed and revoked; a developer's are those of `makerIn`. */
+/** Keys of the visited account; developers see those of `makerIn`. */
 export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
 	const { statements, sessions, clock } = parts;
 
@@ -82,6 +82,6 @@ async function checkChange(
 	const { role } = parts.sessions.account(request);
 	if (!may(role, "projects.change"))
 		throw new ConsoleError("forbidden", "Owners and admins move keys between projects.", { param: "projectId" });
-	// What it may spend then, its former project has no say in.
+	// After the move the former project's budget no longer limits the key.
 	if (key.projectId !== null) await checkWidening(parts, request, { before: ZERO_USD, cap: null });
 }

@@ -6,14 +6,14 @@ import type { Allowed } from "../console-session.ts";
 type Who = Pick<Allowed, "accountId" | "viewer" | "scope">;
 
 /**
- * Whose keys are meant: null for all of the account's. Those of projects are the keys of who works in them, the others of who
- * made them.
+ * Filter of keys by maker: null for all of the account's. Keys in projects belong to the projects' members, the others
+ * to their makers.
  */
 export function makerIn({ scope, viewer }: Who): string | null {
 	return scope === "own" ? viewer.userId : null;
 }
 
-/** What stands for the secret of a key that this member may use. Fault not_found. */
+/** Digest of a key that this member may use. Fault not_found. */
 export async function usableDigest({ statements }: Parts<"statements">, who: Who, id: string): Promise<KeyDigest> {
 	const maker = makerIn(who);
 	const [key] = await statements<{ digest: KeyDigest }>`
@@ -23,14 +23,14 @@ export async function usableDigest({ statements }: Parts<"statements">, who: Who
 	return key.digest;
 }
 
-/** The account whose key it is, and this member's. Fault not_found if he may not use it. */
+/** Account of a key that this member may use. Fault not_found otherwise. */
 export async function ownerOf(parts: Parts<"statements">, who: Who, id: string): Promise<string> {
 	await usableDigest(parts, who, id);
 	return who.accountId;
 }
 
 /**
- * Where a new key may belong. Who works in projects makes keys in those alone: one beside them would have none of their
+ * Checks the project of a new key. A member of projects makes keys only in those: a key outside would escape their
  * budgets. Faults not_found, forbidden.
  */
 export async function checkPlace(

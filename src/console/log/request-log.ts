@@ -130,7 +130,7 @@ async function rowsInTime(
 					${filter.model}::text, ${filter.keyId}::text, ${projectId}::text, ${filter.status}::text, ${page.asked}::integer) u
 			order by u.admitted_at desc, u.request_id desc limit ${page.asked}
 		) e
-			-- Key by key: how few rows a page has the planner cannot know, and joined it would read all keys there are.
+			-- Lateral, one lookup per row: the planner cannot know how few rows a page has, and a join would scan all keys.
 			cross join lateral (select a.name, a.last_four from api_key a where a.id = e.key_id limit 1) k
 		order by e.admitted_at desc, e.request_id desc`;
 }

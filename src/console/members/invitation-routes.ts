@@ -12,12 +12,12 @@ import { acceptInvitation, invite, type PlannedInvitation, withdrawInvitation } 
 import { ownersOnly } from "./members.ts";
 import { may, ROLE_LABELS, ROLES, type Role } from "./roles.ts";
 
-/** More are hardly sent within the minutes in which somebody repeats one; of one that is forgotten another mail goes. */
+/** Mailed invitations remembered. A repeat within minutes is among them; an older one is mailed again. */
 const MAILED_KEPT = 1_000;
 const query = t.Object(ACCOUNT_QUERY);
 const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnum(ROLES), token: TOKEN });
 
-/** Who is asked to act for the visited account, and what he says to it. */
+/** Invitations to the visited account, and their acceptance. */
 export function invitationRoutes(
 	parts: Parts<"statements" | "clock" | "config" | "brand" | "keyMaker" | "mailer" | "sessions" | "origin">,
 ) {
@@ -35,7 +35,7 @@ export function invitationRoutes(
 				const accountId = await acceptInvitation(statements, body.token, viewer, act);
 				return { accountId };
 			},
-			// Of any form: one that was cut on its way is a link that does not hold, and is told so.
+			// Any text: a truncated token gets the usual message about an invalid link.
 			{ body: t.Object({ token: t.String({ maxLength: 1_000 }) }) },
 		)
 		.resolve(({ request }) => ({ member: sessions.account(request) }))
@@ -48,7 +48,7 @@ export function invitationRoutes(
 				const wanted = { email: body.email, role: body.role, invitedBy: viewer.userId };
 				const made = await invite(statements, accountId, wanted, act, await plannedInvitation(parts, member, body));
 				const link = `${parts.origin()}/invite?token=${made.token}`;
-				// A console that died behind making it has mailed nothing: who asks the next one again waits for the mail.
+				// A console that died after the insert sent no mail, so a retry at another console sends it.
 				if (isUnmailed(made.id) || made.isNew)
 					mailInvitation(parts, request, { to: made.email, role: body.role, link });
 				return { id: made.id, link: parts.config.mail === null ? link : null };
@@ -65,7 +65,7 @@ export function invitationRoutes(
 		);
 }
 
-/** Whether it is the first that this process hears of an invitation, of the newest some. */
+/** True for an invitation that this process has not mailed, among the newest. */
 function createUnmailed(): (id: string) => boolean {
 	const mailed = new Set<string>();
 	return (id) => {
@@ -77,7 +77,7 @@ function createUnmailed(): (id: string) => boolean {
 	};
 }
 
-/** The link is made of the page's token, as keys' secrets are: who sends that again is told the same one. */
+/** The token of the link is derived from the page's token, like keys' secrets: a retry gets the same link. */
 async function plannedInvitation(
 	parts: Parts<"clock" | "keyMaker">,
 	allowed: Allowed,

@@ -16,7 +16,7 @@ const query = t.Object(ACCOUNT_QUERY);
 const ROLE = t.UnionEnum(ROLES);
 const memberQuery = t.Object({ ...ACCOUNT_QUERY, keys: KEYS_OF_MEMBER });
 
-/** Who may act for the visited account. */
+/** Members of the visited account. */
 export function membersRoutes(parts: Parts<"statements" | "fence" | "sessions">) {
 	const { statements, sessions } = parts;
 
@@ -63,8 +63,8 @@ export function membersRoutes(parts: Parts<"statements" | "fence" | "sessions">)
 }
 
 /**
- * The one way in which a member loses rights: another role, or null for no membership. Where he may use no keys any more,
- * `choice` says what becomes of those that still work. Faults: not_found, forbidden, conflict.
+ * The only way to reduce a member's rights: another role, or null to remove the member. If the member may use no keys
+ * any more, `choice` decides about the active ones. Faults: not_found, forbidden, conflict.
  */
 async function change(
 	parts: Parts<"statements" | "fence">,
@@ -85,7 +85,7 @@ async function change(
 	const done = keepsKeys ? "kept" : (choice ?? "none");
 	const act = role === null ? noted("member.remove", { keys: done }) : noted("member.role", { role, keys: done });
 	await changeMember(statements, accountId, { userId, by: viewer.userId, role }, act).catch((error: unknown) => {
-		// One that was cut short before the keys were revoked.
+		// An earlier removal was interrupted before the keys were revoked.
 		const isOver = error instanceof Fault && error.code === "not_found" && keys.length > 0;
 		if (role !== null || !isOver) throw error;
 	});

@@ -4,10 +4,10 @@ import type { Allowed } from "../console-session.ts";
 import type { Fence } from "../keys/fence-view.ts";
 import { revokeKeysMadeBy } from "./member-keys.ts";
 
-/** What is asked of who takes rights away: what becomes of the keys whose secrets the member has seen. */
+/** What to do with the keys whose secrets the member has seen. */
 export const KEYS_OF_MEMBER = t.Optional(t.Union([t.Literal("keep"), t.Literal("revoke")]));
 
-/** What became of the keys whose secrets somebody has, where he lost the right to them. */
+/** What became of the keys whose secrets a person without the right has seen. */
 export interface RightsTaken {
 	readonly revoked: readonly string[];
 	readonly fence: Fence | null;
@@ -15,7 +15,7 @@ export interface RightsTaken {
 
 export const KEYS_KEPT: RightsTaken = { revoked: [], fence: null };
 
-/** Revokes the keys that somebody made, in one project or all; each is in the audit log. */
+/** Revokes the keys that a person made, in one project or all; each revocation is in the audit log. */
 export async function endKeysMadeBy(
 	{ statements, fence }: Parts<"statements" | "fence">,
 	member: Allowed,

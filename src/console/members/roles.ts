@@ -1,6 +1,7 @@
 /**
- * What members of an account may do: the one table. From it the routes ask (`route-rights.ts`), the pages show or leave out,
- * and the documentation is written. `own`: the projects that he works in, the keys of those, and what he made beside them.
+ * Rights of members, the only table of them. Routes check it (`route-rights.ts`), pages show and hide by it, and the
+ * documentation is generated from it. `own` means the projects that the member works in, their keys, and the member's
+ * objects outside projects.
  */
 export const ROLES = ["owner", "admin", "developer", "billing", "viewer"] as const;
 export type Role = (typeof ROLES)[number];
@@ -15,7 +16,7 @@ export const ROLE_LABELS = {
 } as const satisfies Readonly<Record<Role, string>>;
 
 interface RightRow {
-	/** For people: "may …". */
+	/** Completes "may …". */
 	readonly says: string;
 	readonly roles: Partial<Readonly<Record<Role, Scope>>>;
 }
@@ -66,20 +67,20 @@ const TABLE = {
 } as const satisfies Record<string, RightRow>;
 
 export type Right = keyof typeof TABLE;
-/** The texts are those that pages have in other languages too. */
+/** The texts have translations in the pages. */
 export const RIGHTS: { readonly [R in Right]: RightRow & { readonly says: (typeof TABLE)[R]["says"] } } = TABLE;
 
-/** Of what he may do it; undefined: of nothing. A role that a later version made has no rights here. */
+/** The objects that the role may act on; undefined: none. A role of a later version has no rights here. */
 export function scopeOf(role: Role, right: Right): Scope | undefined {
 	return RIGHTS[right].roles[role];
 }
 
 export const may = (role: Role, right: Right): boolean => scopeOf(role, right) !== undefined;
 
-/** Who may make somebody with this role out of nobody, change or remove him. */
+/** The right to add, change or remove a member with this role. */
 export function rightToManage(role: Role): Right {
 	return role === "owner" ? "owners.manage" : "members.manage";
 }
 
-/** Roles of those who may, as a statement takes them. */
+/** Roles with the right, as JSON for a statement. */
 export const rolesJson = (right: Right): string => JSON.stringify(ROLES.filter((role) => may(role, right)));

@@ -4,8 +4,8 @@ import { ConsoleError } from "../console-error.ts";
 import type { Right } from "./roles.ts";
 
 /**
- * What each route asks of a member's role. A route that does not stand here answers nobody. `person`: what is one's own, not
- * for who signed in by a company; `anybody`: for him too. Operators' routes and the public ones ask for no role.
+ * The right that each route requires; an unlisted route is refused. `person`: one's own settings, not for company
+ * sessions; `anybody`: for these too. Routes of operators and public ones need no right.
  */
 export const ROUTE_RIGHTS: Readonly<Record<string, Right | "person" | "anybody">> = {
 	"GET /me": "anybody",
@@ -18,7 +18,7 @@ export const ROUTE_RIGHTS: Readonly<Record<string, Right | "person" | "anybody">
 	"DELETE /sessions/:id": "person",
 	"POST /sessions/revoke-others": "person",
 	"POST /invitations/accept": "person",
-	// For operators too, who may have no account.
+	// Operators may have no account.
 	"GET /live": "anybody",
 	"GET /company-sign-in/": "sign_in.manage",
 	"PUT /company-sign-in/": "sign_in.manage",
@@ -84,7 +84,7 @@ export const ROUTE_RIGHTS: Readonly<Record<string, Right | "person" | "anybody">
 
 const PREFIX = "/api/console";
 
-/** Before a body is looked at. Faults session_required, not_found, forbidden. */
+/** Called before the body is parsed. Faults session_required, not_found, forbidden. */
 export function checkRight({ sessions }: Parts<"sessions">, request: Request, route: string): void {
 	const path = route.slice(PREFIX.length);
 	if (path.startsWith("/public/") || path.startsWith("/operator/")) return;

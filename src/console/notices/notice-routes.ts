@@ -12,24 +12,24 @@ import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import type { NoticeProblem } from "./notices.ts";
 import { publicUrlProblem } from "./public-request.ts";
 
-/** Who is told of batches that end and of what else the account wants to hear, and what came of it lately. */
+/** Notice settings of the account and recent deliveries. */
 export interface Notices {
 	readonly mail: "maker" | "owners" | null;
 	readonly hasWebhook: boolean;
-	/** Of owners and admins alone: some addresses are secrets. */
+	/** For owners and admins only: some addresses contain secrets. */
 	readonly webhookUrl: string | null;
-	/** What else is told, to the webhook and by mail to those who get notices (`notices.get`). */
+	/** Subscribed events, for the webhook and for mails to roles with `notices.get`. */
 	readonly events: readonly string[];
 	readonly items: readonly NoticeView[];
 }
 
 export interface NoticeView {
-	/** Of a batch, or the event's own. */
+	/** Of a batch, or the event's own id. */
 	readonly batchId: string;
 	/** Null for the end of a batch. */
 	readonly type: string | null;
 	readonly channel: "mail" | "webhook";
-	/** Whom a mail is for; null for a webhook, and for who is no member any more. */
+	/** Recipient of a mail; null for a webhook, and for a former member. */
 	readonly email: string | null;
 	readonly state: "waiting" | "sent" | "failed";
 	readonly attempts: number;
@@ -53,11 +53,11 @@ const SALT_CHARS = 32;
 const query = t.Object(ACCOUNT_QUERY);
 const EVENTS = t.Optional(t.Array(t.UnionEnum(ALERT_TYPES), { maxItems: 20, uniqueItems: true }));
 
-/** Owners and admins decide who is told; all members see what came of it. */
+/** Owners and admins change the settings; all members see the deliveries. */
 export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" | "webhookSecretOf" | "sessions">) {
 	const { statements, sessions } = parts;
 
-	// Pages that are open in browsers know it by this name.
+	// Open pages use this name.
 	return new Elysia({ name: "console-notices", prefix: "/batch-notices" })
 		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.get("/", ({ request }) => noticesOf(parts, request), { query })
@@ -75,17 +75,17 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 					...{ events: body.events, added: body.eventsAdded, removed: body.eventsRemoved },
 					act: noted("batch.notices"),
 				});
-				// Not so if there was one, or somebody was quicker.
+				// False if a webhook existed, or a concurrent request set it.
 				const isNew = salt !== null && saved.salt === salt;
 				return { ...(await noticesOf(parts, request)), secret: isNew ? parts.webhookSecretOf(salt) : null };
 			},
 			{
 				query,
-				// What is absent stays as it is.
+				// Absent fields keep their value.
 				body: t.Object({
 					mail: t.Optional(t.Nullable(t.Union([t.Literal("maker"), t.Literal("owners")]))),
 					webhookUrl: t.Optional(t.Nullable(t.String({ maxLength: 2_000 }))),
-					// All of them, as pages of before name them.
+					// The whole list, as older pages send it.
 					events: EVENTS,
 					eventsAdded: EVENTS,
 					eventsRemoved: EVENTS,
@@ -111,7 +111,7 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 		.post(
 			"/:id/replay",
 			async ({ member: { accountId, noted }, params }) => {
-				// Under the same id: a receiver that had it knows it again.
+				// Under the same id, so that a receiver detects the repetition.
 				const act = noted("notice.replay", { id: params.id });
 				const rows = await statements`
 					with again as (
@@ -133,7 +133,7 @@ function checkedUrl({ config }: Parts<"config">, text: string): string {
 	return text;
 }
 
-/** Of the page's token, as keys' secrets are: whoever sends it again is told the same secret. */
+/** Derived from the page's token, like keys' secrets: a retry gets the same secret. */
 function saltOf(
 	{ keyMaker, sessions }: Parts<"keyMaker" | "sessions">,
 	request: Request,
@@ -156,7 +156,9 @@ interface SettingChanges {
 	readonly act: Noted;
 }
 
-/** In one statement: of two that change different things each keeps the other's. Alerts look at the account soon. */
+/**
+ * One statement: concurrent changes of different fields keep each other. The next check of alerts reads the account.
+ */
 async function saveSetting(
 	statements: Statements,
 	accountId: string,

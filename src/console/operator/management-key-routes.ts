@@ -10,12 +10,12 @@ import type { Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
 import { EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
 
-/** A management key as the page shows it; for `treaty` its arrays are plain ones. */
+/** A management key for its page; mutable arrays, for `treaty`. */
 export interface ManagementKeyView extends Omit<ManagementKeyRecord, "scopes"> {
 	readonly scopes: ManagementScope[];
 }
 
-/** Keys of the management interface: made with the password given lately, revoked without it. */
+/** Keys of the management interface: creation needs a recent password, revocation does not. */
 export function managementKeyRoutes(parts: Parts<"statements" | "clock" | "keyMaker" | "sessions">) {
 	const { statements, sessions, keyMaker } = parts;
 	const maker = ({ userId, connection }: Operator) => ({ id: userId, ip: connection.address });
@@ -35,7 +35,7 @@ export function managementKeyRoutes(parts: Parts<"statements" | "clock" | "keyMa
 			async ({ operator, body }): Promise<{ id: string; secret: string }> => {
 				const { token, ...asked } = body;
 				const id = await claimedOnPage(parts, { viewer: operator }, { fresh: newId("mgk"), token, asked });
-				// Of the token, which is stored nowhere: whoever sends it again is told the same.
+				// Derived from the token and not stored: a retry gets the same secret.
 				const words = [operator.userId, token ?? crypto.randomUUID()];
 				const hex = derivedHex(keyMaker.digest, "management key on a page", ...words);
 				const planned = { id, secret: derivedManagementSecret(keyMaker.serviceName, hex) };

@@ -32,7 +32,7 @@ export interface AdjustmentRow {
 	readonly firstAtMs: number;
 }
 
-/** Which adjustments; null: all. */
+/** Filter; null: all. */
 export interface AdjustmentFilter {
 	readonly state: AdjustmentState | null;
 	readonly accountId?: string | null;
@@ -77,7 +77,7 @@ export async function listAdjustments(
 	}));
 }
 
-/** Credit moved by hand: one operator asks for it, a second one confirms what is large. */
+/** Manual credit adjustments: an operator requests one, and a second operator confirms a large one. */
 export function adjustmentRoutes({
 	statements,
 	tx,

@@ -18,7 +18,7 @@ import { operatorSummary } from "./operator-summary.ts";
 import { listWaiting } from "./operator-top-ups.ts";
 import { checkBooks, listReconciliations, toldRun } from "./reconciliation.ts";
 
-/** What is looked for may be an address of mail, of any length that one may have. */
+/** A search may be an e-mail address of any valid length. */
 const text = t.Optional(t.String({ maxLength: 320 }));
 const pageQuery = t.Object({ ...PAGE_QUERY, q: text });
 const REASON_BODY = t.Object({ reason: REASON });
@@ -30,7 +30,7 @@ const TOP_UP_STATE = t.Union([
 	t.Literal("disputed"),
 ]);
 
-/** Each group finds the operator first; every act is in the audit log before it is answered. */
+/** Each group checks the operator first; every act is in the audit log before the response. */
 export function operatorRoutes(
 	parts: Parts<"statements" | "fence" | "tx" | "books" | "clock" | "config" | "deployments" | "sessions">,
 ) {
@@ -73,7 +73,7 @@ function accountRoutes({ statements, sessions, clock, fence }: Parts<"statements
 }
 
 function topUpRoutes({ statements, tx, sessions, config }: Parts<"statements" | "tx" | "config" | "sessions">) {
-	/** The operator who decides about a payment that is none of his own account. */
+	/** The operator deciding about a payment of an account that is not their own. */
 	async function decidedBy(operator: Operator, accountId: string | null) {
 		await refuseOwnAccount(statements, operator.userId, accountId);
 		return { operatorId: operator.userId, ip: operator.connection.address };

@@ -10,7 +10,7 @@ import { checkWorksIn } from "./project-view.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 
-/** Who works in a project. */
+/** Members of a project. */
 export function projectMemberRoutes(parts: Parts<"statements" | "fence" | "sessions">) {
 	const { statements, sessions } = parts;
 

@@ -16,7 +16,7 @@ import { checkWorksIn, heldByProject, projectView } from "./project-view.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 
-/** Projects of the visited account: made, listed, changed and archived; a developer's are those that he works in. */
+/** Projects of the visited account; developers see the projects that they work in. */
 export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
 	const { statements, sessions } = parts;
 

@@ -5,36 +5,37 @@ import type { Device } from "./auth-device.ts";
 import { signInError } from "./sign-in-error.ts";
 
 /**
- * Guesses are counted before they are tried, in the database, and what was right is taken back: however many come at
- * once, through whichever console, no more than the limit are tried. Nobody is locked out by others: a browser that the
- * person signed in with before has counts of its own, and a mailed link makes a browser one of these.
+ * Limits guesses of passwords and codes. An attempt is counted in the database before it runs, and the count is
+ * returned if it succeeds. Concurrent attempts, on any console, thus never exceed the limit. Strangers cannot lock a
+ * person out: a browser that the person signed in with before has its own counters, and a mailed link makes a browser
+ * such a one.
  */
 export interface Attempts {
-	/** Counts one against each limit; Throws the library's error at the first that is used up. */
+	/** Adds one to each limit. Throws the library's error at the first exceeded one. */
 	count(limits: readonly Limit[]): Promise<void>;
 	takeBack(limits: readonly Limit[]): Promise<void>;
-	/** False if the same code was tried before, whether it was right or not. */
+	/** False if the same code was tried before, right or wrong. */
 	isFirstUse(userId: string, code: string): Promise<boolean>;
 }
 
 export interface Limit {
-	/** What is counted, in the names of its counts. */
+	/** Name of the counter. */
 	readonly what: string;
 	readonly subject: string;
 	readonly max: number;
 	readonly windowMs: number;
-	/** At the first attempt over the limit. */
+	/** Called at the first attempt over the limit. */
 	readonly onReached?: () => Promise<void>;
 }
 
 const MINUTE_MS = 60_000;
-/** One place, or one browser, guessing at one person. */
+/** Guesses at one person from one network or one browser. */
 const FROM_ONE = { max: 10, windowMs: 10 * MINUTE_MS };
-/** Everybody whom nobody knows, together, guessing at one person. */
+/** Guesses at one person from all unknown browsers together. */
 const PASSWORDS_OF_PERSON = { max: 100, windowMs: 60 * MINUTE_MS };
 const CODES_OF_PERSON = { max: 10, windowMs: 60 * MINUTE_MS };
 const CODES_OF_CHALLENGE = { max: 5, windowMs: 60 * MINUTE_MS };
-/** Longer than a code is good, which is a minute and a half. */
+/** A code is valid for 90 s at most. */
 const CODE_REMEMBERED_MS = 5 * MINUTE_MS;
 
 export function createAttempts(statements: Statements): Attempts {
@@ -57,7 +58,7 @@ export function createAttempts(statements: Statements): Attempts {
 	};
 }
 
-/** `userId`: of the person with this address, if there is one. `address`: of the client, or its network. */
+/** `userId` is the person with this address, if there is one. `address` is the client's network address. */
 export function passwordLimits(
 	who: { readonly email: string; readonly userId: string | undefined },
 	from: { readonly address: string; readonly device: Device | null },
@@ -70,12 +71,12 @@ export function passwordLimits(
 	];
 }
 
-/** A signed-in browser that gives the password again. */
+/** A signed-in session that gives the password again. */
 export function passwordAgainLimits(sessionId: string): Limit[] {
 	return [{ what: "passwords of session", subject: sessionId, ...FROM_ONE }];
 }
 
-/** `challenge`: what asked for the code, a sign-in or a session. */
+/** `challenge` identifies the sign-in or session that requires the code. */
 export function codeLimits(
 	who: { readonly userId: string; readonly challenge: string },
 	device: Device | null,

@@ -20,9 +20,9 @@ const SCHEMA = {
 };
 
 /**
- * The library's own, but for two things. Of a second look for something that fails it writes the error to the terminal, with the
- * statement and its values, beside our log. And what a new password or a second factor ends, it ends in statements of their
- * own: a console that died before them, or lost the database, left whoever was in beside the change.
+ * The library's adapter with two changes. Its retry of a failed query would print the statement and its values to the
+ * terminal, outside our log. And it would end sessions after a new password or second factor in separate statements: a
+ * crash between them would leave an intruder signed in.
  */
 export function authDatabase(tx: Transactional) {
 	const adapterOn = (database: Transactional | Transaction, options: BetterAuthOptions): Adapter =>
@@ -46,21 +46,21 @@ export function authDatabase(tx: Transactional) {
 	};
 }
 
-/** What must be together with a change, if anything. */
+/** Statements that belong to the same transaction as the change, if any. */
 function followingOf({ model, update }: Asked): ((part: Transaction, changed: Found) => Promise<void>) | undefined {
 	if (model === "account" && "password" in update) return (part, { userId = "" }) => endBegun(part, userId);
 	if (model !== "user" || !("twoFactorEnabled" in update)) return undefined;
 	if (update.twoFactorEnabled !== true)
-		// One that stays behind is taken for the next one's: that would be confirmed and never asked for.
+		// A remaining row would be taken for the next factor, which would then be active without a confirmation.
 		return async (part, { id }) => void (await part.execute(sql`delete from two_factor where user_id = ${id}`));
 	return async (part, { id }) => {
-		// A factor that is asked for and not confirmed lets nobody in.
+		// An unconfirmed factor that is required would lock the person out.
 		await part.execute(sql`update two_factor set verified = true where user_id = ${id}`);
 		await endBegun(part, id);
 	};
 }
 
-/** Sessions; and links for a new password, sign-ins that are half done, browsers that need no code. */
+/** Ends sessions, password reset links, unfinished sign-ins and trusted browsers. */
 async function endBegun(part: Transaction, userId: string): Promise<void> {
 	await part.execute(sql`delete from session where user_id = ${userId}`);
 	await part.execute(sql`delete from verification where value = ${userId}`);

@@ -1,20 +1,20 @@
 import type { GenericEndpointContext } from "better-auth";
 
-/** A browser that somebody signed in with before, as a signed cookie of ours says. */
+/** A browser that a person signed in with before, by a signed cookie of ours. */
 export interface Device {
 	readonly id: string;
-	/** Who signed in with it, the latest first. */
+	/** People who signed in with it, the latest first. */
 	readonly userIds: readonly string[];
 }
 
 const COOKIE = "device";
-/** What the signature is for: the library signs values, not names of cookies. */
+/** Purpose of the signed value: the library signs values without the cookie's name. */
 const MARK = "device";
-/** Browsers keep no cookie for longer. */
+/** Browsers keep cookies for 400 days at most. */
 const KEPT_S = 400 * 24 * 3600;
 const PEOPLE_MAX = 5;
 
-/** Null for a browser that nobody signed in with. */
+/** Null for an unknown browser. */
 export async function readDevice(ctx: GenericEndpointContext): Promise<Device | null> {
 	const value = await ctx.getSignedCookie(ctx.context.createAuthCookie(COOKIE).name, ctx.context.secret);
 	if (typeof value !== "string") return null;
@@ -22,7 +22,7 @@ export async function readDevice(ctx: GenericEndpointContext): Promise<Device | 
 	return mark === MARK && id !== "" ? { id, userIds } : null;
 }
 
-/** To be called when somebody has signed in, or has shown by a mailed link who he is. */
+/** Call after a sign-in, or after a mailed link proved the person. */
 export async function rememberDevice(ctx: GenericEndpointContext, userId: string): Promise<void> {
 	const before = await readDevice(ctx);
 	const userIds = [userId, ...(before?.userIds ?? []).filter((other) => other !== userId)].slice(0, PEOPLE_MAX);

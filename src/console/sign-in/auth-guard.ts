@@ -27,15 +27,15 @@ interface GuardDeps {
 interface GuardOptions {
 	readonly serviceName: string;
 	readonly origin: string;
-	/** The library's own check of a code of the session's person, backup codes included; throws if it is wrong. */
+	/** The library's check of a code of the session's person, backup codes included; throws if it is wrong. */
 	readonly checkCode: (ctx: GenericEndpointContext, code: string) => Promise<unknown>;
 }
 
-/** What was found before the library's own work and is needed after it. */
+/** Data found before the library's handler and needed after it. */
 interface Note {
 	readonly limits: readonly Limit[];
 	readonly person?: Person | undefined;
-	/** The second factor is being set up by this code. */
+	/** The code confirms the set-up of the second factor. */
 	readonly isSetUp?: boolean;
 }
 
@@ -50,9 +50,9 @@ interface Person {
 type Before = (ctx: GenericEndpointContext) => Promise<Note | undefined>;
 
 /**
- * Around the library's own sign-in: guesses are limited (`auth-attempts.ts`), browsers remembered (`auth-device.ts`), new
- * passwords looked at, a code is good once, and who a change is about hears of it by mail. After `twoFactor`: where a code
- * is still asked for, nobody has signed in.
+ * Hooks around the library's sign-in. They limit guesses (`auth-attempts.ts`), remember browsers (`auth-device.ts`) and
+ * check new passwords. They accept a code once, and mail changes to the affected person. Must run after `twoFactor`:
+ * while a code is still required, nothing is signed in.
  */
 export function guard(deps: GuardDeps, options: GuardOptions) {
 	const attempts = createAttempts(deps.statements);
@@ -79,7 +79,7 @@ export function guard(deps: GuardDeps, options: GuardOptions) {
 							throw error;
 						});
 						if (note !== undefined && ctx.request !== undefined) notes.set(ctx.request, note);
-						// Whoever knows the former password stays nowhere, whatever the page asks for.
+						// A person who knows the former password is signed out, whatever the page sends.
 						if (ctx.path === "/change-password")
 							return { context: { body: { ...ctx.body, revokeOtherSessions: true } } };
 						return;
@@ -103,7 +103,7 @@ export function guard(deps: GuardDeps, options: GuardOptions) {
 	} satisfies BetterAuthPlugin;
 }
 
-/** Who signed in, and who was refused, by ids and addresses of the net. */
+/** Logs sign-ins and refusals by user id and network address. */
 function tellLog(log: Log, ctx: GenericEndpointContext, note: Note | undefined): void {
 	const { returned, newSession } = ctx.context;
 	if (isRefusal(returned)) {
@@ -137,7 +137,8 @@ async function beforeReset(
 	{ serviceName }: GuardOptions,
 	ctx: GenericEndpointContext,
 ): Promise<Note | undefined> {
-	// Whether its time is over is said by the machine's clock, behind this: by another one this could miss what that lets pass.
+	// The machine's clock decides about the expiry, later: checked by the database's clock, a link that the library
+	// accepts could be missed here.
 	const [row] = await statements<{ value: string }>`
 		select value from verification where identifier = ${resetIdentifier(resetTokenOf(ctx))}`;
 	const person = row && (await personOf(statements, { id: row.value }));
@@ -157,7 +158,7 @@ async function beforeChange(
 	return againOf(attempts, session.session.id);
 }
 
-/** Setting up anew would replace the former secret by nothing but the password. */
+/** A second set-up would replace the former secret with only the password. */
 async function beforeEnable(attempts: Attempts, ctx: GenericEndpointContext): Promise<Note | undefined> {
 	const session = await getSessionFromCtx(ctx);
 	if (session === null) return undefined;
@@ -166,7 +167,7 @@ async function beforeEnable(attempts: Attempts, ctx: GenericEndpointContext): Pr
 	return againOf(attempts, session.session.id);
 }
 
-/** What makes signing in easier needs the password and a code: a stolen session with a stolen password is not enough. */
+/** Weakening the sign-in needs the password and a code: a stolen session with a stolen password is not enough. */
 async function beforeWeaker(
 	deps: GuardDeps,
 	options: GuardOptions,
@@ -183,7 +184,7 @@ async function beforeWeaker(
 	return { limits: [...again.limits, ...(code?.limits ?? [])] };
 }
 
-/** Before a code is looked at: by whom, for what, how often, and never the same one twice. */
+/** Checks before a code: the person, the challenge, the limits, and that the code was not used before. */
 async function beforeCode(
 	{ statements, mailer }: GuardDeps,
 	{ serviceName, origin }: GuardOptions,
@@ -205,14 +206,14 @@ async function beforeCode(
 	const code = fieldOf(ctx, "code");
 	const isBackup = ctx.path === "/two-factor/verify-backup-code" || !isTotp(code);
 	if (ctx.path === "/two-factor/verify-totp" && isBackup) throw invalidCode();
-	// Backup codes too: the library strikes one out for each of several that found it in the list at the same moment.
+	// Backup codes too: concurrent requests could each find the same code in the list, and the library would accept all.
 	if (!(await attempts.isFirstUse(person.id, code))) throw invalidCode();
 	return { limits, person, isSetUp: isSession && !person.two_factor_enabled && ctx.path === "/two-factor/verify-totp" };
 }
 
 const askedBy = (ctx: GenericEndpointContext) => languageOf(ctx.headers ?? new Headers());
 
-/** As the library finds it: a session goes before a sign-in that is half done. */
+/** The same order as the library: a session before an unfinished sign-in. */
 async function challengeOf(statements: Statements, ctx: GenericEndpointContext) {
 	const session = await getSessionFromCtx(ctx);
 	if (session !== null) {
@@ -222,7 +223,8 @@ async function challengeOf(statements: Statements, ctx: GenericEndpointContext) 
 	const cookie = ctx.context.createAuthCookie("two_factor");
 	const challenge = await ctx.getSignedCookie(cookie.name, ctx.context.secret);
 	if (typeof challenge !== "string") return undefined;
-	// Of one whose time is over guesses count too: the library goes by another clock, and tries what this would let pass uncounted.
+	// Guesses count after the expiry too: the library uses another clock, and could accept a code that would be uncounted
+	// here.
 	const [row] = await statements<{ value: string }>`select value from verification where identifier = ${challenge}`;
 	const person = row && (await personOf(statements, { id: row.value }));
 	return person && { person, challenge, isSession: false };
@@ -244,7 +246,7 @@ async function afterwards(
 	if (ctx.path === "/sign-in/email") return stillGood(statements, ctx, person);
 	if (ctx.path === "/reset-password") {
 		await rememberDevice(ctx, person.id);
-		// Whoever was in the account before may have left one of his own, and have begun a session by it while all were being ended.
+		// An intruder may have left a passkey and used it for a session while all sessions were being ended.
 		await statements`delete from passkey where user_id = ${person.id}`;
 		await statements`delete from session where user_id = ${person.id}`;
 	}
@@ -256,12 +258,12 @@ async function afterwards(
 	}
 	if (ctx.path === "/two-factor/disable") tell("second factor off");
 	if (ctx.path === "/two-factor/generate-backup-codes") tell("backup codes");
-	// Links for a new password, sign-ins that are half done, and browsers that need no code were given before the change.
+	// Reset links, unfinished sign-ins and trusted browsers date from before the change.
 	if (!ctx.path.startsWith("/two-factor/verify-") || note.isSetUp)
 		await statements`delete from verification where value = ${person.id}`;
 }
 
-/** What was changed while the password was being looked at ended all sessions, but could not know of this one. */
+/** A change during the password check ended all sessions but could not see this new one. */
 async function stillGood(statements: Statements, ctx: GenericEndpointContext, person: Person): Promise<void> {
 	const now = await personOf(statements, { id: person.id });
 	if (now?.password === person.password && now.two_factor_enabled === person.two_factor_enabled) return;
@@ -294,7 +296,7 @@ async function personOf(
 	return row;
 }
 
-/** The client's network, for what counts by place. */
+/** The client's network, for counters by network. */
 const addressOf = (ctx: GenericEndpointContext): string =>
 	(ctx.headers === undefined ? null : getIp(ctx.headers, ctx.context.options)) ?? "unknown";
 
@@ -303,7 +305,7 @@ function fieldOf({ body }: GenericEndpointContext, name: string): string {
 	return typeof value === "string" && !value.includes("\0") ? value : "";
 }
 
-/** Redirects are thrown as well, by what signs in through another service. */
+/** Redirects are thrown too, by social sign-ins. */
 const isRefusal = (returned: unknown): boolean => isAPIError(returned) && returned.statusCode >= 400;
 const isTotp = (code: string) => /^[0-9]{6}$/.test(code);
 const invalidCode = () => signInError("INVALID_CODE", "Invalid code", { status: "UNAUTHORIZED" });

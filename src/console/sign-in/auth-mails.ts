@@ -2,17 +2,20 @@ import type { Language } from "../../base/language.ts";
 import type { TextId } from "../../base/translate.ts";
 import type { Mail } from "../mail/mailer.ts";
 
-/** The mails around signing in. Each that gives a right says until when, and what it is if nobody asked for it. */
+/**
+ * Mails about signing in. A mail with a link says how long it is valid, and what to do if the recipient did not request
+ * it.
+ */
 
 export interface Addressee {
-	/** The service's name. */
+	/** Name of the service. */
 	readonly service: string;
 	readonly to: string;
-	/** What the browser asked for that made this mail be sent. */
+	/** Language of the browser that caused the mail. */
 	readonly asked: Language;
 }
 
-/** `link` leads to a page with a button: opening it changes nothing, since programs open links of mails too. */
+/** `link` leads to a page with a button: opening it changes nothing, since mail scanners open links too. */
 export function signUpMail({ service, ...to }: Addressee, link: string): Mail {
 	return {
 		...{ ...to, link },
@@ -25,7 +28,7 @@ export function signUpMail({ service, ...to }: Addressee, link: string): Mail {
 	};
 }
 
-/** To who is known already; the page says to everybody that a mail is on its way. */
+/** To a person who is registered already; the page answers the same for every address. */
 export function knownMail({ service, ...to }: Addressee, origin: string): Mail {
 	const link = `${origin}/sign-in`;
 	return {
@@ -54,7 +57,7 @@ export function resetMail({ service, ...to }: Addressee, link: string): Mail {
 	};
 }
 
-/** What was done, for who did not do it. */
+/** Tells of a change, for a person who did not make it. */
 const CHANGES = {
 	password: "Your password was changed, and all other sessions were ended.",
 	"second factor on": "A second factor was set up for signing in, and all other sessions were ended.",

@@ -17,13 +17,13 @@ interface PasskeyDeps {
 interface PasskeyOptions {
 	readonly serviceName: string;
 	readonly origin: string;
-	/** All origins whose pages are ours. */
+	/** All origins of our pages. */
 	readonly origins: readonly string[];
 }
 
 const PASSKEYS_MAX = 20;
 const NAME_CHARS_MAX = 60;
-/** As for all acts that a stolen session must not do (`console-session.ts`). */
+/** The same as for all sensitive acts (`console-session.ts`). */
 const AUTHENTICATED_FOR_MS = 15 * 60_000;
 
 interface Stored {
@@ -34,9 +34,9 @@ interface Stored {
 }
 
 /**
- * Passkeys: a key in a device or a password manager, for this site alone, which its owner opens by finger, face or PIN. So it
- * is two factors in one, and nobody is asked for a code besides; where a device says that it did not look who is there, it is
- * refused. The library is loaded for who uses one.
+ * Passkeys: a key in a device or password manager, for this site only, unlocked by finger, face or PIN. A passkey is
+ * two factors in one, so no code is required; a response without user verification is refused. The library is loaded on
+ * the first use.
  */
 export function passkeys(deps: PasskeyDeps, options: PasskeyOptions) {
 	const challenges = createChallenges(deps.statements);
@@ -48,7 +48,7 @@ export function passkeys(deps: PasskeyDeps, options: PasskeyOptions) {
 
 function registering({ statements, mailer }: PasskeyDeps, challenges: Challenges, options: PasskeyOptions) {
 	return {
-		/** What `navigator.credentials.create` takes. REAUTHENTICATE after a quarter of an hour. */
+		/** Returns options for `navigator.credentials.create`. REAUTHENTICATE after a quarter of an hour. */
 		beginPasskey: createAuthEndpoint("/passkey/register-begin", { method: "POST" }, async (ctx) => {
 			const { user } = await lately(ctx);
 			const held = await statements<{ id: string }>`select id from passkey where user_id = ${user.id}`;
@@ -68,7 +68,7 @@ function registering({ statements, mailer }: PasskeyDeps, challenges: Challenges
 			await challenges.keep(ctx, "register", `${user.id} ${asked.challenge}`);
 			return ctx.json(asked);
 		}),
-		/** Body: `name`, `response`, what the browser made. */
+		/** Body: `name`, `response` of the browser. */
 		endPasskey: createAuthEndpoint("/passkey/register-end", { method: "POST" }, async (ctx) => {
 			const { user } = await lately(ctx);
 			const name = textOf(ctx.body, "name").trim().slice(0, NAME_CHARS_MAX);
@@ -108,7 +108,10 @@ function registering({ statements, mailer }: PasskeyDeps, challenges: Challenges
 
 function signingIn({ statements }: PasskeyDeps, challenges: Challenges, options: PasskeyOptions) {
 	return {
-		/** What `navigator.credentials.get` takes: any passkey of this site, so nothing is said of who has some. */
+		/**
+		 * Returns options for `navigator.credentials.get`: any passkey of this site, so that they do not tell which
+		 * accounts have one.
+		 */
 		beginPasskeySignIn: createAuthEndpoint("/passkey/sign-in-begin", { method: "POST" }, async (ctx) => {
 			const webauthn = await import("@simplewebauthn/server");
 			const asked = await webauthn.generateAuthenticationOptions({
@@ -143,7 +146,7 @@ function signingIn({ statements }: PasskeyDeps, challenges: Challenges, options:
 				})
 				.catch(() => undefined);
 			if (!checked?.verified) throw notGood();
-			// Whose it is says the row; one that was copied and counts again from before is not taken twice.
+			// The row determines the person. A counter that does not grow is refused: the key may be a copy.
 			const { newCounter } = checked.authenticationInfo;
 			const used = await statements`
 				update passkey set counter = ${newCounter}::bigint, last_used_at = clock_timestamp()
@@ -152,7 +155,7 @@ function signingIn({ statements }: PasskeyDeps, challenges: Challenges, options:
 			const user = await ctx.context.internalAdapter.findUserById(stored.user_id);
 			if (user === null) throw notGood();
 			const session = await ctx.context.internalAdapter.createSession(user.id);
-			// What removed the passkey while it was looked at ended all sessions, but could not know of this one.
+			// A change that removed the passkey during the check ended all sessions but could not see this new one.
 			const still = await statements`select 1 from passkey where id = ${stored.id}`;
 			if (still.length === 0) {
 				await statements`delete from session where id = ${session.id}`;
@@ -164,14 +167,14 @@ function signingIn({ statements }: PasskeyDeps, challenges: Challenges, options:
 	};
 }
 
-/** The page's own origin, which the request guard has found to be one of ours. */
+/** The page's own origin, which the request guard checked. */
 function siteOf(ctx: GenericEndpointContext, options: PasskeyOptions): { origin: string; rpId: string } {
 	const origin = options.origins.find((one) => one === ctx.headers?.get("origin"));
 	if (origin === undefined) throw signInError("FORBIDDEN", "This request does not come from a page of this service.");
 	return { origin, rpId: new URL(origin).hostname };
 }
 
-/** Who signed in, or gave the password, within the last quarter of an hour. */
+/** A person who signed in, or gave the password, within the last quarter of an hour. */
 async function lately(ctx: GenericEndpointContext) {
 	const present = await getSessionFromCtx(ctx);
 	if (present === null) throw signInError("SESSION_REQUIRED", "Please sign in.", { status: "UNAUTHORIZED" });
@@ -184,7 +187,7 @@ async function lately(ctx: GenericEndpointContext) {
 	return present;
 }
 
-/** What a browser sent is looked at by the library; here only that it is a record. */
+/** The library validates the response; here only that it is an object. */
 function responseOf(body: unknown): AuthenticationResponseJSON & RegistrationResponseJSON {
 	const response = typeof body === "object" && body !== null ? (body as { response?: unknown }).response : undefined;
 	if (typeof response !== "object" || response === null) throw notGood();
@@ -196,12 +199,12 @@ function textOf(body: unknown, name: string): string {
 	return typeof value === "string" ? value : "";
 }
 
-/** What a passkey signs, to show that it is there now. */
+/** Challenges that a passkey signs, as proof of its presence. */
 type Challenges = ReturnType<typeof createChallenges>;
 
 type Kind = "register" | "sign-in";
 
-/** A browser's own half of a challenge. */
+/** Cookie that ties a challenge to its browser. */
 const COOKIE = "passkey";
 const VALID_MINUTES = 5;
 
@@ -216,7 +219,7 @@ function createChallenges(statements: Statements) {
 			await ctx.setSignedCookie(cookie.name, browser, ctx.context.secret, cookie.attributes);
 		},
 
-		/** Good once, in the browser that asked for it, for what it asked for. */
+		/** Consumes the challenge: valid once, for the requesting browser and purpose. */
 		async take(ctx: GenericEndpointContext, kind: Kind): Promise<string> {
 			const cookie = ctx.context.createAuthCookie(COOKIE);
 			const browser = await ctx.getSignedCookie(cookie.name, ctx.context.secret);

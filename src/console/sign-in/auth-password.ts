@@ -2,19 +2,19 @@ import { dictionary } from "@zxcvbn-ts/language-common";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
 import { signInError } from "./sign-in-error.ts";
 
-/** Passwords that many people chose, in lower case: what is tried first. */
+/** Common passwords in lower case: the first guesses of an attack. */
 const common: ReadonlySet<string> = new Set(dictionary["passwords-common"]);
 
-/** A word that is padded with so little is found as soon as the word. */
+/** A common word with at most this much padding is as easy to guess as the word. */
 const PADDING_CHARS_MAX = 6;
-/** A unit that is found however often it is repeated. */
+/** A unit this short is easy to guess however often it is repeated. */
 const UNIT_CHARS_MAX = 4;
-/** A shorter word says nothing about whom it belongs to. */
+/** A shorter word identifies no person. */
 const OWN_WORD_CHARS_MIN = 4;
 
 /**
- * Whether a password may be chosen. `ownWords`: the service's name, the person's and the address, which are guessed first
- * as well. Throws the library's error, which the pages show.
+ * Checks a new password. `ownWords` are the service's name, the person's and the address, which are also early guesses.
+ * Throws the library's error, which the pages show.
  */
 export function checkNewPassword(password: string, ownWords: readonly string[]): void {
 	if (password.length < PASSWORD_CHARS_MIN)
@@ -46,7 +46,7 @@ function isThinWord(text: string, isWord: (word: string) => boolean): boolean {
 	return (word === "" || isWord(word) || isWord(unitOf(word))) && isThin(before) && isThin(after);
 }
 
-/** The address, its two halves and its parts; a name and its parts. */
+/** Words of an address: the whole, its halves and their parts; of a name: the whole and its parts. */
 function wordsOf(text: string): string[] {
 	const whole = lettersOf(text);
 	return [whole, bareOf(whole), ...whole.split("@"), ...whole.split(/[^\p{L}\p{N}]+/u)].filter(
@@ -57,13 +57,13 @@ function wordsOf(text: string): string[] {
 const lettersOf = (text: string) => text.normalize("NFKC").toLowerCase();
 const bareOf = (text: string) => text.replace(/[^\p{L}\p{N}]+/gu, "");
 
-/** What a text repeats, from its beginning to its end; the text if it repeats nothing. */
+/** The unit that the whole text repeats; the text if it repeats nothing. */
 function unitOf(text: string): string {
 	const length = (text + text).indexOf(text, 1);
 	return text.slice(0, length);
 }
 
-/** Each sign follows the one before, up or down: `abcdefghijkl`, `9876543210987`. */
+/** Each character follows the one before, up or down: `abcdefghijkl`, `9876543210987`. */
 function isSequence(text: string): boolean {
 	const codes = [...text].map((sign) => sign.codePointAt(0) ?? 0);
 	const steps = codes.slice(1).map((code, at) => code - (codes[at] ?? 0));

@@ -4,18 +4,18 @@ import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import { signInError } from "./sign-in-error.ts";
 
-/** What stands behind the token of a mail that leads to a new password. */
+/** Identifier of a reset token's row. */
 export const resetIdentifier = (token: string) => `reset-password:${token}`;
 
-/** As the library finds it. */
+/** Reads the token as the library does. */
 export function resetTokenOf({ body, query }: { body?: unknown; query?: unknown }): string {
 	return textOf(body, "token") || textOf(query, "token");
 }
 
 /**
- * Setting a new password by a mail's link, in place of the library's own, which does it in five steps: whoever died or was cut
- * off between two of them left the former sessions and passkeys beside the new password, and a link that was used up. The
- * guard has looked at the password by then. A link's time is over by the machine's clock, by which the library has dated it.
+ * Sets a new password by a mailed link. The library needs five steps for it: an interruption would leave former
+ * sessions and passkeys valid, and the link used up. The guard has checked the password by then. A link expires by the
+ * machine's clock, which the library used to date it.
  */
 export function passwordReset({ statements }: { readonly statements: Statements }) {
 	return {
@@ -24,7 +24,7 @@ export function passwordReset({ statements }: { readonly statements: Statements 
 			/** Body: `token`, `newPassword`. */
 			resetPassword: createAuthEndpoint("/reset-password", { method: "POST" }, async (ctx) => {
 				const identifier = resetIdentifier(resetTokenOf(ctx));
-				// Before the password is hashed, which is dear: strangers have no link.
+				// Checked before the expensive hash of the password, so that requests without a valid link are cheap.
 				const known = await statements`
 					select 1 from verification where identifier = ${identifier} and expires_at > to_timestamp(${Date.now()}::double precision / 1000.0)`;
 				if (known.length === 0) throw usedUp();

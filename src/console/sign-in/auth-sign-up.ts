@@ -21,23 +21,23 @@ interface SignUpDeps {
 
 interface SignUpOptions {
 	readonly serviceName: string;
-	/** What whoever signs up agrees to; null for nothing. */
+	/** Terms to accept at the sign-up; null for none. */
 	readonly terms: Terms | null;
 	readonly origin: string;
 }
 
-/** A browser's own half of a sign-up. */
+/** Cookie that ties a sign-up to its browser. */
 const COOKIE = "sign_up";
 const VALID_HOURS = 24;
-/** Open sign-ups of one address; the oldest goes. */
+/** Open sign-ups of one address; the oldest is deleted. */
 const OPEN_MAX = 100;
 const NEXT_CHARS_MAX = 500;
 const TOKEN_BYTES = 32;
 
 /**
- * Signing up, in place of the library's own: nobody exists before the address is proved. The mail's link leads to a page
- * whose button proves it, once. The password counts, and the browser is signed in, where the same browser chose it; any
- * other must choose one then, so that whatever a stranger chose for this address is worth nothing.
+ * Replaces the library's sign-up: no person is created before the address is proved. The mail's link leads to a page
+ * whose button proves it, once. In the browser that signed up, the chosen password counts and a session begins; any
+ * other browser must choose a password. A password that a stranger chose for this address is thus worthless.
  */
 export function signUps(deps: SignUpDeps, options: SignUpOptions) {
 	const { statements, mailer } = deps;
@@ -45,8 +45,8 @@ export function signUps(deps: SignUpDeps, options: SignUpOptions) {
 		id: "sign-up",
 		endpoints: {
 			/**
-			 * Body: `name`, `email`, `password`, `next` (where to go afterwards), `acceptedTerms` (their version). The same
-			 * answer for every address.
+			 * Body: `name`, `email`, `password`, `next` (the page afterwards), `acceptedTerms` (their version). The same
+			 * response for every address.
 			 */
 			signUpEmail: createAuthEndpoint("/sign-up/email", { method: "POST" }, async (ctx) => {
 				if (!mailer.works)
@@ -70,8 +70,8 @@ export function signUps(deps: SignUpDeps, options: SignUpOptions) {
 				return ctx.json({ status: true });
 			}),
 			/**
-			 * Body: `token`, and in another browser than the one that signed up `newPassword` and `name`. Answers whether it
-			 * signed in. PASSWORD_REQUIRED leaves the token as it is.
+			 * Body: `token`, and in another browser than that of the sign-up `newPassword` and `name`. Tells whether a
+			 * session began. PASSWORD_REQUIRED leaves the token unused.
 			 */
 			verifyEmail: createAuthEndpoint("/verify-email", { method: "POST" }, async (ctx) => {
 				const tokenHash = hashOf(textOf(ctx.body, "token"));
@@ -103,7 +103,7 @@ export function signUps(deps: SignUpDeps, options: SignUpOptions) {
 	} satisfies BetterAuthPlugin;
 }
 
-/** The name and the hash of the password of who opened the mail somewhere else. */
+/** Name and password hash from another browser. */
 async function chosenAnew(
 	ctx: { body: unknown; context: { password: { hash(password: string): Promise<string> } } },
 	ownWords: readonly string[],
@@ -116,7 +116,7 @@ async function chosenAnew(
 	return { name, password: await ctx.context.password.hash(chosen) };
 }
 
-/** Whether the address was not proved before: for one that was, nothing is stored. */
+/** False if the address was proved before; then nothing is stored. */
 async function open(
 	statements: Statements,
 	row: { token: string; browser: string; email: string; name: string; password: string; termsVersion: string | null },
@@ -136,8 +136,8 @@ async function open(
 }
 
 /**
- * One statement: the token is used up and its address has a person, who holds nothing of what anybody stored for this
- * address before. Undefined if the token is not good, or the address was proved meanwhile.
+ * One statement: uses up the token and creates the person, or takes over an unproved one without anything stored for
+ * this address before. Undefined if the token is invalid, or the address was proved in between.
  */
 async function prove(
 	statements: Statements,
@@ -171,7 +171,7 @@ async function prove(
 		), agreed as (
 			insert into terms_acceptance (user_id, version)
 			select person.id, terms_version from person, proved
-			-- What somebody agreed to in another browser may not have been this person.
+			-- Terms accepted in another browser may not have been accepted by this person.
 			where terms_version is not null and ${anew === null}::boolean
 			on conflict do nothing
 		)
@@ -180,8 +180,8 @@ async function prove(
 }
 
 /**
- * Sign-ups whose mail nobody answered, people of an earlier version who never proved their address, and links and sign-ins half
- * done whose time is over by the database's clock and by this one: the library goes by this one, and would miss them.
+ * Deletes expired sign-ups, people of an earlier version who never proved their address, and expired links and
+ * unfinished sign-ins. The last two must be expired by both clocks, since the library uses this machine's.
  */
 export async function forgetUnproved(statements: Statements, nowMs: number): Promise<void> {
 	await statements`delete from sign_up where expires_at < clock_timestamp()`;
@@ -193,7 +193,7 @@ export async function forgetUnproved(statements: Statements, nowMs: number): Pro
 		delete from verification where expires_at < least(clock_timestamp(), to_timestamp(${nowMs}::double precision / 1000.0))`;
 }
 
-/** Sessions that are over, by both clocks as well: who never signs out leaves one behind. */
+/** Deletes sessions that are expired by both clocks. */
 export async function forgetSessions(statements: Statements, nowMs: number): Promise<void> {
 	await statements`
 		delete from session where expires_at < least(clock_timestamp(), to_timestamp(${nowMs}::double precision / 1000.0))`;
@@ -205,7 +205,7 @@ function signUpOf(body: unknown): { name: string; email: string; next: string | 
 	if (!isSignInAddress(email))
 		throw signInError("ADDRESS_NOT_USABLE", "Nobody can sign in with this address here. Please use another one.");
 	const next = isRecord(body) && typeof body.next === "string" ? body.next : "";
-	// A place on this site, as the pages take it too.
+	// A path on this site; the pages use the same rule.
 	const isPlace = /^\/(?![/\\])/.test(next) && next.length <= NEXT_CHARS_MAX;
 	return { name: nameOf(body), email, next: isPlace ? next : null };
 }

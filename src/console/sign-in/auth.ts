@@ -32,29 +32,29 @@ export interface AuthDeps {
 }
 
 export interface AuthOptions {
-	/** As people know it. */
+	/** Public name. */
 	readonly serviceName: string;
 	readonly terms: Terms | null;
 	readonly config: Pick<Config, "demo" | "production" | "signIn">;
 	readonly secret: string;
-	/** Where people reach the service. */
+	/** Public origin of the service. */
 	readonly origin: string;
-	/** All origins whose pages are ours. */
+	/** All origins of our pages. */
 	readonly origins: readonly string[];
 }
 
-/** Carries the client's address to the rate limiter; whatever a client sends under this name is replaced. */
+/** Passes the client's address to the rate limiter; a client's own header of this name is replaced. */
 export const ADDRESS_HEADER = "x-tollgate-client-address";
 
 const SESSION_S = 7 * 24 * 3600;
 const SESSION_RENEWED_AFTER_S = 24 * 3600;
 const RESET_S = 3600;
 
-/** Who has no name that may be shown. */
+/** Name of a person whose given name is refused. */
 const NAMELESS = "New member";
 const SESSION_UNREADABLE = "FAILED_TO_GET_SESSION";
 
-/** Left out: what would show or end sessions by their tokens, what changes who a person is, and what no page asks for. */
+/** Disabled: endpoints that show or end sessions by token, that change a person's identity, or that no page uses. */
 const DISABLED_PATHS = [
 	"/list-sessions",
 	"/revoke-session",
@@ -98,7 +98,7 @@ const RATE_LIMIT = {
 	},
 };
 
-/** Sign-in. Sessions are rows that are read each time, so that ending one ends it at once. */
+/** Sign-in. Sessions are read from the database on each request, so ending one takes effect at once. */
 export function createAuth(deps: AuthDeps, options: AuthOptions) {
 	const { mailer, log } = deps;
 	const { config, origin } = options;
@@ -147,9 +147,9 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 		onAPIError: { onError: (error) => passOn(error, log) },
 		advanced: {
 			cookiePrefix: isHttps ? "__Host-tollgate" : "tollgate",
-			// The prefix is ours: the library's own would be `__Secure-`, which lets a sibling host set the cookie.
+			// Our own prefix: the library's `__Secure-` would let a sibling host set the cookie.
 			useSecureCookies: false,
-			// Not left to the library, which looks at no address any more where NODE_ENV is `test`.
+			// Set explicitly: the library skips the check where NODE_ENV is `test`.
 			disableOriginCheck: false,
 			defaultCookieAttributes: { secure: isHttps, httpOnly: true, sameSite: "lax", path: "/" },
 			ipAddress: { ipAddressHeaders: [ADDRESS_HEADER], ipv6Subnet: 64 },
@@ -182,14 +182,14 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 	});
 }
 
-/** Another service may let people in with an address that it has not seen proof of: nobody here is made of that. */
+/** An identity provider may report an unverified address; it creates no person here. */
 function onlyProved<U extends { emailVerified: boolean; name: string }>(data: U): { data: U } {
-	// A name that another service lets pass is not refused, but not taken either.
+	// A name that breaks our rule is replaced, so that the sign-in succeeds.
 	if (data.emailVerified) return { data: isPersonName(data.name) ? data : { ...data, name: NAMELESS } };
 	throw signInError("ADDRESS_NOT_VERIFIED", "This address is not verified there.", { status: "FORBIDDEN" });
 }
 
-/** The library's endpoints as plain functions: no hooks, no session made, since there is one. */
+/** Calls the library's endpoints as plain functions: no hooks and no new session. */
 function codeCheck({ endpoints }: ReturnType<typeof twoFactor>) {
 	return (ctx: GenericEndpointContext, code: string): Promise<unknown> => {
 		const isTotp = /^[0-9]{6}$/.test(code);
@@ -200,13 +200,13 @@ function codeCheck({ endpoints }: ReturnType<typeof twoFactor>) {
 	};
 }
 
-/** The library passes on whatever was sent, and calls it a text. */
+/** The library does not validate the type of the name. */
 function onlyNamed<U extends { name?: string | undefined }>(data: U): { data: U } {
 	if (data.name === undefined || (typeof data.name === "string" && isPersonName(data.name))) return { data };
 	throw signInError("INVALID_NAME", NAME_RULE);
 }
 
-/** For the first run's links (sign-in-link.ts), which are made there: nobody can ask for one. */
+/** For links of the first run (sign-in-link.ts), which are created there; requests for a link are disabled. */
 function signInLinks() {
 	return magicLink({
 		disableSignUp: true,
@@ -217,8 +217,8 @@ function signInLinks() {
 }
 
 /**
- * What ends sign-in for reasons of ours leaves it by its own name, to be answered like all else: the library would send
- * a bare 500. It hides what a session could not be read for; nothing but the database is asked there.
+ * Rethrows our own errors and database failures, so that they get the usual error response instead of the library's
+ * bare 500. The library hides why a session could not be read; only the database can fail there.
  */
 export function passOn(error: unknown, log: Log): void {
 	if (isDatabaseAway(error)) throw error;
@@ -228,7 +228,7 @@ export function passOn(error: unknown, log: Log): void {
 	log.debug("sign-in", { severity: "error", detail: error.message });
 }
 
-/** As `passOn`, of an answer that the library has made of it already. */
+/** `passOn` for a response that the library already made of the error. */
 export async function passOnAnswer(answer: Response): Promise<Response> {
 	if (answer.status < 500) return answer;
 	const said: unknown = await answer
@@ -239,7 +239,10 @@ export async function passOnAnswer(answer: Response): Promise<Response> {
 	return answer;
 }
 
-/** Another service that does not say who somebody is sends him back to the door: what is thrown there would be a bug of ours. */
+/**
+ * If an identity provider does not return the person, the browser goes back to the sign-in page. Without this the
+ * exception would look like a bug of ours.
+ */
 function failingProviders(log: Log): BetterAuthPlugin {
 	return {
 		id: "failing-providers",
@@ -262,12 +265,12 @@ function socialProviders({ signIn: { github, google } }: Pick<Config, "signIn">)
 	return { ...(github === null ? {} : { github }), ...(google === null ? {} : { google }) };
 }
 
-/** Ways to a session on which nobody is asked for a second factor: another service says who it is. */
+/** Paths that begin a session without our second factor: an identity provider vouches for the person. */
 const UNASKED = /^\/(callback|company|oauth2|sign-in\/social|sign-in\/oauth2|one-tap|sso|id-token)/;
 
 /**
- * Whether a session may begin at this path of the sign-in library. Operators come in by password and second factor alone:
- * whoever another service takes for one has given neither.
+ * Whether a session may begin at this path. Operators must use password and second factor, which an identity provider
+ * does not prove.
  */
 async function mayBegin(statements: Statements, userId: string, path: string | undefined): Promise<boolean> {
 	if (path === undefined || !UNASKED.test(path)) return true;

@@ -1,17 +1,17 @@
 import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 
-/** Where links that sign somebody in are opened, see `sign-in-link.ts`. */
+/** Path of sign-in links, see `sign-in-link.ts`. */
 export const SIGN_IN_LINK = "/api/sign-in-link/";
 const TOKEN_BYTES = 24;
 
-/** Pages that a link leads to, by the word in it. */
+/** Target page by the word in the link. */
 export const LINK_PAGES = { customer: "/overview", operator: "/operator" } as const;
 export type LinkPage = keyof typeof LINK_PAGES;
 
 /**
- * The path of a new link for the person with this address; one that was made before is not good any more. Who makes it, the
- * parent of all processes, has no use for the sign-in library: 41 MB.
+ * Path of a new link for the person with this address; earlier links become invalid. The parent of all processes calls
+ * this, so it must not load the sign-in library: 41 MB.
  */
 export async function createSignInLink(
 	statements: Statements,
@@ -19,7 +19,7 @@ export async function createSignInLink(
 ): Promise<string> {
 	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("base64url");
 	const hash = new Bun.CryptoHasher("sha256").update(token).digest("base64url");
-	// A row as the library makes it for a link that is asked for.
+	// The row that the library stores for a requested link.
 	const value = JSON.stringify({ email: link.email });
 	await statements`delete from verification where value = ${value}`;
 	await statements`

@@ -4,8 +4,8 @@ import type { Connection } from "../../gateway/connection.ts";
 const OWN_NAMES = ["localhost", "127.0.0.1", "[::1]"];
 
 /**
- * Whether somebody on this very machine asks, by one of its own names: a proxy on it speaks for others, and a foreign
- * name that leads here is another site's.
+ * True if the client is on this machine and uses one of its own names. A local proxy forwards for others, and a foreign
+ * name that resolves here belongs to another site.
  */
 export function isOwnMachine({ request, address }: Pick<Connection, "request" | "address">): boolean {
 	const { hostname } = new URL(request.url);

@@ -1,3 +1,3 @@
-/** Of a new password, for whoever asks for one and whoever takes it. */
+/** Of a new password, for the pages and for the server. */
 export const PASSWORD_CHARS_MIN = 12;
 export const PASSWORD_CHARS_MAX = 128;

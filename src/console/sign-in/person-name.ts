@@ -4,15 +4,15 @@ const NAME_CHARS_MAX = 100;
 
 export const NAME_RULE = "A name is one line of at most 100 characters, without the address of a site.";
 
-/** What reads as the address of a site, or becomes one in a mail: a scheme, `www.`, or words joined by a dot. */
+/** Text that mail programs turn into a link: a scheme, `www.`, or words joined by a dot. */
 const ADDRESS = /:\/\/|\bwww\.|[\p{L}\p{N}_-]\.[\p{L}]{2,}/iu;
-/** Signs that change the direction of what is read, or that nobody sees, but for those that join letters. */
+/** Bidirectional controls and invisible characters, except joiners. */
 const UNSEEN = /[\p{Cf}\u2028\u2029]/u;
 const JOINERS = /[\u200c\u200d]/g;
 
-/** Whether people and their accounts may be called that: others read it in mails and on pages. */
+/** Whether a person or account may have this name: others read it in mails and on pages. */
 export function isPersonName(text: string): boolean {
-	// Full-width letters and dots are the same to a browser.
+	// Browsers treat full-width letters and dots as their ASCII forms.
 	const plain = text
 		.normalize("NFKC")
 		.replace(JOINERS, "")

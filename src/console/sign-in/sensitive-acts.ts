@@ -5,9 +5,9 @@ import type { Parts } from "../console-deps.ts";
 import { countWithin, uncount } from "../rate-counter.ts";
 
 /**
- * Whoever changes something has given the password within the last quarter of an hour, but for these routes, each with
- * its reason. What is added later asks for it until it stands here. The routes that `console.ts` serves by itself, a
- * playground's chat and the start of a batch, spend what a small key could spend as well.
+ * Changes require the password within the last quarter of an hour, except on these routes, each with its reason. A new
+ * route requires it unless it is listed here. Routes that the console's router serves itself, a chat of the playground
+ * and the start of a batch, spend no more than a small key could.
  */
 export const WITHOUT_PASSWORD: Readonly<Record<string, string>> = {
 	"POST /reauthenticate": "here it is given",
@@ -42,20 +42,20 @@ export const WITHOUT_PASSWORD: Readonly<Record<string, string>> = {
 
 const PREFIX = "/api/console";
 
-/** Before a body is looked at. Faults session_required, reauthentication_required. */
+/** Called before the body is parsed. Faults session_required, reauthentication_required. */
 export function checkSensitive({ sessions }: Parts<"sessions">, request: Request, route: string): void {
 	if (request.method === "GET" || request.method === "HEAD") return;
 	if (WITHOUT_PASSWORD[`${request.method} ${route.slice(PREFIX.length)}`] === undefined)
 		sessions.authenticatedLately(request);
 }
 
-/** What keys may spend in all that a session alone makes or widens in a day, however long ago its password was given. */
+/** Total spending by keys that a session may create or widen in a day without a recent password. */
 const UNASKED_NANO_USD = nanoUsd(100 * NANO_PER_USD);
 const UNASKED_WINDOW_MS = 24 * 3_600_000;
 
 /**
- * A key that may spend `before` is to spend up to `cap`; null for no cap. Counted in cents, before it is done, so that
- * many at once are no more. Fault reauthentication_required.
+ * Checks a key's new limit: it may spend `before` and shall spend up to `cap`, null for no cap. Counted in cents, in
+ * advance, so that concurrent requests stay within the limit. Fault reauthentication_required.
  */
 export async function checkWidening(
 	{ statements, sessions }: Parts<"statements" | "sessions">,

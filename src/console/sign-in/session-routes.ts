@@ -30,7 +30,7 @@ interface SessionRow {
 	user_agent: string | null;
 }
 
-/** Where one is signed in, and the passkeys that one signs in with. */
+/** The person's sessions and passkeys. */
 export function sessionRoutes(
 	parts: Parts<"statements" | "clock" | "brand" | "mailer" | "auth" | "sessions" | "origin">,
 ) {
@@ -91,7 +91,10 @@ async function listPasskeys(
 	}));
 }
 
-/** By whichever clock one is still good: the library opens it by the machine's, and its owner is to see what he can end. */
+/**
+ * Lists sessions valid by either clock: the library uses the machine's, and the owner must see every session that still
+ * works.
+ */
 async function listSessions(
 	{ statements, sessions, clock }: Parts<"statements" | "clock" | "sessions">,
 	request: Request,
@@ -113,8 +116,8 @@ async function listSessions(
 }
 
 /**
- * Somebody who is signed in gives the password again, so that this session may do sensitive acts for a while. Faults:
- * invalid_request if it is wrong, or if the person has none; rate_limit_exceeded.
+ * Repeats the password check, so that this session may do sensitive acts for a while. Faults: invalid_request if the
+ * password is wrong or the person has none; rate_limit_exceeded.
  */
 async function authenticateAgain(
 	{ statements, sessions, auth }: Parts<"statements" | "auth" | "sessions">,
@@ -133,7 +136,8 @@ async function authenticateAgain(
 		throw new ConsoleError("invalid_request", "The password is wrong.", { param: "password" });
 	}
 	await attempts.takeBack(limits);
-	// By the machine's clock, as all of a session's moments: its age is reckoned by that one, and the database's may be another time.
+	// By the machine's clock, like all timestamps of a session: its age is computed with that clock, and the database's
+	// may differ.
 	await statements`update session set authenticated_at = to_timestamp(${Date.now()}::double precision / 1000.0) where id = ${sessionId}`;
 	return { authenticated: true };
 }

@@ -1,9 +1,9 @@
 import { isMailAddress } from "../../base/mail-address.ts";
 
-/** As the library has it, which takes an address for one by this alone where somebody signs in or asks for a new password. */
+/** The library's own pattern, which it applies only at sign-in and password reset. */
 const LIBRARYS = /^(?!\.)(?!.*\.\.)[\w'+.-]*[\w+-]@([a-z\d][a-z\d-]*\.)+[a-z]{2,}$/i;
 
-/** Whether who has this address can sign in with it: who signs up with another one could never come in again. */
+/** Whether this address can sign in: a person who signs up with another one could never return. */
 export function isSignInAddress(text: string): boolean {
 	return isMailAddress(text) && LIBRARYS.test(text);
 }

@@ -3,18 +3,18 @@ import { signIn } from "../../base/de.json";
 import { ENGLISH, type Language } from "../../base/language.ts";
 import { fillIn, inEnglish, type TextValues } from "../../base/translate.ts";
 
-/** Errors of sign-in, the library's and ours, are translated by their code: `signIn` in `de.json`. */
+/** The library's and our sign-in errors are translated by their code: `signIn` in `de.json`. */
 export type SignInErrorCode = keyof typeof signIn;
 
 const GERMAN: Readonly<Record<string, string>> = signIn;
-/** The library's refusal of too many requests has no code. */
+/** The library's 429 has no code. */
 const CODES: Readonly<Record<number, SignInErrorCode>> = { 429: "TOO_MANY_REQUESTS" };
-/** Larger answers are no errors of sign-in. */
+/** Larger responses are not errors of sign-in. */
 const BODY_CHARS_MAX = 16_384;
 
 type Status = ConstructorParameters<typeof APIError>[0];
 
-/** `text`: English, with `{name}` for a value. */
+/** `text` is English, with `{name}` for a value. */
 export function signInError(
 	code: SignInErrorCode,
 	text: string,
@@ -25,7 +25,7 @@ export function signInError(
 	return new APIError(status, { code, message, ...(values === undefined ? {} : { values }) }, options.headers);
 }
 
-/** An answer of the sign-in library with its error message in `language`; anything else unchanged. */
+/** Translates the error message of a sign-in response to `language`; other responses stay unchanged. */
 export async function translateSignIn(language: Language, answer: Response): Promise<Response> {
 	if (language === ENGLISH || answer.status < 400 || answer.body === null) return answer;
 	if (!answer.headers.get("content-type")?.startsWith("application/json")) return answer;
@@ -42,7 +42,7 @@ function translated(text: string, status: number): string {
 		const code = String(body.code ?? CODES[status]);
 		if (typeof body.message !== "string" || !Object.hasOwn(GERMAN, code)) return text;
 		const german = fillIn(GERMAN[code] ?? "", body.values ?? {});
-		// A text with a value that the library did not give stays English.
+		// A text whose value the library did not send stays English.
 		return /\{\w+\}/.test(german) ? text : JSON.stringify({ ...body, message: german });
 	} catch {
 		return text;

@@ -6,16 +6,14 @@ import { isOwnMachine } from "./own-machine.ts";
 
 /** The library's own address of it, which is not served. */
 const VERIFY = "/api/auth/magic-link/verify";
-/** Where the library would send who has a bad link. */
+/** The library redirects an invalid link here. */
 const REFUSED = "/link-refused";
 const USED_UP = "This link was used already, or is too old. Tollgate prints new ones each time it starts.\n";
 
 /**
- * Links that sign somebody in, for the first run alone: good once, for some hours, and on this machine only. The
- * sign-in library checks and uses up the token; what it would offer besides, asking for such a link, is closed.
- *
- * Signs in who opened the link and sends them on to its page. A link that is not good any more only does so for who is
- * signed in already. Faults: forbidden, not_found.
+ * Sign-in links of the first run: valid once, for some hours, on this machine only. The sign-in library checks and uses
+ * up the token; its endpoint to request a link is disabled. Signs the person in and redirects to the link's page. An
+ * invalid link still redirects a person who is signed in. Faults: forbidden, not_found.
  */
 export async function openSignInLink(auth: Auth, connection: Connection): Promise<Response> {
 	const { request, address } = connection;
@@ -26,7 +24,7 @@ export async function openSignInLink(auth: Auth, connection: Connection): Promis
 		throw new ConsoleError("not_found", "There is no such endpoint.");
 	if (!isOwnMachine(connection))
 		throw new ConsoleError("forbidden", "This link works on the machine that the service runs on.");
-	// What a browser opens by itself, ahead of the person, would use the link up.
+	// A browser's prefetch would use the link up.
 	if (/prefetch|prerender/.test(`${request.headers.get("sec-purpose")} ${request.headers.get("purpose")}`))
 		throw new ConsoleError("forbidden", "This link is opened by people.");
 	const query = new URLSearchParams({ token, callbackURL: target, errorCallbackURL: REFUSED });

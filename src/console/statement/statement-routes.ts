@@ -20,7 +20,7 @@ const details = t.Object({
 	vatId: t.String({ maxLength: 40 }),
 });
 
-/** What each month came to, on paper, and who it is made out to. */
+/** Monthly statements, and the billing details on them. */
 export function statementRoutes(parts: Parts<"statements" | "clock" | "brand" | "sessions" | "origin">) {
 	const { statements, sessions, brand } = parts;
 
@@ -67,7 +67,7 @@ export function statementRoutes(parts: Parts<"statements" | "clock" | "brand" | 
 			async ({ request, query }) => {
 				const { isClosed, ...document } = await documentOf(request, query.month);
 				const key = isClosed ? Bun.SHA256.hash(JSON.stringify(document), "hex") : null;
-				// Loaded where it is needed: it brings a font.
+				// Loaded on demand: it contains a font.
 				const { statementPdf } = await import("./statement-pdf.ts");
 				const bytes = await pdfs.make(document.accountId, key, () => statementPdf(document));
 				return file(bytes, "application/pdf", `statement-${query.month}.pdf`);

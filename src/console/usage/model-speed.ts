@@ -1,20 +1,20 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Statements } from "../../db/statements.ts";
 
-/** Medians of a model's streamed answers of the last day; each within 6 %, since sizes are counted in steps of 12 %. */
+/** Medians of a model's completed streams of the last day; each within 6 %, since classes are 12 % wide. */
 export interface ModelSpeed {
 	readonly firstTokenMs: number;
-	/** Behind the first one; null where no answer was long enough to tell. */
+	/** After the first token; null if no completion was long enough. */
 	readonly tokensPerSecond: number | null;
 	readonly requests: number;
 }
 
 export interface ModelSpeeds {
-	/** By the model's id; nothing of a model that too few have asked. As of at most a minute ago. */
+	/** By model id; models with too few samples are left out. At most a minute old. */
 	current(): Promise<ReadonlyMap<string, ModelSpeed>>;
 }
 
-/** A few answers are no measure, and would tell what a single customer does. */
+/** Few samples are no measure, and would reveal a single customer's usage. */
 export const SPEED_REQUESTS_MIN = 20;
 const FRESH_MS = 60_000;
 const STEPS_PER_DECADE = 20;
@@ -26,7 +26,7 @@ interface Row {
 	requests: string;
 }
 
-/** ConsoleSessions share one reading a minute, so that its price does not grow with them. */
+/** Cached for a minute, so that the database load does not grow with visits. */
 export function createModelSpeeds({ statements, clock }: { statements: Statements; clock: Clock }): ModelSpeeds {
 	let read: Promise<ReadonlyMap<string, ModelSpeed>> | undefined;
 	let readAtMs = 0;
@@ -37,7 +37,7 @@ export function createModelSpeeds({ statements, clock }: { statements: Statement
 				readAtMs = nowMs;
 				const reading = readSpeeds(statements);
 				read = reading;
-				// The next visit tries anew.
+				// The next call retries.
 				reading.catch(() => {
 					if (read === reading) read = undefined;
 				});
@@ -64,7 +64,7 @@ async function readSpeeds(statements: Statements): Promise<ReadonlyMap<string, M
 	return speeds;
 }
 
-/** The middle of the step in which the median lies. */
+/** Middle of the class with the median. */
 function medianOf(rows: readonly Row[], kind: Row["kind"]): { median: number; requests: number } | null {
 	const own = rows.filter((row) => row.kind === kind);
 	const requests = own.reduce((sum, row) => sum + Number(row.requests), 0);

@@ -106,7 +106,7 @@ export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 		);
 }
 
-/** As `/v1/usage` has it: `none` is what was used in no project. */
+/** As in `/v1/usage`: `none` selects usage in no project. */
 const projectOf = ({ project }: FilterQuery): string | null => (project === "none" ? "" : (project ?? null));
 
 function logFilter(query: FilterQuery & { status?: LogStatus; batch?: string }): LogFilter {

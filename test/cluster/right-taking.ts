@@ -30,7 +30,7 @@ const answered = ({ status, body }: { status: number; body: { fence?: { effectiv
  */
 function waitingTheirTurn(acts: readonly Act[]): ReadonlySet<Act> {
 	const taking = Map.groupBy(
-		acts.filter(({ act }) => /^(take models from|bring|lower|archive|move|remove somebody from a project) ?/.test(act)),
+		acts.filter(({ act }) => /^(take models from|bring|lower|archive|move|remove a member from a project) ?/.test(act)),
 		({ act }) => act,
 	);
 	return new Set([...taking.values()].flatMap((ways, at) => ways.filter((_, way) => way !== at % ways.length)));
@@ -199,7 +199,7 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 			run: ({ id, projectId }) => managed("PATCH", `/keys/${id}`, { project_id: projectId }),
 		},
 		{
-			act: "remove somebody from a project, his keys of it revoked",
+			act: "remove a member from a project, with keys revoked",
 			from: "console",
 			stage: projectMembersKey,
 			run: async ({ projectId, leaver }) =>
@@ -208,14 +208,14 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 				),
 		},
 		{
-			act: "remove somebody from a project, his keys of it revoked",
+			act: "remove a member from a project, with keys revoked",
 			from: "management",
 			stage: projectMembersKey,
 			run: ({ projectId, leaver }) =>
 				managed("POST", `/projects/${projectId}/members/remove`, { user_id: leaver?.userId, keys: "revoke" }),
 		},
 		{
-			act: "remove somebody from a project, his keys of it revoked",
+			act: "remove a member from a project, with keys revoked",
 			from: "`project member remove`",
 			stage: projectMembersKey,
 			run: ({ projectId = "", leaver }) =>
@@ -247,7 +247,7 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 			run: (stage) => removeMember(owner, stage),
 		},
 		{
-			act: "leave an account, one's keys revoked",
+			act: "leave an account, with keys revoked",
 			from: "console",
 			stage: membersKey("owner"),
 			run: (stage) => removeMember(stage.leaver as Person, stage),

@@ -3,7 +3,7 @@ import type { Statements } from "../db/statements.ts";
 
 export type ControlKind = "key" | "account" | "project" | "budget";
 
-/** One change that every running instance must hear of. */
+/** A change that every running instance must apply. */
 export interface ControlEntry {
 	readonly seq: number;
 	readonly kind: ControlKind;
@@ -13,15 +13,15 @@ export interface ControlEntry {
 }
 
 /**
- * What names an entry for good: its number, and when its transaction began, in microseconds since 1970. The number alone
- * may be another entry's on a server that took over without it.
+ * Identifies an entry permanently: its number, and when its transaction began, in microseconds since 1970. The number
+ * alone may belong to another entry on a server that took over without it.
  */
 export interface AppendedEntry {
 	readonly seq: number;
 	readonly atMicros: number;
 }
 
-/** The columns by which a statement that appends says so: the number, and `control_at()`. */
+/** Columns returned by an appending statement: the number, and `control_at()`. */
 export interface AppendedRow {
 	readonly seq: string;
 	readonly at_micros: string;
@@ -31,13 +31,13 @@ export function appendedOf({ seq, at_micros }: AppendedRow): AppendedEntry {
 	return { seq: Number(seq), atMicros: Number(at_micros) };
 }
 
-/** The channel that `control_append` announces new entries on; the payload is the sequence number. */
+/** The channel on which `control_append` announces new entries; the payload is the sequence number. */
 export const CONTROL_CHANNEL = "tollgate_control";
 
-/** Entries read at once; the reader asks again until it is up to date. */
+/** Entries per query; the reader repeats it until it is up to date. */
 const PAGE_ROWS = 1000;
 
-/** Appends an entry of its own, for changes that are no row of a table. Returns its sequence number. */
+/** Appends an entry for a change that is no row of a table. Returns its sequence number. */
 export async function appendControl(
 	statements: Statements,
 	kind: ControlKind,

@@ -9,27 +9,27 @@ export interface LaggingInstance {
 	/** Grows with each renewal of its lease. */
 	readonly beat: number;
 	readonly ttlMs: number;
-	/** When its lease runs out by the database's wall clock, unless it renews it: for people. */
+	/** When its lease expires by the database's wall clock, unless renewed: for display. */
 	readonly leaseUntilMs: number;
 }
 
-/** What a fence asks of the database; every call may be repeated and may throw. */
+/** A fence's statements; each may be repeated and may throw. */
 export interface FenceStore {
 	/**
-	 * Live instances that lag behind the entry, after fencing off those that another instance found silent. Throws if the
-	 * server does not have that very entry.
+	 * Live instances that have not applied the entry, after fencing off those that another instance found silent. Throws
+	 * if the server does not have that exact entry.
 	 */
 	lagging(entry: AppendedEntry): Promise<readonly LaggingInstance[]>;
 	/** Fences an instance off unless it has renewed its lease since that beat. */
 	fenceOff(id: string, epoch: number, beat: number): Promise<void>;
-	/** The server, and for how long instances may act by what another one told them; 0 if they cannot. */
+	/** The server, and for how long instances may act on entries of the former server; 0 if they cannot. */
 	server(): Promise<{ readonly mark: string; readonly unquietMs: number }>;
-	/** The caller has waited for so long. */
+	/** Records that the caller has waited that long. */
 	quiet(mark: string): Promise<void>;
 }
 
 export interface FenceResult {
-	/** True once no instance acts by anything older than the entry. */
+	/** True once no instance acts on anything older than the entry. */
 	readonly effective: boolean;
 	readonly elapsedMs: number;
 	readonly pending: readonly LaggingInstance[];
@@ -40,38 +40,35 @@ export interface FenceResult {
 export interface FenceOptions {
 	/** Gives up after it with `effective: false`; Infinity never does. */
 	deadlineMs: number;
-	/** Added to a lease before its holder is taken for stopped; covers clocks that run at different rates. */
+	/** Added to a lease before its holder counts as stopped; covers clocks that run at different rates. */
 	graceMs: number;
 }
 
-/** An instance closes its gate before its lease ends by its own clock; this covers a clock that runs slower. */
+/** An instance closes its gate before its lease ends by its own clock; this covers a slower clock. */
 export const FENCE_GRACE_MS = 1_000;
 
-/** How long the caller waits between two questions: a fixed share of what it has waited, so that it hears soon. */
+/** Pause between two queries: a fixed share of the time waited so far, so that the caller gets an early result. */
 const POLL_SHARE = 0.25;
 const POLL_MS_MIN = 1;
 const POLL_MS_MAX = 100;
-/** The question may be asked again; if it fails this often in a row, the caller hears of it. */
+/** A query may be repeated; after this many failures in a row the caller receives the error. */
 const FAILURES_MAX = 10;
-/** Nor for longer than the deadline: a question whose answer does not come fails late. This much it is given in any case. */
+/** Queries without an answer fail late: they may take as long as the deadline, and at least this long. */
 const FAILING_MS_MAX = FAILURES_MAX * POLL_MS_MAX;
 
-/** The one that took over may lack the act that is waited for. */
+/** The server that took over may lack the awaited act. */
 class AnotherServer extends Error {
 	override readonly name = "AnotherServer" as const;
 }
 
 /**
- * Waits until each live instance has applied the control log up to the entry or its lease is over.
- *
- * A lease is over when the caller has seen the same beat for as long as the lease is, by his own monotonic clock: its
- * holder counts from before it sent that beat, so it has stopped admitting by then. No wall clock matters, neither the
- * database's, which a failover or a correction can set forward, nor anybody else's. The holder is then fenced off: it
- * cannot renew any more, and if it did in the last moment, the fencing finds another beat and the wait goes on.
- *
- * A server that the database has not lived on before may lack the last commits of the one before it, an instance
- * among them. So on a new one the caller also waits for as long as the longest lease. The act itself may be lost, whether
- * it took over before the first question or during the wait: that is an error, and the act is to be done again.
+ * Waits until each live instance has applied the control log up to the entry, or its lease is over. A lease is over
+ * when the caller has seen the same beat for the length of the lease, by its own monotonic clock. The holder counts
+ * from before it sent that beat, so it has stopped admitting by then. No wall clock matters: a failover or a correction
+ * can set the database's forward. The holder is then fenced off and cannot renew. If it renewed in the last moment,
+ * fencing finds another beat and the wait goes on. A server new to this database may lack the former server's last
+ * commits, among them an instance. So there the caller also waits for the longest lease. If the act itself is lost, by
+ * a takeover before the first query or during the wait, this throws, and the caller must repeat the act.
  */
 export async function waitApplied(
 	deps: { store: FenceStore; clock: Clock },
@@ -98,7 +95,7 @@ export async function waitApplied(
 		}
 		const pollMs = look
 			? Math.min(POLL_MS_MAX, Math.max(POLL_MS_MIN, elapsedMs * POLL_SHARE))
-			: // The database did not answer: it is given a second in all.
+			: // Without an answer: retries take a second in all.
 				POLL_MS_MAX;
 		if (look && elapsedMs + pollMs > options.deadlineMs) return { ...look, elapsedMs };
 		await sleep(clock, pollMs);
@@ -106,7 +103,7 @@ export async function waitApplied(
 
 	async function lookOnce(): Promise<Omit<FenceResult, "elapsedMs">> {
 		const pending = await store.lagging(entry);
-		// Behind it, so that nobody's answer is taken for that of the server before.
+		// Read after `lagging`, so that an answer of the former server is not taken for the new one's.
 		const server = await store.server();
 		mark ??= server.mark;
 		if (mark !== server.mark) throw new AnotherServer("another server took over, which may not know the change");
@@ -120,7 +117,7 @@ export async function waitApplied(
 		}
 		for (const { id, epoch, beat } of over) await store.fenceOff(id, epoch, beat);
 		const mostMs = Math.max(...leftMs);
-		// Whether those that were fenced off just now really were is seen at the next look.
+		// The next look shows whether the fencing took effect.
 		return { effective: pending.length === 0 && mostMs === 0, pending, leftMs: mostMs };
 	}
 
@@ -133,10 +130,10 @@ export async function waitApplied(
 	}
 }
 
-/** How long something has been seen unchanged, by a monotonic clock: counted from after it was first seen. */
+/** How long a beat has been seen unchanged, by a monotonic clock, counted from after it was first seen. */
 export interface Silences {
 	ofMs(what: string, beat: number): number;
-	/** Forgets all but these. */
+	/** Forgets all others. */
 	keep(what: ReadonlySet<string>): void;
 }
 

@@ -1,20 +1,20 @@
 import type { Clock } from "../base/clock.ts";
 
-/** Whether this instance may admit requests now. */
+/** Decides whether this instance may admit requests now. */
 export interface Gate {
-	/** Synchronous and cheap: asked for every request. */
+	/** Synchronous and cheap: called for every request. */
 	isOpen(): boolean;
 	/** Why it is closed, for `/readyz`; undefined while open. */
 	reason(): string | undefined;
-	/** How long it stays open unless it is extended, by the clock that says less; 0 if it is closed. */
+	/** How long it stays open unless extended, by the clock that says less; 0 if closed. */
 	leftMs(): number;
-	/** How often it opened: what others may have been given while it was closed is not this instance's any more. */
+	/** How often it opened: other instances may have received what this one had before it closed. */
 	openings(): number;
-	/** The moment from which a promise of `forMs` counts: taken before the heartbeat is sent. */
+	/** The moment from which `forMs` counts: taken before the heartbeat is sent. */
 	mark(): GateMark;
 	/** Open until `forMs` after the mark, by whichever clock runs faster. */
 	extend(mark: GateMark, forMs: number): void;
-	/** Closed until the next extend; with `final`, for good. */
+	/** Closed until the next extend; with `final`, permanently. */
 	close(reason: string, final?: boolean): void;
 }
 
@@ -24,8 +24,8 @@ export interface GateMark {
 }
 
 /**
- * The gate closes by the instance's own clocks when its lease is over, whatever else hangs. Both clocks count: the
- * monotonic one stops while a virtual machine is suspended, the wall clock can be set back.
+ * Closes by the instance's own clocks when its lease is over, whatever else hangs. Both clocks count: the monotonic one
+ * stops while a virtual machine is suspended, and the wall clock can be set back.
  */
 export function createGate(deps: { clock: Clock }): Gate {
 	const { clock } = deps;

@@ -6,24 +6,23 @@ import { createStates } from "../base/states.ts";
 import type { ControlEntry } from "./control-log.ts";
 import type { Gate } from "./gate.ts";
 
-/** Where the control log stands, and which server says so: its identity and timeline. */
+/** Position of the control log on a server, which `server` identifies with its timeline. */
 export interface LogPosition {
 	readonly seq: number;
 	readonly server: string;
 }
 
-/** What one instance epoch asks of the database. Every call may be repeated and may throw (outcome unknown). */
+/** Statements of one instance epoch. Each may be repeated and may throw (outcome unknown). */
 export interface HeartbeatStore {
-	/** Takes the next epoch behind `after`, in state joining. */
+	/** Takes the next epoch above `after`, in state joining. */
 	join(id: string, ttlMs: number, after?: number): Promise<number>;
-	/** The control log's newest sequence number. */
 	position(): Promise<LogPosition>;
-	/** joining → live if nothing is newer than `applied`; gives the newest sequence number, null if fenced off. */
+	/** joining → live if nothing is newer than `applied`; returns the newest sequence number, null if fenced off. */
 	goLive(id: string, epoch: number, applied: number, ttlMs: number): Promise<number | null>;
-	/** Renews the lease; gives the newest sequence number, null if fenced off. */
+	/** Renews the lease; returns the newest position, null if fenced off. */
 	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): Promise<LogPosition | null>;
 	readAfter(seq: number): Promise<readonly ControlEntry[]>;
-	/** Says that this epoch admits nothing any more, so that no revocation waits for it; repeated, that its process is there. */
+	/** Records that this epoch admits nothing more: no revocation waits for it. Repeated while its process runs. */
 	leave(id: string, epoch: number): Promise<void>;
 }
 
@@ -35,29 +34,29 @@ export interface HeartbeatOptions {
 	heartbeatMs: number;
 }
 
-/** One epoch of this instance: it keeps its lease, follows the control log, and opens and closes the gate. */
+/** One epoch of this instance: keeps its lease, follows the control log, opens and closes the gate. */
 export interface Heartbeat {
 	readonly id: string;
 	readonly epoch: number;
 	/** The server that it joined on: identity and timeline. */
 	readonly server: string;
 	appliedSeq(): number;
-	/** Follows the log and renews the lease now; calls are joined. Never throws: failures are retried by the heartbeat. */
+	/** Follows the log and renews the lease now; concurrent calls share a run. Never throws; failures are retried. */
 	sync(): Promise<void>;
-	/** Ends the heartbeats and closes the gate. The others count on this epoch until `leave`, or until its lease is over. */
+	/** Stops the heartbeats and closes the gate. Other instances count the epoch until `leave` or its lease's end. */
 	close(why?: string): void;
 	/**
-	 * Closes it, and tells the others that this epoch admits nothing any more. Until `stop` it goes on telling them, since
-	 * what runs is still to be settled: who has a copy of the journal must not hand that in before.
+	 * Closes, and reports that this epoch admits nothing more. Repeats the report until `stop`, while running requests
+	 * settle: another process with a copy of the journal must not replay it before.
 	 */
 	leave(): void;
-	/** As `leave`, and nothing runs any more. */
+	/** Like `leave`, and no request runs any more. */
 	stop(): void;
 }
 
 /**
- * Why an epoch ended: it was fenced off; the database is on another server, which may not know all that the last one did;
- * or entries that it had not applied were removed while it was away.
+ * Why an epoch ended: it was fenced off; the database is on another server, which may lack recent commits; or entries
+ * it had not applied were removed while it was away.
  */
 export type EndOfEpoch = "fenced off" | "another server" | "entries removed";
 
@@ -67,8 +66,8 @@ export interface HeartbeatDeps {
 	log: Log;
 	gate: Gate;
 	/**
-	 * Makes an entry count in memory, at once: the heartbeat waits for nothing but its own statements. What it allowed
-	 * before must be impossible when it returns, for then this instance says that it has applied the entry.
+	 * Applies an entry in memory, synchronously: the heartbeat waits only for its own statements. What the entry forbids
+	 * must be impossible on return, since this instance then reports the entry as applied.
 	 */
 	apply(entry: ControlEntry): void;
 	/** The gate is closed and a new epoch is needed. */
@@ -82,9 +81,9 @@ class EntriesRemoved extends Error {
 type HeartbeatState =
 	| "joining"
 	| "live"
-	/** The gate is closed; for other instances this epoch still counts as one that may admit. */
+	/** The gate is closed; for other instances this epoch may still admit. */
 	| "closed"
-	/** Other instances know, or are told again and again, that it does not count. */
+	/** Other instances know, or are repeatedly informed, that it does not count. */
 	| "left";
 
 const TRANSITIONS: Readonly<Record<HeartbeatState, readonly HeartbeatState[]>> = {
@@ -94,7 +93,7 @@ const TRANSITIONS: Readonly<Record<HeartbeatState, readonly HeartbeatState[]>> =
 	left: [],
 };
 
-/** After a heartbeat that failed, the next one: an outage that ends may last longer before it closes a gate. */
+/** Delay after a failed heartbeat: a short one lets an outage last longer before it closes a gate. */
 const REPEAT_MS = 200;
 /** Attempts to go live before the start is given up; each follows the log once more. */
 const GO_LIVE_ATTEMPTS_MAX = 100;
@@ -120,8 +119,8 @@ export async function startHeartbeat(
 	let cancelRepeat = () => {};
 
 	/**
-	 * Reads and applies the next entries; false if there were none. Numbers have no gaps: where one is missing, it was
-	 * removed, and may have taken away what is still allowed here.
+	 * Reads and applies the next entries; false if there were none. Numbers have no gaps: a missing entry was removed,
+	 * and may have revoked what is still allowed here.
 	 */
 	async function follow(): Promise<boolean> {
 		const entries = await store.readAfter(applied);
@@ -139,8 +138,8 @@ export async function startHeartbeat(
 	}
 
 	/**
-	 * One heartbeat, with what was announced applied before it: a revocation waits for its acknowledgement. What the
-	 * heartbeat shows to be missing is applied before the gate is kept open any longer.
+	 * One heartbeat, after applying announced entries: a revocation waits for its acknowledgement. Entries that the
+	 * heartbeat shows to be missing are applied before the gate is extended.
 	 */
 	async function renew(): Promise<void> {
 		for (let round = 0; !isStopped(); round++) {
@@ -150,11 +149,11 @@ export async function startHeartbeat(
 			if (isStopped()) return;
 			if (position === null) {
 				gate.close("fenced off; joining again");
-				// A server that took over may not know this epoch, or fewer entries than were applied here.
+				// A server that took over may lack this epoch, or have fewer entries than were applied here.
 				const isElsewhere = (await store.position()).server !== joinedAt.server;
 				return isStopped() ? undefined : end(isElsewhere ? "another server" : "fenced off");
 			}
-			// Its log may have other entries under the numbers that were applied here.
+			// Its log may have other entries under the applied numbers.
 			if (position.server !== joinedAt.server) return end("another server");
 			if (position.seq > applied) {
 				if (round < GO_LIVE_ATTEMPTS_MAX) continue;
@@ -168,7 +167,7 @@ export async function startHeartbeat(
 	function end(why: EndOfEpoch): void {
 		log.warn("this instance epoch has ended", { instance: id, epoch, why });
 		stop();
-		// Else they are told by `leave`, when what lay idle here is back.
+		// Otherwise `leave` reports it when idle credit has been returned.
 		if (why === "fenced off") {
 			states.enter("left");
 			tellAgain();
@@ -177,7 +176,7 @@ export async function startHeartbeat(
 		deps.onEnded(why);
 	}
 
-	/** If it does not arrive, the lease runs out by itself. */
+	/** If the report does not arrive, the lease expires by itself. */
 	function tellOthers(): void {
 		store.leave(id, epoch).catch((error) => log.debug("leaving was not recorded", { instance: id, epoch, error }));
 	}

@@ -5,22 +5,21 @@ import type { FenceResult } from "./fence.ts";
 import { FENCE_GRACE_MS, waitApplied } from "./fence.ts";
 import { createPgFenceStore } from "./pg-fence-store.ts";
 
-/** How far a change has spread that somebody waited for. */
+/** How far a change has spread after a wait. */
 export interface Everywhere extends Omit<FenceResult, "leftMs"> {
-	/** Where it is not effective yet: when it is at the latest, by the caller's wall clock. Null if nobody can say. */
+	/** If not effective yet: the latest moment at which it is, by the caller's wall clock. Null if unknown. */
 	readonly effectiveByMs: number | null;
 	/**
-	 * False: Postgres went away during the wait, or another server took over, which may not know the change. How far it has
-	 * spread is not known, and whoever wants to be sure does it again.
+	 * False: Postgres went away during the wait, or a server took over that may lack the change. Its spread is unknown; a
+	 * caller that must be sure repeats the act.
 	 */
 	readonly known: boolean;
 }
 
 /**
- * Waits until every live instance acts by the control entry, or its lease is over; at most until the deadline. Every
- * act that takes a right away is fenced by this: the table in README.md names them.
- *
- * It never throws: the act is done by then, and its answer may hold what can be had this once, as a new secret.
+ * Waits until every live instance acts on the control entry, or its lease is over; at most until the deadline. Every
+ * act that revokes a right waits here: README.md lists them. It never throws: the act is already done, and its response
+ * may hold something that exists only once, such as a new secret.
  */
 export async function waitForAllInstances(
 	deps: { liveness: Statements; clock: Clock },

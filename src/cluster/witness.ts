@@ -3,11 +3,11 @@ import type { Log } from "../base/log.ts";
 import type { FenceStore, LaggingInstance } from "./fence.ts";
 import { createSilences } from "./fence.ts";
 
-/** What a witness asks of the database. */
+/** A witness's statements. */
 export interface WitnessStore extends Pick<FenceStore, "server" | "quiet"> {
-	/** All instances whose lease nobody has seen end. */
+	/** All instances whose lease no instance has seen end. */
 	live(): Promise<readonly LaggingInstance[]>;
-	/** Writes down that the instance was silent for longer than its lease, unless it has renewed it since that beat. */
+	/** Records that the instance was silent for longer than its lease, unless it has renewed since that beat. */
 	silent(id: string, epoch: number, beat: number): Promise<void>;
 }
 
@@ -17,9 +17,9 @@ export interface WitnessOptions {
 }
 
 /**
- * Every instance looks at the others now and then, by its own monotonic clock. So when a revocation comes, somebody has
- * already waited for the lease of an instance that crashed, and the revocation need not; and refusals of credit know
- * whose slices cannot come back. A silent instance is not fenced off: if it is there again, it renews and goes on.
+ * Every instance watches the others periodically, by its own monotonic clock. So a revocation need not wait for the
+ * lease of a crashed instance, and refusals of credit know whose slices cannot come back. A silent instance is not
+ * fenced off: it may renew and go on.
  */
 export function startWitness(
 	deps: { store: WitnessStore; clock: Clock; log: Log },

@@ -4,28 +4,28 @@ import { ARCHIVE_COLUMNS, createRowChain, rowOfValues } from "./archive-columns.
 import type { ArchivePlace } from "./archive-place.ts";
 import { openArchive } from "./archive-place.ts";
 
-/** What a file says of itself, and whether that is so. */
+/** An archive file's own description of itself, and the result of checking it. */
 export interface CheckedArchive {
 	readonly path: string;
-	/** Of a file that says so. */
+	/** Null if the file names no day. */
 	readonly day: string | null;
 	readonly kind: ArchiveKind | null;
 	readonly rows: number;
-	/** SHA-256 in hex, of the day and of the day before; "" for the first one. */
+	/** SHA-256 in hex of this day; `formerSeal` of the day before, "" for the first day. */
 	readonly seal: string | null;
 	readonly formerSeal: string | null;
-	/** What is not as it was sealed; null if nothing. */
+	/** How the rows differ from the seal; null if they agree. */
 	readonly problem: string | null;
 }
 
 const NOTHING_KNOWN = { day: null, kind: null, rows: 0, seal: null, formerSeal: null };
-/** Places in the text that is sealed; see `books_sealed`. */
+/** Positions in the sealed text; see `books_sealed`. */
 const SEALED = { format: "tollgate day 1", usageSums: 2, usageHash: 5, entrySums: 6, entryHash: 12, former: 15 };
 const ENTRY_KINDS = ["top_up", "refund", "adjustment", "dispute", "credit_note"];
 
 /**
- * Reads a file of an archive and compares it with the seal in it; needs no database. What is in the file may be anything:
- * all that is wrong with it is its `problem`.
+ * Reads an archive file and compares its rows with its seal; needs no database. The file may hold anything: every fault
+ * is reported as `problem`.
  */
 export async function checkArchive(path: string): Promise<CheckedArchive> {
 	try {
@@ -46,7 +46,7 @@ async function readArchive(path: string): Promise<CheckedArchive> {
 	const seal = named.get("tollgate.seal");
 	if ((kind !== "usage" && kind !== "entries") || sealed === undefined || seal === undefined)
 		return { ...NOTHING_KNOWN, path, problem: "it has no seal" };
-	// Sums of a day may be more than a number holds.
+	// Sums of a day may exceed a safe integer.
 	const told: unknown = JSON.parse(sealed, (_key: string, value: unknown, context?: { source: string }) =>
 		typeof value === "number" ? BigInt(context?.source ?? value) : value,
 	);
@@ -88,7 +88,7 @@ function problemOf(rows: number, sums: readonly (number | bigint)[], told: reado
 	return sameHash ? null : "a row was changed";
 }
 
-/** What is summed in a seal beside the number of rows. */
+/** The sums that a seal covers, apart from the number of rows. */
 function createSums(kind: ArchiveKind) {
 	const sums = new Map(
 		(kind === "usage" ? ["charged_nano_usd", "written_off_nano_usd"] : ENTRY_KINDS).map((name) => [name, 0n]),
@@ -103,14 +103,14 @@ function createSums(kind: ArchiveKind) {
 	};
 }
 
-/** Checks a file, or all of a folder as `checkArchives` does. */
+/** Checks one file, or all files of a folder like `checkArchives`. */
 export async function checkPath(path: string): Promise<CheckedArchive[]> {
 	return (await stat(path)).isDirectory() ? checkArchives(openArchive({ folder: path })) : [await checkArchive(path)];
 }
 
 /**
- * Checks all files of an archive and the chain of their seals: that no day is missing between two, and that each rests on
- * the one before. In the order of days.
+ * Checks all files of an archive and the chain of their seals: no day is missing between two, and each seal follows
+ * from the previous one. Ordered by day.
  */
 export async function checkArchives(place: ArchivePlace): Promise<CheckedArchive[]> {
 	const names = (await place.names()).filter((name) => name.endsWith(".parquet"));

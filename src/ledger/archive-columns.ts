@@ -1,8 +1,8 @@
 import { USAGE_FIELD_NAMES, usageField } from "./usage-fields.ts";
 
 /**
- * The columns of archived rows, in the order in which `books_usage_row` and `books_entry_row` hash them: the same text is
- * made again from a file.
+ * The columns of archived rows, in the order in which `books_usage_row` and `books_entry_row` hash them. The check
+ * rebuilds the same text from a file.
  */
 type Kind = "text" | "integer" | "nano_usd" | "boolean" | "real" | "moment";
 
@@ -12,7 +12,7 @@ export interface ArchiveColumn {
 	readonly nullable?: true;
 }
 
-/** A value as a Parquet file has it. */
+/** A value as Parquet stores it. */
 export type ArchiveValue = string | number | bigint | boolean | null;
 
 const column = (kind: Kind) => (name: string) => ({ name, kind });
@@ -26,7 +26,7 @@ const KINDS = {
 	timestamptz: "moment",
 } as const satisfies Record<string, Kind>;
 
-/** In `usage_event` the instance and its epoch come after these. */
+/** In `usage_event` the instance and its epoch follow these. */
 const IDENTITIES = 3;
 const FIELDS = USAGE_FIELD_NAMES.map(usageField).flatMap(({ column: name, type, archived, nullable, optional }) => {
 	if (!archived || type === "text[]") return [];
@@ -62,7 +62,7 @@ const PARQUET_TYPES = {
 	moment: { type: "INT64", converted_type: "TIMESTAMP_MICROS" },
 } as const;
 
-/** The schema of a file, as Parquet has it. */
+/** The Parquet schema of a file. */
 export function parquetSchema(kind: ArchiveKind) {
 	const columns = ARCHIVE_COLUMNS[kind];
 	return [
@@ -75,7 +75,7 @@ export function parquetSchema(kind: ArchiveKind) {
 	];
 }
 
-/** Values of a row from the text that is hashed. */
+/** Parses the hashed text of a row into its values. */
 export function valuesOfRow(kind: ArchiveKind, row: string): ArchiveValue[] {
 	const values: unknown = JSON.parse(row);
 	if (!Array.isArray(values)) throw new Error("a row is an array");
@@ -89,7 +89,7 @@ function valueFor(kind: Kind, value: unknown): ArchiveValue {
 	return value as string | number | boolean;
 }
 
-/** The text that is hashed, from the values of a row. */
+/** Builds the hashed text of a row from its values. */
 export function rowOfValues(kind: ArchiveKind, values: readonly ArchiveValue[]): string {
 	return `[${ARCHIVE_COLUMNS[kind].map((column, place) => textOf(column.kind, values[place])).join(", ")}]`;
 }
@@ -102,7 +102,7 @@ function textOf(kind: Kind, value: ArchiveValue | undefined): string {
 	return `"${bytes.toString("hex")}"`;
 }
 
-/** The chain over rows, as `books_chain` makes it: each hash is over the one before it and a row. */
+/** Hash chain over rows, computed like `books_chain`: each hash covers the previous hash and one row. */
 export function createRowChain() {
 	let hash: Uint8Array = new Uint8Array();
 	return {

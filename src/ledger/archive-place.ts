@@ -8,33 +8,33 @@ import type { WorkFolder } from "../base/work-folder.ts";
 import { openWorkFolder } from "../base/work-folder.ts";
 import { openBucket, type S3Bucket } from "../files/bucket.ts";
 
-/** Where archived days lie: a folder, or objects of a bucket under a prefix. */
+/** Where archived days are stored: a folder, or objects of a bucket under a prefix. */
 export type ArchiveAddress = { readonly folder: string } | { readonly bucket: S3Bucket; readonly prefix: string };
 
-/** An archive's files by name. A name is given once: what is there is never written over. */
+/** An archive's files by name. A file is never overwritten. */
 export interface ArchivePlace {
-	/** For people. */
+	/** For messages. */
 	readonly name: string;
 	names(): Promise<readonly string[]>;
 	has(name: string): Promise<boolean>;
-	/** A path of this machine to write a new file to; nobody takes it for an archived one. It is to be dropped in the end. */
+	/** Gives a local path for writing a new file, which readers ignore; the caller must `drop` it in the end. */
 	part(name: string): Promise<string>;
-	/** Removes what was written there, if it is still there. */
+	/** Removes the file at `part`, if it still exists. */
 	drop(part: string): void;
-	/** A file that was written there appears under its name, whole or not at all, and survives the loss of power. */
+	/** Publishes the file at `part` under its name atomically; it then survives a loss of power. */
 	put(name: string, part: string): Promise<void>;
-	/** Gives a path of this machine with what the archive has under a name, while `work` runs. */
+	/** Runs `work` with a local path of the named file. */
 	reading<Result>(name: string, work: (path: string) => Promise<Result>): Promise<Result>;
 }
 
-/** A day of many millions of requests is some hundred megabytes. */
+/** A day of many millions of requests has some hundred megabytes. */
 const DEADLINE_MS = 30 * 60_000;
-/** Where a bucket's files lie on their way: what a killed process left there is removed by the next one. */
+/** Local copies of a bucket's files. The next process removes what a killed process left there. */
 const WORK_FOLDER = "tollgate-archive-";
-/** What a killed process left of a file is no use to anybody after that. */
+/** Unfinished files older than this are removed: a killed process left them. */
 const PART_KEPT_MS = 86_400_000;
 
-/** `signal`: a stop does not wait for what a bucket has not answered. */
+/** `signal`: stops without waiting for a bucket that does not answer. */
 export function openArchive(address: ArchiveAddress, signal?: AbortSignal, clock: Clock = systemClock): ArchivePlace {
 	return "folder" in address ? inFolder(address.folder, clock) : inBucket(address, { signal, clock });
 }
@@ -92,7 +92,7 @@ function inBucket(
 			parts.get(part)?.remove();
 			parts.delete(part);
 		},
-		// What an interrupted upload left in parts is the service's to forget.
+		// The storage service removes the parts of an interrupted upload.
 		put: (name, part) => bucket.put(`${prefix}${name}`, Bun.file(part)),
 		reading: (name, work) =>
 			withFolder(async (folder) => {

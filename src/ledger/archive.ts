@@ -5,38 +5,38 @@ import type { ArchiveKind, ArchiveValue } from "./archive-columns.ts";
 import { ARCHIVE_COLUMNS, parquetSchema, rowOfValues, valuesOfRow } from "./archive-columns.ts";
 import type { ArchivePlace } from "./archive-place.ts";
 
-/** Rows that are read, and written as one row group, at once. */
+/** Rows per page, which is also one row group. */
 const PAGE_ROWS = 5_000;
 const KINDS: readonly ArchiveKind[] = ["usage", "entries"];
 const NOBODY = "00000000-0000-0000-0000-000000000000";
 
 interface DayRow {
 	day: string;
-	/** -infinity for the first one, which has everything before it. */
+	/** -infinity for the first day, which contains everything before it. */
 	starts: string;
 	ends: string;
 	sealed: string;
 	seal: string;
-	/** Its settled requests are not in the database any more, or about to go. */
+	/** The settled requests of the day are removed from the database, or are about to be. */
 	removed: boolean;
 }
 
 export interface ArchiveOptions {
 	/**
-	 * The service's own archive: a day is noted once both of its files were read back from there and have its seal, and
-	 * may lose its requests then. Days that are noted are not looked at again.
+	 * The service's own archive: records a day as archived once both files were read back and match its seal. Only then
+	 * may the day's requests be removed. Recorded days are not checked again.
 	 */
 	readonly own: boolean;
 	readonly onDay?: (day: string) => void;
-	/** Aborted: it stops before the next page of rows. */
+	/** When aborted, the archive stops before the next page of rows. */
 	readonly signal?: AbortSignal;
 }
 
 /**
- * Writes each sealed day that the archive has not yet as two Parquet files, `usage-<day>.parquet` and
- * `entries-<day>.parquet`, with its seal in them; of a day whose requests are removed, the entries alone. A file appears
- * whole, after it was read back and agreed with its seal: Fault conflict if it does not, or if another one has its name.
- * Gives the days, oldest first.
+ * Writes each sealed day that the archive lacks as two Parquet files with the day's seal, `usage-<day>.parquet` and
+ * `entries-<day>.parquet`. A day whose requests are removed gets the entries only. A file is published whole, after it
+ * was read back and matches its seal. Fault `conflict` if it does not, or if another file has its name. Returns the
+ * days, oldest first.
  */
 export async function archiveDays(
 	statements: Statements,
@@ -80,7 +80,7 @@ async function nextDay(statements: Statements, after: string | null, own: boolea
 	return day;
 }
 
-/** Fault conflict if a file of the archive is not what was sealed of that day. */
+/** Fault `conflict` if the archive's file differs from the sealed day. */
 async function holdsDay(path: string, day: DayRow, kind: ArchiveKind): Promise<void> {
 	const found = await checkArchive(path);
 	if (found.problem !== null)

@@ -3,32 +3,32 @@ import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn, shownRest, sumOfColumn } from "../money/nano-usd.ts";
 
-/** An account's credit as Postgres knows it; requests of the last flush interval are not in it yet. */
+/** An account's credit as Postgres knows it, without the requests of the last flush interval. */
 export interface Balance {
-	/** What was paid in and not spent: `available + held`. */
+	/** Paid in and not spent: `available + held`. */
 	readonly balance: NanoUsd;
 	/**
-	 * What running requests reserved, and what instances that are not live hold of it until their journals are
-	 * replayed. Idle slices of live instances are available: they can be recalled.
+	 * Reserved by running requests, plus the leases of instances that are not live until their journals are replayed.
+	 * Idle slices of live instances count as available: they can be recalled.
 	 */
 	readonly held: NanoUsd;
 	readonly available: NanoUsd;
 	readonly spent: NanoUsd;
 }
 
-/** What a key, or a project's keys together, may spend and have spent. */
+/** Limit and spending of a key, or of a project's keys together. */
 export interface KeyBalance {
 	readonly cap: NanoUsd | null;
 	readonly held: NanoUsd;
-	/** Ever. */
+	/** Since the key or project was created. */
 	readonly spent: NanoUsd;
-	/** What counts against the cap: in its present period, if it begins anew. */
+	/** Counts against the cap: for a renewing cap, the spending of its present period. */
 	readonly capSpent: NanoUsd;
-	/** What its cap still allows; null without a cap. The account's credit may allow less. */
+	/** What the cap still allows; null without a cap. The account's credit may allow less. */
 	readonly remaining: NanoUsd | null;
 }
 
-/** A cap that begins anew, and the budget of its present period. */
+/** A renewing cap, and the budget of its present period. */
 interface CapPeriodOf {
 	readonly cap: NanoUsd | null;
 	readonly budget: string;
@@ -36,14 +36,14 @@ interface CapPeriodOf {
 
 interface Row {
 	limit: string | null;
-	/** Limit − spent: reckoned in Postgres, since both are sums of a lifetime. */
+	/** Limit − spent, computed in Postgres because both are lifetime sums. */
 	rest: string | null;
 	spent: string;
 	period_spent: string;
 	held: string;
 }
 
-/** Fault not_found. */
+/** Fault `not_found`. */
 export async function accountBalance(statements: Statements, accountId: string): Promise<Balance> {
 	const { rest, spent, held } = await readBudget(statements, accountId, "account");
 	const balance = sumOfColumn(rest ?? 0);
@@ -51,8 +51,8 @@ export async function accountBalance(statements: Statements, accountId: string):
 }
 
 /**
- * `period`: the cap, if it begins anew, and the budget of its present period; what runs counts against that one, although
- * it may have been admitted in the one before. Fault not_found.
+ * `period`: a renewing cap and the budget of its present period. Running requests count against the present period even
+ * if they were admitted in the previous one. Fault `not_found`.
  */
 export async function keyBalance(
 	statements: Statements,
@@ -62,7 +62,7 @@ export async function keyBalance(
 	return capBalance(statements, keyId, "key", period);
 }
 
-/** The same of a project. */
+/** The same for a project. */
 export async function projectBalance(
 	statements: Statements,
 	projectId: string,
@@ -84,9 +84,9 @@ async function capBalance(
 }
 
 /**
- * One statement, so one snapshot. Each dollar is held once: of an instance that is live its running requests, of any
- * other the rest of its lease, in which its requests are contained. `period`: the budget that limits it now, of which an
- * instance holds less than of its own, which has no limit then.
+ * One statement, so one snapshot. Each dollar is counted once: a live instance by its running requests, any other by
+ * the rest of its lease, which contains its requests. `period`: the budget that limits the cap now. An instance holds
+ * less of it than of the cap's own budget, which then has no limit.
  */
 async function readBudget(
 	statements: Statements,

@@ -12,7 +12,7 @@ export interface BooksRow {
 	readonly checks: readonly Check[];
 }
 
-/** The checks of the books by all processes that make them, as rows. */
+/** Stores the checks of the books made by all processes. */
 export function createBooksHistory(statements: Statements): BooksHistory {
 	return {
 		async add({ ok, checks }, by) {
@@ -23,7 +23,7 @@ export function createBooksHistory(statements: Statements): BooksHistory {
 			return booksRunOf(row);
 		},
 		async newest(withinMs) {
-			// What is dated ahead is from before the clock was set back: nobody would look until it is reached.
+			// A run dated in the future was made before the clock was set back; it would suppress checks until then.
 			const [row] = await statements<BooksRow>`
 				select id, at, ok, by, checks from reconciliation_run
 				where at > clock_timestamp() - make_interval(secs => ${withinMs / 1000}::double precision) and at <= clock_timestamp()
@@ -33,7 +33,7 @@ export function createBooksHistory(statements: Statements): BooksHistory {
 	};
 }
 
-/** The newest check of the books, and how long ago it was by the clock that dated it. */
+/** The newest check of the books, and its age by the clock that dated it. */
 export async function lastBooksCheck(statements: Statements): Promise<{ ok: boolean; ageMs: number } | undefined> {
 	const [row] = await statements<{ ok: boolean; ageMs: number }>`
 		select ok, extract(epoch from clock_timestamp() - at)::double precision * 1000 as "ageMs"
@@ -48,7 +48,7 @@ export function booksRunOf(row: BooksRow): BooksRun {
 const KEPT_DAYS = 400;
 const FORGET_ROWS = 1_000;
 
-/** Forgets runs of more than 400 days ago, but for that from which on all were good. Looks at 1,000 at most. */
+/** Deletes runs older than 400 days, except the one since which all runs were good. Looks at 1,000 runs at most. */
 export async function forgetOldRuns(statements: Statements): Promise<void> {
 	await statements`
 		delete from reconciliation_run r using (

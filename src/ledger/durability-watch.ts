@@ -4,14 +4,14 @@ import { startWatch } from "../base/watch.ts";
 import type { Durability } from "../db/durability.ts";
 import { durabilityProblem } from "../db/durability.ts";
 
-/** Whether the database can lose what it has confirmed: for the log at the start, and for readiness. */
+/** Watches whether the database can lose data that it has confirmed: for the log at the start, and for readiness. */
 export interface DurabilityWatch {
-	/** What can be lost and when; undefined if nothing, or before the first look. */
+	/** What can be lost and when; undefined if nothing, or before the first check. */
 	problem(): string | undefined;
 	stop(): void;
 }
 
-/** Looks at once, and again as standbys come and go, and a failover changes the settings with the server. */
+/** Checks at once and repeatedly: standbys come and go, and a failover changes the settings. */
 export function startDurabilityWatch(deps: {
 	read: () => Promise<Durability>;
 	clock: Clock;

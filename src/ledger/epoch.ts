@@ -16,7 +16,7 @@ import { createSlices } from "./slices.ts";
 import type { LedgerStore } from "./store.ts";
 import { createWriter } from "./writer.ts";
 
-/** What an epoch is made of, so that the simulation can run it without a database, a disk or real time. */
+/** Dependencies of an epoch, so that the simulation can run it without a database, a disk or real time. */
 export interface EpochParts {
 	clock: Clock;
 	log: Log;
@@ -25,13 +25,13 @@ export interface EpochParts {
 	heartbeats: HeartbeatStore;
 	storeFor(instanceId: string, epoch: number): LedgerStore;
 	journals: JournalHome;
-	/** When an epoch began, by the database's clock: with its number it names it. Undefined if it is not known. */
+	/** When an epoch began, by the database's clock. With its number it identifies the epoch. Undefined if unknown. */
 	beganOf(epoch: JournalOwner): Promise<string | undefined>;
-	/** Keys and accounts: applied before the ledger's own part. */
+	/** Applies an entry to keys and accounts, before the ledger applies its part. */
 	apply(entry: ControlEntry): void;
-	/** A new epoch begins at this sequence number: what was cached before may be stale. */
+	/** A new epoch begins at this sequence number: caches filled before may be stale. */
 	reset(seq: number): void;
-	/** The journal's disk failed: what it acknowledged may be lost with the next power cut. The process must end. */
+	/** The journal's disk failed: acknowledged records may be lost with the next power cut. The process must end. */
 	onDiskFailed(error: unknown): void;
 }
 
@@ -44,21 +44,21 @@ export interface EpochOptions {
 	idleReturnMs?: number;
 }
 
-/** One life of this instance: its ledger, the heartbeat that keeps its right to admit, its answers to recalls. */
+/** One epoch of this instance: its ledger, the heartbeat that keeps its right to admit, and its answers to recalls. */
 export interface Epoch {
 	readonly number: number;
 	readonly ledger: Ledger;
-	/** False if its journal was removed, or something else was put at its place. */
+	/** False if its journal was removed or replaced. */
 	hasJournal(): boolean;
-	/** The control log may have grown. */
+	/** Call when the control log may have grown. */
 	sync(): void;
-	/** Others may ask for what lies idle here. */
+	/** Call when other instances may have recalled idle credit. */
 	hearRecalls(): void;
-	/** The database is on another server: what this epoch had settled is sent again before its leases are closed. */
+	/** The database moved to another server: sends this epoch's settlements again before its leases are closed. */
 	tellAgain(): Promise<void>;
 	/**
-	 * Admits nothing more, settles what still runs and answers recalls until then, hands everything back. True if nothing is
-	 * left to replay. `why` is told to who asks meanwhile.
+	 * Admits nothing more, settles running requests, answers recalls until then, and returns all credit. True if nothing
+	 * is left to replay. `why` is the gate's reason until the next epoch.
 	 */
 	retire(drainMs: number, why?: string): Promise<boolean>;
 }
@@ -66,24 +66,21 @@ export interface Epoch {
 const HEARTBEAT_MS = 1_000;
 const MARGIN_MS_MAX = 2_000;
 const FLUSH_INTERVAL_MS = 100;
-/**
- * Some half a millisecond of the event loop. Fewer cost more each: of a small request's 57 µs 256 at a time took one more, and 1,000
- * two less, which others would wait for.
- */
+/** Half a millisecond of the event loop. With 256 a request's 57 µs grew by one; 1,000 saved two but delayed others. */
 const FLUSH_AT = 512;
 /**
- * So many go at once where they have come while a batch was under way, as behind an outage: a lease is locked and written once a
- * batch, and the log waits for the disk once. A fifth less of Postgres a row than with 1,000; two milliseconds of the event loop.
+ * Limit of a batch when settlements queue up, as after an outage. A batch locks and writes each lease once, and waits
+ * once for the log's disk. Costs Postgres a fifth less per row than 1,000; two milliseconds of the event loop.
  */
 const FLUSH_BATCH_MAX = 4_000;
 const FLUSH_QUEUE_MAX = 200_000;
 const IDLE_RETURN_MS = 60_000;
 const DRAW_DEADLINE_MS = 5_000;
 const TICK_MS = 1_000;
-/** How long an epoch that never went live may take to say so. */
+/** How long an epoch that never went live may take to retire. */
 const ABANDONED_DRAIN_MS = 5_000;
 
-/** Joins as the next epoch, and goes live unless `isStopping`. `onEnded`: it may not admit any more; `retire` it. */
+/** Joins as the next epoch, goes live unless `isStopping`. `onEnded`: it may not admit any more; `retire` it. */
 export async function beginEpoch(
 	parts: EpochParts,
 	options: EpochOptions,
@@ -97,7 +94,7 @@ export async function beginEpoch(
 	const { heartbeat, claim } = await joinUnused(parts, options, {
 		apply(entry) {
 			parts.apply(entry);
-			// A budget that nobody drew on here has no slice, and then there is nothing to do.
+			// A budget without a slice here needs no action.
 			if (entry.kind === "budget") ledger?.limitChanged(entry.subject, entry.payload.lowered === true);
 		},
 		onEnded: (why) => events.onEnded(why),
@@ -108,7 +105,7 @@ export async function beginEpoch(
 	const store = parts.storeFor(instanceId, number);
 	const close = async () => {
 		const deps = { store, clock, log, isStopping: () => !closing };
-		// That it moved may not have been noticed yet.
+		// The heartbeat may not have noticed the move yet.
 		const isElsewhere = async () => (await parts.heartbeats.position()).server !== heartbeat.server;
 		if (telling === undefined && (await untilDone(deps, isElsewhere))) void tellAgain();
 		await telling;
@@ -117,7 +114,7 @@ export async function beginEpoch(
 	try {
 		ledger = buildLedger(parts, options, { number, disk: claim.disk, store, close });
 	} catch (error) {
-		// It is not told to the others: an epoch that ends while it joins is ended by the next one.
+		// The failure is not recorded: the next epoch ends an epoch that failed while joining.
 		heartbeat.close("joining again");
 		if (claim.disk.list().length === 0) claim.disk.destroy();
 		claim.release();
@@ -134,7 +131,7 @@ export async function beginEpoch(
 	async function retire(drainMs: number, why?: string): Promise<boolean> {
 		heartbeat.close(why);
 		try {
-			// Nobody asks one that has left for what lies idle: whoever needs it would hear 402 while it is on its way back.
+			// No recalls from an epoch that has left: requesters would receive 402 while the credit is on its way back.
 			return await built.retire(drainMs, () => heartbeat.leave());
 		} finally {
 			heartbeat.stop();
@@ -144,7 +141,7 @@ export async function beginEpoch(
 		}
 	}
 
-	/** A standby that was not in step can have lost what the server before it had acknowledged. */
+	/** A standby that was not in step can lose what its predecessor had acknowledged. */
 	function tellAgain(): Promise<void> {
 		telling = Promise.all([telling, built.sendAgain()]).then(([, unknown]) => {
 			if (unknown > 0)
@@ -177,8 +174,8 @@ export async function beginEpoch(
 }
 
 /**
- * Joins as an epoch that left nothing on this machine. A database that was restored to an older state gives numbers again
- * whose journals are here: they are handed in as what they are, beside the traffic, and never written to.
+ * Joins as an epoch that has no journal on this machine. A database restored to an older state repeats numbers whose
+ * journals exist here. Those journals are replayed alongside the traffic, and never written to.
  */
 async function joinUnused(
 	parts: EpochParts,
@@ -197,7 +194,7 @@ async function joinUnused(
 			instance: options.instanceId,
 			epoch: heartbeat.epoch,
 		});
-		// No journal is handed in that ends it.
+		// No journal will be replayed that could end this epoch.
 		await closeEpoch({ store: parts.storeFor(options.instanceId, heartbeat.epoch), clock, log, isStopping });
 	}
 }

@@ -23,7 +23,7 @@ interface ValueOfType {
 	readonly timestamptz: number;
 }
 
-/** Fields whose values are of a closed list. */
+/** Fields whose values form a closed list. */
 interface ClosedLists {
 	readonly endpoint: Endpoint;
 	readonly basis: Basis;
@@ -43,11 +43,11 @@ type OptionalName = Named<{ optional: true }>;
 type OptionalValues = { readonly [Name in OptionalName]?: ValueOf<Name> | undefined };
 type AdmittedName = Exclude<Named<{ known: "admission" }>, OptionalName>;
 
-/** What is known of a request when it is admitted. */
+/** Known of a request at its admission. */
 export interface AdmittedEvent extends Values<AdmittedName>, OptionalValues {}
 
 /** How a request ended and what it cost: one row of `usage_event`. */
 export interface SettledEvent extends AdmittedEvent, Values<Named<{ known: "end" }>> {}
 
-/** What a request used, in whole units. */
+/** Usage of a request in whole units. */
 export type UsageCounts = Values<CountName>;

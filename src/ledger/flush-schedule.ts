@@ -3,26 +3,24 @@ import { sleep } from "../base/clock.ts";
 import { createStates } from "../base/states.ts";
 
 /**
- * When the writer flushes: after an interval while anything waits, sooner once a batch is full, one flush at a time. A
- * failed flush is repeated after a pause, which doubles up to a second.
+ * Decides when the writer flushes: after an interval while settlements wait, sooner once a batch is full, one flush at
+ * a time. A failed flush is repeated after a pause, which doubles up to a second.
  */
 export interface FlushSchedule {
-	/** Flushes after the interval, unless a flush comes before. */
+	/** Flushes after the interval, unless an earlier flush happens. */
 	flushLater(): void;
-	/** Flushes in the next step of the event loop: the answer of the request that fills the batch goes out first. */
+	/** Flushes in the next step of the event loop: the response of the request that fills the batch goes out first. */
 	flushSoon(): void;
-	/** Flushes at once. */
 	hurry(): void;
-	/** The flush under way, with its repetitions. */
+	/** The flush under way, including its repetitions. */
 	running(): Promise<void> | undefined;
 	isStopped(): boolean;
 	stop(): void;
 }
 
 export interface Flushes {
-	/** `withOpen`: the interval is over, also for requests that run. "more": another flush is due at once. Never rejects. */
+	/** `withOpen`: the interval is over for running requests. "more": another flush is due at once. Never rejects. */
 	flush(withOpen: boolean): Promise<"done" | "more" | "failed">;
-	/** A batch is full. */
 	isFull(): boolean;
 	isEmpty(): boolean;
 }
@@ -41,7 +39,7 @@ const RETRY_MS_MAX = 1_000;
 export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: Flushes): FlushSchedule {
 	const states = createStates(TRANSITIONS, "idle");
 	let running: Promise<void> | undefined;
-	/** The interval is over for requests that run, too. */
+	/** The interval is over for running requests, too. */
 	let hurried = false;
 	let cancelTimer: (() => void) | undefined;
 	let retryMs = RETRY_MS_MIN;
@@ -65,7 +63,7 @@ export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: F
 			running = undefined;
 			if (states.is("stopped")) return;
 			states.enter("idle");
-			// A settlement that came after the last look is not kept waiting for the interval.
+			// A settlement added after the last check does not wait for the interval.
 			if (hurried || flushes.isFull()) begin();
 			else if (!flushes.isEmpty()) flushLater();
 		});

@@ -6,11 +6,11 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 import type { GrantReply, GrantRequest, LedgerStore } from "./store.ts";
 import { NotLive } from "./store.ts";
 
-/** Asks for slices; wishes of the same turn go to Postgres in one statement. */
+/** Requests grants of credit; requests of the same event-loop turn go to Postgres in one statement. */
 export interface Grants {
 	/**
-	 * Asks until there is a definite answer: an unanswered grant may have been carried out, so its `op` stays the same.
-	 * Rejects with NotLive alone.
+	 * Repeats the request until the outcome is known. An unanswered grant may have committed, so its `op` stays the same.
+	 * Rejects only with NotLive.
 	 */
 	ask(budget: string, want: NanoUsd, min: NanoUsd, ticket: number | null): Promise<GrantReply>;
 	stop(): void;
@@ -23,7 +23,7 @@ interface Wish {
 }
 
 const RETRY_MS = 100;
-/** A row that is held is mostly free again at once; if not, it is asked for ever more rarely. */
+/** A locked row is usually free again at once; otherwise retries become less frequent. */
 const BUSY_RETRY_MS_MIN = 3;
 const BUSY_RETRY_MS_MAX = 250;
 
@@ -32,7 +32,7 @@ export interface GrantsDeps {
 	clock: Clock;
 	log: Log;
 	newUuid: () => string;
-	/** Nobody asks any more, and an earlier attempt may have been granted: what it got is there when the epoch is closed. */
+	/** The request ends though an attempt may have been granted; that credit is returned when the epoch closes. */
 	onUnknown(budget: string): void;
 }
 
@@ -79,7 +79,7 @@ export function createGrants(deps: GrantsDeps): Grants {
 				try {
 					const reply = await sendOnce({ op, budget, want, min, again, ticket });
 					if (again && !reply.busy && reply.amount === 0) {
-						// An earlier attempt was refused, at a time that nobody knows: what is there now is another question.
+						// An earlier attempt was refused at an unknown time: the credit available now needs a new operation.
 						op = newUuid();
 						again = false;
 						continue;

@@ -6,36 +6,39 @@ import type { Slice } from "./slices.ts";
 import type { OpenRequest } from "./writer.ts";
 
 /**
- * Money reserved for one running request: held → posted (charged) or voided (nothing charged), exactly once. A class, since
- * there is one for each request: closures would be four objects more.
+ * Money reserved for one running request: held → posted (charged) or voided (nothing charged), exactly once. A class
+ * because each request has one: closures would be four more objects.
  */
 export class HoldOf<Owner> implements OpenRequest {
 	readonly admitted: AdmittedEvent;
 	readonly account: Slice;
 	readonly key: Slice;
-	/** Of the budgets beside them: mostly none. */
+	/** Slices of further budgets; usually none. */
 	readonly further: readonly Slice[];
-	/** Grows only if the actual cost passes the bound and free credit covers it. */
+	/** Grows only if the actual cost exceeds the bound and free credit covers it. */
 	reserved: NanoUsd;
-	/** As of `Slices.lowerings`, when it was made. */
+	/** `Slices.lowerings` at the time of the reservation. */
 	readonly lowering: number;
-	/** What the journal says may have been delivered. */
+	/** Upper bound of the cost that may have been delivered, by the journal. */
 	bound = ZERO_USD;
 	state: "held" | "posted" | "voided" = "held";
-	/** The journal's segment that holds its admission; a later one when that was carried forward. */
+	/** The journal segment with its admission; a later one after the admission was carried forward. */
 	segment: number;
-	/** The newest record of how far it has got. */
+	/** The newest progress record. */
 	progress: Progress | undefined = undefined;
 	readonly ledger: Owner;
-	/** In mode `remote`: resolves when Postgres knows of the reservation. */
+	/** In mode `remote`: resolves when Postgres has the reservation. */
 	readonly known: Promise<void> | undefined;
 	readonly acknowledge: (() => void) | undefined;
 	readonly #giveUp: ((why: unknown) => void) | undefined;
-	/** Among the ledger's running ones. */
+	/** Index in the ledger's pool of running requests. */
 	runningSlot = 0;
 	slot = 0;
 
-	/** `isAwaited`: the request waits until Postgres knows of the hold. Positional: an object of them is one allocation more. */
+	/**
+	 * `isAwaited`: the request waits until Postgres has the hold. Positional arguments: an options object is one more
+	 * allocation per request.
+	 */
 	constructor(
 		ledger: Owner,
 		admitted: AdmittedEvent,
@@ -68,9 +71,9 @@ export class HoldOf<Owner> implements OpenRequest {
 		return this.state === "held";
 	}
 
-	/** Postgres will not hear of it: who waits for that hears why. */
+	/** Postgres will never receive the hold: rejects the promise that the request waits for. */
 	giveUp(why: unknown): void {
-		// Mostly nobody does.
+		// Usually no request waits for it.
 		this.known?.catch(() => {});
 		this.#giveUp?.(why);
 	}

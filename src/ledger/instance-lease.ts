@@ -31,21 +31,21 @@ import type { JournalNote } from "./persisted-liveness.ts";
 import { createPgLedgerStore } from "./pg-store.ts";
 import { createRefusedJournals } from "./refused-journals.ts";
 
-/** This process's right to admit requests: its present epoch, with the ledger that goes with it. */
+/** This process's right to admit requests: its present epoch and that epoch's ledger. */
 export interface InstanceLease {
-	/** The ledger to reserve from, undefined while this instance may not admit. Synchronous. */
+	/** The ledger to reserve from; undefined while this instance may not admit. Synchronous. */
 	ledger(): Ledger | undefined;
-	/** The present epoch's ledger whether or not the gate is open; for views. */
+	/** The present epoch's ledger, whether or not the gate is open; for views. */
 	present(): Ledger | undefined;
 	gate: Gate;
-	/** Why this instance admits nobody now; undefined if it may. */
+	/** Why this instance admits no requests now; undefined if it does. */
 	problem(): string | undefined;
 	/** Over all epochs. */
 	counts: LedgerCounts;
 	instanceId: string;
-	/** Resolves when no journal of an epoch before is being replayed. */
+	/** Resolves when no journal of an earlier epoch is being replayed. */
 	recovered(): Promise<void>;
-	/** Stops admitting, waits for running requests, hands everything back. True if nothing is left to replay. */
+	/** Stops admitting, waits for running requests, returns all credit. True if nothing is left to replay. */
 	stop(drainMs: number): Promise<boolean>;
 }
 
@@ -54,7 +54,7 @@ export interface InstanceLeaseOptions {
 	dataDir: string;
 	mode: JournalMode;
 	leaseTtlMs: number;
-	/** For tests that do not want to wait. */
+	/** Set by tests. */
 	flushIntervalMs?: number;
 }
 
@@ -62,26 +62,25 @@ export interface InstanceLeaseDeps {
 	db: Database;
 	clock: Clock;
 	log: Log;
-	/** Keys and accounts: applied before the ledger's own part. */
+	/** Applies an entry to keys and accounts, before the ledger applies its part. */
 	apply(entry: ControlEntry): void;
-	/** A new epoch begins at this sequence number: what was cached before may be stale. */
+	/** A new epoch begins at this sequence number: caches filled before may be stale. */
 	reset(seq: number): void;
-	/** The journal's disk failed: what it acknowledged may be lost with the next power cut. The process must end. */
+	/** The journal's disk failed: acknowledged records may be lost with the next power cut. The process must end. */
 	onDiskFailed(error: unknown): void;
 }
 
-/** What an instance lease is made of. */
 export interface InstanceLeaseParts extends EpochParts {
 	witness: WitnessStore;
-	/** As `untilSilent` of `lost-journal.ts`, of all epochs but this process's own; rejects with `InstanceRuns` if one runs. */
+	/** Like `untilSilent` of `lost-journal.ts`, except for own epochs; rejects with `InstanceRuns` if one runs. */
 	untilSilent(
 		instanceId: string,
 		options: { isOwn: (epoch: number) => boolean; isStopping: () => boolean; note: JournalNote },
 	): Promise<unknown>;
 	counts?: LedgerCounts;
-	/** Calls `onChange` whenever the control log may have grown, also after a gap in which it could not hear. */
+	/** Calls `onChange` whenever the control log may have grown, also after a lost connection. */
 	listen(onChange: () => void): Promise<void>;
-	/** As `listen`, for recalls. */
+	/** Like `listen`, for recalls. */
 	listenRecalls(onRecall: () => void): Promise<void>;
 }
 
@@ -89,16 +88,16 @@ export interface HoldOptions extends EpochOptions {
 	fencedDrainMs?: number;
 }
 
-/** The channel that `lease_recall` announces recalls on. */
+/** The channel on which `lease_recall` announces recalls. */
 const RECALL_CHANNEL = "tollgate_recall";
 const REJOIN_MS = 500;
-/** How long the ledger of an epoch that was fenced off waits for its running requests. */
+/** How long the ledger of a fenced-off epoch waits for its running requests. */
 const FENCED_DRAIN_MS = 35 * 60_000;
-/** How often a journal is tried again that could not be handed in. */
+/** Pause before a failed replay is repeated. */
 const RECOVER_AGAIN_MS = 5_000;
-/** How often it looks for journals of processes that ended beside this one and could not hand theirs in. */
+/** How often the process looks for journals of processes that ended on this machine without settling them. */
 const LOOK_FOR_JOURNALS_MS = 10_000;
-/** Four times a lease, and often enough when leases are long. */
+/** Witness interval: a quarter of a lease, at most this with long leases. */
 const WITNESS_MS_MAX = 5_000;
 
 /** "gone": the drain time is over. */
@@ -110,7 +109,7 @@ const TRANSITIONS: Readonly<Record<LeaseState, readonly LeaseState[]>> = {
 	gone: [],
 };
 
-/** Joins, replays what earlier epochs left, and keeps the lease until it is stopped. */
+/** Joins, replays the journals of earlier epochs, and keeps the lease until it is stopped. */
 export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLeaseOptions): Promise<InstanceLease> {
 	const { db, clock } = deps;
 	const counts = createLedgerCounts();
@@ -142,7 +141,7 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
 	return holdInstanceLease(parts, options);
 }
 
-/** As `startInstanceLease`, from parts. */
+/** Like `startInstanceLease`, from parts. */
 export async function holdInstanceLease(given: InstanceLeaseParts, options: HoldOptions): Promise<InstanceLease> {
 	/** Numbers of all epochs of this process. */
 	const joined: number[] = [];
@@ -174,12 +173,12 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		recoverSoon();
 	}
 
-	/** Those that were fenced off before had settled something too. */
+	/** Epochs that were fenced off earlier have settlements too. */
 	function tellAgain(): void {
 		for (const epoch of retiring.keys()) void epoch.tellAgain();
 	}
 
-	/** Beside the traffic: what the last epoch held comes back as its journal is read. */
+	/** Runs alongside the traffic: credit of the last epoch becomes free as its journal is read. */
 	function recoverSoon(): void {
 		recovering ??= recoverAll().finally(() => {
 			recovering = undefined;
@@ -199,7 +198,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 				return;
 			}
 			if (failed + left.waiting() === 0) return;
-			// No race with a promise of the stop: that would keep something of each wait, for as long as a journal stays.
+			// No race with a promise of the stop: such a race would keep memory of each wait for as long as a journal stays.
 			await new Promise<void>((resolve) => {
 				lookNow = resolve;
 				clock.after(RECOVER_AGAIN_MS, resolve);
@@ -209,13 +208,13 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 
 	async function standing({ owner: { id, epoch }, note }: JournalClaim): Promise<OwnerStanding> {
 		const isOwn = (number: number) => id === options.instanceId && joined.includes(number);
-		// Of one that ended here and could not hand in all there is nobody else.
+		// An epoch that ended here without settling everything is run by no other process.
 		if (isOwn(epoch) && [present, ...retiring.keys()].some((one) => one?.number === epoch)) return "runs here";
 		const silent = () => parts.untilSilent(id, { isOwn, isStopping, note });
 		return standingOf({ untilSilent: silent, journals: parts.journals }, id);
 	}
 
-	/** What a crash would be replayed from is gone: all that is known here goes to Postgres, and a new epoch writes a new one. */
+	/** Without its journal a crash cannot be replayed: all goes to Postgres, and a new epoch writes a new journal. */
 	function replaceIfRemoved(): void {
 		if (present === undefined || replacing !== undefined) return;
 		if (present.hasJournal()) return;
@@ -226,7 +225,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		replaceSoon("the journal was removed; joining again");
 	}
 
-	/** Whoever ends beside this process, and has no next start, leaves its journal to those that live. */
+	/** A process on this machine that ends and never restarts leaves its journal to the running ones. */
 	function lookForJournals(): void {
 		replaceIfRemoved();
 		recoverSoon();
@@ -238,7 +237,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		retiring.set(epoch, retired);
 		return retired.finally(() => {
 			retiring.delete(epoch);
-			// What it could not hand in stands in its journal.
+			// Settlements that did not reach Postgres are in its journal.
 			if (!isStopping()) recoverSoon();
 		});
 	}
@@ -249,7 +248,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		});
 	}
 
-	/** After being fenced off: the old ledger settles what still runs, a new epoch takes over. */
+	/** After a fence: the old ledger settles its running requests, a new epoch takes over. */
 	async function replace(why?: string): Promise<void> {
 		if (present) void retire(present, options.fencedDrainMs ?? FENCED_DRAIN_MS, why);
 		present = undefined;
@@ -271,9 +270,9 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		gate.close("stopping", true);
 		if (present) void retire(present, drainMs);
 		present = undefined;
-		// An epoch that is just joining gives itself up, one that was fenced off may take longer than we wait. A journal that
-		// is being replayed has the drain time too, or what its crash left would stay held until the next start.
-		// Those that retire now besides: by then some are through, and may have left something.
+		// A joining epoch gives up by itself; a fenced-off one may outlast the drain time. A replay has the drain time too,
+		// otherwise its crash's credit stays held until the next start. Epochs that retire by then are included: they may
+		// have left a journal.
 		const leaving = [...retiring.values()];
 		const everything = Promise.all([replacing, recovering]).then(() => Promise.all([...leaving, ...retiring.values()]));
 		const late = () => new Error("not all was handed back in time");
@@ -282,7 +281,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 			return [false];
 		});
 		if (!states.is("gone")) states.enter("gone");
-		// What ended with the drain time settles in the turn behind it.
+		// Requests that end with the drain time settle in the turn after it.
 		if (outcomes.includes(false)) await sleep(clock, 0);
 		return outcomes.every(Boolean);
 	}
@@ -314,8 +313,8 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 }
 
 /**
- * A server that took over before it had all may give a number again that this process had: what an epoch sent before, and
- * lay about on its way until now, would be taken for the new one's. So each is behind all others of this process.
+ * A server that took over without all data may repeat a number that this process had. Messages of the earlier epoch
+ * still on their way would count for the new one. So each number is higher than all others of this process.
  */
 function withNumbersOnce(store: HeartbeatStore, joined: number[]): HeartbeatStore {
 	return {

@@ -3,15 +3,15 @@ import type { SlotPool } from "../base/slot-pool.ts";
 import type { HoldOf } from "./hold.ts";
 import type { Journal } from "./journal.ts";
 
-/** Running requests that one admission carries forward at most. */
+/** Running requests that one admission carries forward, at most. */
 const CARRIED_A_REQUEST = 4;
-/** Of which it finds those among so many. */
+/** Running requests that one admission looks at to find them, at most. */
 const LOOKED_AT_A_REQUEST = 64;
 
 /**
- * A request that runs on and on keeps the segment that holds its admission, and so all behind it. So with each new
- * request some old ones are written anew, into the present segment: the journal is as long as what is open and not
- * yet in Postgres.
+ * A long-running request keeps the segment with its admission, and so all later segments. Each new request therefore
+ * copies some old admissions into the present segment. The journal's size is bounded by what is open or not yet in
+ * Postgres.
  */
 export function createJournalCompactor<Owner>(
 	deps: { journal: Journal; log: Log },
@@ -20,12 +20,12 @@ export function createJournalCompactor<Owner>(
 	const { journal, log } = deps;
 	/** No running request was admitted in a segment before this one. */
 	let nothingBefore = 0;
-	/** Round and round: how many slots are still to be looked at for it. Whoever takes one meanwhile is in the present segment. */
+	/** Slots still to visit for the segment `wanted`, in a cycle. A slot taken during it is in the present segment. */
 	let wanted = 0;
 	let left = 0;
 	let next = 0;
 
-	/** False if it could not be written: the next request tries again. */
+	/** False if the write failed: the next request tries again. */
 	function carry(oldest: HoldOf<Owner>): boolean {
 		const { id } = oldest.admitted;
 		const from = oldest.segment;

@@ -19,32 +19,31 @@ import {
 import { join } from "node:path";
 import { canMap, createMappedFile, PIECE_BYTES } from "./mapped-file.ts";
 
-/** Where one epoch's journal lives: one folder. The simulation has one in memory. */
+/** Storage of one epoch's journal: one folder. The simulation has one in memory. */
 export interface JournalDisk {
 	/** Names of the segments, sorted. */
 	list(): readonly string[];
-	/** As much of its beginning as a segment may have: what lies behind was put there by somebody else, gigabytes of zeros perhaps. */
+	/** Reads a segment, at most up to the largest size of one: a foreign program may have appended gigabytes of zeros. */
 	read(name: string): Uint8Array;
-	/** Throws DiskFull or the system's error; then there is no such file. */
+	/** Throws DiskFull or the system's error, and then leaves no file. */
 	create(name: string): JournalFile;
 	remove(name: string): void;
-	/** False if a segment that was created and not removed here is not at its place any more, or another one is there. */
+	/** False if a segment that was created and not removed here is missing or replaced. */
 	isWhole(): boolean;
-	/** Removes the whole folder. */
 	destroy(): void;
-	/** Gives up space that was put by, so that requests already admitted can still be settled. True if there was some. */
+	/** Frees reserved space so that admitted requests can still be settled. True if there was some. */
 	freeReserve(): boolean;
-	/** Puts that space by, again if it was given up. False if there is no room for it. */
+	/** Reserves that space again if it was freed. False if the disk lacks room for it. */
 	keepReserve(): boolean;
 }
 
 export interface JournalFile {
 	/**
-	 * Appends the first `length` of `bytes`, all of them or nothing; throws DiskFull or the system's error. After it the data
-	 * survives the process. A length, since a view of them would be one object a record.
+	 * Appends the first `length` of `bytes`, all or nothing; throws DiskFull or the system's error. Afterwards the data
+	 * survives the process. A length, since a view would be one object per record.
 	 */
 	append(bytes: Buffer, length: number): void;
-	/** After it the data survives a loss of power. A failure must not be retried: the kernel may have dropped the data. */
+	/** Afterwards the data survives a loss of power. Must not be retried: the kernel may have dropped the data. */
 	sync(): Promise<void>;
 	close(): void;
 }
@@ -53,25 +52,25 @@ export class DiskFull extends Error {
 	override readonly name = "DiskFull" as const;
 }
 
-/** Whether the system refused what was asked of it; what else may be thrown is a bug. */
+/** Whether the system refused an operation; any other error is a bug. */
 export function isOfTheSystem(error: unknown): boolean {
 	return error instanceof DiskFull || typeof (error as NodeJS.ErrnoException).syscall === "string";
 }
 
-/** A segment that has so many gets a successor. */
+/** A segment of this size gets a successor. */
 export const SEGMENT_BYTES_MAX = 16 * 1024 * 1024;
-/** Its last record may reach beyond that, and so may the piece that it is mapped in. */
+/** The last record may exceed it, and so may the piece in which it is mapped. */
 const READ_BYTES_MAX = SEGMENT_BYTES_MAX + 2 * PIECE_BYTES;
-/** Room for the settlements of some ten thousand requests. */
+/** Room for the settlements of about ten thousand requests. */
 const RESERVE_BYTES = 8 * 1024 * 1024;
-/** What a piece of a mapped file begins with. */
+/** Initial content of a piece of a mapped file. */
 const ZEROS = new Uint8Array(PIECE_BYTES);
 const RESERVE_NAME = "reserve";
 const SEGMENT = /^\d{8}\.log$/;
 
 /**
- * The folder `path`, made with its reserve if it does not exist and `create` is set. Its files are mapped where the file
- * system allows it; `maps` false writes them nevertheless.
+ * The folder `path`, created with its reserve if it does not exist and `create` is set. Files are mapped where the file
+ * system allows it; `maps` false uses `write` instead.
  */
 export function openJournalDisk(path: string, options: { create: boolean; maps?: boolean }): JournalDisk {
 	const reserve = join(path, RESERVE_NAME);
@@ -80,7 +79,7 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 		putReserveBy(reserve);
 	}
 	const maps = options.create && options.maps !== false && canMap(statfsSync(path).type);
-	/** Which file each segment is. */
+	/** Identity of each segment's file. */
 	const segments = new Map<string, string | undefined>();
 	return {
 		list: () =>
@@ -97,7 +96,7 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 		},
 		remove(name) {
 			segments.delete(name);
-			// One that is gone already is what was wanted.
+			// A missing file is the wanted result.
 			rmSync(join(path, name), { force: true });
 		},
 		isWhole: () => [...segments].every(([name, file]) => fileAt(join(path, name)) === file),
@@ -120,7 +119,7 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 	};
 }
 
-/** As much of a file's beginning as it may have. What is none, a pipe perhaps, is waited for by nobody: it counts as a file that the system refuses. */
+/** The first `bytesMax` bytes of a file. Fails for anything but a regular file; never waits for a pipe. */
 export function beginningOf(path: string, bytesMax: number): Buffer {
 	const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
 	try {
@@ -137,7 +136,7 @@ export function beginningOf(path: string, bytesMax: number): Buffer {
 	}
 }
 
-/** Which file is there, as no other one is called while somebody has it open; undefined if there is none. */
+/** Device and inode of the file at `path`, unique while a process has it open; undefined if there is none. */
 export function fileAt(path: string): string | undefined {
 	try {
 		const { dev, ino } = statSync(path);
@@ -171,7 +170,7 @@ function createFile(path: string, folder: string, maps: boolean): JournalFile {
 		syncFolder(folder);
 		return fileOf(path, fd, maps);
 	} catch (error) {
-		// One that was there before is somebody's journal.
+		// An existing file belongs to another journal.
 		if (fd !== undefined) {
 			closeSync(fd);
 			rmSync(path, { force: true });
@@ -183,7 +182,7 @@ function createFile(path: string, folder: string, maps: boolean): JournalFile {
 function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 	let length = 0;
 	const fillWithZeros = (from: number, bytes: number) => writeAll(fd, ZEROS, bytes, from);
-	/** Undefined where it cannot be, or not any more: then each record is a `write`. */
+	/** Undefined where mapping is not possible, or failed: then each record is a `write`. */
 	let mapped = maps ? createMappedFile(path, fillWithZeros) : undefined;
 
 	function store(bytes: Buffer, count: number): boolean {
@@ -198,7 +197,7 @@ function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 
 	return {
 		append(bytes, count) {
-			// Each at its place, so that what follows overwrites a torn one.
+			// Each record at its offset, so that the next record overwrites a torn one.
 			if (!store(bytes, count)) writeAll(fd, bytes, count, length);
 			length += count;
 		},
@@ -208,7 +207,7 @@ function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 			try {
 				ftruncateSync(fd, length);
 			} catch (error) {
-				// As a crash leaves it: the zeros behind its end are read as none.
+				// The same state as after a crash: zeros after the end are read as no record.
 				if (!isOfTheSystem(error)) throw error;
 			} finally {
 				closeSync(fd);
@@ -217,7 +216,7 @@ function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 	};
 }
 
-/** The first `count` of `bytes` from there on or, with DiskFull or the system's error, nothing. */
+/** Writes the first `count` of `bytes` at `from`, or, with DiskFull or the system's error, nothing. */
 function writeAll(fd: number, bytes: Uint8Array, count: number, from: number): void {
 	try {
 		const written = writeSync(fd, bytes, 0, count, from);

@@ -6,80 +6,80 @@ import type { JournalDisk } from "./journal-disk.ts";
 import { beginningOf, DiskFull, fileAt, isOfTheSystem, openJournalDisk } from "./journal-disk.ts";
 import type { JournalNote } from "./persisted-liveness.ts";
 
-/** Whose a journal is. */
+/** The epoch that wrote a journal. */
 export interface JournalOwner {
 	readonly id: string;
 	readonly epoch: number;
 }
 
-/** A journal that was found. Somebody may have renamed its folder, or put it there: then its lock alone says whose it is. */
+/** A journal that was found. Its folder may have been renamed or copied there: then only its lock names the owner. */
 export interface FoundJournal extends JournalOwner {
 	readonly folder: string;
 }
 
-/** Neither its lock nor its folder's name says of which epoch a journal is. */
+/** Neither its lock nor its folder's name says which epoch wrote the journal. */
 export class OwnerUnknown extends Error {}
 
-/** Where the journals of all epochs live that this machine has seen. The simulation has one in memory. */
+/** The journals of all epochs that this machine has seen. The simulation has one in memory. */
 export interface JournalHome {
-	/** Epochs that left a journal, in their order. What is no journal there keeps none from being seen. */
+	/** Epochs that left a journal, by instance and epoch. A folder that is no journal does not hide the others. */
 	list(onUnreadable: (folder: string, error: unknown) => void): readonly FoundJournal[];
-	/** Whether another process holds a journal of this instance here: it hands in itself what that instance left before. */
+	/** Whether another process here holds a journal of this instance: it replays the instance's earlier ones itself. */
 	isHeldByAnother(id: string): boolean;
-	/** Whether the journal of this epoch was made here since this machine started: then it is the journal of the process that runs it. */
+	/**
+	 * Whether the journal of this epoch was created here since this machine started. Then it is the journal of the
+	 * process that runs the epoch.
+	 */
 	isHere(owner: JournalOwner): boolean;
 	/**
-	 * Takes an epoch's journal for this process alone; undefined if it is held, here too, or gone. A process that
-	 * was stopped (SIGSTOP) still holds its own, a dead one does not, however it died.
+	 * Takes an epoch's journal for this process exclusively; undefined if any process here holds it, or if it no longer
+	 * exists. A process that was stopped (SIGSTOP) still holds its own; a dead one does not, however it died.
 	 */
 	claim(id: string, epoch: number, options: ClaimOptions): JournalClaim | undefined;
 }
 
 interface ClaimOptions {
 	create: boolean;
-	/** Of a new one, as `JournalClaim` says. */
+	/** Of a new journal; see `JournalClaim`. */
 	began?: string | undefined;
-	/** Where it was found. */
+	/** Where the journal was found. */
 	folder?: string | undefined;
 }
 
 export interface JournalClaim {
 	readonly disk: JournalDisk;
-	/** What is known of its instance. */
+	/** What is known of the instance's liveness. */
 	readonly note: JournalNote;
-	/** Who made it, whatever the folder is called now. */
+	/** The epoch that wrote the journal, whatever its folder is called now. */
 	readonly owner: JournalOwner;
-	/** Where who made it has put it. */
+	/** Whether its folder is the one in which its owner created it. */
 	readonly isAtHome: boolean;
-	/** When its epoch began, as the database said: one of an older state gives the number again. Undefined where it does not say. */
+	/** When its epoch began: a database of an older state repeats the number. Undefined if the lock does not say. */
 	readonly began: string | undefined;
 	/**
-	 * True if the folder was not made here since this machine started: it was copied, or its disk was cloned or moved. Then
-	 * its lock tells nothing of the process that it belongs to, which may run beside this one, with the original. So it is
-	 * where a file system keeps no locks.
+	 * True if the folder was not created here since this machine started: it was copied, or its disk was cloned or moved.
+	 * Its lock then says nothing about its owner, which may run with the original. The same holds for file systems
+	 * without locks.
 	 */
 	readonly isCopy: boolean;
-	/**
-	 * False if what was claimed is not at its place any more, as a whole: it was removed, or something else was put there.
-	 * What cannot be looked at is there.
-	 */
+	/** False if the journal is missing, incomplete or replaced. If the system refuses the check, it counts as present. */
 	isThere(): boolean;
 	release(): void;
 }
 
 const LOCK_NAME = "lock";
 const NOTE_NAME = "seen";
-/** Of a lock: two ids, a moment and a file. What lies behind was put there by somebody else. */
+/** Limit of a lock: two ids, a moment and a file identity. Anything longer was put there by a foreign program. */
 const MARK_BYTES_MAX = 4_096;
-/** Of some ten thousand epochs. */
+/** Limit of a note: about ten thousand epochs. */
 const NOTE_BYTES_MAX = 1024 * 1024;
-/** Linux' own name for the time since a machine was started; elsewhere a copy is known by its file alone. */
+/** Linux's id of the present boot; on other systems a copy is recognised only by its file. */
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
-/** The folders `<root>/<instance>/<epoch>/`, each with a lock of its own. */
+/** The folders `<root>/<instance>/<epoch>/`, each with its own lock. */
 export function openJournalHome(root: string): JournalHome {
 	const folderOf = ({ id, epoch }: JournalOwner) => join(root, encodeURIComponent(id), String(epoch));
-	/** Held by this process, whatever lies at their places now: a lock that is put there anew is free. */
+	/** Folders held by this process, whatever exists at their paths now: a replaced lock file is free. */
 	const held = new Set<string>();
 
 	function hold(folder: string, claim: JournalClaim | undefined): JournalClaim | undefined {
@@ -117,13 +117,13 @@ export function openJournalHome(root: string): JournalHome {
 			const path = join(folder, LOCK_NAME);
 			if (!existsSync(path)) return false;
 			const mark = markAt(path);
-			// A former version's says nothing while it is held; what this process holds may be the copy that is asked about.
+			// A former version's lock is empty while held; a folder held by this process may itself be the copy.
 			return mark === "" ? !held.has(folder) && isLocked(folder) : mark === markOf(path, owner, beganIn(mark));
 		},
 		claim(id, epoch, { create, began, folder = folderOf({ id, epoch }) }) {
 			const named = { id, epoch };
 			if (held.has(folder)) return undefined;
-			// A folder without a segment belongs to a process that is just starting, or to none that ever admitted.
+			// A folder without a segment belongs to a process that is starting, or to one that never admitted.
 			if (!create && isEmpty(folder)) return undefined;
 			const taken = create ? makeOf(folder, named, began) : take(folder, named, false);
 			return hold(folder, taken && { ...taken, isAtHome: folder === folderOf(taken.owner) });
@@ -133,7 +133,7 @@ export function openJournalHome(root: string): JournalHome {
 
 type TakenJournal = Omit<JournalClaim, "isAtHome">;
 
-/** Fault service_unavailable, for whoever starts the service, if there is no room or no right to write there. */
+/** Fault `service_unavailable`, for the operator who starts the service, without room or permission to write there. */
 function makeOf(folder: string, owner: JournalOwner, began: string | undefined): TakenJournal | undefined {
 	try {
 		mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -158,13 +158,13 @@ function take(folder: string, named: JournalOwner, create: boolean, now?: string
 	const lock = lockAt(path);
 	if (!lock) return undefined;
 	try {
-		// One that is there already, since the database is of an older state, may be a copy.
+		// A journal that exists already, since the database is of an older state, may be a copy.
 		if (create && isEmpty(folder)) writeFileSync(path, markOf(path, named, now));
 		const mark = markAt(path);
 		const owner = ownerIn(mark) ?? named;
 		if (!Number.isSafeInteger(owner.epoch)) throw new OwnerUnknown(`nothing says whose journal is in ${folder}`);
 		const began = beganIn(mark);
-		// One that says nothing is new, since the journal's own was lost, or left out of a copy; or it is a former version's.
+		// An empty lock is new because the journal's own was lost or not copied; or a former version wrote it.
 		const isCopy = mark !== markOf(path, named, began) || !isLocked(folder);
 		const disk = openJournalDisk(folder, { create });
 		const file = fileAt(path);
@@ -179,7 +179,7 @@ function take(folder: string, named: JournalOwner, create: boolean, now?: string
 
 function noteAt(path: string): JournalNote {
 	return {
-		// One that is longer is cut off, and says nothing.
+		// A longer note is cut off, and then ignored.
 		read: () => tryIt(() => beginningOf(path, NOTE_BYTES_MAX).toString()),
 		write: (text) => tryIt(() => writeFileSync(path, text, { mode: 0o600 })),
 	};
@@ -198,7 +198,7 @@ function isEmpty(folder: string): boolean {
 	return openJournalDisk(folder, { create: false }).list().length === 0;
 }
 
-/** Only what was looked at can be missed. */
+/** Only a successful check can find it missing. */
 const isSeen = (look: () => boolean): boolean => tryIt(look) ?? true;
 
 /** Undefined if the system refuses it. */
@@ -211,7 +211,7 @@ function tryIt<T>(what: () => T): T | undefined {
 	}
 }
 
-/** A copy is another file, a clone of the disk is there under another start of a machine, and a folder can be renamed. */
+/** File, boot and owner: a copy is another file, a cloned disk has another boot, a folder can be renamed. */
 function markOf(path: string, { id, epoch }: JournalOwner, began: string | undefined): string {
 	const boot = existsSync(BOOT_ID) ? readFileSync(BOOT_ID, "utf8").trim() : "-";
 	const since = began === undefined ? "" : `@${began} `;
@@ -235,7 +235,7 @@ function isLocked(folder: string): boolean {
 	return lock === undefined;
 }
 
-/** Undefined too if another process replayed and removed the folder meanwhile. */
+/** Undefined too if another process replayed and removed the folder in between. */
 function lockAt(path: string) {
 	try {
 		return tryFileLock(path);
@@ -245,7 +245,7 @@ function lockAt(path: string) {
 	}
 }
 
-/** In the order of their epochs; none where there is no folder. Of one whose name is no number of an epoch that is not a number. */
+/** Ordered by epoch; none if there is no folder. The epoch is not a number if the folder's name is not. */
 function journalsIn(
 	folder: string,
 	onUnreadable: (folder: string, error: unknown) => void,

@@ -1,2 +1,2 @@
-/** What the journal is proof against before a request goes on: the process ending, the machine, or the loss of its disk. */
+/** What the journal survives before a request goes on: the end of the process, of the machine, or of its disk. */
 export type JournalMode = "process" | "host" | "remote";

@@ -6,16 +6,16 @@ import { RecordKind, readRecords } from "./journal-record.ts";
 import { NO_COUNTS, type Progress } from "./outcome.ts";
 
 export interface EndOfJournal {
-	/** Requests that it opened and did not close: charged what they have received for sure. */
+	/** Requests opened and not closed: charged what they have certainly received. */
 	readonly recovered: readonly SettledEvent[];
-	/** Bytes behind the first torn or damaged record of a segment; they were not read. Zeros at its end are none. */
+	/** Unread bytes after the first torn or damaged record of a segment, without the zeros at its end. */
 	readonly damagedBytes: number;
 }
 
 /**
- * Reads what a dead epoch left behind, a segment at a time: settlements as they come, and at the end what was open. A
- * request without a settlement has received something between the two amounts of its last progress record; it is charged
- * the lower one, for a customer pays for nothing that he may not have got.
+ * Reads the journal of a dead epoch, a segment at a time: settlements in order, then the requests left open. A request
+ * without a settlement has received something between the two amounts of its last progress record. It is charged the
+ * lower one: a customer pays for nothing that may not have arrived.
  */
 export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<SettledEvent, EndOfJournal> {
 	const open = new Map<string, { admitted: AdmittedEvent; progress: Progress | undefined }>();
@@ -35,7 +35,7 @@ export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<Se
 				open.delete(record.id);
 				yield record;
 			} else if (kind === RecordKind.admit) {
-				// Again when it was carried forward; what was known of it still counts.
+				// A repeated admission was carried forward; earlier progress still counts.
 				open.set(record.id, { admitted: record, progress: open.get(record.id)?.progress });
 			} else {
 				const request = open.get(record.id);
@@ -49,14 +49,14 @@ export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<Se
 	};
 }
 
-/** A mapped segment ends in zeros that no record has come to. */
+/** A mapped segment ends in zeros that no record has reached. */
 function bytesWithin(bytes: Uint8Array): number {
 	let end = bytes.length;
 	while (end > 0 && bytes[end - 1] === 0) end -= 1;
 	return end;
 }
 
-/** Charged what it had received for sure by its last progress record. */
+/** Charges what the request had certainly received by its last progress record. */
 export function crashedEvent(admitted: AdmittedEvent, progress: Progress | undefined, nowWallMs: number): SettledEvent {
 	const charged: NanoUsd = minUsd(progress?.delivered ?? ZERO_USD, admitted.reserved);
 	return {

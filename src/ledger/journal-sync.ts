@@ -1,19 +1,19 @@
 import type { JournalFile } from "./journal-disk.ts";
 
-/** Brings the journal to the disk (fdatasync): one sync at a time, and at most one that waits for it. */
+/** Writes the journal to the disk (fdatasync): one sync at a time, and at most one waiting. */
 export interface JournalSync {
-	/** Resolves once all that was appended before is on the disk. Rejects for good after a failed sync. */
+	/** Resolves once everything appended before is on the disk. Rejects permanently after a failed sync. */
 	durable(): Promise<void>;
-	/** Closes a file once no sync uses it: its number could mean another file by then. */
+	/** Closes a file once no sync uses it: its descriptor could belong to another file by then. */
 	closeFile(file: JournalFile): void;
 }
 
-/** `sync`: of all that no sync has covered. `onFailed`: what was acknowledged may not survive a loss of power. */
+/** `sync` covers all that no earlier one did. `onFailed`: acknowledged records may not survive a loss of power. */
 export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error: unknown) => void): JournalSync {
-	/** The sync under way, and the one that starts behind it for all that came after its start. */
+	/** The sync under way, and the one that follows it for all records appended after its start. */
 	let syncing: Promise<void> | undefined;
 	let next: Promise<void> | undefined;
-	/** A failed sync is final: the kernel may report success the next time for data that it dropped. */
+	/** A failed sync is final: the next one may report success for data that the kernel dropped. */
 	let failure: { error: unknown } | undefined;
 	let unused: JournalFile[] = [];
 
@@ -22,7 +22,7 @@ export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error
 		syncing = run;
 		const done = () => {
 			syncing = undefined;
-			// The one behind it is for the same files, also where the journal was closed before.
+			// The next sync covers the same files, even if the journal was closed before.
 			if (next) return;
 			for (const file of unused) file.close();
 			unused = [];
@@ -39,11 +39,11 @@ export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error
 	return {
 		durable() {
 			if (failure) return Promise.reject(failure.error);
-			// It is yet to start, also in the moment in which the one before it is over: with another one between them it would find
-			// nothing to sync, and end before that one.
+			// The next sync has yet to start, even in the moment in which the current one ends. Another sync between them
+			// would find nothing to sync, and would end before the current one.
 			if (next) return next;
 			if (!syncing) return start();
-			// What is being synced now may not hold our record: wait for the one behind it.
+			// The sync under way may not cover this record: wait for the next one.
 			next = syncing.then(() => {
 				next = undefined;
 				return start();
@@ -57,10 +57,10 @@ export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error
 	};
 }
 
-/** What was carried forward must be as durable as what it replaces, before that is removed. */
+/** Tracks whether carried records are durable: they must be so before the segment they replace is removed. */
 export interface CarrySync {
 	carried(): void;
-	/** True if all that was carried is durable; else starts a sync, which calls `onDurable`. */
+	/** True if all carried records are durable; otherwise starts a sync, which calls `onDurable`. */
 	isDurable(): boolean;
 }
 
@@ -82,7 +82,7 @@ export function createCarrySync(durable: () => Promise<void>, onDurable: () => v
 				isSyncing = false;
 				onDurable();
 			};
-			// If it fails, the process ends, with all segments where they are.
+			// If it fails, the process ends and all segments stay.
 			durable().then(done, () => {});
 			return false;
 		},

@@ -6,11 +6,11 @@ import { DiskFull, isOfTheSystem, SEGMENT_BYTES_MAX } from "./journal-disk.ts";
 import { encodeRecord, RECORD_BYTES_MAX, RecordKind } from "./journal-record.ts";
 import { createCarrySync, createJournalSync } from "./journal-sync.ts";
 
-/** An append-only record of what this epoch admitted, promised to deliver, and settled. */
+/** An append-only record of the requests that this epoch admitted, promised to deliver, and settled. */
 export interface Journal {
 	/**
-	 * Opens a request: gives the number of the segment that holds it. Throws DiskFull or the system's error: then it was not
-	 * admitted, and none is until the disk takes records again.
+	 * Opens a request; returns the number of the segment that holds it. Throws DiskFull or the system's error: then the
+	 * request is not admitted, and no other is until the disk accepts records again.
 	 */
 	admit(body: string): number;
 	/** Raises the bound of what may have been delivered. Uses the reserved space if the disk is full. */
@@ -18,19 +18,19 @@ export interface Journal {
 	/** Closes a request. Uses the reserved space if the disk is full. */
 	settle(body: string): void;
 	/**
-	 * Opens a running request once more, with its newest progress record, so that its old segment need not be kept for it.
-	 * Gives the number of the segment that holds it now; the old one is then to be acknowledged. Throws DiskFull.
+	 * Copies a running request's admission and newest progress record into the current segment, so that its old segment
+	 * can be removed. Returns the number of the new segment; the caller then acknowledges the old one. Throws DiskFull.
 	 */
 	carry(admitBody: string, progressBody: string | undefined): number;
-	/** Requests whose admission stands in a segment before this one are to be carried forward. */
+	/** Requests admitted in a segment before this one are to be carried forward. */
 	keepsFrom(): number;
-	/** Postgres has the request that `admit` opened in this segment; segments that nobody needs any more are removed. */
+	/** Postgres has the request that `admit` opened in this segment; removes segments that are not needed any more. */
 	acknowledge(segment: number): void;
 	/** Resolves when everything appended so far survives a loss of power; immediately unless `syncs`. */
 	durable(): Promise<void>;
 	/** Why no further request can be opened now; undefined if one can. */
 	problem(): string | undefined;
-	/** What is kept now, for views. */
+	/** Present size, for views. */
 	size(): { readonly segments: number; readonly bytes: number };
 	/** Closes the files; they stay for a replay. */
 	close(): void;
@@ -42,12 +42,12 @@ export interface JournalDeps {
 	disk: JournalDisk;
 	clock: Clock;
 	log: Log;
-	/** What was acknowledged may not survive a loss of power: the process must end. */
+	/** Acknowledged records may not survive a loss of power: the process must end. */
 	onSyncFailed(error: unknown): void;
 }
 
 export interface JournalOptions {
-	/** Makes `durable` wait for fdatasync. */
+	/** `durable` waits for fdatasync. */
 	syncs: boolean;
 	segmentBytesMax?: number | undefined;
 }
@@ -63,9 +63,9 @@ interface Segment {
 	dirty: boolean;
 }
 
-/** Segments that running requests may keep; what is in older ones is carried forward. */
+/** Segments that running requests may keep; admissions in older ones are carried forward. */
 const SEGMENTS_KEPT = 4;
-/** How often a disk that took no record is tried again. */
+/** How often a disk that refused a record is tried again. */
 const RETRY_MS = 1_000;
 
 export function createJournal(deps: JournalDeps, options: JournalOptions): Journal {
@@ -75,7 +75,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 	/** Oldest first. */
 	const segments = new Map<number, Segment>();
 	let current = open(1);
-	/** What keeps requests out, and when the disk was last tried; undefined if it takes records. */
+	/** Why requests are refused, and when the disk was last tried; undefined if it accepts records. */
 	let failure: { readonly what: string; readonly atMs: number } | undefined;
 	let closed = false;
 	const sync = createJournalSync(syncDirty, deps.onSyncFailed);
@@ -104,7 +104,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 		current.dirty = true;
 	}
 
-	/** For requests that run already: they may use what was put by. */
+	/** For running requests: they may use the reserve. */
 	function appendFromReserve(kind: RecordKind, body: string): void {
 		try {
 			append(kind, body);
@@ -120,13 +120,13 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 		failure = { what: "the journal's disk is full", atMs: clock.monotonicMs() };
 	}
 
-	/** Its folder is gone, its rights were changed, this process has no descriptor left. */
+	/** The folder was removed, its permissions changed, or the process has no free descriptor. */
 	function noteUnwritable(error: unknown): void {
 		if (failure === undefined) log.error("the journal cannot be written: no more requests are admitted", { error });
 		failure = { what: "the journal cannot be written", atMs: clock.monotonicMs() };
 	}
 
-	/** Room may have been made meanwhile; without the reserve nothing is admitted. */
+	/** Checks whether the disk has room again; without the reserve no request is admitted. */
 	function problem(): string | undefined {
 		if (failure === undefined) return undefined;
 		const nowMs = clock.monotonicMs();
@@ -156,8 +156,8 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 	}
 
 	/**
-	 * Oldest first and none out of turn: a segment also holds what happened later to requests that an older one opened,
-	 * and without that their replay would fall back on less than is known.
+	 * Removes the oldest first, never out of order: a segment also holds later records of requests that an older one
+	 * opened. Without those their replay would use older progress.
 	 */
 	function removePaid(): void {
 		for (const segment of segments.values()) {
@@ -169,7 +169,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 		}
 	}
 
-	/** What stays is handed in once more, which changes nothing: no reason to end what serves. */
+	/** A segment that stays is replayed once more, which changes nothing; no reason to end the process. */
 	function removeFrom(remove: () => void): void {
 		try {
 			remove();
@@ -213,7 +213,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 		},
 		carry(admitBody, progressBody) {
 			refuseUnlessWritable();
-			// In one append, so that a crash leaves both or neither.
+			// One append, so that a crash leaves both records or neither.
 			let length = encodeRecord(buffer, RecordKind.admit, admitBody);
 			if (progressBody !== undefined)
 				length += encodeRecord(buffer.subarray(length), RecordKind.progress, progressBody);

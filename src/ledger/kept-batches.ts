@@ -1,13 +1,14 @@
 import { SettledColumns } from "./settled-columns.ts";
 
 /**
- * Batches of settlements that Postgres acknowledged lately, to be sent again where another server took over from it. As
- * bytes outside of the heap, one piece a batch: the collector would walk past twenty thousand of them again and again.
+ * Batches of settlements that Postgres acknowledged recently, kept for sending again after a failover. Stored as bytes
+ * outside the heap, one piece per batch: otherwise the garbage collector would visit twenty thousand objects
+ * repeatedly.
  */
 export interface KeptBatches {
-	/** Forgets those that are too old or too many. */
+	/** Also drops batches that are too old or too many. */
 	add(batch: SettledColumns, nowMs: number): void;
-	/** Those that are kept when it is asked, oldest first, each as it was added. */
+	/** Batches kept at the time of the call, oldest first, each as it was added. */
 	batches(): Generator<SettledColumns>;
 }
 
@@ -17,7 +18,7 @@ interface KeptBatch {
 	readonly atMs: number;
 }
 
-/** A standby is behind by less. */
+/** A standby's lag is shorter. */
 const KEPT_MS = 30_000;
 const SETTLEMENTS_MAX = 20_000;
 

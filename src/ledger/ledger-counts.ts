@@ -4,20 +4,19 @@ import { createHistogram } from "../base/histogram.ts";
 import type { MetricHistogram, Reading } from "../ops/metrics.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** What this process has asked of Postgres for its ledger, over all its epochs. */
+/** Counts of this process's ledger statements on Postgres, over all its epochs. */
 export interface LedgerCounts {
-	/** Wishes for credit that were answered: with some, or with none because the budget has too little. */
+	/** Grants answered with credit, or refused because the budget has too little. */
 	granted: number;
 	refused: number;
-	/** Nano-dollars. */
 	grantedNanoUsd: number;
 	returnedNanoUsd: number;
-	/** Budgets for which the other instances were asked, and answers given to others. */
+	/** Budgets recalled from other instances, and recalls answered. */
 	recallsAsked: number;
 	recallsAnswered: number;
 	failedFlushes: number;
 	readonly flushMs: CountedHistogram;
-	/** Settlements that Postgres had not had before, a flush. */
+	/** Settlements per flush that were new to Postgres. */
 	readonly flushSize: CountedHistogram;
 }
 
@@ -37,7 +36,7 @@ export function createLedgerCounts(): LedgerCounts {
 	};
 }
 
-/** The same store, counted. What was left out, since somebody holds its row, counts when it is carried out. */
+/** The same store, counted. A request skipped because of a locked row counts only when it is carried out. */
 export function countedStore(deps: { clock: Clock; counts: LedgerCounts }, store: LedgerStore): LedgerStore {
 	const { clock, counts } = deps;
 	return {

@@ -20,46 +20,45 @@ import type { Shortage, Slice, Slices, SliceTotals } from "./slices.ts";
 import { createUnacknowledged } from "./unacknowledged.ts";
 import type { Writer } from "./writer.ts";
 
-/** A hold that this ledger made. */
 export type Hold = HoldOf<Ledger>;
 
-/** Whose budgets a request draws on. */
+/** The budgets that a request draws on. */
 export type Drawing = Pick<AdmittedEvent, "account" | "key" | "budgets">;
 
 /**
  * The credit of one instance epoch: synchronous reservations from slices in memory, journalled before they count,
- * settled exactly once and written to Postgres behind the request's back.
+ * settled exactly once and written to Postgres asynchronously.
  */
 export interface Ledger {
 	readonly epoch: number;
 	/**
-	 * Reserves `reserved` from all of its budgets or from none, in one synchronous step. Undefined if what is free here does
-	 * not cover it: then `draw` and try again. Throws a Fault if the journal or the queue is full.
+	 * Reserves `reserved` from all of its budgets or from none, in one synchronous step. Undefined if the free credit
+	 * here does not cover it: then `draw` and try again. Throws a Fault if the journal or the queue is full.
 	 */
 	reserve(admitted: AdmittedEvent): Hold | undefined;
-	/** Gets what `reserve` lacked. Gives the first budget that cannot cover it, null if it is worth trying again. */
+	/** Gets credit that `reserve` lacked. Returns the first budget that cannot cover it; null: retry `reserve`. */
 	draw(request: Drawing, amount: NanoUsd): Promise<Shortage | null>;
 	/** Write-ahead: the journal bounds what is delivered from now on. */
 	progress(hold: Hold, progress: Progress): void;
-	/** Ends a hold. The record is in the journal when it returns. */
+	/** Ends a hold. The record is in the journal on return. */
 	settle(hold: Hold, outcome: Outcome): SettledEvent;
-	/** What must be awaited before bytes whose cost was recorded go out; undefined if nothing. */
+	/** The promise to await before sending bytes whose cost was recorded; undefined if none. */
 	durable(hold: Hold): Promise<void> | undefined;
-	/** As `durable`, for the settlement. */
+	/** Like `durable`, for the settlement. */
 	settledDurable(hold: Hold): Promise<void> | undefined;
-	/** As of `Slices`. */
+	/** See `Slices`. */
 	answer(budget: string, ticket: number): Promise<void>;
 	limitChanged(budget: string, lowered: boolean): void;
 	/** What running requests of this instance hold of a budget. */
 	heldOf(budget: string): NanoUsd;
-	/** Why nothing can be reserved now, whatever its budgets have; undefined if it can. */
+	/** Why no request can be reserved now, whatever its budgets have; undefined if one can. */
 	problem(): string | undefined;
 	view(): LedgerView;
 	/** For reconciliation and tests. */
 	slices(): Iterable<Readonly<Slice>>;
-	/** The database is on another server: sends again what it may not know. Gives how many settlements it did not know. */
+	/** The database moved to another server: sends recent settlements again. Returns how many the server lacked. */
 	sendAgain(): Promise<number>;
-	/** Waits for running requests until the deadline, flushes, closes the leases; true if all of it is in Postgres. */
+	/** Waits for running requests until the deadline, flushes, closes the leases; true if everything is in Postgres. */
 	retire(deadlineMs: number, onHandedBack?: () => void): Promise<boolean>;
 }
 
@@ -69,7 +68,7 @@ export interface LedgerView {
 	readonly queued: number;
 	readonly oldestUnflushedMs: number;
 	readonly journal: ReturnType<Journal["size"]>;
-	/** Over accounts, as of the last second; those of keys mirror them. */
+	/** Sums over accounts, as of the last second; slices of keys mirror them. */
 	readonly totals: SliceTotals;
 }
 
@@ -83,7 +82,7 @@ export interface LedgerDeps {
 	log: Log;
 }
 
-/** Shared by all requests that draw on nothing but their account and their key. */
+/** Shared by all requests that draw only on their account and their key. */
 const NO_SLICES: readonly Slice[] = [];
 
 export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: JournalMode }): Ledger {
@@ -96,11 +95,11 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	const unacknowledged = createUnacknowledged({ slices, journal });
 	const { acknowledge } = unacknowledged;
 	let retired = false;
-	/** The journal is closed: what still runs is as a crash leaves it, and whoever replays the journal settles it. */
+	/** The journal is closed: running requests are as after a crash, and the journal's replay settles them. */
 	let closed = false;
 	let onIdle: (() => void) | undefined;
 
-	/** `journalled`: else a crash would charge the bound, so the rest stays held until Postgres has the settlement. */
+	/** If not `journalled`, a crash would charge the bound, so the rest stays held until Postgres has the settlement. */
 	function release(hold: Hold, slice: Slice, charged: NanoUsd, journalled: boolean): void {
 		slice.held = subUsd(slice.held, charged);
 		slice.unacknowledged = addUsd(slice.unacknowledged, charged);
@@ -108,7 +107,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		if (journalled) slices.leave(slice, subUsd(hold.reserved, charged), hold.lowering);
 	}
 
-	/** The bound was too low: takes the excess from what is free in all budgets. Gives the part that is not covered. */
+	/** The bound was too low: takes the excess from free credit of all budgets. Returns the uncovered part. */
 	function extend(hold: Hold, cost: NanoUsd): NanoUsd {
 		const excess = subUsd(cost, hold.reserved);
 		const covered = minUsd(excess, freeOf(hold));
@@ -123,7 +122,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		return subUsd(excess, covered);
 	}
 
-	/** False if it could not be written: Postgres still gets it, only a crash before that falls back on the bound. */
+	/** False if the write failed: Postgres still gets the settlement; a crash before that charges the bound. */
 	function settleInJournal(event: SettledEvent): boolean {
 		try {
 			journal.settle(JSON.stringify(event));
@@ -146,7 +145,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		return found;
 	}
 
-	/** What the replay will say, so that nobody here says anything else. */
+	/** Gives the same event that the replay will compute. */
 	function leaveToReplay(hold: Hold): SettledEvent {
 		const event = crashedEvent({ ...hold.admitted, reserved: hold.reserved }, hold.progress, clock.wallMs());
 		hold.state = event.charged > 0 ? "posted" : "voided";
@@ -158,7 +157,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		return event;
 	}
 
-	/** Of what ends behind the journal nothing goes out any more. */
+	/** After the journal is closed, nothing more is delivered. */
 	const closedJournal = () => unavailable("the journal is closed");
 	const notOnRecord = () => Promise.reject(closedJournal());
 
@@ -203,8 +202,8 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			return hold;
 		},
 
-		// The account last: a request that a cap refuses shall not claim, for a moment, what others of the account need. The
-		// caps beside each other, so that a key whose period begins asks no oftener than another one.
+		// The account comes last: a request that a cap refuses must not claim, even briefly, credit that others of the
+		// account need. The caps are drawn concurrently, so that a key whose period begins needs no more round trips.
 		draw: ({ account, key, budgets }, amount) =>
 			slices.draw([budgets === undefined ? key : [key, ...budgets], account], amount),
 
@@ -280,18 +279,18 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 					() => true,
 					() => false,
 				);
-			// Others may need what lies idle here while the last requests run.
+			// Other instances may need the idle credit while the last requests run.
 			void slices.handBack().then((arrived) => arrived && onHandedBack?.());
 			const idle = running.size === 0 ? Promise.resolve() : new Promise<void>((resolve) => (onIdle = resolve));
 			const finished = await inTime(idle);
 			slices.stop();
-			// Who waited for credit hears that none will come, and settles with what is here.
+			// Requests that wait for credit receive an error, and settle with what is here.
 			if (!finished) await sleep(clock, 0);
-			// Leases are closed only behind the last settlement: before it they would free what was spent.
+			// Leases are closed only after the last settlement: earlier they would free credit that was spent.
 			const handedIn = finished && (await inTime(writer.drain()));
 			const clean = handedIn && (await inTime(deps.close()));
 			writer.stop();
-			// What is not in Postgres stays in the journal for the next start of this identity.
+			// Settlements that Postgres lacks stay in the journal for the next start of this identity.
 			closed = true;
 			unacknowledged.giveUp(closedJournal());
 			for (const hold of running) hold.giveUp(closedJournal());
@@ -303,7 +302,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	return ledger;
 }
 
-/** What all of its budgets have free here. */
+/** Credit that is free in all of its budgets here. */
 export function freeOf({ account, key, further }: Pick<Hold, "account" | "key" | "further">): NanoUsd {
 	let free = minUsd(account.free, key.free);
 	for (const slice of further) free = minUsd(free, slice.free);

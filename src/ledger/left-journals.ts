@@ -7,11 +7,14 @@ import { handIn, RecordsRefused } from "./recovery.ts";
 import type { RefusedJournals } from "./refused-journals.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** Of each a segment is in memory. */
+/** Each replay keeps a segment in memory. */
 const JOURNALS_AT_ONCE = 4;
-/** Each asks for its instance five times a second. */
+/** Each wait queries the instance's state five times a second. */
 const COPIES_AT_ONCE = 4;
-/** Of each what is to be settled is in memory. More let go of it and are read again, each at most a quarter of the time. */
+/**
+ * Each waiting replay keeps its settlements in memory. Further ones release them and read the journal again later,
+ * using at most a quarter of the time.
+ */
 const WAITING_FOR_ROWS_MAX = 16;
 const REST_SHARE = 3;
 const REST_MS_MIN = 1_000;
@@ -21,27 +24,26 @@ class TooManyWait extends Error {}
 export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "isStopping"> {
 	journals: JournalHome;
 	storeFor: (instanceId: string, epoch: number) => LedgerStore;
-	/** Of this process: those that rest. */
+	/** This process's resting journals. */
 	refusedJournals: RefusedJournals;
-	/** Of this process. */
 	instanceId: string;
-	/** Waits until it knows whether a journal that was not made here is a copy. */
+	/** Waits until it is known whether a journal that was not created here is a copy. */
 	standingOf: (journal: JournalClaim) => Promise<OwnerStanding>;
 	/** When the epoch began that the database knows by this number. */
 	beganOf: (owner: JournalOwner) => Promise<string | undefined>;
 }
 
-/** Journals on this machine whose owners are gone: this process's own earlier ones, and those of others. */
+/** Journals on this machine whose owners have ended: this process's own earlier ones, and those of other instances. */
 export interface LeftJournals {
 	/**
-	 * Replays all that are not being replayed yet, some at a time. Resolves when each is handed in, could not be, or waits: until a
-	 * row is free that somebody holds, or its instance is known to be gone. Gives how many should be tried again, also of those that
-	 * waited and ended meanwhile.
+	 * Replays all journals that are not being replayed yet, some at a time. Resolves when each is done, failed, or waits:
+	 * for a locked row, or for proof that its instance has ended. Returns how many should be tried again, including those
+	 * that waited and ended since.
 	 */
 	look(): Promise<number>;
-	/** Those that wait keep no other one waiting. */
+	/** Journals that wait; they do not delay others. */
 	waiting(): number;
-	/** Resolves when none waits any more. Gives how many of them should be tried again. */
+	/** Resolves when none waits any more. Returns how many of them should be tried again. */
 	ended(): Promise<number>;
 }
 
@@ -51,10 +53,10 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 	const ofCopies = createPlaces(COPIES_AT_ONCE);
 	const ofRows = createPlaces(WAITING_FOR_ROWS_MAX);
 	const waiting = new Set<Promise<boolean>>();
-	/** Of those that waited, ended since the last look began, and should be tried again: nobody has heard of them. */
+	/** Journals that waited, ended since the last look began, should be tried again, and are not reported yet. */
 	let untold = 0;
 
-	/** Said as seldom as a refused journal is tried again: what lies there may be no journal, and stay. */
+	/** Logged as rarely as a refused journal is retried: the folder may be no journal, and stay. */
 	function noteUnreadable(folder: string, error: unknown): void {
 		if (!refusedJournals.mayTry(folder, 0)) return;
 		log.warn("a folder of journals cannot be read", { folder, error });
@@ -67,7 +69,7 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 		return count;
 	}
 
-	/** True once it waits. */
+	/** True once the journal waits. */
 	function begin(one: FoundJournal): Promise<boolean> {
 		const { promise, resolve, reject } = Promise.withResolvers<boolean>();
 		const over = recoverOne(one, () => {
@@ -84,7 +86,7 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 		return promise;
 	}
 
-	/** False if it should be tried again. `onWait`: nobody need wait for it. */
+	/** False if it should be tried again. `onWait`: the caller need not wait for it. */
 	async function recoverOne({ id, epoch, folder }: FoundJournal, onWait: () => void): Promise<boolean> {
 		if (!refusedJournals.mayTry(folder, epoch)) return false;
 		await places.take();
@@ -96,12 +98,14 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 			const { owner, isAtHome } = taken;
 			const named = { instance: owner.id, epoch: owner.epoch };
 			if (claim.isCopy) {
-				// Behind a restart of the machine each worker hands in its own: to others its instance runs, as that of a copy.
+				// After a reboot each worker replays its own journal. To other workers its instance would appear to run, as if
+				// the journal were a copy.
 				if (isAtHome && id !== deps.instanceId && journals.isHeldByAnother(id)) return true;
 				log.info("a journal was not made here: it is handed in once its instance is known to be gone", named);
-				// Its owner would go on spending what is closed here, and what it settles would be on record already, as of a crash.
+				// A running owner would go on spending from leases that the replay closes. Its settlements would be recorded
+				// already, as of a crash.
 				const standing = await aside(ofCopies, onWait, () => deps.standingOf(taken));
-				// So it is with what a process settles whose place this one took: it looks again.
+				// The same applies to a process whose place this one took: the next look tries again.
 				if (standing === "unsure" || (standing === "runs here" && isAtHome)) return true;
 				if (standing !== "gone") {
 					log.error("a journal is a copy of one whose instance runs; it is left alone", named);
@@ -125,7 +129,7 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 		}
 	}
 
-	/** A database of an older state gives numbers again, and what it granted to one that has this number now is not this journal's to spend. */
+	/** An older database repeats numbers: this journal must not spend what it granted to that number's present epoch. */
 	async function nameInBooks({ owner, began }: JournalClaim): Promise<JournalOwner> {
 		if (began === undefined || (await deps.beganOf(owner)) === began) return owner;
 		return { id: `${owner.id}~${began}`, epoch: owner.epoch };
@@ -161,7 +165,7 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 		}
 	}
 
-	/** Leaves its place among those that are handed in to another one while it does what takes long. */
+	/** Gives its place among the replays to another one while `work` takes long. */
 	async function leavingPlace<T>(onWait: () => void, work: () => Promise<T>): Promise<T> {
 		places.give();
 		onWait();
@@ -172,7 +176,7 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 		}
 	}
 
-	/** Does what takes long at a place among such. */
+	/** Runs long `work` at one of the places `at`. */
 	function aside<T>(at: ReturnType<typeof createPlaces>, onWait: () => void, work: () => Promise<T>): Promise<T> {
 		return leavingPlace(onWait, async () => {
 			await at.take();
@@ -186,10 +190,10 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 
 	return {
 		async look() {
-			// Those are listed again.
+			// The new listing includes them.
 			untold = 0;
 			const found = [...journals.list(noteUnreadable)];
-			// Of copies, which wait for each other, this instance's own come first.
+			// Copies wait for each other; this instance's own come first.
 			found.sort((a, b) => Number(b.id === deps.instanceId) - Number(a.id === deps.instanceId));
 			const failed = countOf(await Promise.all(found.map(begin)));
 			return failed + told();
@@ -204,7 +208,7 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 
 const countOf = (outcomes: readonly boolean[]) => outcomes.filter((isOver) => !isOver).length;
 
-/** So many may be at something at once; others wait for a place, in their order. */
+/** A semaphore of `count` places; waiters are served in order. */
 function createPlaces(count: number) {
 	let free = count;
 	const line: (() => void)[] = [];

@@ -15,11 +15,11 @@ interface EpochRow {
 	beat: string;
 	state: "joining" | "live" | "silent" | "dead" | "closing";
 	ttl_ms: number;
-	/** Where the database is, and when the epoch began there: elsewhere a beat may have been another one. */
+	/** The database server and the start of the epoch there: on another server a beat of the same number may differ. */
 	place: string;
 }
 
-/** Of an instance that is said to be gone. Not `renews`: it has joined again, and may be gone as soon. */
+/** An instance that should have ended is running. Not `renews`: it has joined again, and may end as soon. */
 export class InstanceRuns extends Fault {
 	readonly epoch: number;
 	readonly renews: boolean;
@@ -38,8 +38,8 @@ interface SilenceDeps {
 }
 
 /**
- * An operator attests that the journals of this identity are lost: its epochs are closed at what Postgres knows. Fault
- * conflict if it runs, not_found if there is none.
+ * An operator attests that the journals of this identity are lost: closes its epochs at what Postgres knows. Fault
+ * `conflict` if it runs, `not_found` if there is none.
  */
 export async function recoverLost(
 	deps: SilenceDeps,
@@ -52,10 +52,10 @@ export async function recoverLost(
 }
 
 /**
- * Waits until no epoch of this identity may still be admitting, by our own clock, as a fence does it, and fences them off;
- * gives those that have not ended. If one renews its lease or joins meanwhile, it is running: `InstanceRuns`. The caller's own do
- * not count. `settled`: nor may one still settle what it admitted before it was fenced off or stopped. `note`: what processes
- * before this one had waited counts.
+ * Waits until no epoch of this identity may still admit, by this process's clock like a fence, and fences them off.
+ * Returns the epochs that have not ended. Throws `InstanceRuns` if one renews its lease or joins during the wait. The
+ * caller's own epochs do not count. `settled`: also waits until none may still settle requests admitted before its end.
+ * `note`: waiting time of earlier processes counts.
  */
 export async function untilSilent(
 	{ statements, fence, clock }: SilenceDeps,
@@ -73,7 +73,7 @@ export async function untilSilent(
 	const first = new Map<string, string>();
 	let known: ReadonlySet<number> | undefined;
 	const newcomers = new Set<number>();
-	/** With which beat each was dead that was silent for long enough. */
+	/** The beat at which each epoch was dead that was silent for long enough. */
 	const over = new Map<number, number>();
 	const mayRun = ({ epoch, beat, state }: EpochRow) =>
 		state === "live" ||
@@ -86,22 +86,22 @@ export async function untilSilent(
 			select epoch, beat, state, ttl_ms, concat(server_mark(), ' ', control_at(started_at)) as place from instance_now where id = ${instanceId} and state <> 'left' order by epoch`;
 		const rows = all.filter(({ epoch }) => !options.isOwn?.(epoch));
 		known ??= new Set(rows.map(({ epoch }) => epoch));
-		// One that joins again and again, without room for its journal or crashing, would be waited for without end.
+		// An instance that joins repeatedly, without room for its journal or crashing, would be waited for indefinitely.
 		for (const { epoch } of rows.filter((row) => !known?.has(row.epoch))) {
-			// Of an epoch of its own the caller knows once the answer is there.
+			// The caller knows its own epoch once this query has returned.
 			if (newcomers.has(epoch)) throw new InstanceRuns(instanceId, epoch, false);
 			newcomers.add(epoch);
 		}
 		const unsure = rows.filter(mayRun);
 		if (unsure.length === 0) return rows;
-		// Also those that have been waited for: the next process would wait anew.
+		// Includes those already waited for: otherwise the next process would start the wait again.
 		const named = new Set(rows.map((row) => nameOf(row, row.state)));
 		for (const row of unsure) {
 			const { epoch, beat, state, ttl_ms } = row;
 			const [number, was] = [Number(beat), first.get(`${epoch} ${state}`)];
 			if (state !== "silent" && was !== undefined && was !== beat) throw new InstanceRuns(instanceId, epoch, true);
 			first.set(`${epoch} ${state}`, beat);
-			// For one that is called silent another instance has waited, and its word is a beat of its own.
+			// Another instance has already waited for an epoch in state `silent`, and fencing it changes its beat.
 			const waitMs = ttl_ms + options.graceMs;
 			if (state !== "silent" && silences.ofMs(nameOf(row, state), number) <= waitMs) continue;
 			over.set(epoch, state === "dead" ? number : number + 1);

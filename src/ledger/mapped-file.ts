@@ -1,30 +1,30 @@
 import { assert } from "../base/assert.ts";
 
-/** Bytes of a file as they lie in memory: what is stored there is the file's, whatever becomes of the process. */
+/** A file's bytes mapped into memory: stored bytes are the file's, even if the process dies. */
 export interface MappedFile {
-	/** The first `length` of `bytes`, at most a piece, or nothing: throws what making room throws, or the system's error. */
+	/** Appends the first `length` of `bytes`, at most a piece, or nothing: throws `makeRoom`'s or the system's error. */
 	append(bytes: Buffer, length: number): void;
-	/** Nothing is stored any more: the file may be cut behind its end. */
+	/** No further bytes are stored: the file may be truncated after its end. */
 	close(): void;
 }
 
-/** Some hundred requests. Each page of it is touched once, so it need not be large; the collector unmaps it. */
+/** Some hundred requests. Each page is touched once, so a piece need not be large; the garbage collector unmaps it. */
 export const PIECE_BYTES = 256 * 1024;
 
-/** statfs(2) of ext2 to ext4, XFS, tmpfs. */
+/** statfs(2) types of ext2 to ext4, XFS, tmpfs. */
 const SYSTEMS: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x01021994]);
 
 /**
- * Whether a page that was written once can be stored to for ever. Where each change takes room anew (btrfs, ZFS), or a
- * server keeps the file, a full disk would be a signal that ends the process.
+ * Whether a page that was written once can always be stored to. With copy-on-write (btrfs, ZFS) or a network file
+ * system, a full disk would raise a signal that ends the process.
  */
 export function canMap(systemType: number): boolean {
 	return SYSTEMS.has(systemType >>> 0);
 }
 
 /**
- * Appends by storing: a sixth of what a `write` costs, and no system call. The file grows a piece at a time, written as
- * zeros before it is mapped, so that room is found, or missed, then and never by a store. What lies behind the end is zero.
+ * Appends by storing: costs a sixth of a `write`, without a system call. The file grows a piece at a time, written as
+ * zeros before it is mapped. So a lack of room is found then, never by a store. Bytes after the end are zero.
  */
 export function createMappedFile(path: string, makeRoom: (from: number, bytes: number) => void): MappedFile {
 	let from = 0;

@@ -1,22 +1,19 @@
 import type { JournalHome, JournalOwner } from "./journal-home.ts";
 import { InstanceRuns } from "./lost-journal.ts";
 
-/**
- * What became of the instance that wrote a journal which was not made here. `unsure`: it joins again and again, or ended while it was
- * looked at.
- */
+/** State of the instance that wrote a foreign journal. `unsure`: it joins repeatedly, or ended during the check. */
 export type OwnerStanding = "gone" | "runs here" | "runs elsewhere" | "unsure";
 
 interface StandingDeps {
-	/** As that of `lost-journal.ts`: rejects with `InstanceRuns`. */
+	/** As in `lost-journal.ts`: rejects with `InstanceRuns`. */
 	untilSilent(instanceId: string): Promise<unknown>;
 	journals: Pick<JournalHome, "isHere">;
 }
 
 /**
- * Waits until the instance is known to be gone, or seen to run. That it runs elsewhere tells people to remove a journal, so
- * it is said of nothing less than this: an epoch of it has no journal here, and renews its lease after that was seen. One that
- * has just joined may have no journal yet, one that ended has none any more.
+ * Waits until the instance is known to have ended, or seen to run. "runs elsewhere" makes the operator remove a
+ * journal, so it needs proof: an epoch without a journal here renews its lease after that was seen. An epoch that just
+ * joined may have no journal yet; one that ended has none any more.
  */
 export async function standingOf({ untilSilent, journals }: StandingDeps, id: string): Promise<OwnerStanding> {
 	const seen = new Set<number>();
@@ -26,7 +23,7 @@ export async function standingOf({ untilSilent, journals }: StandingDeps, id: st
 		if (!running.renews) return "unsure";
 		const owner: JournalOwner = { id, epoch: running.epoch };
 		if (journals.isHere(owner)) return "runs here";
-		// Several may run under one name, each from a copy, and renew in turns.
+		// Several instances may run under one name, each from a copy, and renew in turns.
 		if (seen.has(running.epoch)) return "runs elsewhere";
 		seen.add(running.epoch);
 	}

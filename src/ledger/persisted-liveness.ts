@@ -2,33 +2,33 @@ import { existsSync, readFileSync } from "node:fs";
 import type { Clock } from "../base/clock.ts";
 import { createSilences } from "../cluster/fence.ts";
 
-/** A text that is kept beside a journal, for as long as that is there. */
+/** A text stored next to a journal, for as long as the journal exists. */
 export interface JournalNote {
 	/** Undefined if there is none, or it cannot be read. */
 	read(): string | undefined;
-	/** What cannot be written is not kept. */
+	/** A failed write is ignored. */
 	write(text: string): void;
 }
 
-/** How long something has been seen unchanged, also by processes before this one. */
+/** How long a beat has been unchanged, including the observations of earlier processes. */
 export interface PersistedLiveness {
 	ofMs(what: string, beat: number): number;
-	/** Whoever had been silent for so long was fenced off, which is a beat of its own. */
+	/** An epoch that was silent for `silentMs` was fenced off, which changes its beat. */
 	endedWith(what: string, beat: number, silentMs: number): void;
 	/**
-	 * Leaves what is known of these to the next process, and forgets all else. All at once: of each alone the note would be
-	 * written anew, which with a thousand epochs is half a second.
+	 * Saves the state of `those` for the next process, and forgets the rest. All at once: saving each alone would rewrite
+	 * the note every time, half a second with a thousand epochs.
 	 */
 	keep(those: ReadonlySet<string>): void;
 }
 
-/** Linux' own names for which start of the machine this is, and for the time since, by a clock that all processes have. */
+/** Linux's id of the present boot, and the time since it by a clock that all processes share. */
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 const UPTIME = "/proc/uptime";
 
 /**
- * As `createSilences`, and what one process has seen counts for the next one on this machine: where each of them crashes sooner than
- * a lease is over, all would wait anew, and none to the end.
+ * Like `createSilences`, but observations of one process count for the next on this machine. If each process crashes
+ * sooner than a lease expires, none would otherwise complete the wait.
  */
 export function createPersistedLiveness(clock: Clock, note: JournalNote | undefined): PersistedLiveness {
 	const own = createSilences(clock);
@@ -64,7 +64,7 @@ export function createPersistedLiveness(clock: Clock, note: JournalNote | undefi
 type Seen = Map<string, { readonly beat: number; readonly sinceMs: number }>;
 
 function readSeen(text: string | undefined, boot: string): Seen {
-	// One that was cut off may say something else than was written.
+	// A note that was cut off may say something else than was written.
 	if (!text?.endsWith("\n")) return new Map();
 	try {
 		const kept = JSON.parse(text) as { boot: string; seen: [] };
@@ -74,5 +74,5 @@ function readSeen(text: string | undefined, boot: string): Seen {
 	}
 }
 
-/** Goes on while a machine is suspended, and so do those that are waited for. */
+/** This clock continues while a machine is suspended, and so do the leases that are waited for. */
 const uptimeMs = () => (existsSync(UPTIME) ? Number(readFileSync(UPTIME, "utf8").split(" ")[0]) * 1_000 : 0);

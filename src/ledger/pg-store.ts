@@ -17,10 +17,10 @@ interface GrantRow {
 	untimely: boolean;
 }
 
-/** Leases that are closed in one statement: it holds their budgets' rows while it runs. */
+/** Leases closed per statement: it locks their budgets' rows while it runs. */
 const CLOSE_BATCH = 500;
 
-/** As an array of it comes to `lease_settle`: arrays of arrays have one length, so each is a text of its own. */
+/** Element type in arrays for `lease_settle`: nested arrays must have equal length, so an inner array is a text. */
 const elementOf = ({ type }: ReturnType<typeof usageField>) =>
 	type === "text[]" ? "text" : type === "timestamptz" ? "double precision" : type;
 
@@ -37,7 +37,7 @@ function templateOf(strings: string[]): TemplateStringsArray {
 	return Object.assign(strings, { raw: strings });
 }
 
-/** The ledger's statements on Postgres; the functions stand in `db/functions/lease.sql` and `ledger.sql`. */
+/** The ledger's statements on Postgres; the functions are in `db/functions/lease.sql` and `ledger.sql`. */
 export function createPgLedgerStore(deps: { statements: Statements }, instanceId: string, epoch: number): LedgerStore {
 	const { statements } = deps;
 	return {
@@ -73,7 +73,7 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 					LEASE_SETTLE,
 					...[instanceId, epoch, ...columns, openJson],
 				);
-				// Without it nothing says that any of them was carried out.
+				// Without a row nothing says that any of them was carried out.
 				const { late, fresh, busy } = onlyRow(rows);
 				return { late, fresh, busy: new Set(busy) };
 			} catch (error) {

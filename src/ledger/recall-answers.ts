@@ -2,27 +2,27 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** Hears what others ask this epoch for, and answers. Apart from the heartbeat, which waits for none of it. */
+/** Answers the recalls of other instances. Separate from the heartbeat, which waits for none of it. */
 export interface RecallAnswers {
-	/** Somebody asked for something, or this instance could not hear for a while. */
+	/** Call when a recall was announced, or after a lost connection. */
 	hear(): void;
 	stop(): void;
 }
 
-/** However often others ask, Postgres is looked at so often at most; each look finds all that was asked until then. */
+/** Limits the queries of Postgres, however many recalls come; each query finds all recalls until then. */
 const LOOK_INTERVAL_MS = 10;
 /** A notification can be lost. */
 const POLL_MS = 1_000;
 
 export function createRecallAnswers(deps: {
 	store: Pick<LedgerStore, "recalls">;
-	/** Gives back what is idle; resolves when Postgres has it and the answer. */
+	/** Returns what is idle; resolves when Postgres has the credit and the answer. */
 	answer(budget: string, ticket: number): Promise<void>;
 	clock: Clock;
 	log: Log;
 }): RecallAnswers {
 	const { store, clock, log } = deps;
-	/** What is being given back. An answer that takes long, since somebody holds that budget's row, holds up no other. */
+	/** Budgets being returned. An answer that waits for a locked row does not delay the others. */
 	const answering = new Set<string>();
 	let looking = false;
 	let again = false;
@@ -58,7 +58,7 @@ export function createRecallAnswers(deps: {
 			answering.add(budget);
 			void deps.answer(budget, ticket).finally(() => {
 				answering.delete(budget);
-				// Newer recalls of it were passed over.
+				// Newer recalls of this budget were skipped.
 				hear();
 			});
 		}

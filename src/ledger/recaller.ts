@@ -1,13 +1,13 @@
 import type { Clock } from "../base/clock.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** Asks the other instances for what lies idle; what is asked for in the same moment goes out in one statement. */
+/** Recalls idle credit from the other instances; recalls of the same moment go out in one statement. */
 export interface Recaller {
-	/** Gives the ticket whose answers count, of a recall that was sent after this call. Rejects if it was not answered. */
+	/** Resolves with the ticket of a recall sent after this call. Rejects if Postgres did not answer. */
 	recall(budget: string): Promise<number>;
 }
 
-/** However many budgets are short, the others hear of it so often at most. */
+/** The least time between two recalls, however many budgets are short. */
 const INTERVAL_MS = 20;
 
 interface Asked {

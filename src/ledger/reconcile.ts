@@ -6,7 +6,7 @@ export interface Check {
 	readonly name: string;
 	readonly ok: boolean;
 	readonly detail: string;
-	/** What `detail` says; runs of earlier versions have none. */
+	/** The same as `detail`; runs of earlier versions have none. */
 	readonly text?: Text;
 }
 
@@ -24,8 +24,8 @@ interface CheckRow {
 }
 
 /**
- * Checks the books as they stand in Postgres: properties of the data, whatever code wrote it, in one snapshot, so that
- * running traffic does not disturb it. Sealed days count by their sums (`seals.ts` reads their rows again).
+ * Checks the books in Postgres: properties of the data, whatever code wrote it, in one snapshot that running traffic
+ * does not disturb. Sealed days count by their sums (`seals.ts` reads their rows again).
  */
 export async function reconcile(statements: Statements): Promise<Reconciliation> {
 	const rows = await statements<CheckRow>`select name, broken, example from books_check()`;

@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Reconciliation } from "./reconcile.ts";
 
-/** One check of the books, as it is written down. */
+/** One recorded check of the books. */
 export interface BooksRun extends Reconciliation {
 	readonly id: string;
 	readonly atMs: number;
@@ -10,33 +10,30 @@ export interface BooksRun extends Reconciliation {
 	readonly by: string;
 }
 
-/** Where runs are written down, for all instances. */
+/** Records the runs of all instances. */
 export interface BooksHistory {
 	add(result: Reconciliation, by: string): Promise<BooksRun>;
-	/** The newest run of the last `withinMs`, whichever instance made it. */
+	/** The newest run of the last `withinMs`, by any instance. */
 	newest(withinMs: number): Promise<BooksRun | undefined>;
 }
 
-/** Checks the books at the start and again and again. Every run goes into the history and is what `last` says. */
+/** Checks the books at the start and periodically. Every run is recorded, and `last` returns it. */
 export interface Reconciler {
 	/** The newest result; undefined before the first. */
 	last(): Pick<BooksRun, "ok" | "atMs"> | undefined;
-	/**
-	 * Looks at the books as they are after the call. Never twice at once: who asks while a run is under way shares the
-	 * one after it with all others who do.
-	 */
+	/** Checks the books as they are after the call, never twice at once. Callers during a run share the next one. */
 	run(by: string): Promise<BooksRun>;
 	stop(): void;
 }
 
-/** The checks read every budget: once in about this time by one instance, whose word the others take. */
+/** The checks read every budget: one instance runs them about this often, and the others use its result. */
 const INTERVAL_MS = 15 * 60_000;
-/** Instances that start at the same moment drift apart, or each would look before another has written down what it found. */
+/** Instances that start together drift apart; otherwise each would check before another has recorded its result. */
 const INTERVAL_SPREAD = 0.25;
 const START_SPREAD_MS = 1_000;
-/** Less than the interval, so that one's own last run is not taken for another's. */
+/** Less than the interval, so that an instance's own last run does not count as another's. */
 const FRESH_MS = INTERVAL_MS - 60_000;
-/** At its start an instance looks for itself, unless others that start with it, as workers do, just did. */
+/** A starting instance checks unless another one, such as a fellow worker, just did. */
 const FRESH_AT_START_MS = 30_000;
 const RETRY_MS = 60_000;
 
@@ -57,7 +54,7 @@ export function createReconciler(deps: {
 
 	async function lookNow(by: string): Promise<BooksRun> {
 		const result = await check();
-		// Readiness and metrics hear of it even if it cannot be written down.
+		// Readiness and metrics receive the result even if it cannot be recorded.
 		last = { ok: result.ok, atMs: clock.wallMs() };
 		const broken = result.checks.filter(({ ok }) => !ok);
 		if (broken.length > 0) log.error("the books are broken", { broken });
@@ -72,7 +69,7 @@ export function createReconciler(deps: {
 	}
 
 	function run(by: string): Promise<BooksRun> {
-		// It is yet to start, also in the moment in which the one before it has ended.
+		// The next run has yet to start, even in the moment in which the current one ends.
 		if (following !== undefined) return following;
 		if (running === undefined) return start(by);
 		const afterThis = () => {
@@ -93,7 +90,7 @@ export function createReconciler(deps: {
 		look(by, freshMs).then(
 			() => schedule(INTERVAL_MS * (1 + random() * INTERVAL_SPREAD)),
 			(error) => {
-				// A check may take minutes, and no stop waits for it: what ends then says nothing of the books.
+				// A check may take minutes, and a stop does not wait for it: its failure says nothing about the books.
 				if (stopped) return;
 				log.warn("the books could not be checked", { error });
 				schedule(RETRY_MS);

@@ -13,36 +13,36 @@ const BATCH_REQUESTS = 500;
 const RETRY_MS = 200;
 const RETRIES_MAX = 300;
 /**
- * Settlements that wait for a row that somebody holds, or that their lease does not cover; beyond it the replay waits with
- * the former, and has the latter charged to what is available at once.
+ * Settlements that wait for a locked row, or exceed their lease. Beyond this many the replay waits with the former, and
+ * has the latter charged to available credit at once.
  */
 const HELD_MAX = 10_000;
 /** A settlement that is refused alone this often is set aside, and the others go on. */
 const REFUSED_ALONE_MAX = 3;
-/** Beyond it the database refuses whatever it is asked: the journal is tried again as a whole, later. */
+/** Beyond it the database refuses everything: the whole journal is tried again later. */
 const REFUSED_MAX = 100;
 
-/** The database took all of it but some records, which are on no other record: it stays, and is tried again. */
+/** The database refused some records, which exist nowhere else: the journal stays and is tried again. */
 export class RecordsRefused extends Error {}
 
 export interface HandInDeps {
 	clock: Clock;
 	log: Log;
-	/** The process is about to end: what is not done is left to the next start. */
+	/** The process is about to end: the rest is left to the next start. */
 	isStopping: () => boolean;
 	store: LedgerStore;
 	/**
-	 * Does what waits for rows that somebody holds, however long. `isInMemory`: what is to be settled is, for which there may be
-	 * no room: then it throws, and all of it is to begin anew.
+	 * Runs work that waits for locked rows, for any length of time. `isInMemory`: it keeps settlements in memory; if
+	 * there is no room it throws, and the replay starts again.
 	 */
 	whileHeld<T>(work: () => Promise<T>, isInMemory: boolean): Promise<T>;
-	/** What is set aside. */
+	/** Settlements that were set aside. */
 	refused: SettledEvent[];
 }
 
 /**
- * Brings a journal into Postgres as it is read, and closes the epoch. Every step may be repeated after a crash. What is in
- * memory meanwhile is one segment, one batch, and what the journal left open.
+ * Writes a journal to Postgres as it is read, and closes the epoch. Every step may be repeated after a crash. Memory
+ * holds one segment, one batch, and the requests that the journal left open.
  */
 export async function handIn(
 	deps: HandInDeps,
@@ -93,16 +93,17 @@ export async function handIn(
 	}
 }
 
-/** Gives those that it did not cover and that still wait. */
+/** Returns the settlements that were not covered and still wait. */
 type SettleUncovered = (store: LedgerStore, uncovered: readonly SettledEvent[]) => Promise<readonly SettledEvent[]>;
 
-/** Behind all others their leases are being closed, and spend what they still have on them first. */
+/** Leaves uncovered settlements until the end: then their leases are being closed, and they spend the rest first. */
 const untilClosing: SettleUncovered = async (_store, uncovered) => uncovered;
 
 /**
- * Gives those that wait: for a row that somebody holds, or since their lease does not cover them. Of a settlement that
- * cannot be read what was charged is unknown, and others may have spent the difference since; a server that took over may
- * not know a grant. What credit does not cover then is written off, of that account; the others' go to their leases.
+ * Returns the settlements that wait: for a locked row, or because their lease does not cover them. If a record is
+ * unreadable, its charge is unknown, and others may have spent the difference since. A server that took over may lack a
+ * grant. The part that the account's credit does not cover then is written off; other accounts' settlements go to their
+ * leases.
  */
 async function settleBatch(
 	deps: HandInDeps,
@@ -112,7 +113,7 @@ async function settleBatch(
 	const { store, log } = deps;
 	if (batch.length === 0) return [];
 	let refusals = 0;
-	// Of a connection that fails again and again each finds less to do than the one before.
+	// If a connection fails repeatedly, each attempt finds less left to do.
 	const left = new Set(batch);
 	const waiting = await untilDone(deps, async () => {
 		try {
@@ -138,7 +139,7 @@ async function settleBatch(
 	return each;
 }
 
-/** One record must not keep what all others are owed, and the credit of all accounts, from them. */
+/** One record must not withhold the other settlements, and the credit of all accounts. */
 function setAside(
 	{ refused, log }: HandInDeps,
 	batch: readonly SettledEvent[],
@@ -166,7 +167,7 @@ async function settleHeld(
 	return still;
 }
 
-/** What waits of one account keeps others' credit from nobody: what nothing is to be settled on is closed. */
+/** Settlements that wait must not hold other accounts' credit: closes leases with nothing left to settle. */
 async function closeOthers(deps: HandInDeps, held: readonly SettledEvent[]): Promise<void> {
 	const keep = [...new Set(held.flatMap(({ account, key, budgets = [] }) => [account, key, ...budgets]))];
 	for (;;) {
@@ -177,12 +178,12 @@ async function closeOthers(deps: HandInDeps, held: readonly SettledEvent[]): Pro
 
 type CloseDeps = Pick<HandInDeps, "clock" | "log" | "isStopping"> & { store: Pick<LedgerStore, "close"> };
 
-/** Closes all leases, some at a time, and ends the epoch; what somebody holds is waited for. */
+/** Closes all leases, some at a time, and ends the epoch; waits for locked rows. */
 export async function closeEpoch(deps: CloseDeps): Promise<void> {
 	while (!(await closeFree(deps))) await sleep(deps.clock, RETRY_MS);
 }
 
-/** False if somebody holds what is left. */
+/** False if the remaining rows are locked. */
 async function closeFree(deps: CloseDeps): Promise<boolean> {
 	for (;;) {
 		const { closed, done } = await untilDone(deps, () => deps.store.close());
@@ -190,7 +191,7 @@ async function closeFree(deps: CloseDeps): Promise<boolean> {
 	}
 }
 
-/** Again and again, until the process is about to end. */
+/** Repeats until it succeeds or the process is about to end. */
 export async function untilDone<T>(
 	{ clock, log, isStopping }: Pick<HandInDeps, "clock" | "log" | "isStopping">,
 	work: () => Promise<T>,

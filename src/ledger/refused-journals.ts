@@ -1,12 +1,12 @@
 import type { Clock } from "../base/clock.ts";
 
 /**
- * When journals with refused records are tried again. Each try reads the whole of one and sends all of it, and what the
- * database refused three times in a row it hardly takes ten seconds later: somebody has to look first.
+ * Decides when journals with refused records are tried again. Each try reads and sends the whole journal. A record
+ * refused three times in a row is hardly accepted ten seconds later: the operator has to act first.
  */
 export interface RefusedJournals {
 	mayTry(instanceId: string, epoch: number): boolean;
-	/** It stays, and rests: twice as long each time. */
+	/** The journal stays, and rests twice as long each time. */
 	refused(instanceId: string, epoch: number): void;
 	handedIn(instanceId: string, epoch: number): void;
 }
@@ -15,7 +15,7 @@ const REST_MS_MIN = 60_000;
 const REST_MS_MAX = 3_600_000;
 
 export function createRefusedJournals({ clock }: { clock: Clock }): RefusedJournals {
-	/** As many as there are journals. */
+	/** At most as many as there are journals. */
 	const resting = new Map<string, { untilMs: number; restMs: number }>();
 	const nameOf = (instanceId: string, epoch: number) => `${instanceId}/${epoch}`;
 	return {

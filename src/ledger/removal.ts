@@ -1,15 +1,15 @@
 import type { Statements } from "../db/statements.ts";
 import type { SealDeps } from "./seals.ts";
 
-/** Rows that one statement looks at: some tens of milliseconds. */
+/** Rows per statement: some tens of milliseconds. */
 const STEP_ROWS = 2_000;
-/** Longest that one call goes on; what it leaves is the next one's. */
+/** Longest duration of a call; the next one continues. */
 const RUN_MS = 2_000;
 
 /**
- * Removes settled requests of sealed days that were over more than `days` ago; with `archived`, of days alone whose files
- * were seen in the archive. In bounded steps: who is stopped in between goes on where he was, and of several at once one
- * does it. Gives how many were removed.
+ * Removes settled requests of sealed days that ended more than `days` ago; with `archived`, only of days whose files
+ * were seen in the archive. Works in bounded steps: an interrupted run continues later, and one process at a time does
+ * it. Returns how many were removed.
  */
 export async function removeUsage({ statements, clock }: SealDeps, days: number, archived: boolean): Promise<number> {
 	const until = clock.monotonicMs() + RUN_MS;
@@ -23,7 +23,7 @@ export async function removeUsage({ statements, clock }: SealDeps, days: number,
 	return removed;
 }
 
-/** Removes what ended epochs of instances left that nothing rests on any more. Gives how many rows. */
+/** Removes unneeded leases, operations and epochs of ended instances. Returns the number of rows. */
 export async function removeLeases(deps: SealDeps, days: number): Promise<number> {
 	const { statements } = deps;
 	const operations = await inSteps(deps, async () => {
@@ -40,7 +40,7 @@ export async function removeLeases(deps: SealDeps, days: number): Promise<number
 	return operations + leases + epochs;
 }
 
-/** Removes entries of the control log that everybody has applied. Gives how many. */
+/** Removes entries of the control log that all instances have applied. Returns how many. */
 export function removeControl(deps: SealDeps, days: number): Promise<number> {
 	return inSteps(deps, async () =>
 		removedBy(
@@ -70,7 +70,7 @@ async function inSteps({ clock }: SealDeps, step: () => Promise<{ seen: number; 
 	return removed;
 }
 
-/** Settlements that came too late to be charged, of epochs whose last ones came within a day. */
+/** Settlements that came too late to be charged, of epochs with such a settlement in the last day. */
 export async function countRefusedSettlements(statements: Statements): Promise<number> {
 	const [row] = await statements<{ count: string }>`
 		select coalesce(sum(requests), 0) as count from refused_settlement where at > now() - interval '1 day'`;

@@ -3,25 +3,21 @@ import type { EnvironmentReader } from "../base/environment-reader.ts";
 import type { S3Account } from "../files/bucket.ts";
 import type { ArchiveAddress } from "./archive-place.ts";
 
-/** For how many days rows are kept after they have become history; 0 for ever. README.md says what each bound is for. */
+/** How many days rows are kept as history; 0 for ever. README.md gives the reason for each bound. */
 export interface Retention {
-	/** Where sealed days are written to before their requests are removed; null: nowhere. */
+	/** Where sealed days are written before their requests are removed; null: nowhere. */
 	readonly archive: ArchiveAddress | null;
-	/** Settled requests; their sums by the hour stay. */
+	/** Settled requests; their hourly sums stay. */
 	readonly usageDays: number;
-	/** Acts of people. */
+	/** The audit log. */
 	readonly auditDays: number;
-	/** Refused requests. */
 	readonly refusalDays: number;
 }
 
 const DAYS_MAX = 36_500;
-/**
- * A journal may come back as late as that and still be charged, and a month can be looked through request by request when
- * it is over.
- */
+/** A journal may return this late and still be charged, and a month can be checked request by request after its end. */
 const USAGE_DAYS_MIN = 35;
-/** What somebody did is looked for until the year's books are closed. */
+/** Actions are looked up until the year's books are closed. */
 const AUDIT_DAYS_MIN = 365;
 const S3_ADDRESS = /^s3:\/\/([^/\s]+)(?:\/([^\s]*))?$/;
 
@@ -44,7 +40,6 @@ export function readRetention(
 	});
 }
 
-/** A folder, or `s3://bucket/prefix`. */
 function archiveOf(
 	place: string | null,
 	note: (problem: string) => void,

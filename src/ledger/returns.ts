@@ -4,9 +4,9 @@ import type { Log } from "../base/log.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import type { LedgerStore, ReturnRequest } from "./store.ts";
 
-/** Carries what was given back to Postgres; what is given back in the same turn goes together. */
+/** Sends returned credit to Postgres; returns of the same event-loop turn go together. */
 export interface Returns {
-	/** True when it has arrived; false if it was given up: then it is free again when the leases are closed. Never rejects. */
+	/** True once Postgres has it; false if given up: then closing the leases frees it. Never rejects. */
 	send(request: ReturnRequest): Promise<boolean>;
 	stop(): void;
 }
@@ -14,12 +14,12 @@ export interface Returns {
 const RETURNS_A_STATEMENT = 1_000;
 const RETRY_MS = 100;
 /**
- * One that is refused alone is damage, or its grant was forgotten by a server that took over: it is sent again, ever more
- * rarely, only in case that somebody mends it.
+ * A return refused alone is damaged, or a server that took over lacks its grant. It is sent again, less and less often,
+ * in case an operator repairs the books.
  */
 const REFUSED_RETRY_MS_MIN = 5_000;
 const REFUSED_RETRY_MS_MAX = 300_000;
-/** A row that is held is mostly free again at once; if not, it is tried ever more rarely. */
+/** A locked row is usually free again at once; otherwise retries become less frequent. */
 const BUSY_RETRY_MS_MIN = 5;
 const BUSY_RETRY_MS_MAX = 250;
 
@@ -40,7 +40,7 @@ export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log
 			void deliver(sent.slice(at, at + RETURNS_A_STATEMENT));
 	}
 
-	/** Until all have arrived; what waits for a row that somebody holds is sent again without the others. */
+	/** Until all have arrived; those that wait for a locked row are sent again without the others. */
 	async function deliver(batch: readonly Outgoing[]): Promise<void> {
 		let left = batch;
 		let busyMs = BUSY_RETRY_MS_MIN;
@@ -58,7 +58,7 @@ export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log
 					log.warn("returns were not answered; sending them again", { returns: left.length, error });
 					await sleep(clock, RETRY_MS);
 				} else if (left.length > 1) {
-					// One of them is in the way of the others.
+					// One of them blocks the others.
 					for (const one of left) void deliver([one]);
 					return;
 				} else {

@@ -5,7 +5,7 @@ import type { Statements } from "../db/statements.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { sumOfColumn } from "../money/nano-usd.ts";
 
-/** A sealed day, as people read it. */
+/** A sealed day for display. */
 export interface SealedDay {
 	/** `2026-11-22`, in UTC. */
 	readonly id: string;
@@ -16,7 +16,7 @@ export interface SealedDay {
 	/** SHA-256 in hex. */
 	readonly seal: string;
 	readonly verifiedAtMs: number | null;
-	/** What its rows do not agree with; null if nothing is known. */
+	/** How its rows differ from the seal; null if no difference is known. */
 	readonly problem: string | null;
 }
 

@@ -1,9 +1,9 @@
 import type { Clock } from "../base/clock.ts";
 import type { Statements } from "../db/statements.ts";
 
-/** Rows that one statement reads: some tens of milliseconds. */
+/** Rows per statement: some tens of milliseconds. */
 const STEP_ROWS = 2_000;
-/** Longest that one call goes on; what it leaves is the next one's. */
+/** Longest duration of a call; the next one continues. */
 const RUN_MS = 2_000;
 
 export interface SealDeps {
@@ -12,8 +12,8 @@ export interface SealDeps {
 }
 
 /**
- * Seals days that are over, in steps of a bounded number of rows: who is stopped in between goes on where he was, and of
- * several at once one does it. Gives how many days were sealed.
+ * Seals days that are over, in bounded steps: an interrupted run continues later, and one process at a time does it.
+ * Returns how many days were sealed.
  */
 export async function sealDays({ statements, clock }: SealDeps): Promise<number> {
 	const until = clock.monotonicMs() + RUN_MS;
@@ -29,7 +29,7 @@ export async function sealDays({ statements, clock }: SealDeps): Promise<number>
 	return days;
 }
 
-/** What an interrupted run leaves is done after the next day. */
+/** The run after the next day completes what an interrupted one left. */
 async function sealLeases(statements: Statements): Promise<void> {
 	for (let sealed = STEP_ROWS; sealed === STEP_ROWS; ) {
 		const [row] = await statements<{ sealed: number }>`select books_seal_leases(${STEP_ROWS}::integer) as sealed`;
@@ -38,8 +38,8 @@ async function sealLeases(statements: Statements): Promise<void> {
 }
 
 /**
- * Reads about so many rows of sealed days again, from where the last call stopped. What does not agree with its seal is a
- * finding of the next check of the books. Gives the rows read.
+ * Reads about `rowsMax` rows of sealed days again, continuing from the last call. The next check of the books reports
+ * rows that differ from their seal. Returns the number of rows read.
  */
 export async function verifyDays({ statements, clock }: SealDeps, rowsMax: number): Promise<number> {
 	const until = clock.monotonicMs() + RUN_MS;

@@ -1,10 +1,10 @@
 import type { SettledEvent } from "./event.ts";
 import { SettledColumns } from "./settled-columns.ts";
 
-/** Postgres has the settlement with this ticket, now and for good. */
+/** Called when Postgres has durably recorded the settlement with this ticket. */
 export type Acknowledge = (ticket: number) => void;
 
-/** Settlements that go to Postgres together, and who is told when they are there. */
+/** Settlements that go to Postgres together, with their acknowledgements. */
 export class SettledBatch {
 	readonly columns = new SettledColumns();
 	readonly #tickets: number[] = [];
@@ -15,7 +15,7 @@ export class SettledBatch {
 		return this.#tickets.length;
 	}
 
-	/** When the oldest of them came. */
+	/** When the oldest of them was added. */
 	get sinceMs(): number {
 		return this.#sincesMs.reduce((oldestMs, sinceMs) => Math.min(oldestMs, sinceMs), Number.POSITIVE_INFINITY);
 	}
@@ -27,13 +27,13 @@ export class SettledBatch {
 		this.#sincesMs.push(sinceMs);
 	}
 
-	/** All that are not left out. */
+	/** Acknowledges all except those at the places `leftOut`. */
 	acknowledge(leftOut: ReadonlySet<number>): void {
 		for (let place = 0; place < this.length; place++)
 			if (!leftOut.has(place)) (this.#acknowledges[place] as Acknowledge)(this.#tickets[place] as number);
 	}
 
-	/** Those at the places that `chosen` says, in their order. */
+	/** The settlements at the chosen places, in order. */
 	where(chosen: (place: number) => boolean): SettledBatch {
 		const batch = new SettledBatch();
 		for (let place = 0; place < this.length; place++) if (chosen(place)) this.copy(place, batch);
@@ -49,7 +49,7 @@ export class SettledBatch {
 		);
 	}
 
-	/** For others: what was made for one batch is there for the next. */
+	/** Empties the batch so that its arrays can be used again. */
 	clear(): void {
 		this.columns.clear();
 		this.#tickets.length = 0;

@@ -1,12 +1,12 @@
 import type { SettledEvent } from "./event.ts";
 import { USAGE_FIELD_NAMES, usageField } from "./usage-fields.ts";
 
-/** Settlements in their order, in whatever form. */
+/** Settlements in order, in any representation. */
 export type Settlements = Iterable<SettledEvent> & { readonly length: number };
 
 /**
- * As `lease_settle` takes them: an array literal of Postgres for each field, of which one with a single element stands for all
- * settlements. Reading JSON costs Postgres three times as much.
+ * Arguments of `lease_settle`: a Postgres array literal per field; a single element stands for all settlements. JSON
+ * costs Postgres three times as much.
  */
 export type SettledLiterals = Readonly<Record<keyof SettledEvent, string>>;
 
@@ -15,12 +15,12 @@ type Columns = { readonly [Name in keyof SettledEvent]-?: SettledEvent[Name][] }
 const decoder = new TextDecoder();
 
 /**
- * Settlements as an array for each field, the only thing that is kept of them on their way to Postgres: numbers, and texts
- * that most of them share. So young collections find nothing to walk, and a batch is made into text a column at a time.
+ * Settlements as one array per field, the only copy on their way to Postgres: numbers, and texts that most of them
+ * share. So young collections visit no objects, and a batch is serialized a column at a time.
  */
 export class SettledColumns {
 	readonly #columns: Columns;
-	/** JSON of what is sent of each column, made when it is first asked for. */
+	/** JSON of each column as sent, made on first use. */
 	readonly #texts = new Map<keyof SettledEvent, string>();
 
 	constructor(columns: Columns = emptyColumns()) {
@@ -34,7 +34,7 @@ export class SettledColumns {
 		return columns;
 	}
 
-	/** Of what `bytes` gave. */
+	/** Reverses `bytes`. */
 	static read(bytes: Uint8Array): SettledColumns {
 		const sent = JSON.parse(decoder.decode(bytes)) as Columns;
 		const settlements = sent.id.length;
@@ -52,12 +52,11 @@ export class SettledColumns {
 
 	add(event: SettledEvent): void {
 		const columns = this.#columns;
-		// To empty one that is empty makes another.
+		// Clearing an empty map allocates another one.
 		if (this.#texts.size > 0) this.#texts.clear();
 		append(columns, event);
 	}
 
-	/** The settlement at this place. */
 	at(place: number): SettledEvent {
 		return Object.fromEntries(NAMES.map((name) => [name, this.#columns[name][place]])) as unknown as SettledEvent;
 	}
@@ -72,7 +71,7 @@ export class SettledColumns {
 		return columns;
 	}
 
-	/** What `literals` and `bytes` take most of their time for, before they are asked for. */
+	/** Does most of the work of `literals` and `bytes` in advance. */
 	prepare(): void {
 		for (const name of NAMES) this.#json(name);
 	}
@@ -84,7 +83,7 @@ export class SettledColumns {
 		return literals as SettledLiterals;
 	}
 
-	/** For `read`, outside of the heap. */
+	/** Serialized for `read`, outside the heap. */
 	bytes(): Uint8Array {
 		let length = 1;
 		for (const [name, head] of HEADS) length += head.length + Buffer.byteLength(this.#json(name));
@@ -103,7 +102,7 @@ export class SettledColumns {
 		for (const name of NAMES) this.#columns[name].length = 0;
 	}
 
-	/** Most columns say the same of all requests of a tenth of a second: one of them is a third of the text and of the work. */
+	/** Most columns are equal for all requests of a tenth of a second: one value saves two thirds of text and work. */
 	#sent(name: keyof SettledEvent): readonly unknown[] {
 		const column: readonly unknown[] = this.#columns[name];
 		if (name === "id") return column;
@@ -127,29 +126,29 @@ const NAMES = USAGE_FIELD_NAMES;
 
 const emptyColumns = () => Object.fromEntries(NAMES.map((name) => [name, []])) as unknown as Columns;
 
-/** Compiled from the table of fields: a loop over their names costs 7 to 10 times the processor time, on every request. */
+/** Compiled from the fields: a loop over their names costs 7 to 10 times the processor time on every request. */
 const append = new Function(
 	"columns",
 	"event",
 	NAMES.map((name) => `columns.${name}.push(event.${name});`).join(""),
 ) as (columns: Columns, event: SettledEvent) => void;
 
-/** What stands before each column in a text of all. */
+/** The JSON text before each column. */
 const HEADS = NAMES.map((name, index) => [name, `${index === 0 ? "{" : ","}"${name}":`] as const);
 
 /**
- * An array of JSON is one of Postgres in other brackets as long as no text of it needs a backslash, and the runtime writes
- * it all at once. A field that a journal of a former version does not have is null.
+ * A JSON array is a Postgres array in other brackets, unless a text in it needs a backslash, and the runtime writes it
+ * in one call. A field that a former version's journal lacks is null.
  */
 const literalOf = (values: readonly Value[], json: string): string =>
 	json.includes("\\") ? `{${values.map(element).join(",")}}` : `{${json.slice(1, -1)}}`;
 
 const arrayLiteral = (values: readonly Value[]): string => literalOf(values, JSON.stringify(values));
 
-/** Arrays of arrays are of one length in Postgres, so each is a literal of its own. */
+/** Nested arrays in Postgres have equal lengths, so each inner array is a literal of its own. */
 const budgetsOf = (budgets: readonly string[] | undefined) => (budgets === undefined ? null : arrayLiteral(budgets));
 
-/** What a text must not hold as it is: it ends the element, or changes what is behind it. */
+/** Characters that end an element or change the next one. */
 const SPECIAL = /["\\]/g;
 
 const element = (value: Value): string =>

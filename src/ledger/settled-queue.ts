@@ -4,27 +4,26 @@ import { type Acknowledge, SettledBatch } from "./settled-batch.ts";
 /** Settlements that wait for Postgres, in batches as they are sent. */
 export interface SettledQueue {
 	add(event: SettledEvent, acknowledge: Acknowledge, ticket: number, sinceMs: number): void;
-	/** Behind all others, as a batch of its own. */
+	/** Appends it as a batch of its own. */
 	push(batch: SettledBatch): void;
-	/** Behind all others, in their batches. */
+	/** Appends its settlements to the last batches. */
 	append(batch: SettledBatch): void;
-	/** Settlements in it. */
 	length(): number;
-	/** Since when the oldest waits; infinite if none does. */
+	/** When the oldest was added; infinite if there is none. */
 	sinceMs(): number;
-	/** Takes the first, so many at most, to be sent: nothing is added to them until they are back or gone. */
+	/** Takes the first `count` for sending: they are not changed until `takeBack` or `remove`. */
 	lend(count: number): SettledBatch | undefined;
 	/** Makes the text of the second, if nothing will be added to it. */
 	prepareNext(): void;
-	/** What was lent is the first again. */
+	/** Puts the lent batch back at the head. */
 	takeBack(): void;
-	/** What was lent is not in it any more. */
+	/** Removes the lent batch. */
 	remove(): void;
-	/** All of it is in Postgres: what it was kept in is there for others. */
+	/** Empties a recorded batch for further use. */
 	reuse(batch: SettledBatch): void;
 	/** Whether there is more than the first batch. */
 	hasMore(): boolean;
-	/** The first batch lets the others pass. */
+	/** Moves the first batch to the end. */
 	rotate(): void;
 }
 
@@ -32,7 +31,7 @@ export function createSettledQueue(batchMax: number): SettledQueue {
 	const batches: SettledBatch[] = [];
 	let length = 0;
 	let lent: SettledBatch | undefined;
-	/** One that was emptied. */
+	/** An emptied batch for further use. */
 	let spare: SettledBatch | undefined;
 
 	function last(): SettledBatch {

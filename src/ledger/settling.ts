@@ -5,24 +5,23 @@ import type { LedgerStore } from "./store.ts";
 import { LeaseExceeded } from "./store.ts";
 
 export interface Settled {
-	/** The places of those that need a row that somebody holds: nothing was done about them. */
+	/** Places of settlements that need a locked row: they were not recorded. */
 	readonly held: ReadonlySet<number>;
-	/** How many Postgres did not know, as far as it said so. */
+	/** How many were new to Postgres, as far as it reported. */
 	readonly fresh: number;
-	/** How many went to an epoch that is over or unknown, of which it says nothing. */
+	/** How many belong to an epoch that is over or unknown; Postgres does not say how many were new. */
 	readonly late: number;
-	/** How many did not fit their leases, and were settled as late ones are. */
+	/** How many exceeded their leases, and were settled like late ones. */
 	readonly forgotten: number;
 }
 
 export const NOBODY_HELD: ReadonlySet<number> = new Set();
 
 /**
- * Brings settlements to Postgres, and what runs (`openJson`, AdmittedEvents); may be repeated.
- *
- * A lease covers what is charged to it, unless the database has forgotten grants: it is another server now, which lagged
- * behind the one before, or an older copy. It will not remember them, so a settlement that does not fit goes the way of
- * those whose epoch is over: charged to what is available, the rest written off. The others still go to their leases.
+ * Records settlements in Postgres, and running requests (`openJson`, AdmittedEvents); may be repeated. A lease covers
+ * its charges, unless the database has forgotten grants: after a failover to a lagging server, or a restore. A
+ * settlement that does not fit is then settled like one of an ended epoch: charged to available credit, the rest
+ * written off. The others still go to their leases.
  */
 export async function settleBatch(store: LedgerStore, batch: Settlements, openJson: string): Promise<Settled> {
 	try {
@@ -65,8 +64,8 @@ async function settleEach(store: LedgerStore, batch: Settlements, openJson: stri
 }
 
 /**
- * Of an epoch that is over, one by one; gives those that wait for a row that somebody holds. Where it fails on the way, those
- * that were `settled` before need not be asked for again.
+ * Settles events of an ended epoch one by one; returns those that wait for a locked row. If it fails on the way, the
+ * `settled` ones need not be repeated.
  */
 export async function settleLate(
 	store: LedgerStore,
@@ -76,7 +75,7 @@ export async function settleLate(
 	const held: SettledEvent[] = [];
 	const accounts = new Set<string>();
 	for (const event of batch) {
-		// A row that somebody holds is waited for once: other accounts' settlements do not wait for each of this one's.
+		// A locked row is waited for once: other accounts' settlements do not wait for each settlement of this account.
 		if (accounts.has(event.account)) {
 			held.push(event);
 			continue;
@@ -97,6 +96,6 @@ function placesOf(batch: Settlements, chosen: (event: SettledEvent) => boolean):
 	return new Set([...batch].flatMap((event, place) => (chosen(event) ? [place] : [])));
 }
 
-/** Whether it needs one of the rows that somebody holds. */
+/** Whether it needs one of the locked rows. */
 export const isHeld = ({ id, account, key, budgets }: AdmittedEvent, busy: ReadonlySet<string>): boolean =>
 	busy.has(id) || busy.has(account) || busy.has(key) || (budgets?.some((budget) => busy.has(budget)) ?? false);

@@ -10,11 +10,11 @@ import type { Slice, Waiter } from "./slice.ts";
 import { CONTESTED_MS, isContested } from "./slice.ts";
 import type { GrantReply, LedgerStore } from "./store.ts";
 
-/** Brings credit into slices: for requests that wait for it, and ahead of those that will come. */
+/** Brings credit into slices: for waiting requests, and in advance. */
 export interface SlicePump {
-	/** Serves the slice's waiters until there are none. One at a time for each slice: only if it is not `pumping`. */
+	/** Serves the slice's waiters until there are none. One at a time per slice: call only if it is not `pumping`. */
 	serve(slice: Slice): Promise<void>;
-	/** Asks for more if the slice holds less free than its target. */
+	/** Requests more if the slice holds less free credit than its target. */
 	askAhead(slice: Slice, nowMs: number): void;
 	stop(): void;
 }
@@ -24,9 +24,9 @@ export interface SlicePumpDeps {
 	clock: Clock;
 	log: Log;
 	newUuid: () => string;
-	/** Takes what is free and not promised out of memory and sends it back. */
+	/** Returns free credit that is not promised. */
 	giveBack(slice: Slice): void;
-	/** As of `GrantsDeps`. */
+	/** As in `GrantsDeps`. */
 	onUnknown(budget: string): void;
 	/** The slice is not being pumped any more. */
 	onServed(slice: Slice): void;
@@ -34,37 +34,37 @@ export interface SlicePumpDeps {
 
 /** A first slice is this many times what the request needs, if credit is plentiful. */
 const GRANT_NEEDS = 32;
-/** What is asked for ahead, in targets. */
+/** How much is requested in advance, in targets. */
 const ASK_AHEAD = 1.5;
 const DRY_MS = 1_000;
-/** Each refusal asks the other instances first, but not more often than this: what comes meanwhile waits and is asked for together. */
+/** A refusal needs a recall first, but not more often than this: requests in between share the next recall. */
 const RECALL_INTERVAL_MS = 100;
-/** Between two looks at whether the others have answered: an answer takes some round trips. */
+/** Pause between two checks for answers: an answer takes some round trips. */
 const ANSWER_PAUSE_MS_MIN = 5;
 const ANSWER_PAUSE_MS_MAX = 100;
-/** A refusal that is not proved by then is none: the request is told to come back. */
+/** Without proof by then, the refusal becomes a 503 with `retry-after`. */
 const PROOF_MS_MAX = 2_000;
-/** No slice is made larger than this by asking ahead: 2^40 nano-dollars, about $1,100. */
+/** Upper bound of a slice that is filled in advance: 2^40 nano-dollars, about $1,100. */
 const TARGET_MAX = 2 ** 40;
 
 /**
- * A recall under way: whoever came up to `upTo` may be refused when all have answered it. One is not enough: answers are
- * given one after the other, and what was freed behind the first may have been on its way while another spent what it
- * had not yet given up. So all are asked twice. From the first answers on (`before`) nobody keeps what is idle; all
- * that lay idle anywhere in the moment of the second question has arrived with its answers, and was available to this
- * look unless others took it since, of which the sum is known. So a refusal is proved for one moment.
+ * A recall under way: waiters up to `upTo` may be refused when all instances have answered it. One recall is not
+ * enough. Answers come one after the other, and credit freed after the first may have been on its way while another
+ * instance spent what it had not yet returned. So all are asked twice. After the first answers (`before`) no instance
+ * keeps idle credit. Credit idle at the time of the second recall has arrived with its answers. It was available to
+ * this check unless others took it since, and the sum they took is known. So a refusal is proved for one moment.
  */
 interface Search {
 	readonly ticket: number;
 	readonly upTo: number;
-	/** Who came up to `firstUpTo` has waited for a proof since then. */
+	/** Waiters up to `firstUpTo` have waited for a proof since then. */
 	readonly sinceMs: number;
 	readonly firstUpTo: number;
 	readonly before: Look | undefined;
 	pauseMs: number;
 }
 
-/** What `lent` was in a look that all had answered, and what was free here and nobody's behind it. */
+/** `lent` at a check that all had answered, and the free, unpromised credit here after it. */
 interface Look {
 	readonly lent: bigint;
 	readonly free: NanoUsd;
@@ -76,12 +76,12 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	const recaller: Recaller = createRecaller(deps);
 	let stopped = false;
 
-	/** What a slice should hold free: its burn over the horizon and room for as many requests as ran at once. */
+	/** Target of a slice's free credit: its burn over the horizon, plus room for as many requests as ran at once. */
 	function target(slice: Slice): number {
 		return Math.min(TARGET_MAX, Math.ceil((slice.burnPerSecond * options.horizonMs) / 1000 + 2 * slice.heldPeak));
 	}
 
-	/** In the moment in which a grant arrives the waiters have it, before anyone can ask to give it back. */
+	/** Waiters receive a grant in the moment in which it arrives, before a recall can return it. */
 	async function ask(
 		slice: Slice,
 		want: NanoUsd,
@@ -102,7 +102,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		}
 	}
 
-	/** Gives what is left when the waiters had theirs. */
+	/** Returns what is left after the waiters had theirs. */
 	function take(slice: Slice, reply: GrantReply): NanoUsd {
 		slice.free = addUsd(slice.free, reply.amount);
 		if (reply.contested) slice.contestedUntilMs = Math.max(slice.contestedUntilMs, clock.monotonicMs() + CONTESTED_MS);
@@ -111,7 +111,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		return ZERO_USD;
 	}
 
-	/** Wakes waiters in their order as far as what is free covers them; gives what is left then. */
+	/** Wakes waiters in order as far as the free credit covers them; returns the rest. */
 	function wake(slice: Slice): NanoUsd {
 		let left = slice.free;
 		slice.waiters = slice.waiters.filter((waiter) => {
@@ -123,18 +123,18 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		return left;
 	}
 
-	/** One pump a slice at a time: it serves the waiters, asking Postgres for what they need together. */
+	/** One pump per slice: it requests what all waiters need together. */
 	async function serve(slice: Slice): Promise<void> {
 		slice.pumping = true;
 		let search: Search | undefined;
 		try {
 			let left = wake(slice);
 			while (slice.waiters.length > 0) {
-				// Some of it may have been reserved in the meantime.
+				// Some of it may have been reserved since.
 				left = minUsd(left, slice.free);
 				const { want, min } = wishFor(slice, left);
 				const upTo = slice.waitersEver;
-				// What is still on its way back then may reach Postgres only behind the question.
+				// A return still on its way may reach Postgres after this request.
 				const returnsBefore = slice.returnsEver - slice.returns.size;
 				const asked = await ask(slice, want, min, search?.ticket ?? null);
 				left = asked.left;
@@ -143,11 +143,11 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 					continue;
 				}
 				if (asked.reply.amount > 0) {
-					// What the others had is known no longer.
+					// What the others had is not known any more.
 					search = undefined;
 					continue;
 				}
-				// Those who came meanwhile were not part of the question, nor are those who lack less than was refused.
+				// Excludes waiters added during the request, and those that need less than was refused.
 				const refused = slice.waiters.filter(({ number, need }) => number <= upTo && need - slice.free >= min);
 				if (refused.length > 0) {
 					await Promise.all(slice.returns);
@@ -159,7 +159,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 			for (const waiter of slice.waiters.splice(0)) waiter.reject(error);
 		} finally {
 			slice.pumping = false;
-			// A recall that came while waiters were served is honoured now.
+			// Answers a recall that came while waiters were served.
 			deps.onServed(slice);
 		}
 	}
@@ -167,7 +167,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	function wishFor(slice: Slice, left: NanoUsd): { want: NanoUsd; min: NanoUsd } {
 		const needs = slice.waiters.map((waiter) => waiter.need);
 		const min = nanoUsd(Math.max(1, Math.min(...needs) - left));
-		// While others lack this budget, more than the next request needs would only lie about here.
+		// While other instances need this budget, more than the next request needs would lie idle here.
 		if (isContested(slice, clock.monotonicMs())) return { want: min, min };
 		const sum = needs.reduce((total, need) => Math.min(total + need, Number.MAX_SAFE_INTEGER), 0);
 		const ahead = Math.min(TARGET_MAX, Math.max(target(slice), GRANT_NEEDS * Math.max(...needs)));
@@ -175,8 +175,8 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	}
 
 	/**
-	 * Postgres had too little. While instances that hold some have not answered a recall, that proves nothing: they are
-	 * asked, and asked for again when new requests came; and whoever waited too long for the proof hears that it is missing.
+	 * Postgres had too little. That proves nothing while instances with credit have not answered a recall: they are
+	 * asked, and asked again for new requests. Waiters without a proof in time receive an error.
 	 */
 	async function judge(
 		slice: Slice,
@@ -186,7 +186,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	): Promise<Search | undefined> {
 		const available = reply.available ?? ZERO_USD;
 		if (reply.unanswered === 0 && (!search || reply.lent === null)) {
-			// Too little is there, wherever it is.
+			// Too little exists on all instances together.
 			refuse(slice, refused, available);
 			return undefined;
 		}
@@ -209,7 +209,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 			return undefined;
 		}
 		if (reply.lent !== null) {
-			// Others took some meanwhile. The next look is the first of two again, for those who still wait.
+			// Others took some since. The next check is the first of two again, for the remaining waiters.
 			await sleepUntilRecall(slice);
 			return { ...search, before: undefined };
 		}
@@ -223,7 +223,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		if (waitMs > 0) await sleep(clock, waitMs);
 	}
 
-	/** Asks the others, for the first time or (`lent`: behind their answers) once more. Undefined: it was not answered. */
+	/** Recalls from the others, first or (`lent`: after their answers) again. Undefined: no answer from Postgres. */
 	async function recall(
 		slice: Slice,
 		search: Search | undefined,
@@ -242,7 +242,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		return { ticket, upTo, sinceMs, firstUpTo, before, pauseMs: ANSWER_PAUSE_MS_MIN };
 	}
 
-	/** In the moment of the second question less than the need was idle: what is available now, was free here, or others took. */
+	/** At the second recall less than the need was idle: available now, free here, and taken by others together. */
 	function isProven(need: NanoUsd, available: NanoUsd, lent: bigint, before: Look): boolean {
 		const taken = lent - before.lent;
 		return taken >= 0n && BigInt(available) + BigInt(before.free) + taken < BigInt(need);
@@ -286,7 +286,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 			if (slice.pumping || stopped || slice.dryUntilMs > nowMs || isContested(slice, nowMs)) return;
 			const wanted = target(slice);
 			if (slice.free >= wanted) return;
-			// More than the target, so that not every request asks again.
+			// More than the target, so that not every request triggers a grant.
 			void fill(slice, minUsd(nanoUsd(Math.ceil(wanted * ASK_AHEAD) - slice.free), nanoUsd(TARGET_MAX)));
 		},
 		stop() {

@@ -2,32 +2,31 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 import { addUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 
 /**
- * This instance's slice of one budget. Invariant: free + held + unacknowledged + returning is what Postgres thinks is
- * left of the lease (granted − returned − settled), apart from statements under way.
+ * This instance's slice of one budget. Invariant: free + held + unacknowledged + returning is the rest of the lease in
+ * Postgres (granted − returned − settled), apart from statements under way.
  */
 export interface Slice {
 	readonly budget: string;
 	/** May be reserved now. */
 	free: NanoUsd;
-	/** The part of `free` that requests were told of and may be about to reserve: it is not given back under their hands. */
+	/** The part of `free` that waiting requests may be about to reserve; it is not returned before. */
 	promised: NanoUsd;
 	/** Reserved by running requests. */
 	held: NanoUsd;
-	/** Charged, but Postgres has not said that it knows. */
+	/** Charged, but not yet acknowledged by Postgres. */
 	unacknowledged: NanoUsd;
 	/** Taken from `free` and on its way back. */
 	returning: NanoUsd;
 	/** The statements that carry `returning`; they never reject. */
 	readonly returns: Set<Promise<boolean>>;
-	/** How many there have been. */
 	returnsEver: number;
 	/** The grant under way; it never rejects. */
 	asking: Promise<void> | undefined;
-	/** The limit was lowered while it was under way: what it brings goes back whole. */
+	/** The limit was lowered during the request for a grant: the grant is returned whole. */
 	askedTooEarly: boolean;
-	/** The number of the newest lowering of its limit that this instance heard of; 0: of none. */
+	/** The number of the newest lowering of its limit that this instance applied; 0: none. */
 	lowering: number;
-	/** A grant was given up whose fate nobody knows: what is left of the lease may be more than is known here. */
+	/** A grant was given up with unknown outcome: the lease may hold more than is known here. */
 	mayHoldMore: boolean;
 	/** Charged per second, smoothed. */
 	burnPerSecond: number;
@@ -35,19 +34,19 @@ export interface Slice {
 	/** The most that was held at once, fading. */
 	heldPeak: number;
 	lastUsedMs: number;
-	/** Other instances ask for this budget: what becomes free goes back at once. */
+	/** Other instances need this budget: credit that becomes free is returned at once. */
 	contestedUntilMs: number;
-	/** Postgres had nothing to give: no asking ahead until then. */
+	/** Postgres had no credit: no requests in advance until then. */
 	dryUntilMs: number;
-	/** When this instance last asked the others for what lies idle there. */
+	/** When this instance last recalled idle credit from others. */
 	recalledMs: number;
 	waiters: Waiter[];
-	/** The number of the newest waiter there has been. */
+	/** The number of the newest waiter. */
 	waitersEver: number;
 	pumping: boolean;
 }
 
-/** What others asked for is kept for nobody but the requests that need it now, for so long. */
+/** After a recall, free credit is kept only for requests that need it now, for this long. */
 export const CONTESTED_MS = 5_000;
 
 export interface Waiter {
@@ -58,15 +57,13 @@ export interface Waiter {
 	reject(error: unknown): void;
 }
 
-/** Neither this instance, nor Postgres, nor what lay idle at other instances covers the need, and that is proved. */
+/** Proof that neither this instance, Postgres, nor idle credit of other instances covers the need. */
 export interface Shortage {
 	readonly budget: string;
 	readonly needNanoUsd: NanoUsd;
-	/** What could be reserved at most when the need was refused. */
+	/** The most that could be reserved when the need was refused. */
 	readonly availableNanoUsd: NanoUsd;
-	/**
-	 * Nothing is proved: by the database this is no period of a cap now. The cap has just been changed, or a clock is off.
-	 */
+	/** Not a proof: by the database's clock this is not the cap's period now. The cap changed, or a clock is off. */
 	readonly untimely: boolean;
 }
 
@@ -97,7 +94,7 @@ export function createSlice(budget: string, nowMs: number, contestedUntilMs: num
 	};
 }
 
-/** Others lack this budget too: nothing is kept here that no request needs now. */
+/** Other instances need this budget: credit is kept only for requests that need it now. */
 export function isContested(slice: Slice, nowMs: number): boolean {
 	return slice.contestedUntilMs > nowMs;
 }

@@ -15,13 +15,13 @@ import { NotLive } from "./store.ts";
 export type { Shortage, Slice } from "./slice.ts";
 
 export interface SlicesOptions {
-	/** Slices are sized for this long: an outage of the database shall not starve a busy account. */
+	/** Slices are sized for this long: an outage of the database must not starve a busy account. */
 	horizonMs: number;
 	idleReturnMs: number;
-	/** How long a request waits for a grant before it hears 503. */
+	/** How long a request waits for a grant before it receives 503. */
 	drawDeadlineMs: number;
 	tickMs: number;
-	/** Which budgets `totals` adds up; default all. */
+	/** Which budgets `totals` sums; default all. */
 	counts?: (budget: string) => boolean;
 }
 
@@ -33,44 +33,43 @@ export interface SliceTotals {
 
 export interface Slices {
 	get(budget: string): Slice | undefined;
-	/** All slices, for reconciliation and tests. */
+	/** For reconciliation and tests. */
 	all(): Iterable<Slice>;
-	/** Sums over the slices that count, as of the last tick. */
+	/** Sums over the counted slices, as of the last tick. */
 	totals(): SliceTotals;
 	/**
-	 * Waits until `need` was free in each of the budgets, one after the other and those of a list beside each other, or says
-	 * which one lacks it. What was got stays here until the caller had its turn to reserve. A Fault if the database does not
+	 * Waits until `need` was free in each of the budgets, one after the other, inner lists concurrently; or returns the
+	 * one that lacks it. The credit stays here until the caller had its turn to reserve. A Fault if the database does not
 	 * answer in time.
 	 */
 	draw(budgets: readonly (string | readonly string[])[], need: NanoUsd): Promise<Shortage | null>;
-	/** After a reservation: asks for more before the slice runs out. */
+	/** After a reservation: requests more before the slice runs out. */
 	topUp(slice: Slice, nowMs: number): void;
-	/** After a settlement. */
 	settled(slice: Slice, nowMs: number): void;
-	/** How many lowerings of limits this instance has heard of, of any budget. */
+	/** How many lowerings of limits this instance has applied, of any budget. */
 	lowerings(): number;
 	/**
-	 * `rest` of what is held is left over by a request that was admitted when there had been `lowering` lowerings: if the
-	 * limit was lowered since, it is nobody's here and goes back.
+	 * `rest` of what is held is left over by a request admitted after `lowering` lowerings. If the limit was lowered
+	 * since, the rest is returned to Postgres.
 	 */
 	leave(slice: Slice, rest: NanoUsd, lowering: number): void;
 	/**
-	 * Answers recall `ticket`: gives back all that lies free or is on its way here, now, and what becomes free for some
-	 * seconds. Resolves when Postgres has that and the answer; never rejects.
+	 * Answers recall `ticket`: returns all credit that is free or on its way here, now and for some seconds. Resolves
+	 * when Postgres has it and the answer; never rejects.
 	 */
 	answer(budget: string, ticket: number): Promise<void>;
 	/**
-	 * The limit changed: what was refused may be possible now. If it was lowered, what lies free here, was promised, or was
-	 * granted before and is on its way, is nobody's any more when this returns, nor is what running requests will leave.
+	 * The limit changed: a refused request may be possible now. If it was lowered, free, promised and arriving credit is
+	 * not usable any more on return, nor is the rest of running requests.
 	 */
 	limitChanged(budget: string, lowered: boolean): void;
-	/** Nothing more is admitted: gives back all that is free, now and later. True when the former has arrived, false if it was given up. */
+	/** Admits nothing more: returns free credit now and later. True once the first part arrived, false if given up. */
 	handBack(): Promise<boolean>;
-	/** Stops asking and returning. */
+	/** Stops requesting and returning. */
 	stop(): void;
 }
 
-/** A request was told that so much is free, and may be about to reserve it. */
+/** Free credit that a request was promised and may be about to reserve. */
 interface Promised {
 	readonly slice: Slice;
 	readonly need: NanoUsd;
@@ -81,7 +80,7 @@ interface Promised {
 const WAITERS_MAX = 10_000;
 const BURN_SMOOTHING = 0.3;
 const PEAK_FADING = 0.95;
-/** Slices that one turn of the tick looks at. */
+/** Slices per turn of the tick. */
 const SLICES_A_TURN = 5_000;
 const NO_TOTALS: SliceTotals = { free: 0, held: 0, unacknowledged: 0 };
 
@@ -107,7 +106,7 @@ export function createSlices(
 	const counts = options.counts ?? (() => true);
 	let totals: SliceTotals = NO_TOTALS;
 	let lowerings = 0;
-	/** How long new slices are contested: once all is handed back, for good. Who had begun to draw may still come to a budget. */
+	/** Until when new slices are contested: for good once all is returned. Draws under way may still create slices. */
 	let newOnesUntilMs = Number.NEGATIVE_INFINITY;
 	let stopped = false;
 	let cancelTick = clock.after(options.tickMs, tick);
@@ -122,12 +121,12 @@ export function createSlices(
 		if (isContested(slice, nowMs) && slice.waiters.length === 0 && !slice.pumping) giveBack(slice);
 	}
 
-	/** What is free and nobody was told of. `recall`: what goes back answers it. */
+	/** Returns free credit that is not promised. `recall`: the recall that this answers. */
 	function giveBack(slice: Slice, recall: number | null = null): void {
 		if (slice.free > slice.promised) sendBack(slice, subUsd(slice.free, slice.promised), recall);
 	}
 
-	/** Takes it from memory first: from here on it cannot be spent, whatever the reply's fate. */
+	/** Takes it from memory first: from then on it cannot be spent, whatever becomes of the statement. */
 	function sendBack(slice: Slice, amount: NanoUsd, recall: number | null): void {
 		if (stopped) return;
 		slice.free = subUsd(slice.free, amount);
@@ -141,7 +140,7 @@ export function createSlices(
 		slice.returnsEver += 1;
 	}
 
-	/** Looks after every slice once, a part of them at a time: requests go in between. */
+	/** Maintains every slice once, a part of them at a time so that requests run in between. */
 	function tick(): void {
 		if (stopped) return;
 		const sums = { free: 0, held: 0, unacknowledged: 0 };
@@ -169,28 +168,28 @@ export function createSlices(
 
 	function lookAfter(slice: Slice, nowMs: number): void {
 		const perSecond = (slice.burntSinceTick * 1000) / options.tickMs;
-		// Up at once: an outage can begin in the first seconds of an account's traffic.
+		// Rises at once: an outage can begin in the first seconds of an account's traffic.
 		slice.burnPerSecond += (perSecond > slice.burnPerSecond ? 1 : BURN_SMOOTHING) * (perSecond - slice.burnPerSecond);
 		slice.burntSinceTick = 0;
 		slice.heldPeak = Math.max(slice.held, slice.heldPeak * PEAK_FADING);
 		if (slice.held > 0 || slice.waiters.length > 0 || slice.pumping) return;
 		if (nowMs - slice.lastUsedMs < options.idleReturnMs) return;
 		if (slice.free > 0) giveBack(slice);
-		// One that may hold more than is known here is kept: without it a recall would be answered as if all were back.
+		// A slice that may hold more is kept: without it a recall would be answered as if all were returned.
 		else if (slice.unacknowledged === 0 && slice.returning === 0 && !slice.mayHoldMore) slices.delete(slice.budget);
 	}
 
-	/** What is asked for while others lack it too would only lie about here. */
+	/** Credit requested while other instances need it too would lie idle here. */
 	function contest(slice: Slice): void {
 		slice.contestedUntilMs = Math.max(slice.contestedUntilMs, clock.monotonicMs() + CONTESTED_MS);
 	}
 
-	/** What lay free or was under way when this was called has arrived in Postgres. False if it was given up. */
+	/** Resolves when credit that was free or arriving at the call is in Postgres. True if that carried the answer. */
 	async function surrender(slice: Slice, ticket: number): Promise<boolean> {
 		contest(slice);
 		const alone =
 			slice.returns.size === 0 && slice.asking === undefined && slice.free > slice.promised && !slice.mayHoldMore;
-		// Waiters of our own ask again beside the others: a slice that covers none of them helps nobody.
+		// Own waiters request again with the others: a slice that covers none of them helps no request.
 		giveBack(slice, alone ? ticket : null);
 		if (slice.asking) {
 			await slice.asking;
@@ -200,14 +199,14 @@ export function createSlices(
 		return alone;
 	}
 
-	/** Who was told of it had a turn to reserve. A lowering of the limit has taken it back already. */
+	/** The promised request had its turn to reserve. A lowering of the limit has taken it back already. */
 	function takeBack({ slice, need, lowering }: Promised): void {
 		if (lowering < slice.lowering) return;
 		slice.promised = subUsd(slice.promised, need);
 		giveBackIfIdle(slice, clock.monotonicMs());
 	}
 
-	/** Null: it is among those that are `told`, and the caller takes it back. */
+	/** Null: added to `told`; the caller takes it back. */
 	async function drawOne(slice: Slice, need: NanoUsd, told: Promised[]): Promise<Shortage | null> {
 		const tell = (): void => {
 			slice.promised = addUsd(slice.promised, need);
@@ -288,7 +287,7 @@ export function createSlices(
 			const slice = slices.get(budget);
 			if (slice && (await surrender(slice, ticket))) return;
 			if (slice?.mayHoldMore) return;
-			// Only behind what is given back: the answer says that it is there.
+			// Only after the returns: the answer says that they arrived.
 			await returns.send({ op: newUuid(), budget, amount: ZERO_USD, recall: ticket });
 		},
 		limitChanged(budget, lowered) {

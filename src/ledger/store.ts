@@ -1,19 +1,19 @@
 import type { NanoUsd } from "../money/nano-usd.ts";
 import type { Settlements } from "./settled-columns.ts";
 
-/** One wish for a slice. The same `op` asked twice is granted once. */
+/** A request for a grant. The same `op` is granted only once. */
 export interface GrantRequest {
 	readonly op: string;
 	readonly budget: string;
 	readonly want: NanoUsd;
-	/** Less than this is of no use: then nothing is granted. */
+	/** Less than this is useless: then nothing is granted. */
 	readonly min: NanoUsd;
 	/**
-	 * An earlier attempt went unanswered. Then a refusal is final for this `op` too: the earlier attempt, should it arrive
-	 * later, must not grant what nobody waits for any more.
+	 * An earlier attempt was not answered. A refusal is then final for this `op`: if the earlier attempt arrives later,
+	 * it must not grant credit that no request waits for.
 	 */
 	readonly again: boolean;
-	/** The recall whose answers count for `unanswered`; null if others were not asked. */
+	/** The recall whose answers count for `unanswered`; null without a recall. */
 	readonly ticket: number | null;
 }
 
@@ -23,34 +23,34 @@ export interface GrantReply {
 	/** What is left for others; null if the budget has no limit. */
 	readonly available: NanoUsd | null;
 	/**
-	 * How many instances may yet give back something that would help: they hold some and have not answered, or hand in what
-	 * an earlier epoch of theirs left. At 0 a refusal is proved.
+	 * How many instances may still return credit: they hold some and have not answered, or replay an earlier epoch's
+	 * journal. At 0 a refusal is proved.
 	 */
 	readonly unanswered: number;
 	/**
-	 * Of a refusal that rests on answers: all that leases of the budget were ever granted, less its limit. By how much it has
-	 * risen between two looks is what left the available credit meanwhile; one that fell says nothing. Null: too little is
-	 * there even if all came back, or not all have answered.
+	 * For a refusal based on answers: all that leases of the budget were ever granted, minus its limit. Its rise between
+	 * two checks is what left the available credit in between; a fall says nothing. Null: too little even if all is
+	 * returned, or not all have answered.
 	 */
 	readonly lent: bigint | null;
-	/** Others lack this budget too: nothing is to be kept that no request needs. */
+	/** Other instances need this budget: credit without a waiting request should be returned. */
 	readonly contested: boolean;
-	/** Somebody holds a row of this budget: nothing was done. */
+	/** A row of this budget is locked: nothing was done. */
 	readonly busy: boolean;
-	/** By the database's clock that period of a cap is over or not yet there, or the cap has another one: nothing was done. */
+	/** By the database's clock it is not this cap's period now, or the cap has another one: nothing was done. */
 	readonly untimely: boolean;
 }
 
 export interface ReturnRequest {
 	readonly op: string;
 	readonly budget: string;
-	/** 0: an answer to a recall alone. */
+	/** 0: only answers a recall. */
 	readonly amount: NanoUsd;
-	/** The newest recall that this answers: what was idle when it was heard is back. */
+	/** The newest recall that this answers: credit idle at that time is returned. */
 	readonly recall: number | null;
 }
 
-/** What others ask an instance for. */
+/** Another instance's request for idle credit. */
 export interface Recall {
 	readonly budget: string;
 	readonly ticket: number;
@@ -61,33 +61,30 @@ export interface Flushed {
 	readonly late: boolean;
 	/** Settlements that Postgres did not know before. */
 	readonly fresh: number;
-	/** Budgets and requests of which somebody holds a row: settlements that name one of them were left out. */
+	/** Budgets and requests with locked rows: settlements that name one of them were skipped. */
 	readonly busy: ReadonlySet<string>;
 }
 
 /**
  * The ledger's statements for one instance epoch. Each may be repeated with the same ids. A rejection means that the
- * outcome is unknown, except NotLive, which is final. None waits for a row that somebody holds: it says which it left out.
+ * outcome is unknown, except NotLive, which is final. None waits for a locked row: it reports what it skipped.
  */
 export interface LedgerStore {
 	grant(requests: readonly GrantRequest[]): Promise<readonly GrantReply[]>;
-	/** Gives the ops that were left out. */
+	/** Returns the skipped ops. */
 	giveBack(requests: readonly ReturnRequest[]): Promise<ReadonlySet<string>>;
-	/**
-	 * `openJson`: an array of AdmittedEvent. Rejects with LeaseExceeded, for good, if the charges are more than the
-	 * leases hold.
-	 */
+	/** `openJson`: an array of AdmittedEvent. Rejects with LeaseExceeded, finally, if the charges exceed the leases. */
 	flush(settled: Settlements, openJson: string): Promise<Flushed>;
 	/** One SettledEvent as JSON, after `late`. */
 	settleLate(eventJson: string): Promise<void>;
 	/**
-	 * Closes some leases; when all are closed, ends the epoch. `keep`: budgets on which something is still to be settled,
-	 * which is late from now on: it spends what their leases have, and those stay open for it.
+	 * Closes some leases; when all are closed, ends the epoch. `keep`: budgets with settlements to come, which are late
+	 * from now on. These spend their leases, which stay open for them.
 	 */
 	close(keep?: readonly string[]): Promise<{ readonly closed: number; readonly done: boolean }>;
-	/** Asks all other instances for what lies idle of these budgets; gives the ticket of their answers. */
+	/** Recalls idle credit of these budgets from all other instances; returns the ticket of their answers. */
 	recall(budgets: readonly string[]): Promise<number>;
-	/** What others ask this epoch for and it has not answered. */
+	/** Recalls that this epoch has not answered. */
 	recalls(): Promise<readonly Recall[]>;
 }
 

@@ -1,4 +1,3 @@
-/** Tokens of many requests. */
 export interface TokenSums {
 	readonly promptTokens: number;
 	readonly cachedTokens: number;
@@ -6,7 +5,7 @@ export interface TokenSums {
 	readonly reasoningTokens: number;
 }
 
-/** Sums of columns as PostgreSQL gives them. */
+/** Sums of columns as PostgreSQL returns them. */
 export interface TokenSumColumns {
 	readonly prompt_tokens: string;
 	readonly cached_tokens: string;

@@ -5,21 +5,20 @@ import type { Journal } from "./journal.ts";
 import type { Slice, Slices } from "./slices.ts";
 
 /**
- * What is to be done when Postgres has a settlement, by ticket. A column for each field, and its places are used again:
- * the hold itself is let go, and what waits here is nothing that young collections walk. As long as the writer's queue,
- * which has a limit.
+ * Follow-up work for the moment when Postgres has a settlement, by ticket. One array per field, with reused indexes:
+ * the hold itself is released, and young collections visit no objects here. Bounded by the writer's queue.
  */
 export interface Unacknowledged {
-	/** Gives the ticket. `journalled`: it stands in the journal. `posted`: somebody waits until Postgres has it. */
+	/** Returns the ticket. `journalled`: the journal has the settlement. `posted`: resolved when Postgres has it. */
 	add(
 		hold: HoldOf<unknown>,
 		charged: NanoUsd,
 		journalled: boolean,
 		posted: PromiseWithResolvers<void> | undefined,
 	): number;
-	/** Postgres has it, now and for good; its ticket is another one's from here on. */
+	/** Postgres has durably recorded it; the ticket is free for reuse. */
 	acknowledge(ticket: number): void;
-	/** Nothing is sent to Postgres any more: who waits for that hears why. */
+	/** Nothing is sent to Postgres any more: rejects the waiting promises with `why`. */
 	giveUp(why: unknown): void;
 }
 
@@ -32,7 +31,7 @@ export function createUnacknowledged(deps: {
 	const keys: Slice[] = [];
 	const furthers: (readonly Slice[])[] = [];
 	const charges: NanoUsd[] = [];
-	/** Still held where no journal says what was charged: a crash would charge the bound. */
+	/** Still held because no journal says what was charged: a crash would charge the bound. */
 	const rests: (NanoUsd | undefined)[] = [];
 	const lowerings: number[] = [];
 	const segments: number[] = [];
@@ -70,7 +69,7 @@ export function createUnacknowledged(deps: {
 		},
 		giveUp(why) {
 			for (const posted of waiters.splice(0)) {
-				// Whose client has left waits no more.
+				// A client that has left does not wait.
 				posted?.promise.catch(() => {});
 				posted?.reject(why);
 			}

@@ -13,23 +13,20 @@ import type { Settled } from "./settling.ts";
 import { NOBODY_HELD, settleBatch } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** A request that is still running: told to Postgres once it outlives a flush. */
+/** A running request: recorded in Postgres once it outlives a flush. */
 export interface OpenRequest {
 	/** An AdmittedEvent as JSON. */
 	json(): string;
 	isOpen(): boolean;
-	/** Postgres knows that it is held, or it has ended meanwhile. */
+	/** Postgres has recorded the hold, or the request has ended. */
 	readonly acknowledge?: (() => void) | undefined;
-	/** Among those that the writer waits with; not the request's to set. */
+	/** Index in the writer's pool; set by the writer only. */
 	slot: number;
 }
 
 export interface WriterOptions {
 	flushIntervalMs: number;
-	/**
-	 * So many go out without waiting for the interval: a batch is made and acknowledged in one step of the event loop each,
-	 * which others wait for.
-	 */
+	/** So many go out at once: making or acknowledging a batch is one step of the event loop, which delays others. */
 	flushAt: number;
 	batchMax: number;
 	/** Beyond it `isFull`: no more requests are admitted until Postgres has caught up. */
@@ -37,16 +34,16 @@ export interface WriterOptions {
 }
 
 /**
- * The write-behind queue: batches go to Postgres one after the other, a failed one again with the same ids until it is
- * carried out. Nothing is dropped and nothing counted twice. What waits for a row that somebody holds steps aside and is
- * tried again by itself, so that only its own account waits.
+ * The write-behind queue: batches go to Postgres one after the other; a failed one is repeated with the same ids.
+ * Nothing is dropped or counted twice. Settlements that need a locked row are set aside and tried again separately, so
+ * that only their own account waits.
  */
 export interface Writer {
 	/** `acknowledge` is called with the ticket when Postgres has it. */
 	settle(event: SettledEvent, acknowledge: Acknowledge, ticket: number, nowMs: number): void;
-	/** `now`: with the next flush; else only if it outlives that. */
+	/** `now`: with the next flush; otherwise only if it outlives that. */
 	open(request: OpenRequest, now?: boolean): void;
-	/** It does not run any more: it is let go, unless somebody waits for its acknowledgement. */
+	/** Forgets an ended request, unless its acknowledgement is awaited. */
 	ended(request: OpenRequest): void;
 	/** Flushes without waiting for the interval. */
 	hurry(): void;
@@ -57,19 +54,19 @@ export interface Writer {
 	/** Age of the oldest settlement that Postgres does not have, milliseconds; 0 if none. */
 	oldestAgeMs(): number;
 	/**
-	 * Sends again what was acknowledged lately: the database is another one now, which may not have it. Gives how many it
-	 * did not know; all of them if it does not know this epoch.
+	 * Sends recently acknowledged settlements again after a failover: the new server may lack them. Returns how many it
+	 * lacked; all of them if it does not know this epoch.
 	 */
 	sendAgain(): Promise<number>;
-	/** Stops without flushing; what is queued stays in the journal. */
+	/** Stops without flushing; queued settlements stay in the journal. */
 	stop(): void;
 }
 
-/** A settlement that is refused alone this often lets the others pass; it is sent again behind them. */
+/** A settlement that is refused alone this often moves behind the others. */
 const REFUSED_ALONE_MAX = 3;
-/** How long the sending again of what was acknowledged pauses after a failure. */
+/** Pause before recently acknowledged settlements are sent again after a failure. */
 const SEND_AGAIN_MS = 1_000;
-/** How often those are tried again that wait for a row. */
+/** How often settlements that wait for a row are tried again. */
 const ASIDE_RETRY_MS = 250;
 
 const NOBODY = new SlotPool<OpenRequest>();
@@ -77,14 +74,14 @@ const NOTHING = new SettledColumns();
 
 export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log }, options: WriterOptions): Writer {
 	const { store, clock, log } = deps;
-	/** What is being sent stays at its head until Postgres has it. */
+	/** The batch being sent stays at its head until Postgres has it. */
 	const settled = createSettledQueue(options.batchMax);
-	/** Somebody holds a row that they need. */
+	/** They need a locked row. */
 	const aside = createSettledQueue(options.batchMax);
 	let asideDueMs = 0;
-	/** Acknowledged lately. */
+	/** Recently acknowledged batches. */
 	const kept = createKeptBatches();
-	/** Most end before a flush comes, and are in neither any more: what stays there survives young collections. */
+	/** Most requests end before a flush and leave both pools; those that stay survive young collections. */
 	let opened = new SlotPool<OpenRequest>();
 	/** Opened before the last flush: those that still run are worth a row. */
 	let outlived = new SlotPool<OpenRequest>();
@@ -100,10 +97,10 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	});
 	const { isStopped } = schedule;
 
-	/** `withOpen`: the interval is over for those that run, too. */
+	/** `withOpen`: the interval is over for running requests, too. */
 	async function flush(withOpen: boolean): Promise<"done" | "more" | "failed"> {
 		const batch = settled.lend(batchSize.now());
-		// A smaller batch than usual left some behind.
+		// A smaller batch than usual left some.
 		const leavesSome = settled.hasMore();
 		const due = withOpen ? outlived : NOBODY;
 		if (withOpen) {
@@ -139,7 +136,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		try {
 			held = await send(batch, []);
 		} catch (error) {
-			// Back among the others, where one that is in the way is found.
+			// Back into the main queue, where a blocking settlement is found.
 			aside.remove();
 			settled.push(batch);
 			noteFailed(0, error);
@@ -147,12 +144,12 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		}
 		if (isStopped()) return false;
 		aside.remove();
-		// Behind the others, whose rows may be free.
+		// After the others, whose rows may be free.
 		acknowledge(batch, held);
 		return true;
 	}
 
-	/** All but those that somebody holds a row of: they step aside. */
+	/** Acknowledges all settlements except those with a locked row, which are set aside. */
 	function acknowledge(batch: SettledBatch, held: ReadonlySet<number>): void {
 		if (held.size > 0) {
 			aside.append(batch.where((place) => held.has(place)));
@@ -163,11 +160,11 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		kept.add(carriedOut.columns, clock.monotonicMs());
 	}
 
-	/** Gives the places of those that wait for a row that somebody holds. */
+	/** Returns the places of settlements that wait for a locked row. */
 	async function send(batch: SettledBatch | undefined, open: readonly OpenRequest[]): Promise<ReadonlySet<number>> {
 		const openJson = `[${open.map((request) => request.json()).join(",")}]`;
 		const answered = settleBatch(store, batch?.columns ?? NOTHING, openJson);
-		// While Postgres works, and not before this one has left.
+		// While Postgres works, and after this batch was sent.
 		if (settled.hasMore()) clock.after(0, settled.prepareNext);
 		const settledNow = await answered;
 		outage.ended(settled.length());
@@ -201,7 +198,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		return unknown;
 	}
 
-	/** An outage is said once, when it begins, and says nothing about the records; a refusal is about one of them. */
+	/** An outage is logged once, when it begins, and says nothing about the records; a refusal concerns one of them. */
 	function noteFailed(settlements: number, error: unknown): void {
 		const away = isDatabaseAway(error);
 		if (away) {
@@ -211,11 +208,11 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			outage.ended(settled.length());
 			log.warn("a flush was refused; sending it again", { settlements, error });
 		}
-		// What takes too long may be too much, or wait for a lock that others need not wait for.
+		// A timeout may mean that the batch is too large, or waits for a lock that others do not need.
 		if (!away || error instanceof DatabaseTimeout) giveWay(settlements, away, error);
 	}
 
-	/** Smaller batches, down to the record that is in the way, which then lets the others pass. */
+	/** Shrinks the batches down to the blocking record, which then moves behind the others. */
 	function giveWay(settlements: number, away: boolean, error: unknown): void {
 		if (!batchSize.failed(settlements, settled.length() > 1)) return;
 		if (!away)
@@ -261,7 +258,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	};
 }
 
-/** Halved by each failure, so that one bad record cannot hold up all others for long; grows again with success. */
+/** Halved by each failure, so that one bad record cannot block the others for long; grows again with success. */
 function createBatchSize(most: number) {
 	let size = most;
 	let failedAlone = 0;
@@ -271,7 +268,7 @@ function createBatchSize(most: number) {
 			size = Math.min(size * 2, most);
 			failedAlone = 0;
 		},
-		/** True if a settlement failed alone so often that the others, if there are any, pass it. */
+		/** True if a settlement failed alone so often that the others, if any, should pass it. */
 		failed(settlements: number, hasOthers: boolean): boolean {
 			size = Math.max(1, Math.floor(settlements / 2));
 			if (settlements !== 1) return false;
@@ -283,7 +280,7 @@ function createBatchSize(most: number) {
 	};
 }
 
-/** Logs an outage of Postgres once, when it begins, and once when it ends. `settlements`: how many wait. */
+/** Logs an outage of Postgres once at its beginning and once at its end. `settlements`: how many wait. */
 function createOutage(clock: Clock, log: Log) {
 	let sinceMs: number | undefined;
 	return {

@@ -1,4 +1,4 @@
-/** Stops on a programmer's error. What a user or another machine can cause is a `Fault`, never an assertion. */
+/** Throws on a programmer's error. A condition that a user or another machine can cause is a `Fault` instead. */
 export function assert(condition: unknown, message: string): asserts condition {
 	if (!condition) throw new AssertionError(message);
 }

@@ -1,13 +1,13 @@
 import { createTimeSlice } from "./time-slice.ts";
 
-/** As much of a JSON text is written in one step. */
+/** JSON text written in one step. */
 const PIECE_CHARS = 128 * 1024;
-/** A number, and what any value takes beside its text. */
+/** A number, and the overhead of any value. */
 const VALUE_CHARS = 20;
 
 /**
- * The JSON of a value, or a text as it is or in pieces, as the body of an answer. What is long leaves in pieces that are written when
- * they are read, between which others have their turn of the event loop.
+ * The JSON of a value, or a text whole or in pieces, as a response body. Long bodies are serialized in pieces as they
+ * are read, with event-loop turns for other work in between.
  */
 export function chunkedJsonBody(value: object | string | Generator<string>): string | ReadableStream<string> {
 	if (typeof value === "string") return value.length <= PIECE_CHARS ? value : streamOf(slicesOf(value));
@@ -82,7 +82,7 @@ function* written(value: unknown): Generator<string> {
 	}
 }
 
-/** No character that takes two places is cut. */
+/** Never splits a surrogate pair. */
 function* slicesOf(text: string): Generator<string> {
 	for (let from = 0; from < text.length; ) {
 		let to = Math.min(from + PIECE_CHARS, text.length);
@@ -97,7 +97,7 @@ function isShort(value: unknown): boolean {
 	return charsLeft(value, PIECE_CHARS) >= 0;
 }
 
-/** Of so many, after the value is written; negative as soon as they are not enough. */
+/** What remains of `chars` after writing the value; negative as soon as they do not suffice. */
 function charsLeft(value: unknown, chars: number): number {
 	let left = chars - VALUE_CHARS;
 	if (typeof value === "string") return left - value.length;

@@ -2,20 +2,20 @@ import type { Clock } from "./clock.ts";
 import { withDeadline } from "./clock.ts";
 import type { Log } from "./log.ts";
 
-/** What has to be stopped at the end, in reverse order of its making. */
+/** Runs the shutdown steps of parts in reverse order of their creation. */
 export interface Cleanup {
-	/** `deadlineMs`: for what takes longer in order, if it is not the usual, which all others share. */
+	/** `deadlineMs`: an own deadline for a step that takes longer than the shared one. */
 	add(end: () => Promise<unknown> | unknown, deadlineMs?: number): void;
-	/** Runs each once, one after the other, whatever becomes of the others; never rejects. */
+	/** Runs each step once, sequentially, whether or not others fail; never rejects. */
 	run(): Promise<void>;
 }
 
 /**
- * Parts that wait for a silent connection, one after the other, must not keep the others from their end, nor all together the
- * process from its own: whoever waits for that kills it ten seconds behind its drain, of which settlements have had two.
+ * Deadline of all steps without their own. Steps that wait for silent connections must delay neither the other steps
+ * nor the process: supervisors kill it ten seconds after its drain, of which settlements have used two.
  */
 const TOGETHER_MS = 5_000;
-/** What is left for each when that is over: what waits for nobody needs less. */
+/** Minimum per step once that time is used up: a step that does not wait needs less. */
 const LEAST_MS = 200;
 
 export function createCleanup({ clock, log }: { clock: Clock; log: Log }): Cleanup {

@@ -1,6 +1,6 @@
 import { createTimerWheel } from "./timer-wheel.ts";
 
-/** Time, so that tests and the simulation can move it. Wall time is for records, monotonic time for durations. */
+/** Time, replaceable in tests and the simulation. Wall time is for records, monotonic time for durations. */
 export interface Clock {
 	/** Milliseconds since 1970; may jump. */
 	wallMs(): number;
@@ -10,10 +10,10 @@ export interface Clock {
 	after(delayMs: number, run: () => void): () => void;
 }
 
-/** Delays from here on may end up to two ticks late, behind a stall three: deadlines, which nobody waits for exactly. Shorter ones are exact but for a stall. */
+/** Delays from here on may end two ticks late, three after a stall. Shorter ones are exact except for a stall. */
 const COARSE_DELAY_MS_MIN = 2_000;
 const COARSE_TICK_MS = 100;
-/** As long as a heavy request may hold the loop under load, and no longer than the shortest of these delays can do without. */
+/** As long as a heavy request may block the loop under load, and less than the shortest of these delays tolerates. */
 const STALL_MS = 500;
 
 const wheel = createTimerWheel({
@@ -35,7 +35,7 @@ export const systemClock: Clock = {
 	},
 };
 
-/** What is left of a deadline is short, too: behind a stall it waits for a tick more, like those of the wheel, and once. */
+/** The rest of a deadline is short, too: after a stall it waits for one more tick, once, like those of the wheel. */
 function shortly(delayMs: number, run: () => void): () => void {
 	const dueMs = performance.now() + delayMs;
 	let timer = setTimeout(() => {
@@ -45,12 +45,11 @@ function shortly(delayMs: number, run: () => void): () => void {
 	return () => clearTimeout(timer);
 }
 
-/** Resolves after `delayMs` on `clock`. */
 export function sleep(clock: Clock, delayMs: number): Promise<void> {
 	return new Promise((resolve) => clock.after(delayMs, resolve));
 }
 
-/** Rejects with `onTimeout()` if `work` has not settled within `delayMs`; `work` itself goes on. */
+/** Rejects with `onTimeout()` if `work` has not settled within `delayMs`; `work` itself continues. */
 export function withDeadline<T>(
 	clock: Clock,
 	work: PromiseLike<T>,

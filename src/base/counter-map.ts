@@ -1,6 +1,6 @@
 /**
- * Numbers by name, of which nearly all are zero, and which go up and down with each request. A name whose number is zero
- * stays for a while: a Map whose entries come and go is what `SlotPool` says of a Set.
+ * Numbers by name, mostly zero, changed by each request. A name whose number is zero stays for a while: a Map whose
+ * entries come and go has the problem that `SlotPool` describes.
  */
 export class CounterMap {
 	#numbers = new Map<string, number>();
@@ -10,7 +10,7 @@ export class CounterMap {
 		return this.#numbers.get(name) ?? 0;
 	}
 
-	/** Gives the new number. */
+	/** Returns the new number. */
 	add(name: string, change: number): number {
 		const before = this.#numbers.get(name);
 		const now = (before ?? 0) + change;
@@ -20,12 +20,12 @@ export class CounterMap {
 		return now;
 	}
 
-	/** How many names it holds, those with zero among them. */
+	/** Number of names, including those with zero. */
 	get size(): number {
 		return this.#numbers.size;
 	}
 
-	/** At most half of the names, and ZEROS_MAX, are there for nothing. */
+	/** Bounds the names with zero by half of the names and ZEROS_MAX. */
 	#forget(): void {
 		this.#zeros += 1;
 		if (this.#zeros <= Math.max(ZEROS_MAX, this.#numbers.size / 2)) return;

@@ -1,8 +1,8 @@
 type Rows = readonly (readonly (string | number | boolean | null)[])[];
 
 /**
- * A file of comma-separated values that is made while it is read: a slow reader holds back the making. Rejects if its first rows
- * cannot be made, while the status can still say why.
+ * A CSV file that is generated as it is read: a slow reader slows the generation. Rejects if its first rows fail, while
+ * the status can still report it.
  */
 export async function csvResponse(
 	fileName: string,
@@ -14,7 +14,7 @@ export async function csvResponse(
 	let first: Rows | undefined = [head, ...((await next()) ?? [])];
 	const stream = new ReadableStream<Uint8Array>({
 		async pull(controller) {
-			// An error here breaks the connection, so that half a file is not taken for a whole one.
+			// An error here breaks the connection, so that a partial file is not taken for a whole one.
 			const rows = first ?? (await next());
 			first = undefined;
 			if (rows === undefined) controller.close();
@@ -30,12 +30,12 @@ export async function csvResponse(
 }
 
 const NUMBER = /^-?\d+(\.\d+)?$/;
-/** What begins a formula, in full width too, past blanks and signs that nobody sees. */
+/** Start of a formula, also in full width, after blanks and invisible characters. */
 const FORMULA = /^[\s\p{C}]*[=+\-@＝＋－＠]/u;
-/** The same after what other languages' spreadsheets take for the end of a cell. */
+/** The same after characters that spreadsheets in other languages take for the end of a cell. */
 const NEXT_FORMULA = /([;|\t\r\n])(?=[\s\p{C}]*[=+\-@＝＋－＠])/gu;
 
-/** RFC 4180. Text that a spreadsheet would take for a formula gets a quote in front. */
+/** RFC 4180. Text that a spreadsheet would take for a formula gets a leading quote. */
 export function csvLine(values: readonly (string | number | boolean | null)[]): string {
 	return `${values.map(cell).join(",")}\r\n`;
 }

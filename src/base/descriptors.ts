@@ -1,6 +1,6 @@
 import { closeSync, openSync } from "node:fs";
 
-/** Whether this process may open so many more files. The system does not tell how many are left; opening them does, in a few microseconds. */
+/** Whether this process may open `count` more files. Tries it, since the system does not report it; microseconds. */
 export function canOpen(count: number): boolean {
 	const opened: number[] = [];
 	try {

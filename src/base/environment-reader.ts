@@ -36,7 +36,7 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 			note(`${name} ${demand}, got ${JSON.stringify(value)}`);
 			return null;
 		},
-		/** Addresses may hold passwords, so that problems do not repeat them. */
+		/** Addresses may hold passwords, so problems do not repeat them. */
 		url(name: string, protocols: readonly string[], isOrigin = false): string | null {
 			const given = text(name);
 			if (given === null) return null;
@@ -70,14 +70,14 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 	};
 }
 
-/** PostgreSQL's own programs take an address without a host, whose query names one, as providers show it; a URL with a user has one. */
+/** PostgreSQL's programs accept an address with its host in the query; a URL with a user needs a host. */
 function withHost(address: string): string {
 	return address.replace(/^(postgres(?:ql)?:\/\/[^/?#@]*@)(?=[/?:][^#]*[?&]host=)/, "$1localhost");
 }
 
 /**
- * Whether a sign of the password ended it: what follows is taken for the path, the query or a fragment then, and shown as these
- * are. An address of the web has an @ there that means itself.
+ * Whether a character of the password ended it: its rest is then parsed as path, query or fragment, and would be shown.
+ * An address of the web may contain an @ there.
  */
 function isCutShort({ protocol, pathname, search, hash }: URL): boolean {
 	return !protocol.startsWith("http") && (/@/.test(pathname + hash) || /^\?[^=]*@/.test(search));

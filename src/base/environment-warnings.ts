@@ -2,10 +2,10 @@ import type { Environment } from "./environment-reader.ts";
 import { isOneEditAway, plainWord } from "./near-word.ts";
 
 const KNOWN_MODES = ["production", "development", "test"];
-/** Shorter names are near many words. */
+/** Shorter names resemble too many words. */
 const NEAR_CHARS_MIN = 6;
 
-/** What is set and yet does nothing, or something else than is meant. `names` are those that are read. */
+/** Settings that have no effect, or not the intended one. `names` are the known variables. */
 export function environmentWarnings(env: Environment, names: readonly string[]): string[] {
 	const warnings: string[] = [];
 	const { NODE_ENV: mode } = env;
@@ -25,9 +25,9 @@ export function environmentWarnings(env: Environment, names: readonly string[]):
 	return warnings;
 }
 
-/** The one of `names` that is not set and that `name` differs from by one sign, or by case and signs between words alone. */
+/** The unset known variable that `name` is probably a typo of: one edit, or only case and separators differ. */
 function meantBy(name: string, env: Environment, names: readonly string[]): string | undefined {
-	// OpenTelemetry has many more than are read here.
+	// OpenTelemetry defines many more variables than are read here.
 	if (name.length < NEAR_CHARS_MIN || names.includes(name) || name.startsWith("OTEL_")) return undefined;
 	const plain = plainWord(name);
 	return names.find((one) => one.length >= NEAR_CHARS_MIN && !env[one] && isOneEditAway(plain, plainWord(one)));

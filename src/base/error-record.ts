@@ -1,30 +1,30 @@
 /**
- * What of an error may be written down. A database's errors carry the values of the statement that failed: the query
- * builder's in its text, the server's in detail, context and between the quotes of its message. None of them gets out.
+ * The loggable part of an error. A database's errors carry values of the failed statement. The query builder's has them
+ * in its text, the server's in detail, context and the quotes of its message. All of them are removed.
  */
 export interface ErrorRecord {
 	readonly name: string;
 	readonly message: string;
 	/** A Fault's private text. */
 	readonly detail?: string;
-	/** Of a server's error: what it is about, by names of the schema alone. */
+	/** Of a server's error: its subject, only by names of the schema. */
 	readonly about?: Readonly<Record<string, string>>;
-	/** What a query builder's error stands for. */
+	/** The error that a query builder's error wraps. */
 	readonly cause?: ErrorRecord;
-	/** Lines that name places, without the message that they repeat. */
+	/** Stack lines, without the message that they repeat. */
 	readonly stack: string;
 }
 
-/** Names of the schema and places of the server's source, as the driver calls them. */
+/** Names of the schema and places of the server's source, in the driver's names. */
 const ABOUT = ["schema_name", "table_name", "column_name", "data_type_name", "constraint_name", "routine"] as const;
 const CAUSES_MAX = 3;
-/** PostgreSQL, "Error Codes": five signs. */
+/** PostgreSQL, "Error Codes": five characters. */
 const SQLSTATE = /^[0-9A-Z]{5}$/;
-/** What our own functions and others raise, with whatever they put into the text. */
+/** Raised by functions, with arbitrary values in the text. */
 const RAISED = /^(P0|TG)/;
 const QUERY_TEXT = /Failed query:[\s\S]*$/;
 const QUOTED = /["'„“”‘’‚«»「][\s\S]*["'„“”‘’‚«»」]|["'„“”‘’‚«»「][\s\S]*$/;
-/** Where in a function of ours it was, out of a context that may show values beside it. */
+/** A place in one of our functions, from a context that may also contain values. */
 const PLACE = /PL\/pgSQL function [\w.]+(?:\([\w ,[\]]*\))? line \d+ at [A-Za-z ]+/;
 
 export function errorRecord(error: Error, depth = 0): ErrorRecord {
@@ -52,7 +52,7 @@ export function errorText(error: unknown): string {
 	return cause === undefined ? `${name}: ${message}` : `${name}: ${message}: ${cause.message}`;
 }
 
-/** Text that a query builder's error was put into, up to there. */
+/** Removes a query builder's text from an error's text. */
 export function withoutQuery(text: string): string {
 	return text.replace(QUERY_TEXT, "Failed query");
 }
@@ -62,7 +62,7 @@ function messageOf(error: Error): string {
 	const server = serverError(error);
 	if (server === undefined) return withoutQuery(error.message);
 	const { code, severity, severity_local: localSeverity } = server;
-	// A message in another language may show values in ways that are not known here.
+	// A message in another language may contain values in unknown places.
 	const isEnglish = localSeverity === undefined || localSeverity === severity;
 	if (RAISED.test(code) || !isEnglish) return `database error ${code}`;
 	return `database error ${code}: ${error.message.replace(QUOTED, "…")}`;

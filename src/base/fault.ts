@@ -42,7 +42,7 @@ export type FaultCode =
 	| "internal_error";
 
 export interface FaultDetail {
-	/** What `{name}` in the text stands for. */
+	/** Values for `{name}` in the text. */
 	values?: TextValues;
 	/** The request field at fault, in OpenAI's notation (`messages[0].content`). */
 	param?: string | null;
@@ -57,13 +57,13 @@ export interface FaultDetail {
 export class Fault extends Error {
 	override readonly name = "Fault" as const;
 	readonly code: FaultCode;
-	/** What `message` says in English, to be translated (`translate.ts`). */
+	/** The parts of `message` for translation (`translate.ts`). */
 	readonly texts: readonly Text[];
 	readonly param: string | null;
 	readonly private: string | undefined;
 	readonly retryAfterS: number | undefined;
 
-	/** `text` is public: the id of a text, or texts that follow each other. */
+	/** `text` is public: the id of a text, or consecutive texts. */
 	constructor(code: FaultCode, text: string | readonly Text[], detail: FaultDetail = {}) {
 		const { values } = detail;
 		const texts = typeof text !== "string" ? text : [values === undefined ? { id: text } : { id: text, values }];

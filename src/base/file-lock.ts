@@ -5,13 +5,13 @@ export interface FileLock {
 	release(): void;
 }
 
-/** Held together with others. */
+/** A lock that several holders share. */
 export interface SharedFileLock extends FileLock {
-	/** True if nobody else held it: then nobody can, until it is released. After false it is not held any more. */
+	/** True if there was no other holder: then none can be added until release. After false it is not held any more. */
 	tryExclusive(): boolean;
 }
 
-/** Nobody is told when a lock is free. */
+/** The system does not report when a lock is free. */
 const POLL_MS = 25;
 const LOCK_SH = 1;
 const LOCK_EX = 2;
@@ -19,16 +19,16 @@ const LOCK_NB = 4;
 const APPENDING = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
 
 /**
- * Takes flock(2) on the file at `path`, which is made if missing; undefined if another process holds it.
- * The kernel frees it when the holder dies, however it dies, and a stopped (SIGSTOP) holder keeps it: that is why it
- * and no pid file decides whether the owner of a journal may still write to it. Not for network file systems.
+ * Takes flock(2) on the file at `path`, created if missing; undefined if another process holds it. The kernel releases
+ * it when the holder dies, however it dies; a stopped (SIGSTOP) holder keeps it. So a lock, not a pid file, decides
+ * whether the owner of a journal may still write to it. Not for network file systems.
  */
 export function tryFileLock(path: string): FileLock | undefined {
 	const fd = lockedFile(path, LOCK_EX);
 	return fd === undefined ? undefined : { release: releaseOnce(fd) };
 }
 
-/** As `tryFileLock`, waiting for the holder; undefined if that takes longer than `deadlineMs`. */
+/** Like `tryFileLock`, but waits for the holder; undefined after `deadlineMs`. */
 export async function waitForFileLock(path: string, deadlineMs: number): Promise<FileLock | undefined> {
 	const giveUpAt = performance.now() + deadlineMs;
 	for (;;) {
@@ -38,7 +38,7 @@ export async function waitForFileLock(path: string, deadlineMs: number): Promise
 	}
 }
 
-/** As `tryFileLock`, shared with other holders of this kind; undefined if one holds it alone. */
+/** Like `tryFileLock`, shared with other holders of this kind; undefined if one holds it exclusively. */
 export function trySharedFileLock(path: string): SharedFileLock | undefined {
 	const fd = lockedFile(path, LOCK_SH);
 	if (fd === undefined) return undefined;
@@ -46,7 +46,7 @@ export function trySharedFileLock(path: string): SharedFileLock | undefined {
 }
 
 function lockedFile(path: string, kind: number): number | undefined {
-	// What somebody has put there may be a pipe, which would be waited for at the other end.
+	// A foreign program may have put a pipe here; opening it would block.
 	const fd = openSync(path, APPENDING, 0o600);
 	if (libc().flock(fd, kind | LOCK_NB) === 0) return fd;
 	closeSync(fd);

@@ -1,8 +1,8 @@
-/** Counts in few buckets, cheap enough for every event: plain numbers, turned into metrics when somebody asks. */
+/** Counts in few buckets, cheap enough for every event: plain numbers, formatted only when metrics are read. */
 export interface Histogram {
 	/** Upper bounds, ascending. */
 	readonly bounds: readonly number[];
-	/** One count a bound, and one for what is above the last. */
+	/** One count per bound, and one above the last. */
 	readonly counts: readonly number[];
 	readonly sum: number;
 }
@@ -11,7 +11,7 @@ export interface CountedHistogram extends Histogram {
 	observe(value: number): void;
 }
 
-/** From a cached answer to a model that thinks for minutes. */
+/** From a cached response to a model that thinks for minutes. */
 const LATENCY_BOUNDS_MS = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000];
 
 export function createHistogram(bounds: readonly number[] = LATENCY_BOUNDS_MS): CountedHistogram {

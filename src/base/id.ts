@@ -1,9 +1,6 @@
 import { assert } from "./assert.ts";
 
-/**
- * A sortable id of the form `prefix_` + 32 hex digits of a UUIDv7.
- * The ids of accounts, projects and keys name their budgets too.
- */
+/** A sortable id: `prefix_` + 32 hex digits of a UUIDv7. Ids of accounts, projects and keys also name their budgets. */
 export function newId(prefix: string): string {
 	return `${prefix}_${newUuid().replaceAll("-", "")}`;
 }
@@ -13,18 +10,16 @@ export function newUuid(): string {
 	return Bun.randomUUIDv7();
 }
 
-/** A request id in the forms that leave the service: of `uuid`, or a fresh one. */
+/** A request id in its public forms: of `uuid`, or a fresh one. */
 export function newRequestId(uuid = newUuid()): { uuid: string; requestId: string; hex: string } {
 	const hex = hexOf(uuid);
 	return { uuid, requestId: requestIdOf(hex), hex };
 }
 
-/** The 32 hex digits of a UUID. */
 export function hexOf(uuid: string): string {
 	return uuid.replaceAll("-", "");
 }
 
-/** Of the 32 hex digits of its UUID. */
 export function requestIdOf(hex: string): string {
 	return `req_${hex}`;
 }
@@ -35,7 +30,7 @@ function uuidOfHex(hex: string): string {
 	return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** The 32 hex digits inside any of our ids (`req_…`, `chatcmpl-…`), as a UUID; undefined if there are none. */
+/** The UUID within any of our ids (`req_…`, `chatcmpl-…`); undefined if there is none. */
 export function uuidOfId(id: string): string | undefined {
 	const hex = /([0-9a-f]{32})$/.exec(id.toLowerCase().replaceAll("-", ""))?.[1];
 	if (hex === undefined) return undefined;

@@ -1,8 +1,8 @@
 const FORM = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d))?$/;
 
 /**
- * Milliseconds since 1970 of "2027-01-31" (its first moment in UTC) or "2027-01-31T12:00:00Z", with a zone; undefined for
- * anything else, days that do not exist too: the parser takes 31 February for a day in March.
+ * Milliseconds since 1970 of "2027-01-31" (its first moment in UTC) or "2027-01-31T12:00:00Z", with a zone. Undefined
+ * for anything else, including impossible days: the parser takes 31 February for a day in March.
  */
 export function msOfIso(text: string): number | undefined {
 	const ms = FORM.test(text) ? Date.parse(text) : Number.NaN;
@@ -12,7 +12,6 @@ export function msOfIso(text: string): number | undefined {
 	return !Number.isNaN(first) && new Date(first).toISOString().startsWith(day) ? ms : undefined;
 }
 
-/** A moment as programs read it. */
 export function isoOrNull(ms: number | null): string | null {
 	return ms === null ? null : new Date(ms).toISOString();
 }

@@ -1,4 +1,4 @@
-/** Places in the bytes of a JSON text. */
+/** Positions in the bytes of a JSON text. */
 
 export const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -9,21 +9,20 @@ export const CLOSE_LIST = 0x5d;
 export const OPEN_OBJECT = 0x7b;
 export const CLOSE_OBJECT = 0x7d;
 
-/** 1 for the signs that say something of the structure. */
+/** 1 for structural characters. */
 const SIGNS = new Uint8Array(256);
 for (const sign of [QUOTE, COMMA, COLON, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT]) SIGNS[sign] = 1;
 
-/** In a row. */
 const BACKSLASHES_MAX = 1_000_000;
 
-/** The first sign from `from` on that says something of the structure; `end` if there is none before. */
+/** The first structural character from `from` on; `end` if there is none before. */
 export function nextSign(bytes: Buffer, from: number, end: number): number {
 	let at = from;
 	while (at < end && SIGNS[bytes[at] as number] === 0) at += 1;
 	return at;
 }
 
-/** Most texts are short, and a native search has its price. */
+/** Most strings are short, and a native search has a fixed cost. */
 const NEAR_BYTES = 64;
 
 export function quoteAfter(bytes: Buffer, from: number): number {
@@ -32,7 +31,7 @@ export function quoteAfter(bytes: Buffer, from: number): number {
 	return bytes.indexOf(QUOTE, near);
 }
 
-/** Whether an even number of backslashes stands before a place of the text that begins at `from`. */
+/** Whether an even number of backslashes precedes `at`, in the string that begins at `from`. */
 export function isUnescaped(bytes: Buffer, from: number, at: number): boolean {
 	let before = at - 1;
 	const least = Math.max(from, at - BACKSLASHES_MAX);
@@ -41,7 +40,7 @@ export function isUnescaped(bytes: Buffer, from: number, at: number): boolean {
 	return (at - before) % 2 === 1;
 }
 
-/** The last place up to `to` where a text can be cut: not within a character, nor within an escape. */
+/** The last position up to `to` where a string can be cut: neither within a character nor within an escape. */
 export function cutBefore(bytes: Buffer, from: number, to: number, end: number): number {
 	if (to === end) return end;
 	let cut = to;

@@ -15,64 +15,63 @@ import {
 } from "./json-bytes.ts";
 import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
-/** No JSON of another machine is nested deeper. */
+/** Deepest nesting. */
 const DEPTH_MAX = 128;
-/** Arrays and objects. Once there are millions of things, the collector takes its time in one step. */
+/** Arrays and objects. With millions of objects the garbage collector takes long in one step. */
 const CONTAINERS_MAX = 1_000_000;
-/** Texts that are values. */
+/** Strings that are values. */
 const TEXTS_MAX = 500_000;
 /** Values of one array. */
 const LIST_MAX = 1_000_000;
 /** Members of one object. */
 const MEMBERS_MAX = 100_000;
-/** One text is one block of memory in the end, which is put together in one step. */
+/** A string is one block of memory in the end, assembled in one step. */
 const TEXT_BYTES_MAX = 48 * 1024 * 1024;
 
-/** About so much is given to the parser at once, which takes some milliseconds at most, whatever is in it. */
+/** Approximate input of one parser call, which then takes a few milliseconds at most. */
 const PIECE_BYTES = 128 * 1024;
-/** Signs of structure between two looks at the clock. */
+/** Structural characters between two looks at the clock. */
 const SIGNS_A_LOOK = 64;
 
-/** An array or object that has not ended yet. What is large of it is put together piece by piece, the rest parsed as it is. */
+/** An unfinished array or object. Large parts are assembled piece by piece, the rest is parsed as a whole. */
 interface Open {
 	readonly isList: boolean;
-	/** Its bracket. */
+	/** Position of its bracket. */
 	readonly from: number;
-	/** Where begins what was not parsed yet. */
+	/** Start of the unparsed rest. */
 	restFrom: number;
 	/** The last comma between its own values; negative if there was none. */
 	comma: number;
 	commas: number;
-	/** Its last value was large, and no comma has come since. */
+	/** Its last value was large, and no comma has followed. */
 	afterLarge: boolean;
-	/** What was parsed; undefined while it is small. */
+	/** Parsed values; undefined while it is small. */
 	list: unknown[] | undefined;
 	members: Record<string, unknown> | undefined;
 }
 
-/** One text on its way to a value. */
+/** State of parsing one text. */
 interface Parse {
 	readonly bytes: Buffer;
 	readonly timeSlice: TimeSlice;
 	readonly pieceBytes: number;
 	/** Innermost last. */
 	readonly open: Open[];
-	/** The outermost value if it is large, and where it stands. */
+	/** The outermost value if it is large, with its position. */
 	root: { readonly value: unknown; readonly from: number; readonly to: number } | undefined;
 	containers: number;
-	/** Texts that are no names. */
+	/** Strings that are no names. */
 	texts: number;
-	/** Signs that were looked at, to look at the clock now and then. */
+	/** Structural characters seen, for periodic looks at the clock. */
 	signs: number;
 }
 
-/** Stops wherever others are to have their turn. Throws SyntaxError. */
+/** Yields wherever other work should run. Throws SyntaxError. */
 type Steps<Value> = Generator<undefined, Value>;
 
 /**
- * What `JSON.parse` would make of a text in UTF-8, made in steps of some milliseconds between which others have their turn
- * of the event loop; undefined if it is not JSON, or has more structure or longer texts than the bounds above (or more
- * than 128 KB of white space in a row), or is `null`.
+ * Like `JSON.parse` for a UTF-8 text, in steps of a few milliseconds with event-loop turns for other work in between.
+ * Undefined if it is not JSON, exceeds the bounds above (or 128 KB of white space in a row), or is `null`.
  */
 export async function parseInTurns(bytes: Uint8Array, pieceBytes = PIECE_BYTES): Promise<unknown> {
 	const timeSlice = createTimeSlice();
@@ -104,7 +103,7 @@ function* parsing(parse: Parse): Steps<unknown> {
 	const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
 	for (let at = start, since = start; ; since = at) {
 		parse.signs += 1;
-		// Often enough for what is parsed on the way, too.
+		// Often enough for the parsing in between, too.
 		if (parse.signs % SIGNS_A_LOOK === 0 && timeSlice.isOver()) yield;
 		const sign = nextSign(bytes, at, Math.min(length, since + parse.pieceBytes));
 		if (sign === length) break;
@@ -141,7 +140,7 @@ function* parsing(parse: Parse): Steps<unknown> {
 	return root.value;
 }
 
-/** Behind the text whose quote stands at `from`; takes it if it is large. */
+/** Returns the position after the string whose quote is at `from`; attaches the string if it is large. */
 function* textFrom(parse: Parse, from: number): Steps<number> {
 	const { bytes, timeSlice } = parse;
 	parse.texts += 1;
@@ -180,7 +179,7 @@ function begin({ bytes, open }: Parse, from: number): void {
 	});
 }
 
-/** At a closing bracket: what it ends is taken if it is large. */
+/** At a closing bracket: attaches the ended container if it is large. */
 function end(parse: Parse, at: number): void {
 	const { bytes, open } = parse;
 	const ended = open.pop();
@@ -194,7 +193,7 @@ function end(parse: Parse, at: number): void {
 	attach(parse, ended.isList ? listOf(ended) : membersOf(ended), ended.from, at + 1);
 }
 
-/** At a comma: the values before it are taken once they are many. */
+/** At a comma: parses the values before it once they are many. */
 function separate(parse: Parse, at: number): void {
 	const { bytes, open } = parse;
 	const into = open.at(-1);
@@ -209,7 +208,7 @@ function separate(parse: Parse, at: number): void {
 	into.comma = at;
 }
 
-/** Adds a large value, which stands from `from` to before `to`, to what it belongs to. */
+/** Attaches a large value, from `from` to before `to`, to its container. */
 function attach(parse: Parse, value: unknown, from: number, to: number): void {
 	const into = parse.open.at(-1);
 	if (into === undefined) {
@@ -219,7 +218,7 @@ function attach(parse: Parse, value: unknown, from: number, to: number): void {
 	}
 	if (into.afterLarge) throw new SyntaxError("no comma");
 	if (into.comma >= into.restFrom) take(parse, into, into.comma);
-	// With another value in its place it is small enough for the parser, which so says what it is called.
+	// With a small value in its place the parser can read the rest, and so gives the name.
 	const before = textOf(parse, into.restFrom, from);
 	if (into.isList) {
 		if ((JSON.parse(`[${before}""]`) as unknown[]).length !== 1) throw new SyntaxError("no comma");
@@ -233,7 +232,7 @@ function attach(parse: Parse, value: unknown, from: number, to: number): void {
 	into.restFrom = to;
 }
 
-/** The values up to `to`, a comma or the end: at least one of them. */
+/** Parses the values up to `to`, a comma or the end: at least one. */
 function take(parse: Parse, into: Open, to: number): void {
 	const text = textOf(parse, into.restFrom, to);
 	into.restFrom = to + 1;
@@ -250,7 +249,7 @@ function take(parse: Parse, into: Open, to: number): void {
 	for (const [name, value] of members) define(all, name, value);
 }
 
-/** Values without a comma between them may be as long as they like, and are none. */
+/** Values without a comma between them may be arbitrarily long, and are invalid. */
 function textOf({ bytes, pieceBytes }: Parse, from: number, to: number): string {
 	if (to - from > 8 * pieceBytes) throw new SyntaxError("no comma");
 	return bytes.toString("utf8", from, to);
@@ -266,7 +265,7 @@ function membersOf(open: Open): Record<string, unknown> {
 	return open.members;
 }
 
-/** As the parser does it: every name is a member like others. */
+/** Like the parser: `__proto__` is a member like others. */
 function define(members: Record<string, unknown>, name: string, value: unknown): void {
 	if (name !== "__proto__") members[name] = value;
 	else Object.defineProperty(members, name, { value, writable: true, enumerable: true, configurable: true });

@@ -2,9 +2,9 @@ import { Fault } from "./fault.ts";
 import { nextTurn } from "./next-turn.ts";
 
 /**
- * What a parser may be given. Long text is cheap to read and structure is not: a megabyte of empty objects takes as long
- * as a hundred of prose, and nested brackets take a serializer's stack. With these a body of any size that is allowed is
- * parsed in some hundredths of a second at most (`test/attack/bodies.test.ts` sends the worst of each).
+ * Limits for a parser's input. Long text is cheap to parse and structure is not: a megabyte of empty objects takes as
+ * long as a hundred of prose, and nested brackets take a serializer's stack. With these limits a body of any allowed
+ * size is parsed in some hundredths of a second (`test/attack/bodies.test.ts` sends the worst of each).
  */
 const DEPTH_MAX = 128;
 const NAMES_MAX = 50_000;
@@ -13,35 +13,34 @@ const STRINGS_MAX = 100_000;
 const VALUES_MAX = 500_000;
 /** Backslashes: text that consists of escapes is parsed ten times slower than other text. */
 const ESCAPES_MAX = 1_000_000;
-/** Signs outside of strings: digits, brackets, white space. */
+/** Characters outside of strings: digits, brackets, white space. */
 const SIGNS_MAX = 8_000_000;
 
-/** The scan lets others go on after so many steps; a step is a sign outside of strings, a string or an escape. */
+/** Steps between two turns for other work; a step is a character outside of strings, a string or an escape. */
 const STEPS_A_TURN = 500_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** A list or an object as it stands in a text. */
+/** A list or an object as written in a text. */
 export interface RawValue {
 	readonly text: string;
 	/** Names within it, on all levels, repeated ones included. */
 	readonly names: number;
-	/** Lists and objects that stand in each other, itself among them. */
+	/** Nesting levels of lists and objects, including itself. */
 	readonly levels: number;
-	/** Where strings of more than `LONG_STRING_CHARS` stand in the whole text, without their quotes: begin, end, begin, … */
+	/** Positions of strings over `LONG_STRING_CHARS` in the whole text, without their quotes: begin, end, begin, … */
 	readonly longStrings: readonly number[];
 }
 
-/** From here on a look at one takes 0.6 of the time of a copy; of shorter ones nobody need know. */
+/** Scanning a string from this length on takes 0.6 of the time of a copy. */
 export const LONG_STRING_CHARS = 4 * 1024;
 
 /**
- * Looks at the structure of a JSON text before anybody parses it. Whether it is JSON is not its business: what is none
- * is bounded all the same, up to the place where a parser would give up. Fault invalid_request, naming the bound.
- *
- * If the text turns out to be an object, and its `field` a list or an object, gives that as it is written; of members that
- * share the name the last one, as JSON.parse does. Undefined where a name with escapes could be it as well.
+ * Checks the structure of a JSON text before it is parsed. Invalid JSON is bounded too, up to the position where a
+ * parser would give up. Fault `invalid_request`, naming the bound. If the text is an object whose `field` is a list or
+ * an object, returns that member as written; the last one of repeated names, like JSON.parse. Undefined if a name with
+ * escapes could also be it.
  */
 export function checkStructure(text: string, field?: string): RawValue | undefined | Promise<RawValue | undefined> {
 	const scan = new Scan(text, field);
@@ -59,12 +58,12 @@ async function goOn(scan: Scan): Promise<RawValue | undefined> {
 	return scan.found();
 }
 
-/** Each takes two signs at least. */
+/** Each takes two characters at least. */
 function mayHaveTooManyEscapes(text: string): boolean {
 	return text.length > 2 * ESCAPES_MAX;
 }
 
-/** How far a text was looked at, and what was seen of it. */
+/** Progress of a scan and its findings. */
 class Scan {
 	readonly text: string;
 	readonly #field: string | undefined;
@@ -72,17 +71,17 @@ class Scan {
 	depth = 0;
 	names = 0;
 	strings = 0;
-	/** That stand in strings. */
+	/** Quotes within strings. */
 	quotes = 0;
 	values = 0;
 	signs = 0;
-	/** The last string outside of any inner list or object: of one that follows, the name. */
+	/** The last string on the outermost level: the name of the value that follows. */
 	#nameFrom = 0;
 	#nameTo = 0;
-	/** Where the list or object begins that belongs to it, and the names before. */
+	/** Start of the list or object that belongs to it, and the names before. */
 	#from = 0;
 	#namesBefore = 0;
-	/** The most levels within it, those around it included, and its long strings. */
+	/** The deepest level within it, including those around it, and its long strings. */
 	deepest = 0;
 	#longStrings: number[] | undefined;
 	#found: (Omit<RawValue, "text"> & { readonly from: number; readonly to: number }) | undefined;
@@ -93,7 +92,7 @@ class Scan {
 		this.#field = field === undefined ? undefined : JSON.stringify(field);
 	}
 
-	/** It ends here. */
+	/** A string from `from` to here has ended. */
 	stringFrom(from: number): void {
 		if (this.depth === 1) {
 			this.#nameFrom = from;
@@ -131,7 +130,7 @@ class Scan {
 		return { text: this.text.slice(from, to), ...found };
 	}
 }
-/** Goes on for one turn; true at the end of the text. Strings are leapt over by a native search. */
+/** Continues for one turn; true at the end of the text. A native search skips strings. */
 function walk(scan: Scan): boolean {
 	const { text } = scan;
 	const { length } = text;
@@ -174,12 +173,12 @@ function walk(scan: Scan): boolean {
 	return scan.at >= length;
 }
 
-/** Behind the string that begins here; the end of a text that breaks off in it. Quotes in it are escapes. */
+/** The position after the string that begins here, or the end of an unterminated text. Quotes in it are escapes. */
 function stringEnd(scan: Scan, length: number): number {
 	const { text } = scan;
 	for (let quote = text.indexOf('"', scan.at + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
 		let before = quote - 1;
-		// More in a row are too many, and are not counted to their beginning.
+		// More backslashes in a row exceed the limit, and are not counted to their beginning.
 		const least = quote - 2 - 2 * ESCAPES_MAX;
 		while (before > least && text.charCodeAt(before) === BACKSLASH) before -= 1;
 		if (quote - before > 2 * ESCAPES_MAX) throw tooManyEscapes();
@@ -190,13 +189,13 @@ function stringEnd(scan: Scan, length: number): number {
 	return length;
 }
 
-/** Fault invalid_request. In slices as well: each is found by a search of its own. */
+/** Fault `invalid_request`. Also in turns: each escape needs a search of its own. */
 async function countEscapes(text: string): Promise<void> {
 	let at = -1;
 	for (let escapes = 0; escapes <= ESCAPES_MAX; escapes += 1) {
 		at = text.indexOf("\\", at + 1);
 		if (at < 0) return;
-		// The sign after it is part of the same escape.
+		// The character after it is part of the same escape.
 		at += 1;
 		if (escapes % STEPS_A_TURN === STEPS_A_TURN - 1) await nextTurn();
 	}

@@ -8,10 +8,10 @@ const CALLS = {
 	setsockopt: { args: [i32, i32, i32, ptr, u32], returns: i32 },
 } as const;
 
-/** Opened once: each `dlopen` compiles its calls anew and keeps 2.6 KB for ever, and locks are tried every few seconds. */
+/** Opened once: each `dlopen` compiles its calls again and leaks 2.6 KB, and locks are tried every few seconds. */
 let opened: ReturnType<typeof openLibc> | undefined;
 
-/** What the system offers and the runtime does not. */
+/** System calls that the runtime does not offer. */
 export function libc(): ReturnType<typeof openLibc> {
 	opened ??= openLibc();
 	return opened;

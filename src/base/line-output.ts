@@ -1,13 +1,13 @@
-/** Where the lines of a log go: a file, a terminal, or a pipe, whose reader may have stopped reading, or be gone. */
+/** Destination of log lines: a file, a terminal, or a pipe, whose reader may have stopped or ended. */
 export interface LineOutput {
 	write(line: string): void;
-	/** Resolves once nothing waits any more: never, where nobody reads. */
+	/** Resolves once no line waits any more: never, if nothing reads. */
 	flushed(): Promise<void>;
 	/** Bytes that wait, or are on their way. */
 	unread(): number;
 }
 
-/** Takes a piece; `written` hears once all of it has gone out, perhaps at once, or that it has not. */
+/** Writes a piece; calls `written` once all of it was written, perhaps at once, or with the error. */
 export type WritePiece = (piece: string, written: (error?: NodeJS.ErrnoException | null) => void) => void;
 
 interface Piece {
@@ -16,19 +16,18 @@ interface Piece {
 	lines: number;
 }
 
-/** Some ten thousand lines, of each process, while a reader is busy; what comes on top is left out. */
+/** About ten thousand lines per process while a reader is busy; further lines are dropped. */
 const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
-/** What a pipe takes whole or not at all (PIPE_BUF), less a line's end before it. */
+/** What a pipe takes atomically (PIPE_BUF), less a newline before it. */
 const PIECE_BYTES_MAX = 4_095;
 
 /**
- * A log must not end what it tells of. What cannot be written, since a disk is full or nobody is at the other end of a
- * pipe, is lost, and what nobody reads does not fill the memory: left alone, the first ends the process, and the second
- * waits there without a bound. `onLost` hears how many lines are missing as soon as one has gone out again.
- *
- * Several processes write to one pipe, and where it is full the runtime fills what room there is with half a line: the
- * next one of another process would stand in its middle. So only what the pipe takes whole is given away at a time; a
- * line that is longer than that may still be cut while the pipe is full.
+ * Logging must not end the process. Lines that cannot be written, because of a full disk or a closed pipe, are dropped,
+ * and unread lines do not fill the memory. Left alone, the first would end the process, and the second would wait
+ * without a bound. `onLost` receives the number of missing lines once a line was written again. Several processes write
+ * to one pipe. If it is full, the runtime writes part of a line, and another process's line would follow in its middle.
+ * So only pieces that the pipe takes atomically are written at a time; a longer line may still be split while the pipe
+ * is full.
  */
 export function createLineOutput(writePiece: WritePiece, onLost: (lines: number) => void): LineOutput {
 	const waiting: Piece[] = [];
@@ -37,7 +36,7 @@ export function createLineOutput(writePiece: WritePiece, onLost: (lines: number)
 	let lost = 0;
 	let isOut = false;
 	let isSending = false;
-	/** A disk that was full has taken the first half of a line, perhaps: what comes next begins a new one. */
+	/** A full disk may have taken part of a line: the next piece begins with a newline. */
 	let isCut = false;
 
 	function send(): void {

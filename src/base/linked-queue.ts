@@ -1,7 +1,7 @@
-/** Where somebody stands in a `LinkedQueue`. */
+/** A place in a `LinkedQueue`. */
 export interface QueueNode<One> {
 	readonly one: One;
-	/** Whoever came later has a higher one. */
+	/** Higher for each later node. */
 	readonly nth: number;
 	before: QueueNode<One> | undefined;
 	behind: QueueNode<One> | undefined;
@@ -9,8 +9,8 @@ export interface QueueNode<One> {
 }
 
 /**
- * First in, first out; anybody may leave at any time. Not a Set, for what `SlotPool` says; who leaves lets go of both
- * neighbours, so that one who has become old in the line keeps none who came later.
+ * First in, first out; any node may leave at any time. Not a Set, for the reason given in `SlotPool`. A leaving node
+ * releases both neighbours, so that an old node keeps no later ones in memory.
  */
 export class LinkedQueue<One> implements Iterable<One> {
 	#first: QueueNode<One> | undefined;
@@ -51,7 +51,7 @@ export class LinkedQueue<One> implements Iterable<One> {
 		return true;
 	}
 
-	/** Anybody may leave meanwhile; whoever comes is met too. */
+	/** Nodes may leave during the iteration; added ones are visited too. */
 	*[Symbol.iterator](): Iterator<One> {
 		let node = this.#first;
 		while (node !== undefined) {

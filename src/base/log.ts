@@ -10,14 +10,14 @@ export interface Log {
 	error(message: string, fields?: LogFields): void;
 	/** A log whose lines all carry `fields`. */
 	with(fields: LogFields): Log;
-	/** Asked where the fields of a line cost something. */
+	/** For callers whose fields are costly to compute. */
 	isOn(level: LogLevel): boolean;
 }
 
 /** Which lines are written; may be changed while the process runs. */
 export interface LogSwitch {
 	level(): LogLevel;
-	/** Turns `debug` on, or off again. Gives the level that holds from now on. */
+	/** Turns `debug` on or off. Returns the level now in force. */
 	toggleDebug(): LogLevel;
 	set(level: LogLevel): void;
 }
@@ -40,7 +40,7 @@ export function createLogSwitch(configured: LogLevel): LogSwitch {
 
 const RANK: Record<LogLevel, number> = { debug: 10, info: 20, warn: 30, error: 40 };
 
-/** Fields that never reach a log whatever they hold. */
+/** Fields that never reach a log, whatever they hold. */
 const SECRET_FIELD =
 	/^(authorization|x-api-key|cookie|set-cookie|stripe-signature|api_?key|secret|password|pepper|body|prompt|messages)$/i;
 
@@ -49,14 +49,14 @@ const SECRET_TEXT = /\b(sk[_-][A-Za-z0-9_-]{6})[A-Za-z0-9_-]{10,}/g;
 
 export interface LogOptions {
 	readonly level: LogLevel | (() => LogLevel);
-	/** Gets each line without its newline. */
+	/** Receives each line without its newline. */
 	readonly write: (line: string) => void;
-	/** Set where people read it: lines for them instead of JSON. */
+	/** Set for a terminal: readable lines instead of JSON. */
 	readonly terminal?: { readonly colour: boolean };
 	readonly nowMs?: () => number;
 }
 
-/** JSON lines, one an event. */
+/** JSON lines, one per event. */
 export function createLog(options: LogOptions): Log {
 	const nowMs = options.nowMs ?? Date.now;
 	const { level: given } = options;
@@ -66,7 +66,7 @@ export function createLog(options: LogOptions): Log {
 		const at = (level: LogLevel) => (message: string, fields?: LogFields) => {
 			if (!isOn(level)) return;
 			const own = { time: new Date(nowMs()).toISOString(), level, message };
-			// They come first, and no field of the same name takes their place.
+			// They come first, and no field of the same name replaces them.
 			const record = { ...own, ...bound, ...fields, ...own };
 			const line = lineOf(record);
 			options.write(
@@ -88,7 +88,7 @@ export function createLog(options: LogOptions): Log {
 /** For parts built without a log, and for tests that do not read one. */
 export const silentLog: Log = createLog({ level: "error", write: () => {} });
 
-/** A log must not end what it tells of: fields that are no JSON are left out. */
+/** Logging must not end the process: fields that are not JSON are left out. */
 function lineOf(record: { time: string; level: LogLevel; message: string }): string {
 	try {
 		return JSON.stringify(record, redact);
@@ -105,7 +105,7 @@ function redact(name: string, value: unknown): unknown {
 	return typeof value === "string" ? withoutQuery(value).replace(SECRET_TEXT, "$1…") : value;
 }
 
-/** A record of the log for a person at a terminal: one line, `12:34:56 warn  what happened  name=value`. */
+/** A log record for a terminal: one line, `12:34:56 warn  what happened  name=value`. */
 
 interface LogRecord {
 	readonly time: string;
@@ -117,10 +117,10 @@ interface LogRecord {
 const BOLD: Readonly<Record<string, string>> = { warn: "\x1b[33m", error: "\x1b[31m" };
 const END = "\x1b[0m";
 const LEVEL_CHARS = "error".length;
-/** What a terminal might take for an order, or for the end of the line. */
+/** Characters that a terminal could take for a command, or for the end of the line. */
 const NOT_SHOWN = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
-/** `record` is plain data: secrets are taken out before. Time is this machine's own. */
+/** `record` is plain data with secrets already removed. The time is local. */
 function terminalLine({ time, level, message, ...fields }: LogRecord, options: { colour: boolean }): string {
 	const word = level.padEnd(LEVEL_CHARS);
 	const colour = options.colour ? BOLD[level] : undefined;
@@ -138,7 +138,7 @@ function isError(value: unknown): value is { name: string; message: string; deta
 	return typeof value === "object" && value !== null && "name" in value && "message" in value && "stack" in value;
 }
 
-/** What it says and where it came from; the whole stack is in the log that is read by programs. */
+/** Message and place; the JSON log has the whole stack. */
 function errorText({ message, detail, stack }: { message: string; detail?: unknown; stack?: unknown }): string {
 	const said = typeof detail === "string" ? `${message} (${detail})` : message;
 	const place = /^\s+at .*?([^\s(/]+\/[^\s(/]+:\d+):\d+\)?$/m.exec(String(stack))?.[1];

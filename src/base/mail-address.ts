@@ -1,6 +1,6 @@
 /**
- * One address and nothing that a mail program could take for two, or for a name with another address; and no second spelling of one,
- * as a dot behind the domain is.
+ * Accepts one address only: nothing that a mail program could take for two, or for a name with another address; and no
+ * second spelling, such as a dot after the domain.
  */
 export function isMailAddress(text: string): boolean {
 	if (text.length > ADDRESS_CHARS_MAX) return false;
@@ -10,7 +10,7 @@ export function isMailAddress(text: string): boolean {
 
 const ADDRESS_CHARS_MAX = 320;
 
-/** Where it arrives: what follows a plus is a note to oneself. */
+/** The mailbox: the part after a plus is ignored. */
 export function mailboxOf(address: string): string {
 	const at = address.lastIndexOf("@");
 	const name = address.slice(0, at).toLowerCase();

@@ -1,22 +1,22 @@
 import type { Clock } from "./clock.ts";
 
 /**
- * Tells what lasts longer than a moment: what is over sooner, as most short requests are, needs no timer and no listener
- * of its own. It keeps a place for each that began since the last tick.
+ * Detects what lasts longer than a moment: most short requests end sooner and need no timer or listener of their own.
+ * Keeps a place for each that began since the last tick.
  */
 export interface Moments<One> {
-	/** Gives the number that ends it. */
+	/** Returns the number for `end`. */
 	begin(one: One): number;
-	/** True if it has lasted long enough to be told. Once for each `begin`. */
+	/** True if it lasted long enough to be reported. Once for each `begin`. */
 	end(nth: number): boolean;
 }
 
-/** Whatever has begun and not ended by then is told, a tenth of a second later at the latest. */
+/** What has not ended by then is reported, at most a tenth of a second later. */
 const MOMENT_MS = 100;
 
 /** `lasts` does not throw. */
 export function createMoments<One>(clock: Clock, lasts: (one: One) => void): Moments<One> {
-	/** In the order in which they began; whose end came is none. A Set would keep them, as `SlotPool` says. */
+	/** In the order in which they began; undefined once ended. Not a Set, for the reason given in `SlotPool`. */
 	let young: (One | undefined)[] = [];
 	/** How many began before the first of these. */
 	let before = 0;

@@ -1,9 +1,9 @@
-/** Without case, and without what stands between its parts. */
+/** Lower case, without separators. */
 export function plainWord(word: string): string {
 	return word.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 }
 
-/** True if one inserted, removed, replaced or swapped letter makes `a` out of `b`. */
+/** True if one inserted, removed, replaced or swapped letter turns `b` into `a`. */
 export function isOneEditAway(a: string, b: string): boolean {
 	if (Math.abs(a.length - b.length) > 1) return false;
 	let start = 0;

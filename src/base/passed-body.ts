@@ -1,6 +1,6 @@
 /**
- * A body that is passed on as it comes. `onEnd` is called once, whichever way it ends. A source that breaks breaks the copy
- * too: the reader must see that something is missing. A reader that goes away ends the source.
+ * Passes a body on as it arrives. `onEnd` is called once, however it ends. An error of the source reaches the reader,
+ * so that a partial body is recognisable. A reader that cancels ends the source.
  */
 export function passedBody(body: ReadableStream<Uint8Array>, onEnd: () => void): ReadableStream<Uint8Array> {
 	const reader = body.getReader();
@@ -29,7 +29,7 @@ export function passedBody(body: ReadableStream<Uint8Array>, onEnd: () => void):
 	});
 }
 
-/** Whether a connection could not be made at all, so that nothing was sent. */
+/** Whether no connection was made, so that nothing was sent. */
 export function isAbsent(error: unknown): boolean {
 	const { code } = error as { code?: unknown };
 	return code === "ENOENT" || code === "ECONNREFUSED" || code === "ConnectionRefused";

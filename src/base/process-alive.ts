@@ -1,4 +1,4 @@
-/** Whether there is a process of this id, of whichever user. One that ended and was not waited for counts as there. */
+/** Whether a process of this id exists, of any user. A zombie counts. */
 export function isAlive(pid: number): boolean {
 	try {
 		process.kill(pid, 0);

@@ -1,12 +1,12 @@
-/** Work of which one run is under way at a time. */
+/** Work with at most one run at a time. */
 export interface SingleFlight {
-	/** Starts a run; while one is under way, another one follows it, however often this is called. Never rejects. */
+	/** Starts a run; while one is under way, exactly one more follows it. Never rejects. */
 	run(): Promise<void>;
-	/** What is under way, with the run that follows. */
+	/** The run under way, including the one that follows. */
 	running(): Promise<void> | undefined;
 }
 
-/** A run that rejects calls `onError` and is followed by no other. */
+/** A run that rejects calls `onError`, and no other follows it. */
 export function createSingleFlight(work: () => Promise<void>, onError: (error: unknown) => void): SingleFlight {
 	let running: Promise<void> | undefined;
 	let again = false;

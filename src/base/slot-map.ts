@@ -1,7 +1,7 @@
 import { CounterMap } from "./counter-map.ts";
 import { SlotPool } from "./slot-pool.ts";
 
-/** Those that are open at once, found by name: what a Map would be if its entries did not come and go, as `SlotPool` says. */
+/** Open objects by name, like a Map whose entries may come and go without the problem that `SlotPool` describes. */
 export class SlotMap<One extends object> implements Iterable<One> {
 	readonly #slots = new SlotPool<One>();
 	/** By name: its slot, counted from one. */
@@ -16,13 +16,13 @@ export class SlotMap<One extends object> implements Iterable<One> {
 		return place === 0 ? undefined : this.#slots.at(place - 1);
 	}
 
-	/** In place of whoever has the name. */
+	/** Replaces the object of that name. */
 	set(name: string, one: One): void {
 		this.delete(name);
 		this.#places.add(name, this.#slots.take(one) + 1);
 	}
 
-	/** Gives who had the name. */
+	/** Returns the removed object. */
 	delete(name: string): One | undefined {
 		const place = this.#places.of(name);
 		if (place === 0) return undefined;

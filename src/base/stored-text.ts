@@ -1,17 +1,18 @@
 import { Fault } from "./fault.ts";
 
 /**
- * What the database's texts and JSON do not hold: zero bytes, and halves of characters. JSON has both as escapes. As a text a half is
- * stored as another sign, as JSON it is refused: of two statements the first would be carried out and the second, which writes it down, not.
+ * Characters that the database's texts and JSON cannot hold: zero bytes and unpaired surrogates, which JSON can escape.
+ * A text stores a surrogate as another character, JSON refuses it. So the first of two statements would succeed and the
+ * second, which logs it, would fail.
  */
 const UNSTORABLE = /[\0\p{Cs}]/gu;
 
-/** The text with a sign in place of each of them. */
+/** Replaces each of them with U+FFFD. */
 export function storable(text: string): string {
 	return text.replace(UNSTORABLE, "\u{fffd}");
 }
 
-/** Fault invalid_request, naming the field, if a name or a text anywhere in a parsed body has one of them. */
+/** Fault `invalid_request`, naming the field, if a name or text anywhere in a parsed body contains one. */
 export function assertStorable(body: unknown): void {
 	const fields: [string, unknown][] = typeof body === "object" && body !== null ? Object.entries(body) : [["", body]];
 	for (const field of fields) {
@@ -23,7 +24,7 @@ export function assertStorable(body: unknown): void {
 
 const FIELD = /^[A-Za-z_]\w{0,63}$/;
 
-/** No recursion: who sent it chose its depth. */
+/** No recursion: the sender chooses the depth. */
 function isStorable(value: unknown): boolean {
 	const waiting: unknown[] = [value];
 	for (const one of waiting) {

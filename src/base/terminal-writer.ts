@@ -2,13 +2,13 @@ import { constants, openSync, writeSync } from "node:fs";
 import type { WritePiece } from "./line-output.ts";
 
 const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
-/** A terminal tells nobody that it goes on. */
+/** A terminal does not signal that it continues. */
 const AGAIN_MS = 50;
 
 /**
- * A terminal that was stopped (Ctrl-S), or that lies behind a line that hangs, keeps whoever writes to it until it goes on, and
- * with him all that he serves. By a way of our own it says instead that it takes nothing now. Undefined where there is no such way: without
- * Linux's `/proc`, or where the terminal is another user's.
+ * A stopped terminal (Ctrl-S), or one on a hanging line, blocks the writing process and all that it serves. An own
+ * non-blocking descriptor reports EAGAIN instead. Undefined where there is none: without Linux's `/proc`, or if the
+ * terminal is another user's.
  */
 export function terminalWriter(fd: number): WritePiece | undefined {
 	let own: number;
@@ -24,7 +24,7 @@ export function terminalWriter(fd: number): WritePiece | undefined {
 				while (rest.length > 0) rest = rest.subarray(writeSync(own, rest));
 			} catch (error) {
 				if ((error as NodeJS.ErrnoException).code !== "EAGAIN") return written(error as NodeJS.ErrnoException);
-				// What is not said yet keeps no process from ending.
+				// A pending line does not keep the process from ending.
 				setTimeout(go, AGAIN_MS).unref();
 				return;
 			}

@@ -1,16 +1,15 @@
 import { nextTurn } from "./next-turn.ts";
 
-/** After so long others have their turn of the event loop. */
+/** Time after which other work gets its turn of the event loop. */
 const TURN_MS = 5;
 
-/** A long work's share of the event loop, looked at between its steps. */
+/** The share of the event loop of a long task, checked between its steps. */
 export interface TimeSlice {
 	isOver(): boolean;
-	/** Resolves with a turn of its own, after others had theirs. */
+	/** Resolves in a later turn, after other work ran. */
 	next(): Promise<void>;
 }
 
-/** Begins now. */
 export function createTimeSlice(turnMs = TURN_MS): TimeSlice {
 	let endsMs = performance.now() + turnMs;
 	return {
@@ -22,7 +21,7 @@ export function createTimeSlice(turnMs = TURN_MS): TimeSlice {
 	};
 }
 
-/** `list.map(map)`, with turns for others in between where it takes long. */
+/** `list.map(map)`, yielding to other work if it takes long. */
 export async function mapInTurns<Item, Result>(
 	list: readonly Item[],
 	map: (item: Item, place: number) => Result,

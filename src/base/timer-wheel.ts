@@ -1,18 +1,15 @@
 import { SlotPool } from "./slot-pool.ts";
 
-/** Long deadlines that nearly never fire: a timer of the runtime for each of them costs more than all else about it. */
+/** Long deadlines that rarely fire: a runtime timer for each would cost more than all else about it. */
 export interface TimerWheel {
-	/**
-	 * Calls `run` once, `delayMs` from now or up to two ticks later, and a tick more where the loop stood still; the returned
-	 * function cancels it.
-	 */
+	/** Calls `run` after `delayMs`, up to two ticks late, one more after a stall; returns a cancel function. */
 	after(delayMs: number, run: () => void): () => void;
 }
 
 export interface TimerWheelOptions {
 	readonly nowMs: () => number;
 	readonly tickMs: number;
-	/** A tick that comes so much later than the one before it says that the loop stood still. */
+	/** A tick that is this late means that the loop was blocked. */
 	readonly stallMs: number;
 	/** Calls `tick` every `tickMs` until the returned function is called. */
 	readonly every: (tickMs: number, tick: () => void) => () => void;
@@ -24,15 +21,15 @@ interface Deadline {
 }
 
 /**
- * One timer for all deadlines: they lie in buckets of one tick each. It runs while there are any, and a tick longer. A deadline that throws
- * does so as an uncaught exception, like a timer's, and holds up no other. Where a process or its machine stood still, what deadlines are
- * about may have come meanwhile and only not been read: they wait for one tick more, so that it is.
+ * One timer for all deadlines, in buckets of one tick each. It runs while there are any, and one tick longer. A
+ * deadline that throws does so as an uncaught exception, like a timer's, and delays no other. After a stall of the
+ * process or machine, awaited events may have arrived unread: deadlines then wait for one more tick.
  */
 export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOptions): TimerWheel {
 	const buckets = new Map<number, SlotPool<Deadline>>();
-	/** In all buckets. An empty one stays until its tick, since the next deadline of its kind is mostly due with it. */
+	/** In all buckets. An empty bucket stays until its tick, since the next deadline of its kind is usually due then. */
 	let waiting = 0;
-	/** The last tick whose bucket is done with. */
+	/** The last tick whose bucket was processed. */
 	let done = 0;
 	let tickedMs = 0;
 	let isSparing = false;
@@ -41,7 +38,7 @@ export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOp
 	function tick(): void {
 		const sinceMs = nowMs() - tickedMs;
 		tickedMs += sinceMs;
-		// Never twice in a row, or a loop that is always late would have no deadlines.
+		// Never twice in a row: a loop that is always late would have no deadlines.
 		isSparing = sinceMs >= stallMs && !isSparing;
 		if (isSparing) return;
 		const now = Math.floor(tickedMs / tickMs);

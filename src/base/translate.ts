@@ -2,30 +2,29 @@ import { pages, server } from "./de.json";
 import { ENGLISH, type Language } from "./language.ts";
 
 /**
- * Texts that the server writes: errors, mails, receipts, statements. A text's id is its English with `{name}` for a value;
- * `server` in `de.json` has the German under the same id. Translating looks up the id and never searches a written text.
+ * Texts that the server writes: errors, mails, receipts, statements. A text's id is its English with `{name}` for a
+ * value; `server` in `de.json` has the German under the same id. Translating looks up the id and never searches a
+ * written text.
  */
 
-/** An id with a translation; another one does not compile. */
 export type TextId = keyof typeof server;
 
 export type TextValues = Readonly<Record<string, string | number | bigint>>;
 
-/** A text as it is before it is written in a language. */
+/** A text before it is written in a language. */
 export interface Text {
 	readonly id: string;
 	readonly values?: TextValues;
 }
 
 const SERVER: Readonly<Record<string, string>> = server;
-/** A text with a translation. */
 export interface KnownText extends Text {
 	readonly id: TextId;
 }
 
 /** Names of roles and rights, as pages show them. */
 const PAGES: Readonly<Record<string, unknown>> = pages;
-/** Values under these names are ids of texts themselves: states, roles, rights. */
+/** Values under these names are themselves ids of texts: states, roles, rights. */
 const WORDS: ReadonlySet<string> = new Set(["state", "role", "right", "who", "problem", "period", "why"]);
 /** Values under these names are dates: `2027-01-31`, `2027-01-31T12:00:00Z`. */
 const DATES: ReadonlySet<string> = new Set(["moment", "day"]);
@@ -55,17 +54,15 @@ export function translate(language: Language, text: Text): string {
 	return values === undefined ? german : filled(german, (name) => germanValue(name, values[name]));
 }
 
-/** Texts that follow each other. */
+/** Consecutive texts. */
 export function translateAll(language: Language, texts: readonly Text[]): string {
 	return texts.map((text) => translate(language, text)).join(" ");
 }
 
-/** A day such as `2027-01-31`. */
 export function writeDate(language: Language, day: string): string {
 	return language === ENGLISH ? day : germanMoment(day);
 }
 
-/** `translate` for ids that are known here. */
 export function write(language: Language, id: TextId, values?: TextValues): string {
 	return translate(language, values === undefined ? { id } : { id, values });
 }
@@ -81,7 +78,7 @@ function germanOf(texts: Readonly<Record<string, unknown>>, id: string): string 
 	return typeof text === "string" ? text : undefined;
 }
 
-/** `text` with its values; one that is missing keeps its mark. */
+/** Fills in the values; a missing one keeps its placeholder. */
 export function fillIn(text: string, values: TextValues): string {
 	return filled(text, (name) => values[name]);
 }
@@ -90,7 +87,7 @@ function filled(text: string, valueFor: (name: string) => TextValues[string] | u
 	return text.replace(/\{(\w+)\}/g, (mark, name: string) => String(valueFor(name) ?? mark));
 }
 
-/** Of `2027-01-31` or `2027-01-31T12:00:00Z`, in UTC; anything else as it is. */
+/** `2027-01-31` or `2027-01-31T12:00:00Z`, in UTC; anything else unchanged. */
 function germanMoment(text: string): string {
 	const [, year, month, day, time] = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d:\d\d))?/.exec(text) ?? [];
 	if (year === undefined) return text;

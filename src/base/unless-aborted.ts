@@ -1,4 +1,4 @@
-/** Rejects with its reason once `signal` aborts, whatever becomes of the work: a database may take minutes to say no. */
+/** Rejects with the reason once `signal` aborts, without waiting for the work: a database may take minutes to fail. */
 export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
 	const aborted = Promise.withResolvers<never>();
 	const give = () => aborted.reject(signal.reason);

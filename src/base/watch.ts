@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 import type { Log } from "./log.ts";
 
-/** Something that lies elsewhere, known without asking: for readiness and metrics. */
+/** An external value, known without a query: for readiness and metrics. */
 export interface Watch<T> {
 	/** Undefined before the first look. */
 	last(): T | undefined;
@@ -10,7 +10,7 @@ export interface Watch<T> {
 
 const LOOK_MS = 60_000;
 
-/** Looks once a minute. While it cannot be seen what was found last stands. `what` is for the log. */
+/** Looks once a minute. The last value stays while a look fails. `what` is for the log. */
 export function startWatch<T>(
 	deps: { look: () => Promise<T>; clock: Clock; log: Log },
 	options: { what: string; firstLookMs: number },

@@ -4,17 +4,17 @@ import { join } from "node:path";
 import { assert } from "./assert.ts";
 import { tryFileLock } from "./file-lock.ts";
 
-/** A folder under the temporary one that is this process's until it is removed. */
+/** A temporary folder that belongs to this process until it is removed. */
 export interface WorkFolder {
 	readonly path: string;
 	remove(): void;
 }
 
-/** Its lock tells who lives; one that has just been made may not be locked yet. */
+/** Its lock shows that its owner lives; a very new folder may not be locked yet. */
 const LOCK = "lock";
 const YOUNG_MS = 60_000;
 
-/** Makes one, and removes those of the same prefix that killed processes have left. `prefix` is for one purpose alone. */
+/** Creates one, and removes those of the same prefix that killed processes left. `prefix` has one purpose only. */
 export function openWorkFolder(prefix: string): WorkFolder {
 	for (const name of readdirSync(tmpdir())) if (name.startsWith(prefix)) removeIfLeft(join(tmpdir(), name));
 	const path = mkdtempSync(join(tmpdir(), prefix));
@@ -37,6 +37,6 @@ function removeIfLeft(path: string): void {
 		rmSync(path, { recursive: true, force: true });
 		lock.release();
 	} catch {
-		// Somebody else's, or removed meanwhile.
+		// Another user's, or already removed.
 	}
 }

@@ -3,9 +3,9 @@ import { Fault } from "../base/fault.ts";
 import type { KeyEntry } from "./key-entry.ts";
 
 /**
- * Throws unless this key may spend now: `checkKey`, then sign-in and top-up. Synchronous and free of side effects: it
- * runs in the block that admits, so that a revocation that was applied before it is obeyed. Faults: those of `checkKey`, sign_in_required,
- * top_up_required.
+ * Throws unless this key may spend now: `checkKey`, then sign-in and top-up. Synchronous and without side effects: it
+ * runs in the block that admits, so an already applied revocation is obeyed. Faults: those of `checkKey`,
+ * `sign_in_required`, `top_up_required`.
  */
 export function checkAccess(entry: KeyEntry, nowMs: number): void {
 	checkKey(entry, nowMs);
@@ -14,7 +14,7 @@ export function checkAccess(entry: KeyEntry, nowMs: number): void {
 		throw new Fault("top_up_required", "Using the API takes at least one confirmed top-up of USD 100 or more.");
 }
 
-/** A key that is known and may not be used. It knows which, so that its owner can be told. */
+/** A known key that may not be used. Carries the key so that its owner can be notified. */
 export class KeyFault extends Fault {
 	readonly key: KeyEntry;
 
@@ -24,12 +24,13 @@ export class KeyFault extends Fault {
 	}
 }
 
-/** What a key is shown for: `reads` is what keys that only read may do, too. */
+/** Purpose of the use: `reads` is also open to read-only keys. */
 export type KeyUse = "all" | "reads";
 
 /**
- * Throws unless this key is in force and its account not suspended: all that a look-up needs, which costs nothing.
- * Faults: KeyFault with api_key_revoked, api_key_expired, account_suspended, project_archived, read_only_key; service_unavailable if the keyring let go of the key.
+ * Throws unless this key is in force and its account not suspended: all that a free look-up needs. Faults: KeyFault
+ * with `api_key_revoked`, `api_key_expired`, `account_suspended`, `project_archived`, `read_only_key`;
+ * `service_unavailable` if the keyring evicted the key.
  */
 export function checkKey(entry: KeyEntry, nowMs: number, use: KeyUse = "all"): void {
 	if (!entry.current) {

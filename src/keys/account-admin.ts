@@ -20,10 +20,10 @@ export interface AccountRecord {
 	readonly state: "active" | "suspended";
 	readonly signedInAtMs: number | null;
 	readonly toppedUp: boolean;
-	/** In which periods of its keys' caps begin. */
+	/** The time zone in which periods of its keys' caps begin. */
 	readonly timeZone: string;
 	readonly createdAtMs: number;
-	/** Names the state of all that can be changed of it. */
+	/** Identifies the state of all changeable fields. */
 	readonly etag: string;
 }
 
@@ -37,15 +37,15 @@ export interface NewAccount {
 	readonly email: string;
 	/** Default: the part of the address before the @. */
 	readonly name?: string;
-	/** True: an operator vouches for the owner, which counts as having signed in. */
+	/** True: an operator vouches for the owner, which counts as a sign-in. */
 	readonly vouched: boolean;
 }
 
 const NAME_CHARS_MAX = 200;
 
 /**
- * Makes an account without credit. Under an `id` that was written down before, whoever repeats it makes no second one.
- * Faults: invalid_request; conflict if the address has an account.
+ * Creates an account without credit. A repetition with the same stored `id` creates no second one. Faults:
+ * `invalid_request`; `conflict` if the address has an account.
  */
 export async function createAccount(
 	statements: Statements,
@@ -69,17 +69,17 @@ export async function createAccount(
 	throw new Fault("conflict", "There is an account with this e-mail address already.", { param: "email" });
 }
 
-/** As it will be written down. Fault invalid_request. */
+/** Normalizes the fields as stored. Fault `invalid_request`. */
 export function checkNewAccount(account: Pick<NewAccount, "email" | "name">): { email: string; name: string } {
 	const email = account.email.trim().toLowerCase();
-	// To another one no mail is sent, and nobody signs up with it: the account would be nobody's.
+	// Without a valid address no mail arrives and no person can sign in: the account would have no owner.
 	if (!isMailAddress(email)) throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
 	const name = account.name ?? cut(email.slice(0, email.indexOf("@")));
 	checkName(name);
 	return { email, name };
 }
 
-/** To as much as a name may have, without half a character. */
+/** Cuts to the length of a name, without splitting a character. */
 const cut = (text: string): string => text.slice(0, NAME_CHARS_MAX).replace(/\p{Cs}$/u, "");
 
 function checkName(name: string): void {
@@ -107,7 +107,7 @@ export async function listAccounts(statements: Statements, page: Page = {}): Pro
 	return listed(rows.map(recordOf), shown);
 }
 
-/** From the entry on no instance admits a request of the account; running ones settle normally. Fault not_found. */
+/** After the entry no instance admits a request of the account; running ones settle normally. Fault `not_found`. */
 export function suspendAccount(
 	statements: Statements,
 	id: string,
@@ -116,7 +116,7 @@ export function suspendAccount(
 	return setState(statements, id, "suspended", act);
 }
 
-/** Fault not_found. */
+/** Fault `not_found`. */
 export function unsuspendAccount(
 	statements: Statements,
 	id: string,
@@ -137,8 +137,8 @@ async function setState(
 }
 
 /**
- * Changes what is given: name, state, time zone. `match`: only in one of these states, as `etag` names them. Gives the control entry,
- * null if no instance needs to hear of it. Faults: not_found, invalid_request, precondition_failed.
+ * Changes the given fields: name, state, time zone. `match`: only if the present `etag` is one of these. Returns the
+ * control entry; null if no instance needs it. Faults: `not_found`, `invalid_request`, `precondition_failed`.
  */
 export async function updateAccount(
 	statements: Statements,
@@ -161,7 +161,7 @@ export async function updateAccount(
 	}
 }
 
-/** Notes the first sign-in of an account. Gives the control entry, null if it was noted before or there is none. */
+/** Records an account's first sign-in. Returns the control entry's number; null if recorded before, or unknown. */
 export async function markSignedIn(statements: Statements, id: string): Promise<number | null> {
 	const [row] = await statements<{ seq: string }>`
 		with a as (

@@ -2,13 +2,13 @@ import { Fault } from "../base/fault.ts";
 import type { Secret } from "./secret.ts";
 import { parseSecret } from "./secret.ts";
 
-/** Longer than any secret; what is longer is not looked at. */
+/** Longer than any secret; a longer header is not examined. */
 const HEADER_CHARS_MAX = 512;
 
 /**
- * The secret of a request: `Authorization: Bearer <secret>`, or `x-api-key: <secret>` alone. Never the query string.
- * Two different ones are refused, so that no two parts of a chain can act for different keys.
- * Faults: missing_api_key, invalid_api_key (also if the checksum is wrong, before anything is looked up).
+ * The secret of a request: `Authorization: Bearer <secret>`, or only `x-api-key: <secret>`; never the query string. Two
+ * different ones are refused, so that no two parts of a chain can act for different keys. Faults: `missing_api_key`,
+ * `invalid_api_key` (also for a wrong checksum, before any look-up).
  */
 export function bearerSecret(headers: Headers, serviceName: string): Secret {
 	const secret = parseSecret(bearerText(headers), serviceName);
@@ -16,7 +16,7 @@ export function bearerSecret(headers: Headers, serviceName: string): Secret {
 	return secret;
 }
 
-/** As `bearerSecret`, before it is looked at: "" if it is longer than any secret. Faults: missing_api_key, invalid_api_key. */
+/** The unparsed text for `bearerSecret`: "" if longer than any secret. Faults: `missing_api_key`, `invalid_api_key`. */
 export function bearerText(headers: Headers): string {
 	const authorization = headers.get("authorization");
 	const apiKey = headers.get("x-api-key")?.trim();
@@ -37,12 +37,12 @@ export function bearerText(headers: Headers): string {
 	return text.length > HEADER_CHARS_MAX ? "" : text;
 }
 
-/** The same words whether the key is malformed or unknown: an answer tells nothing about which keys exist. */
+/** The same text for malformed and unknown keys: a response must not reveal which keys exist. */
 export function invalidApiKey(): Fault {
 	return new Fault("invalid_api_key", "The API key is not valid. Please check that it was copied in full.");
 }
 
-/** As nearly everybody writes it: no list of matches is made for it. */
+/** The usual form: matching it allocates no list of groups. */
 const USUAL = /^Bearer \S+$/;
 const SCHEME_CHARS = "Bearer ".length;
 

@@ -3,9 +3,9 @@ import type { KeyEntry } from "./key-entry.ts";
 import type { ProjectEntry } from "./project-entry.ts";
 
 /**
- * What a request of this key draws on beside its account's budget and its key's own; undefined for nothing. Synchronous and
- * by the moment of its admission: a request belongs to the period that it was reserved in, however long it runs. A
- * project's own comes first (`budgets_project` in `db/functions/projects.sql` goes by it), then the periods'.
+ * The budgets that a request draws on in addition to its account's and its key's; undefined for none. Synchronous, by
+ * the moment of admission: a request belongs to the period in which it was reserved, however long it runs. The
+ * project's own budget comes first (`budgets_project` in `db/functions/projects.sql` relies on it), then the periods'.
  */
 export function furtherBudgets(entry: KeyEntry, nowMs: number): readonly string[] | undefined {
 	const own = presentPeriod(entry, nowMs)?.budgets;
@@ -15,25 +15,25 @@ export function furtherBudgets(entry: KeyEntry, nowMs: number): readonly string[
 	return [project.id, ...(ofProject ?? []), ...(own ?? [])];
 }
 
-/** Undefined for a key without a cap, or with one that never begins anew. */
+/** Undefined for a key without a cap, or with a cap that never renews. */
 export function presentPeriod(entry: KeyEntry, nowMs: number): KnownPeriod | undefined {
 	return periodOf(entry, entry.account.timeZone, nowMs);
 }
 
-/** The same of the project's cap. */
+/** The same for the project's cap. */
 export function projectPeriod({ account }: KeyEntry, project: ProjectEntry, nowMs: number): KnownPeriod | undefined {
 	return periodOf(project, account.timeZone, nowMs);
 }
 
-/** A period that began no longer ago may not have begun by the database. */
+/** A period that began within this time may not have begun by the database. */
 const BEGUN_MS_MAX = 2 * 3_600_000;
-/** The period before goes on for so long, then the new one is asked for again. */
+/** The former period continues for this long, then the new one is tried again. */
 const FORMER_MS = 60_000;
 
 /**
- * The database gives out nothing of a period that has just begun here: by its clock, or by its tables of time zones, which may be
- * older than ours, it has not begun. Its word counts, and the period before goes on. False where it is another one that is drawn on,
- * or one that began long ago.
+ * The database grants nothing for a period that has just begun here. By its clock, or by its older tables of time
+ * zones, the period has not begun. The database decides, and the former period continues. False if the budget belongs
+ * to no period of the key, or to one that began long ago.
  */
 export function goOnInFormer(entry: KeyEntry, budget: string, nowMs: number): boolean {
 	for (const capped of [entry, ...(entry.project === null ? [] : [entry.project])]) {

@@ -1,4 +1,4 @@
-/** How often a cap begins anew; that of a lifetime never does. */
+/** How often a cap renews; `lifetime` never does. */
 export const CAP_PERIODS = ["lifetime", "day", "week", "month"] as const;
 export type CapPeriod = (typeof CAP_PERIODS)[number];
 
@@ -11,7 +11,7 @@ export interface Span {
 	readonly untilMs: number;
 }
 
-/** The present period of a cap, as it was reckoned last. */
+/** The present period of a cap, as last computed. */
 export interface KnownPeriod {
 	readonly budgets: readonly string[];
 	readonly timeZone: string;
@@ -22,8 +22,8 @@ export interface KnownPeriod {
 const LENGTHS = { day: { days: 1 }, week: { weeks: 1 }, month: { months: 1 } } as const;
 
 /**
- * The period that a moment lies in, by the calendar of a time zone of the IANA; weeks begin on Monday. A day begins with its
- * first moment: where clocks are set forward at midnight that is one o'clock. `cap_day` in `db/functions/caps.sql` names the
+ * The period that contains a moment, by the calendar of an IANA time zone; weeks begin on Monday. A day begins with its
+ * first moment: one o'clock where clocks are set forward at midnight. `cap_day` in `db/functions/caps.sql` computes the
  * same first day.
  */
 export function spanAt(period: Exclude<CapPeriod, "lifetime">, timeZone: string, atMs: number): Span {
@@ -37,11 +37,10 @@ export function spanAt(period: Exclude<CapPeriod, "lifetime">, timeZone: string,
 	};
 }
 
-/** The name of a period's budget. */
 export const periodBudget = (owner: string, period: CapPeriod, firstDay: string): string =>
 	`${owner}:${period}:${firstDay}`;
 
-/** Names of days differ by the zone alone; an offset, which the database would read with its sign turned, is none. */
+/** An IANA name. Offsets are refused: the database would read their sign the other way round. */
 export const isTimeZone = (text: string): boolean => text === "UTC" || KNOWN_ZONES.has(text);
 
 const KNOWN_ZONES: ReadonlySet<string> = new Set(Intl.supportedValuesOf("timeZone"));

@@ -2,40 +2,40 @@ import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 
 /**
- * Counts failed authentications by address. Only those that fail hear of it: a valid key behind the same address as
- * somebody who guesses is never refused.
+ * Counts failed authentications by address. Only failing requests are refused: a valid key always passes, even from the
+ * address of an attacker who guesses keys.
  */
 export interface FailedAttempts {
-	/** Counts one failure. Throws rate_limit_exceeded instead of the caller's own fault once there were too many. */
+	/** Counts one failure. Throws `rate_limit_exceeded` instead of the caller's own fault after too many. */
 	count(address: string): void;
-	/** Failures that the address may still have in its present window. */
+	/** Failures that the address has left in its present window. */
 	left(address: string): number;
-	/** What one hears that has none left. */
+	/** The fault for an address without failures left. */
 	tooMany(address: string): Fault;
-	/** One a second for an address, whatever it did before: 0 if it is taken now, else milliseconds until the next. */
+	/** One attempt a second per address, whatever happened before: 0 if taken now, else milliseconds until the next. */
 	takeTrickle(address: string): number;
 	size(): number;
 }
 
 export interface FailedAttemptsOptions {
-	/** Failures a minute that are answered plainly. */
+	/** Failures a minute that receive the caller's own fault. */
 	perMinuteMax(): number;
 }
 
 const WINDOW_MS = 60_000;
 const TRICKLE_MS = 1_000;
-/** Addresses remembered at once; beyond it the oldest is forgotten and starts anew. */
+/** Addresses remembered at once; beyond it the oldest is forgotten. */
 const ADDRESSES_MAX = 20_000;
 
 interface Window {
 	endsAtMs: number;
 	failures: number;
-	/** When one more may be tried although too many failed. */
+	/** When one more attempt is allowed despite too many failures. */
 	trickleAtMs: number;
 }
 
 export function createFailedAttempts(deps: { clock: Clock }, options: FailedAttemptsOptions): FailedAttempts {
-	/** Oldest window first: a window is made anew, at the end, when it is over. */
+	/** Oldest window first: an expired window is replaced by a new one at the end. */
 	const windows = new Map<string, Window>();
 
 	function windowOf(network: string, nowMs: number): Window {
@@ -89,7 +89,7 @@ export function createFailedAttempts(deps: { clock: Clock }, options: FailedAtte
 	};
 }
 
-/** An IPv4 address, or the /64 network of an IPv6 address: one customer usually holds all of a /64. */
+/** An IPv4 address, or the /64 network of an IPv6 address: one customer usually holds a whole /64. */
 export function networkOf(address: string): string {
 	const bare = address.split("%")[0] ?? "";
 	const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(bare);

@@ -1,7 +1,7 @@
 /**
- * What a console shows a gateway to have a request served in the name of a key whose secret nobody has any more: which
- * key, for which path, until when, signed with the secret that these two processes share. It opens nothing else, and
- * whoever reads one in passing has it for a minute.
+ * Token with which a console makes a gateway serve a request as a key whose secret nobody knows any more. It names the
+ * key, the path and the expiry, signed with the secret that both processes share. It opens nothing else, and a stolen
+ * token is valid for a minute.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { KeyDigest } from "./digest.ts";
@@ -13,7 +13,7 @@ export interface InternalToken {
 }
 
 const PREFIX = "tgi_";
-/** Room for clocks that differ; a token is made for a request that leaves at once. */
+/** Room for clocks that differ; a token is made for a request that is sent at once. */
 const VALID_MS = 60_000;
 const TOKEN_LENGTH_MAX = 1_024;
 
@@ -23,14 +23,14 @@ export function signInternalToken(secret: string, token: InternalToken, nowMs: n
 	return `${PREFIX}${text}.${signatureOf(secret, text).toString("base64url")}`;
 }
 
-/** The digest of the key that a request to `path` is made in the name of; undefined if the token does not say so. */
+/** The digest of the key for a request to `path`; undefined if the token is not valid for it. */
 export function readInternalToken(secret: string, token: string, path: string, nowMs: number): KeyDigest | undefined {
 	if (!token.startsWith(PREFIX) || token.length > TOKEN_LENGTH_MAX) return undefined;
 	const [text = "", signature = ""] = token.slice(PREFIX.length).split(".");
 	const given = Buffer.from(signature, "base64url");
 	const expected = signatureOf(secret, text);
 	if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
-	// Only what we have signed ourselves is parsed.
+	// Only text with our own signature is parsed.
 	const [keyDigest, signedPath, untilMs] = JSON.parse(Buffer.from(text, "base64url").toString()) as [
 		KeyDigest,
 		string,

@@ -19,13 +19,13 @@ import type { Secret } from "./secret.ts";
 import { derivedSecret, newSecret, shownParts } from "./secret.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
-/** What tells a repeated rotation from another one. */
+/** Distinguishes a repeated rotation from another one. */
 const ROTATION_TOKEN = /^[0-9A-Za-z-]{16,64}$/;
 
-/** Keys of one account that are in use, neither revoked nor ended: a bound against a runaway script. */
+/** Keys of one account in use, neither revoked nor expired: a bound against a runaway script. */
 export const ACTIVE_KEYS_MAX = 1_000;
 
-/** What making a secret takes. */
+/** What creating a secret needs. */
 export interface KeyMakerDeps {
 	readonly statements: Statements;
 	readonly digest: Digest;
@@ -36,27 +36,27 @@ export interface NewKeySettings extends KeySettings {
 	readonly name: string;
 	readonly madeBy?: string;
 	readonly readsOnly?: boolean;
-	/** So many may be in use of the account; any number if it is not said. */
+	/** The most keys of the account that may be in use; unlimited if absent. */
 	readonly activeMost?: number;
 }
 
-/** Which key; with an account id, only if it is that account's. */
+/** Identifies a key; with an account id, only if it is that account's. */
 export interface KeyRef {
 	readonly id: string;
 	readonly accountId?: string;
 }
 
-/** A key that is made under an id that was written down before, so that whoever repeats it makes no second one. */
+/** A key under an id stored in advance, so that a repetition creates no second one. */
 export interface PlannedKey {
 	readonly id: string;
 	readonly secret: Secret;
 }
 
-/** A new key. The secret is stored nowhere: this is the only time it can be shown. */
+/** A new key. The secret is stored nowhere: it can be shown only now. */
 export interface CreatedKey {
 	readonly id: string;
 	readonly secret: Secret;
-	/** The control entry that makes it known. */
+	/** The number of its control entry. */
 	readonly seq: number;
 }
 
@@ -72,22 +72,22 @@ export interface KeyRecord extends LimitedRecord {
 	readonly readsOnly: boolean;
 	readonly projectId: string | null;
 	readonly projectName: string | null;
-	/** Of an archived one no key is admitted, whatever its own state is. */
+	/** Keys of an archived project are refused, whatever their own state is. */
 	readonly projectState: ProjectState | null;
 	readonly replacedBy: string | null;
 	readonly lastUsedAtMs: number | null;
 	readonly createdAtMs: number;
 	readonly revokedAtMs: number | null;
-	/** Names the state of all that can be changed of it. */
+	/** Identifies the state of all changeable fields. */
 	readonly etag: string;
 }
 
-/** As it is said to people: one that is over is no more active, though nobody has ended it. */
+/** The state for display: an expired key is not shown as active. */
 export function shownKeyState({ state, expiresAtMs }: KeyRecord, nowMs: number): KeyRecord["state"] | "expired" {
 	return state === "active" && expiresAtMs !== null && expiresAtMs <= nowMs ? "expired" : state;
 }
 
-/** Faults: not_found (account, project), invalid_request, conflict. */
+/** Faults: `not_found` (account, project), `invalid_request`, `conflict`. */
 export async function createKey(
 	deps: KeyMakerDeps,
 	accountId: string,
@@ -120,7 +120,7 @@ export async function createKey(
 	} catch (error) {
 		throw faultOfSql(error);
 	}
-	// Made before, or in the same moment: then its secret alone is the same.
+	// Created before, or at the same moment: then only its secret is the same.
 	const [made] = await deps.statements<{ id: string; seq: string }>`
 		select id, (select coalesce(max(seq), 0) from control_log) as seq from api_key where account_id = ${accountId}
 			and (id = ${id} or digest = ${deps.digest(secret)} and created_at > clock_timestamp() - interval '1 hour')`;
@@ -129,8 +129,8 @@ export async function createKey(
 }
 
 /**
- * Ends a key. It is ended everywhere once `waitApplied` of the returned entry says so. A key that is revoked already
- * gets an entry of its own, so that whoever repeats a revocation can wait for it too. Fault not_found.
+ * Ends a key; effective everywhere once `waitApplied` of the returned entry says so. A key that is already revoked gets
+ * a new entry, so that a repeated revocation can be awaited too. Fault `not_found`.
  */
 export async function revokeKey(
 	statements: Statements,
@@ -150,12 +150,11 @@ export async function revokeKey(
 }
 
 /**
- * Makes a replacement with the same settings; the old key ends after `graceMs`, at once if that is 0. The replacement
- * begins with its whole cap: what the old key spent is not counted against it. Faults: not_found; conflict if the old
- * key is revoked, expired or was replaced before, or `activeMost` keys of the account are in use.
- *
- * The old key may end before the caller has the new secret. So who gives a `token` may ask again for an hour, and gets the
- * same replacement and the same secret: it is made of the token, the key and the pepper, and stored nowhere.
+ * Creates a replacement with the same settings; the old key ends after `graceMs`, at once if that is 0. The replacement
+ * begins with its whole cap: the old key's spending does not count. Faults: `not_found`; `conflict` if the old key is
+ * revoked, expired or was replaced, or `activeMost` keys of the account are in use. The old key may end before the
+ * caller has the new secret. So a caller with a `token` may repeat the rotation for an hour, and receives the same
+ * replacement and secret. The secret is derived from the token, the key and the pepper, and stored nowhere.
  */
 export async function rotateKey(
 	deps: KeyMakerDeps,
@@ -176,7 +175,7 @@ export async function rotateKey(
 	const secret = derivedSecret(deps.serviceName, derivedHex(deps.digest, "rotation", key.id, token));
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
 	try {
-		// A left join: of a key that is not there an inner one asks for its row first, and the function that would say so is never called.
+		// A left join: for a missing key an inner join would never call the function that raises the error.
 		const [row] = await deps.statements<{ id: string } & AppendedRow>`
 			select r.id, r.seq, control_at() as at_micros, audit_note(${notedJson(act)}::text::jsonb, ${key.id}, o.account_id, jsonb_build_object('replacement', r.id))
 			from key_rotate(${key.id}, ${key.accountId ?? null}, ${newId("key")}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs}, ${activeMost}::integer) r
@@ -189,8 +188,9 @@ export async function rotateKey(
 }
 
 /**
- * Changes the settings that are given; null takes one away. `match`: only in one of these states, as `etag` names them.
- * Faults: not_found, conflict (revoked; it had ended, and `activeMost` keys of the account are in use), invalid_request, precondition_failed.
+ * Changes the given settings; null removes one. `match`: only if the present `etag` is one of these. Faults:
+ * `not_found`, `conflict` (revoked; or expired, and `activeMost` keys are in use), `invalid_request`,
+ * `precondition_failed`.
  */
 export async function updateKey(
 	statements: Statements,
@@ -214,7 +214,7 @@ export async function updateKey(
 	}
 }
 
-/** Fault not_found. */
+/** Fault `not_found`. */
 export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRecord> {
 	const rows = await statements<KeyRow>`
 		select k.*, key_etag(k) as etag, budget_spent(k.id) as spent, a.time_zone, clock_timestamp() as now,
@@ -226,13 +226,13 @@ export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRe
 	return recordOf(row);
 }
 
-/** Which of an account's keys: those of one person (as `key_is_of` says), of one project; null for all. */
+/** Selects an account's keys: of one person (see `key_is_of`), of one project; null for all. */
 export interface KeyFilter {
 	readonly personId?: string | null;
 	readonly projectId?: string | null;
 }
 
-/** An account's keys, newest first, revoked ones too. */
+/** An account's keys, newest first, including revoked ones. */
 export async function listKeys(
 	statements: Statements,
 	accountId: string,

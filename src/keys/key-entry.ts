@@ -4,39 +4,38 @@ import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { CapPeriod, KnownPeriod } from "./cap-period.ts";
 import type { ProjectEntry } from "./project-entry.ts";
 
-/** An account as admission sees it. One object for all its keys, changed in place. */
+/** An account for admission: one object for all its keys, changed in place. */
 export interface AccountEntry {
 	readonly id: string;
 	state: "active" | "suspended";
 	/** A top-up of at least USD 100 was confirmed once. */
 	toppedUp: boolean;
 	signedIn: boolean;
-	/** In which periods of its caps begin. */
+	/** The time zone in which periods of its caps begin. */
 	timeZone: string;
 }
 
-/** A key as admission sees it. Changed in place, so that a request that is still being read sees its revocation. */
+/** A key for admission. Changed in place, so that a request that is still being read sees its revocation. */
 export interface KeyEntry {
 	readonly id: string;
 	readonly accountId: string;
 	readonly account: AccountEntry;
-	/** Null: it is its account's own. A key that is moved gets another entry. */
+	/** Null: the account's own. A key that moves to another project gets another entry. */
 	readonly project: ProjectEntry | null;
 	name: string;
 	state: "active" | "revoked";
-	/** Null: no cap. */
 	capNanoUsd: NanoUsd | null;
 	capPeriod: CapPeriod;
 	period: KnownPeriod | null;
 	/** Null: all models. */
 	models: ReadonlySet<string> | null;
-	/** From then on it is refused; null: never. */
+	/** When it expires; null: never. */
 	expiresAtMs: number | null;
 	requestsPerMinute: number | null;
 	concurrencyMax: number | null;
-	/** It opens look-ups alone, for its whole life. */
+	/** A read-only key, for its whole life. */
 	readsOnly: boolean;
-	/** False once the keyring let go of it: it hears of no change any more, so nothing may be admitted by it. */
+	/** False once the keyring evicted it: it receives no more changes, so it may not admit. */
 	current: boolean;
 }
 

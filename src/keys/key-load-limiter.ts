@@ -8,43 +8,43 @@ import { networkOf } from "./failed-attempts.ts";
 import type { KeyEntry } from "./key-entry.ts";
 
 /**
- * Looks keys up that this instance has not seen. A key of valid form costs Postgres a question before anybody knows
- * that it does not exist, so the limit of failures acts before: as many questions of one address are under way as it may
- * still fail, and the others wait for their outcome. Once it has failed too often one a second goes on and a few wait for
- * that, so that a good key behind the same address gets in. Keys that are in memory never come here. Requests of one
- * address with the same key share a question.
+ * Looks up keys that this instance has not seen. A well-formed key costs Postgres a query before it is known not to
+ * exist, so the limit of failures applies before. An address may have as many queries under way as it has failures
+ * left; its others wait for the outcome. After too many failures one query a second is made and a few requests wait for
+ * it, so that a good key from the same address gets in. Keys in memory bypass this. Requests of one address with the
+ * same key share a query.
  */
 export interface KeyLoadLimiter<Digest = KeyDigest, Entry = KeyEntry> {
 	/**
-	 * The key. Faults: invalid_api_key; rate_limit_exceeded if the address has failed too often; service_unavailable if
-	 * too many are asked for, everybody together fails too often, or Postgres cannot be asked.
+	 * Finds the key. Faults: `invalid_api_key`; `rate_limit_exceeded` if the address failed too often;
+	 * `service_unavailable` if too many look-ups wait, all addresses fail too often, or Postgres does not answer.
 	 */
 	find(digest: Digest, address: string): Promise<Entry>;
 }
 
-/** Of one address; beyond it they are sent away to come back. */
+/** Per address; further look-ups receive `service_unavailable`. */
 const WAITING_MAX = 1_000;
-/** Of an address that failed too often: the last of them waits as many seconds. */
+/** Per address with too many failures: the last of them waits this many seconds. */
 const TRICKLE_MAX = 8;
 const WINDOW_MS = 60_000;
 
 interface Asking {
-	/** All who ask or wait, and who was woken and has not looked yet. */
+	/** All look-ups of the network, including those woken but not yet resumed. */
 	present: number;
 	underWay: number;
-	/** Wait for the one that goes on each second. */
+	/** Look-ups waiting for the one query per second. */
 	trickling: number;
 	readonly waiting: (() => void)[];
 }
 
 export function createKeyLoadLimiter<Digest extends string, Entry>(
 	deps: { keyring: { load(digest: Digest): Promise<Entry | null> }; failedAttempts: FailedAttempts; clock: Clock },
-	/** Failures a minute of all addresses together, that many networks at once cannot keep Postgres busy. */
+	/** Failures a minute of all addresses together, so that many networks cannot keep Postgres busy. */
 	options: { failuresPerMinuteMax: number },
 ): KeyLoadLimiter<Digest, Entry> {
 	const { keyring, failedAttempts, clock } = deps;
 	const networks = new Map<string, Asking>();
-	/** By address and key: what is being found out, or waits for it. */
+	/** Look-ups by network and key, under way or waiting. */
 	const asked = new Map<string, Promise<Entry>>();
 	let failures = 0;
 	let failuresUntilMs = 0;
@@ -58,7 +58,7 @@ export function createKeyLoadLimiter<Digest extends string, Entry>(
 		if (failures >= options.failuresPerMinuteMax) throw comeBack("keys that do not exist are asked for too often");
 	}
 
-	/** Counts a question of this address in, once it may be asked; in the turn in which it was found that it may. */
+	/** Counts a query of this address, in the same turn in which it is found to be allowed. */
 	async function enter(asking: Asking, address: string): Promise<void> {
 		for (;;) {
 			const left = failedAttempts.left(address);
@@ -100,7 +100,7 @@ export function createKeyLoadLimiter<Digest extends string, Entry>(
 				asking.underWay -= 1;
 			}
 		} finally {
-			// Whoever wakes looks again; one that may not go on wakes nobody, so the last to leave wakes all.
+			// A woken look-up checks again; one that may not go on wakes no other, so the last to leave wakes all.
 			if (asking.underWay === 0) for (const wake of asking.waiting.splice(0)) wake();
 			else asking.waiting.shift()?.();
 			asking.present -= 1;
@@ -108,7 +108,7 @@ export function createKeyLoadLimiter<Digest extends string, Entry>(
 		}
 	}
 
-	/** Each that failed counts, also without a question of its own. */
+	/** Each failing request counts, even if it shared a query. */
 	async function findToo(first: Promise<Entry>, address: string): Promise<Entry> {
 		try {
 			return await first;

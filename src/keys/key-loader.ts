@@ -12,8 +12,8 @@ interface Row {
 }
 
 /**
- * Reads a key for the keyring. One statement, so one snapshot: a change and its number in the control log are
- * committed together, so the row reflects exactly the entries up to `seq`.
+ * Reads a key for the keyring. One statement, so one snapshot: a change and its control entry commit together, so the
+ * row reflects exactly the entries up to `seq`.
  */
 export function keyLoader(statements: Statements): (digest: KeyDigest) => Promise<LoadedKey> {
 	return async (digest) => {

@@ -3,19 +3,19 @@ import type { TextValues } from "../base/translate.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { CAP_PERIODS, type CapPeriod } from "./cap-period.ts";
 
-/** What the owner of a key decides about it. Absent: as it is (at creation: none). Null: none. */
+/** Settings of a key. Absent: unchanged (at creation: none). Null: none. */
 export interface KeySettings {
 	readonly name?: string;
-	/** What it may spend in its lifetime, or in each period. */
+	/** Limit of its spending, in its lifetime or in each period. */
 	readonly capNanoUsd?: NanoUsd | null;
-	/** How often the cap begins anew; at creation: never. A period that is set counts from then on. */
+	/** How often the cap renews; at creation: never. A new period counts from now on. */
 	readonly capPeriod?: CapPeriod;
 	/** Ids of models; empty or null: all. */
 	readonly models?: readonly string[] | null;
 	readonly expiresAtMs?: number | null;
 	readonly requestsPerMinute?: number | null;
 	readonly concurrencyMax?: number | null;
-	/** The project that it belongs to, of the same account; null: none. */
+	/** Its project, of the same account; null: none. */
 	readonly projectId?: string | null;
 }
 
@@ -26,7 +26,7 @@ const RATE_MAX = 10_000_000;
 /** The last moment of the year 9999: later ones have no usual notation. */
 const EXPIRES_AT_MS_MAX = 253_402_300_799_999;
 
-/** Throws invalid_request, naming the setting, unless all given ones are in range. */
+/** Fault `invalid_request`, naming the setting, unless all given ones are in range. */
 export function checkSettings(settings: KeySettings): void {
 	const { name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax } = settings;
 	if (name !== undefined)

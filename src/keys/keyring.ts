@@ -7,44 +7,43 @@ import type { AccountFields, KeyEntry, KeyFields } from "./key-entry.ts";
 import { createAccountEntry, createKeyEntry, setAccountFields, setKeyFields } from "./key-entry.ts";
 import { createProjectEntry, type ProjectFields, setProjectFields } from "./project-entry.ts";
 
-/** What one statement read: the key, if there is one, and the newest control entry that the same snapshot held. */
+/** Result of one statement: the key, if it exists, and the newest control entry of the same snapshot. */
 export interface LoadedKey {
 	readonly seq: number;
 	/** Null: no key has this digest. */
 	readonly key: KeyFields | null;
 	readonly account: AccountFields | null;
-	/** Of a key that has one. */
+	/** Of a key in a project. */
 	readonly project?: ProjectFields | null;
 }
 
 /**
- * The keys that this instance knows, in memory and kept up to date by the control log.
- *
- * What it rests on: a loaded row is as new as its `seq`, and entries after it are applied in order. An entry that was
- * applied here before an older row arrived is therefore never undone: such a row is read again.
+ * The keys that this instance knows, in memory and kept up to date by the control log. Invariant: a loaded row is as
+ * new as its `seq`, and later entries are applied in order. A row older than an applied entry is read again, so it
+ * never undoes that entry.
  */
 export interface Keyring {
-	/** The key, "unknown" if it is known that there is none, undefined if it must be loaded. */
+	/** The key; "unknown" if it is known not to exist; undefined if it must be loaded. */
 	peek(digest: KeyDigest): KeyEntry | "unknown" | undefined;
-	/** Reads the key from Postgres, once however many ask. Fault service_unavailable if Postgres cannot be asked. */
+	/** Reads the key from Postgres, once for concurrent callers. Fault `service_unavailable` without an answer. */
 	load(digest: KeyDigest): Promise<KeyEntry | null>;
-	/** Takes in one control entry; all kinds may be passed, in order. */
+	/** Applies one control entry; all kinds may be passed, in order. */
 	apply(entry: ControlEntry): void;
 	/**
-	 * Forgets everything: after this instance was fenced off it does not know what it missed. From here on it follows the log
-	 * behind `seq`: on a server that took over without the last entries that is less than was applied before, and every
-	 * row that can be read there would be taken for an outdated one.
+	 * Forgets everything: after a fence this instance does not know which entries it missed. From here on it follows the
+	 * log after `seq`. On a server that took over without the last entries, that may be less than was applied before;
+	 * every row there would otherwise count as outdated.
 	 */
 	clear(seq: number): void;
 	size(): { keys: number; unknown: number; accounts: number; loading: number };
 }
 
 export interface KeyringOptions {
-	/** Keys in memory, some 740 bytes each; beyond it the least recently used one is evicted, and loaded again when it is used. */
+	/** Keys in memory, about 740 bytes each; beyond it the least recently used one is evicted. */
 	keysMax?: number;
-	/** Digests of no key that are remembered; beyond it the oldest are asked for again. Default 50,000. */
+	/** Remembered digests without a key; beyond it the oldest is forgotten. Default 50,000. */
 	unknownMax?: number;
-	/** Loads under way at once; beyond it service_unavailable. Default 1,000. */
+	/** Concurrent loads; beyond it `service_unavailable`. Default 1,000. */
 	loadsMax?: number;
 }
 
@@ -53,15 +52,15 @@ interface Slot {
 	readonly entry: KeyEntry;
 	/** The newest control entry that the key's own fields reflect. */
 	seq: number;
-	/** Since the clock hand passed; see `makeRoom`. */
+	/** Used since the last visit of `makeRoom`. */
 	used: boolean;
 }
 
 const KEYS_MAX = 200_000;
 
-/** How often an outdated row is read again before the client is asked to come back. */
+/** How often an outdated row is read again before the client must retry. */
 const READS_MAX = 5;
-/** Slots that one insertion looks at to find one that was not used lately; then the next one goes, used or not. */
+/** Slots that one insertion visits to find an unused one; then the next one is evicted, used or not. */
 const SECOND_CHANCES_MAX = 32;
 
 export function createKeyring(
@@ -79,9 +78,9 @@ export function createKeyring(
 	const projects = createOwnerSlots(createProjectEntry, setProjectFields);
 	const unknown = new Set<KeyDigest>();
 	const loading = new Map<KeyDigest, Promise<KeyEntry | null>>();
-	/** The newest entry about keys, accounts or projects that was applied; others do not make a loaded row outdated. */
+	/** The newest applied entry of keys, accounts or projects; other kinds do not outdate a loaded row. */
 	let appliedSeq = 0;
-	/** Counts `clear`, so that a load that began before it does not bring its row in. */
+	/** Counts `clear`, so that a load begun before it does not insert its row. */
 	let generation = 0;
 
 	async function read(digest: KeyDigest): Promise<KeyEntry | null> {
@@ -130,7 +129,7 @@ export function createKeyring(
 		unknown.add(digest);
 	}
 
-	/** Second chance: one used since the last look moves to the end. Costs nothing on the way of a request but a flag. */
+	/** Second-chance eviction: a slot used since the last visit moves to the end. Costs a request only a flag. */
 	function makeRoom(): void {
 		let chances = SECOND_CHANCES_MAX;
 		for (const slot of byDigest.values()) {
@@ -157,11 +156,11 @@ export function createKeyring(
 		const slot = byId.get(entry.subject);
 		const fields = entry.payload as unknown as KeyFields;
 		if (slot === undefined) {
-			// Perhaps a new key, whose digest somebody tried before it was made.
+			// Perhaps a new key whose digest was tried before it was created.
 			unknown.clear();
 		} else if (entry.seq > slot.seq) {
 			slot.seq = entry.seq;
-			// Of the project that it was moved to nothing is known here.
+			// The project that it moved to is not known here.
 			if (fields.projectId !== (slot.entry.project?.id ?? null)) forget(slot);
 			else setKeyFields(slot.entry, fields);
 		}
@@ -225,14 +224,11 @@ function unavailable(detail: string, cause?: unknown): Fault {
 interface OwnerSlot<Entry> {
 	readonly entry: Entry;
 	seq: number;
-	/** Keys in the ring that point here; at 0 it goes. */
+	/** Keys in the ring that refer to it; removed at 0. */
 	keys: number;
 }
 
-/**
- * What several keys of a ring belong to, an account or a project: one entry for all of them, as long as there is one, and as
- * new as the newest control entry that was applied or read.
- */
+/** An entry for each account or project of the ring's keys, as new as the newest control entry applied or read. */
 function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 	create: (id: string, fields: Fields) => Entry,
 	set: (entry: Entry, fields: Fields) => void,
@@ -246,7 +242,7 @@ function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 	}
 
 	return {
-		/** For one key more. `seq`: the newest control entry that the fields reflect. */
+		/** Adds one key. `seq`: the newest control entry that the fields reflect. */
 		take(id: string, fields: Fields, seq: number): Entry {
 			let slot = slots.get(id);
 			if (slot === undefined) {
@@ -256,7 +252,7 @@ function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 			slot.keys += 1;
 			return slot.entry;
 		},
-		/** A key left. */
+		/** Removes one key. */
 		leave(id: string): void {
 			const slot = slots.get(id);
 			assert(slot !== undefined && slot.keys > 0, "a key in the ring has its owners there");

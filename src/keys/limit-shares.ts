@@ -3,10 +3,10 @@ import { BATCH_ROWS, deleteInBatches } from "../db/delete-in-batches.ts";
 import type { Statements } from "../db/statements.ts";
 import type { LimitKind, ShareStore } from "../limits/share-store.ts";
 
-/** The channel on which a key is named of whose limits somebody lacks a share. */
+/** The channel that names keys for whose limits an instance lacks a share. */
 export const LIMITS_CHANNEL = "tollgate_limits";
 
-/** What an epoch held counts for two minutes behind its end, and each begins seconds after the one before it. */
+/** An epoch's shares count for two minutes after its end, and each epoch begins seconds after the former one. */
 const FORMER_MAX = 64;
 
 interface GrantRow {
@@ -16,10 +16,10 @@ interface GrantRow {
 	free: number;
 }
 
-/** Shares of keys' limits in Postgres, held by this process; the function stands in `../db/functions/limits.sql`. */
+/** This process's shares of keys' limits in Postgres; the function is in `../db/functions/limits.sql`. */
 export function createPgShareStore(deps: {
 	statements: Statements;
-	/** This process's identity in the cluster; its epoch grows when it was fenced off and joined again. */
+	/** This process's identity in the cluster; its epoch grows when it joins again after a fence. */
 	instanceLease: { readonly instanceId: string; present(): { readonly epoch: number } | undefined };
 }): ShareStore {
 	const { statements, instanceLease } = deps;
@@ -27,7 +27,7 @@ export function createPgShareStore(deps: {
 	const former: number[] = [];
 	return {
 		async hold(asks) {
-			// One that is being stopped has none any more, and gives back what it does not use.
+			// A stopping instance has no present epoch, and returns unused shares under the last one.
 			const present = instanceLease.present()?.epoch ?? epoch;
 			assert(present !== undefined, "shares are held by an instance that was live");
 			if (epoch !== undefined && epoch !== present) former.push(epoch);
@@ -41,8 +41,9 @@ export function createPgShareStore(deps: {
 }
 
 /**
- * Removes shares that count no more. A console's job. Those of a live instance count though its lease seems to be over: the
- * database's clock may have been set forward since its last heartbeat, and it tells of its shares again only as it needs more.
+ * Removes shares that no longer count; a console's job. Shares of a live instance count even if its lease seems over.
+ * The database's clock may have been set forward since its last heartbeat, and it reports its shares again only when it
+ * needs more.
  */
 export async function forgetOldShares(statements: Statements): Promise<void> {
 	await deleteInBatches(async () => {

@@ -2,26 +2,26 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 import { nanoUsdOfColumn, sumOfColumn } from "../money/nano-usd.ts";
 import { type CapPeriod, spanAt } from "./cap-period.ts";
 
-/** What limits a key or a project, and what of its cap is used. */
+/** Limits of a key or a project, and the used part of its cap. */
 export interface LimitedRecord {
 	readonly capNanoUsd: NanoUsd | null;
 	readonly capPeriod: CapPeriod;
-	/** What counts against the cap: spent in the present period; where the cap never begins anew, ever. */
+	/** Counts against the cap: spent in the present period, or ever if the cap never renews. */
 	readonly capSpentNanoUsd: NanoUsd;
-	/** What instances that are gone hold of the cap, in the present period, until their journals are read. */
+	/** Held of the cap by ended instances, in the present period, until their journals are replayed. */
 	readonly absentNanoUsd: NanoUsd;
-	/** When the cap begins anew by the account's time zone; null: never. */
+	/** When the cap renews in the account's time zone; null: never. */
 	readonly capRenewsAtMs: number | null;
-	/** What it has ever spent, a project by keys while they were its own, as far as Postgres knows; running requests come on top. */
+	/** Spent ever, according to Postgres, without running requests; a project's includes keys that have moved away. */
 	readonly spentNanoUsd: NanoUsd;
 	/** Empty: all. */
 	readonly models: readonly string[];
-	/** Of a project: of all its keys together. */
+	/** Of a project: for all its keys together. */
 	readonly requestsPerMinute: number | null;
 	readonly concurrencyMax: number | null;
 }
 
-/** As it is selected, with its account's time zone and the database's time. */
+/** The selected columns, with the account's time zone and the database's time. */
 export interface LimitedRow {
 	cap_nano_usd: string | null;
 	cap_period: CapPeriod;

@@ -5,24 +5,24 @@ import { derivedHex } from "./digest.ts";
 
 /** A creation that may be repeated. */
 export interface Claim {
-	/** Which management key asks, or whose page: tokens of others are not its. */
+	/** The management key, or the page's user; tokens are separate for each. */
 	readonly by: string;
-	/** The client's. */
+	/** Chosen by the client. */
 	readonly token: string;
-	/** What is asked for, the same text each time. */
+	/** The content of the request, the same text for each repetition. */
 	readonly request: string;
-	/** The id under which it is made, if it was not asked for before. */
+	/** The id to create it under, if this is the first request. */
 	readonly subject: string;
-	/** The day is over by the database's clock and by this one: either may be set forward, and then it would be made twice. */
+	/** The claim expires only when both the database's clock and this one say so: either may be set forward. */
 	readonly nowMs: number;
 }
 
 const KEPT_HOURS = 24;
 
 /**
- * The id under which this creation is made, however often and by how many at once it is asked for: the first one's. Neither
- * token nor request is stored, only what the pepper makes of them. Fault idempotency_mismatch if the token was used for
- * something else within the day.
+ * Returns the id for this creation: the first request's, however often and concurrently it is repeated. Stores neither
+ * token nor request, only their keyed digests. Fault `idempotency_mismatch` if the token was used for another request
+ * within the day.
  */
 export async function claimSubject(
 	{ statements, digest }: { statements: Statements; digest: Digest },

@@ -12,16 +12,15 @@ import { isManagementScope, MANAGEMENT_SCOPES } from "./management-scope.ts";
 import type { ManagementKeyDigest, ManagementSecret } from "./management-secret.ts";
 import { managementDigest, newManagementSecret, shownOfManagementSecret } from "./management-secret.ts";
 
-/** Who made a key on the command line, where nobody is signed in. */
+/** The maker of keys created on the command line, where no user is signed in. */
 export const COMMAND_LINE = "cli";
 
-/** A management key as operators see it. */
 export interface ManagementKeyRecord {
 	readonly id: string;
 	readonly name: string;
 	readonly prefix: string;
 	readonly lastFour: string;
-	/** `orphaned`: who made it is no operator any more. */
+	/** `orphaned`: its maker is not an operator any more. */
 	readonly state: "active" | "expired" | "revoked" | "orphaned";
 	readonly scopes: readonly ManagementScope[];
 	readonly expiresAtMs: number | null;
@@ -39,27 +38,27 @@ export interface NewManagementKey {
 	readonly expiresAtMs: number | null;
 }
 
-/** Who acts: an operator's id and address, or the command line. */
+/** The actor: an operator's id and address, or the command line. */
 export interface Maker {
 	readonly id: string;
 	readonly ip: string | null;
 }
 
 const NAME_CHARS_MAX = 100;
-/** Keys that are in use at once: a bound against a runaway script. */
+/** Keys in use at once: a bound against a runaway script. */
 const ACTIVE_MAX = 200;
 
 const actorOf = ({ id, ip }: Maker) => ({ actor: id, ip });
 
-/** One that is made under an id that was written down before, so that whoever repeats it makes no second one. */
+/** A key under an id stored in advance, so that a repetition creates no second one. */
 export interface PlannedManagementKey {
 	readonly id: string;
 	readonly secret: ManagementSecret;
 }
 
 /**
- * The secret is stored nowhere: this is the only time it can be shown, or the only hour to who repeats it.
- * Faults: invalid_request, conflict (too many, or repeated too late).
+ * The secret is stored nowhere: it can be shown only now, or within an hour to a repetition. Faults: `invalid_request`,
+ * `conflict` (too many, or repeated too late).
  */
 export async function createManagementKey(
 	{ statements, digest, serviceName }: KeyMakerDeps,
@@ -105,9 +104,7 @@ async function isYoung(statements: Statements, id: string): Promise<boolean> {
 	return rows.length > 0;
 }
 
-/**
- * Ends a key, at once and everywhere: each request reads its key anew. Repeating it changes nothing. Fault not_found.
- */
+/** Ends a key at once everywhere: each request reads its key again. Idempotent. Fault `not_found`. */
 export async function revokeManagementKey(statements: Statements, id: string, by: Maker): Promise<void> {
 	const [row] = await statements<{ id: string }>`
 		with k as (update management_key set revoked_at = coalesce(revoked_at, clock_timestamp()) where id = ${id} returning id)
@@ -115,7 +112,7 @@ export async function revokeManagementKey(statements: Statements, id: string, by
 	if (row === undefined) throw new Fault("not_found", "There is no management key {id}.", { values: { id } });
 }
 
-/** Newest first, revoked ones too. */
+/** Newest first, including revoked ones. */
 export async function listManagementKeys(
 	statements: Statements,
 	page: Page = {},
@@ -128,7 +125,7 @@ export async function listManagementKeys(
 	return listed(rows.map(recordOf), shown);
 }
 
-/** By digest, or again by id; null if there is none. Whether it is in force says its state. */
+/** By digest or id, in any state; null if there is none. */
 export async function findManagementKey(
 	statements: Statements,
 	by: { digest: ManagementKeyDigest } | { id: string },
@@ -141,7 +138,7 @@ export async function findManagementKey(
 	return row === undefined ? null : recordOf(row);
 }
 
-/** Writes down that it was used, once a minute at most. */
+/** Records the use, at most once a minute. */
 export async function touchManagementKey(statements: Statements, id: string): Promise<void> {
 	await statements`
 		update management_key set last_used_at = clock_timestamp()
@@ -157,12 +154,12 @@ interface Row {
 	expires_at: Date | null;
 	made_by: string;
 	email: string | null;
-	/** Whether its maker may still do what it does. */
+	/** Whether its maker still has the rights it acts with. */
 	backed: boolean;
 	created_at: Date;
 	last_used_at: Date | null;
 	revoked_at: Date | null;
-	/** By the database's clock, as the expiry of sessions and links is. */
+	/** The database's clock decides, as for sessions and links. */
 	now: Date;
 }
 

@@ -1,4 +1,4 @@
-/** What a management key may do: read or change one kind of thing. Changing does not include reading. */
+/** Rights of a management key: read or change one kind of thing. Changing does not include reading. */
 export const MANAGEMENT_SCOPES = [
 	"accounts:read",
 	"accounts:write",

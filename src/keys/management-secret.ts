@@ -2,18 +2,18 @@ import type { Digest } from "./digest.ts";
 import type { Secret } from "./secret.ts";
 import { derivedSecretText, isSecretText, newSecretText, shownOfText } from "./secret.ts";
 
-/** The text of a management key whose form and checksum are right. No API key can stand where one is meant. */
+/** The text of a management key with correct form and checksum. The brand keeps API keys from being used as one. */
 export type ManagementSecret = string & { readonly brand: "management secret" };
 
-/** What is stored of a management key: 64 hex digits. */
+/** The stored form of a management key: 64 hex digits. */
 export type ManagementKeyDigest = string & { readonly brand: "management key digest" };
 
-/** As an API key's secret, but for its beginning: `tgm_<service>_`. */
+/** Like an API key's secret, but with the prefix `tgm_<service>_`. */
 export function newManagementSecret(serviceName: string): ManagementSecret {
 	return newSecretText(prefixOf(serviceName)) as ManagementSecret;
 }
 
-/** The one that belongs to 128 hex digits, as `derivedSecret` of an API key. */
+/** Derived from 128 hex digits, like `derivedSecret` for API keys. */
 export function derivedManagementSecret(serviceName: string, hex: string): ManagementSecret {
 	return derivedSecretText(prefixOf(serviceName), hex) as ManagementSecret;
 }
@@ -23,12 +23,12 @@ export function parseManagementSecret(text: string, serviceName: string): Manage
 	return isSecretText(text, prefixOf(serviceName)) ? (text as ManagementSecret) : undefined;
 }
 
-/** What may be shown and stored of it. */
+/** The displayable and storable parts of it. */
 export function shownOfManagementSecret(secret: ManagementSecret, serviceName: string) {
 	return shownOfText(secret, prefixOf(serviceName));
 }
 
-/** Under the pepper, as API keys. With a space in what is hashed, so that no API key has this digest. */
+/** Under the pepper, like API keys. The hashed text contains a space, so no API key has this digest. */
 export function managementDigest(digest: Digest, secret: ManagementSecret): ManagementKeyDigest {
 	return digest(`management ${secret}` as unknown as Secret) as string as ManagementKeyDigest;
 }

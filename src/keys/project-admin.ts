@@ -13,13 +13,13 @@ import { checkSettings } from "./key-settings.ts";
 import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record.ts";
 import type { ProjectState } from "./project-entry.ts";
 
-/** What may be decided about a project; as of keys. */
+/** Settings of a project; the same as for keys. */
 export type ProjectSettings = Pick<
 	KeySettings,
 	"name" | "capNanoUsd" | "capPeriod" | "models" | "requestsPerMinute" | "concurrencyMax"
 >;
 
-/** Which project; with an account id, only if it is that account's. */
+/** Identifies a project; with an account id, only if it is that account's. */
 export interface ProjectRef {
 	readonly id: string;
 	readonly accountId?: string;
@@ -35,14 +35,14 @@ export interface ProjectRecord extends LimitedRecord {
 	readonly keys: number;
 	readonly createdAtMs: number;
 	readonly archivedAtMs: number | null;
-	/** Names the state of all that can be changed of it. */
+	/** Identifies the state of all changeable fields. */
 	readonly etag: string;
 }
 
-/** Projects of one account, archived ones too: a bound against a runaway script. */
+/** Projects of one account, including archived ones: a bound against a runaway script. */
 const PROJECTS_MAX = 1_000;
 
-/** Under an `id` that was written down before, whoever repeats it makes no second one. Faults: not_found (account), invalid_request, conflict. */
+/** A repetition with the same stored `id` creates no second one. Faults: `not_found`, `invalid_request`, `conflict`. */
 export async function createProject(
 	statements: Statements,
 	accountId: string,
@@ -62,8 +62,8 @@ export async function createProject(
 }
 
 /**
- * Changes the settings that are given; null takes one away. `match`: only in one of these states, as `etag` names them.
- * Faults: not_found, conflict (archived), invalid_request, precondition_failed.
+ * Changes the given settings; null removes one. `match`: only if the present `etag` is one of these. Faults:
+ * `not_found`, `conflict` (archived), `invalid_request`, `precondition_failed`.
  */
 export async function updateProject(
 	statements: Statements,
@@ -76,7 +76,7 @@ export async function updateProject(
 	return patchProject(statements, project, patchOf(changes), match, act);
 }
 
-/** Ends a project with all its keys, for good. It is ended everywhere once `waitApplied` of the entry says so. Fault not_found. */
+/** Ends a project and all its keys permanently; await it with `waitApplied` of the entry. Fault `not_found`. */
 export async function archiveProject(
 	statements: Statements,
 	project: ProjectRef,
@@ -108,7 +108,7 @@ async function patchProject(
 	}
 }
 
-/** Fault not_found. */
+/** Fault `not_found`. */
 export async function getProject(statements: Statements, project: ProjectRef): Promise<ProjectRecord> {
 	const rows = await statements<ProjectRow>`
 		select p.*, project_etag(p) as etag, budget_spent(p.id) as spent, a.time_zone, clock_timestamp() as now,
@@ -121,7 +121,7 @@ export async function getProject(statements: Statements, project: ProjectRef): P
 	return recordOf(row);
 }
 
-/** An account's projects, newest first, archived ones too; with `memberId` those that this person works in alone. */
+/** An account's projects, newest first, including archived ones; `memberId`: only those of this person. */
 export async function listProjects(
 	statements: Statements,
 	accountId: string,

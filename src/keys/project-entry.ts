@@ -5,19 +5,18 @@ import type { CapPeriod, KnownPeriod } from "./cap-period.ts";
 
 export type ProjectState = "active" | "archived";
 
-/** A project as admission sees it. One object for all its keys, changed in place. */
+/** A project for admission: one object for all its keys, changed in place. */
 export interface ProjectEntry {
 	readonly id: string;
 	name: string;
-	/** Of an archived one no key is admitted any more. */
+	/** Keys of an archived project are refused. */
 	state: ProjectState;
-	/** Null: no cap. */
 	capNanoUsd: NanoUsd | null;
 	capPeriod: CapPeriod;
 	period: KnownPeriod | null;
 	/** Null: all models. */
 	models: ReadonlySet<string> | null;
-	/** Of all its keys together. */
+	/** For all its keys together. */
 	requestsPerMinute: number | null;
 	concurrencyMax: number | null;
 }

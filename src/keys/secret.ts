@@ -1,39 +1,37 @@
 import { assert } from "../base/assert.ts";
 
-/** The text of an API key whose form and checksum are right; whether it was ever issued is another question. */
+/** The text of an API key with correct form and checksum; it may never have been issued. */
 export type Secret = string & { readonly brand: "secret" };
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/** From where it is told to begin to the end: no text is cut out for it. */
+/** Sticky: matches from `lastIndex` to the end without copying the text. */
 const BASE62_REST = /[0-9A-Za-z]+$/y;
 
 /** 40 Base62 characters hold 238 bits. */
 const RANDOM_CHARS = 40;
-/** What a parser takes: keys of other lengths may be issued one day, and 32 characters still hold 190 bits. */
+/** Lengths that a parser accepts: future keys may have other lengths, and 32 characters still hold 190 bits. */
 const RANDOM_CHARS_MIN = 32;
 const RANDOM_CHARS_MAX = 43;
 /** 62^6 > 2^32, so six characters hold any CRC-32. */
 const CHECKSUM_CHARS = 6;
-/** Characters of the random part that may be shown with the prefix, to tell one key from another. */
+/** Characters of the random part shown with the prefix, to distinguish keys. */
 const SHOWN_CHARS = 4;
 
 /**
- * Makes a secret: `sk_<service>_` + 40 random Base62 characters + the CRC-32 of all before it, in 6 Base62 characters.
- * Underscores, so that a double click selects all of it; a checksum, so that scanners and we can tell it from garbage.
+ * Creates a secret: `sk_<service>_` + 40 random Base62 characters + the CRC-32 of all before it, in 6 Base62
+ * characters. Underscores let a double click select all of it; the checksum lets scanners and this service recognise
+ * it.
  */
 export function newSecret(serviceName: string): Secret {
 	return newSecretText(secretPrefix(serviceName)) as Secret;
 }
 
-/** A fresh text of the form of all secrets. */
+/** A fresh text in the form of all secrets. */
 export function newSecretText(prefix: string): string {
 	return withChecksum(prefix + randomBase62(RANDOM_CHARS));
 }
 
-/**
- * The one secret that belongs to 128 hex digits, as a keyed hash makes them: of 512 bits, 62^40 takes so few that none of
- * the secrets is likelier than another.
- */
+/** The secret for 128 hex digits of a keyed hash: 62^40 is tiny against 2^512, so all are equally likely. */
 export function derivedSecret(serviceName: string, hex: string): Secret {
 	return derivedSecretText(secretPrefix(serviceName), hex) as Secret;
 }
@@ -49,12 +47,12 @@ export function derivedSecretText(prefix: string, hex: string): string {
 	return withChecksum(prefix + text);
 }
 
-/** Reads what a client sent; undefined unless it has the form and checksum of a key of this service. Costs under 0.3 µs. */
+/** Undefined unless the text has the form and checksum of a key of this service. Costs under 0.3 µs. */
 export function parseSecret(text: string, serviceName: string): Secret | undefined {
 	return isSecretText(text, secretPrefix(serviceName)) ? (text as Secret) : undefined;
 }
 
-/** Whether a text has the form of all secrets, this prefix and a right checksum. */
+/** Whether a text has the form of all secrets, this prefix and a correct checksum. */
 export function isSecretText(text: string, prefix: string): boolean {
 	const randomChars = text.length - prefix.length - CHECKSUM_CHARS;
 	if (randomChars < RANDOM_CHARS_MIN || randomChars > RANDOM_CHARS_MAX) return false;
@@ -63,7 +61,7 @@ export function isSecretText(text: string, prefix: string): boolean {
 	return BASE62_REST.test(text) && endsInItsChecksum(text);
 }
 
-/** What may be shown and stored of a secret. */
+/** The displayable and storable parts of a secret. */
 export function shownParts(secret: Secret, serviceName: string): { prefix: string; lastFour: string } {
 	return shownOfText(secret, secretPrefix(serviceName));
 }
@@ -91,7 +89,7 @@ function checksum(body: string): string {
 	return text;
 }
 
-/** As if `checksum` were made and compared, without a text for each of its characters: this runs on each request. */
+/** Compares with `checksum(body)` without building its text: this runs on each request. */
 function endsInItsChecksum(text: string): boolean {
 	const bodyChars = text.length - CHECKSUM_CHARS;
 	let rest = Bun.hash.crc32(text.slice(0, bodyChars));
@@ -102,7 +100,7 @@ function endsInItsChecksum(text: string): boolean {
 	return true;
 }
 
-/** Bytes from 248 on are thrown away: 248 is the largest multiple of 62 in a byte, so no character is likelier. */
+/** Discards bytes from 248 on: 248 is the largest multiple of 62 in a byte, so all characters are equally likely. */
 function randomBase62(length: number): string {
 	const unbiasedBelow = 248;
 	let text = "";

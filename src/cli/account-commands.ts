@@ -14,38 +14,20 @@ import {
 } from "../keys/account-admin.ts";
 import { accountBalance } from "../ledger/balance.ts";
 import { formatUsd } from "../money/nano-usd.ts";
-import type { Command } from "./command.ts";
-import { actInForce, FENCE_OPTIONS, inForceOutput } from "./fence-output.ts";
-import { PAGE_OPTIONS, pageOf } from "./option-values.ts";
+import type { CommandRuns } from "./command.ts";
+import { actInForce, inForceOutput } from "./fence-output.ts";
+import { pageOf } from "./option-values.ts";
 import { changesOf } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
-const create: Command = {
-	name: "account create",
-	summary: "make an account",
-	arguments: [],
-	makesDatabase: true,
-	options: {
-		email: { type: "string", value: "E", required: true, help: "the owner's e-mail address" },
-		name: { type: "string", value: "N", help: "a name; default: the address before the @" },
-	},
-	details: "It counts as signed in: whoever runs this vouches for the owner.",
-	async run({ withDatabase }, input) {
+export const accountCommands: CommandRuns = {
+	async "account create"({ withDatabase }, input) {
 		const name = input.option("name");
 		const account = { email: input.required("email"), ...(name === undefined ? {} : { name }), vouched: true };
 		const { id } = await withDatabase(({ statements }) => createAccount(statements, account));
 		return { json: { id }, text: `made account ${id}` };
 	},
-};
-
-const show: Command = {
-	name: "account show",
-	summary: "an account's credit",
-	arguments: ["ID"],
-	options: {},
-	details:
-		"ID may be the e-mail address. Held is what running requests have reserved, and what instances that are not live hold until their journals are replayed.",
-	async run({ withDatabase }, input) {
+	async "account show"({ withDatabase }, input) {
 		const [account, balance, automatic] = await withDatabase(async ({ statements }) => {
 			const found = await namedAccount(statements, input.argument(0));
 			return [found, await accountBalance(statements, found.id), await readAutoTopUp(statements, found.id)] as const;
@@ -82,37 +64,11 @@ const show: Command = {
 		];
 		return { json, text: text.join("\n") };
 	},
-};
-
-const list: Command = {
-	name: "account list",
-	summary: "all accounts",
-	arguments: [],
-	options: PAGE_OPTIONS,
-	async run({ withDatabase }, input) {
+	async "account list"({ withDatabase }, input) {
 		const page = await withDatabase(({ statements }) => listAccounts(statements, pageOf(input)));
-		const head = ["ID", "E-MAIL", "NAME", "STATE", "TOPPED UP"];
-		return listOutput(page, head, accountJson, (row) => [
-			row.id,
-			row.email,
-			row.name,
-			row.state,
-			row.toppedUp ? "yes" : "no",
-		]);
+		return listOutput(page, accountJson, ["ID", "E-MAIL", "NAME", "STATE", "TOPPED UP"]);
 	},
-};
-
-const update: Command = {
-	name: "account update",
-	summary: "change an account's name or time zone",
-	arguments: ["ID"],
-	options: {
-		name: { type: "string", value: "N", help: "a new name" },
-		"time-zone": { type: "string", value: "Z", help: "in which periods of its keys' caps begin: UTC, Europe/Berlin" },
-		...FENCE_OPTIONS,
-	},
-	details: "Returns when every instance goes by a new time zone.",
-	async run({ withDatabase }, input) {
+	async "account update"({ withDatabase }, input) {
 		const timeZone = input.option("time-zone");
 		const changes = changesOf(input, timeZone === undefined ? {} : { timeZone });
 		return withDatabase(async ({ statements, liveness }) => {
@@ -121,23 +77,8 @@ const update: Command = {
 			return inForceOutput({ liveness }, { id }, entry, input);
 		});
 	},
-};
-
-const suspend: Command = {
-	name: "account suspend",
-	summary: "admit nothing more for an account",
-	arguments: ["ID"],
-	options: FENCE_OPTIONS,
-	details: "Returns when no instance admits its requests any more; running ones settle normally.",
-	run: (context, input) => actInForce(context, input, suspendAccount, { state: "suspended" }),
-};
-
-const unsuspend: Command = {
-	name: "account unsuspend",
-	summary: "admit an account's requests again",
-	arguments: ["ID"],
-	options: FENCE_OPTIONS,
-	run: (context, input) => actInForce(context, input, unsuspendAccount, { state: "active" }),
+	"account suspend": (context, input) => actInForce(context, input, suspendAccount, { state: "suspended" }),
+	"account unsuspend": (context, input) => actInForce(context, input, unsuspendAccount, { state: "active" }),
 };
 
 /** Finds the account that an argument or option names by id or e-mail address. Fault `not_found`. */
@@ -147,9 +88,6 @@ export async function namedAccount(statements: Statements, name: string) {
 	return account;
 }
 
-export const accountCommands: readonly Command[] = [create, show, list, update, suspend, unsuspend];
-
-/** An account as scripts read it, from the command and from `/v1/management/` alike. */
 const accountJson = (account: AccountRecord) => ({
 	id: account.id,
 	email: account.email,

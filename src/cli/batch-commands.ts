@@ -5,7 +5,7 @@ import { newUuid } from "../base/id.ts";
 import type { BatchClient, RemoteBatch } from "./batch-client.ts";
 import { createBatchClient } from "./batch-client.ts";
 import { inputLines } from "./batch-input.ts";
-import type { Command, CommandContext, CommandInput, Output } from "./command.ts";
+import type { CommandContext, CommandInput, CommandRuns, Output } from "./command.ts";
 import { UsageError } from "./command.ts";
 
 /** The variable with the customer's key. It is no argument, because other users of the machine can see arguments. */
@@ -33,21 +33,8 @@ interface Progress {
 	readonly batchId?: string;
 }
 
-const runBatch: Command = {
-	name: "batch run",
-	summary: "run the requests of a file as a batch, follow it, and fetch what comes of it",
-	arguments: ["FILE"],
-	options: {
-		model: { type: "string", value: "MODEL", help: "for lines that name none" },
-		endpoint: { type: "string", value: "PATH", help: "what lines are sent to [/v1/chat/completions]" },
-		url: { type: "string", value: "URL", help: `the service [${URL_VARIABLE}, or ${URL_DEFAULT}]` },
-		out: { type: "string", value: "FILE", help: "where answers go [FILE.output.jsonl]" },
-		new: { type: "boolean", help: "begin another batch, although one of this file was begun" },
-	},
-	details: `Each line of FILE is a line of a batch, or only the body of a request: {"messages": [...]}. The API key is read from
-${KEY_VARIABLE}. The same command, called again, goes on where it was interrupted; the batch itself goes on meanwhile.
-Lines that failed are in FILE.errors.jsonl, and then the exit code is 1.`,
-	async run(context, input) {
+export const batchCommands: CommandRuns = {
+	async "batch run"(context, input) {
 		const apiKey = context.env[KEY_VARIABLE];
 		if (!apiKey) throw new UsageError(`set ${KEY_VARIABLE} to the API key that pays for it`);
 		const given = input.option("url") ?? (context.env[URL_VARIABLE] || URL_DEFAULT);
@@ -58,8 +45,6 @@ Lines that failed are in FILE.errors.jsonl, and then the exit code is 1.`,
 		return batch === undefined ? interrupted(batchId) : finish(client, batch, input);
 	},
 };
-
-export const batchCommands: readonly Command[] = [runBatch];
 
 /** Returns the id of the batch that an earlier call created, or creates one. */
 async function begin(context: CommandContext, client: BatchClient, url: string, input: CommandInput): Promise<string> {

@@ -4,31 +4,18 @@ import type { CatalogCheck } from "../catalog/check.ts";
 import { checkCatalog, formatCatalogCheck } from "../catalog/check.ts";
 import { rateCardHistory } from "../catalog/rate-cards.ts";
 import { RATE_NAMES, WRITTEN_UNITS, writtenRates } from "../catalog/written-rates.ts";
-import type { Command, CommandContext, Output } from "./command.ts";
+import type { CommandContext, CommandRuns, Output } from "./command.ts";
 import { formatTable } from "./table.ts";
 
-const check: Command = {
-	name: "catalog check",
-	summary: "say what a server would make of a catalogue's file",
-	arguments: ["FILE"],
-	options: {},
-	async run({ env }, input) {
+export const catalogCommands: CommandRuns = {
+	async "catalog check"({ env }, input) {
 		return checkOutput(checkCatalog(await readText(input.argument(0)), env));
 	},
-};
-
-const show: Command = {
-	name: "catalog show",
-	summary: "the models of the configured catalogue, or one model's prices over time",
-	arguments: ["[MODEL]"],
-	options: {},
-	run(context, input) {
+	"catalog show"(context, input) {
 		const model = input.optionalArgument(0);
 		return model === undefined ? showFile(context) : showHistory(context, model);
 	},
 };
-
-export const catalogCommands: readonly Command[] = [check, show];
 
 async function showFile({ config, env }: CommandContext): Promise<Output> {
 	const { configPath } = config();

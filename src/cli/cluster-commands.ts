@@ -8,55 +8,24 @@ import type { Statements } from "../db/statements.ts";
 import { recoverLost } from "../ledger/lost-journal.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { formatUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
-import type { Command } from "./command.ts";
+import type { CommandRuns } from "./command.ts";
 import { UsageError } from "./command.ts";
-import { PAGE_OPTIONS } from "./option-values.ts";
 import { listOutput } from "./table.ts";
 
 /** Rows of a page. All instances that have not left fit on it; the long history continues on the next page. */
 const INSTANCES_SHOWN = 1000;
 
-const instanceList: Command = {
-	name: "instance list",
-	summary: "the instances, and what those that are gone still hold",
-	arguments: [],
-	options: { all: { type: "boolean", help: "also those that have left" }, after: PAGE_OPTIONS.after },
-	async run({ withDatabase }, input) {
+export const clusterCommands: CommandRuns = {
+	async "instance list"({ withDatabase }, input) {
 		const page = await withDatabase(({ statements }) =>
 			readInstances(statements, input.flag("all"), input.option("after") ?? null),
 		);
-		const head = ["ID", "EPOCH", "STATE", "LEASE UNTIL", "APPLIED", "LEASED"];
-		const json = (row: InstanceRow) => ({
-			id: row.id,
-			epoch: row.epoch,
-			state: row.state,
-			lease_until: row.leaseUntil,
-			lease_over: row.leaseOver,
-			applied_seq: row.appliedSeq,
-			leased_usd: formatUsd(row.leased),
+		return listOutput(page, instanceJson, ["ID", "EPOCH", "STATE", "LEASE UNTIL", "APPLIED", "LEASED"], {
+			STATE: (row) => (row.state === "live" && row.leaseOver ? "silent" : row.state),
+			APPLIED: (row) => String(row.appliedSeq),
 		});
-		const cells = (row: InstanceRow) => [
-			row.id,
-			String(row.epoch),
-			row.state === "live" && row.leaseOver ? "silent" : row.state,
-			row.leaseUntil,
-			String(row.appliedSeq),
-			formatUsd(row.leased),
-		];
-		return listOutput(page, head, json, cells);
 	},
-};
-
-const instanceRecover: Command = {
-	name: "instance recover",
-	summary: "close the books of an instance that will not come back",
-	arguments: ["ID"],
-	options: {
-		"journal-lost": { type: "boolean", help: "you attest that no process of it runs and that its journal is gone" },
-	},
-	details:
-		"If its lease may not be over yet, that is waited for. What it held is available again then; its requests that Postgres does not know of are not charged. If its disk is still there, start it again instead: it replays its journal by itself.",
-	async run({ withDatabase }, input) {
+	async "instance recover"({ withDatabase }, input) {
 		if (!input.flag("journal-lost"))
 			throw new UsageError("say --journal-lost to attest that no process of it runs and that its journal is gone");
 		const id = input.argument(0);
@@ -67,15 +36,7 @@ const instanceRecover: Command = {
 		);
 		return { json: { id, epochs, leases }, text: `${id}: closed ${epochs} epochs with ${leases} leases` };
 	},
-};
-
-export const migrateCommand: Command = {
-	name: "migrate",
-	summary: "bring the database's schema up to date",
-	arguments: [],
-	makesDatabase: true,
-	options: {},
-	async run({ withDatabaseUrl, log }) {
+	async migrate({ withDatabaseUrl, log }) {
 		const { applied } = await withDatabaseUrl((url) => migrate({ log }, url));
 		return {
 			json: { applied },
@@ -83,8 +44,6 @@ export const migrateCommand: Command = {
 		};
 	},
 };
-
-export const clusterCommands: readonly Command[] = [instanceList, instanceRecover];
 
 interface InstanceRow {
 	readonly id: string;
@@ -96,6 +55,16 @@ interface InstanceRow {
 	/** Credit in its open account leases that is not spent. */
 	readonly leased: NanoUsd;
 }
+
+const instanceJson = (row: InstanceRow) => ({
+	id: row.id,
+	epoch: row.epoch,
+	state: row.state,
+	lease_until: row.leaseUntil,
+	lease_over: row.leaseOver,
+	applied_seq: row.appliedSeq,
+	leased_usd: formatUsd(row.leased),
+});
 
 /** The form of an epoch in `after`. */
 const placeOf = ({ id, epoch }: Pick<InstanceRow, "id" | "epoch">) => `${id}:${epoch}`;

@@ -93,27 +93,26 @@ function childOf(parent: Program, word: string): Program | undefined {
 }
 
 function describe(leaf: Program, command: Command): ReadonlyMap<string, Option> {
-	const { summary, details } = command;
+	const { summary, details, arguments: places, options: specs } = command;
 	const sentence = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
 	leaf.description(details === undefined ? sentence : `${sentence}\n\n${details}`);
-	for (const name of command.arguments)
-		leaf.argument(name.startsWith("[") ? name : `<${name}>`, "", (text: string) => givenValue(leaf, text));
+	const words = places.map((name) => (name.startsWith("[") ? name : `<${name}>`));
+	for (const word of words) leaf.argument(word, "", (text: string) => givenValue(leaf, text));
 	const options = new Map<string, Option>();
-	for (const [name, spec] of Object.entries(command.options)) {
+	for (const [name, spec] of Object.entries(specs)) {
 		const option = new Option(flagsOf(name, spec), spec.required ? `${spec.help} (required)` : spec.help);
 		if (spec.required) option.makeOptionMandatory();
-		if (spec.type === "string") option.argParser((text) => givenValue(leaf, text));
+		if (spec.value !== undefined) option.argParser((text) => givenValue(leaf, text));
 		options.set(name, option);
 		leaf.addOption(option);
 	}
-	const required = Object.entries(command.options).filter(([, spec]) => spec.required);
-	const words = command.arguments.map((name) => (name.startsWith("[") ? name : `<${name}>`));
+	const required = Object.entries(specs).filter(([, spec]) => spec.required);
 	leaf.usage([...words, ...required.map(([name, spec]) => flagsOf(name, spec)), "[options]"].join(" "));
 	return options;
 }
 
 function flagsOf(name: string, spec: OptionSpec): string {
-	return spec.type === "boolean" ? `--${name}` : `--${name} <${spec.value ?? "VALUE"}>`;
+	return spec.value === undefined ? `--${name}` : `--${name} <${spec.value}>`;
 }
 
 /**

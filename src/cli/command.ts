@@ -35,8 +35,7 @@ export interface CommandContext {
 }
 
 export interface OptionSpec {
-	readonly type: "string" | "boolean";
-	/** The value's placeholder in the help, such as `USD`. */
+	/** The placeholder of its value in the help, such as `USD`; absent for a flag. */
 	readonly value?: string;
 	readonly required?: true;
 	readonly help: string;
@@ -68,6 +67,9 @@ export interface Command {
 	readonly details?: string;
 	run(context: CommandContext, input: CommandInput): Promise<Output>;
 }
+
+/** The code of commands by name; `commands.yaml` describes them. */
+export type CommandRuns = Readonly<Record<string, Command["run"]>>;
 
 /** The command line is wrong: exit code 2. */
 export class UsageError extends Error {

@@ -1,8 +1,13 @@
+import { parse } from "yaml";
+import { assert } from "../base/assert.ts";
+import { USUAL_PORTS } from "../demo/discover.ts";
+import { MANAGEMENT_SCOPES } from "../keys/management-scope.ts";
 import { accountCommands } from "./account-commands.ts";
 import { batchCommands } from "./batch-commands.ts";
 import { catalogCommands } from "./catalog-commands.ts";
-import { clusterCommands, migrateCommand } from "./cluster-commands.ts";
-import type { Command } from "./command.ts";
+import { clusterCommands } from "./cluster-commands.ts";
+import type { Command, CommandRuns } from "./command.ts";
+import described from "./commands.yaml" with { type: "text" };
 import { doctorCommand } from "./doctor-command.ts";
 import { healthCommand } from "./health-command.ts";
 import { initCommand } from "./init-command.ts";
@@ -11,13 +16,11 @@ import { ledgerCommands } from "./ledger-commands.ts";
 import { managementKeyCommands } from "./management-key-commands.ts";
 import { operatorCommands } from "./operator-commands.ts";
 import { projectCommands } from "./project-commands.ts";
-import { topUpCommands } from "./top-up-commands.ts";
+import { STATES, topUpCommands } from "./top-up-commands.ts";
 
-/** Every command except `serve`, `help` and `version`, in the order of the help. */
-export const COMMANDS: readonly Command[] = [
-	initCommand,
-	doctorCommand,
-	migrateCommand,
+const RUNS: CommandRuns = {
+	...initCommand,
+	...doctorCommand,
 	...accountCommands,
 	...topUpCommands,
 	...projectCommands,
@@ -28,5 +31,25 @@ export const COMMANDS: readonly Command[] = [
 	...clusterCommands,
 	...operatorCommands,
 	...managementKeyCommands,
-	healthCommand,
-];
+	...healthCommand,
+};
+
+const VALUES = { ports: USUAL_PORTS.join(","), scopes: MANAGEMENT_SCOPES.join(", "), states: STATES.join(", ") };
+
+/** Every command except `serve`, `help` and `version`, in the order of the help. */
+export const COMMANDS: readonly Command[] = readCommands();
+
+function readCommands(): Command[] {
+	const text = (described as string).replace(
+		/\{(ports|scopes|states)\}/g,
+		(_, name: keyof typeof VALUES) => VALUES[name],
+	);
+	const { commands } = parse(text, { merge: true }) as { commands: Record<string, Partial<Command>> };
+	const names = Object.keys(commands);
+	assert(names.length === Object.keys(RUNS).length, "commands.yaml describes the commands that there are");
+	return names.map((name) => {
+		const run = RUNS[name];
+		assert(run !== undefined, `there is a command ${name}`);
+		return { summary: "", arguments: [], options: {}, ...commands[name], name, run };
+	});
+}

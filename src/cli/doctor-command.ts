@@ -2,7 +2,7 @@ import type { Config } from "../config.ts";
 import { ConfigError } from "../config.ts";
 import { isEmbeddedMade } from "../db/embedded.ts";
 import { findPostgresBinaries } from "../db/postgres-binaries.ts";
-import type { Command, CommandContext } from "./command.ts";
+import type { CommandContext, CommandRuns } from "./command.ts";
 import { checkDatabase } from "./doctor/check-database.ts";
 import { checkAddress, checkDisk } from "./doctor/check-machine.ts";
 import { checkMail, checkPayments } from "./doctor/check-partners.ts";
@@ -10,14 +10,8 @@ import { checkUpstreams } from "./doctor/check-upstreams.ts";
 import { CHECKS, type CheckName, type Finding, findingsOf } from "./doctor/finding.ts";
 import { shown } from "./shown.ts";
 
-export const doctorCommand: Command = {
-	name: "doctor",
-	summary: "check everything that the service needs, and say what to do; exit code 1 if something is broken",
-	arguments: [],
-	options: {},
-	details: `Checks the configuration, the database, its schema, the clock, the disk, the listening address, the model
-servers, mail and payments. It changes nothing and shows no secret. With ROLE set it checks what that plane needs.`,
-	async run(context) {
+export const doctorCommand: CommandRuns = {
+	async doctor(context) {
 		const findings = (await examine(context)).toSorted((a, b) => CHECKS.indexOf(a.area) - CHECKS.indexOf(b.area));
 		const ok = findings.every(({ state }) => state !== "broken");
 		const paged = findings.map((finding) => ({ ...finding, page: pageOf(finding.area) }));

@@ -2,16 +2,11 @@ import { systemClock } from "../base/clock.ts";
 import type { AppendedEntry } from "../cluster/control-log.ts";
 import { waitForAllInstances } from "../cluster/wait-for-all-instances.ts";
 import type { Statements } from "../db/statements.ts";
-import type { CommandContext, CommandInput, OptionSpec, Output } from "./command.ts";
+import type { CommandContext, CommandInput, Output } from "./command.ts";
 import { durationMsOf } from "./option-values.ts";
 
 /** The longest possible lease is ten minutes. By then every instance has applied the entry or is fenced off. */
 const DEADLINE_MS = 660_000;
-
-export const FENCE_OPTIONS = {
-	"no-wait": { type: "boolean", help: "return at once, with the instances that do not know of it yet" },
-	timeout: { type: "string", value: "TIME", help: "wait at most this long (45s, 2m); default 11m" },
-} as const satisfies Record<string, OptionSpec>;
 
 /** Runs `act` on the first argument's id, then waits until all instances apply it. */
 export function actInForce(

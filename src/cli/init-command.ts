@@ -6,7 +6,7 @@ import { checkCatalog } from "../catalog/check.ts";
 import { describeProblems } from "../catalog/file.ts";
 import { discover, USUAL_PORTS } from "../demo/discover.ts";
 import { formatCatalogFile } from "./catalog-template.ts";
-import type { Command } from "./command.ts";
+import type { CommandRuns } from "./command.ts";
 import { UsageError } from "./command.ts";
 
 const DEFAULT_FILE = "tollgate.yaml";
@@ -14,17 +14,8 @@ const DEFAULT_FILE = "tollgate.yaml";
 const ASK_MS = 3_000;
 const PORTS_MAX = 64;
 
-export const initCommand: Command = {
-	name: "init",
-	summary: "write a commented tollgate.yaml from the model servers of this machine",
-	arguments: ["[FILE]"],
-	options: {
-		ports: { type: "string", value: "PORTS", help: `ports to ask, by comma; default ${USUAL_PORTS.join(",")}` },
-		force: { type: "boolean", help: "replace a file that is there" },
-	},
-	details:
-		"Only this machine is asked, and only for lists of models. A server that wants a key is not found: describe it by hand.",
-	async run({ env, log }, input) {
+export const initCommand: CommandRuns = {
+	async init({ env, log }, input) {
 		const path = resolve(input.optionalArgument(0) ?? DEFAULT_FILE);
 		const force = input.flag("force");
 		if (!force && fs.existsSync(path)) throw alreadyThere(path);

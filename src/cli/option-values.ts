@@ -2,7 +2,7 @@ import { msOfIso } from "../base/iso-date.ts";
 import type { Page } from "../db/page.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { parseUsd } from "../money/nano-usd.ts";
-import type { CommandInput, OptionSpec } from "./command.ts";
+import type { CommandInput } from "./command.ts";
 import { UsageError } from "./command.ts";
 
 const SECONDS_OF_UNIT: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
@@ -47,12 +47,7 @@ export function namesOf(option: string, text: string): string[] {
 	return names;
 }
 
-/** The options of a list command; `pageOf` reads them. */
-export const PAGE_OPTIONS = {
-	limit: { type: "string", value: "N", help: "rows to show, newest first; 1 to 1000, default 50" },
-	after: { type: "string", value: "ID", help: "only rows older than this one: the `next` of the page before" },
-} as const satisfies Record<string, OptionSpec>;
-
+/** The page that the options of a list command ask for. */
 export function pageOf(input: CommandInput): Page {
 	const limit = input.option("limit");
 	return { ...(limit === undefined ? {} : { limit: wholeOf("limit", limit) }), after: input.option("after") ?? null };

@@ -1,31 +1,14 @@
+import { isoOrNull } from "../base/iso-date.ts";
 import type { CapPeriod } from "../keys/cap-period.ts";
+import type { KeyRecord } from "../keys/key-admin.ts";
 import type { KeySettings } from "../keys/key-settings.ts";
-import type { ProjectSettings } from "../keys/project-admin.ts";
+import type { ProjectRecord, ProjectSettings } from "../keys/project-admin.ts";
 import { formatUsd } from "../money/nano-usd.ts";
-import { type CommandInput, type OptionSpec, UsageError } from "./command.ts";
+import { type CommandInput, UsageError } from "./command.ts";
 import { dateMsOf, namesOf, usdOf, wholeOf } from "./option-values.ts";
 
-/** Settings that keys and projects share. */
-export const LIMIT_OPTIONS = {
-	"cap-usd": { type: "string", value: "USD", help: "the most that it may spend, or none" },
-	"cap-period": {
-		type: "string",
-		value: "P",
-		help: "how often the cap begins anew in the account's time zone: lifetime (never), day, week or month",
-	},
-	models: { type: "string", value: "A,B", help: "ids of the models that it may use, or all" },
-	"requests-per-minute": { type: "string", value: "N", help: "the most requests a minute, or none" },
-	concurrency: { type: "string", value: "N", help: "the most requests at once, or none" },
-} as const satisfies Record<string, OptionSpec>;
-
-export const KEY_OPTIONS = {
-	...LIMIT_OPTIONS,
-	expires: { type: "string", value: "ISO", help: "when it ends: 2027-01-31 or 2027-01-31T12:00:00Z, or never" },
-	project: { type: "string", value: "ID", help: "the project that it belongs to, or none" },
-} as const satisfies Record<string, OptionSpec>;
-
 type Read = <Value>(
-	option: keyof typeof KEY_OPTIONS,
+	option: string,
 	none: string,
 	parse: (option: string, text: string) => Value,
 ) => Value | null | undefined;
@@ -67,14 +50,37 @@ export function changesOf<Settings extends object>(input: CommandInput, settings
 	return changes;
 }
 
+type Capped = Pick<
+	KeyRecord & ProjectRecord,
+	| "capNanoUsd"
+	| "capPeriod"
+	| "capSpentNanoUsd"
+	| "capRenewsAtMs"
+	| "spentNanoUsd"
+	| "models"
+	| "requestsPerMinute"
+	| "concurrencyMax"
+>;
+
+/** The limits of a key or a project, and what it has spent. */
+export const limitsJson = (of: Capped) => ({
+	cap_usd: of.capNanoUsd === null ? null : formatUsd(of.capNanoUsd),
+	cap_period: of.capPeriod,
+	cap_spent_usd: formatUsd(of.capSpentNanoUsd),
+	cap_renews_at: isoOrNull(of.capRenewsAtMs),
+	spent_usd: formatUsd(of.spentNanoUsd),
+	models: of.models,
+	requests_per_minute: of.requestsPerMinute,
+	concurrency: of.concurrencyMax,
+});
+
 /** `5.00`, or `1.25 of 5.00 a day` for a cap that renews. */
-export function capText({
-	capNanoUsd: cap,
-	capPeriod,
-	capSpentNanoUsd: spent,
-}: Required<Pick<ProjectSettings, "capNanoUsd" | "capPeriod">> & {
-	readonly capSpentNanoUsd: Parameters<typeof formatUsd>[0];
-}): string {
+export function capText({ capNanoUsd: cap, capPeriod, capSpentNanoUsd: spent }: Capped): string {
 	if (cap === null) return "none";
 	return capPeriod === "lifetime" ? formatUsd(cap) : `${formatUsd(spent)} of ${formatUsd(cap)} a ${capPeriod}`;
 }
+
+export const modelsText = ({ models }: Capped): string => (models.length === 0 ? "all" : models.join(","));
+
+export const secretText = (key: { readonly prefix: string; readonly lastFour: string }): string =>
+	`${key.prefix}…${key.lastFour}`;

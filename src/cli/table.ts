@@ -1,3 +1,4 @@
+import { assert } from "../base/assert.ts";
 import type { Listed } from "../db/page.ts";
 import type { Output } from "./command.ts";
 import { shown } from "./shown.ts";
@@ -10,14 +11,41 @@ export function formatTable(head: readonly string[], rows: readonly (readonly st
 	return lines.map((line) => line.map(pad).join("  ").trimEnd()).join("\n");
 }
 
-/** A page of a list: `{"data":[…],"next":…}`, or a table with the option for the next page. */
+/**
+ * A page of a list: `{"data":[…],"next":…}`, or a table with the option for the next page. `columns` names the cells: a
+ * field of the row's JSON (`LAST USED` is `last_used` or `last_used_at`), or a text that `cells` computes.
+ */
 export function listOutput<Row>(
 	page: Listed<Row>,
-	head: readonly string[],
 	json: (row: Row) => Record<string, unknown>,
-	cells: (row: Row) => readonly string[],
+	columns: readonly string[],
+	cells: Readonly<Record<string, (row: Row) => string>> = {},
 ): Output {
-	const table = page.items.length === 0 ? "There are none." : formatTable(head, page.items.map(cells));
-	const more = page.next === null ? "" : `\n\nMore: --after ${page.next}`;
-	return { json: { data: page.items.map(json), next: page.next }, text: table + more };
+	const data = page.items.map(json);
+	const rows = page.items.map((row, at) =>
+		columns.map((column) => cells[column]?.(row) ?? textOf(fieldOf(data[at] ?? {}, column))),
+	);
+	const more =
+		page.next === null
+			? ""
+			: `
+
+More: --after ${page.next}`;
+	return {
+		json: { data, next: page.next },
+		text: (rows.length === 0 ? "There are none." : formatTable(columns, rows)) + more,
+	};
+}
+
+function fieldOf(data: Record<string, unknown>, column: string): unknown {
+	const name = column.toLowerCase().replace("-", "").replace(" ", "_");
+	const known = [name, `${name}_at`, `${name}_usd`].find((field) => field in data);
+	assert(known !== undefined, `a row has a field for ${column}`);
+	return data[known];
+}
+
+function textOf(value: unknown): string {
+	if (value === null) return "never";
+	if (typeof value === "boolean") return value ? "yes" : "no";
+	return Array.isArray(value) ? value.join(",") : String(value);
 }

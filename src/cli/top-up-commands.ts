@@ -3,26 +3,17 @@ import type { TopUpRecord, TopUpState } from "../billing/top-ups.ts";
 import { confirmTopUp, createTopUp, listTopUps, rejectTopUp } from "../billing/top-ups.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { namedAccount } from "./account-commands.ts";
-import type { Command } from "./command.ts";
+import type { CommandRuns } from "./command.ts";
 import { UsageError } from "./command.ts";
-import { PAGE_OPTIONS, pageOf, usdOf } from "./option-values.ts";
+import { pageOf, usdOf } from "./option-values.ts";
 import { listOutput } from "./table.ts";
 
 /** The deciding person's name in the books. */
 const ACTOR = "cli";
-const STATES: readonly TopUpState[] = ["pending", "confirmed", "rejected", "refunded", "disputed"];
+export const STATES: readonly TopUpState[] = ["pending", "confirmed", "rejected", "refunded", "disputed"];
 
-const create: Command = {
-	name: "topup create",
-	summary: "write down a transfer that is expected",
-	arguments: [],
-	options: {
-		account: { type: "string", value: "ID", required: true, help: "the account that pays" },
-		usd: { type: "string", value: "USD", required: true, help: "the amount; at least 100" },
-		reference: { type: "string", value: "R", required: true, help: "the payment's reference; each is credited once" },
-	},
-	details: "It gives no credit until it is confirmed.",
-	async run({ withDatabase }, input) {
+export const topUpCommands: CommandRuns = {
+	async "topup create"({ withDatabase }, input) {
 		const amountNanoUsd = usdOf("usd", input.required("usd"));
 		const topUp = {
 			accountId: input.required("account"),
@@ -33,15 +24,7 @@ const create: Command = {
 		const { id, state } = await withDatabase(({ statements }) => createTopUp(statements, topUp));
 		return { json: { id, status: state }, text: `top-up ${id} is ${state}` };
 	},
-};
-
-const confirm: Command = {
-	name: "topup confirm",
-	summary: "the payment was verified: give the credit",
-	arguments: ["ID"],
-	options: {},
-	details: "Confirming it again changes nothing.",
-	async run({ withDatabase }, input) {
+	async "topup confirm"({ withDatabase }, input) {
 		const { id, state, seq } = await withDatabase(({ statements }) =>
 			confirmTopUp(statements, input.argument(0), ACTOR),
 		);
@@ -50,29 +33,11 @@ const confirm: Command = {
 			text: seq === null ? `top-up ${id} was confirmed before` : `top-up ${id} is confirmed`,
 		};
 	},
-};
-
-const reject: Command = {
-	name: "topup reject",
-	summary: "the payment did not come",
-	arguments: ["ID"],
-	options: {},
-	async run({ withDatabase }, input) {
+	async "topup reject"({ withDatabase }, input) {
 		const { id, state } = await withDatabase(({ statements }) => rejectTopUp(statements, input.argument(0), ACTOR));
 		return { json: { status: state }, text: `top-up ${id} is rejected` };
 	},
-};
-
-const list: Command = {
-	name: "topup list",
-	summary: "top-ups",
-	arguments: [],
-	options: {
-		account: { type: "string", value: "ID", help: "only this account's" },
-		status: { type: "string", value: "STATUS", help: `only these: ${STATES.join(", ")}` },
-		...PAGE_OPTIONS,
-	},
-	async run({ withDatabase }, input) {
+	async "topup list"({ withDatabase }, input) {
 		const account = input.option("account");
 		const status = input.option("status");
 		const state = STATES.find((one) => one === status);
@@ -81,20 +46,9 @@ const list: Command = {
 			const whose = account === undefined ? {} : { accountId: (await namedAccount(statements, account)).id };
 			return listTopUps(statements, { ...whose, ...(state === undefined ? {} : { state }) }, pageOf(input));
 		});
-		const head = ["ID", "ACCOUNT", "USD", "STATUS", "METHOD", "REFERENCE", "CREATED"];
-		return listOutput(page, head, topUpJson, (row) => [
-			row.id,
-			row.accountId,
-			formatUsd(row.amountNanoUsd),
-			row.state,
-			row.method,
-			row.reference,
-			new Date(row.createdAtMs).toISOString(),
-		]);
+		return listOutput(page, topUpJson, ["ID", "ACCOUNT", "USD", "STATUS", "METHOD", "REFERENCE", "CREATED"]);
 	},
 };
-
-export const topUpCommands: readonly Command[] = [create, confirm, reject, list];
 
 function topUpJson(topUp: TopUpRecord): Record<string, unknown> {
 	return {

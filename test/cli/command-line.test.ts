@@ -9,9 +9,9 @@ const send: Command = {
 	summary: "send a parcel",
 	arguments: ["ID", "[NOTE]"],
 	options: {
-		to: { type: "string", value: "PLACE", required: true, help: "where it goes" },
-		"by-air": { type: "boolean", help: "faster" },
-		"no-wait": { type: "boolean", help: "do not wait for it" },
+		to: { value: "PLACE", required: true, help: "where it goes" },
+		"by-air": { help: "faster" },
+		"no-wait": { help: "do not wait for it" },
 	},
 	run: async () => ({ json: null, text: "" }),
 };

@@ -9,88 +9,16 @@ import { resolve } from "node:path";
 import type { Environment, EnvironmentReader } from "./base/environment-reader.ts";
 import { createEnvironmentReader } from "./base/environment-reader.ts";
 import { environmentWarnings } from "./base/environment-warnings.ts";
-import type { LogLevel } from "./base/log.ts";
-import {
-	type MailSettings,
-	readMail,
-	readSignIn,
-	readStripe,
-	readTransferDetails,
-	type SignInSettings,
-	type StripeSettings,
-	withoutSlash,
-} from "./config-sections.ts";
+import { readMail, readSignIn, readStripe, readTransferDetails, withoutSlash } from "./config-sections.ts";
 import { CONFIG_TABLE } from "./config-table.ts";
 import { addressProblem } from "./db/address-problem.ts";
-import { readS3Account, type S3Bucket } from "./files/bucket.ts";
-import type { JournalMode } from "./ledger/journal-mode.ts";
+import { readS3Account } from "./files/bucket.ts";
 import { readRetention } from "./ledger/retention.ts";
 import type { NanoUsd } from "./money/nano-usd.ts";
 import { parseUsd } from "./money/nano-usd.ts";
 import { readTraceSettings } from "./traces/trace-settings.ts";
 
-/** The role of a process: gateway, console, or supervisor of both. */
-export type Role = "all" | "gateway" | "console";
-
-export interface Config {
-	readonly role: Role;
-	readonly port: number;
-	readonly host: string;
-	/** Null: embedded Postgres under `dataDir`. */
-	readonly databaseUrl: string | null;
-	/** Absolute. */
-	readonly dataDir: string;
-	/** Absolute path of the catalogue's file, which existed when this was read; null if there is none. */
-	readonly configPath: string | null;
-	readonly serviceName: string;
-	/** Null: one is generated and kept under `dataDir`. */
-	readonly instanceId: string | null;
-	readonly workers: number;
-	/** The worker's number; null in the supervisor, or in a process without one. */
-	readonly workerIndex: number | null;
-	/** The folder of the processes' sockets; null without a supervisor. */
-	readonly runDir: string | null;
-	/** Signs the console's requests to a gateway on behalf of a key. Null: no such requests are sent or accepted. */
-	readonly internalSecret: string | null;
-	/** The gateway's address for a console that runs apart, without a final slash. */
-	readonly gatewayUrl: string | null;
-	readonly journal: JournalMode;
-	readonly leaseTtlMs: number;
-	/** How long old rows are kept. */
-	readonly retention: ReturnType<typeof readRetention>;
-	/** Null only outside production: one is generated and kept under `dataDir`. */
-	readonly keyPepper: string | null;
-	readonly consoleSecret: string | null;
-	readonly production: boolean;
-	/** First run: neither a database nor a catalogue is given. Never in production. */
-	readonly demo: boolean;
-	readonly logLevel: LogLevel;
-	/** The public origin of the service, without a final slash. */
-	readonly publicUrl: string | null;
-	readonly drainMs: number;
-	/** Transfers of this amount or more need two operators; null: one is enough. */
-	readonly topUpSecondLook: NanoUsd | null;
-	/** Bank details for transfers, with line ends; null: the operator tells customers. */
-	readonly transferDetails: string | null;
-	/** Null: no card payments. */
-	readonly stripe: StripeSettings | null;
-	/** Null: no mail is sent. */
-	readonly mail: MailSettings | null;
-	readonly signIn: SignInSettings;
-	readonly metricsToken: string | null;
-	/** Null: no tracing. */
-	readonly traces: ReturnType<typeof readTraceSettings>;
-	/** Where new files are stored. */
-	readonly fileStore: FileStore;
-	/** Null: no bucket. */
-	readonly fileS3: S3Bucket | null;
-	/** Addresses and networks (`10.0.0.0/8`) whose `x-forwarded-for` is believed. */
-	readonly trustedProxies: readonly string[];
-	/** The whole environment, for `${NAME}` in the catalogue. Holds secrets: never logged. */
-	readonly env: Environment;
-	/** Allowed settings that deserve a line in the log. */
-	readonly warnings: readonly string[];
-}
+export type Config = Readonly<ReturnType<typeof readAll>>;
 
 /** Carries every problem of the environment; the message lists them. */
 export class ConfigError extends Error {
@@ -106,7 +34,7 @@ export class ConfigError extends Error {
 }
 
 const FILE_STORES = ["disk", "postgres", "s3"] as const;
-type FileStore = (typeof FILE_STORES)[number];
+/** A process is a gateway, a console, or the supervisor of both. */
 const ROLES = ["all", "gateway", "console"] as const;
 const SECRET_BYTES_MIN = 32;
 const METRICS_TOKEN_LENGTH_MIN = 16;
@@ -124,6 +52,15 @@ const INSTANCE_ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,63}$/;
 export function loadConfig(given: Environment = process.env, cwd: string = process.cwd()): Config {
 	const problems: string[] = [];
 	const env = given.ROLE === "gateway" ? withoutConsoleVariables(given) : given;
+	const config = readAll(env, cwd, problems);
+	problems.push(...findContradictions(config));
+	if (config.production) problems.push(...findProductionProblems(config));
+	if (problems.length > 0) throw new ConfigError(problems);
+	return Object.freeze({ ...config, warnings: Object.freeze(findWarnings(config, given)) });
+}
+
+/** Reads every setting; problems are added to `problems`. */
+function readAll(env: Environment, cwd: string, problems: string[]) {
 	const note = (problem: string) => void problems.push(problem);
 	const read = createEnvironmentReader(env, note);
 	const production = env.NODE_ENV === "production";
@@ -134,52 +71,69 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 	const s3 = readS3Account(read, note);
 	const bucket = read.text("S3_BUCKET");
 	const demo = !production && (runDir === null ? role === "all" && isFirstRun(read, configPath) : read.isSet("DEMO"));
-	const config: Config = {
+	return {
 		role,
 		port: read.integer("PORT", 8080, 0, 65_535),
 		host: read.pattern("HOST", /^[A-Za-z0-9.:_-]{1,255}$/, "must be a host name or an address") ?? "127.0.0.1",
+		/** Null: embedded Postgres under `dataDir`. */
 		databaseUrl,
-		// Play money and real credit never share a database or a journal.
+		/** Absolute. Play money and real credit never share a database or a journal. */
 		dataDir: resolve(cwd, read.text("DATA_DIR") ?? "./.data", ...(demo ? ["demo"] : [])),
+		/** Absolute path of the catalogue's file, which existed when this was read; null if there is none. */
 		configPath,
 		serviceName: read.pattern("SERVICE_NAME", /^[a-z0-9]{1,20}$/, "must be 1 to 20 of a-z 0-9") ?? "service",
+		/** Null: one is generated and kept under `dataDir`. */
 		instanceId: read.pattern("INSTANCE_ID", INSTANCE_ID, "must be 1 to 63 of A-Z a-z 0-9 . _ -, not . or .. alone"),
 		workers: read.integer("WORKERS", 1, 1, 64),
+		/** The worker's number; null in the supervisor, or in a process without one. */
 		workerIndex: read.text("WORKER_INDEX") === null ? null : read.integer("WORKER_INDEX", 1, 1, 64),
+		/** The folder of the processes' sockets; null without a supervisor. */
 		runDir,
+		/** Signs the console's requests to a gateway on behalf of a key. Null: no such requests are sent or accepted. */
 		internalSecret: read.text("INTERNAL_SECRET"),
+		/** The gateway's address for a console that runs apart, without a final slash. */
 		gatewayUrl: withoutSlash(read.url("GATEWAY_URL", ["http:", "https:"])),
 		journal: read.choice("JOURNAL", ["process", "host", "remote"]),
 		leaseTtlMs: read.integer("LEASE_TTL_S", 30, 5, 600) * 1000,
+		/** How long old rows are kept. */
 		retention: readRetention(read, note, { cwd, s3 }),
+		/** Null only outside production: one is generated and kept under `dataDir`. */
 		keyPepper: read.text("KEY_PEPPER"),
 		consoleSecret: read.text("CONSOLE_SECRET"),
 		production,
+		/** First run: neither a database nor a catalogue is given. Never in production. */
 		demo,
 		logLevel: read.choice("LOG_LEVEL", ["info", "debug", "warn", "error"]),
+		/** The public origin of the service, without a final slash. */
 		publicUrl: withoutSlash(read.url("PUBLIC_URL", ["http:", "https:"], true)),
 		drainMs: read.integer("DRAIN_S", 25, 0, 3600) * 1000,
+		/** Transfers of this amount or more need two operators; null: one is enough. */
 		topUpSecondLook: amountOf(read.text("TOPUP_SECOND_LOOK_USD"), problems),
+		/** Bank details for transfers, with line ends; null: the operator tells customers. */
 		transferDetails: readTransferDetails(read, note),
+		/** Null: no card payments. */
 		stripe: readStripe(read),
+		/** Null: no mail is sent. */
 		mail: readMail(read, note),
 		signIn: readSignIn(read, note),
 		metricsToken: read.text("METRICS_TOKEN"),
+		/** Null: no tracing. */
 		traces: readTraceSettings(read, note),
+		/** Where new files are stored. */
 		fileStore: read.isSet("FILE_STORE")
 			? read.choice("FILE_STORE", FILE_STORES)
 			: databaseUrl === null
 				? "disk"
 				: "postgres",
+		/** Null: no bucket. */
 		fileS3: s3 === null || bucket === null ? null : { ...s3, bucket },
-		trustedProxies: Object.freeze(read.list("TRUSTED_PROXIES")),
-		env: Object.freeze({ ...env }),
-		warnings: [],
+		/** Addresses and networks (`10.0.0.0/8`) whose `x-forwarded-for` is believed. */
+		trustedProxies: Object.freeze(read.list("TRUSTED_PROXIES")) as readonly string[],
+		/** The whole environment, for `${NAME}` in the catalogue. Holds secrets: never logged. */
+		env: Object.freeze({ ...env }) as Environment,
+		/** Allowed settings that deserve a line in the log. */
+		warnings: [] as readonly string[],
 	};
-	problems.push(...findContradictions(config));
-	if (production) problems.push(...findProductionProblems(config));
-	if (problems.length > 0) throw new ConfigError(problems);
-	return Object.freeze({ ...config, warnings: Object.freeze(findWarnings(config, given)) });
 }
 
 /** The plain environment, for commands that work with an incomplete configuration. */

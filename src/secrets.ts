@@ -20,21 +20,12 @@ export interface Secrets {
 	readonly path: string;
 }
 
+type FileCall =
+	`${"chmod" | "close" | "fsync" | "link" | "mkdir" | "open" | "readFile" | "stat" | "unlink" | "write"}Sync`;
+
 export interface SecretsDeps {
 	randomBytes: (count: number) => Uint8Array;
-	fs: Pick<
-		typeof fs,
-		| "chmodSync"
-		| "closeSync"
-		| "fsyncSync"
-		| "linkSync"
-		| "mkdirSync"
-		| "openSync"
-		| "readFileSync"
-		| "statSync"
-		| "unlinkSync"
-		| "writeSync"
-	>;
+	fs: Pick<typeof fs, FileCall>;
 }
 
 const SECRET_BYTES = 32;

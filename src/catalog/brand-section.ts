@@ -6,18 +6,7 @@ import { createYamlReader } from "./yaml-reader.ts";
 import type { YamlField } from "./yaml-scalars.ts";
 import { show } from "./yaml-scalars.ts";
 
-export const BRAND_FIELDS = [
-	"name",
-	"logo",
-	"accent",
-	"headline",
-	"lead",
-	"support",
-	"terms",
-	"seller",
-	"privacy",
-	"imprint",
-];
+export const BRAND_FIELDS = "name logo accent headline lead support terms seller privacy imprint".split(" ");
 const NAME = /^[^\p{Cc}<>"]{1,40}$/u;
 const LINE = /^[^\p{Cc}]{1,200}$/u;
 const ADDRESS = /^(?:[^\p{Cc}]{0,100}(?:\n|$)){1,8}$/u;
@@ -54,11 +43,7 @@ export function parseBrand(text: string, env: Environment): Brand {
 
 function textOf(reader: YamlReader, map: YamlMap, name: string, pattern: RegExp, rule: string): string | null {
 	const field = map.get(name);
-	const text = field && reader.text(field);
-	if (field === undefined || text === undefined) return null;
-	if (pattern.test(text)) return text;
-	reader.report(field, rule);
-	return null;
+	return (field && reader.text(field, pattern, rule)) ?? null;
 }
 
 function supportOf(reader: YamlReader, map: YamlMap): string | null {

@@ -8,25 +8,12 @@ import type { YamlField } from "./yaml-scalars.ts";
 import { show } from "./yaml-scalars.ts";
 
 export const MODEL_FIELDS = [
-	"id",
-	"aliases",
-	"name",
-	"kind",
-	"modes",
-	"input_modalities",
-	"output_modalities",
-	"image_urls",
-	"context_length",
-	"max_output_tokens",
-	"template_overhead_tokens",
-	"text_normalization",
-	"parameters",
-	"unsupported_parameters",
-	"rates",
-	"batch_rates",
-	"retires_on",
-	"upstreams",
-] as const;
+	..."id aliases name kind modes input_modalities output_modalities image_urls context_length max_output_tokens".split(
+		" ",
+	),
+	..."template_overhead_tokens text_normalization parameters unsupported_parameters".split(" "),
+	...["rates", "batch_rates", "retires_on", "upstreams"],
+];
 
 const MODEL_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
 const KINDS: readonly ModelKind[] = ["chat", "embedding", "transcription", "image", "rerank"];
@@ -116,32 +103,21 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 
 /** Reads an id and claims it. */
 export function readId(reader: YamlReader, field: YamlField, claim: ClaimName): string | undefined {
-	const id = reader.text(field);
-	if (id === undefined) return undefined;
-	if (!MODEL_ID.test(id)) {
-		reader.report(field, "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : / -");
-		return undefined;
-	}
-	claim(id, field.line);
+	const id = reader.text(field, MODEL_ID, "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : / -");
+	if (id !== undefined) claim(id, field.line);
 	return id;
 }
 
 /** Reads a display name. */
 export function readName(reader: YamlReader, field: YamlField | undefined): string | undefined {
-	const name = field && reader.text(field);
-	if (field === undefined || name === undefined) return undefined;
-	if (name.trim() !== "" && name.length <= NAME_LENGTH_MAX && !/\p{Cc}/u.test(name)) return name;
-	reader.report(field, `must be 1 to ${NAME_LENGTH_MAX} characters without control characters`);
-	return undefined;
+	const fits = (name: string) => name.trim() !== "" && name.length <= NAME_LENGTH_MAX && !/\p{Cc}/u.test(name);
+	return field && reader.text(field, fits, `must be 1 to ${NAME_LENGTH_MAX} characters without control characters`);
 }
 
 /** Reads a date that exists, without a time. */
 function readDay(reader: YamlReader, field: YamlField | undefined): string | undefined {
-	const day = field && reader.text(field);
-	if (field === undefined || day === undefined) return undefined;
-	if (day.length === DAY_LENGTH && msOfIso(day) !== undefined) return day;
-	reader.report(field, `must be a day such as 2027-01-31, got ${show(day)}`);
-	return undefined;
+	const fits = (day: string) => day.length === DAY_LENGTH && msOfIso(day) !== undefined;
+	return field && reader.text(field, fits, (day) => `must be a day such as 2027-01-31, got ${show(day)}`);
 }
 
 /** Reads the endpoints of a chat model, and whether the model takes batches. */

@@ -2,6 +2,7 @@ import { assert } from "../base/assert.ts";
 import type { Statements } from "../db/statements.ts";
 import type { PicoUsdPerUnit } from "../money/nano-usd.ts";
 import type { RateCard, Rates } from "./model.ts";
+import { RATE_NAMES, type RateName, rateOf, ratesFrom } from "./written-rates.ts";
 
 /** A version of a model's prices, with the Unix seconds when the model was first seen. */
 export interface PinnedRateCard extends RateCard {
@@ -12,8 +13,6 @@ export interface PinnedRateCard extends RateCard {
 const PIN_ROUNDS_MAX = 20;
 const HISTORY_ROWS_MAX = 1000;
 
-const RATE_FIELDS = ["input", "cachedInput", "output", "request", "image", "audioSecond", "search"] as const;
-
 interface NewCard extends Rates {
 	readonly id: string;
 	readonly model: string;
@@ -21,16 +20,9 @@ interface NewCard extends Rates {
 }
 
 /** The columns of `rate_card` that a price needs. The driver returns bigints as text, so that they stay exact. */
-export interface RateCardColumns {
+export interface RateCardColumns extends Record<RateName, string> {
 	id: string;
 	version: number;
-	input: string;
-	cached_input: string;
-	output: string;
-	request: string;
-	image: string;
-	audio_second: string;
-	search: string;
 }
 
 interface Row extends RateCardColumns {
@@ -58,7 +50,7 @@ export async function pinRateCards(
 			if (found !== undefined && haveEqualRates(found, rates)) pinned.set(id, found);
 			else {
 				const version = (found?.version ?? 0) + 1;
-				missing.push({ id: `${id}@${version}`, model: id, version, ...ratesOf(rates) });
+				missing.push({ id: `${id}@${version}`, model: id, version, ...ratesFrom((name) => rateOf(rates, name)) });
 			}
 		}
 		// An inserted version counts for this instance, even if another one has stored a newer version since.
@@ -83,7 +75,7 @@ export async function rateCardHistory(
 }
 
 export function haveEqualRates(a: Rates, b: Rates): boolean {
-	return RATE_FIELDS.every((field) => a[field] === b[field]);
+	return RATE_NAMES.every((name) => rateOf(a, name) === rateOf(b, name));
 }
 
 /** The newest version of each model. `createdS` is that of its first version. */
@@ -112,24 +104,8 @@ function insert(statements: Statements, cards: readonly NewCard[]): Promise<read
 		order by id on conflict do nothing returning *`;
 }
 
-function ratesOf(rates: Rates): Rates {
-	const { input, cachedInput, output, request, image, audioSecond, search } = rates;
-	return { input, cachedInput, output, request, image, audioSecond, search };
-}
-
 export function rateCardOf(row: RateCardColumns): RateCard {
-	const rate = (value: string) => Number(value) as PicoUsdPerUnit;
-	return {
-		id: row.id,
-		version: row.version,
-		input: rate(row.input),
-		cachedInput: rate(row.cached_input),
-		output: rate(row.output),
-		request: rate(row.request),
-		image: rate(row.image),
-		audioSecond: rate(row.audio_second),
-		search: rate(row.search),
-	};
+	return { id: row.id, version: row.version, ...ratesFrom((name) => Number(row[name]) as PicoUsdPerUnit) };
 }
 
 function unixSeconds(date: Date): number {

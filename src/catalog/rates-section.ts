@@ -1,12 +1,11 @@
 import type { PicoUsdPerUnit } from "../money/nano-usd.ts";
 import { parseRatePerMillion, parseRatePerUnit } from "../money/nano-usd.ts";
 import type { ModelKind, Rates } from "./model.ts";
-import { RATE_NAMES, type RateName } from "./written-rates.ts";
+import { PER_MILLION, RATE_NAMES, type RateName, ratesFrom } from "./written-rates.ts";
 import type { YamlReader } from "./yaml-reader.ts";
 import type { YamlField } from "./yaml-scalars.ts";
 import { show } from "./yaml-scalars.ts";
 
-const PER_MILLION: ReadonlySet<RateName> = new Set(["input", "cached_input", "output"]);
 const TOKENS_PER_RATE = 1_000_000;
 /** Lower rates are treated as a rate per token by mistake: no provider sells a million tokens for less. */
 const RATE_USD_MIN = 0.001;
@@ -54,16 +53,9 @@ export function readRates(reader: YamlReader, field: YamlField, kind: ModelKind 
 		const alternatives = PRODUCED[kind].map((names) => names.join(" and ")).join(", or for ");
 		reader.report(field, `a model of kind ${kind} needs a rate for ${alternatives}; "0" makes it free`);
 	}
-	const rate = (name: RateName) => rates.get(name) ?? ZERO_RATE;
-	return Object.freeze({
-		input: rate("input"),
-		cachedInput: rates.get("cached_input") ?? rate("input"),
-		output: rate("output"),
-		request: rate("request"),
-		image: rate("image"),
-		audioSecond: rate("audio_second"),
-		search: rate("search"),
-	});
+	return Object.freeze(
+		ratesFrom((name) => rates.get(name === "cached_input" && !rates.has(name) ? "input" : name) ?? ZERO_RATE),
+	);
 }
 
 function readRate(reader: YamlReader, field: YamlField, perMillion: boolean): PicoUsdPerUnit | undefined {

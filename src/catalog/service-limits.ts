@@ -1,30 +1,60 @@
 /**
- * The limits that `limits:` of `tollgate.yaml` sets, in milliseconds and bytes. `limits-section.ts` has their meanings.
+ * One row for each field of `limits:` of `tollgate.yaml`: its name, the limit it sets, default, lower and upper bound in
+ * the file's unit (`_s` seconds, `_mb` mebibytes), and its meaning. README.md has the same list with more detail.
  */
-export interface SetLimits {
-	/**
-	 * The status is held until the upstream's first event, at most this long, so that a failing replica can be replaced.
-	 */
-	readonly holdStatusMs: number;
-	readonly connectMs: number;
-	readonly firstEventMs: number;
-	readonly silenceMs: number;
-	readonly totalMs: number;
-	readonly keepAliveCommentMs: number;
-	readonly breakerFailuresInRow: number;
-	readonly breakerFailureShare: number;
-	readonly breakerCoolMs: number;
-	readonly breakerCoolMsMax: number;
-	readonly bodyBytesMax: number;
-	readonly bodyMemoryBytesMax: number;
-	readonly fileBytesMax: number;
-	readonly fileAccountBytesMax: number;
-	readonly authFailuresPerMinute: number;
-	readonly queueLengthMax: number;
-	readonly queueWaitMs: number;
-	readonly openRequestsMax: number;
-	readonly accountShare: number;
+const FIELDS = [
+	["status_hold_s", "holdStatusMs", 10, 0, 300, "longest wait for a first event before the status goes out"],
+	["connect_s", "connectMs", 5, 0.1, 120, "longest time to reach an upstream"],
+	["first_event_s", "firstEventMs", 300, 1, 3600, "longest time to an upstream's first event"],
+	["silence_s", "silenceMs", 120, 1, 3600, "longest silence between two events"],
+	["total_s", "totalMs", 1800, 1, 86_400, "longest request"],
+	["keep_alive_s", "keepAliveCommentMs", 10, 1, 300, "a comment is sent on a stream idle for this long"],
+	[
+		...(["breaker_failures_in_row", "breakerFailuresInRow", 5, 1, 1000] as const),
+		"failures in a row, of several accounts or proved to be its own, that take a replica out",
+	],
+	[
+		...(["breaker_failure_share", "breakerFailureShare", 0.5, 0.05, 1] as const),
+		"share of the last 20 calls that may fail, of several accounts",
+	],
+	["breaker_cool_s", "breakerCoolMs", 10, 0.1, 3600, "how long a failing replica rests at first; doubles"],
+	["breaker_cool_max_s", "breakerCoolMsMax", 120, 0.1, 86_400, "how long it rests at most"],
+	["body_mb", "bodyBytesMax", 32, 1, 1024, "largest request body; a larger one is refused with 413"],
+	["body_memory_mb", "bodyMemoryBytesMax", 256, 1, 65_536, "bodies held at once; beyond it 503 `overloaded`"],
+	["file_mb", "fileBytesMax", 512, 1, 1024, "largest file for batches; a larger one is refused with 413"],
+	["files_account_mb", "fileAccountBytesMax", 10_240, 1, 10_485_760, "files of one account; beyond it 409"],
+	["auth_failures_per_minute", "authFailuresPerMinute", 60, 1, 1_000_000, "failed authentications per address"],
+	["queue_length", "queueLengthMax", 1024, 0, 1_000_000, "requests per model that may wait for a free replica"],
+	["queue_wait_s", "queueWaitMs", 10, 0, 3600, "longest wait for a free replica"],
+	[
+		...(["open_requests", "openRequestsMax", 16_384, 1, 1_000_000] as const),
+		"requests of one gateway process at once, streams and waiting ones among them; beyond it 503 `overloaded`",
+	],
+	[
+		...(["account_share", "accountShare", 0.75, 0.01, 1] as const),
+		"share of a model's places, and of `open_requests`, that one account may hold at once, one at least",
+	],
+] as const;
+
+/** The limits that a file sets, in milliseconds and bytes. */
+export type SetLimits = Readonly<Record<(typeof FIELDS)[number][1], number>>;
+
+/** One field of `limits:`. A value in the file times `scale` is the value in SetLimits. */
+export interface LimitField {
+	readonly name: string;
+	readonly limit: keyof SetLimits;
+	readonly scale: number;
+	readonly min: number;
+	readonly max: number;
+	readonly integer: boolean;
+	readonly meaning: string;
 }
+
+export const LIMIT_FIELDS: readonly LimitField[] = FIELDS.map(([name, limit, , min, max, meaning]) => {
+	const scale = name.endsWith("_s") ? 1000 : name.endsWith("_mb") ? 1024 * 1024 : 1;
+	// Seconds and shares may have decimals.
+	return Object.freeze({ name, limit, scale, min, max, integer: scale !== 1000 && max > 1, meaning });
+});
 
 /** Every limit in force: set and derived. */
 export interface ServiceLimits extends SetLimits {
@@ -64,24 +94,8 @@ export function withDerivedLimits(set: SetLimits): ServiceLimits {
 	});
 }
 
-export const DEFAULT_LIMITS: ServiceLimits = withDerivedLimits({
-	holdStatusMs: 10_000,
-	connectMs: 5_000,
-	firstEventMs: 300_000,
-	silenceMs: 120_000,
-	totalMs: 30 * 60_000,
-	keepAliveCommentMs: 10_000,
-	breakerFailuresInRow: 5,
-	breakerFailureShare: 0.5,
-	breakerCoolMs: 10_000,
-	breakerCoolMsMax: 120_000,
-	bodyBytesMax: 32 * 1024 * 1024,
-	bodyMemoryBytesMax: 256 * 1024 * 1024,
-	fileBytesMax: 512 * 1024 * 1024,
-	fileAccountBytesMax: 10 * 1024 * 1024 * 1024,
-	authFailuresPerMinute: 60,
-	queueLengthMax: 1024,
-	queueWaitMs: 10_000,
-	openRequestsMax: 16_384,
-	accountShare: 0.75,
-});
+export const DEFAULT_LIMITS: ServiceLimits = withDerivedLimits(
+	Object.fromEntries(
+		FIELDS.map(([, limit, value], at) => [limit, value * (LIMIT_FIELDS[at]?.scale ?? 1)]),
+	) as SetLimits,
+);

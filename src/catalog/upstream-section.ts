@@ -75,18 +75,16 @@ function readUrl(reader: YamlReader, field: YamlField): string | undefined {
 
 /** Null for an empty value: a variable set to nothing means a server without a key. */
 function readApiKey(reader: YamlReader, field: YamlField): string | null | undefined {
-	const text = reader.text(field);
-	if (text === undefined) return undefined;
-	if (text === "") return null;
-	if (text.length <= API_KEY_LENGTH_MAX && /^[\x21-\x7e]+$/.test(text)) return text;
-	reader.report(field, `must be at most ${API_KEY_LENGTH_MAX} printable ASCII characters without spaces or line ends`);
-	return undefined;
+	const rule = `must be at most ${API_KEY_LENGTH_MAX} printable ASCII characters without spaces or line ends`;
+	const text = reader.text(field, (key) => key.length <= API_KEY_LENGTH_MAX && /^[\x21-\x7e]*$/.test(key), rule);
+	return text === "" ? null : text;
 }
 
 function readModelName(reader: YamlReader, field: YamlField): string | undefined {
-	const text = reader.text(field);
-	if (text === undefined) return undefined;
-	if (text !== "" && text.length <= MODEL_NAME_LENGTH_MAX && !/\p{Cc}/u.test(text)) return text;
-	reader.report(field, `must be a name of 1 to ${MODEL_NAME_LENGTH_MAX} characters without control characters`);
-	return undefined;
+	const fits = (text: string) => text !== "" && text.length <= MODEL_NAME_LENGTH_MAX && !/\p{Cc}/u.test(text);
+	return reader.text(
+		field,
+		fits,
+		`must be a name of 1 to ${MODEL_NAME_LENGTH_MAX} characters without control characters`,
+	);
 }

@@ -1,25 +1,40 @@
-import { formatRatePerMillion, formatRatePerUnit } from "../money/nano-usd.ts";
+import { formatRatePerMillion, formatRatePerUnit, type PicoUsdPerUnit } from "../money/nano-usd.ts";
 import type { Rates } from "./model.ts";
 
 export const RATE_NAMES = ["input", "cached_input", "output", "request", "image", "audio_second", "search"] as const;
 
 export type RateName = (typeof RATE_NAMES)[number];
 
+/** Rates that are written per million tokens; the others are written per unit. */
+export const PER_MILLION: ReadonlySet<RateName> = new Set(["input", "cached_input", "output"]);
+
 /** Rates with the names and units of `tollgate.yaml`. */
 export type WrittenRates = Readonly<Record<RateName, string>>;
 
 export const WRITTEN_UNITS = "input, cached_input and output in USD per million tokens, others USD each";
 
-export function writtenRates(rates: Rates): WrittenRates {
+/** Builds rates from one value for each name of the file and of the table `rate_card`. */
+export function ratesFrom(rate: (name: RateName) => PicoUsdPerUnit): Rates {
 	return {
-		input: formatRatePerMillion(rates.input),
-		cached_input: formatRatePerMillion(rates.cachedInput),
-		output: formatRatePerMillion(rates.output),
-		request: formatRatePerUnit(rates.request),
-		image: formatRatePerUnit(rates.image),
-		audio_second: formatRatePerUnit(rates.audioSecond),
-		search: formatRatePerUnit(rates.search),
+		input: rate("input"),
+		cachedInput: rate("cached_input"),
+		output: rate("output"),
+		request: rate("request"),
+		image: rate("image"),
+		audioSecond: rate("audio_second"),
+		search: rate("search"),
 	};
+}
+
+export function rateOf(rates: Rates, name: RateName): PicoUsdPerUnit {
+	if (name === "cached_input") return rates.cachedInput;
+	return name === "audio_second" ? rates.audioSecond : rates[name];
+}
+
+export function writtenRates(rates: Rates): WrittenRates {
+	const written = (name: RateName) =>
+		(PER_MILLION.has(name) ? formatRatePerMillion : formatRatePerUnit)(rateOf(rates, name));
+	return Object.fromEntries(RATE_NAMES.map((name) => [name, written(name)])) as WrittenRates;
 }
 
 /** The rates above 0. */

@@ -20,7 +20,12 @@ export interface Scalar {
 /** Reads single values. Each function returns undefined after a problem, or if a variable has no value. */
 export interface ScalarReader {
 	scalar(field: YamlField): Scalar | undefined;
-	text(field: YamlField): string | undefined;
+	/** A text that `fits`; for another one `rule` is reported. */
+	text(
+		field: YamlField,
+		fits?: RegExp | ((text: string) => boolean),
+		rule?: string | ((text: string) => string),
+	): string | undefined;
 	number(field: YamlField, bounds: { min: number; max: number; integer: boolean }): number | undefined;
 	flag(field: YamlField): boolean | undefined;
 	choice<T extends string>(field: YamlField, options: readonly T[]): T | undefined;
@@ -60,13 +65,15 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 		return complete ? { written, value, substituted } : undefined;
 	}
 
-	function readText(field: YamlField): string | undefined {
+	const text: ScalarReader["text"] = (field, fits = () => true, rule = "") => {
 		const read = scalar(field);
 		if (read === undefined) return undefined;
-		if (typeof read.value === "string") return read.value;
-		report(field, `must be text, got ${show(read.written)}; put it in quotes`);
+		const { value } = read;
+		if (typeof value !== "string") report(field, `must be text, got ${show(read.written)}; put it in quotes`);
+		else if (typeof fits === "function" ? fits(value) : fits.test(value)) return value;
+		else report(field, typeof rule === "string" ? rule : rule(value));
 		return undefined;
-	}
+	};
 
 	function number(field: YamlField, bounds: { min: number; max: number; integer: boolean }): number | undefined {
 		const read = scalar(field);
@@ -102,7 +109,7 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 		return chosen;
 	}
 
-	return { scalar, text: readText, number, flag, choice };
+	return { scalar, text, number, flag, choice };
 }
 
 /** Quoted digits, true and false are text but look right, so the message explains it. */

@@ -1,6 +1,5 @@
-import { LIMIT_FIELDS } from "../catalog/limits-section.ts";
 import type { ModelSpec, UpstreamSpec } from "../catalog/model.ts";
-import { DEFAULT_LIMITS } from "../catalog/service-limits.ts";
+import { DEFAULT_LIMITS, LIMIT_FIELDS } from "../catalog/service-limits.ts";
 import type { FoundServer } from "../demo/discover.ts";
 import { formatRatePerMillion } from "../money/nano-usd.ts";
 

@@ -94,29 +94,13 @@ async function describe(
 	};
 }
 
-const COMMON = [
-	"temperature",
-	"top_p",
-	"max_tokens",
-	"max_completion_tokens",
-	"stop",
-	"seed",
-	"frequency_penalty",
-	"presence_penalty",
-	"tools",
-	"tool_choice",
-	"response_format",
-] as const;
+const COMMON: readonly string[] = [
+	..."temperature top_p max_tokens max_completion_tokens stop seed frequency_penalty presence_penalty".split(" "),
+	...["tools", "tool_choice", "response_format"],
+];
 const WITH_CHOICES = [
 	...COMMON,
-	"n",
-	"logprobs",
-	"top_logprobs",
-	"logit_bias",
-	"parallel_tool_calls",
-	"top_k",
-	"min_p",
-	"repetition_penalty",
+	..."n logprobs top_logprobs logit_bias parallel_tool_calls top_k min_p repetition_penalty".split(" "),
 	"chat_template_kwargs",
 ];
 

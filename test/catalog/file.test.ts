@@ -3,8 +3,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { checkCatalog } from "../../src/catalog/check.ts";
 import { parseCatalogFile } from "../../src/catalog/file.ts";
-import { LIMIT_FIELDS } from "../../src/catalog/limits-section.ts";
-import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
+import { DEFAULT_LIMITS, LIMIT_FIELDS } from "../../src/catalog/service-limits.ts";
 import { ENV, FULL, linesOf, oneModel, problemsOf } from "./catalog-text.ts";
 
 describe("a valid file", () => {

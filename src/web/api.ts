@@ -5,7 +5,7 @@ import { client, dataOf, given } from "./client.ts";
 import { queryText, sendFile } from "./http.ts";
 import type { NoticeChanges } from "./notice-changes.ts";
 
-/** Every call of the console's interface, by name. Calls on an account take its id first. */
+/** Calls of the console's interface. Calls on an account take its id first. */
 
 const BASE = "/api/console";
 const part = encodeURIComponent;
@@ -13,9 +13,9 @@ type After = string | null;
 
 export interface KeySettingsInput {
 	readonly name: string;
-	/** Of a new key: it opens look-ups alone. */
+	/** For a new key: it can only read. */
 	readonly readsOnly?: boolean;
-	/** Decimal dollars; null takes the cap away. */
+	/** Decimal dollars; null removes the cap. */
 	readonly capUsd?: string | null;
 	readonly capPeriod?: CapPeriod;
 	readonly models?: string[];
@@ -32,15 +32,15 @@ export interface LogFilter {
 	readonly to: number | null;
 	readonly model: string | null;
 	readonly key: string | null;
-	/** As of when it was asked. */
+	/** By the project at the time of use. */
 	readonly project?: string | null;
 	readonly status: "ok" | "failed" | "left" | "refused" | null;
-	/** Lines of this batch alone. */
+	/** Lines of this batch only. */
 	readonly batch?: string | null;
 }
 
 export interface UsageFilter extends LogFilter {
-	/** What was refused used nothing. */
+	/** Refused requests used nothing. */
 	readonly status: "ok" | "failed" | "left" | null;
 	readonly bucket: "hour" | "day";
 	readonly group: "model" | "key" | "project" | "status";
@@ -48,7 +48,7 @@ export interface UsageFilter extends LogFilter {
 
 export type CompanyInput = Parameters<(typeof client)["company-sign-in"]["put"]>[0];
 
-/** A page of them is looked at as one list: whoever is to be removed must be found in it. In the order in which they joined. */
+/** All pages as one list, in the order of joining, so that every member can be found in it. */
 async function allMembers(account: string) {
 	const pageBehind = (after: After) => dataOf(client.members.get({ query: { account, ...given({ after }) } }));
 	const { invitations, ...first } = await pageBehind(null);

@@ -19,7 +19,7 @@ import { Shell } from "./shell.tsx";
 import { language, t } from "./texts.tsx";
 import type { AccountView } from "./views.ts";
 
-// What the first visit does not need comes when it is asked for.
+// Code that the first visit does not need is loaded on demand.
 const LandingPage = lazy(() => import("./pages/landing.tsx"), <PageWaiting />);
 const DocsPage = lazy(() => (language === "de" ? import("./docs/de.tsx") : import("./docs/en.tsx")), <PageWaiting />);
 const ModelsPage = lazy(() => import("./pages/models.tsx"), <PageWaiting />);
@@ -43,9 +43,9 @@ type Access = "public" | "guest" | "viewer" | "account" | "operator";
 interface Route {
 	readonly pattern: string;
 	readonly access: Access;
-	/** Asked of a member's role. */
+	/** Required right of the member's role. */
 	readonly right?: Right | undefined;
-	/** What is fetched for it. */
+	/** Data to prefetch. */
 	readonly code?: Pick<Lazy<object>, "preload"> | undefined;
 	readonly page: (found: Record<string, string>) => ReactNode;
 }
@@ -69,7 +69,7 @@ const ofOperator = (pattern: string): Route => ({
 	code: OperatorPages,
 });
 
-/** A page of one thing has its id as its key: what was begun with one is not continued with another. */
+/** A detail page is keyed by its id, so that state of one thing is not carried to another. */
 const ROUTES: readonly Route[] = [
 	open("/", () => <LandingPage />, LandingPage),
 	open("/docs", () => <DocsPage section="quick-start" />, DocsPage),
@@ -99,7 +99,7 @@ const ROUTES: readonly Route[] = [
 	ofOperator("/operator/:section/:id"),
 ];
 
-/** Fetches the code of the page at the address while the viewer is still being read. */
+/** Loads the page's code while the viewer is still being read. */
 export function preloadPage(): void {
 	ROUTES.find(({ pattern }) => matchPath(pattern, location.pathname))?.code?.preload();
 }
@@ -152,7 +152,7 @@ function CurrentPage() {
 	);
 }
 
-/** The server refuses what a viewer may not see in any case; this only says so in better words. */
+/** The server enforces rights; this only explains them. */
 function pageFor(
 	found: { route: Route; page: ReactNode } | undefined,
 	account: AccountView | null,
@@ -180,7 +180,7 @@ function GoTo({ to }: { to: string }) {
 	return <PageWaiting />;
 }
 
-/** What is thrown as a page is drawn is said in its place, and what stands round it goes on; at another `place` it begins anew. */
+/** Shows an error of a page in its place; the rest stays usable. A change of `place` resets it. */
 class FaultBoundary extends Component<{ place?: string; children: ReactNode }, { failed: boolean }> {
 	override state = { failed: false };
 

@@ -6,7 +6,7 @@ import type {
 } from "@simplewebauthn/browser";
 import { requestJson } from "./http.ts";
 
-/** The calls of the sign-in routes. */
+/** Calls of the sign-in routes. */
 
 const post = <T>(path: string, body: unknown) => requestJson<T>("POST", `/api/auth${path}`, { body });
 

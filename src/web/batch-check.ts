@@ -1,21 +1,21 @@
 import { FILE_UNREADABLE } from "./http.ts";
 import { t } from "./texts.tsx";
 
-/** What the browser can tell of a batch's file before it is sent; the service checks it all again. */
+/** Checks a batch file in the browser before upload; the service checks it again. */
 export interface BatchCheck {
 	readonly lines: number;
-	/** What its first line names. */
+	/** From its first line. */
 	readonly endpoint: string | null;
-	/** The first of what is wrong; none if it may be sent. */
+	/** The first problems; empty if it may be sent. */
 	readonly problems: readonly string[];
 }
 
-/** As the service holds it. */
+/** The service's limits. */
 const LINES_MAX = 50_000;
 const PROBLEMS_SHOWN_MAX = 5;
 const ENDPOINTS = ["/v1/chat/completions", "/v1/completions", "/v1/embeddings"];
 
-/** `text`: lines of JSON, each a request with its `custom_id`, `method`, `url` and `body`. */
+/** `text`: lines of JSON, each a request with `custom_id`, `method`, `url` and `body`. */
 export function checkBatch(text: string): BatchCheck {
 	const problems: string[] = [];
 	const seen = new Set<string>();
@@ -58,6 +58,6 @@ function objectOf(line: string): Record<string, unknown> | undefined {
 	}
 }
 
-/** One that was deleted or locked since it was chosen is said to be unreadable, as its text is. */
+/** A file that was deleted or locked since it was chosen is reported as unreadable. */
 export const readBatch = (file: Blob): Promise<BatchCheck> =>
 	file.text().then(checkBatch, () => ({ lines: 0, endpoint: null, problems: [FILE_UNREADABLE] }));

@@ -1,6 +1,6 @@
 import type { ShownBrand } from "../console/views.ts";
 
-/** As the first run has it; a page's document says what holds. */
+/** Defaults; the page's document has the brand in force. */
 const OURS: ShownBrand = {
 	name: "Tollgate",
 	logoUrl: null,
@@ -13,10 +13,10 @@ const OURS: ShownBrand = {
 	imprint: null,
 };
 
-/** Under whose name the pages stand: it is in the document, so that nothing is drawn before it is known. */
+/** The service's name and colour. They are in the document, so that they are known before anything is drawn. */
 export const brand: ShownBrand = { ...OURS, ...inDocument() };
 
-/** Nothing outside of a browser. */
+/** Undefined outside a browser. */
 function inDocument(): Partial<ShownBrand> {
 	const meta = globalThis.document?.querySelector<HTMLMetaElement>('meta[name="brand"]');
 	return meta ? JSON.parse(meta.content) : {};

@@ -1,6 +1,6 @@
 /**
- * Bundles the console's pages into a folder: `bun src/web/bundle.ts FOLDER`. A program of its own, so that a service that
- * starts from source goes on meanwhile. Pages of the docs are Markdown, which becomes elements here: no parser is shipped.
+ * Bundles the console's pages into a folder: `bun src/web/bundle.ts FOLDER`. A process of its own, so that a service
+ * started from source is not blocked. Markdown of the docs becomes elements here, so that no parser is shipped.
  */
 import { join } from "node:path";
 import type { BunPlugin } from "bun";
@@ -21,7 +21,7 @@ await Bun.build({
 	target: "browser",
 	minify: true,
 	splitting: true,
-	// The production build of React.
+	// React's production build.
 	define: { [["process", "env", "NODE_ENV"].join(".")]: "'production'" },
 	publicPath: "/assets/",
 	naming: { entry: "[name]-[hash].[ext]", chunk: "[name]-[hash].[ext]" },

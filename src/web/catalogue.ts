@@ -1,2 +1,2 @@
-/** Under this name the script of a language leaves its texts to that of the pages. */
+/** Global name under which a language's script leaves its texts. */
 export const CATALOGUE = "tollgateTexts";

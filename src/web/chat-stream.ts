@@ -5,7 +5,7 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 import { ApiError, apiErrorOf } from "./http.ts";
 import { t } from "./texts.tsx";
 
-/** Reads a chat completion as it streams. */
+/** Reads a streamed chat completion. */
 
 export interface ChatUsage {
 	readonly promptTokens: number;
@@ -13,7 +13,7 @@ export interface ChatUsage {
 	readonly costNanoUsd: NanoUsd | null;
 }
 
-/** A function that the model wants called; `input` is JSON as the model wrote it. */
+/** A tool call; `input` is JSON as the model wrote it. */
 export interface ToolCall {
 	readonly id: string;
 	readonly name: string;
@@ -25,18 +25,18 @@ export interface ChatEnd {
 	readonly usage: ChatUsage | undefined;
 	readonly toolCalls: readonly ToolCall[];
 	readonly finishReason: string | null;
-	/** A failure after the first byte: it comes as an event of the stream. */
+	/** A failure after the first byte, sent as an event. */
 	readonly error: string | undefined;
 }
 
-/** A browser does not tell a connection that was never made from one that broke behind the request. */
+/** A browser does not distinguish a failed connection from one that broke after the request. */
 const UNANSWERED = t(
 	"The connection broke before an answer came. The request may have been served and charged: look at the requests before you send it again.",
 );
-/** An event longer than this is no chat: the answer counts as cut off. */
+/** A longer event is no chat: the answer counts as cut off. */
 const EVENT_CHARS_MAX = 4_000_000;
 
-/** Throws ApiError for a refusal; an abort by `signal` ends quietly. */
+/** Throws ApiError for a refusal; ends quietly when `signal` aborts. */
 export async function streamChat(
 	address: string,
 	body: Record<string, unknown>,
@@ -73,7 +73,7 @@ export async function streamChat(
 	return { requestId, usage, toolCalls: [...calls.values()], finishReason, error };
 }
 
-/** The first piece of a call has its id and name, later ones more of its arguments. */
+/** The first fragment of a call has its id and name, later ones its arguments. */
 function addPiece(calls: Map<number, ToolCall>, piece: ToolPiece): void {
 	const index = piece.index ?? 0;
 	const before = calls.get(index);
@@ -132,7 +132,7 @@ async function send(address: string, body: Record<string, unknown>, signal: Abor
 	throw apiErrorOf(response, parsed);
 }
 
-/** The data of each event; comments are left out. */
+/** Yields the data of each event, without comments. */
 async function* events(response: Response): AsyncGenerator<string> {
 	const reader = response.body
 		?.pipeThrough(new TextDecoderStream())

@@ -9,7 +9,7 @@ import { Link, navigate } from "./router.tsx";
 import { useSession } from "./session.tsx";
 import { t } from "./texts.tsx";
 
-/** More than this is no answer: a further letter is. */
+/** With more matches the user types on. */
 const SHOWN_MAX = 10;
 const AT_ONCE = { duration: 0 };
 
@@ -21,8 +21,8 @@ interface Found {
 }
 
 /**
- * Finds pages, keys, models and requests from a page that has no search of its own. It stands at once, without a
- * transition, and takes the focus as it is shown: what is typed right behind the slash would be lost otherwise.
+ * Finds pages, keys, models and requests on pages without a search of their own. It opens without a transition and
+ * takes the focus at once, so that nothing typed is lost.
  */
 export function Find(props: { opened: boolean; places: readonly Destination[]; onClose: () => void }) {
 	return (

@@ -1,8 +1,8 @@
 import { language, locale, t } from "./texts.tsx";
 
-/** Numbers and times as people read them. Money is in `shown-money.ts`. */
+/** Numbers and times for display. Money is in `shown-money.ts`. */
 
-/** English numbers are written as the money beside them, wherever the reader lives. */
+/** English numbers use the same format as money, in every region. */
 const NUMBERS = language === "en" ? "en-US" : locale;
 const whole = new Intl.NumberFormat(NUMBERS, { maximumFractionDigits: 0 });
 const compact = new Intl.NumberFormat(NUMBERS, { notation: "compact", maximumFractionDigits: 1 });
@@ -18,7 +18,7 @@ function decimals(digits: number): Intl.NumberFormat {
 	return new Intl.NumberFormat(NUMBERS, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** For fields that take numbers, as they are written here. */
+/** For number fields, in the format shown here. */
 export const SEPARATORS =
 	language === "de"
 		? { thousandSeparator: ".", decimalSeparator: "," }

@@ -1,5 +1,5 @@
 import { pages } from "../base/de.json";
 import { CATALOGUE } from "./catalogue.ts";
 
-/** A script of its own, which stands before that of the pages in a document in German, and in no other. */
+/** A separate script, loaded before the pages in German documents only. */
 Object.assign(globalThis, { [CATALOGUE]: pages });

@@ -1,25 +1,25 @@
 import { useEffect } from "react";
 
-/** A page that shows, or is about to show, what cannot be had again: it stays until that is over. */
+/** Keeps the page while it shows, or is about to show, a secret that cannot be shown again. */
 
 let holders = 0;
 const waiting: (() => void)[] = [];
 
-/** Does at once what takes the page away, or as soon as nothing holds it any more. */
+/** Runs at once, or as soon as nothing holds the page. */
 export function whenFree(leave: () => void): void {
 	if (holders === 0) leave();
 	else if (!waiting.includes(leave)) waiting.push(leave);
 }
 
-/** The state of a step of its own in the history. */
+/** State of an extra history entry. */
 const HELD = "held";
 
-/** While `held` there is no step back, no leaving unasked, and no end by a session or an account that is gone. */
+/** While `held`: no step back, no unconfirmed leaving, and no end by a lost session or account. */
 export function useHeldPage(held: boolean): void {
 	useEffect(() => {
 		if (!held) return;
 		const ask = (event: BeforeUnloadEvent) => event.preventDefault();
-		// Going back takes that step, and it is put there again.
+		// Going back consumes the extra entry, and it is pushed again.
 		const stay = () => {
 			if (history.state !== HELD) history.pushState(HELD, "", location.href);
 		};
@@ -31,7 +31,7 @@ export function useHeldPage(held: boolean): void {
 			removeEventListener("beforeunload", ask);
 			removeEventListener("popstate", stay);
 			holders -= 1;
-			// What was on its way may be shown now, and holds the page from here on.
+			// The secret may be shown now and holds the page from here on.
 			queueMicrotask(() => {
 				if (holders === 0) for (const leave of waiting.splice(0)) leave();
 			});

@@ -1,7 +1,7 @@
 import { t } from "./texts.tsx";
-/** The one way that pages speak to the server: JSON over same-origin fetch, failures as `ApiError`. */
+/** The only client of the server: JSON over same-origin fetch, failures as `ApiError`. */
 
-/** What the server refused, or that it could not be reached (`status` 0). */
+/** A refusal, or an unreachable server (`status` 0). */
 export class ApiError extends Error {
 	override readonly name = "ApiError" as const;
 	readonly status: number;
@@ -21,7 +21,7 @@ export class ApiError extends Error {
 	}
 }
 
-/** For what should not happen, whatever the server says. */
+/** For cases that should not happen. */
 export const pageFault = (): ApiError =>
 	new ApiError(t("This page has a fault of its own. Reload it."), { status: 0, code: "page_fault" });
 
@@ -50,7 +50,7 @@ export async function requestJson<T>(
 	return body as T;
 }
 
-/** The bytes of a file, under the one type that a form of another site cannot send. */
+/** Bytes of a file, with a content type that a form of another site cannot send. */
 export async function sendFile<T>(path: string, query: Query, file: Blob): Promise<T> {
 	const headers = { accept: "application/json", "content-type": "application/json" };
 	const bytes = await file.arrayBuffer().catch(() => {
@@ -76,7 +76,7 @@ async function send(url: string, init: RequestInit): Promise<Response> {
 	}
 }
 
-/** From either of the two shapes: ours (`{error: {…}}`) and that of the sign-in routes (`{message, code}`). */
+/** From either shape: ours (`{error: {…}}`) or that of the sign-in routes (`{message, code}`). */
 export function apiErrorOf(response: Response, body: unknown): ApiError {
 	const outer = record(body);
 	const inner = record(outer.error);

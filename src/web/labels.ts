@@ -2,7 +2,7 @@ import { RIGHTS, type Right, ROLE_LABELS, type Role } from "../console/views.ts"
 import { isolated, t } from "./texts.tsx";
 import type { LedgerEntry, TopUpView } from "./views.ts";
 
-/** Words for the codes that the interface speaks in; each page says the same. */
+/** Words for the interface's codes, the same on every page. */
 
 export const TOP_UP_METHODS: Readonly<Record<TopUpView["method"], string>> = {
 	transfer: t("Bank transfer"),
@@ -20,14 +20,14 @@ export const LEDGER_KINDS: Readonly<Record<LedgerEntry["kind"], string>> = {
 };
 
 export const roleName = (role: Role): string => t(ROLE_LABELS[role]);
-/** Behind "may", as in the table of rights. */
+/** Continue "may …", in the table of rights. */
 export const rightText = (right: Right): string => t(RIGHTS[right].says);
 
-/** Whom the alert of low credit goes to, and what it goes by: what is held is part of the balance. */
+/** Recipients of the low-credit alert. It compares the balance, which includes held credit. */
 export const mailedBelow = (threshold: string): string =>
 	t("Owners, admins and billing members get a mail when the balance falls below {threshold}.", { threshold });
 
-/** Of a key among others: two may have one name. */
+/** Distinguishes a key among others with the same name. */
 export const keyLabel = ({ name, lastFour }: { readonly name: string; readonly lastFour: string }): string =>
 	`${isolated(name)} …${lastFour}`;
 
@@ -64,7 +64,7 @@ const STATES: Readonly<Record<string, string>> = {
 	delivered: t("Delivered"),
 };
 
-/** The word for a state of anything; one without a word of ours is said as it is. */
+/** The word for a state; an unknown one is shown as it is. */
 export const stateText = (code: string): string =>
 	STATES[code] ?? code.slice(0, 1).toUpperCase() + code.slice(1).replaceAll("_", " ");
 

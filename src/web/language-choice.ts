@@ -1,7 +1,7 @@
 import { ENGLISH, isLanguage, LANGUAGE_COOKIE, LANGUAGES, type Language } from "../base/language.ts";
 import { language } from "./texts.tsx";
 
-/** Which languages there are, and the choice of one: it holds for this browser, and the page is drawn anew in it. */
+/** Languages, and the choice of one for this browser; the page reloads in it. */
 
 const KEPT_S = 365 * 86_400;
 
@@ -9,7 +9,7 @@ export const CHOICES = Object.entries(LANGUAGES).flatMap(([code, name]) => (isLa
 
 const isKept = (wanted: Language): boolean => document.cookie.split("; ").includes(`${LANGUAGE_COOKIE}=${wanted}`);
 
-/** Where the browser keeps no cookies it goes on saying what it wants itself. */
+/** Without cookies the browser's own preference counts. */
 export function chooseLanguage(wanted: Language): void {
 	const secure = location.protocol === "https:" ? "; Secure" : "";
 	// biome-ignore lint/suspicious/noDocumentCookie: the store for cookies is not there where the page came over plain HTTP
@@ -18,14 +18,14 @@ export function chooseLanguage(wanted: Language): void {
 }
 
 /**
- * A person's own choice goes before what this browser kept: the page is drawn anew in it. Who has not chosen yet is known
- * from now on by what he reads here, so that mails are in it too.
+ * A person's choice overrides this browser's, and the page reloads in it. Without a choice, the current language is
+ * stored, so that mails use it too.
  */
 export async function followLanguage(
 	chosen: Language | null,
 	save: (language: Language) => Promise<unknown>,
 ): Promise<void> {
-	// A document that comes in another language all the same is not asked for again and again.
+	// A document that arrives in another language all the same is not requested again.
 	if (chosen === language || (chosen !== null && isKept(chosen))) return;
 	if (chosen !== null) chooseLanguage(chosen);
 	else if (language !== ENGLISH) await save(language).catch(() => undefined);

@@ -4,7 +4,7 @@ import { ApiError } from "./http.ts";
 import { Problem } from "./parts/problem.tsx";
 import { t } from "./texts.tsx";
 
-/** A component whose code is fetched when it is first shown, or before by `preload`. */
+/** A component whose code is loaded when it is first shown, or earlier by `preload`. */
 export type Lazy<Props extends object> = ((props: Props) => ReactNode) & { preload(): void };
 
 const NOT_LOADED = t(
@@ -12,8 +12,8 @@ const NOT_LOADED = t(
 );
 
 /**
- * Like React's `lazy` without `Suspense`: that holds back what has arrived until 300 ms after its placeholder was
- * drawn, and a page here is ready sooner. What cannot be fetched says so, with a way to load the page anew.
+ * Like React's `lazy` without `Suspense`, which withholds loaded content until 300 ms after its placeholder. A failure
+ * shows a button that reloads the page.
  */
 export function lazy<Props extends object>(
 	load: () => Promise<{ default: ComponentType<Props> }>,

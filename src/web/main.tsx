@@ -4,8 +4,8 @@ import { App, preloadPage } from "./app.tsx";
 import { cssVariables, schemeManager, theme } from "./theme.ts";
 
 /**
- * Style elements that components make carry the nonce of this page's policy. It stands in the page itself; the second
- * way is for the library that locks scrolling behind a dialog.
+ * Style elements carry the nonce of the page's policy, which is in the document; the second way is for the library that
+ * locks scrolling under dialogs.
  */
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
 Object.assign(globalThis, { __webpack_nonce__: nonce });

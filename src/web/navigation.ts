@@ -6,11 +6,11 @@ export interface Destination {
 	readonly to: string;
 	readonly label: string;
 	readonly icon: IconName;
-	/** Not one of these pages: it is loaded as a whole. */
+	/** A page outside the console, loaded whole. */
 	readonly apart?: true;
 	/** Pressed after `g`. */
 	readonly key: string;
-	/** Asked of a member's role. */
+	/** Required right of the member's role. */
 	readonly right?: Right;
 }
 
@@ -40,12 +40,12 @@ export const OPERATOR_DESTINATIONS: readonly Destination[] = [
 	{ to: "/operator/management-keys", label: t("Management keys"), icon: "keys", key: "8" },
 ];
 
-/** What a member may see; who has no account sees all, and is told there how to get one. */
+/** Destinations for a role; a viewer without an account sees all. */
 export function destinationsFor(role: Role | undefined): readonly Destination[] {
 	return DESTINATIONS.filter(({ right }) => right === undefined || role === undefined || may(role, right));
 }
 
-/** What a visitor may see. */
+/** Destinations for visitors. */
 export const PUBLIC_DESTINATIONS = DESTINATIONS.filter(({ to }) => ["/models", "/docs", "/status"].includes(to));
 
 export function isCurrent(to: string, path: string): boolean {

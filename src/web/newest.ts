@@ -1,6 +1,5 @@
 /**
- * Readings of one thing that overlap: the one that was asked for last holds, however late the others are answered. Each is
- * over when that one is, and ends as it does.
+ * Overlapping reads of one thing: the last request counts, whatever the order of answers. Earlier ones resolve with it.
  */
 export function createNewest<T>(take: (answer: T) => void): (ask: () => Promise<T>) => Promise<void> {
 	let newest: Promise<void> | undefined;

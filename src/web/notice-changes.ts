@@ -1,13 +1,13 @@
 import type { AlertType } from "../console/views.ts";
 
-/** Who is told, as a form has it. */
+/** Recipients and settings, as the form holds them. */
 export interface NoticeForm {
 	readonly mail: "maker" | "owners" | null;
 	readonly webhookUrl: string | null;
 	readonly events: readonly AlertType[];
 }
 
-/** What is not named stays as it is then. */
+/** Absent fields stay as they are. */
 export interface NoticeChanges {
 	mail?: NoticeForm["mail"];
 	webhookUrl?: string | null;
@@ -15,7 +15,7 @@ export interface NoticeChanges {
 	eventsRemoved?: AlertType[];
 }
 
-/** What was changed of a form, and nothing that another tab may have changed since. */
+/** The changed fields of a form only, so that another tab's changes stay. */
 export function noticeChanges(before: NoticeForm, wanted: NoticeForm): NoticeChanges {
 	const { mail, webhookUrl, events } = wanted;
 	const added = events.filter((type) => !before.events.includes(type));

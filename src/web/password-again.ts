@@ -1,20 +1,20 @@
 import { ApiError } from "./http.ts";
 
-/** Sensitive acts ask for the password again after a while: the dialog is one for all pages, the acts do not know of it. */
+/** Sensitive acts require the password again after a while. One dialog serves all pages; the acts do not know it. */
 
 type Ask = () => Promise<boolean>;
 let ask: Ask | undefined;
-/** The answer of the dialog that is open. */
+/** Resolves with the answer of the open dialog. */
 let asked: Promise<boolean> | undefined;
 
-/** For the dialog: how it is opened, undefined while it is not there. Tells whether the password was given. */
+/** Registers how the dialog opens; undefined while it is unmounted. Resolves with whether the password was given. */
 export function onPasswordAsked(open: Ask | undefined): void {
 	ask = open;
-	// One that is gone with its page answers nobody any more.
+	// An unmounted dialog no longer answers.
 	asked = undefined;
 }
 
-/** Runs `act`, and once more if the server wanted the password first and got it. */
+/** Runs `act`, and again if the server required the password and got it. */
 export async function withPasswordAgain<T>(act: () => Promise<T>): Promise<T> {
 	try {
 		return await act();
@@ -25,7 +25,7 @@ export async function withPasswordAgain<T>(act: () => Promise<T>): Promise<T> {
 	}
 }
 
-/** Acts that are refused meanwhile wait for the same answer: a second dialog would leave the first one's act waiting. */
+/** Further refused acts wait for the same answer: a second dialog would leave the first act waiting. */
 function askOnce(open: Ask): Promise<boolean> {
 	asked ??= open().finally(() => {
 		asked = undefined;

@@ -14,7 +14,7 @@ const PLACES = [
 	["/docs", t("Docs")],
 ] as const;
 
-/** Where the operator of the service can be reached, and what he says of it. */
+/** Contact and texts of the service's operator. */
 function BrandLinks() {
 	const { support, terms, privacy, imprint } = brand;
 	const links = [
@@ -33,7 +33,7 @@ function BrandLinks() {
 	);
 }
 
-/** The frame for visitors. */
+/** Frame of public pages. */
 export function PublicShell({ children }: { children: ReactNode }) {
 	const { path } = usePlace();
 	const { config } = useSession();

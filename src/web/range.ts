@@ -5,7 +5,7 @@ import { t } from "./texts.tsx";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** The service gives hours for at most a month. */
+/** The service returns hours for a month at most. */
 const HOURS_MAX_MS = 31 * DAY_MS;
 
 export const RANGES = [
@@ -42,20 +42,20 @@ function rangeOf(query: URLSearchParams, nowMs: number, otherwise = "7d"): DateR
 		return withBucket(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1), nowMs);
 	}
 	const lengthMs = LENGTHS_MS[range] ?? LENGTHS_MS[otherwise] ?? 7 * DAY_MS;
-	// Whole hours or days, this one among them: usage is summed by them, and the log lists what is in the sum.
+	// Whole hours or days, including the current one: usage is summed by them, and the log lists the same.
 	const bucketMs = lengthMs <= DAY_MS ? HOUR_MS : DAY_MS;
 	const thisOne = Math.floor(nowMs / bucketMs) * bucketMs;
 	return withBucket(thisOne - lengthMs + bucketMs, nowMs);
 }
 
-/** What the address names by its ends; undefined where those are none, as in a link that was cut. */
+/** The range in the address; undefined if an end is missing. */
 export function ownRange(query: URLSearchParams): Pick<DateRange, "fromMs" | "toMs"> | undefined {
 	const from = numberOf(query.get("from"));
 	const to = numberOf(query.get("to"));
 	return from !== null && to !== null && from < to ? { fromMs: from, toMs: to } : undefined;
 }
 
-/** The filters that the address names. */
+/** The filters in the address. */
 export function filterOf(query: URLSearchParams, nowMs: number): Omit<UsageFilter, "group"> {
 	const { fromMs, toMs, bucket } = rangeOf(query, nowMs);
 	return {

@@ -1,4 +1,4 @@
-/** A choice that this browser keeps; where storage is switched off it lasts until the next reload. */
+/** A choice kept in this browser; without storage it lasts until the next reload. */
 export interface Remembered {
 	read(): string | null;
 	write(value: string): void;
@@ -16,7 +16,7 @@ export const createRemembered = (name: string): Remembered => ({
 		try {
 			localStorage.setItem(name, value);
 		} catch {
-			// What was chosen is on the page all the same.
+			// The choice is applied all the same.
 		}
 	},
 });

@@ -1,7 +1,7 @@
 import { t } from "./texts.tsx";
 import type { RequestDetail } from "./views.ts";
 
-/** What is said of how a request ended. The record has its ending and its status, and of several causes one status. */
+/** How a request ended, in words. A record has an ending and a status, and a status may have several causes. */
 
 const HOW_ENDED: Readonly<Record<string, string>> = {
 	finished: t("The model finished its answer"),
@@ -16,7 +16,7 @@ const HOW_ENDED: Readonly<Record<string, string>> = {
 const REASONS: Readonly<Record<number, string>> = {
 	499: t("The client closed the connection."),
 	502: t("The model's server failed."),
-	// None is connected, all are busy, or this service is.
+	// No server is connected, all are busy, or this service is.
 	503: t("No server for the model could take it just then."),
 	504: t("The model's server did not answer in time."),
 };
@@ -26,7 +26,7 @@ export function howEnded({ ending, status }: Pick<RequestDetail, "ending" | "sta
 	return HOW_ENDED[ending] ?? ending.replaceAll("_", " ");
 }
 
-/** Why it failed, if that is more than how it ended; a restart has the status of a model without servers. */
+/** Why it failed, if more is known; a restart has the same status as a model without servers. */
 export function failureReason({ ending, status }: Pick<RequestDetail, "ending" | "status">): string | undefined {
 	return ending === "shutdown" ? undefined : REASONS[status];
 }

@@ -3,21 +3,21 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { ApiError, pageFault } from "./http.ts";
 import { withPasswordAgain } from "./password-again.ts";
 
-/** Reading with a memory: a page seen before shows its last answer at once and asks again behind it. */
+/** Cached reads: a page seen before shows its last answer at once and refreshes it. */
 
-/** An answer that no page shows is forgotten after this time, and the oldest of them beyond this many. */
+/** Answers of closed pages are dropped after this time, the oldest first beyond this number. */
 const UNSEEN_MS = 5 * 60_000;
 export const CACHED_MAX = 200;
 
-/** What one browser tab knows; emptied when the viewer changes. */
+/** Cache of this tab, emptied when the viewer changes. */
 export function createMemory() {
 	const client = new QueryClient({
 		defaultOptions: {
 			queries: {
 				gcTime: UNSEEN_MS,
-				// A page says at once that it cannot be read, and has a button to try again.
+				// No automatic retry: the page shows the error with a button.
 				retry: false,
-				// Without a network the service may still be here: on this machine, or in this house.
+				// The service may be reachable without internet access.
 				networkMode: "always",
 				refetchOnWindowFocus: false,
 			},
@@ -37,7 +37,7 @@ export function createMemory() {
 const memory = createMemory();
 
 export const resources = {
-	/** Replaces an answer, if there is one, by a newer one that came another way. */
+	/** Replaces a cached answer by a newer one from another source. */
 	set(key: string, change: (before: unknown) => unknown): void {
 		memory.setQueryData([key], (before: unknown) => (before === undefined ? undefined : change(before)));
 	},
@@ -47,12 +47,12 @@ export const resources = {
 export interface Resource<T> {
 	readonly data: T | undefined;
 	readonly error: ApiError | undefined;
-	/** Also true while a shown answer is being renewed. */
+	/** Also true while a shown answer is refreshed. */
 	readonly loading: boolean;
 	reload(): Promise<void>;
 }
 
-/** `key` names the answer; null reads nothing. Reads when shown and when the key changes. */
+/** `key` names the answer; null reads nothing. Reads on mount and when the key changes. */
 export function useResource<T>(key: string | null, fetcher: () => Promise<T>): Resource<T> {
 	const { data, error, isFetching, refetch } = useQuery<T, ApiError>(
 		{
@@ -67,7 +67,7 @@ export function useResource<T>(key: string | null, fetcher: () => Promise<T>): R
 	);
 	const reload = useCallback(async () => {
 		if (key === null) return;
-		// An answer that is under way may be older than what has just been changed.
+		// An answer in flight may be older than the change.
 		await memory.cancelQueries({ queryKey: [key], exact: true });
 		await refetch();
 	}, [key, refetch]);
@@ -81,7 +81,7 @@ export interface Action<A extends unknown[], T> {
 	clear(): void;
 }
 
-/** One change at a time: a second click while the first runs does nothing. Failures are kept to be shown. */
+/** One change at a time: a second click while one runs does nothing. Failures are kept for display. */
 export function useAction<A extends unknown[], T>(act: (...args: A) => Promise<T>): Action<A, T> {
 	const [state, setState] = useState<{ busy: boolean; error: ApiError | undefined }>({ busy: false, error: undefined });
 	const busy = useRef(false);
@@ -108,7 +108,7 @@ export function useAction<A extends unknown[], T>(act: (...args: A) => Promise<T
 
 export type List<T> = ReturnType<typeof useList<T>>;
 
-/** Pages of a list, joined; `more` fetches the next one. */
+/** Joined pages of a list; `more` loads the next. */
 export function useList<T>(
 	key: string,
 	fetchPage: (after: string | null) => Promise<{ items: readonly T[]; next: string | null }>,
@@ -126,12 +126,12 @@ export function useList<T>(
 	return { items, next, more, error: first.error, loading: first.loading, reload: first.reload };
 }
 
-/** A browser takes up a feed again that broke off, but not after an answer that was none, as a gateway's 502. */
+/** A browser reconnects a broken event stream, but not after an error answer such as a gateway's 502. */
 const FEED_AGAIN_MS = 5_000;
 
 /**
- * Server-sent events of one topic. Only while the page is looked at: a browser keeps few connections to one address, and
- * a row of forgotten tabs would use them up.
+ * Server-sent events of one topic, only while the page is visible: browsers limit connections per host, and hidden tabs
+ * would use them up.
  */
 export function useLive<T>(topic: "overview" | "operator", address: string, onData: (data: T) => void): boolean {
 	const [connected, setConnected] = useState(false);
@@ -171,7 +171,7 @@ export function useLive<T>(topic: "overview" | "operator", address: string, onDa
 	return connected;
 }
 
-/** Ticks for ages on screen. */
+/** Ticks for relative times. */
 export function useNow(everyMs = 30_000): number {
 	const [now, setNow] = useState(() => Date.now());
 	useEffect(() => {

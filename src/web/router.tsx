@@ -4,14 +4,14 @@ import { parse } from "regexparam";
 import { matchRoute, Router, Link as RouterLink } from "wouter";
 import { navigate as go, usePathname, useSearch } from "wouter/use-browser-location";
 
-/** What pages know of the address: a path, its query, and links that do not reload. */
+/** Path, query and links without reloads. */
 
 export interface Place {
 	readonly path: string;
 	readonly query: URLSearchParams;
 }
 
-/** Around all pages: their links go as `navigate` does. */
+/** Wraps all pages: their links use `navigate`. */
 export function Routing({ children }: { children: ReactNode }) {
 	return <Router aroundNav={(_, to, options) => navigate(to, options)}>{children}</Router>;
 }
@@ -19,7 +19,7 @@ export function Routing({ children }: { children: ReactNode }) {
 export function navigate(to: string, options: { replace?: boolean } = {}): void {
 	const before = location.pathname;
 	go(to, { replace: options.replace === true });
-	// A change of the query alone (a filter) leaves the reader where he is.
+	// A change of the query alone keeps the scroll position.
 	if (location.pathname !== before) scrollTo(0, 0);
 }
 
@@ -29,7 +29,7 @@ export function usePlace(): Place {
 	return useMemo(() => ({ path, query: new URLSearchParams(search) }), [path, search]);
 }
 
-/** The query as an object and a way to change some of it; null or "" removes. Filters that live in the address. */
+/** The query as an object, with a setter; null or "" removes a value. */
 export function useQueryState(): [URLSearchParams, (changes: Record<string, string | null>) => void] {
 	const { query } = usePlace();
 	return [query, changeQuery];
@@ -44,7 +44,7 @@ function changeQuery(changes: Record<string, string | null>): void {
 	navigate(url.pathname + url.search, { replace: true });
 }
 
-/** Opened by a button, or once by a link with `?create=1`: a step back to where that led does not open it again. */
+/** Open state set by a button, or once by `?create=1`, which a step back does not open again. */
 export function useCreating(): [boolean, (open: boolean) => void] {
 	const isAsked = usePlace().query.get("create") === "1";
 	const [isOpen, setOpen] = useState(false);
@@ -61,14 +61,14 @@ export interface LinkProps extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>,
 	children?: ReactNode;
 }
 
-/** A real anchor: middle click, copy address and screen readers work as anywhere. */
+/** A real anchor, for middle clicks, copied addresses and screen readers. */
 export function Link({ to, ...rest }: LinkProps) {
 	return <RouterLink href={to} {...rest} />;
 }
 
 /**
- * Matches `/keys/:id` and `/models/*` (the rest of the path, slashes included). Gives the parameters by name, decoded
- * once, the rest under `*`; undefined if the path is another one.
+ * Matches `/keys/:id` and `/models/*` (the rest, slashes included). Returns decoded parameters by name, the rest under
+ * `*`; undefined without a match.
  */
 export function matchPath(pattern: string, path: string): Record<string, string> | undefined {
 	const [matches, found] = matchRoute(parse, pattern, path.replace(/(?<=.)\/+$/, ""));
@@ -76,9 +76,9 @@ export function matchPath(pattern: string, path: string): Record<string, string>
 	return Object.fromEntries(Object.entries(found).map(([name, text]) => [name, decoded(text ?? "")]));
 }
 
-/** A place inside this site to go to after signing in; anything else is the overview. */
+/** A path within this site to open after signing in; the overview for anything else. */
 export function safeNext(next: string | null): string {
-	// Browsers read an address without its tabs and line ends: what stands behind them is no safer.
+	// Browsers ignore tabs and line breaks in addresses, so the check does too.
 	return next !== null && /^\/(?![/\\])[^\t\n\r]*$/.test(next) ? next : "/overview";
 }
 

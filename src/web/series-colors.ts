@@ -1,9 +1,9 @@
-/** Told apart with the common kinds of colour-blindness (after Okabe and Ito), on light and on dark. */
+/** Distinguishable with common colour blindness (after Okabe and Ito), on light and dark. */
 const SERIES = ["#0072b2", "#d98200", "#009e73", "#b8578d", "#56b4e9", "#c04f15", "#8c8f00", "#7a6ac8"] as const;
-/** As many are drawn one by one; what is beyond them together. */
+/** Series drawn one by one; the rest is combined. */
 export const SERIES_MAX = SERIES.length;
 const OTHER = "#8a939b";
-/** What is no model and no key has its own. */
+/** Colours of series that are neither model nor key. */
 const STATUS_COLORS: Readonly<Record<string, string>> = {
 	other: OTHER,
 	ok: "#009e73",
@@ -12,8 +12,8 @@ const STATUS_COLORS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The colours of what is drawn together, no two alike: a model's by its place in the catalogue, else by its name, and the
- * next one that is free where another has it. What is not among them is grey.
+ * Distinct colours of a chart's series: a model's by its place in the catalogue, otherwise by its name, or the next
+ * free one. Unknown series are grey.
  */
 export function seriesColors(ids: readonly string[], known: readonly string[]): (id: string) => string {
 	const colors = new Map<string, string>();

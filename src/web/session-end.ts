@@ -1,15 +1,15 @@
 /**
- * Whether an answer that knows no session says so of the one that is shown: not if it was asked for before that was read,
- * by a former one, and was answered late.
+ * Decides whether an answer without a session concerns the session shown: not if its request left before that session
+ * was read.
  */
 export interface SessionEnd {
-	/** As a request leaves. */
+	/** Marks a request as it leaves. */
 	mark(): number;
-	/** The viewer was read: what was sent before was a former session's, or may have been. */
+	/** The viewer was read: earlier requests may belong to a former session. */
 	viewerRead(): void;
-	/** The request with this mark was told that there is no session. Whether that is so of the one that is shown. */
+	/** Whether the marked request's lost session is the one shown. */
 	noSession(mark: number): boolean;
-	/** As a page that could not be left at once may be left: whether it is so still. */
+	/** Whether that still holds when a held page may be left. */
 	isOver(): boolean;
 }
 

@@ -13,12 +13,12 @@ import { resources } from "./resource.ts";
 import { t } from "./texts.tsx";
 import type { AccountView, Me, PublicConfig } from "./views.ts";
 
-/** Who looks at the pages, for which account, and what the service offers. */
+/** The viewer, the account shown, and the service's configuration. */
 
 export interface Session {
 	readonly config: PublicConfig;
 	readonly me: Me | undefined;
-	/** Reads the viewer anew, after signing in or a change of the profile. Throws ApiError, as the two below. */
+	/** Reads the viewer again, after sign-in or a profile change. Throws ApiError, like the next two. */
 	refresh(): Promise<void>;
 	chooseAccount(id: string): Promise<void>;
 	signOut(): Promise<void>;
@@ -31,7 +31,7 @@ interface State {
 
 const SessionContext = createContext<Session | undefined>(undefined);
 const ACCOUNT_KEY = "tollgate-account";
-/** Who is signed in, for the other tabs: they have the same session. */
+/** The viewer's id, for other tabs, which share the session. */
 const VIEWER_KEY = "tollgate-viewer";
 
 export function SessionProvider(props: {
@@ -41,10 +41,10 @@ export function SessionProvider(props: {
 }) {
 	const [state, setState] = useState<State>();
 	const [error, setError] = useState<ApiError>();
-	// What this tab looks at stays so, whatever its address or another tab says meanwhile.
+	// The account of this tab, which other tabs do not change.
 	const chosen = useRef<string>(undefined);
 	const person = useRef("");
-	// Another account that is on its way: what is read anew meanwhile is read for that one.
+	// A pending switch of account; reads in the meantime are for the new one.
 	const coming = useRef<string>(undefined);
 
 	const [readNewest] = useState(() =>
@@ -89,17 +89,17 @@ export function SessionProvider(props: {
 
 	useEffect(() => {
 		let asking = false;
-		// Reading the viewer may find the account gone as well: it is not read again for that.
+		// Reading the viewer may find the account gone too and is not repeated for that.
 		const goOver = async () => {
 			if (asking) return;
 			asking = true;
 			resources.clear();
-			// Where that fails the page says so itself, by what it cannot read.
+			// If that fails, the page shows its own read errors.
 			await refresh().catch(() => undefined);
 			asking = false;
 		};
 		const leave = () => whenFree(goOver);
-		// What this tab asked next would be answered to somebody else, below the name of who it shows.
+		// Further answers would be another person's, under this one's name.
 		const compare = ({ key, newValue }: StorageEvent) => {
 			if (key === VIEWER_KEY && newValue !== person.current) leave();
 		};
@@ -134,7 +134,7 @@ export function SessionProvider(props: {
 				async signOut() {
 					await authApi.signOut();
 					storage.write("");
-					// A whole reload: nothing of this viewer stays in memory.
+					// A full reload, so that nothing of this viewer stays in memory.
 					location.assign("/sign-in");
 				},
 			},
@@ -152,14 +152,14 @@ export function useSession(): Session {
 	return session;
 }
 
-/** For pages that are only shown to a signed-in viewer with an account. */
+/** For pages that need a signed-in viewer with an account. */
 export function useAccount(): AccountView {
 	const account = useSession().me?.account;
 	if (!account) throw new Error("a page was rendered without an account");
 	return account;
 }
 
-/** Whether the viewer's role in the account allows it; the server asks the same table. */
+/** Whether the viewer's role allows it; the server checks the same table. */
 export function useMay(): (right: Right) => boolean {
 	const role = useSession().me?.account?.role;
 	return useCallback((right) => role !== undefined && may(role, right), [role]);
@@ -178,12 +178,12 @@ async function readViewer(chosen: string | null): Promise<State> {
 	}
 }
 
-/** The account that a link names, as of a statement, or the one chosen last. */
+/** The account in the address, as of a statement link, or the last chosen one. */
 function chosenBefore(): string | null {
 	return new URLSearchParams(location.search).get("account") ?? storage.read();
 }
 
-/** The chosen account may be gone, then the first one. */
+/** The chosen account may be gone: then the first one. */
 async function readMe(chosen: string | null): Promise<Me> {
 	try {
 		return await api.me(chosen);

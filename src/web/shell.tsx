@@ -12,7 +12,7 @@ import { useSession } from "./session.tsx";
 import { Shortcuts } from "./shortcuts.tsx";
 import { t } from "./texts.tsx";
 
-/** The frame around every page of a signed-in viewer: navigation at the side, on narrow screens in a drawer. */
+/** Frame of signed-in pages: navigation in a sidebar, or in a drawer on narrow screens. */
 export function Shell({ children }: { children: ReactNode }) {
 	const { config } = useSession();
 	const [open, drawer] = useDisclosure(false);

@@ -6,12 +6,12 @@ import { navigate } from "./router.tsx";
 import { useSession } from "./session.tsx";
 import { t } from "./texts.tsx";
 
-/** How long the second key may be pressed after `g`: a page that is busy hears of both later, and close together or far apart. */
+/** Time for the second key after `g`; a busy page receives both late. */
 const CHORD_MS = 1_000;
 
 /**
- * Keys that work on every page: `/` goes to its search, or finds anything where it has none, `g` and a letter goes, `?`
- * lists them. Never while somebody types.
+ * Keys on every page: `/` focuses its search or opens the finder, `g` and a letter navigates, `?` lists them. Not while
+ * the user types.
  */
 export function Shortcuts() {
 	const { me } = useSession();

@@ -1,4 +1,4 @@
-/** Files that the bundler embeds: snippets as text, pages of the docs as elements (`bundle.ts`). */
+/** Files that the bundler embeds: snippets as text, docs as elements (`bundle.ts`). */
 declare module "*.py" {
 	const text: string;
 	export default text;

@@ -5,16 +5,13 @@ import { ENGLISH, isLanguage, type Language } from "../base/language.ts";
 import { CATALOGUE } from "./catalogue.ts";
 
 /**
- * What pages say. A text stands in English where it is shown and is its own key: `t("Create a key")`; the catalogue of
- * another language has the same keys, and a text that is not in it does not compile. So English costs nothing, and
- * another language is a script of its own before that of the pages (`pages/pages.ts`). The language is that of the document
- * and holds until it is loaded anew: texts may stand outside of components.
- *
- * `{name}` is a value; `<link>…</link>` a stretch that `rich` hands to whom draws it. What says two things in English
- * says which behind a bar, which is not shown: `t("Open|state")`.
+ * Texts of pages. The English text is its own key: `t("Create a key")`; a key that a catalogue lacks does not compile.
+ * English needs no catalogue; another language is a script loaded before the pages (`pages/pages.ts`). The document's
+ * language holds until a reload, so texts may be used outside components. `{name}` is a value; `<link>…</link>` is an
+ * element for `rich`. An ambiguous English text adds its meaning after a bar, which is not shown: `t("Open|state")`.
  */
 
-/** Of a text that is counted: `{count}` is in both. */
+/** For counted texts: `{count}` is in both. */
 interface Forms {
 	readonly one: string;
 	readonly other: string;
@@ -29,15 +26,15 @@ type Tags<T> = T extends `${string}</${infer Name}>${infer Rest}` ? Name | Tags<
 type Values<T, Value> = { readonly [Name in Names<T>]: Value };
 type Given<T> = [Names<T>] extends [never] ? [] : [values: Values<T, string | number>];
 
-/** As the document says it, which the server has from the reader; English outside of a browser. */
+/** From the document, which the server sets; English outside a browser. */
 export const language: Language = documentLanguage();
 
-/** Undefined in English. A script of texts that did not arrive leaves the pages in English, and working. */
+/** Undefined in English, or if a language's script did not load: then pages stay in English. */
 const catalogue = (globalThis as Readonly<Record<string, unknown>>)[CATALOGUE] as
 	| Readonly<Record<string, string | Forms>>
 	| undefined;
 
-/** The reader's own region where it speaks this language: its order of day and month. */
+/** The reader's region if it uses this language: its order of day and month. */
 export const locale: string = globalThis.navigator?.languages?.find((one) => one.startsWith(language)) ?? language;
 
 const rules = new Intl.PluralRules(language);
@@ -48,7 +45,7 @@ export function t<const T extends Text>(text: T, ...[values]: Given<T>): string 
 	return filled(typeof found === "string" ? found : withoutNote(text), values);
 }
 
-/** A text with a number in it: `{count}`, as it is shown, beside others. `other` is the key. */
+/** A text with a count: `{count}`, formatted. `other` is the key. */
 export function plural<const T extends Counted>(
 	count: number,
 	forms: { readonly one: string; readonly other: T },
@@ -61,7 +58,7 @@ export function plural<const T extends Counted>(
 
 type Parts<T> = Values<T, ReactNode> & { readonly [Tag in Tags<T>]: (inner: string) => ReactNode };
 
-/** A sentence with elements in it, in the order of the reader's language. */
+/** A sentence with elements, in the word order of the reader's language. */
 export function rich<const T extends Text>(text: T, parts: Parts<T>): ReactNode {
 	const found = catalogue?.[text];
 	const sentence = typeof found === "string" ? found : withoutNote(text);
@@ -83,10 +80,10 @@ function filled(text: string, values: Readonly<Record<string, string | number>> 
 		: text.replace(/\{(\w+)\}/g, (mark, name: string) => isolated(String(values[name] ?? mark)));
 }
 
-/** Of Hebrew and Arabic, and signs that turn what follows them. */
+/** Hebrew, Arabic, and characters that change text direction. */
 const TURNING = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc]/;
 
-/** A name between marks that keep its direction from what stands beside it. */
+/** A name isolated from the direction of its surroundings. */
 export function isolated(text: string): string {
 	return TURNING.test(text) ? `\u2068${text}\u2069` : text;
 }
@@ -100,5 +97,5 @@ function documentLanguage(): Language {
 	return isLanguage(said) ? said : ENGLISH;
 }
 
-/** A word that stands alone, as it is within a sentence: German keeps its nouns as they are. */
+/** A word that stands alone, lower-cased within a sentence; German keeps its nouns' case. */
 export const inSentence = (word: string): string => (language === "de" ? word : word.toLowerCase());

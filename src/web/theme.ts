@@ -3,7 +3,7 @@ import { createTheme, localStorageColorSchemeManager } from "@mantine/core";
 import type { Accents } from "../console/views.ts";
 import { brand } from "./brand.ts";
 
-/** One accent colour; everything else is grey, or says ok, warning, failure. */
+/** One accent colour; the rest is grey, or means ok, warning, failure. */
 
 const OURS: MantineColorsTuple = [
 	"#eaf3f6",
@@ -21,7 +21,7 @@ const OURS: MantineColorsTuple = [
 const { palette } = brand;
 const accent = (palette?.shades as MantineColorsTuple | undefined) ?? OURS;
 
-/** Of the same cast as the pages' own greys. */
+/** In the tone of the pages' greys. */
 const dark: MantineColorsTuple = [
 	"#d5d9dd",
 	"#b8bfc5",
@@ -35,7 +35,7 @@ const dark: MantineColorsTuple = [
 	"#101214",
 ];
 
-/** Red with enough contrast below white text and as text on its own light ground. */
+/** Red with enough contrast under white text and as text on its own light background. */
 const red: MantineColorsTuple = [
 	"#fdecea",
 	"#fbd5d2",
@@ -64,7 +64,7 @@ export const theme = createTheme({
 	components: { Modal: { styles: { title: { fontWeight: 600 } } } },
 });
 
-/** Mantine's dimmed text and placeholders are too pale to read; these have a contrast of at least 4.5 to 1. */
+/** Mantine's dimmed text and placeholders are too pale; these have a contrast of at least 4.5 to 1. */
 export const cssVariables: CSSVariablesResolver = () => ({
 	variables: {},
 	light: {
@@ -89,7 +89,7 @@ export const cssVariables: CSSVariablesResolver = () => ({
 	},
 });
 
-/** The operator's own colour, wherever ours stands in the style sheets. */
+/** The operator's colour wherever the style sheets use the accent. */
 function accentVariables(accents: Accents | undefined): Record<string, string> {
 	if (accents === undefined) return {};
 	const { fill, text, soft } = accents;

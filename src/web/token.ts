@@ -1,19 +1,19 @@
 import { useState } from "react";
 
 /**
- * Of one attempt, the same however often it is sent: one whose answer was lost is not carried out again. 32 hex digits;
- * `randomUUID` is not there where the page came over plain HTTP.
+ * Token of one attempt, constant over retries, so that a repeated attempt has one effect. 32 hex digits; `randomUUID`
+ * is missing over plain HTTP.
  */
 export const newToken = (): string =>
 	Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/** Sends what a form asks for, with a token: the same one as before, where the same was asked for and its answer was lost. */
+/** Sends a form with a token: the former one if the same was sent before and its answer was lost. */
 export interface Attempt {
 	send<T>(asked: object, act: (token: string) => Promise<T>): Promise<T>;
 }
 
 export function createAttempt(): Attempt {
-	/** By what was asked for. Who tries something else meanwhile, and then that again, has asked for it once. */
+	/** By content, so that trying something else in between does not send the first content twice. */
 	const unanswered = new Map<string, string>();
 	return {
 		async send(asked, act) {
@@ -21,7 +21,7 @@ export function createAttempt(): Attempt {
 			const token = unanswered.get(text) ?? newToken();
 			unanswered.set(text, token);
 			const made = await act(token);
-			// Whoever asks for the same once more wants another one.
+			// A repetition after an answer is a new attempt.
 			if (unanswered.get(text) === token) unanswered.delete(text);
 			return made;
 		},

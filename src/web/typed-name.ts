@@ -1,4 +1,4 @@
-/** Whether somebody typed the name that he sees: spaces are drawn as one, and signs without a form cannot be typed. */
+/** Whether the typed text equals the shown name: spaces are drawn as one, and invisible characters cannot be typed. */
 export function isTypedName(typed: string, name: string): boolean {
 	return asTyped(typed) === asTyped(name);
 }

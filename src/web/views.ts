@@ -1,8 +1,8 @@
 import type { api } from "./api.ts";
 
 /**
- * What the console's interface answers, taken from the server's own types. Amounts are integers of nano-dollars
- * (`NanoUsd`), rates integers of pico-dollars per unit, times milliseconds since 1970 (`AtMs`), durations milliseconds (`Ms`).
+ * Answers of the console's interface, from the server's types. Amounts are nano-dollars (`NanoUsd`), rates pico-dollars
+ * per unit, times Unix milliseconds (`AtMs`), durations milliseconds (`Ms`).
  */
 
 type Answer<F extends (...args: never[]) => Promise<unknown>> = Awaited<ReturnType<F>>;
@@ -22,14 +22,14 @@ export type CompanyView = Answer<typeof api.companySignIn>;
 export type SessionView = Item<Answer<typeof api.sessions>>;
 
 export type Overview = Answer<typeof api.overview>;
-/** What the live feed sends of it. */
+/** The part that the live feed sends. */
 export type OverviewLive = Omit<Overview, "chart" | "topModels">;
 export type Checklist = Overview["checklist"];
 export type Balance = Overview["balance"];
 export type UsageSeries = Answer<typeof api.usage>;
 export type UsageGroup = UsageSeries["groups"][number];
 export type LogRow = Item<Answer<typeof api.requests>>;
-/** A request that was admitted and has ended. */
+/** An admitted request that has ended. */
 export type RequestRow = Exclude<LogRow, { statusClass: "refused" }>;
 type LogDetail = Answer<typeof api.request>;
 export type RefusedDetail = Extract<LogDetail, { statusClass: "refused" }>;
@@ -38,7 +38,7 @@ export type RequestDetail = Exclude<LogDetail, RefusedDetail>;
 export type KeyView = Answer<typeof api.key>;
 export type ProjectView = Answer<typeof api.project>;
 export type ProjectMemberView = Item<Answer<typeof api.projectMembers>>;
-/** How far a change has spread: whether every live instance has applied it. */
+/** Whether every live instance has applied a change. */
 export type Fence = Answer<typeof api.revokeKey>["fence"];
 
 export type BatchView = Answer<typeof api.batch>;

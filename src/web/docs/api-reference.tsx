@@ -5,7 +5,7 @@ import { Empty, Reading } from "../parts/problem.tsx";
 import { useResource } from "../resource.ts";
 import { language, rich, t } from "../texts.tsx";
 
-/** The part of an OpenAPI document that is shown. Anything may be missing. */
+/** The displayed part of an OpenAPI document. Anything may be missing. */
 interface Schema {
 	readonly type?: string | readonly string[];
 	readonly description?: string;
@@ -47,7 +47,7 @@ interface Document {
 }
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
-/** Schemas that name themselves end here. */
+/** Recursive schemas end here. */
 const DEPTH_MAX = 5;
 
 export function ApiReference() {
@@ -159,7 +159,7 @@ function SchemaView({ schema, document, depth }: { schema: Schema; document: Doc
 	);
 }
 
-/** Descriptions are written in Markdown, of which only the marks of code occur. */
+/** Descriptions are Markdown, of which only code marks occur. */
 const plain = (text: string): string => text.replaceAll("`", "");
 
 function typeText(schema: Schema, document: Document): string {

@@ -7,5 +7,5 @@ import roles from "./de/roles.md";
 import tools from "./de/tools.md";
 import { createDocsPage } from "./docs.tsx";
 
-/** The docs in German: a chunk of its own, so that nobody loads a language that he does not read. */
+/** The German docs: a chunk that only German readers load. */
 export default createDocsPage({ batches, errors, limits, moving, "quick-start": quickStart, roles, tools });

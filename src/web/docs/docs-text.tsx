@@ -17,7 +17,7 @@ import webhookJavascript from "../snippets/webhook.mjs" with { type: "text" };
 import webhookPython from "../snippets/webhook.py" with { type: "text" };
 import { t } from "../texts.tsx";
 
-/** What the build makes of a page's Markdown (`bundle.ts`): React elements without their functions. */
+/** React elements without functions, as `bundle.ts` makes them from Markdown. */
 export type DocsNode =
 	| string
 	| {
@@ -25,7 +25,7 @@ export type DocsNode =
 			readonly props: { readonly children?: readonly DocsNode[]; readonly href?: string; readonly language?: string };
 	  };
 
-/** Draws a page. `{{name}}` is a value of this service; a code block of the language `show` names a part below. */
+/** Draws a page. `{{name}}` is a value of this service; a code block of language `show` names a component. */
 export function DocsText({ nodes }: { nodes: readonly DocsNode[] }) {
 	const { config } = useSession();
 	const values: Readonly<Record<string, string>> = {
@@ -51,7 +51,7 @@ function draw({ type, props }: Exclude<DocsNode, string>, fill: Fill, key: numbe
 		return Shown ? <Shown key={key} /> : <CodeBlock key={key} code={text} />;
 	}
 	const inner = drawAll(children, fill);
-	// The status page is not one of the console's.
+	// The status page is outside the console.
 	if (type === "a" && href.startsWith("/") && href !== "/status")
 		return (
 			<Link key={key} to={href}>

@@ -18,7 +18,7 @@ const TITLES = {
 	roles: t("Roles"),
 } as const;
 
-/** The docs of one language. `texts` has the page of each title; the API reference is drawn from its description. */
+/** The docs of one language. `texts`: pages by title; the API reference is drawn from the OpenAPI document. */
 export function createDocsPage(texts: Readonly<Record<keyof typeof TITLES, readonly DocsNode[]>>) {
 	const sections: DocsSection[] = (Object.keys(TITLES) as (keyof typeof TITLES)[]).map((id) => ({
 		id,
@@ -61,7 +61,7 @@ function DocsPage({ sections, section }: { sections: readonly DocsSection[]; sec
 	);
 }
 
-/** The one that the address names, if it does. */
+/** The page in the address. */
 function goToHeading(article: HTMLElement | null): void {
 	if (article === null || location.hash === "") return;
 	const heading = [...article.querySelectorAll<HTMLElement>("h2, h3")].find(

@@ -7,5 +7,5 @@ import quickStart from "./en/quick-start.md";
 import roles from "./en/roles.md";
 import tools from "./en/tools.md";
 
-/** The docs in English: a chunk of its own, so that nobody loads a language that he does not read. */
+/** The English docs: a chunk that only English readers load. */
 export default createDocsPage({ batches, errors, limits, moving, "quick-start": quickStart, roles, tools });

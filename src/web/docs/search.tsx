@@ -26,8 +26,8 @@ export const sectionPath = (id: string): string => (id === "quick-start" ? "/doc
 export const anchorOf = (heading: string): string => heading.toLowerCase().replace(/[^a-z0-9]+/g, "-");
 
 /**
- * Finds passages of all sections. What is searched is what is shown: from the first letter on, the sections are drawn
- * out of sight and their text is read, so that no index can be behind them.
+ * Searches all pages. At the first letter the pages are drawn hidden and their text is read, so that no index can be
+ * outdated.
  */
 export function DocsSearch({ sections, onGone }: { sections: readonly DocsSection[]; onGone: () => void }) {
 	const [wanted, setWanted] = useState("");
@@ -80,7 +80,7 @@ export function DocsSearch({ sections, onGone }: { sections: readonly DocsSectio
 
 const wordsOf = (wanted: string): string[] => wanted.trim().toLowerCase().split(/\s+/).filter(Boolean);
 
-/** A passage is what stands between two headings. */
+/** The text between two headings. */
 function passagesOf(root: HTMLElement, sections: readonly DocsSection[]): Passage[] {
 	return sections.flatMap(({ id, title }) => {
 		const section = root.querySelector(`[data-section="${id}"]`);
@@ -103,7 +103,7 @@ function passagesOf(root: HTMLElement, sections: readonly DocsSection[]): Passag
 	});
 }
 
-/** All words must be in it; those in a heading come first. */
+/** All words must occur; matches in headings come first. */
 function search(passages: readonly Passage[], words: readonly string[]): Passage[] {
 	const inHeading = ({ heading }: Passage) => words.every((word) => heading.toLowerCase().includes(word));
 	return passages

@@ -5,7 +5,7 @@ import { Brand } from "../shell.tsx";
 import { LanguageSwitch } from "./language-switch.tsx";
 import { Panel } from "./page.tsx";
 
-/** The frame of the pages around signing in. */
+/** Frame of the sign-in pages. */
 export function AuthLayout(props: { title: string; children: ReactNode; below?: ReactNode }) {
 	return (
 		<main className="auth">

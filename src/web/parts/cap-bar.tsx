@@ -10,7 +10,7 @@ const OF_CAP = {
 	month: "of {cap} a month",
 } as const;
 
-/** Spent and held against the cap of a key or a project, in its present period if it begins anew. */
+/** Spent and held against a cap, in its current period. */
 export function CapBar({
 	item,
 	small,

@@ -1,6 +1,6 @@
 import { AreaChart, BarChart } from "@mantine/charts";
 
-/** One drawn series: `name` is a plain word, since ids may hold dots, which the chart reads as paths. */
+/** One series. `name` is a plain word: the chart reads dots in ids as paths. */
 export interface ChartSeries {
 	readonly name: string;
 	readonly label: string;
@@ -12,13 +12,13 @@ export interface ChartProps {
 	readonly kind: "area" | "bar";
 	readonly data: Record<string, number | string>[];
 	readonly series: readonly ChartSeries[];
-	/** Of a place on the axis, which is any number between values. */
+	/** Label of a position on the axis. */
 	readonly formatTick: (value: number) => string;
-	/** Of a value of `data`, or a sum of them. */
+	/** Label of a value of `data`, or of a sum. */
 	readonly formatValue: (value: number) => string;
 }
 
-/** The drawing itself; a chunk of its own, because the chart library is as large as all the rest. */
+/** The chart itself; a separate chunk, since its library is as large as the rest. */
 export default function Chart({ label, kind, data, series, formatTick, formatValue }: ChartProps) {
 	const shared = {
 		h: 240,
@@ -55,7 +55,7 @@ export default function Chart({ label, kind, data, series, formatTick, formatVal
 
 const CHARACTER_PX = 7.2;
 
-/** Ticks are rounder than values, so that no tick is longer than a few values are. */
+/** Ticks are round values, so that their labels stay short. */
 function axisWidth(data: ChartProps["data"], formatTick: ChartProps["formatTick"]): number {
 	const tops = data.map((row) =>
 		Object.values(row).reduce<number>((sum, value) => sum + (typeof value === "number" ? value : 0), 0),

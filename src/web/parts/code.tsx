@@ -20,7 +20,7 @@ export function CodeBlock({ code, label = t("Copy") }: { code: string; label?: s
 	);
 }
 
-/** The same thing in several languages. */
+/** One snippet in several languages. */
 export function CodeTabs({ snippets }: { snippets: readonly Snippet[] }) {
 	const [index, setIndex] = useState(0);
 	const shown = snippets[index] ?? snippets[0];

@@ -22,7 +22,7 @@ const UNITS: Readonly<Record<string, string>> = {
 	search: t("per search"),
 };
 
-/** What a request cost, as the server says it. */
+/** Cost of a request, as the server computes it. */
 export function CostLines({ lines }: Pick<RequestDetail, "lines">) {
 	return (
 		<DataTable

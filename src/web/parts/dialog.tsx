@@ -10,14 +10,14 @@ import type { Fence } from "../views.ts";
 import { Form } from "./form.tsx";
 import { Notice } from "./problem.tsx";
 
-/** Tells the dialog around a form whether the form's act runs. */
+/** Tells the enclosing dialog whether the form's act runs. */
 const DialogBusy = createContext<(busy: boolean) => void>(() => undefined);
 
 type DialogProps = Omit<ModalProps, "opened"> & { opened?: boolean; held?: boolean };
 
 /**
- * Above the page, with a title and a close button. While the act of its form runs, neither Escape nor a click outside
- * closes it: the act would be carried out all the same. While it is `held`, the page cannot be left either.
+ * A modal with title and close button. While its act runs, Escape and outside clicks do not close it, since the act
+ * would happen all the same. While it is `held`, the page cannot be left either.
  */
 export function Dialog({ held = false, onClose, ...rest }: DialogProps) {
 	const [busy, setBusy] = useState(false);
@@ -36,21 +36,21 @@ export function Dialog({ held = false, onClose, ...rest }: DialogProps) {
 
 interface ActFormProps {
 	readonly action: Pick<Action<[], unknown>, "run" | "busy" | "error">;
-	/** What the button of the act says. */
+	/** Label of the act's button. */
 	readonly act: ReactNode;
-	/** In place of running the action at once. */
+	/** Runs instead of the action. */
 	readonly onSubmit?: () => void;
 	readonly onCancel: () => void;
 	readonly disabled?: boolean;
 	readonly danger?: boolean;
-	/** In place of the action's error; null shows none. */
+	/** Replaces the action's error; null shows none. */
 	readonly error?: ApiError | null | undefined;
 	/** Above the buttons. */
 	readonly below?: ReactNode;
 	readonly children: ReactNode;
 }
 
-/** The form of a dialog: fields, then Cancel and the act. While the act runs it cannot be cancelled. */
+/** Form of a dialog: fields, Cancel and the act. While the act runs it cannot be cancelled. */
 export function ActForm({ action, error = action.error ?? null, ...props }: ActFormProps) {
 	const { busy } = action;
 	const tell = useContext(DialogBusy);
@@ -98,7 +98,7 @@ export function ActDialog(
 	);
 }
 
-/** The result of a dialog's act: nothing is left but to close it. */
+/** Result of an act, with a close button. */
 export function DialogDone({ onClose, children }: { onClose: () => void; children: ReactNode }) {
 	return (
 		<Stack gap={14}>
@@ -110,11 +110,11 @@ export function DialogDone({ onClose, children }: { onClose: () => void; childre
 	);
 }
 
-/** Shows its `children` first; once the change is recorded, since when it holds on every instance. */
+/** Shows `children`, then whether the change is in force on every instance. */
 export function FencedDialog(props: {
 	title: string;
 	fence: Fence | undefined;
-	/** What the notice says of the change. */
+	/** Text about the change. */
 	done: string;
 	below?: ReactNode;
 	onClose: () => void;
@@ -173,12 +173,11 @@ export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
 	);
 }
 
-/** For what cannot be undone: nothing happens before the name of the thing is typed. */
+/** For irreversible acts: the name of the thing must be typed first. */
 export function TypedNameForm(
 	props: Pick<ActFormProps, "act" | "onCancel" | "children"> & {
 		action: Action<[], void>;
 		name: string;
-		/** Asks for the name. */
 		label: string;
 	},
 ) {

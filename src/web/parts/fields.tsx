@@ -7,14 +7,14 @@ interface Field {
 	readonly onChange: (value: string) => void;
 }
 
-/** A line of text that must be given. */
+/** A required line of text. */
 export function TextField({ onChange, ...rest }: Omit<TextInputProps, "onChange"> & Field) {
 	return (
 		<TextInput required withAsterisk={false} onChange={(event) => onChange(event.currentTarget.value)} {...rest} />
 	);
 }
 
-/** A password that must be given, with a button that shows it. */
+/** A required password, with a button that shows it. */
 export function PasswordField({
 	onChange,
 	...rest
@@ -37,7 +37,7 @@ export function PasswordField({
 	);
 }
 
-/** Browsers fill in these three by their names. */
+/** Browsers fill in these three by name. */
 export function NameField(field: Field) {
 	return (
 		<TextField
@@ -50,7 +50,7 @@ export function NameField(field: Field) {
 	);
 }
 
-/** `username` for whoever signs in, `email` for whoever signs up. */
+/** `username` for signing in, `email` for signing up. */
 export function EmailField(field: Field & { autoComplete: "username" | "email"; label?: string; name?: string }) {
 	return <TextField label={t("Email")} type="email" {...field} />;
 }
@@ -67,7 +67,7 @@ export function NewPasswordField(field: Field & { label?: string; description?: 
 	);
 }
 
-/** The page's search, which the slash leads to (`shortcuts.tsx`). */
+/** The page's search, focused by `/` (`shortcuts.tsx`). */
 export function SearchField(props: Field & { label: string; placeholder: string; width?: number }) {
 	return (
 		<TextInput

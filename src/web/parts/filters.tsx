@@ -16,7 +16,7 @@ const STATUSES = [
 
 const LOG_STATUSES = [...STATUSES, { value: "refused", label: t("Refused") }];
 
-/** Range, model, key, project where there are some, and status; all of them in the address, so that a view can be sent to a colleague. */
+/** Range, model, key, project and status. All are in the address, so that a view can be shared. */
 export function UsageFilters({ range = "7d", refused = false }: { range?: string; refused?: boolean }) {
 	const account = useAccount();
 	const [query, change] = useQueryState();
@@ -75,7 +75,7 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 	);
 }
 
-/** Nothing where there is no project to choose. */
+/** Hidden without projects. */
 function ProjectFilter() {
 	const account = useAccount();
 	const may = useMay();
@@ -84,9 +84,9 @@ function ProjectFilter() {
 		api.projects(account.id),
 	);
 	const project = query.get("project");
-	// Archived ones too: what was used in them stays theirs.
+	// Archived projects too, since their usage stays.
 	const choices = projects.data?.items.map(({ id, name }) => ({ value: id, label: name })) ?? [];
-	// The usage page leads here without a project, too.
+	// The usage page links here without a project too.
 	if (choices.length > 0 || project === "none") choices.unshift({ value: "none", label: t("No project") });
 	if (project !== null && !choices.some(({ value }) => value === project))
 		choices.push({ value: project, label: project });

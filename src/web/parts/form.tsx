@@ -4,7 +4,7 @@ import type { ApiError } from "../http.ts";
 import { Icon } from "./icons.tsx";
 import { Problem } from "./problem.tsx";
 
-/** Sent by its button or by Enter, and never by the browser itself. The error is above the end. */
+/** Submitted by its button or Enter, never by the browser. The error is above the buttons. */
 export function Form(props: {
 	onSubmit: () => void;
 	error?: ApiError | undefined;
@@ -28,12 +28,12 @@ export function Form(props: {
 	);
 }
 
-/** The end of a form on a page; other acts on the same thing are its `children`. */
+/** End of a form on a page; `children` are further acts. */
 export function PanelEnd(props: {
 	label: ReactNode;
 	busy: boolean;
 	disabled?: boolean;
-	/** It is what the panel is for. */
+	/** The main act of the panel. */
 	main?: boolean;
 	children?: ReactNode;
 }) {
@@ -52,7 +52,7 @@ export function PanelEnd(props: {
 	);
 }
 
-/** A button that looks like a link, as in rows of tables. */
+/** A button that looks like a link, as in table rows. */
 export function LinkButton({
 	onClick,
 	children,
@@ -70,7 +70,7 @@ export function LinkButton({
 	);
 }
 
-/** Saves what the page shows, and what it leaves out for length, as a file. */
+/** Saves what the page shows as a file, in full. */
 export function CsvButton({ href }: { href: string }) {
 	return (
 		<Button component="a" href={href} download size="xs" variant="default" leftSection={<Icon name="download" />}>

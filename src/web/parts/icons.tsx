@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 
-/** Line icons of 16 px, drawn here: twenty of them do not need a library. They say nothing that the text beside does not. */
+/** Decorative line icons of 16 px; twenty of them need no library. */
 
 const shapes = {
 	overview: <path d="M2.5 8.5 8 3l5.5 5.5M4 7.5V13h3V9.5h2V13h3V7.5" />,

@@ -3,7 +3,7 @@ import type { Language } from "../../base/language.ts";
 import { CHOICES, chooseLanguage } from "../language-choice.ts";
 import { language, t } from "../texts.tsx";
 
-/** Each language by its own name, for readers of that language. */
+/** Each language by its own name. */
 export function LanguageSwitch({ choose = chooseLanguage }: { choose?: (language: Language) => void }) {
 	return (
 		<Group component="nav" gap="sm" aria-label={t("Language")}>

@@ -17,8 +17,8 @@ const ON_ITS_WAY = {
 } as const;
 
 /**
- * Says that a mail is on its way. The demo without a mail server keeps its mails where anybody on its machine can read
- * them: then the link stands here.
+ * Says that a mail was sent. The demo without a mail server keeps mails for viewers on its machine: then the link is
+ * here.
  */
 export function MailSent({ email, what }: { email: string; what: keyof typeof ON_ITS_WAY }) {
 	const { config } = useSession();
@@ -55,7 +55,7 @@ function useOutbox(email: string | null): OutboxMail | undefined {
 				const newest = [...items].sort((a, b) => b.atMs - a.atMs).find((item) => item.link !== null);
 				if (newest) setMail(newest);
 			} catch {
-				// No outbox here: mails are really sent.
+				// Without an outbox, mails are really sent.
 				clearInterval(timer);
 			}
 		}, ASK_EVERY_MS);

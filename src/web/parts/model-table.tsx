@@ -34,7 +34,7 @@ const COLUMNS: readonly Column<ModelView>[] = [
 			</div>
 		),
 	},
-	// A long id beside it must not break the word.
+	// A long id in the next column must not break the word.
 	{ label: t("Kind"), render: (model) => <span className="num">{KINDS[model.kind] ?? model.kind}</span> },
 	{ label: t("State"), corner: true, render: (model) => <ModelState model={model} /> },
 	{
@@ -99,7 +99,7 @@ export function ModelTable(props: {
 	);
 }
 
-/** Medians of the last day, as the service measured them, one below the other. */
+/** Medians of the last day, as measured by the service. */
 function ModelSpeed({ speed }: Pick<ModelView, "speed">) {
 	if (speed === null) return <span className="num">–</span>;
 	const { firstTokenMs, tokensPerSecond } = speed;
@@ -113,7 +113,7 @@ function ModelSpeed({ speed }: Pick<ModelView, "speed">) {
 	);
 }
 
-/** How speeds in a list were measured; nothing where too little was asked of every model. */
+/** How the speeds were measured; nothing if no model has enough requests. */
 function SpeedNote({ models }: { models: readonly ModelView[] | undefined }) {
 	if (!models?.some(({ speed }) => speed !== null)) return null;
 	return (

@@ -3,7 +3,7 @@ import { type ReactNode, useId } from "react";
 import { brand } from "../brand.ts";
 import { stateText } from "../labels.ts";
 
-/** The frame of a page: its title, its actions, its panels. */
+/** Frame of a page: title, actions, panels. */
 export function Page(props: {
 	title: string;
 	aside?: ReactNode;
@@ -42,7 +42,7 @@ export function Panel(props: { title?: ReactNode; aside?: ReactNode; children: R
 	);
 }
 
-/** One figure with its name; `children` are below in small type. */
+/** A figure with its name; `children` are below in small type. */
 export function Stat({ label, value, children }: { label: string; value: ReactNode; children?: ReactNode }) {
 	return (
 		<div className="stat">
@@ -53,7 +53,7 @@ export function Stat({ label, value, children }: { label: string; value: ReactNo
 	);
 }
 
-/** Names and values, one to a line. */
+/** Names and values, one per line. */
 export function Facts({ items }: { items: readonly (readonly [string, ReactNode])[] }) {
 	return (
 		<dl className="facts">
@@ -67,12 +67,12 @@ export function Facts({ items }: { items: readonly (readonly [string, ReactNode]
 	);
 }
 
-/** The first letter large. */
+/** Capitalizes the first letter. */
 export const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 type Tone = "ok" | "warn" | "bad" | "off";
 
-/** States that are not named here are off. */
+/** States that are not listed are neutral. */
 const STATES: Readonly<Record<Exclude<Tone, "off">, string>> = {
 	ok: "ok active confirmed connected live up closed healthy exact",
 	warn: "pending half_open half-open draining unknown estimated recovered left starting silent",
@@ -82,7 +82,7 @@ const TONES: Readonly<Record<string, Tone>> = Object.fromEntries(
 	Object.entries(STATES).flatMap(([tone, names]) => names.split(" ").map((name) => [name, tone as Tone])),
 );
 
-/** A word with a mark before it; the word says it, the colour only helps. */
+/** A state word with a coloured mark. */
 export function State({ value, label, tone }: { value: string; label?: string; tone?: Tone }) {
 	const shown = tone ?? TONES[value] ?? "off";
 	return (

@@ -6,7 +6,7 @@ import { t } from "../texts.tsx";
 import { ActDialog } from "./dialog.tsx";
 import { PasswordField } from "./fields.tsx";
 
-/** Above every page and dialog of a signed-in viewer: opens when the server wants the password before an act. */
+/** Above every page and dialog: opens when the server requires the password before an act. */
 export function PasswordDialog() {
 	const [answer, setAnswer] = useState<(given: boolean) => void>();
 	const [password, setPassword] = useState("");

@@ -11,7 +11,7 @@ import type { ModelView } from "../views.ts";
 import { Empty } from "./problem.tsx";
 import { Amount } from "./text.tsx";
 
-/** A request as somebody would describe it; `cached` tokens are part of the input. */
+/** A described request; `cached` tokens are part of the input. */
 export interface Workload {
 	readonly input: number;
 	readonly cached: number;
@@ -35,7 +35,7 @@ const FIELDS: readonly { readonly name: keyof Workload; readonly label: string; 
 	{ name: "requests", label: t("Requests a month"), max: REQUESTS_MAX },
 ];
 
-/** What the same work costs on each model, the cheapest first: by the rates and the rounding that requests are charged by. */
+/** Cost of the same work on each model, cheapest first, with the rates and rounding of real charges. */
 export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 	const [work, setWork] = useState<Workload>(WORKLOADS[0] as Workload);
 	const priced = models
@@ -106,7 +106,7 @@ export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 	);
 }
 
-/** One request, rounded up once as it is when it is charged. */
+/** One request, rounded up once like a charge. */
 export function requestCost({ rates }: Pick<ModelView, "rates">, work: Workload): NanoUsd {
 	const cached = Math.min(work.cached, work.input);
 	return priceWithin(rates, {

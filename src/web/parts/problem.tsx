@@ -7,7 +7,7 @@ import { rich, t } from "../texts.tsx";
 import { Icon } from "./icons.tsx";
 import { Id } from "./text.tsx";
 
-/** What failed, in the service's words, with the request's id for support. */
+/** The error in the service's words, with the request id for support. */
 export function Problem({ error, retry }: { error: ApiError; retry?: (() => void) | undefined }) {
 	return (
 		<Alert color="red" p="xs" icon={<Icon name="warning" />}>
@@ -33,7 +33,7 @@ export function Problem({ error, retry }: { error: ApiError; retry?: (() => void
 	);
 }
 
-/** While an answer is read, a placeholder of `height`; why it could not be read, with a button to try again. */
+/** A placeholder of `height` while loading; an error with a retry button. */
 export function Reading({ of, height }: { of: Resource<unknown>; height?: number }) {
 	if (of.error) return <Problem error={of.error} retry={() => void of.reload()} />;
 	return of.data === undefined && height !== undefined ? <Skeleton height={height} /> : null;
@@ -49,7 +49,7 @@ export function Notice({ kind = "info", children }: { kind?: keyof typeof COLORS
 	);
 }
 
-/** An empty place says what would be here and how to get it. */
+/** An empty state: what would be here and how to get it. */
 export function Empty({ title, children, action }: { title: string; children?: ReactNode; action?: ReactNode }) {
 	return (
 		<Stack className="empty" align="center" gap="xs" py="xs" ta="center">

@@ -68,7 +68,7 @@ const COLUMNS: readonly Column<LogRow>[] = [
 	{ label: t("Cost"), corner: true, amount: (row) => (row.statusClass === "refused" ? null : row.costNanoUsd) },
 ];
 
-/** Short lists, as on the overview, leave these out. */
+/** Hidden in short lists, as on the overview. */
 const LONG_ONLY = new Set([t("Key"), t("First token")]);
 
 export function RequestEnding({ row }: { row: Pick<RequestRow, "statusClass" | "status" | "basis" | "costNanoUsd"> }) {

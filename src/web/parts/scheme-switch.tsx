@@ -5,7 +5,7 @@ import { Icon } from "./icons.tsx";
 const NEXT = { light: "dark", dark: "auto", auto: "light" } as const;
 const LABELS = { light: t("Light"), dark: t("Dark"), auto: t("As the system") } as const;
 
-/** Light, dark, or the system's; kept in this browser. */
+/** Light, dark or system theme, kept in this browser. */
 export function SchemeSwitch() {
 	const { colorScheme, setColorScheme } = useMantineColorScheme();
 	return (

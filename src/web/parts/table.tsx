@@ -12,35 +12,35 @@ import { Amount } from "./text.tsx";
 export interface Column<T> {
 	readonly label: string;
 	readonly render?: (row: T) => ReactNode;
-	/** An amount in nano-dollars in place of `render`: on the right, the points below each other. */
+	/** A nano-dollar amount instead of `render`: right-aligned at the decimal point. */
 	readonly amount?: (row: T) => NanoUsd | null;
-	/** With a plus before what is added. */
+	/** With a plus sign for credits. */
 	readonly sign?: boolean;
-	/** Numbers and amounts stand on the right. */
+	/** Right-aligned, for numbers and amounts. */
 	readonly right?: boolean;
-	/** The head of the card on a narrow screen; one column of a table. */
+	/** Heading of the card in the narrow layout; one column per table. */
 	readonly lead?: boolean;
-	/** In the corner of the card, without its label; one column of a table. */
+	/** In the corner of the card, without its label; one column per table. */
 	readonly corner?: boolean;
-	/** What can be done with a row: the label is for those who cannot see the buttons. */
+	/** Acts on a row; the label is for screen readers. */
 	readonly act?: boolean;
-	/** A name that gives way where figures need the room. */
+	/** A name that is cut where figures need the room. */
 	readonly clip?: boolean;
-	/** The whole line of a card. */
+	/** A whole line of the card. */
 	readonly long?: boolean;
 }
 
 export interface DataTableProps<T> {
 	readonly label: string;
 	readonly columns: readonly Column<T>[];
-	/** Undefined while they are read. */
+	/** Undefined while loading. */
 	readonly rows: readonly T[] | undefined;
 	readonly rowKey: (row: T) => string;
-	/** What would be here, and how to get it. */
+	/** Empty state. */
 	readonly empty: ReactNode;
 	readonly error?: ApiError | undefined;
 	readonly retry?: (() => void) | undefined;
-	/** A page more of the list. */
+	/** Loads the next page. */
 	readonly more?: {
 		readonly next: string | null;
 		readonly busy: boolean;
@@ -50,10 +50,7 @@ export interface DataTableProps<T> {
 	readonly skeletonRows?: number;
 }
 
-/**
- * The roles that the elements have by themselves. Narrow screens lay a table out as blocks, and a block is no table
- * row to a browser: so they are written out.
- */
+/** Roles are explicit, since the narrow layout uses block display, which removes table semantics. */
 const ROLE = {
 	table: { role: "table" },
 	rowgroup: { role: "rowgroup" },
@@ -64,7 +61,7 @@ const ROLE = {
 
 const CARDS_FROM_COLUMNS = 4;
 
-/** A table; in a narrow place each row of one with many columns is a card. */
+/** A table; in the narrow layout each row of a wide one is a card. */
 export function DataTable<T>(props: DataTableProps<T>) {
 	const { columns, rows } = props;
 	if (props.error && !rows) return <Problem error={props.error} retry={props.retry} />;
@@ -171,7 +168,7 @@ function SkeletonRow({ columns }: { columns: number }) {
 	);
 }
 
-/** The properties of a table that shows a list. */
+/** Table properties for a list. */
 export const fromList = <T,>(list: List<T>) => ({
 	rows: list.items,
 	error: list.error,
@@ -179,7 +176,7 @@ export const fromList = <T,>(list: List<T>) => ({
 	more: { next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() },
 });
 
-/** The properties of a table that shows the items of an answer. */
+/** Table properties for the items of an answer. */
 export const fromItems = <T,>({ data, error, reload }: Resource<{ readonly items: readonly T[] }>) => ({
 	rows: data?.items,
 	error,

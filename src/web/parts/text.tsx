@@ -8,9 +8,9 @@ import { showUsd, showUsdExact } from "../shown-money.ts";
 import { t } from "../texts.tsx";
 import { Icon } from "./icons.tsx";
 
-/** Money, times, identifiers: the small texts that look the same on every page. */
+/** Money, times and ids, the same on every page. */
 
-/** `decimals`: room for so many digits behind the point, so that the points of a column stand below each other. */
+/** `decimals`: digits to reserve after the point, so that the points of a column align. */
 export function Amount({ nanoUsd, sign, decimals }: { nanoUsd: NanoUsd; sign?: boolean; decimals?: number }) {
 	const missing = decimals === undefined ? 0 : decimals - shownDecimals(nanoUsd);
 	return (
@@ -22,7 +22,7 @@ export function Amount({ nanoUsd, sign, decimals }: { nanoUsd: NanoUsd; sign?: b
 	);
 }
 
-/** A name that may be long: cut at the end where it would push the figures away, whole on hover and on narrow screens. */
+/** A long name: cut where figures need the room, whole on hover and in the narrow layout. */
 export function Clipped({ text, title = text }: { text: string; title?: string }) {
 	return (
 		<span className="clip" title={title}>
@@ -41,7 +41,7 @@ export function Moment({ atMs, form = "full" }: { atMs: number | null; form?: "f
 	);
 }
 
-/** A day as the service sums them: in UTC. */
+/** A day in UTC, as the service sums them. */
 export function Day({ atMs }: { atMs: number }) {
 	return (
 		<time className="num" dateTime={new Date(atMs).toISOString().slice(0, 10)} title={t("A day in UTC")}>
@@ -74,7 +74,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
 	}
 	const said = outcome === undefined ? label : OUTCOMES[outcome].says;
 	return (
-		// That nothing was copied must be seen where nothing hovers, too.
+		// A failed copy must be visible without hover too.
 		<Tooltip label={said} withArrow openDelay={300} {...(outcome === "refused" ? { opened: true } : {})}>
 			<ActionIcon variant="subtle" color="gray" size="sm" aria-label={said} onClick={() => void copy()}>
 				<Icon name={outcome === undefined ? "copy" : OUTCOMES[outcome].icon} />
@@ -83,7 +83,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
 	);
 }
 
-/** An identifier in a fixed-width face that can be copied. */
+/** An id in monospace that can be copied. */
 export function Id({ value, label = t("Copy") }: { value: string; label?: string }) {
 	return (
 		<span className="id">
@@ -94,8 +94,8 @@ export function Id({ value, label = t("Copy") }: { value: string; label?: string
 }
 
 /**
- * Whether it was copied. The clipboard is only there in a secure context, and may be refused there; a selection that is
- * copied works nearly everywhere.
+ * Returns whether the text was copied. The clipboard needs a secure context and may be refused; copying a selection
+ * works nearly everywhere.
  */
 async function copyText(text: string): Promise<boolean> {
 	const isWritten = await navigator.clipboard?.writeText(text).then(

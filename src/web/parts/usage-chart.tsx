@@ -16,7 +16,7 @@ export type Measure = "cost" | "tokens" | "requests";
 const CHART_HEIGHT = 240;
 const Chart = lazy<ChartProps>(() => import("./chart.tsx"), <Skeleton height={CHART_HEIGHT} />);
 
-/** Usage over time, stacked by group. The buttons below hide and show groups. */
+/** Usage over time, stacked by group. Buttons hide and show groups. */
 export function UsageChart(props: {
 	series: UsageSeries | undefined;
 	measure: Measure;
@@ -27,7 +27,7 @@ export function UsageChart(props: {
 	const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
 	const color = useSeriesColors(series);
 	const drawn = useMemo(() => (series ? shape(series, measure, color) : undefined), [series, measure, color]);
-	// Beside the figures, not after them.
+	// Beside the figures.
 	useEffect(() => Chart.preload(), []);
 	if (!drawn) return <Skeleton height={CHART_HEIGHT + 30} />;
 
@@ -71,7 +71,7 @@ export function UsageChart(props: {
 	);
 }
 
-/** Of each group, by its id: the same in the chart and in what stands beside it. */
+/** Colours by group id, shared by the chart and its table. */
 export function useSeriesColors(series: UsageSeries | undefined): (id: string) => string {
 	const models = useResource("models", api.models);
 	return useMemo(() => {
@@ -96,7 +96,7 @@ function shape(series: UsageSeries, measure: Measure, color: (id: string) => str
 		const name = nameOf.get(point.group) ?? (hasRest ? "rest" : undefined);
 		if (row && name) row[name] = Number(row[name] ?? 0) + measureOf(point, measure);
 	}
-	// Two keys may have one name, as one that replaces another: a series is hidden by its id.
+	// Two keys may have one name, as after a rotation: series are hidden by id.
 	const drawn: (ChartSeries & { readonly id: string })[] = shown.map((group) => ({
 		id: group.id,
 		name: nameOf.get(group.id) ?? "rest",
@@ -107,11 +107,11 @@ function shape(series: UsageSeries, measure: Measure, color: (id: string) => str
 	return { rows: [...rows.values()], series: drawn };
 }
 
-/** What was used in no project is a group without a name. */
+/** Usage without a project is a group without a name. */
 export const groupLabel = ({ id, label }: { id: string; label: string }): string =>
 	id === "" ? t("No project") : label;
 
-/** Whole numbers all of them: nano-dollars, tokens, requests. */
+/** Integers: nano-dollars, tokens, requests. */
 function measureOf(point: UsageSeries["points"][number], measure: Measure): number {
 	if (measure === "cost") return point.costNanoUsd;
 	return measure === "tokens" ? point.promptTokens + point.completionTokens : point.requests;
@@ -125,5 +125,5 @@ const hour = new Intl.DateTimeFormat(locale, {
 	minute: "2-digit",
 	hourCycle: "h23",
 });
-/** Days are days in UTC, as the service sums them. */
+/** Days are in UTC, as the service sums them. */
 const bucketLabel = (atMs: number, byDay: boolean): string => (byDay ? day : hour).format(atMs);

@@ -1,12 +1,12 @@
 import { brand } from "../brand.ts";
 import type { Snippet } from "../parts/code.tsx";
 
-/** Code that works as pasted, for a base address, a model and a key. */
+/** Code for a base address, a model and a key, ready to paste. */
 
-/** Named after the service: people have keys of several. */
+/** Named after the service, since people have keys of several. */
 export const KEY_VARIABLE = keyVariableOf(brand.name);
 
-/** No shell takes a name that begins with a digit. */
+/** Shell variables cannot begin with a digit. */
 export function keyVariableOf(name: string): string {
 	return `${name.toUpperCase().replace(/[^A-Z0-9]+/g, "_")}_API_KEY`.replace(/^(?=\d)/, "_");
 }
@@ -15,7 +15,7 @@ export interface ChatSnippetFacts {
 	readonly baseUrl: string;
 	readonly model: string;
 	readonly messages: readonly object[];
-	/** Beside model and messages. */
+	/** Fields besides model and messages. */
 	readonly options?: Readonly<Record<string, unknown>>;
 	readonly stream?: boolean;
 }
@@ -82,7 +82,7 @@ ${fields.join("\n")}
 ${read}`;
 }
 
-/** A JSON value in Python's words. Strings in JSON are strings in Python. */
+/** A JSON value as Python; JSON strings are Python strings. */
 function pythonText(value: unknown, indent: number): string {
 	const pad = " ".repeat(indent);
 	if (value === null) return "None";

@@ -12,7 +12,7 @@ import { packageLine, TOOLS, type Tool, type ToolFacts, type ToolStep } from "./
 
 const remembered = createRemembered("tollgate-tool");
 
-/** What to run, for the tool that this person chose last. `apiKey`: without one, what stands for it. */
+/** Steps for the tool that this person chose last. `apiKey`: a placeholder if absent. */
 export default function ToolChoice({ apiKey, models }: { apiKey?: string; models?: readonly string[] }) {
 	const [index, setIndex] = useState(() =>
 		Math.max(
@@ -67,7 +67,7 @@ function Said({ what, code, label = t("Copy") }: { what: ReactNode; code: string
 	);
 }
 
-/** With the base address of this service, and a model that answers right now. */
+/** With this service's base address and a connected model. */
 export function useToolFacts(apiKey?: string, models?: readonly string[]): ToolFacts {
 	const { config } = useSession();
 	return {
@@ -79,7 +79,7 @@ export function useToolFacts(apiKey?: string, models?: readonly string[]): ToolF
 	};
 }
 
-/** One that is connected, of those that a key may ask (all, if there is no list). */
+/** A connected model, among those that the key may use. */
 function useExampleModel(allowed: readonly string[] = []): string {
 	const models = useResource("models", api.models);
 	const fit = models.data?.items.filter(

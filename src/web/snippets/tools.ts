@@ -10,9 +10,9 @@ import llamaIndex from "./llamaindex.py" with { type: "text" };
 import pom from "./maven.pom" with { type: "text" };
 import openaiGo from "./openai.go" with { type: "text" };
 
-/** What a person points at the service, with each step until the first answer. Each step works as pasted. */
+/** A tool that uses the service, with all steps to the first answer, ready to paste. */
 export interface Tool {
-	/** Used in addresses, in the browser's storage and in the table of results. */
+	/** Used in addresses, browser storage and the table of results. */
 	readonly id: string;
 	readonly name: string;
 	/** What must be installed first. */
@@ -23,7 +23,7 @@ export interface Tool {
 export interface ToolFacts {
 	readonly baseUrl: string;
 	readonly model: string;
-	/** A whole secret just after it was made, otherwise a placeholder. */
+	/** The secret just after creation, otherwise a placeholder. */
 	readonly apiKey: string;
 	readonly serviceName: string;
 	readonly question: string;
@@ -31,14 +31,14 @@ export interface ToolFacts {
 
 export type ToolStep =
 	| PackageStep
-	/** Lines for a shell; all steps share one shell. */
+	/** Shell lines; all steps share one shell. */
 	| { readonly does: "shell"; readonly say: string; readonly code: string }
-	/** A whole file. A path that begins with `~/` is in the home folder. */
+	/** A whole file; `~/` is the home folder. */
 	| { readonly does: "file"; readonly path: string; readonly code: string }
-	/** Where to go in a graphical program; `code` is what to enter there. */
+	/** A place in a graphical program; `code` is what to enter. */
 	| { readonly does: "place"; readonly say: string; readonly code?: string };
 
-/** The line that installs packages. It is a step of its own because the tests pin versions. */
+/** The line that installs packages, a separate step because tests pin versions. */
 export interface PackageStep {
 	readonly does: "packages";
 	readonly by: keyof typeof INSTALLERS;
@@ -56,7 +56,9 @@ export function packageLine({ by, packages }: PackageStep, pinned: (name: string
 	return INSTALLERS[by](packages.map(pinned).join(" "));
 }
 
-/** A snippet file with its `{{placeholders}}` replaced. Each stands inside a quoted string, so values are escaped for one. */
+/**
+ * A snippet file with its `{{placeholders}}` replaced; each is inside a quoted string, so values are escaped for one.
+ */
 export function filled(file: string, facts: Readonly<Record<string, string>>): string {
 	const values: Readonly<Record<string, string>> = { ...facts, keyVariable: KEY_VARIABLE };
 	return file.trimEnd().replace(/\{\{(\w+)\}\}/g, (mark, name: string) => {
@@ -115,7 +117,7 @@ const chat = ({ baseUrl, model, question }: ToolFacts) => ({
 	stream: true,
 });
 
-/** In the order of the pages. `bun run snippets` runs them. */
+/** In display order; `bun run snippets` runs them. */
 export const TOOLS: readonly Tool[] = [
 	{
 		id: "curl",

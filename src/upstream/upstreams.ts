@@ -11,9 +11,9 @@ import { stopping } from "./call/failure.ts";
 import { createOpenCalls } from "./call/open-calls.ts";
 import type { Fetch } from "./call/post.ts";
 import { withReplays } from "./call/replay.ts";
-import { createAnswerStream, type StreamCall } from "./call/stream.ts";
+import { ReplayedStream, type StreamCall } from "./call/stream.ts";
 import type { AnswerStream, OutputChunk } from "./call/stream-wire.ts";
-import { createUnaryTries, type Replied, type UnaryCall } from "./call/unary.ts";
+import { type Replied, type UnaryCall, UnaryTries } from "./call/unary.ts";
 import { createHealthMonitor } from "./replicas/health.ts";
 import { createPool, type Pool } from "./replicas/pool.ts";
 import { createReplica, type Replica, type ReplicaView, takesCalls } from "./replicas/replica.ts";
@@ -117,9 +117,9 @@ export function createUpstreams(
 
 	return {
 		sync,
-		open: (model, call) => createAnswerStream(callDeps, { pool: poolOf(model), notes, limits: limits(), call }),
+		open: (model, call) => new ReplayedStream(callDeps, { pool: poolOf(model), notes, limits: limits(), call }),
 		call(model, call) {
-			return withReplays(poolOf(model), notes, call.context, createUnaryTries(callDeps, limits, call));
+			return withReplays(poolOf(model), notes, call.context, new UnaryTries(callDeps, limits, call));
 		},
 		connected(modelId, accountId) {
 			const replicas = pools.get(modelId)?.replicas() ?? [];

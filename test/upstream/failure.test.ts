@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { createChatCollector } from "../../src/upstream/chat/chat-collect.ts";
-import { createChatReader } from "../../src/upstream/chat/chat-reader.ts";
+import { ChatReader } from "../../src/upstream/chat/chat-reader.ts";
 import { readChatReply } from "../../src/upstream/chat/chat-whole.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { parseJson } from "../../src/upstream/wire-value.ts";
@@ -131,7 +131,7 @@ describe("an answer's status", () => {
 });
 
 describe("a stream that lies", () => {
-	const reader = () => createChatReader(DIALECTS.openai);
+	const reader = () => new ChatReader(DIALECTS.openai);
 	const choice = (more: object) => JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: null, ...more }] });
 
 	test("what is no event object is a failure", () => {
@@ -245,7 +245,7 @@ describe("a whole answer that lies", () => {
 
 describe("a stream gathered into a whole answer", () => {
 	test("is the answer that a whole request would have had", () => {
-		const chat = createChatReader(DIALECTS.openai);
+		const chat = new ChatReader(DIALECTS.openai);
 		const collector = createChatCollector();
 		const feed = (index: number, delta: object, finish: string | null = null, more: object = {}) => {
 			const chunk = chat.accept(JSON.stringify({ choices: [{ index, delta, finish_reason: finish, ...more }] }));

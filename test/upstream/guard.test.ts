@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
-import { createCallGuard } from "../../src/upstream/call/guard.ts";
+import { CallGuard } from "../../src/upstream/call/guard.ts";
 import { createOpenCalls } from "../../src/upstream/call/open-calls.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import { askChat, chatCall, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
@@ -78,7 +78,7 @@ test("comments of a server are no events: the first is waited for as long as wit
 
 test("what an end says of the server: its own fault, nobody's, or one that may be the request's", () => {
 	const clock = createManualClock();
-	const guard = createCallGuard(
+	const guard = new CallGuard(
 		{ clock, openCalls: createOpenCalls(clock) },
 		{ limits: limitsWith({}), startedMs: clock.monotonicMs(), clientSignal: undefined, reachable: async () => true },
 	);

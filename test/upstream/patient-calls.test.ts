@@ -8,7 +8,7 @@ import { createCallNotes } from "../../src/upstream/call/call-notes.ts";
 import { createOpenCalls } from "../../src/upstream/call/open-calls.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
 import { withReplays } from "../../src/upstream/call/replay.ts";
-import { createUnaryTries } from "../../src/upstream/call/unary.ts";
+import { UnaryTries } from "../../src/upstream/call/unary.ts";
 import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
 import { createPool } from "../../src/upstream/replicas/pool.ts";
 import { createReplica, type Replica } from "../../src/upstream/replicas/replica.ts";
@@ -165,7 +165,7 @@ test("a line whose place is asked for in the turn in which it got it gives it up
 	const deps = { clock: systemClock, fetch, openCalls: createOpenCalls(systemClock), answers, tickBarrier };
 	const leaving = new AbortController();
 	const call = chatCall({ accountId: "batch", patient: true, signal: leaving.signal });
-	const tries = createUnaryTries(deps, limits, chatWhole(modelOver([]), call, call));
+	const tries = new UnaryTries(deps, limits, chatWhole(modelOver([]), call, call));
 	const line = withReplays(pool, createCallNotes({ clock: systemClock, log: silentLog }), call, tries);
 	line.catch(() => {});
 	expect(pool.replicas()[0]?.inFlight()).toBe(1);

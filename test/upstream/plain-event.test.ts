@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { createChatEvents } from "../../src/gateway/stream-events.ts";
 import type { UpstreamFailure } from "../../src/upstream/call/failure.ts";
-import { createChatReader } from "../../src/upstream/chat/chat-reader.ts";
+import { ChatReader } from "../../src/upstream/chat/chat-reader.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { LONG } from "../support/long-form.ts";
 
@@ -12,7 +12,7 @@ const PADDING = " ".repeat(5_000);
 
 /** What a client gets of one event, and what is counted. */
 function relayOf(includeUsage: boolean, padding: string) {
-	const reader = createChatReader(DIALECTS.openai);
+	const reader = new ChatReader(DIALECTS.openai);
 	const events = createChatEvents(HEAD, includeUsage);
 	let plain = 0;
 	return {

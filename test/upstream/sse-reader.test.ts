@@ -1,16 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createSseReader } from "../../src/upstream/call/sse-reader.ts";
+import { SseReader } from "../../src/upstream/call/sse-reader.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 
 function readWhole(bytes: Uint8Array): string[] {
-	const reader = createSseReader();
+	const reader = new SseReader();
 	return [...reader.push(bytes), ...reader.end()];
 }
 
 function readCut(bytes: Uint8Array, cuts: readonly number[]): string[] {
-	const reader = createSseReader();
+	const reader = new SseReader();
 	const events: string[] = [];
 	let from = 0;
 	for (const cut of [...cuts.map((at) => at % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]) {
@@ -56,7 +56,7 @@ describe("SSE reader", () => {
 		fc.assert(
 			fc.property(fc.array(payload, { minLength: 1, maxLength: 8 }), breakMark, (payloads, end) => {
 				const bytes = bytesOf(payloads.map((text) => `data: ${text}${end}${end}`).join(""));
-				const reader = createSseReader();
+				const reader = new SseReader();
 				const events: string[] = [];
 				for (const byte of bytes) events.push(...reader.push(Uint8Array.of(byte)));
 				expect([...events, ...reader.end()]).toEqual(payloads);
@@ -79,7 +79,7 @@ describe("SSE reader", () => {
 		const limit = { eventBytesMax: 1000 };
 		const failed = { name: "UpstreamFailure", kind: "failed" };
 		const attempt = (feed: (push: (text: string) => void) => void) => {
-			const reader = createSseReader(limit);
+			const reader = new SseReader(limit.eventBytesMax);
 			try {
 				feed((text) => void reader.push(bytesOf(text)));
 			} catch (error) {
@@ -99,7 +99,7 @@ describe("SSE reader", () => {
 
 	test("a megabyte line that comes byte by byte costs linear time", () => {
 		const bytes = bytesOf(`data: ${"x".repeat(1024 * 1024 - 100)}\n\n`);
-		const reader = createSseReader();
+		const reader = new SseReader();
 		const started = performance.now();
 		let events = 0;
 		for (let at = 0; at < bytes.length; at += 1) events += reader.push(bytes.subarray(at, at + 1)).length;

@@ -5,7 +5,7 @@ import type { CallTrace, RequestTrace } from "../../traces/traces.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
 import { UpstreamFailure } from "./failure.ts";
-import { type CallGuard, createCallGuard, type GuardOptions } from "./guard.ts";
+import { CallGuard, type GuardOptions } from "./guard.ts";
 import {
 	type Accepted,
 	assertAnswered,
@@ -38,57 +38,10 @@ export interface CallContext {
 }
 
 /**
- * One call to one replica. Owns the replica's place and the connection until its first end: `succeed`, `fail` or
- * `close`.
+ * One call to one replica. Owns the replica's place and the connection until its first end: `succeed`, `fail` or `close`.
+ * A class: a closure for each function would cost more objects per request.
  */
-export interface Attempt {
-	readonly replica: Replica;
-	readonly guard: CallGuard;
-	/**
-	 * Prepares the next request. Returns a promise if the request leaves together with the others of this turn of the
-	 * event loop.
-	 */
-	post(post: UpstreamPost, accept: Accepted): undefined | Promise<void>;
-	/**
-	 * Sends the prepared request before it returns; throws if the call was aborted since. The response must go to `taken`
-	 * before any other use.
-	 */
-	send(): Promise<Response>;
-	/** Accepts a response with status 200. For any other it throws, or rejects with, its failure. */
-	taken(response: Response): undefined | Promise<never>;
-	/**
-	 * The caller now reads the body and closes the call. The attempt drops the response and the request, so that they can
-	 * be collected.
-	 */
-	handedOver(): void;
-	/** Reports an event: the first proves that the replica answers, and so does each later one. */
-	answered(): void;
-	/** Ends the call as complete. */
-	succeed(): void;
-	/** Ends the call as failed: hangs up and returns what the error stands for. */
-	fail(error: unknown): UpstreamFailure;
-	/** Ends the call because the caller wants no more of it. */
-	close(): void;
-}
-
-/**
- * `startedMs`: monotonic start of the request, earlier attempts included. `asked` aborts when a waiting request wants
- * the place.
- */
-export function createAttempt(
-	deps: CallDeps,
-	ticket: Ticket,
-	call: CallContext,
-	limits: ServiceLimits,
-	startedMs: number,
-	freshConnection: boolean,
-	asked?: AbortSignal,
-): Attempt {
-	return new CallAttempt(deps, ticket, call, limits, startedMs, freshConnection, asked);
-}
-
-/** A class: a closure for each function would cost more objects per request. */
-class CallAttempt implements Attempt, GuardOptions, Sender {
+export class Attempt implements GuardOptions, Sender {
 	readonly replica: Replica;
 	readonly guard: CallGuard;
 	readonly limits: ServiceLimits;
@@ -108,7 +61,10 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 	#status: number | undefined;
 	#sent: CallTrace | undefined;
 
-	/** Positional arguments: an options object is one more allocation per request. */
+	/**
+	 * `startedMs`: monotonic start of the request, earlier attempts included. `asked` aborts when a waiting request wants
+	 * the place. Positional arguments: an options object is one more allocation per request.
+	 */
 	constructor(
 		deps: CallDeps,
 		ticket: Ticket,
@@ -116,7 +72,7 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		limits: ServiceLimits,
 		startedMs: number,
 		freshConnection: boolean,
-		asked: AbortSignal | undefined,
+		asked?: AbortSignal,
 	) {
 		this.#deps = deps;
 		this.#ticket = ticket;
@@ -127,7 +83,7 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		this.limits = limits;
 		this.startedMs = startedMs;
 		this.clientSignal = call.signal;
-		this.guard = createCallGuard(deps, this);
+		this.guard = new CallGuard(deps, this);
 		// A place that the call waited for may be wanted before the request is sent, and the signal fires only once.
 		if (asked?.aborted) this.guard.abort();
 		else asked?.addEventListener("abort", this.guard, { once: true });
@@ -149,6 +105,10 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		return reachable(this.#deps, this.replica, this.limits);
 	}
 
+	/**
+	 * Prepares the next request. Returns a promise if the request leaves together with the others of this turn of the
+	 * event loop.
+	 */
 	post(post: UpstreamPost, accept: Accepted): undefined | Promise<void> {
 		assert(this.#post === undefined, "one is sent before the next is to be");
 		this.#post = post;
@@ -156,6 +116,10 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		return leavesTogether(post) ? this.#deps.tickBarrier() : undefined;
 	}
 
+	/**
+	 * Sends the prepared request before it returns; throws if the call was aborted since. The response must go to `taken`
+	 * before any other use.
+	 */
 	send(): Promise<Response> {
 		const post = this.#post;
 		assert(post !== undefined, "what is sent was posted");
@@ -170,6 +134,7 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		return postUpstream(this.#deps, this, post, this.#accept);
 	}
 
+	/** Accepts a response with status 200. For any other it throws, or rejects with, its failure. */
 	taken(response: Response): undefined | Promise<never> {
 		this.#response = response;
 		this.#status = response.status;
@@ -177,6 +142,10 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		return assertAnswered(response, this.replica);
 	}
 
+	/**
+	 * The caller now reads the body and closes the call. The attempt drops the response and the request, so that they can
+	 * be collected.
+	 */
 	handedOver(): void {
 		this.guard.callerCloses();
 		this.clientSignal = undefined;
@@ -184,16 +153,19 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		this.#call = undefined;
 	}
 
+	/** Reports an event: the first proves that the replica answers, and so does each later one. */
 	answered(): void {
 		this.#ticket.answered();
 	}
 
+	/** Ends the call as complete. */
 	succeed(): void {
 		this.guard.end();
 		this.#sent?.end(undefined, this.#status);
 		this.#ticket.release("ok");
 	}
 
+	/** Ends the call as failed: hangs up and returns what the error stands for. */
 	fail(error: unknown): UpstreamFailure {
 		const { guard, clientSignal } = this;
 		const told = guard.failureOf(error);
@@ -205,6 +177,7 @@ class CallAttempt implements Attempt, GuardOptions, Sender {
 		return failure;
 	}
 
+	/** Ends the call because the caller wants no more of it. */
 	close(): void {
 		this.#hangUp();
 		this.#sent?.end("closed", this.#status);

@@ -6,7 +6,7 @@ import type { ReportedUsage } from "../usage.ts";
 import type { Attempt } from "./attempt.ts";
 import { died, failed, type UpstreamFailure } from "./failure.ts";
 import { readText } from "./read-answer.ts";
-import { createSseReader } from "./sse-reader.ts";
+import { SseReader } from "./sse-reader.ts";
 import type { AnswerStream, Arrived, OutputChunk, StreamWire } from "./stream-wire.ts";
 
 /** How long a body may continue after the end marker before the connection is given up. */
@@ -26,20 +26,6 @@ const NO_BYTES = new Uint8Array();
 const NO_MORE: Arrived = { done: true };
 const NOTHING: readonly never[] = [];
 
-/**
- * The first `next` sends the request. `callerCloses`: once the headers arrive, the client's signal is ignored and the
- * caller closes the stream.
- */
-export function openEventStream<Chunk extends OutputChunk>(
-	deps: { clock: Clock },
-	attempt: Attempt,
-	wire: StreamWire<Chunk>,
-	body: string | FormData,
-	callerCloses: boolean,
-): Omit<AnswerStream<Chunk>, "replica"> {
-	return new EventStream(deps.clock, attempt, wire, body, callerCloses);
-}
-
 /** "over": the upstream sent its end, the stream failed, or the gateway closed it. */
 type EventStreamState = "opening" | "streaming" | "over";
 
@@ -50,13 +36,13 @@ const TRANSITIONS: Readonly<Record<EventStreamState, readonly EventStreamState[]
 };
 
 /** A class: closures for its functions would be 15 more objects per open stream. */
-class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>, "replica"> {
+export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>, "replica"> {
 	readonly #clock: Clock;
 	readonly #attempt: Attempt;
 	readonly #wire: StreamWire<Chunk>;
 	readonly #callerCloses: boolean;
 	readonly #reader: ReturnType<StreamWire<Chunk>["reader"]>;
-	readonly #events = createSseReader();
+	readonly #events = new SseReader();
 	/** The end of the turn that the request waits for; undefined once it was sent, or if it does not wait. */
 	#turn: undefined | Promise<void>;
 	#source: ReadableStreamDefaultReader<Uint8Array> | undefined;
@@ -71,6 +57,10 @@ class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>
 	/** Output so far. */
 	readonly #size = { events: 0, bytes: 0 };
 
+	/**
+	 * The first `next` sends the request. `callerCloses`: once the headers arrive, the client's signal is ignored and the
+	 * caller closes the stream.
+	 */
 	constructor(clock: Clock, attempt: Attempt, wire: StreamWire<Chunk>, body: string | FormData, callerCloses: boolean) {
 		this.#clock = clock;
 		this.#callerCloses = callerCloses;

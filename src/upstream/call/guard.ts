@@ -6,34 +6,6 @@ import { stopping, UpstreamFailure } from "./failure.ts";
 import type { OpenCall, OpenCalls } from "./open-calls.ts";
 import { connectionCode, isOurShortage, isRefused } from "./upstream-error.ts";
 
-/**
- * The abort switch of one upstream call, with its deadlines. A deadline aborts the fetch; `failureOf` then translates
- * the runtime's exception.
- */
-export interface CallGuard extends EventListenerObject {
-	readonly signal: AbortSignal;
-	/** Watches the client and the deadlines from now on, even if the call turns out to be short. */
-	watch(): void;
-	/** The reader waits for the next event: silence counts from now on, if it did not already. */
-	waitStarts(): void;
-	/** An event without content for the client arrived: the silence starts again. */
-	waitGoesOn(): void;
-	/** An event arrived, or the reader is busy: silence does not count. */
-	waitEnds(): void;
-	/** Ignores the client's signal from now on: the caller closes the call. */
-	callerCloses(): void;
-	/** The server answers: the connection is established. */
-	headersCame(): void;
-	/** Aborts the call at once. */
-	abort(): void;
-	/** Ends the call and removes its timer and listeners. */
-	end(): void;
-	/** Returns the failure that `error` stands for. After `headersCame`, a broken connection is a broken answer. */
-	failureOf(error: unknown): UpstreamFailure;
-	/** What the failure says about the replica. */
-	outcomeOf(failure: UpstreamFailure): CallOutcome;
-}
-
 export interface GuardOptions {
 	readonly limits: Pick<ServiceLimits, "connectMs" | "firstEventMs" | "silenceMs" | "totalMs">;
 	/** Monotonic start of the total deadline, which covers all attempts. */
@@ -65,15 +37,11 @@ const TRANSITIONS: Readonly<Record<GuardState, readonly GuardState[]>> = {
 };
 
 /**
- * Watches a call from the moment when it counts as lasting. Until then, neither a client that left nor a passed
- * deadline is noticed.
+ * The abort switch of one upstream call, with its deadlines. A deadline aborts the fetch; `failureOf` then translates
+ * the runtime's exception. The client and the deadlines are watched once the call lasts for a moment, or from `watch` on.
+ * A class: closures for its functions would be ten more objects per request.
  */
-export function createCallGuard(deps: { clock: Clock; openCalls: OpenCalls }, options: GuardOptions): CallGuard {
-	return new Guard(deps, options);
-}
-
-/** A class: closures for its functions would be ten more objects per request. */
-class Guard implements CallGuard, OpenCall {
+export class CallGuard implements EventListenerObject, OpenCall {
 	readonly #clock: Clock;
 	readonly #openCalls: OpenCalls;
 	readonly #options: GuardOptions;
@@ -106,6 +74,7 @@ class Guard implements CallGuard, OpenCall {
 		else this.#moment = openCalls.begin(this);
 	}
 
+	/** Watches the client and the deadlines from now on, even if the call turns out to be short. */
 	watch(): void {
 		if (this.#watched) return;
 		this.#watched = true;
@@ -127,29 +96,35 @@ class Guard implements CallGuard, OpenCall {
 		this.abort();
 	}
 
+	/** The reader waits for the next event: silence counts from now on, if it did not already. */
 	waitStarts(): void {
 		this.#waitingSinceMs ??= this.#clock.monotonicMs();
 	}
 
+	/** An event without content for the client arrived: the silence starts again. */
 	waitGoesOn(): void {
 		this.#waitingSinceMs = this.#clock.monotonicMs();
 	}
 
+	/** An event arrived, or the reader is busy: silence does not count. */
 	waitEnds(): void {
 		this.#waitingSinceMs = undefined;
 		this.#first = false;
 		this.#silenceMs = this.#options.limits.silenceMs;
 	}
 
+	/** Ignores the client's signal from now on: the caller closes the call. */
 	callerCloses(): void {
 		this.#openCalls.leaves(this);
 		this.#options.clientSignal?.removeEventListener("abort", this);
 	}
 
+	/** The server answers: the connection is established. */
 	headersCame(): void {
 		if (this.#state === "connecting") this.#enter("answering");
 	}
 
+	/** Aborts the call at once. */
 	abort(): void {
 		this.#abortFor("aborted");
 	}
@@ -158,6 +133,7 @@ class Guard implements CallGuard, OpenCall {
 		this.#abortFor("stopping");
 	}
 
+	/** Ends the call and removes its timer and listeners. */
 	end(): void {
 		if (this.#state === "connecting") this.#enter("abandoned");
 		else if (this.#state === "answering") this.#enter("ended");
@@ -204,6 +180,7 @@ class Guard implements CallGuard, OpenCall {
 		this.#state = state;
 	}
 
+	/** Returns the failure that `error` stands for. After `headersCame`, a broken connection is a broken answer. */
 	failureOf(error: unknown): UpstreamFailure {
 		if (error instanceof UpstreamFailure) return error;
 		const cause = this.#cause;
@@ -218,6 +195,7 @@ class Guard implements CallGuard, OpenCall {
 		return new UpstreamFailure(isOurShortage(error) ? "shortage" : "unreachable", detail);
 	}
 
+	/** What the failure says about the replica. */
 	outcomeOf(failure: UpstreamFailure): CallOutcome {
 		switch (failure.kind) {
 			case "aborted":

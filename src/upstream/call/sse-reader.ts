@@ -4,17 +4,6 @@
  */
 import { failed, type UpstreamFailure } from "./failure.ts";
 
-export interface SseReader {
-	/**
-	 * Returns the `data` payloads of the events that `bytes` completes; lines of one event are joined by "\n". Comments
-	 * and other fields are dropped. Throws UpstreamFailure `failed` when a line or an event passes the limit. `bytes` is
-	 * not kept. All calls share one list, which the next call empties; the caller may empty it earlier.
-	 */
-	push(bytes: Uint8Array): string[];
-	/** Returns the event that the end of the stream cut off before its blank line; its last line may itself be cut. */
-	end(): string[];
-}
-
 /** Longest line and longest event; a longer one fails the stream. */
 const EVENT_BYTES_MAX = 1024 * 1024;
 
@@ -25,12 +14,8 @@ const COLON = 0x3a;
 const CARRY_BYTES_MIN = 1024;
 const NO_BYTES = Buffer.alloc(0);
 
-export function createSseReader(options: { eventBytesMax?: number } = {}): SseReader {
-	return new EventLines(options.eventBytesMax ?? EVENT_BYTES_MAX);
-}
-
 /** A class: closures for its functions would be six more objects per open stream. */
-class EventLines implements SseReader {
+export class SseReader {
 	readonly #eventBytesMax: number;
 	/** The unfinished line: `carry[0, carried)`. Grows by doubling, so that one-byte reads stay linear. */
 	#carry: Buffer = NO_BYTES;
@@ -43,10 +28,15 @@ class EventLines implements SseReader {
 	/** One list for all pieces, most of which complete one event. */
 	readonly #events: string[] = [];
 
-	constructor(eventBytesMax: number) {
+	constructor(eventBytesMax = EVENT_BYTES_MAX) {
 		this.#eventBytesMax = eventBytesMax;
 	}
 
+	/**
+	 * Returns the `data` payloads of the events that `bytes` completes; lines of one event are joined by "\n". Comments
+	 * and other fields are dropped. Throws UpstreamFailure `failed` when a line or an event passes the limit. `bytes` is
+	 * not kept. All calls share one list, which the next call empties; the caller may empty it earlier.
+	 */
 	push(bytes: Uint8Array): string[] {
 		this.#events.length = 0;
 		const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -74,6 +64,7 @@ class EventLines implements SseReader {
 		return this.#events;
 	}
 
+	/** Returns the event that the end of the stream cut off before its blank line; its last line may itself be cut. */
 	end(): string[] {
 		this.#events.length = 0;
 		if (this.#carried > 0) this.#finishCarried(NO_BYTES, 0, 0);

@@ -4,9 +4,9 @@ import type { Pool } from "../replicas/pool.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
 import type { ReportedUsage } from "../usage.ts";
-import { type CallContext, createAttempt } from "./attempt.ts";
+import { Attempt, type CallContext } from "./attempt.ts";
 import type { CallNotes } from "./call-notes.ts";
-import { openEventStream } from "./event-stream.ts";
+import { EventStream } from "./event-stream.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { CallDeps } from "./post.ts";
 import { type Tries, withReplays } from "./replay.ts";
@@ -29,16 +29,8 @@ interface AnswerStreamOptions<Chunk> {
 	readonly call: StreamCall<Chunk>;
 }
 
-/** Sends the request in this turn of the event loop if a place is free. */
-export function createAnswerStream<Chunk extends OutputChunk>(
-	deps: CallDeps,
-	options: AnswerStreamOptions<Chunk>,
-): AnswerStream<Chunk> {
-	return new ReplayedStream(deps, options);
-}
-
-/** A class: there is one per open stream. */
-class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, Tries<readonly Chunk[] | null> {
+/** Sends the request in this turn of the event loop if a place is free. A class: there is one per open stream. */
+export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, Tries<readonly Chunk[] | null> {
 	readonly #deps: CallDeps;
 	/** Undefined once the answer started: the request is not sent again. */
 	#options: AnswerStreamOptions<Chunk> | undefined;
@@ -69,10 +61,10 @@ class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, 
 		const { replica } = ticket;
 		this.#alias = replica.alias;
 		const body = call.body(replica);
-		const attempt = createAttempt(this.#deps, ticket, call.context, limits, this.#startedMs, freshConnection);
+		const attempt = new Attempt(this.#deps, ticket, call.context, limits, this.#startedMs, freshConnection);
 		// Output sent to a client that left is charged, so its leaving must be noticed at once.
 		attempt.guard.watch();
-		this.#events = openEventStream(this.#deps, attempt, call.wire, body, true);
+		this.#events = new EventStream(this.#deps.clock, attempt, call.wire, body, true);
 		return this.#events.next();
 	}
 

@@ -7,8 +7,8 @@ import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
 import { asObject, parseJson } from "../wire-value.ts";
 import type { AnswerRead } from "./answer-memory.ts";
-import { type Attempt, type CallContext, createAttempt } from "./attempt.ts";
-import { openEventStream } from "./event-stream.ts";
+import { Attempt, type CallContext } from "./attempt.ts";
+import { EventStream } from "./event-stream.ts";
 import { UpstreamFailure, unreadable } from "./failure.ts";
 import type { CallDeps, UpstreamPost } from "./post.ts";
 import { ANSWER_BYTES_MAX, isShort, LINE_ANSWER_BYTES_MAX, readLong } from "./read-answer.ts";
@@ -48,17 +48,11 @@ export interface Replied<Reply> {
 	readonly bytes: number;
 }
 
-/** The tries for `withReplays`. The request's total deadline starts now. */
-export function createUnaryTries<Reply>(
-	deps: CallDeps,
-	limits: () => ServiceLimits,
-	call: UnaryCall<Reply>,
-): Tries<Reply, Replied<Reply>> {
-	return new UnaryTries(deps, limits, call);
-}
-
-/** A class: there is one per request. As an Asker, it sends to the replica of the current attempt. */
-class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
+/**
+ * The tries for `withReplays`; the request's total deadline starts now. As an Asker, it sends to the replica of the
+ * current attempt. A class: there is one per request.
+ */
+export class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	readonly #deps: CallDeps;
 	readonly #limits: () => ServiceLimits;
 	readonly #call: UnaryCall<Reply>;
@@ -80,7 +74,7 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 		// A batch line may have waited for hours: its deadline starts when it is sent.
 		const startedMs = context.patient === true ? this.#deps.clock.monotonicMs() : this.#startedMs;
 		this.#attempt = undefined;
-		this.#attempt = createAttempt(this.#deps, ticket, context, this.#limits(), startedMs, freshConnection, asked);
+		this.#attempt = new Attempt(this.#deps, ticket, context, this.#limits(), startedMs, freshConnection, asked);
 		return this.#call.run(this, ticket.replica);
 	}
 
@@ -141,7 +135,7 @@ class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 
 	stream<Chunk extends OutputChunk>(wire: StreamWire<Chunk>, body: string) {
 		// The reader consumes it to its end, so the client's signal ends it.
-		return openEventStream(this.#deps, this.#underWay(), wire, body, false);
+		return new EventStream(this.#deps.clock, this.#underWay(), wire, body, false);
 	}
 
 	#release(): void {

@@ -9,7 +9,7 @@ import type { Replica } from "../replicas/replica.ts";
 import { parseJson } from "../wire-value.ts";
 import type { ChatChunk, ChatReply } from "./chat-answer.ts";
 import { collectChat } from "./chat-collect.ts";
-import { createChatReader } from "./chat-reader.ts";
+import { ChatReader } from "./chat-reader.ts";
 import { chunkOfReply, readChatReply, readChatReplyInTurns } from "./chat-whole.ts";
 
 /** A customer's chat, as passed to a replica. */
@@ -23,7 +23,7 @@ const PATH = "/chat/completions";
 
 const WIRE: StreamWire<ChatChunk> = {
 	path: PATH,
-	reader: (dialect) => createChatReader(dialect),
+	reader: (dialect) => new ChatReader(dialect),
 	whole(text, dialect) {
 		const reply = readChatReply(parseJson(text), dialect);
 		return { chunk: chunkOfReply(reply), usage: reply.usage };
@@ -31,7 +31,7 @@ const WIRE: StreamWire<ChatChunk> = {
 };
 
 const wireOf = (choices: number): StreamWire<ChatChunk> =>
-	choices === 1 ? WIRE : { ...WIRE, reader: (dialect) => createChatReader(dialect, choices) };
+	choices === 1 ? WIRE : { ...WIRE, reader: (dialect) => new ChatReader(dialect, choices) };
 
 /** Returns the call of a streamed chat. */
 export function chatStream(model: Model, context: CallContext, input: ChatCallInput): StreamCall<ChatChunk> {

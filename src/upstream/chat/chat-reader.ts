@@ -19,14 +19,10 @@ import {
 import { PlainEvents } from "./plain-event.ts";
 
 /**
- * Reads a streamed chat. It is complete when all requested choices finished and the end marker or the usage arrived.
+ * Reads a streamed chat. It is complete when all requested choices finished and the end marker or the usage arrived. A
+ * class: there is one per open stream.
  */
-export function createChatReader(dialect: Dialect, choices = 1): StreamReader<ChatChunk> {
-	return new ChatReader(dialect, choices);
-}
-
-/** A class: there is one per open stream. */
-class ChatReader implements StreamReader<ChatChunk> {
+export class ChatReader implements StreamReader<ChatChunk> {
 	readonly #dialect: Dialect;
 	readonly #choicesAsked: number;
 	readonly #choices: (ChoiceProgress | undefined)[] = [];
@@ -41,7 +37,7 @@ class ChatReader implements StreamReader<ChatChunk> {
 	/** Sources that no chunk has carried yet. */
 	#sourcesWait = false;
 
-	constructor(dialect: Dialect, choicesAsked: number) {
+	constructor(dialect: Dialect, choicesAsked = 1) {
 		this.#dialect = dialect;
 		this.#choicesAsked = choicesAsked;
 	}

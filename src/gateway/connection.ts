@@ -36,21 +36,18 @@ export const STREAM_TIMEOUT_S = 60;
 /** While a body arrives: the runtime silently disconnects a client that sends less than 16 KB/s for so long. */
 export const BODY_TIMEOUT_S = 64;
 
+export type SilentConnections = ReturnType<typeof createSilentConnections>;
+
 /**
  * Connections that wait for a whole answer. It may take as long as the upstream's deadlines, and the silent connection
  * stays open. An answer within a moment needs no change.
  */
-export interface SilentConnections {
-	/** Returns the number for `end`. */
-	begin(connection: Connection): number;
-	end(connection: Connection, nth: number): void;
-}
-
-export function createSilentConnections(clock: Clock): SilentConnections {
+export function createSilentConnections(clock: Clock) {
 	const moments = createMoments<Connection>(clock, (connection) => trySetIdleTimeout(connection, 0));
 	return {
+		/** Returns the number for `end`. */
 		begin: moments.begin,
-		end(connection, nth) {
+		end(connection: Connection, nth: number) {
 			if (moments.end(nth)) trySetIdleTimeout(connection, IDLE_TIMEOUT_S);
 		},
 	};

@@ -18,43 +18,13 @@ import { createHealthMonitor } from "./replicas/health.ts";
 import { createPool, type Pool } from "./replicas/pool.ts";
 import { createReplica, type Replica, type ReplicaView, takesCalls } from "./replicas/replica.ts";
 
-export interface Upstreams {
-	/** Applies a new catalogue. Replicas that remain keep their load, health and breaker. */
-	sync(snapshot: CatalogSnapshot): void;
-	/**
-	 * Opens a streamed request; it leaves in this turn of the event loop if a place is free. `next` rejects with faults
-	 * and failures. Until the first chunk was returned, the request may move to another replica.
-	 */
-	open<Chunk extends OutputChunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk>;
-	/**
-	 * Sends an unstreamed request. Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias.
-	 */
-	call<Reply>(model: Model, call: UnaryCall<Reply>): Promise<Replied<Reply>>;
-	/** Whether a server would accept requests for the model; with `accountId`, requests of this account. */
-	connected(modelId: string, accountId?: string): boolean;
-	/** See `Pool`; rejects with Fault service_unavailable if the model has no server. */
-	room(modelId: string, taken: () => number, signal: AbortSignal): Promise<number>;
-	/** Waiting requests and callers of `room` check again. */
-	wake(modelId: string): void;
-	/** Requests that wait for a place, over all models. */
-	waiting(): number;
-	/** Whether requests for the model wait because all places are taken. */
-	contended(modelId: string): boolean;
-	replicas(): readonly ReplicaView[];
-	/**
-	 * The process stops: requests that wait for a place or for a whole answer fail. Open streams are closed by their
-	 * callers.
-	 */
-	letGo(): void;
-	/** Ends the health checks and refuses waiting requests; calls under way are closed by their callers. */
-	stop(): Promise<void>;
-}
+export type Upstreams = ReturnType<typeof createUpstreams>;
 
 export function createUpstreams(
 	deps: { clock: Clock; log: Log; fetch?: Fetch; answers?: AnswerMemory },
 	/** Read at each use, so that a changed configuration applies at once. */
 	options: { limits(): ServiceLimits },
-): Upstreams {
+) {
 	const { clock, log } = deps;
 	const { limits } = options;
 	const callDeps = {
@@ -70,6 +40,7 @@ export function createUpstreams(
 	const former = new Map<string, Pool>();
 	const health = createHealthMonitor({ ...callDeps, log, changed: (modelId) => pools.get(modelId)?.wake() }, limits);
 
+	/** Applies a new catalogue. Replicas that remain keep their load, health and breaker. */
 	function sync(snapshot: CatalogSnapshot): void {
 		for (const [modelId, pool] of pools) {
 			if (snapshot.models.has(modelId)) continue;
@@ -117,30 +88,49 @@ export function createUpstreams(
 
 	return {
 		sync,
-		open: (model, call) => new ReplayedStream(callDeps, { pool: poolOf(model), notes, limits: limits(), call }),
-		call(model, call) {
+		/**
+		 * Opens a streamed request; it leaves in this turn of the event loop if a place is free. `next` rejects with faults
+		 * and failures. Until the first chunk was returned, the request may move to another replica.
+		 */
+		open: <Chunk extends OutputChunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk> =>
+			new ReplayedStream(callDeps, { pool: poolOf(model), notes, limits: limits(), call }),
+		/**
+		 * Sends an unstreamed request. Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias.
+		 */
+		call<Reply>(model: Model, call: UnaryCall<Reply>): Promise<Replied<Reply>> {
 			return withReplays(poolOf(model), notes, call.context, new UnaryTries(callDeps, limits, call));
 		},
-		connected(modelId, accountId) {
+		/** Whether a server would accept requests for the model; with `accountId`, requests of this account. */
+		connected(modelId: string, accountId?: string): boolean {
 			const replicas = pools.get(modelId)?.replicas() ?? [];
 			return replicas.some((replica) =>
 				accountId === undefined ? takesCalls(replica.view()) : replica.usable(accountId),
 			);
 		},
-		wake: (modelId) => pools.get(modelId)?.wake(),
-		async room(modelId, taken, signal) {
+		/** Waiting requests and callers of `room` check again. */
+		wake: (modelId: string) => pools.get(modelId)?.wake(),
+		/** See `Pool`; rejects with Fault service_unavailable if the model has no server. */
+		async room(modelId: string, taken: () => number, signal: AbortSignal): Promise<number> {
 			const pool = pools.get(modelId);
 			if (pool === undefined) throw new Fault("service_unavailable", "No server for this model is connected.");
 			return pool.room(taken, signal);
 		},
-		waiting: () => [...pools.values()].reduce((sum, pool) => sum + pool.waiting(), 0),
-		contended: (modelId) => pools.get(modelId)?.contended() ?? false,
-		replicas: () => [...pools.values()].flatMap((pool) => pool.replicas().map((replica) => replica.view())),
+		/** Requests that wait for a place, over all models. */
+		waiting: (): number => [...pools.values()].reduce((sum, pool) => sum + pool.waiting(), 0),
+		/** Whether requests for the model wait because all places are taken. */
+		contended: (modelId: string): boolean => pools.get(modelId)?.contended() ?? false,
+		replicas: (): readonly ReplicaView[] =>
+			[...pools.values()].flatMap((pool) => pool.replicas().map((replica) => replica.view())),
+		/**
+		 * The process stops: requests that wait for a place or for a whole answer fail. Open streams are closed by their
+		 * callers.
+		 */
 		letGo() {
 			for (const pool of [...pools.values(), ...former.values()]) pool.close(stopping());
 			callDeps.openCalls.letGo();
 		},
-		async stop() {
+		/** Ends the health checks and refuses waiting requests; calls under way are closed by their callers. */
+		async stop(): Promise<void> {
 			await health.stop();
 			notes.stop();
 			for (const pool of pools.values()) pool.close();

@@ -1,29 +1,19 @@
-import type { Basis } from "../../ledger/event.ts";
-import type { JsonUsd } from "../../money/json-usd.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import type { Bill } from "./bill.ts";
 
-/** The authoritative usage of an answer, in OpenAI's format plus the charge. */
-export interface UsageRecord {
-	readonly prompt_tokens: number;
-	readonly completion_tokens: number;
-	readonly total_tokens: number;
-	readonly prompt_tokens_details: { readonly cached_tokens: number };
-	readonly completion_tokens_details: { readonly reasoning_tokens: number };
-	/** The charged amount, as a number like aggregators send it. */
-	readonly cost: JsonUsd;
-	/** Whether the counts are the server's own or an estimate. */
-	readonly basis: Basis;
-}
+export type UsageRecord = ReturnType<typeof usageRecord>;
 
-export function usageRecord(bill: Bill): UsageRecord {
+/** The authoritative usage of an answer, in OpenAI's format plus the charge. */
+export function usageRecord(bill: Bill) {
 	return {
 		prompt_tokens: bill.promptTokens,
 		completion_tokens: bill.completionTokens,
 		total_tokens: bill.promptTokens + bill.completionTokens,
 		prompt_tokens_details: { cached_tokens: bill.cachedTokens },
 		completion_tokens_details: { reasoning_tokens: bill.reasoningTokens },
+		/** The charged amount, as a number like aggregators send it. */
 		cost: jsonUsd(bill.cost),
+		/** Whether the counts are the server's own or an estimate. */
 		basis: bill.basis,
 	};
 }

@@ -11,11 +11,7 @@ export interface BodyHold {
 	release(): void;
 }
 
-/** Counts body bytes in memory, by account; bytes beyond the limits are refused before they are read. */
-export interface BodyMemory {
-	hold(accountId: string): BodyHold;
-	bytes(): number;
-}
+export type BodyMemory = ReturnType<typeof createBodyMemory>;
 
 interface BodiesOfAccounts {
 	take(accountId: string, bytes: number): void;
@@ -25,9 +21,10 @@ interface BodiesOfAccounts {
 /** As small as a connection's own buffers, so not counted. */
 const UNCOUNTED_BYTES = 16 * 1024;
 
+/** Counts body bytes in memory, by account; bytes beyond the limits are refused before they are read. */
 export function createBodyMemory(deps: {
 	limits(): Pick<ServiceLimits, "bodyMemoryBytesMax" | "bodyMemoryAccountBytesMax">;
-}): BodyMemory {
+}) {
 	/** By account. */
 	const held = new CounterMap();
 	let all = 0;
@@ -53,8 +50,8 @@ export function createBodyMemory(deps: {
 
 	const owner: BodiesOfAccounts = { take, giveBack };
 	return {
-		hold: (accountId) => new AccountsHold(owner, accountId),
-		bytes: () => all,
+		hold: (accountId: string): BodyHold => new AccountsHold(owner, accountId),
+		bytes: (): number => all,
 	};
 }
 

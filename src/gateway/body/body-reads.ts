@@ -1,22 +1,11 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
-import { createMoments, type Moments } from "../../base/moments.ts";
+import { createMoments } from "../../base/moments.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout } from "../connection.ts";
 import { restarting } from "../error-body.ts";
 
-/** Bodies that are being read, each with a deadline. */
-export interface BodyReads {
-	readonly clock: Clock;
-	/** Most arrive within a moment and need no timer. */
-	readonly young: Moments<{ watch(): void }>;
-	/** Adds a body whose `letGo` is called at its deadline; after the stop it is called at once. */
-	lasts(body: LastingBody): void;
-	/** Removes a body that arrived or was given up. */
-	leaves(body: LastingBody): void;
-	/** The process stops: clients that still send a body get an error. */
-	letGo(): void;
-}
+export type BodyReads = ReturnType<typeof createBodyReads>;
 
 /** A body being read. */
 export interface LastingBody {
@@ -25,17 +14,22 @@ export interface LastingBody {
 	slot: number;
 }
 
-export function createBodyReads(clock: Clock): BodyReads {
+/** Bodies that are being read, each with a deadline. */
+export function createBodyReads(clock: Clock) {
 	const lasting = new SlotPool<LastingBody>();
 	let areLetGo = false;
 	return {
 		clock,
-		young: createMoments(clock, (body) => body.watch()),
-		lasts(body) {
+		/** Most arrive within a moment and need no timer. */
+		young: createMoments(clock, (body: { watch(): void }) => body.watch()),
+		/** Adds a body whose `letGo` is called at its deadline; after the stop it is called at once. */
+		lasts(body: LastingBody) {
 			body.slot = lasting.take(body);
 			if (areLetGo) body.letGo(restarting());
 		},
-		leaves: (body) => void lasting.release(body.slot, body),
+		/** Removes a body that arrived or was given up. */
+		leaves: (body: LastingBody) => void lasting.release(body.slot, body),
+		/** The process stops: clients that still send a body get an error. */
 		letGo() {
 			areLetGo = true;
 			for (const body of [...lasting]) body.letGo(restarting());

@@ -1,7 +1,7 @@
 import type { Static } from "@sinclair/typebox";
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import type { PlainLength, PromptMeasure } from "../../admission/prompt-bound.ts";
+import type { PlainLength } from "../../admission/prompt-bound.ts";
 import { measureChat } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { RawValue } from "../../base/json-structure.ts";
@@ -96,21 +96,7 @@ export type ChatRequestBody = Static<typeof ChatRequestBody>;
 const check = TypeCompiler.Compile(ChatRequestBody);
 
 /** A checked chat request, reduced to what its deployment honours. */
-export interface ChatInput {
-	/** The messages, with their raw JSON if they may pass unchanged. */
-	readonly prompt: Prompt;
-	readonly stream: boolean;
-	readonly includeUsage: boolean;
-	readonly choices: number;
-	/** Output limit of one choice: the client's or the model's, whichever is smaller. */
-	readonly maxOutputTokens: number;
-	/** Further fields that go upstream. */
-	readonly fields: Readonly<Record<string, unknown>>;
-	/** Measures messages, tool schemas and other rendered fields. */
-	readonly measure: PromptMeasure;
-	/** Optional fields that the deployment does not honour. */
-	readonly ignored: readonly string[];
-}
+export type ChatInput = ReturnType<typeof readChatRequest>;
 
 const RENDERED: ReadonlySet<string> = new Set([
 	"tools",
@@ -125,12 +111,7 @@ const RENDERED: ReadonlySet<string> = new Set([
  * `raw`: the messages' raw JSON, if available; `leftOut`: text cut from `body`. Faults: invalid_request and
  * unsupported_parameter, each naming the field.
  */
-export function readChatRequest(
-	body: Record<string, unknown>,
-	model: Model,
-	raw?: RawValue,
-	leftOut?: PlainLength,
-): ChatInput {
+export function readChatRequest(body: Record<string, unknown>, model: Model, raw?: RawValue, leftOut?: PlainLength) {
 	assertBody(check, body);
 	assertStreamOptions(body);
 	checkMessages(body.messages, model);
@@ -143,13 +124,18 @@ export function readChatRequest(
 	const asked = limitsOutput(model) ? (body.max_completion_tokens ?? body.max_tokens) : undefined;
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.chat, unsupportedOf(body, model));
 	return {
+		/** The messages, with their raw JSON if they may pass unchanged. */
 		prompt: new Prompt(body.messages, passed),
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
 		choices: model.parameters.has("n") ? (body.n ?? 1) : 1,
+		/** Output limit of one choice: the client's or the model's, whichever is smaller. */
 		maxOutputTokens: Math.min(asked ?? model.maxOutputTokens, model.maxOutputTokens),
+		/** Further fields that go upstream. */
 		fields,
+		/** Measures messages, tool schemas and other rendered fields. */
 		measure: measureChat(body.messages, renderedOf(fields), model, passed === undefined ? undefined : leftOut),
+		/** Optional fields that the deployment does not honour. */
 		ignored,
 	};
 }

@@ -6,7 +6,6 @@ import { addText, measureText } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
-import type { CompletionShape } from "../../upstream/completions/completion-answer.ts";
 import { DIALECTS } from "../../upstream/dialects.ts";
 import { Prompt } from "../../upstream/prompt.ts";
 import { assertBody, assertStreamOptions, honouredFields, limitsOutput, mapOf, optional } from "../request-fields.ts";
@@ -57,23 +56,10 @@ const check = TypeCompiler.Compile(CompletionRequestBody);
 type CompletionPrompt = string | readonly number[];
 
 /** A checked completion request, reduced to what its deployment honours. */
-export interface CompletionInput {
-	readonly prompt: Prompt;
-	/** Further fields that go upstream. */
-	readonly fields: Readonly<Record<string, unknown>>;
-	readonly shape: CompletionShape;
-	/** Of all prompts. */
-	readonly choices: number;
-	readonly stream: boolean;
-	readonly includeUsage: boolean;
-	/** Output limit of one choice. */
-	readonly maxOutputTokens: number;
-	readonly measure: PromptMeasure;
-	readonly ignored: readonly string[];
-}
+export type CompletionInput = ReturnType<typeof readCompletionRequest>;
 
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
-export function readCompletionRequest(body: Readonly<Record<string, unknown>>, model: Model): CompletionInput {
+export function readCompletionRequest(body: Readonly<Record<string, unknown>>, model: Model) {
 	assertBody(check, body);
 	assertStreamOptions(body);
 	const prompts = promptsOf(body.prompt);
@@ -86,11 +72,14 @@ export function readCompletionRequest(body: Readonly<Record<string, unknown>>, m
 	const suffix = typeof fields.suffix === "string" ? fields.suffix : "";
 	return {
 		prompt: new Prompt(prompts.length === 1 ? prompts[0] : prompts),
+		/** Further fields that go upstream. */
 		fields,
 		shape: { prompts: prompts.length, n },
+		/** Of all prompts. */
 		choices: prompts.length * n,
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
+		/** Output limit of one choice. */
 		maxOutputTokens: Math.min(maxOutputTokensOf(body, model), model.maxOutputTokens),
 		measure: measureOf(prompts, suffix, model),
 		ignored,

@@ -32,18 +32,10 @@ export const EmbeddingRequestBody = Type.Object(
 
 const check = TypeCompiler.Compile(EmbeddingRequestBody);
 
-export interface EmbeddingsInput {
-	readonly inputs: readonly EmbeddingInput[];
-	readonly base64: boolean;
-	readonly fields: Readonly<Record<string, unknown>>;
-	readonly ignored: readonly string[];
-	/** Upper bound and estimate of all inputs' tokens. */
-	readonly promptTokensMax: number;
-	readonly promptTokensEstimate: number;
-}
+export type EmbeddingsInput = ReturnType<typeof readEmbeddingRequest>;
 
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
-export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, model: Model): EmbeddingsInput {
+export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, model: Model) {
 	assertBody(check, body);
 	const { input } = body;
 	const inputs = (
@@ -65,6 +57,7 @@ export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, mo
 		base64: body.encoding_format === "base64",
 		fields,
 		ignored,
+		/** Upper bound and estimate of all inputs' tokens. */
 		promptTokensMax: tokensMax,
 		promptTokensEstimate: tokensEstimate,
 	};

@@ -1,29 +1,20 @@
 import type { FileRecord } from "../../files/file-record.ts";
 
-/** A file in OpenAI's format. */
-export interface FileObject {
-	readonly id: string;
-	readonly object: "file";
-	readonly bytes: number;
-	/** Unix seconds. */
-	readonly created_at: number;
-	/** Unix seconds; every file expires. */
-	readonly expires_at: number;
-	readonly filename: string;
-	readonly purpose: string;
-	/** Deprecated, but SDKs read it. */
-	readonly status: "processed";
-}
+export type FileObject = ReturnType<typeof fileObject>;
 
-export function fileObject(record: FileRecord): FileObject {
+/** A file in OpenAI's format. */
+export function fileObject(record: FileRecord) {
 	return {
 		id: record.id,
 		object: "file",
 		bytes: record.bytes,
+		/** Unix seconds. */
 		created_at: Math.floor(record.createdAtMs / 1000),
+		/** Unix seconds; every file expires. */
 		expires_at: Math.floor(record.expiresAtMs / 1000),
 		filename: record.filename,
 		purpose: record.purpose,
+		/** Deprecated, but SDKs read it. */
 		status: "processed",
 	};
 }

@@ -1,22 +1,18 @@
 import { Fault } from "../../base/fault.ts";
 
-/** Limits concurrent transfers; more are refused with retry-after. */
-export interface TransferPlaces {
-	/**
-	 * Takes a place; the returned function frees it, idempotently. Faults: rate_limit_exceeded (the account's limit),
-	 * overloaded (the limit of all).
-	 */
-	enter(accountId: string): () => void;
-}
-
 const RETRY_AFTER_S = 2;
 
-export function createTransferPlaces(options: { perAccountMax: number; max: number }): TransferPlaces {
+/** Limits concurrent transfers; more are refused with retry-after. */
+export function createTransferPlaces(options: { perAccountMax: number; max: number }) {
 	const accounts = new Map<string, number>();
 	let all = 0;
 
 	return {
-		enter(accountId) {
+		/**
+		 * Takes a place; the returned function frees it, idempotently. Faults: rate_limit_exceeded (the account's limit),
+		 * overloaded (the limit of all).
+		 */
+		enter(accountId: string): () => void {
 			const own = accounts.get(accountId) ?? 0;
 			const detail = { retryAfterS: RETRY_AFTER_S };
 			if (own >= options.perAccountMax)

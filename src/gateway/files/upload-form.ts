@@ -6,20 +6,7 @@ import { Fault } from "../../base/fault.ts";
 import { nextTurn } from "../../base/next-turn.ts";
 
 /** A multipart form with one file, parsed as it arrives: its fields may come before or after the file. */
-export interface UploadForm {
-	/** Reads up to the file and returns its name. Fault invalid_request if there is none. */
-	file(): Promise<{ filename: string }>;
-	/** The file's bytes as they arrive. Must be read to the end before `rest`. */
-	bytes(): AsyncGenerator<Uint8Array, void>;
-	/** Reads the rest and returns all fields by name; the last of duplicates. */
-	fields(): Promise<ReadonlyMap<string, string>>;
-	/** Fields that have arrived so far. */
-	known(): ReadonlyMap<string, string>;
-	/** Makes readers fail with this error. */
-	giveUp(why: Fault): void;
-	/** Drops what has not arrived. */
-	close(): void;
-}
+export type UploadForm = ReturnType<typeof openUploadForm>;
 
 const FIELDS_MAX = 16;
 const FIELD_BYTES_MAX = 1024;
@@ -36,7 +23,7 @@ const PACE_GRACE_MS = 60_000;
  * `bytesMax`: of the whole body. Faults: unsupported_media_type, payload_too_large, invalid_request, request_timeout
  * (too slow, or broken off).
  */
-export function openUploadForm(request: Request, { clock, bytesMax }: { clock: Clock; bytesMax: number }): UploadForm {
+export function openUploadForm(request: Request, { clock, bytesMax }: { clock: Clock; bytesMax: number }) {
 	const type = request.headers.get("content-type") ?? "";
 	if (!/^multipart\/form-data\b/i.test(type))
 		throw new Fault("unsupported_media_type", "The body must be a form: `content-type: multipart/form-data`.");
@@ -121,24 +108,30 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 	}
 
 	return {
-		async file() {
+		/** Reads up to the file and returns its name. Fault invalid_request if there is none. */
+		async file(): Promise<{ filename: string }> {
 			while (filename === undefined && (await advance()));
 			if (filename !== undefined) return { filename };
 			throw new Fault("invalid_request", "`file` is missing.", { param: "file" });
 		},
-		async *bytes() {
+		/** The file's bytes as they arrive. Must be read to the end before `rest`. */
+		async *bytes(): AsyncGenerator<Uint8Array, void> {
 			for (;;) {
 				yield* pieces.splice(0);
 				if (fileEnded || !(await advance())) break;
 			}
 			yield* pieces.splice(0);
 		},
-		async fields() {
+		/** Reads the rest and returns all fields by name; the last of duplicates. */
+		async fields(): Promise<ReadonlyMap<string, string>> {
 			while (await advance());
 			return fields;
 		},
-		known: () => fields,
+		/** Fields that have arrived so far. */
+		known: (): ReadonlyMap<string, string> => fields,
+		/** Makes readers fail with this error. */
 		giveUp: failed.reject,
+		/** Drops what has not arrived. */
 		close() {
 			parser.destroy();
 			void reader?.cancel().catch(() => {});

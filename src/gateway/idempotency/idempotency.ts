@@ -34,16 +34,7 @@ export type ClaimStep =
 	| { readonly replay?: undefined; readonly claimed: ClaimedRequest; readonly bytes: Uint8Array<ArrayBuffer> };
 
 /** The step of the road between reading a body and admitting it, for requests with an `Idempotency-Key`. */
-export interface Idempotency {
-	/**
-	 * Reads the body and claims the key, or waits for the first request that has it. `uuid` is the request's, with room
-	 * for its attempts (`firstAttemptUuid`). Faults: invalid_request, idempotency_mismatch, conflict,
-	 * service_unavailable without Postgres, and those of `readBytes`.
-	 */
-	claim(header: string, connection: Connection, key: KeyEntry, uuid: string, held: BodyHold): Promise<ClaimStep>;
-	/** Passes the answer on and keeps a copy of a whole one with status 200. Any other answer releases the key. */
-	record(claimed: ClaimedRequest, response: Response): Promise<Response>;
-}
+export type Idempotency = ReturnType<typeof createIdempotency>;
 
 export const IDEMPOTENCY_HEADER = "idempotency-key";
 /** Printable ASCII. */
@@ -70,13 +61,24 @@ export function createIdempotency(deps: {
 	unreadAnswers: UnreadAnswers;
 	clock: Clock;
 	limits(): Pick<ServiceLimits, "bodyBytesMax">;
-}): Idempotency {
+}) {
 	const { running, unreadAnswers, clock } = deps;
 	const passed = (body: Uint8Array, { accountId }: Claim, connection: Connection) =>
 		unreadAnswers.passedBytes(body, { accountId, connection });
 
 	return {
-		async claim(header, connection, key, uuid, held) {
+		/**
+		 * Reads the body and claims the key, or waits for the first request that has it. `uuid` is the request's, with room
+		 * for its attempts (`firstAttemptUuid`). Faults: invalid_request, idempotency_mismatch, conflict,
+		 * service_unavailable without Postgres, and those of `readBytes`.
+		 */
+		async claim(
+			header: string,
+			connection: Connection,
+			key: KeyEntry,
+			uuid: string,
+			held: BodyHold,
+		): Promise<ClaimStep> {
 			if (!KEY.test(header))
 				throw new Fault("invalid_request", "`Idempotency-Key` must be 1 to 255 printable characters.");
 			const { request } = connection;
@@ -95,7 +97,8 @@ export function createIdempotency(deps: {
 			checkKey(key, clock.wallMs());
 			return { replay: replayOf(answer, passed(answer.body, claim, connection)) };
 		},
-		async record({ claim, seal, connection }, response) {
+		/** Passes the answer on and keeps a copy of a whole one with status 200. Any other answer releases the key. */
+		async record({ claim, seal, connection }: ClaimedRequest, response: Response): Promise<Response> {
 			if (response.status !== 200 || response.body === null) {
 				running.release(claim);
 				return response;

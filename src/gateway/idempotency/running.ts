@@ -5,24 +5,7 @@ import { SlotPool } from "../../base/slot-pool.ts";
 import type { Claim, Claims } from "./claims.ts";
 import { createUnsureClaims } from "./unsure-claims.ts";
 
-/** Claims whose requests run in this process, and outcomes that are still to be written. */
-export interface Running {
-	begin(claim: Claim): void;
-	/** Ends a claim with its sealed answer; null if it is not kept. Idempotent. */
-	keep(claim: Claim, sealed: Uint8Array | null): void;
-	/** Ends a claim as if it had not been made. */
-	release(claim: Claim): void;
-	/** The claim's result is unknown and the request did not run: it is released as soon as possible. */
-	takeBack(claim: Claim): void;
-	/** The claim that runs here; `ended` resolves when its outcome is written. */
-	find(id: string): { readonly proof: string; readonly ended: Promise<void> } | undefined;
-	/** Whether fewer than `max` requests wait. */
-	mayWait(max: number): boolean;
-	/** Counts a waiting request. */
-	waiting(pause: Promise<void>): Promise<void>;
-	/** Tries once more to write the outcomes, then stops. */
-	stop(): Promise<void>;
-}
+export type Running = ReturnType<typeof createRunning>;
 
 /** Answers that wait for Postgres; beyond it they are not kept. */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
@@ -33,7 +16,8 @@ const TRIED_MS_MAX = 24 * 3_600_000;
 /** Outcomes that are retried at once; beyond it a failing one is given up. */
 const TRIED_AGAIN_MAX = 10_000;
 
-export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }): Running {
+/** Claims whose requests run in this process, and outcomes that are still to be written. */
+export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) {
 	const { claims, clock, log } = deps;
 	const open = new SlotMap<{ claim: Claim; ended: PromiseWithResolvers<void> }>();
 	const writing = new SlotPool<Promise<void>>();
@@ -84,29 +68,36 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }):
 	}
 
 	return {
-		begin(claim) {
+		begin(claim: Claim) {
 			open.set(claim.id, { claim, ended: Promise.withResolvers() });
 		},
-		keep(claim, sealed) {
+		/** Ends a claim with its sealed answer; null if it is not kept. Idempotent. */
+		keep(claim: Claim, sealed: Uint8Array | null) {
 			const kept = sealed !== null && waitingBytes + sealed.length <= WAITING_BYTES_MAX ? sealed : null;
 			end(claim, kept?.length ?? 0, () => claims.keep(claim, kept));
 		},
-		release(claim) {
+		/** Ends a claim as if it had not been made. */
+		release(claim: Claim) {
 			end(claim, 0, () => claims.release([claim]));
 		},
-		takeBack: (claim) => unsure.add(claim),
-		find(id) {
+		/** The claim's result is unknown and the request did not run: it is released as soon as possible. */
+		takeBack: (claim: Claim) => unsure.add(claim),
+		/** The claim that runs here; `ended` resolves when its outcome is written. */
+		find(id: string): { readonly proof: string; readonly ended: Promise<void> } | undefined {
 			const running = open.get(id);
 			return running === undefined ? undefined : { proof: running.claim.proof, ended: running.ended.promise };
 		},
-		mayWait: (max) => waiting < max,
-		async waiting(pause) {
+		/** Whether fewer than `max` requests wait. */
+		mayWait: (max: number): boolean => waiting < max,
+		/** Counts a waiting request. */
+		async waiting(pause: Promise<void>): Promise<void> {
 			waiting += 1;
 			await pause.finally(() => {
 				waiting -= 1;
 			});
 		},
-		async stop() {
+		/** Tries once more to write the outcomes, then stops. */
+		async stop(): Promise<void> {
 			stopped = true;
 			for (const end of pauses) end();
 			await Promise.all([...writing, unsure.stop()]);

@@ -1,10 +1,6 @@
 import { CounterMap } from "../../base/counter-map.ts";
 
-/** Memory for copies of streams with an idempotency key. A stream without memory passes and is not kept. */
-export interface StreamCopies {
-	begin(accountId: string): StreamCopy;
-	bytes(): number;
-}
+export type StreamCopies = ReturnType<typeof createStreamCopies>;
 
 export interface StreamCopy {
 	/** Adds characters; returns false if memory is short or the copy was dropped. */
@@ -22,15 +18,13 @@ const COPIES_ACCOUNT_BYTES_MAX = 64 * 1024 * 1024;
 /** The runtime stores a string with one byte per character, or two if one is beyond Latin-1. */
 const CHAR_BYTES = 2;
 
-export function createStreamCopies({
-	bytesMax = COPIES_BYTES_MAX,
-	accountBytesMax = COPIES_ACCOUNT_BYTES_MAX,
-} = {}): StreamCopies {
+/** Memory for copies of streams with an idempotency key. A stream without memory passes and is not kept. */
+export function createStreamCopies({ bytesMax = COPIES_BYTES_MAX, accountBytesMax = COPIES_ACCOUNT_BYTES_MAX } = {}) {
 	const ofAccounts = new CounterMap();
 	let all = 0;
 
 	return {
-		begin(accountId) {
+		begin(accountId: string): StreamCopy {
 			let held = 0;
 			let isOver = false;
 			return {
@@ -50,6 +44,6 @@ export function createStreamCopies({
 				},
 			};
 		},
-		bytes: () => all,
+		bytes: (): number => all,
 	};
 }

@@ -3,24 +3,17 @@ import { sleep } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Claim, Claims } from "./claims.ts";
 
-/**
- * Claims without a reply: their statements may still commit, and no other part knows that their requests never ran.
- * Each is released repeatedly until no statement can be in flight.
- */
-export interface UnsureClaims {
-	add(claim: Claim): void;
-	size(): number;
-	/** Tries once more. */
-	stop(): Promise<void>;
-}
-
 const PAUSE_MS = 1_000;
 /** The server ends statements after 30 s (`db/statements.ts`); then as long again. */
 const UNDER_WAY_MS_MAX = 60_000;
 /** Beyond it a claim is not released: if it was made, it counts as running until its instance has left. */
 const UNSURE_MAX = 10_000;
 
-export function createUnsureClaims(deps: { claims: Claims; clock: Clock; log: Log }): UnsureClaims {
+/**
+ * Claims without a reply: their statements may still commit, and no other part knows that their requests never ran.
+ * Each is released repeatedly until no statement can be in flight.
+ */
+export function createUnsureClaims(deps: { claims: Claims; clock: Clock; log: Log }) {
 	const { claims, clock, log } = deps;
 	/** Oldest first. */
 	let unsure: { readonly claim: Claim; readonly untilMs: number }[] = [];
@@ -47,7 +40,7 @@ export function createUnsureClaims(deps: { claims: Claims; clock: Clock; log: Lo
 	}
 
 	return {
-		add(claim) {
+		add(claim: Claim) {
 			if (unsure.length >= UNSURE_MAX) {
 				log.debug("an idempotency key is not taken back: too many are", { request: claim.requestUuid });
 				return;
@@ -55,8 +48,9 @@ export function createUnsureClaims(deps: { claims: Claims; clock: Clock; log: Lo
 			unsure.push({ claim, untilMs: clock.monotonicMs() + UNDER_WAY_MS_MAX });
 			if (!goesOn) void goOn();
 		},
-		size: () => unsure.length,
-		async stop() {
+		size: (): number => unsure.length,
+		/** Tries once more. */
+		async stop(): Promise<void> {
 			stopped = true;
 			if (unsure.length > 0) await release();
 		},

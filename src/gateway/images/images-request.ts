@@ -28,18 +28,10 @@ export const ImageRequestBody = Type.Object(
 
 const check = TypeCompiler.Compile(ImageRequestBody);
 
-export interface ImagesInput {
-	readonly prompt: string;
-	readonly n: number;
-	readonly fields: Readonly<Record<string, unknown>>;
-	readonly ignored: readonly string[];
-	/** Upper bound and estimate of the prompt's tokens. */
-	readonly promptTokensMax: number;
-	readonly promptTokensEstimate: number;
-}
+export type ImagesInput = ReturnType<typeof readImageRequest>;
 
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
-export function readImageRequest(body: Readonly<Record<string, unknown>>, model: Model): ImagesInput {
+export function readImageRequest(body: Readonly<Record<string, unknown>>, model: Model) {
 	assertBody(check, body);
 	if (body.stream === true) {
 		throw new Fault("unsupported_parameter", "Images are not streamed: leave `stream` out or set it to false.", {
@@ -53,6 +45,7 @@ export function readImageRequest(body: Readonly<Record<string, unknown>>, model:
 		prompt: body.prompt,
 		n,
 		...honouredFields(body, model, OWN_FIELDS.image, unsupported),
+		/** Upper bound and estimate of the prompt's tokens. */
 		promptTokensMax: promptTokensMax(measure, model),
 		promptTokensEstimate: promptTokensEstimate(measure, model),
 	};

@@ -1,125 +1,93 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Statements } from "../../db/statements.ts";
 import { presentPeriod, projectPeriod } from "../../keys/cap-budgets.ts";
-import type { CapPeriod } from "../../keys/cap-period.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { ProjectEntry } from "../../keys/project-entry.ts";
-import { keyBalance, projectBalance } from "../../ledger/balance.ts";
+import { accountBalance, keyBalance, projectBalance } from "../../ledger/balance.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
-import { formatUsd } from "../../money/nano-usd.ts";
+import { formatUsd, type NanoUsd, shownSum } from "../../money/nano-usd.ts";
 import { askDatabase } from "./ask-database.ts";
 
-/** Answer of GET /v1/key: OpenRouter's fields, and exact decimal strings. */
-export interface KeyAnswer {
-	readonly data: {
-		readonly label: string;
-		/** US dollars as JSON numbers; null without a cap. */
-		readonly limit: number | null;
-		readonly limit_remaining: number | null;
-		/** Period of the limit; null for a lifetime limit. */
-		readonly limit_reset: "daily" | "weekly" | "monthly" | null;
-		readonly usage: number;
-		readonly is_free_tier: false;
-		readonly cap_usd: string | null;
-		readonly cap_period: CapPeriod;
-		/** Spending that counts against the cap, since its period began. */
-		readonly cap_spent_usd: string;
-		/** ISO 8601; null: never. */
-		readonly cap_renews_at: string | null;
-		readonly remaining_usd: string | null;
-		/** Lifetime spending. */
-		readonly spent_usd: string;
-		readonly held_usd: string;
-		/** Null: all models. */
-		readonly models: readonly string[] | null;
-		/** ISO 8601; null: never. */
-		readonly expires_at: string | null;
-		readonly limits: Limits;
-		/** The key's project, with the shared cap and limits; null: none. */
-		readonly project: ProjectAnswer | null;
+/** GET /v1/credits: the account's balance, holds and spending, in OpenRouter's fields and exact decimal strings. */
+export async function creditsAnswer(statements: Statements, accountId: string) {
+	const { balance, available, held, spent } = await askDatabase(() => accountBalance(statements, accountId));
+	return {
+		data: {
+			/** Total booked and total spent: US dollars as JSON numbers. */
+			total_credits: jsonUsd(shownSum(balance, spent)),
+			total_usage: jsonUsd(spent),
+			/** Unspent: `available_usd` + `held_usd`. */
+			balance_usd: formatUsd(balance),
+			available_usd: formatUsd(available),
+			/** Reserved by running requests. */
+			held_usd: formatUsd(held),
+			spent_usd: formatUsd(spent),
+		},
 	};
 }
 
-interface Limits {
-	readonly requests_per_minute: number | null;
-	readonly concurrency: number | null;
-}
-
-interface ProjectAnswer {
-	readonly id: string;
-	readonly name: string;
-	readonly limit: number | null;
-	readonly limit_remaining: number | null;
-	readonly limit_reset: "daily" | "weekly" | "monthly" | null;
-	readonly cap_usd: string | null;
-	readonly cap_period: CapPeriod;
-	readonly cap_spent_usd: string;
-	readonly cap_renews_at: string | null;
-	readonly remaining_usd: string | null;
-	readonly models: readonly string[] | null;
-	readonly limits: Limits;
-}
-
-const RESETS = { lifetime: null, day: "daily", week: "weekly", month: "monthly" } as const;
-
-/** GET /v1/key: the key's limits and spending. */
-export async function keyAnswer(statements: Statements, clock: Clock, key: KeyEntry): Promise<KeyAnswer> {
+/** GET /v1/key: the key's limits and spending, in OpenRouter's fields and exact decimal strings. */
+export async function keyAnswer(statements: Statements, clock: Clock, key: KeyEntry) {
 	const period = presentPeriod(key, clock.wallMs());
 	const budget = period?.budgets[0];
-	const { cap, held, spent, capSpent, remaining } = await askDatabase(() =>
+	const balance = await askDatabase(() =>
 		keyBalance(statements, key.id, budget === undefined ? null : { cap: key.capNanoUsd, budget }),
 	);
 	return {
 		data: {
 			label: key.name,
-			limit: cap === null ? null : jsonUsd(cap),
-			limit_remaining: remaining === null ? null : jsonUsd(remaining),
-			limit_reset: RESETS[period ? key.capPeriod : "lifetime"],
-			usage: jsonUsd(spent),
+			...capFields(key, period, balance),
+			usage: jsonUsd(balance.spent),
 			is_free_tier: false,
-			cap_usd: cap === null ? null : formatUsd(cap),
-			cap_period: key.capPeriod,
-			cap_spent_usd: formatUsd(capSpent),
-			cap_renews_at: period ? new Date(period.untilMs).toISOString() : null,
-			remaining_usd: remaining === null ? null : formatUsd(remaining),
-			spent_usd: formatUsd(spent),
-			held_usd: formatUsd(held),
-			models: key.models === null ? null : [...key.models],
-			expires_at: key.expiresAtMs === null ? null : new Date(key.expiresAtMs).toISOString(),
-			limits: limitsOf(key),
+			/** Lifetime spending. */
+			spent_usd: formatUsd(balance.spent),
+			held_usd: formatUsd(balance.held),
+			/** ISO 8601; null: never. */
+			expires_at: isoTime(key.expiresAtMs),
+			/** The key's project, with the shared cap and limits; null: none. */
 			project: key.project === null ? null : await projectAnswer(statements, clock, key, key.project),
 		},
 	};
 }
 
-async function projectAnswer(
-	statements: Statements,
-	clock: Clock,
-	key: KeyEntry,
-	project: ProjectEntry,
-): Promise<ProjectAnswer> {
+async function projectAnswer(statements: Statements, clock: Clock, key: KeyEntry, project: ProjectEntry) {
 	const period = projectPeriod(key, project, clock.wallMs());
 	const budget = period?.budgets[0];
-	const { cap, capSpent, remaining } = await askDatabase(() =>
+	const balance = await askDatabase(() =>
 		projectBalance(statements, project.id, budget === undefined ? null : { cap: project.capNanoUsd, budget }),
 	);
+	return { id: project.id, name: project.name, ...capFields(project, period, balance) };
+}
+
+const RESETS = { lifetime: null, day: "daily", week: "weekly", month: "monthly" } as const;
+
+type Capped = Pick<KeyEntry, "capPeriod" | "models" | "requestsPerMinute" | "concurrencyMax">;
+
+/** The cap and the limits of a key or a project. */
+function capFields(
+	{ capPeriod, models, requestsPerMinute, concurrencyMax }: Capped,
+	period: { readonly untilMs: number } | null | undefined,
+	{ cap, capSpent, remaining }: Record<"cap" | "remaining", NanoUsd | null> & { capSpent: NanoUsd },
+) {
 	return {
-		id: project.id,
-		name: project.name,
+		/** US dollars as JSON numbers; null without a cap. */
 		limit: cap === null ? null : jsonUsd(cap),
 		limit_remaining: remaining === null ? null : jsonUsd(remaining),
-		limit_reset: RESETS[period ? project.capPeriod : "lifetime"],
+		/** Period of the limit; null for a lifetime limit. */
+		limit_reset: RESETS[period ? capPeriod : "lifetime"],
 		cap_usd: cap === null ? null : formatUsd(cap),
-		cap_period: project.capPeriod,
+		cap_period: capPeriod,
+		/** Spending that counts against the cap, since its period began. */
 		cap_spent_usd: formatUsd(capSpent),
-		cap_renews_at: period ? new Date(period.untilMs).toISOString() : null,
+		/** ISO 8601; null: never. */
+		cap_renews_at: isoTime(period?.untilMs ?? null),
 		remaining_usd: remaining === null ? null : formatUsd(remaining),
-		models: project.models === null ? null : [...project.models],
-		limits: limitsOf(project),
+		/** Null: all models. */
+		models: models === null ? null : [...models],
+		limits: { requests_per_minute: requestsPerMinute, concurrency: concurrencyMax },
 	};
 }
 
-const limitsOf = ({ requestsPerMinute, concurrencyMax }: Pick<KeyEntry, "requestsPerMinute" | "concurrencyMax">) => ({
-	requests_per_minute: requestsPerMinute,
-	concurrency: concurrencyMax,
-});
+function isoTime(atMs: number | null): string | null {
+	return atMs === null ? null : new Date(atMs).toISOString();
+}

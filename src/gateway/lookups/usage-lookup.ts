@@ -7,48 +7,13 @@ import type { CountColumns } from "../../ledger/usage-fields.ts";
 import { formatUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { askDatabase } from "./ask-database.ts";
 
-/** Cost of one request and its basis. Amounts are decimal strings of US dollars. */
-export interface UsageAnswer {
-	/** The request's `x-request-id`. */
-	readonly id: string;
-	readonly object: "usage";
-	/** Unix seconds of admission. */
-	readonly created: number;
-	readonly model: string;
-	readonly status: "running" | "settled";
-	/** Null while it runs, like all fields that its end decides. */
-	readonly endpoint: string | null;
-	readonly streamed: boolean | null;
-	/** exact: the model server's count. estimated: ours. recovered: from the journal after a crash. */
-	readonly basis: "exact" | "estimated" | "recovered" | null;
-	readonly ending: string | null;
-	readonly http_status: number | null;
-	readonly usage: {
-		readonly prompt_tokens: number;
-		readonly completion_tokens: number;
-		readonly total_tokens: number;
-		readonly prompt_tokens_details: { readonly cached_tokens: number };
-		readonly completion_tokens_details: { readonly reasoning_tokens: number };
-		/** Audio seconds, images or searches. */
-		readonly units: number;
-	} | null;
-	readonly cost_usd: string | null;
-	readonly reserved_usd: string;
-	readonly rate_card: string | null;
-	/** The batch of a line; null for other requests, and while it runs. */
-	readonly batch_id: string | null;
-}
-
-interface SettledRow extends CountColumns {
-	model: string;
-	created: string;
+interface SettledRow extends RunningRow, CountColumns {
 	endpoint: string;
 	streamed: boolean;
 	basis: "exact" | "estimated" | "recovered";
 	ending: string;
 	status: number;
 	charged: string;
-	reserved: string;
 	card: string;
 	batch: string | null;
 }
@@ -64,19 +29,14 @@ const WAIT_MS = 400;
 const POLL_MS = 50;
 
 /** GET /v1/usage/{id}, by `x-request-id` or the answer's id, within the account. Fault not_found. */
-export async function usageAnswer(
-	deps: { statements: Statements; clock: Clock },
-	accountId: string,
-	id: string,
-): Promise<UsageAnswer> {
+export async function usageAnswer(deps: { statements: Statements; clock: Clock }, accountId: string, id: string) {
 	const requestId = uuidOfId(id.slice(0, ID_CHARS_MAX));
 	if (requestId === undefined) throw unknown();
 	const publicId = `req_${requestId.replaceAll("-", "")}`;
 	for (let waitedMs = 0; ; waitedMs += POLL_MS) {
 		const settled = await askDatabase(() => readSettled(deps.statements, accountId, requestId));
-		if (settled) return settledAnswer(publicId, settled);
-		const running = await askDatabase(() => readRunning(deps.statements, accountId, requestId));
-		if (running) return runningAnswer(publicId, running);
+		const row = settled ?? (await askDatabase(() => readRunning(deps.statements, accountId, requestId)));
+		if (row) return answerOf(publicId, row, settled);
 		// A flush may fall between the two reads, so even an old request is read twice.
 		if (waitedMs >= (isRecent(requestId, deps.clock) ? WAIT_MS : POLL_MS)) throw unknown();
 		await sleep(deps.clock, POLL_MS);
@@ -117,52 +77,36 @@ async function readRunning(
 	return row;
 }
 
-function settledAnswer(id: string, row: SettledRow): UsageAnswer {
+/** Amounts are decimal strings of US dollars. What the end of a request decides is null while it runs. */
+function answerOf(id: string, row: RunningRow, settled: SettledRow | undefined) {
 	return {
 		id,
 		object: "usage",
 		created: Number(row.created),
 		model: row.model,
-		status: "settled",
-		endpoint: row.endpoint,
-		streamed: row.streamed,
-		basis: row.basis,
-		ending: row.ending,
-		http_status: row.status,
-		usage: {
-			prompt_tokens: row.prompt_tokens,
-			completion_tokens: row.completion_tokens,
-			total_tokens: row.prompt_tokens + row.completion_tokens,
-			prompt_tokens_details: { cached_tokens: row.cached_tokens },
-			completion_tokens_details: { reasoning_tokens: row.reasoning_tokens },
-			units: row.units,
-		},
-		cost_usd: formatUsd(nanoUsdOfColumn(row.charged)),
+		status: settled ? "settled" : "running",
+		endpoint: settled?.endpoint ?? null,
+		streamed: settled?.streamed ?? null,
+		basis: settled?.basis ?? null,
+		ending: settled?.ending ?? null,
+		http_status: settled?.status ?? null,
+		usage: settled ? usageOf(settled) : null,
+		cost_usd: settled ? formatUsd(nanoUsdOfColumn(settled.charged)) : null,
 		reserved_usd: formatUsd(nanoUsdOfColumn(row.reserved)),
-		rate_card: row.card === "" ? null : row.card,
-		batch_id: row.batch,
+		rate_card: settled?.card || null,
+		batch_id: settled?.batch ?? null,
 	};
 }
 
-function runningAnswer(id: string, row: RunningRow): UsageAnswer {
-	return {
-		id,
-		object: "usage",
-		created: Number(row.created),
-		model: row.model,
-		status: "running",
-		endpoint: null,
-		streamed: null,
-		basis: null,
-		ending: null,
-		http_status: null,
-		usage: null,
-		cost_usd: null,
-		reserved_usd: formatUsd(nanoUsdOfColumn(row.reserved)),
-		rate_card: null,
-		batch_id: null,
-	};
-}
+const usageOf = (row: SettledRow) => ({
+	prompt_tokens: row.prompt_tokens,
+	completion_tokens: row.completion_tokens,
+	total_tokens: row.prompt_tokens + row.completion_tokens,
+	prompt_tokens_details: { cached_tokens: row.cached_tokens },
+	completion_tokens_details: { reasoning_tokens: row.reasoning_tokens },
+	/** Audio seconds, images or searches. */
+	units: row.units,
+});
 
 function unknown(): Fault {
 	return new Fault("not_found", "This account has no request of this ID, or it was refused before it was admitted.");

@@ -28,21 +28,10 @@ export const RerankRequestBody = Type.Object(
 
 const check = TypeCompiler.Compile(RerankRequestBody);
 
-export interface RerankInput {
-	readonly query: string;
-	readonly documents: readonly string[];
-	readonly topN: number;
-	readonly returnDocuments: boolean;
-	readonly searches: number;
-	readonly fields: Readonly<Record<string, unknown>>;
-	readonly ignored: readonly string[];
-	/** Upper bound and estimate of all tokens. */
-	readonly promptTokensMax: number;
-	readonly promptTokensEstimate: number;
-}
+export type RerankInput = ReturnType<typeof readRerankRequest>;
 
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
-export function readRerankRequest(body: Readonly<Record<string, unknown>>, model: Model): RerankInput {
+export function readRerankRequest(body: Readonly<Record<string, unknown>>, model: Model) {
 	assertBody(check, body);
 	const documents = body.documents.map((document) => (typeof document === "string" ? document : document.text));
 	const query = measureText(body.query, model);
@@ -63,6 +52,7 @@ export function readRerankRequest(body: Readonly<Record<string, unknown>>, model
 		returnDocuments: body.return_documents === true,
 		searches: Math.ceil(documents.length / DOCUMENTS_A_SEARCH),
 		...honouredFields(body, model, OWN_FIELDS.rerank),
+		/** Upper bound and estimate of all tokens. */
 		promptTokensMax: tokensMax,
 		promptTokensEstimate: tokensEstimate,
 	};

@@ -2,12 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { SettledEvent } from "../../ledger/event.ts";
 
-/** The recent speed of each model on this instance. */
-export interface ModelSpeeds {
-	record(event: Pick<SettledEvent, "model" | "ending" | "completionTokens" | "ms">): void;
-	/** A model without a measurement comes first, so that it gets one. */
-	fastestFirst(models: readonly Model[]): readonly Model[];
-}
+export type ModelSpeeds = ReturnType<typeof createModelSpeeds>;
 
 interface Speed {
 	/** Moving average of milliseconds per output token, or per answer without a token count. */
@@ -21,7 +16,8 @@ const KNOWN_MS = 5 * 60_000;
 /** More models than a catalogue holds; above it, all measurements are dropped. */
 const MODELS_MAX = 2_000;
 
-export function createModelSpeeds(deps: { clock: Clock }): ModelSpeeds {
+/** The recent speed of each model on this instance. */
+export function createModelSpeeds(deps: { clock: Clock }) {
 	const speeds = new Map<string, Speed>();
 
 	function msEach(model: Model, nowMs: number): number {
@@ -30,7 +26,12 @@ export function createModelSpeeds(deps: { clock: Clock }): ModelSpeeds {
 	}
 
 	return {
-		record({ model, ending, completionTokens, ms }) {
+		record({
+			model,
+			ending,
+			completionTokens,
+			ms,
+		}: Pick<SettledEvent, "model" | "ending" | "completionTokens" | "ms">) {
 			if (ending !== "finished") return;
 			const atMs = deps.clock.monotonicMs();
 			const now = ms / Math.max(1, completionTokens);
@@ -43,7 +44,8 @@ export function createModelSpeeds(deps: { clock: Clock }): ModelSpeeds {
 			if (speeds.size >= MODELS_MAX) speeds.clear();
 			speeds.set(model, { msEach: now, atMs });
 		},
-		fastestFirst(models) {
+		/** A model without a measurement comes first, so that it gets one. */
+		fastestFirst(models: readonly Model[]): readonly Model[] {
 			const nowMs = deps.clock.monotonicMs();
 			return models.toSorted((a, b) => msEach(a, nowMs) - msEach(b, nowMs));
 		},

@@ -11,19 +11,12 @@ export interface OpenStream {
 	slot: number;
 }
 
-/** All open streams: one timer serves them, and the stop of the process ends them. */
-export interface OpenStreams {
-	/** After `shutDown` the stream is shut down at once. */
-	add(stream: OpenStream): void;
-	delete(stream: OpenStream): void;
-	size(): number;
-	shutDown(): void;
-	stop(): void;
-}
+export type OpenStreams = ReturnType<typeof createOpenStreams>;
 
 const TICK_MS = 1_000;
 
-export function createOpenStreams(deps: { clock: Clock }): OpenStreams {
+/** All open streams: one timer serves them, and the stop of the process ends them. */
+export function createOpenStreams(deps: { clock: Clock }) {
 	const streams = new SlotPool<OpenStream>();
 	let isShut = false;
 	let cancel = deps.clock.after(TICK_MS, tick);
@@ -35,12 +28,13 @@ export function createOpenStreams(deps: { clock: Clock }): OpenStreams {
 	}
 
 	return {
-		add(stream) {
+		/** After `shutDown` the stream is shut down at once. */
+		add(stream: OpenStream) {
 			stream.slot = streams.take(stream);
 			if (isShut) stream.shutDown();
 		},
-		delete: (stream) => void streams.release(stream.slot, stream),
-		size: () => streams.size,
+		delete: (stream: OpenStream) => void streams.release(stream.slot, stream),
+		size: (): number => streams.size,
 		shutDown() {
 			isShut = true;
 			for (const stream of [...streams]) stream.shutDown();

@@ -4,22 +4,7 @@ import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { AnswerMemory } from "../../upstream/call/answer-memory.ts";
 import { type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout, UNREAD_TIMEOUT_S } from "../connection.ts";
 
-/**
- * Long unstreamed answers that clients have not read to their end, by account. A paid answer is never dropped: an
- * account with too much unread must read it before its next request.
- */
-export interface UnreadAnswers {
-	/**
-	 * Faults: rate_limit_exceeded above the account's own limit; overloaded above the limit of all, for accounts with any
-	 * unread.
-	 */
-	check(accountId: string): void;
-	/** Counts the body of an answer until it is read, cancelled, or its client has left. `bytes`: 0 if unknown. */
-	passed(body: LongBody, bytes: number, reader: AnswerReader): LongBody;
-	/** As `passed`, for an answer in memory; a short one is returned as it is. */
-	passedBytes(body: Uint8Array, reader: AnswerReader): Uint8Array<ArrayBuffer> | LongBody;
-	bytes(): number;
-}
+export type UnreadAnswers = ReturnType<typeof createUnreadAnswers>;
 
 export interface AnswerReader {
 	readonly accountId: string;
@@ -32,13 +17,18 @@ export type LongBody = ReadableStream<Uint8Array> | ReadableStream<string>;
 const UNCOUNTED_BYTES = 512 * 1024;
 const SHORT_BYTES = 128 * 1024;
 
+/**
+ * Long unstreamed answers that clients have not read to their end, by account. A paid answer is never dropped: an
+ * account with too much unread must read it before its next request.
+ */
 export function createUnreadAnswers(deps: {
 	/** The budget that answers on their way from a server share. */
 	answers: AnswerMemory;
 	limits(): Pick<ServiceLimits, "answerMemoryBytesMax" | "answerMemoryAccountBytesMax">;
-}): UnreadAnswers {
+}) {
 	const { answers } = deps;
 
+	/** Counts the body of an answer until it is read, cancelled, or its client has left. `bytes`: 0 if unknown. */
 	function passed(body: LongBody, counted: number, { accountId, connection }: AnswerReader): LongBody {
 		const { signal } = connection.request;
 		const bytes = counted === 0 ? UNCOUNTED_BYTES : counted;
@@ -59,7 +49,11 @@ export function createUnreadAnswers(deps: {
 	}
 
 	return {
-		check(accountId) {
+		/**
+		 * Faults: rate_limit_exceeded above the account's own limit; overloaded above the limit of all, for accounts with any
+		 * unread.
+		 */
+		check(accountId: string) {
 			const all = answers.unread();
 			if (all === 0) return;
 			const own = answers.unreadOf(accountId);
@@ -74,11 +68,12 @@ export function createUnreadAnswers(deps: {
 				throw new Fault("overloaded", "Too many answers wait to be read. Try again shortly.", { retryAfterS: 1 });
 		},
 		passed,
-		passedBytes(body, reader) {
+		/** As `passed`, for an answer in memory; a short one is returned as it is. */
+		passedBytes(body: Uint8Array, reader: AnswerReader): Uint8Array<ArrayBuffer> | LongBody {
 			if (body.length <= SHORT_BYTES) return body as Uint8Array<ArrayBuffer>;
 			return passed(piecesOf(body), body.length, reader);
 		},
-		bytes: () => answers.unread(),
+		bytes: (): number => answers.unread(),
 	};
 }
 

@@ -8,8 +8,7 @@ import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { assertBody, honouredFields, optional } from "../request-fields.ts";
 import type { AudioDuration } from "./audio-duration.ts";
 
-export const TRANSCRIPTION_FORMATS = ["json", "text", "srt", "verbose_json", "vtt"] as const;
-export type TranscriptionFormat = (typeof TRANSCRIPTION_FORMATS)[number];
+const TRANSCRIPTION_FORMATS = ["json", "text", "srt", "verbose_json", "vtt"] as const;
 
 const Word = Type.String({ maxLength: 64 });
 const Words = Type.Union([Word, Type.Array(Word, { maxItems: 16 })]);
@@ -32,14 +31,7 @@ export const TranscriptionRequestForm = Type.Object(
 const check = TypeCompiler.Compile(TranscriptionRequestForm);
 
 /** A checked form, reduced to what its deployment honours. */
-export interface TranscriptionRequest {
-	readonly file: File;
-	readonly fileName: string;
-	readonly format: TranscriptionFormat;
-	readonly stream: boolean;
-	readonly fields: Readonly<Record<string, string | readonly string[]>>;
-	readonly ignored: readonly string[];
-}
+export type TranscriptionRequest = ReturnType<typeof readTranscriptionRequest>;
 
 /** A request with the length of its recording. */
 export interface TranscriptionInput extends TranscriptionRequest {
@@ -66,11 +58,7 @@ export function formFields(form: FormData): Record<string, string | string[]> {
 }
 
 /** Faults: invalid_request and unsupported_parameter, each naming the field. */
-export function readTranscriptionRequest(
-	form: FormData,
-	body: Readonly<Record<string, unknown>>,
-	model: Model,
-): TranscriptionRequest {
+export function readTranscriptionRequest(form: FormData, body: Readonly<Record<string, unknown>>, model: Model) {
 	assertBody(check, body);
 	const file = form.get("file");
 	if (!(file instanceof Blob) || file.size === 0)

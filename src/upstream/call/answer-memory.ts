@@ -6,19 +6,7 @@ import { nextTurn } from "../../base/next-turn.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import { UpstreamFailure } from "./failure.ts";
 
-/**
- * Budget for long unstreamed answers, from their first byte until the client has read them. An answer without room is
- * not read further, so the backpressure reaches its server. Without the budget, many answers would fill the memory
- * before the first of them counts as unread.
- */
-export interface AnswerMemory {
-	/** Opens the account of one answer that is about to arrive. */
-	read(accountId: string): AnswerRead;
-	/** Bytes that wait for their client; negative when they were read or dropped. */
-	addUnread(accountId: string, bytes: number): void;
-	unreadOf(accountId: string): number;
-	unread(): number;
-}
+export type AnswerMemory = ReturnType<typeof createAnswerMemory>;
 
 /** One answer, which may arrive as several parts. */
 export interface AnswerRead {
@@ -62,10 +50,15 @@ interface Reading {
 	node: QueueNode<Reading> | undefined;
 }
 
+/**
+ * Budget for long unstreamed answers, from their first byte until the client has read them. An answer without room is
+ * not read further, so the backpressure reaches its server. Without the budget, many answers would fill the memory
+ * before the first of them counts as unread.
+ */
 export function createAnswerMemory(
 	{ clock, collect }: { clock: Clock; collect?: () => void },
 	{ limits }: { limits(): Pick<ServiceLimits, "answerMemoryBytesMax" | "answerMemoryAccountBytesMax"> },
-): AnswerMemory {
+) {
 	/** Unread bytes by account. */
 	const unread = new CounterMap();
 	let allUnread = 0;
@@ -145,7 +138,8 @@ export function createAnswerMemory(
 	}
 
 	return {
-		read(accountId) {
+		/** Opens the account of one answer that is about to arrive. */
+		read(accountId: string): AnswerRead {
 			const reading: Reading = { accountId, bytes: 0, node: undefined };
 			return {
 				take(bytes, signal, isPatient) {
@@ -166,7 +160,8 @@ export function createAnswerMemory(
 				},
 			};
 		},
-		addUnread(accountId, bytes) {
+		/** Bytes that wait for their client; negative when they were read or dropped. */
+		addUnread(accountId: string, bytes: number) {
 			unread.add(accountId, bytes);
 			allUnread += bytes;
 			assert(allUnread >= 0, "an answer gives back what it took");
@@ -174,8 +169,8 @@ export function createAnswerMemory(
 			left(-bytes);
 			look();
 		},
-		unreadOf: (accountId) => unread.of(accountId),
-		unread: () => allUnread,
+		unreadOf: (accountId: string): number => unread.of(accountId),
+		unread: (): number => allUnread,
 	};
 }
 

@@ -4,11 +4,7 @@ import type { Replica } from "../replicas/replica.ts";
 import type { CallContext } from "./attempt.ts";
 import type { UpstreamFailure } from "./failure.ts";
 
-/** Logs calls that failed. */
-export interface CallNotes {
-	failed(context: CallContext, replica: Replica, failure: UpstreamFailure): void;
-	stop(): void;
-}
+export type CallNotes = ReturnType<typeof createCallNotes>;
 
 /**
  * During a shortage of descriptors all requests fail alike, hundreds per second. The log has one line for the first
@@ -28,7 +24,8 @@ const OURS: ReadonlySet<string> = new Set([
 	"crowded",
 ]);
 
-export function createCallNotes({ clock, log }: { clock: Clock; log: Log }): CallNotes {
+/** Logs calls that failed. */
+export function createCallNotes({ clock, log }: { clock: Clock; log: Log }) {
 	/** Set during the interval after a line: the failures that the log does not have yet, and the last of them. */
 	let untold: { calls: number; last: LogFields } | undefined;
 	let cancel = () => {};
@@ -56,7 +53,7 @@ export function createCallNotes({ clock, log }: { clock: Clock; log: Log }): Cal
 		 * The detail of a status or an error event is the upstream's text, which may repeat the prompt, so it stays out of
 		 * the log. The upstream's own log has it under the same request id.
 		 */
-		failed(context, replica, failure) {
+		failed(context: CallContext, replica: Replica, failure: UpstreamFailure) {
 			const { kind, status } = failure;
 			const ours = status === undefined && OURS.has(kind);
 			const fields = {

@@ -12,31 +12,25 @@ export interface OpenCall {
 	slot: number;
 }
 
-/** Registry of calls under way. A call that is answered at once needs no listener, no timer and no slot. */
-export interface OpenCalls {
-	/** Registers a call, whose `watch` runs once it has lasted for a moment. Returns the number for `end`. */
-	begin(call: OpenCall): number;
-	end(nth: number): void;
-	/** From now on `letGo` ends the call, at once if it was already called. */
-	lasts(call: OpenCall): void;
-	/** Removes a call that is over or that its caller ends. */
-	leaves(call: OpenCall): void;
-	/** Ends all lasting calls, and each further call that becomes a lasting one. */
-	letGo(): void;
-}
+export type OpenCalls = ReturnType<typeof createOpenCalls>;
 
-export function createOpenCalls(clock: Clock): OpenCalls {
+/** Registry of calls under way. A call that is answered at once needs no listener, no timer and no slot. */
+export function createOpenCalls(clock: Clock) {
 	const young = createMoments<OpenCall>(clock, (call) => call.watch());
 	const lasting = new SlotPool<OpenCall>();
 	let areLetGo = false;
 	return {
+		/** Registers a call, whose `watch` runs once it has lasted for a moment. Returns the number for `end`. */
 		begin: young.begin,
 		end: young.end,
-		lasts(call) {
+		/** From now on `letGo` ends the call, at once if it was already called. */
+		lasts(call: OpenCall) {
 			call.slot = lasting.take(call);
 			if (areLetGo) call.letGo();
 		},
-		leaves: (call) => void lasting.release(call.slot, call),
+		/** Removes a call that is over or that its caller ends. */
+		leaves: (call: OpenCall) => void lasting.release(call.slot, call),
+		/** Ends all lasting calls, and each further call that becomes a lasting one. */
 		letGo() {
 			areLetGo = true;
 			for (const call of [...lasting]) call.letGo();

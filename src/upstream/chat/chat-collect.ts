@@ -25,13 +25,7 @@ export async function collectChat(stream: Pick<AnswerStream<ChatChunk>, "next" |
 }
 
 /** Joins the chunks of a stream into a whole answer. */
-export interface ChatCollector {
-	add(chunk: ChatChunk): void;
-	/** Everything except usage. Throws UpstreamFailure if a choice has no finish. */
-	reply(): Omit<ChatReply, "usage">;
-}
-
-export function createChatCollector(): ChatCollector {
+export function createChatCollector() {
 	const choices: (Gathered | undefined)[] = [];
 	let outputBytes = 0;
 	let outputEvents = 0;
@@ -70,14 +64,15 @@ export function createChatCollector(): ChatCollector {
 	}
 
 	return {
-		add(chunk) {
+		add(chunk: ChatChunk) {
 			outputBytes += chunk.outputBytes;
 			if (chunk.outputBytes > 0) outputEvents += 1;
 			about = chunk.about ?? about;
 			sources = chunk.sources ?? sources;
 			for (const choice of chunk.choices) gather(choice);
 		},
-		reply: () => ({
+		/** Everything except usage. Throws UpstreamFailure if a choice has no finish. */
+		reply: (): Omit<ChatReply, "usage"> => ({
 			choices: choices.flatMap((gathered, index) => (gathered === undefined ? [] : [whole(gathered, index)])),
 			outputBytes,
 			outputEvents,

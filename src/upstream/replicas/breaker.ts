@@ -15,46 +15,6 @@ export interface BreakerCall {
 	failure?: Outcome;
 }
 
-/**
- * Keeps calls away from a failing replica. It opens after some failures in a row, or after a share of the last 20 calls.
- * After the cool-down one trial call begins. Its outcome closes the breaker, or opens it for twice as long, up to a
- * maximum. If the trial takes long, another may begin next to it: a long answer, or silence until a deadline, must not
- * block the model.
- *
- * A failure may be the request's fault, and no account may take a model from others by sending requests that it cannot
- * answer. So failures of a single account keep only that account away. Failures of several accounts keep no account
- * away while the health check is fine and other accounts are answered. While the health check is fine and no other
- * account calls, they keep the failing accounts away, and the next account is a trial; from FAILING_ACCOUNTS_MAX
- * accounts on the breaker opens. A failure that is proved to be the replica's own counts for any account. An answer of another
- * replica proves it if no other account was answered here, or if the failures are of several accounts.
- */
-export interface Breaker {
-	/** The state for an account without failures. */
-	state(): BreakerState;
-	/**
-	 * The state for the accounts that called recently. Open too if each of them failed and no call was answered since, or
-	 * during an early trial.
-	 */
-	shown(): BreakerState;
-	/** Whether it was open since it last closed: the replica then has cold caches. */
-	wasOpen(): boolean;
-	/** Whether a call of this account may begin now. */
-	allows(accountId: string): boolean;
-	/** Registers a call. A last resort (`LastResort`) may begin a call that `allows` forbids. */
-	begin(accountId: string): BreakerCall;
-	end(call: BreakerCall, outcome: CallOutcome): void;
-	/**
-	 * Judges an earlier suspect: `failed` if another replica answered the same request, `neutral` if it failed there too.
-	 */
-	judge(call: BreakerCall, verdict: "failed" | "neutral"): void;
-	/**
-	 * Monotonic time of the last failure of another call since the replica last answered; undefined if there was none.
-	 */
-	otherFailureAtMs(call: BreakerCall): number | undefined;
-	/** Milliseconds until calls of this account are allowed again; 0 if they are. */
-	coolMsLeft(accountId: string): number;
-}
-
 type BreakerLimits = Pick<
 	ServiceLimits,
 	"breakerFailuresInRow" | "breakerFailureShare" | "breakerCoolMs" | "breakerCoolMsMax"
@@ -75,7 +35,20 @@ const TRANSITIONS: Readonly<Record<BreakerState, readonly BreakerState[]>> = {
 	half_open: ["open", "closed"],
 };
 
-export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy: () => boolean): Breaker {
+/**
+ * Keeps calls away from a failing replica. It opens after some failures in a row, or after a share of the last 20 calls.
+ * After the cool-down one trial call begins. Its outcome closes the breaker, or opens it for twice as long, up to a
+ * maximum. If the trial takes long, another may begin next to it: a long answer, or silence until a deadline, must not
+ * block the model.
+ *
+ * A failure may be the request's fault, and no account may take a model from others by sending requests that it cannot
+ * answer. So failures of a single account keep only that account away. Failures of several accounts keep no account
+ * away while the health check is fine and other accounts are answered. While the health check is fine and no other
+ * account calls, they keep the failing accounts away, and the next account is a trial; from FAILING_ACCOUNTS_MAX
+ * accounts on the breaker opens. A failure that is proved to be the replica's own counts for any account. An answer of another
+ * replica proves it if no other account was answered here, or if the failures are of several accounts.
+ */
+export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy: () => boolean) {
 	const outcomes = createCallOutcomes(clock, healthy);
 	const states = createStates(TRANSITIONS, "closed");
 	/** Number of state changes. */
@@ -180,33 +153,44 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	}
 
 	return {
-		state() {
+		/** The state for an account without failures. */
+		state(): BreakerState {
 			settle();
 			return states.now();
 		},
-		shown() {
+		/**
+		 * The state for the accounts that called recently. Open too if each of them failed and no call was answered since, or
+		 * during an early trial.
+		 */
+		shown(): BreakerState {
 			settle();
 			return states.is("half_open") && isCooling() ? "open" : states.now();
 		},
-		wasOpen: () => wasOpen,
-		allows(accountId) {
+		/** Whether it was open since it last closed: the replica then has cold caches. */
+		wasOpen: (): boolean => wasOpen,
+		/** Whether a call of this account may begin now. */
+		allows(accountId: string): boolean {
 			settle();
 			if (states.is("closed")) return !rests(accountId);
 			return states.is("half_open") && clock.monotonicMs() >= triedUntilMs && !rests(accountId);
 		},
-		begin(accountId) {
+		/** Registers a call. A last resort (`LastResort`) may begin a call that `allows` forbids. */
+		begin(accountId: string): BreakerCall {
 			// A last resort: the trial starts before the cool-down ends.
 			if (states.is("open")) change("half_open");
 			if (states.is("half_open") && !rests(accountId)) triedUntilMs = clock.monotonicMs() + TRIAL_ALONE_MS;
 			return { accountId, generation };
 		},
-		end(call, outcome) {
+		end(call: BreakerCall, outcome: CallOutcome) {
 			if (call.generation !== generation) return;
 			if (outcome === "ok") answered(call);
 			else if (outcome === "neutral") triedUntilMs = 0;
 			else if (!states.is("open")) noteFailure(call, outcome);
 		},
-		judge(call, verdict) {
+		/**
+		 * Judges an earlier suspect: `failed` if another replica answered the same request, `neutral` if it failed there too.
+		 */
+		judge(call: BreakerCall, verdict: "failed" | "neutral") {
 			const { failure } = call;
 			if (failure === undefined || call.generation !== generation) return;
 			failure.verdict = verdict;
@@ -214,8 +198,12 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			if (verdict === "failed") return weigh(call.accountId);
 			if (outcomes.failuresInRow().length < limits().breakerFailuresInRow) resting.delete(call.accountId);
 		},
-		otherFailureAtMs: (call) => outcomes.lastOther(call.failure)?.atMs,
-		coolMsLeft(accountId) {
+		/**
+		 * Monotonic time of the last failure of another call since the replica last answered; undefined if there was none.
+		 */
+		otherFailureAtMs: (call: BreakerCall): number | undefined => outcomes.lastOther(call.failure)?.atMs,
+		/** Milliseconds until calls of this account are allowed again; 0 if they are. */
+		coolMsLeft(accountId: string): number {
 			const left = Math.max(0, coolUntilMs - clock.monotonicMs());
 			return states.is("open") || resting.has(accountId) ? left : 0;
 		},

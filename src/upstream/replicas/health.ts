@@ -5,17 +5,6 @@ import type { Fetch } from "../call/post.ts";
 import { areDescriptorsShort, isOurShortage, isRefused } from "../call/upstream-error.ts";
 import type { Replica, ReplicaHealth } from "./replica.ts";
 
-/**
- * Sends each dialect's health request at intervals to every replica without recent answers, and marks the replica up or
- * down. A replica that answers requests is up and gets no health request.
- */
-export interface HealthMonitor {
-	/** Replaces the watched replicas. A new one is checked at once. */
-	watch(replicas: readonly { modelId: string; replica: Replica }[]): void;
-	/** Resolves when no health request is under way. */
-	stop(): Promise<void>;
-}
-
 interface Watch {
 	readonly modelId: string;
 	readonly replica: Replica;
@@ -36,10 +25,14 @@ const FAILURES_TO_BE_DOWN = 2;
 /** Random spread of the interval, so that many instances do not check in step. */
 const JITTER_SHARE = 0.2;
 
+/**
+ * Sends each dialect's health request at intervals to every replica without recent answers, and marks the replica up or
+ * down. A replica that answers requests is up and gets no health request.
+ */
 export function createHealthMonitor(
 	deps: { clock: Clock; log: Log; fetch: Fetch; changed: (modelId: string) => void },
 	limits: () => Pick<ServiceLimits, "healthIntervalMs">,
-): HealthMonitor {
+) {
 	const { clock, log } = deps;
 	let watches: Watch[] = [];
 
@@ -94,7 +87,8 @@ export function createHealthMonitor(
 	}
 
 	return {
-		watch(replicas) {
+		/** Replaces the watched replicas. A new one is checked at once. */
+		watch(replicas: readonly { modelId: string; replica: Replica }[]) {
 			const before = new Map(watches.map((watch) => [watch.replica, watch]));
 			watches = replicas.map(({ modelId, replica }) => {
 				const known = before.get(replica);
@@ -115,7 +109,8 @@ export function createHealthMonitor(
 			});
 			for (const watch of before.values()) void end(watch);
 		},
-		async stop() {
+		/** Resolves when no health request is under way. */
+		async stop(): Promise<void> {
 			await Promise.all(watches.map(end));
 			watches = [];
 		},

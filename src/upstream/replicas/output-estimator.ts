@@ -1,15 +1,3 @@
-/**
- * Learns from one replica's finished streams how many tokens an event and a byte of output are worth. It serves
- * estimates for unfinished streams only, and keeps its state in memory only. A stream's own count always takes
- * precedence.
- */
-export interface OutputEstimator {
-	/** Learns from a finished stream with the server's own count. */
-	learn(tokens: number, size: OutputSize): void;
-	/** Estimated tokens of this much output, rounded down; undefined until enough is known. */
-	tokensOf(size: OutputSize): number | undefined;
-}
-
 interface OutputSize {
 	/** Events that carried output. */
 	readonly events: number;
@@ -38,7 +26,12 @@ interface Measure {
 	error: number;
 }
 
-export function createOutputEstimator(): OutputEstimator {
+/**
+ * Learns from one replica's finished streams how many tokens an event and a byte of output are worth. It serves
+ * estimates for unfinished streams only, and keeps its state in memory only. A stream's own count always takes
+ * precedence.
+ */
+export function createOutputEstimator() {
 	const byEvents: Measure = { tokens: 0, amount: 0, error: 0 };
 	const byBytes: Measure = { tokens: 0, amount: 0, error: 0 };
 	let streams = 0;
@@ -54,7 +47,8 @@ export function createOutputEstimator(): OutputEstimator {
 	}
 
 	return {
-		learn(told, { events, bytes }) {
+		/** Learns from a finished stream with the server's own count. */
+		learn(told: number, { events, bytes }: OutputSize) {
 			if (events === 0 || bytes === 0 || told === 0) return;
 			// The last token may be the end token, which has no event. More tokens than bytes are impossible.
 			const tokens = Math.min(told === events + 1 ? events : told, bytes);
@@ -63,7 +57,8 @@ export function createOutputEstimator(): OutputEstimator {
 			note(byBytes, tokens * weight, bytes * weight);
 			streams += 1;
 		},
-		tokensOf({ events, bytes }) {
+		/** Estimated tokens of this much output, rounded down; undefined until enough is known. */
+		tokensOf({ events, bytes }: OutputSize): number | undefined {
 			if (!isKnown()) return undefined;
 			const likely = byEvents.error <= byBytes.error ? rateOf(byEvents) * events : rateOf(byBytes) * bytes;
 			return Math.floor(likely + ROUNDING);

@@ -5,24 +5,6 @@ import type { Replica } from "./replica.ts";
 import type { PatientCall } from "./ticket.ts";
 import type { Waiter } from "./waiting-lines.ts";
 
-/** Batch lines at the replicas of one model: they take spare places and give them up when other requests wait. */
-export interface PatientCalls {
-	/** A replica with a spare place. */
-	choose(replicas: readonly Replica[], exclude: ReadonlySet<Replica>, accountId: string): Replica | undefined;
-	/** Whether any replica has a spare place, for any account. */
-	hasRoom(replicas: readonly Replica[]): boolean;
-	/** Places for batch lines, those in use included. */
-	places(replicas: readonly Replica[]): number;
-	/** Counts a call in. `ask` makes it give its place up; undefined if it must not be interrupted. */
-	begin(replica: Replica, ask: (() => void) | undefined): PatientCall;
-	/** Interrupts one call at any of these replicas; false if none can be interrupted. */
-	askOne(replicas: readonly Replica[]): boolean;
-	/** First in, first out, after all other requests. */
-	readonly waiting: LinkedQueue<Waiter>;
-	/** Callers of `room` that wait. */
-	readonly watching: LinkedQueue<Watcher>;
-}
-
 /** Waits for a spare place. */
 export interface Watcher {
 	look(): void;
@@ -37,11 +19,13 @@ const RESERVE_SHARE = 1 / 8;
 /** Servers that stop generating when the connection closes, so that only the work up to then is lost. */
 const STOPS_AT_ONCE: ReadonlySet<DialectName> = new Set(["vllm", "sglang", "llama.cpp", "ollama"]);
 
-export function createPatientCalls(): PatientCalls {
+/** Batch lines at the replicas of one model: they take spare places and give them up when other requests wait. */
+export function createPatientCalls() {
 	const calls = new SlotPool<{ readonly replica: Replica; ask: (() => void) | undefined }>();
 
 	return {
-		choose(replicas, exclude, accountId) {
+		/** A replica with a spare place. */
+		choose(replicas: readonly Replica[], exclude: ReadonlySet<Replica>, accountId: string): Replica | undefined {
 			let most = 0;
 			let best: Replica | undefined;
 			for (const replica of replicas) {
@@ -54,18 +38,23 @@ export function createPatientCalls(): PatientCalls {
 			}
 			return best;
 		},
-		hasRoom: (replicas) => replicas.some((replica) => replica.takesCalls() && roomAt(replica) > 0),
-		places(replicas) {
+		/** Whether any replica has a spare place, for any account. */
+		hasRoom: (replicas: readonly Replica[]): boolean =>
+			replicas.some((replica) => replica.takesCalls() && roomAt(replica) > 0),
+		/** Places for batch lines, those in use included. */
+		places(replicas: readonly Replica[]): number {
 			let places = calls.size;
 			for (const replica of replicas) if (replica.takesCalls()) places += Math.max(0, roomAt(replica));
 			return places;
 		},
-		begin(replica, ask) {
+		/** Counts a call in. `ask` makes it give its place up; undefined if it must not be interrupted. */
+		begin(replica: Replica, ask: (() => void) | undefined): PatientCall {
 			const call = { replica, ask: STOPS_AT_ONCE.has(replica.spec().dialect) ? ask : undefined };
 			const slot = calls.take(call);
 			return { end: () => void calls.release(slot, call) };
 		},
-		askOne(replicas) {
+		/** Interrupts one call at any of these replicas; false if none can be interrupted. */
+		askOne(replicas: readonly Replica[]): boolean {
 			for (const call of calls) {
 				if (call.ask === undefined || !replicas.includes(call.replica)) continue;
 				const { ask } = call;
@@ -75,8 +64,10 @@ export function createPatientCalls(): PatientCalls {
 			}
 			return false;
 		},
-		waiting: new LinkedQueue(),
-		watching: new LinkedQueue(),
+		/** First in, first out, after all other requests. */
+		waiting: new LinkedQueue<Waiter>(),
+		/** Callers of `room` that wait. */
+		watching: new LinkedQueue<Watcher>(),
 	};
 }
 

@@ -18,51 +18,20 @@ import {
 import { type AcquireOptions, type PatientCall, Ticket, type TicketOwner } from "./ticket.ts";
 import { createWaitingLines, type Waiter } from "./waiting-lines.ts";
 
-/**
- * The replicas of one model and the requests that wait for a place. Waiting accounts take turns, however many requests
- * each has: the account with the fewest places is first. One account holds at most its share (`account_share`) of the
- * current places, so that others find a place soon. The queue is shared in the same way: when it is full, the longest
- * line loses its last request to a shorter line's.
- */
-export interface Pool {
-	/**
-	 * Returns a free place at once, or a promise if the request must wait. Throws or rejects with Fault
-	 * `service_unavailable` if no replica is usable, not even as a last resort. Fault `overloaded` if too many requests
-	 * wait or the wait was too long; the signal's reason if the client leaves.
-	 */
-	acquire(options: AcquireOptions): Ticket | Promise<Ticket>;
-	/** Whether any replica outside `exclude` may take calls of the account, full or not, or is a last resort. */
-	hasNext(wanted: Asking): boolean;
-	/** Monotonic time of the last answer of any replica; undefined if there was none. */
-	answeredAtMs(): number | undefined;
-	replicas(): readonly Replica[];
-	/**
-	 * Drained replicas with calls under way. If their address returns, they return with it; a new replica would double
-	 * its places.
-	 */
-	leaving(): readonly Replica[];
-	/** Replaces the replicas; the ones left out are drained. */
-	replace(replicas: readonly Replica[]): void;
-	/** Checks again whether waiting requests can proceed, since a replica's state changed. */
-	wake(): void;
-	waiting(): number;
-	/** Whether requests wait because all places are taken. */
-	contended(): boolean;
-	/**
-	 * Resolves with the number of places for batch lines beyond `taken`, once it is at least one. Rejects when `signal`
-	 * aborts, or with Fault service_unavailable when the pool closes. `wake` checks again.
-	 */
-	room(taken: () => number, signal: AbortSignal): Promise<number>;
-	/** Refuses all waiting requests with `why`; default: no replica is available. */
-	close(why?: Error): void;
-}
+export type Pool = ReturnType<typeof createPool>;
 
 type Asking = Pick<AcquireOptions, "exclude" | "accountId" | "patient">;
 
 /** Interval of the check whether waiting requests can proceed, without any event. */
 const LOOK_MS = 1_000;
 
-export function createPool(deps: { clock: Clock }, options: { limits: () => ServiceLimits }): Pool {
+/**
+ * The replicas of one model and the requests that wait for a place. Waiting accounts take turns, however many requests
+ * each has: the account with the fewest places is first. One account holds at most its share (`account_share`) of the
+ * current places, so that others find a place soon. The queue is shared in the same way: when it is full, the longest
+ * line loses its last request to a shorter line's.
+ */
+export function createPool(deps: { clock: Clock }, options: { limits: () => ServiceLimits }) {
 	const { clock } = deps;
 	const { limits } = options;
 	let replicas: readonly Replica[] = [];
@@ -79,6 +48,11 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	const hasUsable = ({ exclude, accountId }: Asking) => isAnyUsable(replicas, exclude, accountId);
 	const sendAway = (waiter: Waiter) => waiter.refuse(noneUsable(replicas, waiter.options.accountId));
 
+	/**
+	 * Returns a free place at once, or a promise if the request must wait. Throws or rejects with Fault
+	 * `service_unavailable` if no replica is usable, not even as a last resort. Fault `overloaded` if too many requests
+	 * wait or the wait was too long; the signal's reason if the client leaves.
+	 */
 	function acquire(wanted: AcquireOptions): Ticket | Promise<Ticket> {
 		// Serves waiting requests first: any place left is one that none of them can use.
 		wake();
@@ -213,11 +187,18 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 
 	return {
 		acquire,
-		hasNext: (wanted) => hasUsable(wanted) || lastResort(wanted) !== undefined,
-		answeredAtMs: () => lastAnswerAtMs(replicas),
-		replicas: () => replicas,
-		leaving: () => leaving,
-		replace(next) {
+		/** Whether any replica outside `exclude` may take calls of the account, full or not, or is a last resort. */
+		hasNext: (wanted: Asking): boolean => hasUsable(wanted) || lastResort(wanted) !== undefined,
+		/** Monotonic time of the last answer of any replica; undefined if there was none. */
+		answeredAtMs: (): number | undefined => lastAnswerAtMs(replicas),
+		replicas: (): readonly Replica[] => replicas,
+		/**
+		 * Drained replicas with calls under way. If their address returns, they return with it; a new replica would double
+		 * its places.
+		 */
+		leaving: (): readonly Replica[] => leaving,
+		/** Replaces the replicas; the ones left out are drained. */
+		replace(next: readonly Replica[]) {
 			for (const replica of replicas) if (!next.includes(replica)) replica.drain();
 			for (const replica of leaving) if (next.includes(replica)) replica.takeBack();
 			leaving = [...leaving, ...replicas].filter((replica) => !next.includes(replica) && replica.inFlight() > 0);
@@ -226,12 +207,18 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		},
 		wake,
 		waiting: lines.size,
-		room(taken, signal) {
+		/**
+		 * Resolves with the number of places for batch lines beyond `taken`, once it is at least one. Rejects when `signal`
+		 * aborts, or with Fault service_unavailable when the pool closes. `wake` checks again.
+		 */
+		room(taken: () => number, signal: AbortSignal): Promise<number> {
 			lookAgain();
 			return whenRoom(patient.watching, signal, () => (lines.size() > 0 ? 0 : patient.places(replicas) - taken()));
 		},
-		contended: () => lines.size() > 0 && areAllTaken(replicas),
-		close(why = noneUsable([])) {
+		/** Whether requests wait because all places are taken. */
+		contended: (): boolean => lines.size() > 0 && areAllTaken(replicas),
+		/** Refuses all waiting requests with `why`; default: no replica is available. */
+		close(why: Error = noneUsable([])) {
 			replicas = [];
 			for (const line of lines.inTurn()) for (const waiter of line) waiter.refuse(why);
 			for (const waiter of patient.waiting) waiter.refuse(why);

@@ -1,55 +1,14 @@
 import type { Clock } from "../../base/clock.ts";
 import type { DialectName, UpstreamSpec } from "../../catalog/model.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import { DIALECTS, type Dialect } from "../dialects.ts";
+import { DIALECTS } from "../dialects.ts";
 import { type BreakerCall, type BreakerState, createBreaker } from "./breaker.ts";
 import type { CallOutcome } from "./call-outcomes.ts";
-import { createOutputEstimator, type OutputEstimator } from "./output-estimator.ts";
+import { createOutputEstimator } from "./output-estimator.ts";
 
 export type ReplicaHealth = "unknown" | "up" | "down";
 
-/** One address that serves one model: its load, health and breaker. */
-export interface Replica {
-	/** `<model id>#<index in the list>`: the name in logs and metrics, which does not reveal the address. */
-	readonly alias: string;
-	readonly dialect: Dialect;
-	spec(): UpstreamSpec;
-	/** Applies changed settings of the same address. */
-	configure(spec: UpstreamSpec): void;
-	/** Whether it takes calls of any account, full or not. */
-	takesCalls(): boolean;
-	/** Whether it may take calls of this account, full or not. */
-	usable(accountId: string): boolean;
-	/** Whether it may take one more call of this account now. */
-	hasPlace(accountId: string): boolean;
-	/** Whether it may get one more call despite its state, if no other replica is available. */
-	isLastResort(): boolean;
-	inFlight(): number;
-	/** Calls that it may have at once now; fewer while it recovers. Trials of the breaker are limited by `hasPlace`. */
-	capacity(): number;
-	/** Counts a call in. Pass the result to the functions below. */
-	begin(accountId: string): BreakerCall;
-	/** The call received events. The first one closes a breaker that is half open. */
-	answered(call: BreakerCall): void;
-	/** Counts the call out; exactly once per call. */
-	end(call: BreakerCall, outcome: CallOutcome): void;
-	/** See `Breaker`. */
-	judge(call: BreakerCall, verdict: "failed" | "neutral"): void;
-	otherFailureAtMs(call: BreakerCall): number | undefined;
-	/** Monotonic time of its last answer to a request; undefined if there was none. */
-	answeredAtMs(): number | undefined;
-	/** Estimates tokens of its output. */
-	readonly outputEstimator: OutputEstimator;
-	health(): ReplicaHealth;
-	/** `speaks`: the replica reported itself down; an answer to a request disproves it. */
-	setHealth(health: "up" | "down", speaks?: boolean): void;
-	/** Removed from the catalogue: calls under way continue, new ones are refused. */
-	drain(): void;
-	/** In the catalogue again, with the calls that are under way. */
-	takeBack(): void;
-	coolMsLeft(accountId: string): number;
-	view(): ReplicaView;
-}
+export type Replica = ReturnType<typeof createReplica>;
 
 /** For status pages and metrics. */
 export interface ReplicaView {
@@ -78,10 +37,11 @@ export function takesCalls({
 const SLOW_START_MS = 10_000;
 const SLOW_START_SHARE_MIN = 0.1;
 
+/** One address that serves one model: its load, health and breaker. */
 export function createReplica(
 	deps: { clock: Clock },
 	options: { modelId: string; alias: string; spec: UpstreamSpec; limits: () => ServiceLimits },
-): Replica {
+) {
 	const { clock } = deps;
 	const { alias, modelId } = options;
 	const dialect = DIALECTS[options.spec.dialect];
@@ -101,6 +61,7 @@ export function createReplica(
 	const takes = () => !draining && !isDown() && breaker.state() !== "open";
 	const allows = (accountId: string) => !isDown() && breaker.allows(accountId);
 
+	/** `speaks`: the replica reported itself down; an answer to a request disproves it. */
 	function setHealth(next: "up" | "down", speaks = false): void {
 		if (next === "up" && isDown()) slowStart.begin();
 		if (next === "down" && !isDown()) lastResort.doubted();
@@ -120,28 +81,38 @@ export function createReplica(
 	}
 
 	return {
+		/** `<model id>#<index in the list>`: the name in logs and metrics, which does not reveal the address. */
 		alias,
 		dialect,
-		spec: () => spec,
-		configure(changed) {
+		spec: (): UpstreamSpec => spec,
+		/** Applies changed settings of the same address. */
+		configure(changed: UpstreamSpec) {
 			spec = changed;
 		},
+		/** Whether it takes calls of any account, full or not. */
 		takesCalls: takes,
-		usable: (accountId) => takes() && breaker.coolMsLeft(accountId) === 0,
-		hasPlace: (accountId) => !draining && allows(accountId) && inFlight < capacity(),
-		isLastResort: () => !draining && health !== "down" && inFlight < capacity() && lastResort.isDue(),
-		inFlight: () => inFlight,
+		/** Whether it may take calls of this account, full or not. */
+		usable: (accountId: string): boolean => takes() && breaker.coolMsLeft(accountId) === 0,
+		/** Whether it may take one more call of this account now. */
+		hasPlace: (accountId: string): boolean => !draining && allows(accountId) && inFlight < capacity(),
+		/** Whether it may get one more call despite its state, if no other replica is available. */
+		isLastResort: (): boolean => !draining && health !== "down" && inFlight < capacity() && lastResort.isDue(),
+		inFlight: (): number => inFlight,
+		/** Calls that it may have at once now; fewer while it recovers. Trials of the breaker are limited by `hasPlace`. */
 		capacity,
-		begin(accountId) {
+		/** Counts a call in. Pass the result to the functions below. */
+		begin(accountId: string): BreakerCall {
 			inFlight += 1;
 			if (!allows(accountId)) lastResort.begun();
 			return breaker.begin(accountId);
 		},
-		answered(call) {
+		/** The call received events. The first one closes a breaker that is half open. */
+		answered(call: BreakerCall) {
 			noteAnswer();
 			if (breaker.state() === "half_open") endWell(call);
 		},
-		end(call, outcome) {
+		/** Counts the call out; exactly once per call. */
+		end(call: BreakerCall, outcome: CallOutcome) {
 			inFlight -= 1;
 			if (outcome === "ok") {
 				noteAnswer();
@@ -152,20 +123,25 @@ export function createReplica(
 			else lastResort.doubted();
 			breaker.end(call, outcome);
 		},
+		/** See `createBreaker`. */
 		judge: breaker.judge,
 		otherFailureAtMs: breaker.otherFailureAtMs,
-		answeredAtMs: () => answeredAtMs,
+		/** Monotonic time of its last answer to a request; undefined if there was none. */
+		answeredAtMs: (): number | undefined => answeredAtMs,
+		/** Estimates tokens of its output. */
 		outputEstimator: createOutputEstimator(),
 		health: shownHealth,
 		setHealth,
+		/** Removed from the catalogue: calls under way continue, new ones are refused. */
 		drain() {
 			draining = true;
 		},
+		/** In the catalogue again, with the calls that are under way. */
 		takeBack() {
 			draining = false;
 		},
 		coolMsLeft: breaker.coolMsLeft,
-		view: () => ({
+		view: (): ReplicaView => ({
 			alias,
 			modelId,
 			url: spec.url,
@@ -196,35 +172,28 @@ function createSlowStart(clock: Clock) {
 	};
 }
 
-/**
- * Paces calls to a doubtful replica when no other is available. Without the call the request would be refused, so it
- * loses nothing. Calls are rare, so that a recovering server is not flooded.
- */
-interface LastResort {
-	/** A failure or the health check makes the replica doubtful. */
-	doubted(): void;
-	isDue(): boolean;
-	/** A call began: the next one waits for its end, or for ALONE_MS. */
-	begun(): void;
-	/** A call ended without a verdict, because its client left. */
-	left(): void;
-}
-
 /** Pause after the last failure, or after a call without a verdict. */
 const PAUSE_MS = 1_000;
 const ALONE_MS = 5_000;
 
-function createLastResort(clock: Clock): LastResort {
+/**
+ * Paces calls to a doubtful replica when no other is available. Without the call the request would be refused, so it
+ * loses nothing. Calls are rare, so that a recovering server is not flooded.
+ */
+function createLastResort(clock: Clock) {
 	let dueAtMs = 0;
 	return {
+		/** A failure or the health check makes the replica doubtful. */
 		doubted() {
 			dueAtMs = clock.monotonicMs() + PAUSE_MS;
 		},
-		isDue: () => clock.monotonicMs() >= dueAtMs,
+		isDue: (): boolean => clock.monotonicMs() >= dueAtMs,
+		/** A call began: the next one waits for its end, or for ALONE_MS. */
 		begun() {
 			dueAtMs = clock.monotonicMs() + ALONE_MS;
 		},
 		// Never moves the time back: clients that leave repeatedly would otherwise block all others.
+		/** A call ended without a verdict, because its client left. */
 		left() {
 			dueAtMs = Math.min(dueAtMs, clock.monotonicMs() + PAUSE_MS);
 		},

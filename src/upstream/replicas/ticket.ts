@@ -65,7 +65,7 @@ export class Ticket {
 		this.replica.judge(this.#call, verdict);
 	}
 
-	/** See `Breaker`. */
+	/** See `createBreaker`. */
 	otherFailureAtMs(): number | undefined {
 		return this.replica.otherFailureAtMs(this.#call);
 	}

@@ -9,23 +9,6 @@ export interface Waiter {
 	readonly refuse: (fault: Error) => void;
 }
 
-/** The requests that wait for a place of one model: one line per account, first in, first out. */
-export interface WaitingLines {
-	/** Adds to the end of its account's line. */
-	add(waiter: Waiter): QueueNode<Waiter>;
-	delete(node: QueueNode<Waiter>): void;
-	/** The account just got a place: others with as many places come first. */
-	goBehind(accountId: string): void;
-	size(): number;
-	/**
-	 * The lines in their order of service: fewest places first, then longest without a place. A copy, so that lines may
-	 * change during the iteration.
-	 */
-	inTurn(): Iterable<Iterable<Waiter>>;
-	/** The last request of the longest line, if that line is longer than this account's would be with one more. */
-	displaced(accountId: string): Waiter | undefined;
-}
-
 interface AccountLine {
 	readonly accountId: string;
 	readonly waiters: LinkedQueue<Waiter>;
@@ -33,7 +16,8 @@ interface AccountLine {
 	turn: number;
 }
 
-export function createWaitingLines(held: (accountId: string) => number): WaitingLines {
+/** The requests that wait for a place of one model: one line per account, first in, first out. */
+export function createWaitingLines(held: (accountId: string) => number) {
 	/** No line is empty. */
 	const lines = new SlotMap<AccountLine>();
 	let size = 0;
@@ -48,29 +32,36 @@ export function createWaitingLines(held: (accountId: string) => number): Waiting
 	}
 
 	return {
-		add(waiter) {
+		/** Adds to the end of its account's line. */
+		add(waiter: Waiter): QueueNode<Waiter> {
 			size += 1;
 			return lineOf(waiter.options.accountId).waiters.add(waiter);
 		},
-		delete(node) {
+		delete(node: QueueNode<Waiter>) {
 			const { accountId } = node.one.options;
 			const line = lines.get(accountId);
 			if (line === undefined || !line.waiters.delete(node)) return;
 			size -= 1;
 			if (line.waiters.size === 0) lines.delete(accountId);
 		},
-		goBehind(accountId) {
+		/** The account just got a place: others with as many places come first. */
+		goBehind(accountId: string) {
 			const line = lines.get(accountId);
 			if (line !== undefined) line.turn = turns++;
 		},
-		size: () => size,
-		inTurn() {
+		size: (): number => size,
+		/**
+		 * The lines in their order of service: fewest places first, then longest without a place. A copy, so that lines may
+		 * change during the iteration.
+		 */
+		inTurn(): Iterable<Iterable<Waiter>> {
 			if (lines.size === 1) return Array.from(lines, ({ waiters }) => waiters);
 			const ranked = Array.from(lines, (line) => ({ line, places: held(line.accountId) }));
 			ranked.sort((a, b) => a.places - b.places || a.line.turn - b.line.turn);
 			return ranked.map(({ line }) => line.waiters);
 		},
-		displaced(accountId) {
+		/** The last request of the longest line, if that line is longer than this account's would be with one more. */
+		displaced(accountId: string): Waiter | undefined {
 			let longest: AccountLine | undefined;
 			for (const line of lines) {
 				const more = line.waiters.size - (longest?.waiters.size ?? 0);

@@ -182,7 +182,7 @@ function asRun(statements: Statements) {
 
 		/**
 		 * Ends the batch with its finished files; null for an empty one. Queues its notices. The files' lifetime starts
-		 * now, since nobody could read them before.
+		 * now, since they could not be read before.
 		 */
 		async end(
 			id: string,

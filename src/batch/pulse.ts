@@ -8,7 +8,7 @@ import { RunLost } from "./line-rows.ts";
 import type { LineWork } from "./line-work.ts";
 import type { Outcomes } from "./outcomes.ts";
 
-/** Runs beside the sender: stores progress, reads what is wanted, seals outcomes. */
+/** Runs alongside the sender: stores progress, reads what is wanted, seals outcomes. */
 export interface Pulse {
 	/** Stores the progress once more. Rejects with RunLost. */
 	last(): Promise<void>;

@@ -16,7 +16,7 @@ export function countRetired(models: readonly ModelSpec[], nowMs: number): numbe
 
 /**
  * The models and routes served at a moment. Retired models are removed from the list and from routes, and a route
- * without models is removed. Their names and aliases stay known, so that clients are told the retirement day.
+ * without models is removed. Their names and aliases stay known, so that clients get the retirement day.
  */
 export function servedAt({ models, routes }: Named, nowMs: number): Named & { retired: ReadonlyMap<string, Retired> } {
 	const gone = new Map<string, Retired>();

@@ -30,7 +30,7 @@ export function gatewayEnvironment(env: Environment, facts: ChildFacts, slot: nu
 		...(runtimeEnvironment(own) ?? own),
 		...common(facts),
 		ROLE: "gateway",
-		// The children treat the embedded database like any other, so they are told where files are stored.
+		// The children treat the embedded database like any other, so they get the place where files are stored.
 		FILE_STORE: config.fileStore,
 		WORKER_INDEX: String(slot),
 		// The first run always has one worker.

@@ -1,5 +1,5 @@
 /**
- * Token with which a console makes a gateway serve a request as a key whose secret nobody knows any more. It names the
+ * Token with which a console makes a gateway serve a request as a key whose secret is not stored. It names the
  * key, the path and the expiry, signed with the secret that both processes share. It opens nothing else, and a stolen
  * token is valid for a minute.
  */

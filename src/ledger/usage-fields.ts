@@ -57,7 +57,7 @@ export const USAGE_FIELDS = {
 	first: { column: "first_token_ms", type: "real", known: "end", nullable: true, archived: true },
 	/** Milliseconds from admission to the end. */
 	ms: { column: "duration_ms", type: "real", known: "end", archived: true },
-	/** Budgets that the request draws on beside its account's and its key's: the periods of caps, the project. */
+	/** Budgets that the request draws on besides its account's and its key's: the periods of caps, the project. */
 	budgets: { column: "budgets", type: "text[]", known: "admission", optional: true },
 } as const satisfies Record<string, UsageField>;
 

@@ -166,7 +166,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		}
 	}
 
-	/** Unknown outcome: something may have been granted that is not here, so the store is told what is. */
+	/** Unknown outcome: something may have been granted that is not here, so the store gets what is here. */
 	function fail(share: Share, error: unknown): void {
 		dirty.add(share);
 		share.answered?.reject(error);

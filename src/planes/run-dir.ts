@@ -96,7 +96,7 @@ export function serveAt(
 
 /**
  * Recreates the folder if a cleaner of temporary files removed it. In a shared directory another user could have
- * created it meanwhile, so its owner is checked.
+ * created it in between, so its owner is checked.
  */
 function keepFolder(folder: string): void {
 	fs.mkdirSync(folder, { recursive: true, mode: 0o700 });

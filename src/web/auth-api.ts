@@ -13,7 +13,7 @@ const post = <T>(path: string, body: unknown) => requestJson<T>("POST", `/api/au
 export const authApi = {
 	signUp: (person: { name: string; email: string; password: string; next: string; acceptedTerms: string | null }) =>
 		post<object>("/sign-up/email", person),
-	/** `anew`: in another browser than the one that signed up. */
+	/** `anew`: the link is opened in another browser than the one that signed up. */
 	verifyEmail: (token: string, anew?: { name: string; newPassword: string }) =>
 		post<{ signedIn: boolean }>("/verify-email", { token, ...anew }),
 	signIn: (email: string, password: string, rememberMe: boolean) =>

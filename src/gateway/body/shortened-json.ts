@@ -10,7 +10,7 @@ export interface ShortenedJson {
 
 /** Depth: messages, a message, its parts or calls, a part, its image or function. */
 const LEVELS_MAX = 5;
-/** The first texts, about two messages, keep their beginning: conversations are told apart by it. */
+/** The first texts, about two messages, keep their beginning: it distinguishes conversations. */
 export const BEGINNINGS = 8;
 export const BEGINNING_CHARS = 1024;
 /** Checking an escape costs as much as copying a hundred characters. */

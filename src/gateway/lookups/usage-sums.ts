@@ -128,7 +128,7 @@ async function read(statements: Statements, accountId: string, query: Query): Pr
 			where (${model}::text is null or h.model = ${model}::text) and (${key}::text is null or h.key_id = ${key}::text)
 			group by 1, 2, 3, 4 having sum(h.requests) > 0
 		)
-		-- What is younger than a minute a fold may leave to the next one, while somebody's transaction is under way.
+		-- Rows younger than a minute may wait for the next fold while another transaction runs.
 		select s.*, k.name as key_name, p.name as project_name,
 			(select c.folded_at - interval '1 minute' from usage_cursor c where c.id = 1) as as_of
 		from sums s left join api_key k on k.id = s.key_id and k.account_id = ${accountId}

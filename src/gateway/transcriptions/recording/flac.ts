@@ -4,7 +4,7 @@ import { contradiction, type Walk } from "./walk.ts";
 const HEADER_BYTES_MAX = 16;
 const RATES = [0, 88_200, 176_400, 192_000, 8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000];
 
-/** CRC-8 of x^8 + x^2 + x + 1, by which a header is told from sound that looks like one. */
+/** CRC-8 of x^8 + x^2 + x + 1, which distinguishes a header from sound that looks like one. */
 const CRC8 = Uint8Array.from({ length: 256 }, (_, byte) => {
 	let crc = byte;
 	for (let bit = 0; bit < 8; bit += 1) crc = (crc << 1) ^ (crc & 0x80 ? 0x107 : 0);

@@ -1,28 +1,14 @@
 import type { Environment } from "../base/environment-reader.ts";
 import { CatalogFileError, describeProblems, parseCatalogFile, problemLines } from "./file.ts";
-import type { ModelKind, ModelSpec, Rates, RouteSpec } from "./model.ts";
+import type { ModelSpec, RouteSpec } from "./model.ts";
 import type { ServiceLimits } from "./service-limits.ts";
 import { chargedRates, WRITTEN_UNITS, type WrittenRates } from "./written-rates.ts";
 import type { Problem } from "./yaml-reader.ts";
 
-/** A model as `catalog check` and `catalog show` print it. Rates are in the file's units; rates of 0 are left out. */
-export interface ModelSummary {
-	readonly id: string;
-	readonly name: string;
-	readonly kind: ModelKind;
-	readonly replicas: number;
-	readonly context_length: number;
-	readonly max_output_tokens: number;
-	readonly rates: Partial<WrittenRates>;
-	/** The rates of managed batches; absent if the model takes none. */
-	readonly batch_rates?: Partial<WrittenRates>;
-	readonly retires_on?: string;
-}
-
 export type CatalogCheck =
 	| {
 			readonly ok: true;
-			readonly models: readonly ModelSummary[];
+			readonly models: readonly ReturnType<typeof summariseModel>[];
 			readonly routes: readonly RouteSpec[];
 			readonly limits: ServiceLimits;
 			readonly warnings: readonly Problem[];
@@ -63,7 +49,8 @@ function pricesOf(rates: Partial<WrittenRates>): string {
 	return prices.length === 0 ? "free" : prices.join(", ");
 }
 
-function summariseModel(model: Omit<ModelSpec, "rates"> & { readonly rates: Rates }): ModelSummary {
+/** A model as `catalog check` and `catalog show` print it. Rates are in the file's units; rates of 0 are left out. */
+function summariseModel(model: ModelSpec) {
 	const { id, name, kind, upstreams, contextLength, maxOutputTokens, rates, batch, retiresOn } = model;
 	return {
 		id,

@@ -6,7 +6,6 @@ import { migrate } from "../db/migrate.ts";
 import type { Listed } from "../db/page.ts";
 import type { Statements } from "../db/statements.ts";
 import { recoverLost } from "../ledger/lost-journal.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
 import { formatUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { CommandRuns } from "./command.ts";
 import { UsageError } from "./command.ts";
@@ -21,8 +20,8 @@ export const clusterCommands: CommandRuns = {
 			readInstances(statements, input.flag("all"), input.option("after") ?? null),
 		);
 		return listOutput(page, instanceJson, ["ID", "EPOCH", "STATE", "LEASE UNTIL", "APPLIED", "LEASED"], {
-			STATE: (row) => (row.state === "live" && row.leaseOver ? "silent" : row.state),
-			APPLIED: (row) => String(row.appliedSeq),
+			STATE: (row) => (row.state === "live" && row.over ? "silent" : row.state),
+			APPLIED: (row) => row.applied_seq,
 		});
 	},
 	async "instance recover"({ withDatabase }, input) {
@@ -49,21 +48,21 @@ interface InstanceRow {
 	readonly id: string;
 	readonly epoch: number;
 	readonly state: string;
-	readonly leaseUntil: string;
-	readonly leaseOver: boolean;
-	readonly appliedSeq: number;
+	readonly lease_until: Date;
+	readonly over: boolean;
+	readonly applied_seq: string;
 	/** Credit in its open account leases that is not spent. */
-	readonly leased: NanoUsd;
+	readonly leased: string;
 }
 
 const instanceJson = (row: InstanceRow) => ({
 	id: row.id,
 	epoch: row.epoch,
 	state: row.state,
-	lease_until: row.leaseUntil,
-	lease_over: row.leaseOver,
-	applied_seq: row.appliedSeq,
-	leased_usd: formatUsd(row.leased),
+	lease_until: row.lease_until.toISOString(),
+	lease_over: row.over,
+	applied_seq: Number(row.applied_seq),
+	leased_usd: formatUsd(nanoUsdOfColumn(row.leased)),
 });
 
 /** The form of an epoch in `after`. */
@@ -71,15 +70,7 @@ const placeOf = ({ id, epoch }: Pick<InstanceRow, "id" | "epoch">) => `${id}:${e
 
 /** Newest first. `after` skips that epoch and newer ones. */
 async function readInstances(statements: Statements, all: boolean, after: string | null): Promise<Listed<InstanceRow>> {
-	const rows = await statements<{
-		id: string;
-		epoch: number;
-		state: string;
-		lease_until: Date;
-		over: boolean;
-		applied_seq: string;
-		leased: string;
-	}>`
+	const rows = await statements<InstanceRow>`
 		select i.id, i.epoch, i.state, i.lease_until, i.lease_until < clock_timestamp() as over, i.applied_seq,
 			coalesce((
 				select sum(l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd)
@@ -90,15 +81,7 @@ async function readInstances(statements: Statements, all: boolean, after: string
 		where (${all}::boolean or i.state <> 'left') and (${after}::text is null or (i.started_at, i.id, i.epoch) < (a.started_at, a.id, a.epoch))
 		order by i.started_at desc, i.id desc, i.epoch desc limit ${INSTANCES_SHOWN + 1}`;
 	if (rows.length === 0 && after !== null) await assertIsThere(statements, after);
-	const items = rows.slice(0, INSTANCES_SHOWN).map((row) => ({
-		id: row.id,
-		epoch: row.epoch,
-		state: row.state,
-		leaseUntil: row.lease_until.toISOString(),
-		leaseOver: row.over,
-		appliedSeq: Number(row.applied_seq),
-		leased: nanoUsdOfColumn(row.leased),
-	}));
+	const items = rows.slice(0, INSTANCES_SHOWN);
 	const last = items.at(-1);
 	return { items, next: rows.length > INSTANCES_SHOWN && last !== undefined ? placeOf(last) : null };
 }

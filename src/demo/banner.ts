@@ -1,14 +1,9 @@
 /** The text of the first run: the address, the key, and two examples that work as pasted. */
+import type { DemoDescription } from "./demo-models.ts";
 
-export interface BannerFacts {
+export interface BannerFacts extends Pick<DemoDescription, "models" | "exampleModel" | "portsAsked"> {
 	/** `http://127.0.0.1:8080` */
 	readonly url: string;
-	/** Each model with its server, for people to read. */
-	readonly models: readonly { readonly id: string; readonly origin: string }[];
-	/** The model used in the examples. */
-	readonly exampleModel: string;
-	/** The ports that were probed without success; empty if a server was found. */
-	readonly portsAsked: readonly number[];
 	readonly accountId: string;
 	readonly email: string;
 	/** Decimal dollars. */

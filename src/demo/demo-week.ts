@@ -1,4 +1,4 @@
-import { maxCost, NO_QUANTITIES, priceOf, type Quantities } from "../admission/price.ts";
+import { maxCost, NO_QUANTITIES, priceOf } from "../admission/price.ts";
 import { assert } from "../base/assert.ts";
 import type { Model } from "../catalog/model.ts";
 import type { Ending, SettledEvent } from "../ledger/event.ts";
@@ -103,9 +103,9 @@ function request(
 		card: model.rateCard.id,
 		endpoint: "chat",
 		streamed,
-		reserved: boundFor(model, { ...used, completionTokens: maxOutputTokens }),
+		reserved: known(maxCost(model.rateCard, { ...used, completionTokens: maxOutputTokens })),
 		at,
-		charged: failed ? (0 as NanoUsd) : chargeFor(model, used),
+		charged: failed ? (0 as NanoUsd) : known(priceOf(model.rateCard, used)),
 		off: 0 as NanoUsd,
 		basis: ending === "client_left" ? "estimated" : "exact",
 		ending,
@@ -130,16 +130,9 @@ function pickModel(models: readonly WeekModel[], dice: number): WeekModel {
 	return last;
 }
 
-function chargeFor({ rateCard }: WeekModel, used: Quantities): NanoUsd {
-	const price = priceOf(rateCard, used);
-	assert(price !== undefined, "some thousand tokens have a price");
+function known(price: NanoUsd | undefined): NanoUsd {
+	assert(price !== undefined, "some thousand tokens have a price and a bound");
 	return price;
-}
-
-function boundFor({ rateCard }: WeekModel, used: Quantities): NanoUsd {
-	const bound = maxCost(rateCard, used);
-	assert(bound !== undefined, "some thousand tokens have a bound");
-	return bound;
 }
 
 /** Seeded pseudo-random numbers from 0 to 1 (mulberry32). */

@@ -73,18 +73,6 @@ export interface AuditFilter {
 	readonly action?: string | undefined;
 }
 
-interface Row {
-	id: string;
-	at: Date;
-	actor: string;
-	email: string | null;
-	action: string;
-	subject: string;
-	account_id: string | null;
-	ip: string | null;
-	detail: Record<string, unknown>;
-}
-
 /** Newest first. */
 export async function listAudit(
 	statements: Statements,
@@ -92,24 +80,15 @@ export async function listAudit(
 	page: { asked: number; after: string | null },
 ): Promise<AuditEntry[]> {
 	const { subject = null, actor = null, action = null } = filter;
-	const rows = await statements<Row>`
-		select e.*, u.email from audit_event e left join console_user u on u.id = e.actor
+	const rows = await statements<Omit<AuditEntry, "atMs"> & { at: Date }>`
+		select e.id, e.at, e.actor, u.email as "actorEmail", e.action, e.subject, e.account_id as "accountId", e.ip, e.detail
+		from audit_event e left join console_user u on u.id = e.actor
 		where (${subject}::text is null or e.subject = ${subject}::text or e.account_id = ${subject}::text)
 			and (${actor}::text is null or e.actor = ${actor}::text or u.email = ${actor}::text)
 			and (${action}::text is null or e.action = ${action}::text)
 			and (${page.after}::text is null or e.id < ${page.after}::text)
 		order by e.id desc limit ${page.asked}`;
-	return rows.map((row) => ({
-		id: row.id,
-		atMs: row.at.getTime(),
-		actor: row.actor,
-		actorEmail: row.email,
-		action: row.action,
-		subject: row.subject,
-		accountId: row.account_id,
-		ip: row.ip,
-		detail: row.detail,
-	}));
+	return rows.map(({ at, ...row }) => ({ ...row, atMs: at.getTime() }));
 }
 
 /** Deletes acts older than `days`, oldest first, and stops at the first younger one. */

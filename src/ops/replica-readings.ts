@@ -21,32 +21,21 @@ const isWell = (replica: ReplicaState) => isUp(replica) && !isOpen(replica);
 
 /** The state of each replica. If there are too many, models in trouble come first. */
 export function replicaReadings(replicas: () => readonly ReplicaState[]): Reading[] {
-	const each = (pick: (replica: ReplicaState) => number) => () =>
-		shown(replicas()).map((replica) => ({
-			labels: { replica: replica.alias, model: replica.modelId },
-			value: pick(replica),
-		}));
-	const labels = ["replica", "model"];
+	const gauge = (name: string, help: string, pick: (replica: ReplicaState) => number): Reading => ({
+		name: `tollgate_replica_${name}`,
+		help,
+		labels: ["replica", "model"],
+		read: () =>
+			shown(replicas()).map((replica) => ({
+				labels: { replica: replica.alias, model: replica.modelId },
+				value: pick(replica),
+			})),
+	});
 	return [
-		{
-			name: "tollgate_replica_up",
-			help: "1 unless the replica is known to be down.",
-			labels,
-			read: each((replica) => Number(isUp(replica))),
-		},
-		{
-			name: "tollgate_replica_breaker_open",
-			help: "1 while the breaker keeps traffic away.",
-			labels,
-			read: each((replica) => Number(isOpen(replica))),
-		},
-		{
-			name: "tollgate_replica_places",
-			help: "Calls that the replica takes at once.",
-			labels,
-			read: each(({ maxConcurrency }) => maxConcurrency),
-		},
-		{ name: "tollgate_replica_in_flight", help: "Calls under way.", labels, read: each(({ inFlight }) => inFlight) },
+		gauge("up", "1 unless the replica is known to be down.", (replica) => Number(isUp(replica))),
+		gauge("breaker_open", "1 while the breaker keeps traffic away.", (replica) => Number(isOpen(replica))),
+		gauge("places", "Calls that the replica takes at once.", ({ maxConcurrency }) => maxConcurrency),
+		gauge("in_flight", "Calls under way.", ({ inFlight }) => inFlight),
 		{
 			name: "tollgate_replicas",
 			help: "Replicas of all models: up or down, and among those up the ones whose breaker is open.",

@@ -23,21 +23,16 @@ export interface ServiceState {
 	batchesRefused(): number;
 }
 
-export interface LedgerState {
-	readonly running: number;
-	readonly queued: number;
-	readonly oldestUnflushedMs: number;
-	readonly free: number;
-	readonly held: number;
-	readonly unacknowledged: number;
-	readonly journal: { readonly segments: number; readonly bytes: number };
-}
+/** Figures of the ledger; amounts in nano-dollars. */
+export type LedgerState = Readonly<
+	Record<
+		"running" | "queued" | "oldestUnflushedS" | "journalBytes" | "journalSegments" | "free" | "held" | "unacknowledged",
+		number
+	>
+>;
 
 export function serviceReadings(state: ServiceState): Reading[] {
-	const ledger = (pick: (view: LedgerState) => number) => () => {
-		const view = state.ledger();
-		return view ? pick(view) : 0;
-	};
+	const ledger = (figure: keyof LedgerState) => () => state.ledger()?.[figure] ?? 0;
 	const gauge = (name: string, help: string, read: () => number): Reading => ({ name, help, read });
 	return [
 		gauge("tollgate_admitting", "1 while this instance may admit requests.", () => Number(state.open())),
@@ -46,45 +41,21 @@ export function serviceReadings(state: ServiceState): Reading[] {
 			"How long this instance may admit without another heartbeat; 0 while it may not.",
 			() => state.leaseLeftMs() / 1_000,
 		),
-		gauge(
-			"tollgate_requests_running",
-			"Admitted requests that are not settled.",
-			ledger((view) => view.running),
-		),
-		gauge(
-			"tollgate_settlements_queued",
-			"Settlements that Postgres does not have yet.",
-			ledger((view) => view.queued),
-		),
-		gauge(
-			"tollgate_oldest_unflushed_seconds",
-			"Age of the oldest of them.",
-			ledger((view) => view.oldestUnflushedMs / 1_000),
-		),
+		gauge("tollgate_requests_running", "Admitted requests that are not settled.", ledger("running")),
+		gauge("tollgate_settlements_queued", "Settlements that Postgres does not have yet.", ledger("queued")),
+		gauge("tollgate_oldest_unflushed_seconds", "Age of the oldest of them.", ledger("oldestUnflushedS")),
 		gauge(
 			"tollgate_journal_bytes",
 			"The journal's length: what is open or not yet in Postgres, and what lies between.",
-			ledger(({ journal }) => journal.bytes),
+			ledger("journalBytes"),
 		),
-		gauge(
-			"tollgate_journal_segments",
-			"Its files.",
-			ledger(({ journal }) => journal.segments),
-		),
-		gauge(
-			"tollgate_credit_free_nano_usd",
-			"Credit in this instance's slices that is free.",
-			ledger((view) => view.free),
-		),
-		gauge(
-			"tollgate_credit_held_nano_usd",
-			"Credit that running requests hold.",
-			ledger((view) => view.held),
-		),
+		gauge("tollgate_journal_segments", "Its files.", ledger("journalSegments")),
+		gauge("tollgate_credit_free_nano_usd", "Credit in this instance's slices that is free.", ledger("free")),
+		gauge("tollgate_credit_held_nano_usd", "Credit that running requests hold.", ledger("held")),
 		gauge(
 			"tollgate_credit_unacknowledged_nano_usd",
 			"Charges that Postgres does not have yet.",
-			ledger((view) => view.unacknowledged),
+			ledger("unacknowledged"),
 		),
 		gauge("tollgate_requests_open", "Requests of all kinds that were begun and not ended, towards clients.", () =>
 			state.openRequests(),

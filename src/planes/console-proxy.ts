@@ -9,6 +9,10 @@ import { IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { errorResponse } from "../gateway/error-body.ts";
 import { notOfferedText } from "../gateway/not-offered.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
+import awayPage from "./console-away.html" with { type: "text" };
+
+/** The page shown while the console's process is down. It reloads itself. */
+const AWAY_PAGE = String(awayPage);
 
 /** Forwards a gateway's requests that are no API calls to the console. */
 export interface ConsoleProxy {
@@ -17,15 +21,9 @@ export interface ConsoleProxy {
 	problem(): string | undefined;
 }
 
-/** The page shown while the console's process is down. It reloads itself. */
-const AWAY_STYLE = `
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
-	background: light-dark(#fff, #15181b); color: light-dark(#1f2328, #d5d9dd); }
-body { max-width: 34rem; margin: 20vh auto 0; padding: 0 1rem; }
-h1 { font-size: 1.35rem; margin: 0 0 .5rem; }
-p { margin: 0 0 .5rem; color: light-dark(#586069, #9aa4ad); }
-a { color: light-dark(#17637f, #7bb9d0); }
-`;
+const AWAY_RETRY_S = 2;
+/** The page's style is allowed by its hash. */
+const AWAY_STYLE = /<style>(.*)<\/style>/s.exec(AWAY_PAGE)?.[1] ?? "";
 const AWAY_POLICY = [
 	"default-src 'none'",
 	`style-src 'sha256-${new Bun.CryptoHasher("sha256").update(AWAY_STYLE).digest("base64")}'`,
@@ -33,24 +31,6 @@ const AWAY_POLICY = [
 	"form-action 'none'",
 	"frame-ancestors 'none'",
 ].join("; ");
-const AWAY_RETRY_S = 2;
-
-const AWAY_PAGE = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="refresh" content="${AWAY_RETRY_S}">
-<title>The console is restarting</title>
-<style>${AWAY_STYLE}</style>
-</head>
-<body>
-<h1>The console is restarting</h1>
-<p>This page asks again by itself. Inference is not affected: requests with an API key are answered as ever.</p>
-<p><a href="/status">Status of the service</a></p>
-</body>
-</html>
-`;
 
 /** Includes live pages, each of which holds one request for minutes. */
 const REQUESTS_MAX = 4_096;

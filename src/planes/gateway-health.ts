@@ -57,5 +57,6 @@ export function ledgerTotals(instanceLease: InstanceLease) {
 	const view = instanceLease.present()?.view();
 	if (!view) return undefined;
 	const { running, queued, oldestUnflushedMs, journal, totals } = view;
-	return { running, queued, oldestUnflushedMs, journal, ...totals };
+	const { bytes: journalBytes, segments: journalSegments } = journal;
+	return { running, queued, oldestUnflushedS: oldestUnflushedMs / 1_000, journalBytes, journalSegments, ...totals };
 }

@@ -1,7 +1,6 @@
 import { CreditFault } from "../admission/credit-fault.ts";
 import { errorText } from "../base/error-record.ts";
-import type { FaultCode } from "../base/fault.ts";
-import { Fault } from "../base/fault.ts";
+import { Fault, type FaultCode } from "../base/fault.ts";
 import { ENGLISH, type Language } from "../base/language.ts";
 import { translateAll } from "../base/translate.ts";
 import { isUnstorableText } from "../db/sql-fault.ts";

@@ -1,5 +1,10 @@
+import type { AdmissionRequest } from "../admission/admission.ts";
+import { priceOfTokens } from "../admission/price.ts";
 import { type PromptMeasure, promptTokensMax } from "../admission/prompt-bound.ts";
+import type { Fault } from "../base/fault.ts";
+import type { Language } from "../base/language.ts";
 import type { ChatMode, Model } from "../catalog/model.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
 import type { CallContext } from "../upstream/call/attempt.ts";
 import type { StreamCall } from "../upstream/call/stream.ts";
 import type { OutputChunk } from "../upstream/call/stream-wire.ts";
@@ -7,13 +12,11 @@ import type { UnaryCall } from "../upstream/call/unary.ts";
 import type { AnswerFields } from "../upstream/chat/chat-answer.ts";
 import type { Prompt } from "../upstream/prompt.ts";
 import type { ReportedUsage } from "../upstream/usage.ts";
-import { billOf } from "./bill/bill.ts";
-import { usageRecord } from "./bill/usage-record.ts";
+import { type Bill, billOf, type OutputSize, usageRecord } from "./bill/bill.ts";
 import { type JsonBody, readJson } from "./body/json-body.ts";
 import { callContext, type Exchange } from "./serve/context.ts";
-import type { EndpointInput, InferenceEndpoint } from "./serve/endpoint.ts";
-import { createChatEvents, type WrittenChunk } from "./stream-events.ts";
-import { tokenRelay } from "./token-relay.ts";
+import type { EndpointInput, InferenceEndpoint, Relay } from "./serve/endpoint.ts";
+import { type ChatEvents, createChatEvents, type WrittenChunk } from "./stream-events.ts";
 
 /** Fields of every text generation request. */
 interface TextInput extends EndpointInput {
@@ -105,8 +108,47 @@ export function generatedText<
 			relay(exchange) {
 				const { createdS, model, input } = exchange;
 				const head = { id: answerId(exchange), createdS, model: model.id, object: object.chunk };
-				return tokenRelay(exchange, input.measure, createChatEvents<Chunk>(head, input.includeUsage));
+				return new TokenRelay(
+					exchange.admitted.request,
+					input.measure,
+					createChatEvents<Chunk>(head, input.includeUsage),
+				);
 			},
 		},
 	};
+}
+
+/** Writes and bills a stream that is priced in tokens. A class, since there is one per open stream. */
+class TokenRelay<Chunk> implements Relay<Chunk> {
+	readonly #request: AdmissionRequest;
+	readonly #measure: PromptMeasure;
+	readonly #events: ChatEvents<Chunk>;
+
+	constructor(request: AdmissionRequest, measure: PromptMeasure, events: ChatEvents<Chunk>) {
+		this.#request = request;
+		this.#measure = measure;
+		this.#events = events;
+	}
+
+	chunks(chunks: readonly Chunk[]): string {
+		return this.#events.chunks(chunks);
+	}
+
+	end(bill: Bill): string {
+		return this.#events.end(usageRecord(bill));
+	}
+
+	fail(fault: Fault, bill: Bill, language: Language | undefined): string {
+		return this.#events.fail(fault, usageRecord(bill), language);
+	}
+
+	bill(usage: ReportedUsage | undefined, output: OutputSize): Bill {
+		const { bytes, chunks, tokensLikely } = output;
+		return billOf(this.#request, this.#measure, usage, bytes, chunks, tokensLikely);
+	}
+
+	/** Every token has at least one byte, so bytes bound uncounted tokens. */
+	costAt(now: Bill, output: number): NanoUsd {
+		return priceOfTokens(this.#request.model.rateCard, now.promptTokens, now.cachedTokens, output);
+	}
 }

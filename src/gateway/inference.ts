@@ -3,7 +3,7 @@ import { completions } from "./completions/completions.ts";
 import { embeddings } from "./embeddings/embeddings.ts";
 import { images } from "./images/images.ts";
 import { rerank } from "./rerank/rerank.ts";
-import { served } from "./serve/served-endpoint.ts";
+import { served } from "./serve/serve.ts";
 import { transcriptions } from "./transcriptions/transcriptions.ts";
 
 /** Inference endpoints by path. */

@@ -1,6 +1,5 @@
 /** Common to all request bodies: null equals absent, and unknown fields pass if the deployment lists them. */
-import type { ObjectOptions, Static, TSchema } from "@sinclair/typebox";
-import { Type } from "@sinclair/typebox";
+import { type ObjectOptions, type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import type { TypeCheck } from "@sinclair/typebox/compiler";
 import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
@@ -8,6 +7,16 @@ import { bodyProblem } from "./body/body-problem.ts";
 
 /** Absent and null are equal in this interface. */
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+
+/** An object with these members; others pass. */
+export const openObject = <T extends TProperties>(members: T) => Type.Object(members, { additionalProperties: true });
+
+/** A request body with a model. `kind`: of deployments, with a blank at its end. Other fields pass. */
+export const requestBody = <T extends TProperties>(kind: string, fields: T) =>
+	openObject({ model: Type.String({ minLength: 1, description: `ID of a connected ${kind}deployment.` }), ...fields });
+
+/** Text of at most so many characters. */
+export const shortText = (maxLength: number) => optional(Type.String({ maxLength }));
 
 /** TypeBox's Record does not check members whose name has a line break. */
 const ANY_NAME = Type.String({ pattern: "^[\\s\\S]*$" });
@@ -18,6 +27,23 @@ const ANY_NAME = Type.String({ pattern: "^[\\s\\S]*$" });
  */
 export const mapOf = <T extends TSchema>(member: T, options: ObjectOptions = {}) =>
 	Type.Record(ANY_NAME, member, options);
+
+/** Fields of chats and of text completions. */
+export const GENERATION_FIELDS = {
+	stream: optional(Type.Boolean()),
+	stream_options: optional(openObject({ include_usage: optional(Type.Boolean()) })),
+	max_tokens: optional(Type.Integer({ minimum: 1 })),
+	max_completion_tokens: optional(Type.Integer({ minimum: 1 })),
+	n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
+	temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
+	top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
+	frequency_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
+	presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
+	seed: optional(Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER })),
+	stop: optional(Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 16 })])),
+	logit_bias: optional(mapOf(Type.Number({ minimum: -100, maximum: 100 }))),
+	user: optional(Type.String()),
+};
 
 /** Reads the model's name before anything else. Fault invalid_request. */
 export function modelNameOf(body: Readonly<Record<string, unknown>>): string {

@@ -2,8 +2,7 @@ import type { Elysia } from "elysia";
 import type { Batches } from "../batch/batches.ts";
 import { createBatchAnswers } from "./batches/batch-answers.ts";
 import type { Connection } from "./connection.ts";
-import type { FileAnswer, FileAnswersDeps } from "./files/file-answers.ts";
-import { createFileAnswers } from "./files/file-answers.ts";
+import { createFileAnswers, type FileAnswer, type FileAnswersDeps } from "./files/file-answers.ts";
 import type { Unmetered } from "./unmetered-answer.ts";
 
 export interface StoredDeps extends FileAnswersDeps {

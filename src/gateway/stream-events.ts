@@ -1,7 +1,7 @@
 import type { Fault } from "../base/fault.ts";
 import type { Language } from "../base/language.ts";
 import type { AnswerFields, ChatChunk } from "../upstream/chat/chat-answer.ts";
-import type { UsageRecord } from "./bill/usage-record.ts";
+import type { UsageRecord } from "./bill/bill.ts";
 import { errorBody } from "./error-body.ts";
 
 /** The fields of a chunk that are written, for any endpoint. */

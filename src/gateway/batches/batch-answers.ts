@@ -1,8 +1,6 @@
 import { Fault } from "../../base/fault.ts";
-import type { BatchView } from "../../batch/batch-view.ts";
-import { batchView } from "../../batch/batch-view.ts";
-import type { Batches } from "../../batch/batches.ts";
-import { notOffered } from "../../batch/batches.ts";
+import { type BatchView, batchView } from "../../batch/batch-view.ts";
+import { type Batches, notOffered } from "../../batch/batches.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { BodyReads } from "../body/body-reads.ts";
 import { readJson } from "../body/json-body.ts";

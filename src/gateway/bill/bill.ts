@@ -1,13 +1,16 @@
-import type { AdmissionRequest } from "../../admission/admission.ts";
-import { priceOfTokens } from "../../admission/price.ts";
-import type { PromptMeasure } from "../../admission/prompt-bound.ts";
-import { completionTokensEstimate, promptTokensEstimate } from "../../admission/prompt-bound.ts";
+import type { AdmissionRequest, Admitted } from "../../admission/admission.ts";
+import { priceOfTokens, priceWithin, type Quantities } from "../../admission/price.ts";
+import { completionTokensEstimate, type PromptMeasure, promptTokensEstimate } from "../../admission/prompt-bound.ts";
+import type { Model } from "../../catalog/model.ts";
 import type { Basis, Ending, SettledEvent, UsageCounts } from "../../ledger/event.ts";
+import { freeOf } from "../../ledger/ledger.ts";
 import { NO_COUNTS, type Outcome } from "../../ledger/outcome.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { ZERO_USD } from "../../money/nano-usd.ts";
+import { jsonUsd } from "../../money/json-usd.ts";
+import { type NanoUsd, subUsd, ZERO_USD } from "../../money/nano-usd.ts";
+import { UpstreamFailure } from "../../upstream/call/failure.ts";
 import type { ReportedUsage } from "../../upstream/usage.ts";
-import { CLIENT_LEFT_STATUS } from "../error-body.ts";
+import { CLIENT_LEFT_STATUS, faultOf, statusOf } from "../error-body.ts";
+import type { Exchange, ServeDeps } from "../serve/context.ts";
 
 /** Most by which the learnt rate may raise an estimate above the one by size. */
 const LEARNT_FACTOR_MAX = 2;
@@ -115,4 +118,93 @@ export function settledBill(event: SettledEvent): Bill {
 		basis: event.basis,
 		units: event.units,
 	};
+}
+
+/** Settles a failed, admitted request without charge; does nothing if it is already settled. */
+export function settleFailed(deps: ServeDeps, { context, admitted }: Exchange, error: unknown): void {
+	if (admitted.hold.state !== "held") return;
+	const totalMs = deps.clock.monotonicMs() - context.startedMs;
+	const facts = {
+		ending: endingOf(error),
+		status: statusOf(faultOf(error)),
+		replica: undefined,
+		firstMs: null,
+		totalMs,
+	};
+	deps.admission.settle(admitted, outcomeOf(FREE_BILL, facts));
+}
+
+/** The ending in the books for a failure. */
+export function endingOf(error: unknown): Ending {
+	if (!(error instanceof UpstreamFailure)) return "upstream_failed";
+	if (error.kind === "died") return "upstream_died";
+	if (error.kind === "timeout") return "upstream_silent";
+	if (error.kind === "stopping") return "shutdown";
+	return error.kind === "aborted" ? "client_left" : "upstream_failed";
+}
+
+/**
+ * Prepares a cost above the reservation, which the settlement takes from this instance's free credit. Draws the missing
+ * credit from Postgres and other instances. The settlement writes off whatever is missing or unreachable. Usually
+ * returns undefined: nothing is to be drawn.
+ */
+export function coverExcess({ hold }: Admitted, cost: NanoUsd): Promise<void> | undefined {
+	if (cost <= hold.reserved) return undefined;
+	const excess = subUsd(cost, hold.reserved);
+	if (excess <= freeOf(hold)) return undefined;
+	return draw(hold, excess);
+}
+
+async function draw({ ledger, admitted }: Admitted["hold"], excess: NanoUsd): Promise<void> {
+	try {
+		const shortage = await ledger.draw(admitted, excess);
+		if (shortage !== null && shortage.availableNanoUsd > 0) await ledger.draw(admitted, shortage.availableNanoUsd);
+	} catch {
+		// The database is unreachable: the answer does not wait for it.
+	}
+}
+
+export type UsageRecord = ReturnType<typeof usageRecord>;
+
+/** The authoritative usage of an answer, in OpenAI's format plus the charge. */
+export function usageRecord(bill: Bill) {
+	return {
+		prompt_tokens: bill.promptTokens,
+		completion_tokens: bill.completionTokens,
+		total_tokens: bill.promptTokens + bill.completionTokens,
+		prompt_tokens_details: { cached_tokens: bill.cachedTokens },
+		completion_tokens_details: { reasoning_tokens: bill.reasoningTokens },
+		/** The charged amount, as a number like aggregators send it. */
+		cost: jsonUsd(bill.cost),
+		/** Whether the counts are the server's own or an estimate. */
+		basis: bill.basis,
+	};
+}
+
+/**
+ * The bill of an endpoint with units of its own. `counted`: the quantities come from the upstream or a safe count;
+ * otherwise they are our estimate.
+ */
+export function unitBill(model: Model, used: Quantities, counted: boolean): Bill {
+	const { rateCard } = model;
+	const cost = priceWithin(rateCard, used);
+	const units = used.audioSeconds + used.images + used.searches;
+	return {
+		...NO_COUNTS,
+		promptTokens: used.promptTokens,
+		cachedTokens: used.cachedTokens,
+		completionTokens: used.completionTokens,
+		cost,
+		basis: counted ? "exact" : "estimated",
+		units,
+	};
+}
+
+/** An upstream's count, cut to the request's maximum; `isBelieved` if it existed and needed no cut. */
+export function countedWithin(
+	count: number | undefined,
+	max: number,
+): { readonly tokens: number | undefined; readonly isBelieved: boolean } {
+	if (count === undefined) return { tokens: undefined, isBelieved: false };
+	return { tokens: Math.min(count, max), isBelieved: count <= max };
 }

@@ -1,5 +1,4 @@
-import type { ValueError, ValueErrorIterator } from "@sinclair/typebox/errors";
-import { ValueErrorType } from "@sinclair/typebox/errors";
+import { type ValueError, type ValueErrorIterator, ValueErrorType } from "@sinclair/typebox/errors";
 
 /** A problem with a body and its path: `tools[0].type`. */
 export interface BodyProblem {

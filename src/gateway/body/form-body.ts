@@ -1,8 +1,7 @@
 import { Fault } from "../../base/fault.ts";
 import type { Connection } from "../connection.ts";
 import { type BodyReads, inTime } from "./body-reads.ts";
-import type { TakesBytes } from "./bytes-body.ts";
-import { declaredBytes, FILE_DEADLINE_MS, readBytes, TAKES_ANY } from "./bytes-body.ts";
+import { declaredBytes, FILE_DEADLINE_MS, readBytes, TAKES_ANY, type TakesBytes } from "./bytes-body.ts";
 
 /**
  * Reads a multipart form of at most `bytesMax` bytes, or parses `bytes` if the body was read already. Files are not

@@ -5,8 +5,7 @@ import { checkStructure, type RawValue } from "../../base/json-structure.ts";
 import { createTimeSlice, type TimeSlice } from "../../base/time-slice.ts";
 import type { Connection } from "../connection.ts";
 import { type BodyReads, inTime, madeInTime } from "./body-reads.ts";
-import type { TakesBytes } from "./bytes-body.ts";
-import { declaredBytes, readChunked, TAKES_ANY } from "./bytes-body.ts";
+import { declaredBytes, readChunked, TAKES_ANY, type TakesBytes } from "./bytes-body.ts";
 import { shorten } from "./shortened-json.ts";
 
 /** Deadline of a body, however steadily it arrives. */

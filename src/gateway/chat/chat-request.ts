@@ -1,8 +1,6 @@
-import type { Static } from "@sinclair/typebox";
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import type { PlainLength } from "../../admission/prompt-bound.ts";
-import { measureChat } from "../../admission/prompt-bound.ts";
+import { measureChat, type PlainLength } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { RawValue } from "../../base/json-structure.ts";
 import type { Model } from "../../catalog/model.ts";
@@ -11,86 +9,61 @@ import { Prompt } from "../../upstream/prompt.ts";
 import {
 	assertBody,
 	assertStreamOptions,
+	GENERATION_FIELDS,
 	honouredFields,
 	limitsOutput,
-	mapOf,
 	NO_FIELDS,
+	openObject,
 	optional,
+	requestBody,
 } from "../request-fields.ts";
 import { rebuildPart } from "./content-part.ts";
 import { mayPass } from "./passed-messages.ts";
 
-const ContentPart = Type.Object({ type: Type.String() }, { additionalProperties: true });
+const ContentPart = openObject({ type: Type.String() });
 
-const Message = Type.Object(
-	{
-		role: Type.Union([
-			Type.Literal("system"),
-			Type.Literal("user"),
-			Type.Literal("assistant"),
-			Type.Literal("tool"),
-			Type.Literal("developer"),
-			Type.Literal("function"),
-		]),
-		content: Type.Optional(Type.Union([Type.String(), Type.Array(ContentPart), Type.Null()])),
-		name: optional(Type.String()),
-		tool_call_id: optional(Type.String()),
-		tool_calls: optional(Type.Array(Type.Object({}, { additionalProperties: true }))),
-	},
-	{ additionalProperties: true },
-);
+const Message = openObject({
+	role: Type.Union([
+		Type.Literal("system"),
+		Type.Literal("user"),
+		Type.Literal("assistant"),
+		Type.Literal("tool"),
+		Type.Literal("developer"),
+		Type.Literal("function"),
+	]),
+	content: Type.Optional(Type.Union([Type.String(), Type.Array(ContentPart), Type.Null()])),
+	name: optional(Type.String()),
+	tool_call_id: optional(Type.String()),
+	tool_calls: optional(Type.Array(openObject({}))),
+});
 
 /** Some clients omit the type of a function tool. */
-const Tool = Type.Object(
-	{
-		type: optional(Type.String()),
-		function: Type.Optional(Type.Object({ name: Type.String({ minLength: 1 }) }, { additionalProperties: true })),
-	},
-	{ additionalProperties: true },
-);
+const Tool = openObject({
+	type: optional(Type.String()),
+	function: Type.Optional(openObject({ name: Type.String({ minLength: 1 }) })),
+});
 
 /** Body of POST /v1/chat/completions. Other fields are dropped unless the deployment lists them. */
-export const ChatRequestBody = Type.Object(
-	{
-		model: Type.String({ minLength: 1, description: "ID of a connected deployment." }),
-		messages: Type.Array(Message, { minItems: 1 }),
-		stream: optional(Type.Boolean()),
-		stream_options: optional(Type.Object({ include_usage: optional(Type.Boolean()) }, { additionalProperties: true })),
-		max_tokens: optional(Type.Integer({ minimum: 1 })),
-		max_completion_tokens: optional(Type.Integer({ minimum: 1 })),
-		n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
-		temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
-		top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
-		frequency_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
-		presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
-		seed: optional(Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER })),
-		stop: optional(Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 16 })])),
-		logprobs: optional(Type.Boolean()),
-		top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
-		logit_bias: optional(mapOf(Type.Number({ minimum: -100, maximum: 100 }))),
-		tools: optional(Type.Array(Tool)),
-		tool_choice: optional(
-			Type.Union([Type.String(), Type.Object({ type: Type.String() }, { additionalProperties: true })]),
-		),
-		parallel_tool_calls: optional(Type.Boolean()),
-		response_format: optional(
-			Type.Union([
-				Type.Object({ type: Type.Literal("text") }, { additionalProperties: true }),
-				Type.Object({ type: Type.Literal("json_object") }, { additionalProperties: true }),
-				Type.Object(
-					{
-						type: Type.Literal("json_schema"),
-						json_schema: Type.Object({ name: Type.String() }, { additionalProperties: true }),
-					},
-					{ additionalProperties: true },
-				),
-			]),
-		),
-		reasoning_effort: optional(Type.String()),
-		user: optional(Type.String()),
-	},
-	{ additionalProperties: true },
-);
+export const ChatRequestBody = requestBody("", {
+	messages: Type.Array(Message, { minItems: 1 }),
+	logprobs: optional(Type.Boolean()),
+	top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+	tools: optional(Type.Array(Tool)),
+	tool_choice: optional(Type.Union([Type.String(), openObject({ type: Type.String() })])),
+	parallel_tool_calls: optional(Type.Boolean()),
+	response_format: optional(
+		Type.Union([
+			openObject({ type: Type.Literal("text") }),
+			openObject({ type: Type.Literal("json_object") }),
+			openObject({
+				type: Type.Literal("json_schema"),
+				json_schema: openObject({ name: Type.String() }),
+			}),
+		]),
+	),
+	reasoning_effort: optional(Type.String()),
+	...GENERATION_FIELDS,
+});
 export type ChatRequestBody = Static<typeof ChatRequestBody>;
 
 const check = TypeCompiler.Compile(ChatRequestBody);

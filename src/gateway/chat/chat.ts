@@ -1,8 +1,7 @@
 import type { ChatChunk, ChatReply } from "../../upstream/chat/chat-answer.ts";
 import { chatStream, chatWhole } from "../../upstream/chat/chat-call.ts";
 import { generatedText } from "../generated-text.ts";
-import type { ChatInput } from "./chat-request.ts";
-import { readChatRequest } from "./chat-request.ts";
+import { type ChatInput, readChatRequest } from "./chat-request.ts";
 
 /** POST /v1/chat/completions. */
 export const chat = generatedText<ChatInput, ChatReply, ChatChunk>({

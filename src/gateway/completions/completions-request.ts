@@ -1,14 +1,20 @@
-import type { Static } from "@sinclair/typebox";
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import type { PromptMeasure } from "../../admission/prompt-bound.ts";
-import { addText, measureText } from "../../admission/prompt-bound.ts";
+import { addText, measureText, type PromptMeasure } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { DIALECTS } from "../../upstream/dialects.ts";
 import { Prompt } from "../../upstream/prompt.ts";
-import { assertBody, assertStreamOptions, honouredFields, limitsOutput, mapOf, optional } from "../request-fields.ts";
+import {
+	assertBody,
+	assertStreamOptions,
+	GENERATION_FIELDS,
+	honouredFields,
+	limitsOutput,
+	optional,
+	requestBody,
+} from "../request-fields.ts";
 
 /** Prompts per request. */
 const PROMPTS_MAX = 128;
@@ -19,35 +25,19 @@ const OUTPUT_TOKENS_DEFAULT = 16;
 export const Tokens = Type.Array(Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 }), { minItems: 1 });
 
 /** Body of POST /v1/completions. Other fields are dropped unless the deployment lists them. */
-export const CompletionRequestBody = Type.Object(
-	{
-		model: Type.String({ minLength: 1, description: "ID of a connected deployment." }),
-		prompt: Type.Union([
-			Type.String(),
-			Type.Array(Type.String(), { minItems: 1, maxItems: PROMPTS_MAX }),
-			Tokens,
-			Type.Array(Tokens, { minItems: 1, maxItems: PROMPTS_MAX }),
-		]),
-		stream: optional(Type.Boolean()),
-		stream_options: optional(Type.Object({ include_usage: optional(Type.Boolean()) }, { additionalProperties: true })),
-		max_tokens: optional(Type.Integer({ minimum: 1 })),
-		max_completion_tokens: optional(Type.Integer({ minimum: 1 })),
-		n: optional(Type.Integer({ minimum: 1, maximum: 128 })),
-		best_of: optional(Type.Integer({ minimum: 1, maximum: 128 })),
-		echo: optional(Type.Boolean()),
-		suffix: optional(Type.String()),
-		logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
-		temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
-		top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
-		frequency_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
-		presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
-		seed: optional(Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER })),
-		stop: optional(Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 16 })])),
-		logit_bias: optional(mapOf(Type.Number({ minimum: -100, maximum: 100 }))),
-		user: optional(Type.String()),
-	},
-	{ additionalProperties: true },
-);
+export const CompletionRequestBody = requestBody("", {
+	prompt: Type.Union([
+		Type.String(),
+		Type.Array(Type.String(), { minItems: 1, maxItems: PROMPTS_MAX }),
+		Tokens,
+		Type.Array(Tokens, { minItems: 1, maxItems: PROMPTS_MAX }),
+	]),
+	best_of: optional(Type.Integer({ minimum: 1, maximum: 128 })),
+	echo: optional(Type.Boolean()),
+	suffix: optional(Type.String()),
+	logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+	...GENERATION_FIELDS,
+});
 type Body = Static<typeof CompletionRequestBody>;
 
 const check = TypeCompiler.Compile(CompletionRequestBody);

@@ -1,8 +1,7 @@
 import type { CompletionChunk, CompletionReply } from "../../upstream/completions/completion-answer.ts";
 import { completionStream, completionWhole } from "../../upstream/completions/completion-call.ts";
 import { generatedText } from "../generated-text.ts";
-import type { CompletionInput } from "./completions-request.ts";
-import { readCompletionRequest } from "./completions-request.ts";
+import { type CompletionInput, readCompletionRequest } from "./completions-request.ts";
 
 /** POST /v1/completions. */
 export const completions = generatedText<CompletionInput, CompletionReply, CompletionChunk>({

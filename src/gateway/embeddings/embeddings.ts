@@ -1,14 +1,84 @@
+import { Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { NO_QUANTITIES } from "../../admission/price.ts";
+import {
+	measureText,
+	type PromptMeasure,
+	promptTokensEstimate,
+	promptTokensMax,
+} from "../../admission/prompt-bound.ts";
+import { Fault } from "../../base/fault.ts";
+import type { Model } from "../../catalog/model.ts";
+import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
-import type { EmbeddingReply } from "../../upstream/embeddings.ts";
-import { embeddingCall } from "../../upstream/embeddings.ts";
-import { countedWithin, unitBill } from "../bill/unit-bill.ts";
-import type { JsonBody } from "../body/json-body.ts";
-import { readJson } from "../body/json-body.ts";
+import { DIALECTS } from "../../upstream/dialects.ts";
+import { type EmbeddingInput, type EmbeddingReply, embeddingCall } from "../../upstream/embeddings.ts";
+import { countedWithin, unitBill } from "../bill/bill.ts";
+import { type JsonBody, readJson } from "../body/json-body.ts";
+import { Tokens } from "../completions/completions-request.ts";
+import { assertBody, honouredFields, optional, requestBody } from "../request-fields.ts";
 import { callContext } from "../serve/context.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
-import type { EmbeddingsInput } from "./embeddings-request.ts";
-import { readEmbeddingRequest } from "./embeddings-request.ts";
+
+const INPUTS_MAX = 2_048;
+const DIMENSIONS_MAX = 65_536;
+
+/** Body of POST /v1/embeddings. Other fields are dropped unless the deployment lists them. */
+export const EmbeddingRequestBody = requestBody("embedding ", {
+	input: Type.Union([
+		Type.String({ minLength: 1 }),
+		Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: INPUTS_MAX }),
+		Tokens,
+		Type.Array(Tokens, { minItems: 1, maxItems: INPUTS_MAX }),
+	]),
+	encoding_format: optional(Type.Union([Type.Literal("float"), Type.Literal("base64")])),
+	dimensions: optional(Type.Integer({ minimum: 1, maximum: DIMENSIONS_MAX })),
+	user: optional(Type.String()),
+});
+
+const check = TypeCompiler.Compile(EmbeddingRequestBody);
+
+export type EmbeddingsInput = ReturnType<typeof readEmbeddingRequest>;
+
+/** Faults: invalid_request and unsupported_parameter, each naming the field. */
+export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, model: Model) {
+	assertBody(check, body);
+	const { input } = body;
+	const inputs = (
+		typeof input === "string" || typeof input[0] === "number" ? [input] : input
+	) as readonly EmbeddingInput[];
+	const withTokens = inputs.some((one) => typeof one !== "string");
+	if (withTokens && !model.upstreams.every(({ dialect }) => DIALECTS[dialect].embeddings.tokens))
+		throw new Fault("invalid_request", "This model takes inputs as text, not as tokens.", { param: "input" });
+	let tokensMax = 0;
+	let tokensEstimate = 0;
+	for (const one of inputs) {
+		const measure = measureOf(one, model);
+		tokensMax += promptTokensMax(measure, model);
+		tokensEstimate += promptTokensEstimate(measure, model);
+	}
+	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.embeddings);
+	return {
+		inputs,
+		base64: body.encoding_format === "base64",
+		fields,
+		ignored,
+		/** Upper bound and estimate of all inputs' tokens. */
+		promptTokensMax: tokensMax,
+		promptTokensEstimate: tokensEstimate,
+	};
+}
+
+function measureOf(input: EmbeddingInput, model: Model): PromptMeasure {
+	const text = typeof input === "string";
+	return {
+		...(text ? measureText(input, model) : { textBytes: 0 }),
+		tokens: text ? 0 : input.length,
+		messages: 1,
+		images: 0,
+		hasTools: false,
+	};
+}
 
 /** POST /v1/embeddings. */
 export const embeddings: InferenceEndpoint<JsonBody, EmbeddingsInput, EmbeddingReply, never> = {

@@ -7,14 +7,11 @@ import type { Files } from "../../files/files.ts";
 import { checkAccess } from "../../keys/access.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { BodyReads } from "../body/body-reads.ts";
-import type { Connection } from "../connection.ts";
-import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
+import { type Connection, IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { errorResponse } from "../error-body.ts";
 import { askDatabase } from "../lookups/ask-database.ts";
 import type { UnmeteredCaller } from "../unmetered-answer.ts";
 import { rangeOf } from "./byte-range.ts";
-import type { FileObject } from "./file-object.ts";
-import { fileObject } from "./file-object.ts";
 import { createTransferPlaces } from "./transfer-places.ts";
 import { receiveUpload } from "./upload.ts";
 
@@ -190,4 +187,23 @@ function contentOf(
 
 function etagOf({ id }: FileRecord): string {
 	return `"${id}"`;
+}
+
+export type FileObject = ReturnType<typeof fileObject>;
+
+/** A file in OpenAI's format. */
+export function fileObject(record: FileRecord) {
+	return {
+		id: record.id,
+		object: "file",
+		bytes: record.bytes,
+		/** Unix seconds. */
+		created_at: Math.floor(record.createdAtMs / 1000),
+		/** Unix seconds; every file expires. */
+		expires_at: Math.floor(record.expiresAtMs / 1000),
+		filename: record.filename,
+		purpose: record.purpose,
+		/** Deprecated, but SDKs read it. */
+		status: "processed",
+	};
 }

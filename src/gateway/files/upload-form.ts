@@ -1,7 +1,5 @@
-import type { BusboyInstance } from "@fastify/busboy";
-import { Busboy } from "@fastify/busboy";
-import type { Clock } from "../../base/clock.ts";
-import { withDeadline } from "../../base/clock.ts";
+import { Busboy, type BusboyInstance } from "@fastify/busboy";
+import { type Clock, withDeadline } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { nextTurn } from "../../base/next-turn.ts";
 

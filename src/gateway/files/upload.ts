@@ -4,8 +4,7 @@ import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { FileOwner, FileRecord } from "../../files/file-record.ts";
 import type { Files } from "../../files/files.ts";
 import type { BodyReads, LastingBody } from "../body/body-reads.ts";
-import type { UploadForm } from "./upload-form.ts";
-import { openUploadForm } from "./upload-form.ts";
+import { openUploadForm, type UploadForm } from "./upload-form.ts";
 
 const FORM_BYTES_MAX = 64 * 1024;
 const FILENAME_CHARS_MAX = 200;

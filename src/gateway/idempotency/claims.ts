@@ -2,8 +2,7 @@ import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
 import type { Statements } from "../../db/statements.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 
 /** A use of an idempotency key. */
 export interface Claim {

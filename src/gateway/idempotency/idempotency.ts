@@ -1,6 +1,5 @@
 import type { Admission } from "../../admission/admission.ts";
-import type { Clock } from "../../base/clock.ts";
-import { sleep } from "../../base/clock.ts";
+import { type Clock, sleep } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import { checkKey } from "../../keys/access.ts";
@@ -10,15 +9,13 @@ import { formatUsd } from "../../money/nano-usd.ts";
 import type { BodyHold } from "../body/body-memory.ts";
 import type { BodyReads } from "../body/body-reads.ts";
 import { readBytes } from "../body/bytes-body.ts";
-import type { Connection } from "../connection.ts";
-import { IDLE_TIMEOUT_S } from "../connection.ts";
+import { type Connection, IDLE_TIMEOUT_S } from "../connection.ts";
 import { dropRateHeaders } from "../headers.ts";
 import type { UnreadAnswers } from "../serve/unread-answers.ts";
 import type { Claim, ClaimOutcome, Claims } from "./claims.ts";
 import { readUpTo, recordStream } from "./recorded-stream.ts";
 import type { Running } from "./running.ts";
-import type { Seal, StoredAnswer } from "./seal.ts";
-import { claimIdOf, createSeal } from "./seal.ts";
+import { claimIdOf, createSeal, type Seal, type StoredAnswer } from "./seal.ts";
 import type { StreamCopies } from "./stream-copies.ts";
 
 /** A request that holds its `Idempotency-Key`, from its claim to its recorded answer. */

@@ -1,16 +1,58 @@
+import { Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { NO_QUANTITIES } from "../../admission/price.ts";
+import { measureText, promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
+import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
+import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
-import type { ImageReply } from "../../upstream/images.ts";
-import { imageCall } from "../../upstream/images.ts";
-import type { Bill } from "../bill/bill.ts";
-import { countedWithin, unitBill } from "../bill/unit-bill.ts";
-import type { JsonBody } from "../body/json-body.ts";
-import { readJson } from "../body/json-body.ts";
+import { type ImageReply, imageCall } from "../../upstream/images.ts";
+import { type Bill, countedWithin, unitBill } from "../bill/bill.ts";
+import { type JsonBody, readJson } from "../body/json-body.ts";
+import { assertBody, honouredFields, optional, requestBody, shortText } from "../request-fields.ts";
 import { callContext } from "../serve/context.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
-import type { ImagesInput } from "./images-request.ts";
-import { readImageRequest } from "./images-request.ts";
+
+/** Body of POST /v1/images/generations. Other fields are dropped unless the deployment lists them. */
+export const ImageRequestBody = requestBody("image ", {
+	prompt: Type.String({ minLength: 1, maxLength: 32_000 }),
+	n: optional(Type.Integer({ minimum: 1, maximum: 10 })),
+	size: shortText(32),
+	quality: shortText(32),
+	style: shortText(64),
+	background: shortText(32),
+	moderation: shortText(32),
+	output_format: shortText(16),
+	output_compression: optional(Type.Integer({ minimum: 0, maximum: 100 })),
+	response_format: optional(Type.Union([Type.Literal("url"), Type.Literal("b64_json")])),
+	stream: optional(Type.Boolean()),
+	user: optional(Type.String()),
+});
+
+const check = TypeCompiler.Compile(ImageRequestBody);
+
+export type ImagesInput = ReturnType<typeof readImageRequest>;
+
+/** Faults: invalid_request and unsupported_parameter, each naming the field. */
+export function readImageRequest(body: Readonly<Record<string, unknown>>, model: Model) {
+	assertBody(check, body);
+	if (body.stream === true) {
+		throw new Fault("unsupported_parameter", "Images are not streamed: leave `stream` out or set it to false.", {
+			param: "stream",
+		});
+	}
+	const n = model.parameters.has("n") ? (body.n ?? 1) : 1;
+	const unsupported = [...(typeof body.n === "number" && body.n !== n ? ["n"] : []), "partial_images"];
+	const measure = { ...measureText(body.prompt, model), messages: 1, images: 0, hasTools: false };
+	return {
+		prompt: body.prompt,
+		n,
+		...honouredFields(body, model, OWN_FIELDS.image, unsupported),
+		/** Upper bound and estimate of the prompt's tokens. */
+		promptTokensMax: promptTokensMax(measure, model),
+		promptTokensEstimate: promptTokensEstimate(measure, model),
+	};
+}
 
 /** POST /v1/images/generations. */
 export const images: InferenceEndpoint<JsonBody, ImagesInput, ImageReply, never> = {

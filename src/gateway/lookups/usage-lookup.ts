@@ -1,5 +1,4 @@
-import type { Clock } from "../../base/clock.ts";
-import { sleep } from "../../base/clock.ts";
+import { type Clock, sleep } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { uuidOfId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";

@@ -1,6 +1,5 @@
 /** Schemas of chats and completions, whole and as events. */
-import type { TProperties } from "@sinclair/typebox";
-import { Type } from "@sinclair/typebox";
+import { type TProperties, Type } from "@sinclair/typebox";
 import { Basis, Cost, Count, each, exact, oneOf, orNull, Seconds, Text } from "./openapi-words.ts";
 
 const Usage = exact({

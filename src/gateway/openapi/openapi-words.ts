@@ -1,6 +1,5 @@
 /** Building blocks of schemas. */
-import type { TProperties, TSchema } from "@sinclair/typebox";
-import { Type } from "@sinclair/typebox";
+import { type TProperties, type TSchema, Type } from "@sinclair/typebox";
 
 /** An object with exactly these fields. */
 export const exact = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false });

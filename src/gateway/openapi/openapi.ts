@@ -2,9 +2,9 @@
 import { BatchRequestBody } from "../batches/batch-request.ts";
 import { ChatRequestBody } from "../chat/chat-request.ts";
 import { CompletionRequestBody } from "../completions/completions-request.ts";
-import { EmbeddingRequestBody } from "../embeddings/embeddings-request.ts";
-import { ImageRequestBody } from "../images/images-request.ts";
-import { RerankRequestBody } from "../rerank/rerank-request.ts";
+import { EmbeddingRequestBody } from "../embeddings/embeddings.ts";
+import { ImageRequestBody } from "../images/images.ts";
+import { RerankRequestBody } from "../rerank/rerank.ts";
 import { TranscriptionRequestForm } from "../transcriptions/transcriptions-request.ts";
 import { ANSWERS } from "./openapi-answers.ts";
 import { FileUpload } from "./openapi-batch-answers.ts";

@@ -1,14 +1,62 @@
+import { Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { NO_QUANTITIES } from "../../admission/price.ts";
+import { addText, measureText, promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
+import type { Model } from "../../catalog/model.ts";
+import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
-import type { RerankReply } from "../../upstream/rerank.ts";
-import { rerankCall } from "../../upstream/rerank.ts";
-import { countedWithin, unitBill } from "../bill/unit-bill.ts";
-import type { JsonBody } from "../body/json-body.ts";
-import { readJson } from "../body/json-body.ts";
+import { type RerankReply, rerankCall } from "../../upstream/rerank.ts";
+import { countedWithin, unitBill } from "../bill/bill.ts";
+import { type JsonBody, readJson } from "../body/json-body.ts";
+import { assertBody, honouredFields, openObject, optional, requestBody } from "../request-fields.ts";
 import { callContext } from "../serve/context.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
-import type { RerankInput } from "./rerank-request.ts";
-import { readRerankRequest } from "./rerank-request.ts";
+
+const DOCUMENTS_MAX = 10_000;
+/** A search is a query over at most so many documents, the unit that rerank services sell. */
+const DOCUMENTS_A_SEARCH = 100;
+
+const RerankDocument = Type.Union([Type.String(), openObject({ text: Type.String() })]);
+
+/** Body of POST /v1/rerank. Other fields are dropped unless the deployment lists them. */
+export const RerankRequestBody = requestBody("rerank ", {
+	query: Type.String({ minLength: 1 }),
+	documents: Type.Array(RerankDocument, { minItems: 1, maxItems: DOCUMENTS_MAX }),
+	top_n: optional(Type.Integer({ minimum: 1 })),
+	return_documents: optional(Type.Boolean()),
+});
+
+const check = TypeCompiler.Compile(RerankRequestBody);
+
+export type RerankInput = ReturnType<typeof readRerankRequest>;
+
+/** Faults: invalid_request and unsupported_parameter, each naming the field. */
+export function readRerankRequest(body: Readonly<Record<string, unknown>>, model: Model) {
+	assertBody(check, body);
+	const documents = body.documents.map((document) => (typeof document === "string" ? document : document.text));
+	const query = measureText(body.query, model);
+	let tokensMax = 0;
+	let tokensEstimate = 0;
+	for (const document of documents) {
+		// Each document is read together with the query.
+		const text = { ...query };
+		addText(text, document, model);
+		const measure = { ...text, messages: 1, images: 0, hasTools: false };
+		tokensMax += promptTokensMax(measure, model);
+		tokensEstimate += promptTokensEstimate(measure, model);
+	}
+	return {
+		query: body.query,
+		documents,
+		topN: Math.min(body.top_n ?? documents.length, documents.length),
+		returnDocuments: body.return_documents === true,
+		searches: Math.ceil(documents.length / DOCUMENTS_A_SEARCH),
+		...honouredFields(body, model, OWN_FIELDS.rerank),
+		/** Upper bound and estimate of all tokens. */
+		promptTokensMax: tokensMax,
+		promptTokensEstimate: tokensEstimate,
+	};
+}
 
 /**
  * POST /v1/rerank, in Cohere's and Jina's formats at once: `meta.billed_units` for the former, `usage` for the latter.

@@ -4,7 +4,7 @@ import type { KeyDigest } from "../../keys/digest.ts";
 import type { Keyring } from "../../keys/keyring.ts";
 import type { Connection } from "../connection.ts";
 import type { ServeDeps } from "./context.ts";
-import type { ServedEndpoint } from "./served-endpoint.ts";
+import type { ServedEndpoint } from "./serve.ts";
 
 /** Serves a request for the key with this digest. The caller must have authorised the key's owner. */
 export type ServeAs = (endpoint: ServedEndpoint, keyDigest: KeyDigest, connection: Connection) => Promise<Response>;

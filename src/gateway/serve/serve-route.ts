@@ -3,8 +3,7 @@ import type { FaultCode } from "../../base/fault.ts";
 import type { Model, Route } from "../../catalog/model.ts";
 import { faultOf, statusOf } from "../error-body.ts";
 import { SERVED_MODEL_HEADER } from "../headers.ts";
-import type { RequestContext, ServeDeps } from "./context.ts";
-import { contextAgain, logFields } from "./context.ts";
+import { contextAgain, logFields, type RequestContext, type ServeDeps } from "./context.ts";
 import { assertMeets, type EndpointRequirement, meets } from "./model-for.ts";
 import { refuse } from "./refuse.ts";
 

@@ -1,4 +1,5 @@
 import type { Route } from "../../catalog/model.ts";
+import type { Endpoint } from "../../catalog/request-fields.ts";
 import { checkAccess } from "../../keys/access.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { BodyHold } from "../body/body-memory.ts";
@@ -87,4 +88,21 @@ function attemptInTurn<Body extends RequestBody, Input extends EndpointInput, Re
 	route: Route,
 ): Promise<Response> {
 	return serveRoute(deps, endpoint, context, route, (again, model) => attempt(deps, endpoint, again, body, model));
+}
+
+/** An endpoint, bound to `serve`. */
+export interface ServedEndpoint {
+	/** Its name in usage records and refusals. */
+	readonly name: Endpoint;
+	/** See `serve`. */
+	answer(deps: ServeDeps, connection: Connection, authenticate?: Authenticate): Promise<Response>;
+}
+
+export function served<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
+	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
+): ServedEndpoint {
+	return {
+		name: endpoint.name,
+		answer: (deps, connection, authenticate) => serve(deps, endpoint, connection, authenticate),
+	};
 }

@@ -2,7 +2,7 @@ import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { UpstreamFailure } from "../../upstream/call/failure.ts";
 import type { AnswerStream, Arrived, OutputChunk } from "../../upstream/call/stream-wire.ts";
-import type { Bill } from "../bill/bill.ts";
+import { type Bill, endingOf } from "../bill/bill.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { faultOf, statusOf } from "../error-body.ts";
 import { answerHeaders } from "../headers.ts";
@@ -10,7 +10,6 @@ import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
 import { type Exchange, logFields, type ServeDeps } from "./context.ts";
 import { deliver } from "./delivery.ts";
 import type { EndpointInput, StreamedAnswer } from "./endpoint.ts";
-import { endingOf } from "./failed-attempt.ts";
 import type { Streaming } from "./streaming.ts";
 import {
 	close,

@@ -4,15 +4,12 @@ import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Ending } from "../../ledger/event.ts";
 import type { AnswerStream } from "../../upstream/call/stream-wire.ts";
-import type { Bill } from "../bill/bill.ts";
-import { FREE_BILL, outcomeOf, settledBill } from "../bill/bill.ts";
+import { type Bill, coverExcess, FREE_BILL, outcomeOf, settledBill } from "../bill/bill.ts";
 import { IDLE_TIMEOUT_S } from "../connection.ts";
 import { CLIENT_LEFT_STATUS, restarting, statusOf } from "../error-body.ts";
 import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
 import { type Exchange, logFields, type RequestContext, type ServeDeps } from "./context.ts";
-import { coverExcess } from "./cover-excess.ts";
-import type { Delivery } from "./delivery.ts";
-import { createDelivery } from "./delivery.ts";
+import { createDelivery, type Delivery } from "./delivery.ts";
 import type { Relay } from "./endpoint.ts";
 import type { OpenStream } from "./open-streams.ts";
 

@@ -1,11 +1,9 @@
-import type { Quantities } from "../../admission/price.ts";
-import { NO_QUANTITIES } from "../../admission/price.ts";
+import { NO_QUANTITIES, type Quantities } from "../../admission/price.ts";
 import { completionTokensEstimate } from "../../admission/prompt-bound.ts";
 import type { Model } from "../../catalog/model.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import type { TranscriptionUsage } from "../../upstream/transcriptions.ts";
-import type { Bill } from "../bill/bill.ts";
-import { countedWithin, unitBill } from "../bill/unit-bill.ts";
+import { type Bill, countedWithin, unitBill } from "../bill/bill.ts";
 import type { AudioDuration } from "./audio-duration.ts";
 import { audioTokensLikely } from "./transcriptions-request.ts";
 

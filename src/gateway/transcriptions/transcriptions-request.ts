@@ -5,7 +5,7 @@ import { measureText, promptTokensMax } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
-import { assertBody, honouredFields, optional } from "../request-fields.ts";
+import { assertBody, honouredFields, optional, requestBody, shortText } from "../request-fields.ts";
 import type { AudioDuration } from "./audio-duration.ts";
 
 const TRANSCRIPTION_FORMATS = ["json", "text", "srt", "verbose_json", "vtt"] as const;
@@ -14,19 +14,15 @@ const Word = Type.String({ maxLength: 64 });
 const Words = Type.Union([Word, Type.Array(Word, { maxItems: 16 })]);
 
 /** Text fields of POST /v1/audio/transcriptions; `name[]` is read as `name`. */
-export const TranscriptionRequestForm = Type.Object(
-	{
-		model: Type.String({ minLength: 1, description: "ID of a connected transcription deployment." }),
-		response_format: optional(Type.Union(TRANSCRIPTION_FORMATS.map((format) => Type.Literal(format)))),
-		stream: optional(Type.Union([Type.Literal("true"), Type.Literal("false")])),
-		language: optional(Word),
-		prompt: optional(Type.String({ maxLength: 32_000 })),
-		temperature: optional(Type.String({ pattern: "^(0|1|0?\\.\\d{1,17}|[01]\\.\\d{1,17})$" })),
-		timestamp_granularities: optional(Words),
-		include: optional(Words),
-	},
-	{ additionalProperties: true },
-);
+export const TranscriptionRequestForm = requestBody("transcription ", {
+	response_format: optional(Type.Union(TRANSCRIPTION_FORMATS.map((format) => Type.Literal(format)))),
+	stream: optional(Type.Union([Type.Literal("true"), Type.Literal("false")])),
+	language: optional(Word),
+	prompt: shortText(32_000),
+	temperature: optional(Type.String({ pattern: "^(0|1|0?\\.\\d{1,17}|[01]\\.\\d{1,17})$" })),
+	timestamp_granularities: optional(Words),
+	include: optional(Words),
+});
 
 const check = TypeCompiler.Compile(TranscriptionRequestForm);
 

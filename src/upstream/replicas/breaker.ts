@@ -1,8 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { createStates } from "../../base/states.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import type { CallOutcome, Outcome } from "./call-outcomes.ts";
-import { createCallOutcomes, isProved } from "./call-outcomes.ts";
+import { type CallOutcome, createCallOutcomes, isProved, type Outcome } from "./call-outcomes.ts";
 
 export type BreakerState = "closed" | "open" | "half_open";
 

@@ -1,5 +1,5 @@
 import { storable } from "../base/stored-text.ts";
-import { onlyRow } from "../db/only-row.ts";
+import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { KeyDigest } from "../keys/digest.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";

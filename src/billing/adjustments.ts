@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import { onlyRow } from "../db/only-row.ts";
+import { onlyRow } from "../db/outage.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";

@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import { onlyRow } from "../db/only-row.ts";
+import { onlyRow } from "../db/outage.ts";
 import type { Listed, Page } from "../db/page.ts";
 import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";

@@ -8,7 +8,7 @@ import type { Database } from "../db/database.ts";
 import { createDatabase } from "../db/database.ts";
 import { isEmbeddedMade, runningEmbeddedUrl, startEmbeddedPostgres } from "../db/embedded.ts";
 import { migrate, migratedUrl } from "../db/migrate.ts";
-import { newClient } from "../db/new-client.ts";
+import { withClient } from "../db/new-client.ts";
 import { isConnectionCut } from "../db/outage.ts";
 import { isIgnored } from "./ignored-signal.ts";
 
@@ -136,17 +136,13 @@ async function onDatabase<Result>(
 }
 
 async function isUsedByOthers(url: string): Promise<boolean> {
-	const client = newClient(url, { onnotice: () => {}, connect_timeout: 5 });
-	try {
+	const look: Parameters<typeof withClient<boolean>>[1] = async (client) => {
 		const [row] = await client<{ others: boolean }[]>`
 			select exists (
 				select 1 from pg_stat_activity
 				where backend_type = 'client backend' and pid <> pg_backend_pid() and application_name not like 'tollgate cli%'
 			) as others`;
 		return row?.others ?? false;
-	} catch {
-		return true;
-	} finally {
-		await client.end({ timeout: 1 });
-	}
+	};
+	return withClient(url, look, 5).catch(() => true);
 }

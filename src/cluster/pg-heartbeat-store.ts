@@ -1,4 +1,4 @@
-import { onlyRow } from "../db/only-row.ts";
+import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import { readControlAfter } from "./control-log.ts";
 import type { HeartbeatStore, LogPosition } from "./heartbeat.ts";

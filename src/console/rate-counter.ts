@@ -1,4 +1,4 @@
-import { onlyRow } from "../db/only-row.ts";
+import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 
 /** Longer than any window. */

@@ -11,7 +11,7 @@ import {
 	waitForFileLock,
 } from "../base/file-lock.ts";
 import type { Log } from "../base/log.ts";
-import { newClient } from "./new-client.ts";
+import { withClient } from "./new-client.ts";
 import type { PostgresBinaries } from "./postgres-binaries.ts";
 import { findPostgresBinaries } from "./postgres-binaries.ts";
 import {
@@ -192,13 +192,10 @@ function askToEnd(home: PostgresHome, user: SharedFileLock): Postmaster | undefi
 }
 
 async function createDatabaseOnce(url: string): Promise<void> {
-	const client = newClient(url, { onnotice: () => {} });
-	try {
+	await withClient(url, async (client) => {
 		const [found] = await client`select 1 from pg_database where datname = ${DATABASE}`;
 		if (!found) await client.unsafe(`create database ${DATABASE}`);
-	} finally {
-		await client.end({ timeout: 1 });
-	}
+	});
 }
 
 function addressOf({ port }: Postmaster, password: string, database: string): string {

@@ -135,7 +135,6 @@ function openClient(
 ): postgres.Sql {
 	return newClient(options.url, {
 		connect_timeout: CONNECT_MS_MAX / 1_000,
-		onnotice: () => {},
 		connection: { application_name: options.applicationName },
 		onclose: on.closed,
 		// The driver's own `listen` relies on this option; its types do not name it.

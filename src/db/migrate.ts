@@ -15,7 +15,7 @@ import {
 import { inTransaction } from "./in-transaction.ts";
 import type { Migration } from "./migrations/list.ts";
 import { migrations } from "./migrations/list.ts";
-import { newClient } from "./new-client.ts";
+import { withClient } from "./new-client.ts";
 import { checkMayMakeTables, checkNoneAreOthers, findUnusable, namesMadeBy } from "./own-rights.ts";
 import { checkMayWrite, findOwnSchema, lookFirstInto, schemaForTables, untimed } from "./own-schema.ts";
 import { checkOwnSession, lostSettings } from "./pooler.ts";
@@ -147,15 +147,6 @@ async function lookAtWay(
 	// After `withRequiredSettings`, which also looks at such a deadline in the unchanged session.
 	await untimed(client);
 	return { required, lost: await lostSettings(await urlWithFunctions(client, required)) };
-}
-
-async function withClient<Result>(url: string, work: (client: postgres.Sql) => Promise<Result>): Promise<Result> {
-	const client = newClient(url, { onnotice: () => {}, connect_timeout: 10 });
-	try {
-		return await work(client);
-	} finally {
-		await client.end({ timeout: 1 });
-	}
 }
 
 async function hasOwnTables(client: postgres.Sql, schema: string): Promise<boolean> {

@@ -33,7 +33,7 @@ export function newClient(
 	const host = query.get("host") ?? decodeURIComponent(address.hostname);
 	const name = decodeURIComponent(address.pathname.slice(1));
 	const database = name === "" ? {} : { database: name };
-	const given = { ...options, ...database, ...takenOut(query, ["user", "password"]) };
+	const given = { onnotice: () => {}, ...options, ...database, ...takenOut(query, ["user", "password"]) };
 	// There is no choice with one host: the driver would try the same one again and again, and does not know `any`. A
 	// start checks what the server may do.
 	takenOut(query, ["target_session_attrs"]);
@@ -45,6 +45,20 @@ export function newClient(
 		? { path: `${host}/.s.PGSQL.${port}` }
 		: { host: [host.replace(/^\[|\]$/g, "")], port: [port] };
 	return paced(address, { ...given, ...place }, backoff);
+}
+
+/** Runs `work` with a client of `url`, and ends the client. */
+export async function withClient<Result>(
+	url: string,
+	work: (client: postgres.Sql) => Promise<Result>,
+	connectSeconds = 10,
+): Promise<Result> {
+	const client = newClient(url, { connect_timeout: connectSeconds });
+	try {
+		return await work(client);
+	} finally {
+		await client.end({ timeout: 1 });
+	}
 }
 
 /** Removes parameters that are no session settings and that the driver would take for some. */

@@ -2,7 +2,7 @@ import type postgres from "postgres";
 import { systemClock, withDeadline } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { FUNCTION_SET, pathLost, urlWithFunctions } from "./function-set.ts";
-import { newClient } from "./new-client.ts";
+import { newClient, withClient } from "./new-client.ts";
 import { checkRequiredSettings, withRequiredSettings } from "./required-settings.ts";
 
 /** A session with the database as a client sees it. */
@@ -47,13 +47,9 @@ const ANSWER_MS_MAX = 10_000;
  * a start for good, and loses the path on which tables are made.
  */
 export async function checkOwnSession(client: postgres.Sql, url: string): Promise<void> {
-	const other = newClient(url, { onnotice: () => {}, connect_timeout: 10 });
 	const session = (of: postgres.Sql) => async (statement: string) => [...(await of.unsafe(statement))];
-	try {
-		if (!(await inTime(isPooledByTransaction(session(client), session(other))))) return;
-	} finally {
-		await other.end({ timeout: 1 });
-	}
+	const isPooled = (other: postgres.Sql) => inTime(isPooledByTransaction(session(client), session(other)));
+	if (!(await withClient(url, isPooled))) return;
 	throw new Fault(
 		"service_unavailable",
 		"A pooler hands sessions of the database around between transactions: connect to PostgreSQL itself, or set the pooler to session mode.",
@@ -71,7 +67,6 @@ export async function urlForClients(client: postgres.Sql, url: string): Promise<
  */
 export async function lostSettings(prepared: string): Promise<readonly string[]> {
 	const client = newClient(prepared, {
-		onnotice: () => {},
 		connect_timeout: 10,
 		connection: SETTINGS as Record<string, string>,
 	});

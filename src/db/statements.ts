@@ -81,7 +81,6 @@ function connect(
 		{
 			...hooks,
 			connect_timeout: 5,
-			onnotice: () => {},
 			connection: {
 				application_name: options.applicationName,
 				statement_timeout: Math.max(SERVER_STATEMENT_TIMEOUT_MS_MIN, 2 * options.statementDeadlineMs),

@@ -76,7 +76,6 @@ function connect(options: TransactionalOptions, hooks: ClientHooks, backoff: Rec
 		{
 			...hooks,
 			connect_timeout: 5,
-			onnotice: () => {},
 			connection: {
 				application_name: options.applicationName,
 				idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,

@@ -69,6 +69,20 @@ export async function forgetOldReports(statements: Statements): Promise<void> {
 			and r.at < (select max(at) from gateway_report)`;
 }
 
+/**
+ * The catalogue of each live gateway, most recently written first. `digest` is the SHA-256 of its models and rates, equal
+ * for gateways that serve the same. `atMs` is when the gateway last wrote its report.
+ */
+export async function listServedCatalogs(statements: Statements) {
+	const rows = await statements<{ instanceId: string; digest: string; models: number; at: Date }>`
+		select r.instance_id as "instanceId", encode(sha256(convert_to(r.models::text, 'UTF8')), 'hex') as digest,
+			jsonb_array_length(r.models) as models, r.at
+		from gateway_report r
+		where exists (select 1 from instance_now i where i.id = r.instance_id and i.state = 'live' and i.lease_until > clock_timestamp())
+		order by r.at desc limit ${REPORTS_MAX}`;
+	return rows.map(({ at, ...served }) => ({ ...served, atMs: at.getTime() }));
+}
+
 function viewOf(rows: readonly Row[]): DeploymentsView {
 	const live = rows.filter((row) => row.live);
 	const models = rows[0]?.models ?? [];

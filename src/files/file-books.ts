@@ -1,5 +1,5 @@
 import { Fault } from "../base/fault.ts";
-import { onlyRow } from "../db/only-row.ts";
+import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { FileOwner, FilePurpose, FileRecord } from "./file-record.ts";
 

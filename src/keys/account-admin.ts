@@ -4,7 +4,7 @@ import { newId } from "../base/id.ts";
 import { isMailAddress } from "../base/mail-address.ts";
 import type { AppendedEntry } from "../cluster/control-log.ts";
 import { appendedOf } from "../cluster/control-log.ts";
-import { onlyRow } from "../db/only-row.ts";
+import { onlyRow } from "../db/outage.ts";
 import type { Listed, Page } from "../db/page.ts";
 import { listed, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";

@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { FenceStore } from "../cluster/fence.ts";
-import { onlyRow } from "../db/only-row.ts";
+import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { JournalNote } from "./persisted-liveness.ts";
 import { createPersistedLiveness } from "./persisted-liveness.ts";

@@ -4,7 +4,7 @@ import type { Parts } from "../console/console-deps.ts";
 import { pageOfRows } from "../console/page-query.ts";
 import { usageRows } from "../console/usage/usage-rows.ts";
 import type { DeployedModel } from "../deployments/deployed-model.ts";
-import { listServedCatalogs } from "../deployments/served-catalogs.ts";
+import { listServedCatalogs } from "../deployments/deployments.ts";
 import type { ReplicaView } from "../upstream/replicas/replica.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
 import { listOf, pageOf, required } from "./management-call.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { onlyRow } from "../../src/db/only-row.ts";
+import { onlyRow } from "../../src/db/outage.ts";
 import type { AdmittedEvent } from "../../src/ledger/event.ts";
 import { type Outcome, settledEvent } from "../../src/ledger/outcome.ts";
 import { SettledColumns } from "../../src/ledger/settled-columns.ts";

@@ -30,7 +30,6 @@ export async function checkDatabase(
 	const [database, schema, clock] = [findingsOf("database"), findingsOf("schema"), findingsOf("clock")];
 	const client = newClient(url, {
 		connect_timeout: CONNECT_S,
-		onnotice: () => {},
 		connection: { application_name: "tollgate doctor" },
 	});
 	try {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../support/chat.ts";
-import { createRandom, type Random } from "../support/random.ts";
 import { openRaw, parseRaw, rawPost } from "../support/raw-http.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
+import { WRONG_CHAT } from "./wrong-chat.ts";
 
 /** Whatever is sent, it is a 4xx in the error shape, never a 5xx, and costs nothing. */
 
@@ -14,134 +14,9 @@ const service = await withService({ models: chatModel({ url: upstream.url }), li
 const customer = await service.customer();
 
 const PATH = "/v1/chat/completions";
-const SEED = Number(process.env.SEED ?? 20_261_121);
-
-/** For each field values that it may not have. */
-const WRONG: Record<string, readonly unknown[]> = {
-	model: [undefined, null, 0, "", {}, [], true],
-	messages: [
-		undefined,
-		null,
-		0,
-		"hi",
-		{},
-		[],
-		[null],
-		["hi"],
-		[[]],
-		[{}],
-		[{ role: "user" }],
-		[{ content: "x" }],
-		[{ role: "user", content: null }],
-		[{ role: "user", content: 5 }],
-		[{ role: "user", content: {} }],
-		[{ role: "user", content: ["x"] }],
-		[{ role: "user", content: [{}] }],
-		[{ role: "user", content: [{ type: "text" }] }],
-		[{ role: "user", content: [{ type: "text", text: 5 }] }],
-		[{ role: "user", content: [{ type: "image_url" }] }],
-		[{ role: "user", content: [{ type: "image_url", image_url: "data:," }] }],
-		[{ role: "user", content: [{ type: "video_url", video_url: { url: "http://x/" } }] }],
-		[{ role: "boss", content: "x" }],
-		[{ role: 5, content: "x" }],
-		[{ role: "assistant", tool_calls: "x" }],
-		[{ role: "assistant", tool_calls: [5] }],
-		[{ role: "user", content: "x", name: 5 }],
-	],
-	stream: [0, 1, "true", {}, []],
-	stream_options: [true, "x", [], { include_usage: "yes" }, { include_usage: 1 }],
-	max_tokens: [0, -1, 1.5, "5", {}, [], true, -1e308],
-	max_completion_tokens: [0, -1, 0.1, "5", [1]],
-	n: [0, -1, 129, 1.5, "1", 1e9],
-	temperature: [-0.01, 2.01, "1", {}, [], true],
-	top_p: [-1, 1.01, "1", {}],
-	frequency_penalty: [-2.1, 2.1, "x"],
-	presence_penalty: [-3, 3, []],
-	seed: [1.5, "1", 1e300, -1e300, {}],
-	stop: [5, {}, [5], [], Array.from({ length: 17 }, () => "x"), true],
-	logprobs: [1, "true", {}],
-	top_logprobs: [-1, 21, 1.5, "5"],
-	logit_bias: [5, "x", [1], { "1": "x" }, { "1": 101 }],
-	tools: [5, "x", {}, [5], [{}], [{ type: 5 }]],
-	tool_choice: [5, [], {}, { type: 5 }],
-	parallel_tool_calls: [1, "x"],
-	response_format: [
-		5,
-		"json",
-		{},
-		{ type: "xml" },
-		{ type: "json_schema" },
-		{ type: "json_schema", json_schema: {} },
-		{ type: "json_schema", json_schema: { name: 5 } },
-	],
-	reasoning_effort: [5, {}],
-	user: [5, {}],
-};
-
-/** A body that cannot be right, and what was done to it. */
-function badBody(random: Random): { what: string; body: string | Uint8Array } {
-	const good = JSON.stringify(ask("hällo", { temperature: 1, stream: random.fraction() < 0.5 }));
-	switch (random.pick(["field", "field", "field", "cut", "byte", "noise", "deep", "not an object"])) {
-		case "field": {
-			const name = random.pick(Object.keys(WRONG));
-			const value = random.pick(WRONG[name] as readonly unknown[]);
-			const more = name === "stream_options" ? { stream: true } : {};
-			return { what: `${name} = ${JSON.stringify(value)}`, body: JSON.stringify({ ...ask(), ...more, [name]: value }) };
-		}
-		case "cut":
-			return { what: "cut", body: good.slice(0, Math.floor(random.fraction() * (good.length - 1))) };
-		case "byte": {
-			// A structural byte becomes another: never valid JSON of the same meaning.
-			const bytes = Buffer.from(good);
-			const structural = [...bytes.keys()].filter((at) => '{}[]:"'.includes(String.fromCharCode(bytes[at] as number)));
-			bytes[random.pick(structural)] = random.pick([0x00, 0x01, 0x23, 0xff, 0x80]);
-			return { what: "byte", body: bytes };
-		}
-		case "noise":
-			return {
-				what: "noise",
-				body: Uint8Array.from({ length: 1 + random.int(0, 499) }, () => random.int(0, 255)),
-			};
-		case "deep": {
-			const depth = 200 + Math.floor(random.fraction() * 50_000);
-			const [open, close] = random.pick([
-				["[", "]"],
-				['{"a":', "}"],
-			] as const);
-			const inner = open === "[" ? "" : "1";
-			return {
-				what: `deep ${depth}`,
-				body: `${good.slice(0, -1)},"x":${open.repeat(depth)}${inner}${close.repeat(depth)}}`,
-			};
-		}
-		default:
-			return {
-				what: "not an object",
-				body: random.pick(["null", "[]", "5", '"x"', "true", `[${good}]`, "", " ", "\ufeff"]),
-			};
-	}
-}
-
-test("300 generated malformed requests (the seed is in the file, SEED overrides it)", async () => {
-	const random = createRandom(SEED);
-	for (let at = 0; at < 300; at++) {
-		const { what, body } = badBody(random);
-		const response = await fetch(`${service.url}${PATH}`, {
-			method: "POST",
-			headers: { authorization: `Bearer ${customer.secret}`, "content-type": "application/json" },
-			body: body as BodyInit,
-		});
-		const { status, error } = await errorOf(response);
-		if (status !== 400)
-			throw new Error(`seed ${SEED}, request ${at}: ${what} was answered with ${status} ${JSON.stringify(error)}`);
-		expect(error).toMatchObject({ code: "invalid_request", type: "invalid_request_error" });
-		if (typeof error.param === "string") expect(error.param.length).toBeLessThanOrEqual(128);
-	}
-	await expectUncharged(service, customer.accountId);
-});
 
 test("every wrong value of every field is refused by the name of its field", async () => {
-	for (const [name, values] of Object.entries(WRONG))
+	for (const [name, values] of Object.entries(WRONG_CHAT))
 		for (const value of values) {
 			const more = name === "stream_options" ? { stream: true } : {};
 			const { status, error } = await errorOf(

@@ -8,6 +8,7 @@ import { LONG } from "../support/long-form.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import { withService } from "../support/service.ts";
 import { deployment, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
+import { WRONG_CHAT } from "./wrong-chat.ts";
 
 const SEED = Number(process.env.SEED ?? 20_261_121);
 const ROUNDS = LONG ? 220 : 80;
@@ -52,6 +53,11 @@ const MODEL = [
 ];
 
 const FAMILIES: readonly Family[] = [
+	{
+		path: "/v1/chat/completions",
+		valid: { model: "text", messages: [{ role: "user", content: "hällo" }] },
+		wrong: { ...WRONG_CHAT, model: [...MODEL, "embedding"], stream_options: [{}, { include_usage: true }, 1, "x"] },
+	},
 	{
 		path: "/v1/completions",
 		valid: { model: "text", prompt: "hello" },
@@ -149,6 +155,14 @@ interface Broken {
 
 const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
 
+/** A structural byte becomes another, which is never valid JSON of the same meaning. */
+function damaged(random: Random, text: string): Uint8Array<ArrayBuffer> {
+	const bytes = new Uint8Array(Buffer.from(text));
+	const structural = [...bytes.keys()].filter((at) => '{}[]:"'.includes(String.fromCharCode(bytes[at] as number)));
+	bytes[random.pick(structural)] = random.pick([0x00, 0x01, 0x23, 0xff, 0x80]);
+	return bytes;
+}
+
 function breakIt(random: Random, { valid, wrong }: Family): Broken {
 	const type = "application/json";
 	const text = JSON.stringify(valid);
@@ -160,6 +174,7 @@ function breakIt(random: Random, { valid, wrong }: Family): Broken {
 			type,
 			body: `{"model":"text","x":${nested(200 + Math.floor(random.fraction() * 50_000))}}`,
 		}),
+		() => ({ what: "byte", type, body: damaged(random, text) }),
 		() => ({ what: "large", type, body: `${text.slice(0, -1)},"x":"${"y".repeat(1024 * 1024)}"}` }),
 		() => ({ what: "bytes", type, body: new Uint8Array(Array.from({ length: 50 }, () => random.int(0, 255))) }),
 		() => ({
@@ -204,6 +219,8 @@ describe.each(FAMILIES)("$path", (family) => {
 		expect(upstream.requests.length).toBe(before);
 		await service.settled();
 		expect(await service.usage(accountId)).toEqual([]);
+		const choices = [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "hi" } }];
+		if (family.path.endsWith("/chat/completions")) upstream.next(() => Response.json({ choices }));
 		expect((await service.post(family.path, secret, family.valid)).status).toBe(200);
 	});
 });

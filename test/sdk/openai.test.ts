@@ -296,73 +296,47 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(await ask()).toMatchObject({ status: 400, code: "context_length_exceeded" });
 		});
 
-		test("401: AuthenticationError, four codes", async () => {
+		/** Secrets of keys that are refused, by code. */
+		async function refusedKeys(): Promise<Record<string, string>> {
 			const revoked = await service.key(customer.accountId);
 			await service.get("/v1/models", revoked.secret);
 			await revokeKey(service.db.statements, revoked);
 			await waitFor(async () => (await service.get("/v1/models", revoked.secret)).status === 401, "the revocation");
-			const expired = await service.key(customer.accountId, { expiresAtMs: Date.now() - 60_000 });
-			const cases = [
-				["invalid_api_key", "sk_service_wrong"],
-				["api_key_revoked", revoked.secret],
-				["api_key_expired", expired.secret],
-			];
-			for (const [code, secret] of cases) {
-				const error = await ask(secret);
-				expect(error).toBeInstanceOf(SDK.AuthenticationError);
-				expect(error).toMatchObject({ status: 401, code });
-			}
-			const bare = new SDK({
-				apiKey: "x",
-				baseURL: `${service.url}/v1`,
-				maxRetries: 0,
-				defaultHeaders: { Authorization: null },
-			});
-			expect(await thrown(bare.chat.completions.create({ model: MODEL, messages }))).toMatchObject({
-				status: 401,
-				code: "missing_api_key",
-			});
-		});
-
-		test("402: three codes, none of them retried, though retries are on", async () => {
-			const poor = await service.customer({ exactCredit: 1_000_000 });
-			const capped = await service.customer({ settings: { capNanoUsd: nanoUsd(1_000_000) } });
-			const fresh = await service.key(await service.account({ credit: null }));
-			const before = upstream.requests.length;
-			const cases = [
-				["insufficient_quota", poor.secret],
-				["key_cap_exceeded", capped.secret],
-				["top_up_required", fresh.secret],
-			];
-			for (const [code, secret] of cases) {
-				const { chat, sent } = connect(secret, 3);
-				const error = await thrown(chat.create({ model: MODEL, messages }));
-				expect(error).toMatchObject({ status: 402, code, type: "insufficient_quota" });
-				expect(error.headers?.get("x-should-retry")).toBe("false");
-				expect(sent.count).toBe(1);
-			}
-			expect(upstream.requests.length).toBe(before);
-		});
-
-		test("403: PermissionDeniedError, three codes", async () => {
-			const narrow = await service.key(customer.accountId, { models: ["old-model"] });
 			const suspended = await service.customer();
 			await suspendAccount(service.db.statements, suspended.accountId);
-			const { id } = await createAccount(service.db.statements, {
-				email: `${crypto.randomUUID()}@example.com`,
-				vouched: false,
-			});
-			const absent = await service.key(id);
-			const cases = [
-				["model_not_allowed", narrow.secret],
-				["account_suspended", suspended.secret],
-				["sign_in_required", absent.secret],
-			];
-			for (const [code, secret] of cases) {
-				const error = await ask(secret);
-				expect(error).toBeInstanceOf(SDK.PermissionDeniedError);
-				expect(error).toMatchObject({ status: 403, code });
+			const absent = { email: `${crypto.randomUUID()}@example.com`, vouched: false };
+			return {
+				invalid_api_key: "sk_service_wrong",
+				api_key_revoked: revoked.secret,
+				api_key_expired: (await service.key(customer.accountId, { expiresAtMs: Date.now() - 60_000 })).secret,
+				insufficient_quota: (await service.customer({ exactCredit: 1_000_000 })).secret,
+				key_cap_exceeded: (await service.customer({ settings: { capNanoUsd: nanoUsd(1_000_000) } })).secret,
+				top_up_required: (await service.key(await service.account({ credit: null }))).secret,
+				model_not_allowed: (await service.key(customer.accountId, { models: ["old-model"] })).secret,
+				account_suspended: suspended.secret,
+				sign_in_required: (await service.key((await createAccount(service.db.statements, absent)).id)).secret,
+			};
+		}
+
+		test("401, 402, 403 have their class and code, and are not retried", async () => {
+			const before = upstream.requests.length;
+			const classes = { 401: SDK.AuthenticationError, 402: SDK.APIError, 403: SDK.PermissionDeniedError };
+			const statuses = [401, 401, 401, 402, 402, 402, 403, 403, 403] as const;
+			for (const [at, [code, secret]] of Object.entries(await refusedKeys()).entries()) {
+				const { chat, sent } = connect(secret, 3);
+				const error = await thrown(chat.create({ model: MODEL, messages }));
+				const status = statuses[at] ?? 401;
+				expect(error).toBeInstanceOf(classes[status]);
+				expect(error).toMatchObject({ status, code });
+				if (status === 402) expect(error.type).toBe("insufficient_quota");
+				if (status === 402) expect(error.headers?.get("x-should-retry")).toBe("false");
+				expect([code, sent.count]).toEqual([code, 1]);
 			}
+			expect(upstream.requests.length).toBe(before);
+			const options = { apiKey: "x", baseURL: `${service.url}/v1`, maxRetries: 0 };
+			const bare = new SDK({ ...options, defaultHeaders: { Authorization: null } });
+			const missing = { status: 401, code: "missing_api_key" };
+			expect(await thrown(bare.chat.completions.create({ model: MODEL, messages }))).toMatchObject(missing);
 		});
 
 		test("404: NotFoundError; 405 on what is not offered", async () => {

@@ -1,20 +1,13 @@
-import { sleep } from "../../src/base/clock.ts";
 import type { Gate } from "../../src/cluster/gate.ts";
 import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
-import type { SettledEvent } from "../../src/ledger/event.ts";
 import type { JournalDisk, JournalFile } from "../../src/ledger/journal-disk.ts";
 import type { JournalHome } from "../../src/ledger/journal-home.ts";
 import { RecordKind } from "../../src/ledger/journal-record.ts";
-import type { Slice } from "../../src/ledger/slices.ts";
-import type { LedgerStore } from "../../src/ledger/store.ts";
-import { NotLive } from "../../src/ledger/store.ts";
-import { nanoUsd, ZERO_USD } from "../../src/money/nano-usd.ts";
-import { instanceKey, type ModelStore } from "./model-store.ts";
-import type { SimProcess } from "./process.ts";
+import type { ModelStore } from "./model-store.ts";
 import type { ServerFlaws } from "./server.ts";
 import type { Delicate } from "./world.ts";
 
-/** A defect that the simulation must find, put in from outside. */
+/** A defect that the simulation must detect: one of each kind. */
 export interface Mutant {
 	readonly name: string;
 	/** Whose world shows it soon: the search begins there. Default 1. */
@@ -30,7 +23,6 @@ export interface Mutant {
 	readonly forgetsProjects?: true;
 	model?(model: ModelStore): ModelStore;
 	gate?(gate: Gate): Gate;
-	store?(store: LedgerStore, process: SimProcess): LedgerStore;
 	home?(home: JournalHome): JournalHome;
 	heartbeats?(store: HeartbeatStore): HeartbeatStore;
 }
@@ -70,86 +62,10 @@ export const mutants: readonly Mutant[] = [
 		}),
 	},
 	{
-		name: "a return that is repeated counts again",
-		seed: 5,
-		model: (model) => {
-			let copies = 0;
-			return {
-				...model,
-				giveBack: (id, epoch, requests) =>
-					model.giveBack(
-						id,
-						epoch,
-						requests.map((request) => ({ ...request, op: `${request.op} ${++copies}` })),
-					),
-			};
-		},
-	},
-	{
-		name: "a grant that is repeated is granted again",
-		seed: 13,
-		model: (model) => {
-			let copies = 0;
-			return {
-				...model,
-				grant(id, epoch, requests) {
-					const replies = model.grant(
-						id,
-						epoch,
-						requests.map((request) => ({ ...request, op: `${request.op} ${++copies}` })),
-					);
-					return replies.map((reply) => ({ ...reply, op: reply.op.split(" ")[0] as string }));
-				},
-			};
-		},
-	},
-	{ name: "a return is taken from memory only when it was answered", store: returnsLate },
-	{
 		name: "leases are reclaimed when an instance's lease runs out",
 		seed: 38,
 		world: { delicate: "cut off", lonely: false },
 		flaws: { reclaimsOnExpiry: true },
-	},
-	{
-		name: "a grant whose reply was lost is taken for granted",
-		seed: 3,
-		store: (store) => ({
-			...store,
-			async grant(requests) {
-				try {
-					return await store.grant(requests);
-				} catch (error) {
-					if (error instanceof NotLive) throw error;
-					const nothing = {
-						available: ZERO_USD,
-						unanswered: 0,
-						lent: null,
-						contested: false,
-						busy: false,
-						untimely: false,
-					};
-					return requests.map(({ op, want }) => ({ op, amount: want, ...nothing }));
-				}
-			},
-		}),
-	},
-	{
-		name: "leases are closed again when closing is repeated",
-		seed: 3,
-		model: (model) => ({
-			...model,
-			close(id, epoch, journalLost, limit) {
-				const instance = model.instances.get(instanceKey(id, epoch));
-				if (instance?.state === "left") {
-					for (const lease of model.leases.values()) {
-						const budget = model.budgets.get(lease.budget);
-						if (!budget || lease.instance !== id || lease.epoch !== epoch) continue;
-						budget.drawn -= lease.granted - lease.returned - lease.settled;
-					}
-				}
-				return model.close(id, epoch, journalLost, limit);
-			},
-		}),
 	},
 	{
 		name: "a fence goes by the wall clock of the database",
@@ -207,7 +123,6 @@ export const mutants: readonly Mutant[] = [
 			},
 		}),
 	},
-	{ name: "settlements are acknowledged before they are flushed", seed: 5, store: acknowledgesEarly },
 	{
 		name: "a sync of the journal does nothing",
 		seed: 16,
@@ -225,43 +140,6 @@ function withFiles(home: JournalHome, wrap: (file: JournalFile) => JournalFile):
 		claim(id, epoch, options) {
 			const claim = home.claim(id, epoch, options);
 			return claim && { ...claim, disk: wrapDisk(claim.disk) };
-		},
-	};
-}
-
-function returnsLate(store: LedgerStore, process: SimProcess): LedgerStore {
-	const sliceOf = (budget: string) =>
-		[...(process.instanceLease?.present()?.slices() ?? [])].find((slice) => slice.budget === budget) as
-			| Slice
-			| undefined;
-	return {
-		...store,
-		async giveBack(requests) {
-			const taken = requests.map(({ budget, amount }) => ({ slice: sliceOf(budget), amount }));
-			for (const { slice, amount } of taken) if (slice) slice.free = nanoUsd(slice.free + amount);
-			const busy = await store.giveBack(requests);
-			for (const { slice, amount } of taken) if (slice) slice.free = nanoUsd(Math.max(0, slice.free - amount));
-			return busy;
-		},
-	};
-}
-
-function acknowledgesEarly(store: LedgerStore, process: SimProcess): LedgerStore {
-	async function untilFlushed(settled: readonly SettledEvent[], openJson: string): Promise<void> {
-		for (;;) {
-			try {
-				const { busy } = await store.flush(settled, openJson);
-				if (busy.size === 0) return;
-			} catch {
-				await sleep(process.clock, 100);
-			}
-		}
-	}
-	return {
-		...store,
-		async flush(settled, openJson) {
-			void untilFlushed([...settled], openJson);
-			return { late: false, fresh: 0, busy: new Set() };
 		},
 	};
 }

@@ -223,7 +223,7 @@ export function createSimProcess(
 					heartbeats: world.mutant?.heartbeats?.(database.heartbeats(call)) ?? database.heartbeats(call),
 					witness: database.fence(call),
 					untilSilent: async () => {},
-					storeFor: (id, epoch) => world.mutant?.store?.(storeFor(id, epoch), process) ?? storeFor(id, epoch),
+					storeFor,
 					beganOf: async () => undefined,
 					journals: mutantHome(world, process, (record) => noteAppended(world, record, dieAt)),
 					listen: async (onChange) => {

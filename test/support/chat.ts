@@ -51,7 +51,7 @@ export async function expectUncharged(service: TestService, accountId: string): 
 export async function onlyUsage(
 	service: TestService,
 	accountId: string,
-): Promise<Record<string, string | number | null>> {
+): Promise<Record<string, string | number | null> & { charged: number; reserved: number }> {
 	await service.settled();
 	const rows = await service.usage(accountId);
 	expect(rows).toHaveLength(1);
@@ -62,5 +62,5 @@ export async function onlyUsage(
 	expect(Number(balance.held)).toBe(0);
 	expect(Number(balance.available)).toBe(Number(balance.balance));
 	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
-	return row;
+	return { ...row, charged: Number(row.charged_nano_usd), reserved: Number(row.reserved_nano_usd) };
 }

@@ -332,6 +332,9 @@ export function wavOf(seconds: number): Uint8Array<ArrayBuffer> {
 	return new Uint8Array(bytes);
 }
 
+/** Words of the scripted servers that no client may read. */
+export const SECRET_WORDS = /upstream-|secret|srv|meta_info|local_path|seed|billed_units":\{"search_units":77/;
+
 /** YAML of a deployment of any kind. `rates` and `parameters` as they stand in the file. */
 export function deployment(options: {
 	id: string;

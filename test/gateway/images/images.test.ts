@@ -1,10 +1,9 @@
 /** Images: one shape, each with its price, by value or by a public address. */
 import { expect, test } from "bun:test";
 import { untilEnd } from "../../support/at-end.ts";
+import { onlyUsage } from "../../support/chat.ts";
 import { withService } from "../../support/service.ts";
-import { deployment, startEndpoints } from "../../support/upstream-endpoints.ts";
-
-const FOREIGN = /upstream-|secret|srv|meta_info|local_path|seed|billed_units":\{"search_units":77/;
+import { deployment, SECRET_WORDS, startEndpoints } from "../../support/upstream-endpoints.ts";
 
 const upstream = untilEnd(startEndpoints("openai"));
 const counting = untilEnd(startEndpoints("vllm"));
@@ -29,13 +28,7 @@ const service = await withService({
 	limits: "  breaker_failures_in_row: 100",
 });
 
-async function only(accountId: string) {
-	await service.settled();
-	const rows = await service.usage(accountId);
-	expect(rows).toHaveLength(1);
-	const row = rows[0] as Record<string, unknown>;
-	return { ...row, charged: Number(row.charged_nano_usd), reserved: Number(row.reserved_nano_usd) };
-}
+const only = (accountId: string) => onlyUsage(service, accountId);
 
 test("each image has its price, by value or by a public address", async () => {
 	for (const format of ["b64_json", "url"]) {
@@ -43,7 +36,7 @@ test("each image has its price, by value or by a public address", async () => {
 		const ask = { model: "image", prompt: "a cat", n: 3, size: "512x512", response_format: format, style: "vivid" };
 		const response = await service.post("/v1/images/generations", secret, ask);
 		const text = await response.text();
-		expect(text).not.toMatch(FOREIGN);
+		expect(text).not.toMatch(SECRET_WORDS);
 		expect(response.headers.get("x-ignored-parameters")).toBe("style");
 		const one =
 			format === "url"

@@ -2,10 +2,9 @@
 import { expect, test } from "bun:test";
 import type { DialectName } from "../../../src/catalog/model.ts";
 import { untilEnd } from "../../support/at-end.ts";
+import { onlyUsage } from "../../support/chat.ts";
 import { withService } from "../../support/service.ts";
-import { deployment, type EndpointServer, startEndpoints } from "../../support/upstream-endpoints.ts";
-
-const FOREIGN = /upstream-|secret|srv|meta_info|local_path|seed|billed_units":\{"search_units":77/;
+import { deployment, type EndpointServer, SECRET_WORDS, startEndpoints } from "../../support/upstream-endpoints.ts";
 
 const DIALECTS: DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "tei"];
 const servers = new Map(DIALECTS.map((dialect) => [dialect, untilEnd(startEndpoints(dialect))]));
@@ -32,13 +31,7 @@ const service = await withService({
 	limits: "  breaker_failures_in_row: 100",
 });
 
-async function only(accountId: string) {
-	await service.settled();
-	const rows = await service.usage(accountId);
-	expect(rows).toHaveLength(1);
-	const row = rows[0] as Record<string, unknown>;
-	return { ...row, charged: Number(row.charged_nano_usd), reserved: Number(row.reserved_nano_usd) };
-}
+const only = (accountId: string) => onlyUsage(service, accountId);
 
 const documents = ["short", { text: "the longest of them all" }, "a medium one"];
 
@@ -48,7 +41,7 @@ test.each(DIALECTS)("%s: one shape, best first, priced by the search", async (di
 	const response = await service.post("/v1/rerank", secret, ask);
 	const text = await response.text();
 	expect(response.status).toBe(200);
-	expect(text).not.toMatch(FOREIGN);
+	expect(text).not.toMatch(SECRET_WORDS);
 	// The words of the documents, and of the query once for each; where they are free nobody counts for Cohere's kind and SGLang.
 	const counted = dialect !== "openai" && dialect !== "sglang";
 	const tokens = counted ? 1 + 5 + 3 + 3 * 2 : 0;

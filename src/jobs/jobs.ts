@@ -117,15 +117,15 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	if (usageDays > 0) every(REMOVE_MS, "old requests", () => removeUsage(books, usageDays, archive !== null));
 	every(REMOVE_MS, "old leases", () => removeLeases(books, LEASE_DAYS));
 	every(FORGET_MS, "old entries of the control log", () => removeControl(books, CONTROL_DAYS));
-	if (auditDays > 0) every(FORGET_MS, "old acts", () => forgetActs(statements, auditDays));
+	if (auditDays > 0) every(FORGET_MS, "old audit events", () => forgetActs(statements, auditDays));
 	if (refusalDays > 0) every(FORGET_MS, "old refusals", () => forgetRefusals(statements, refusalDays));
-	every(FORGET_MS, "old counts", () => forgetOldCounts(statements));
-	every(FORGET_MS, "unproved addresses", () => forgetUnproved(statements, clock.wallMs()));
+	every(FORGET_MS, "old rate counters", () => forgetOldCounts(statements));
+	every(FORGET_MS, "unverified sign-ups", () => forgetUnproved(statements, clock.wallMs()));
 	every(FORGET_MS, "old sessions", () => forgetSessions(statements, clock.wallMs()));
 	every(FORGET_MS, "old checks of the books", () => forgetOldRuns(statements));
-	every(LOOK_MS, "what accounts want to hear of", () => lookForAlerts(statements));
-	every(EXPIRING_MS, "keys about to expire", () => lookForExpiring(statements));
-	every(RETIRING_MS, "models that go away", async () =>
+	every(LOOK_MS, "alerts of accounts", () => lookForAlerts(statements));
+	every(EXPIRING_MS, "alerts of expiring keys", () => lookForExpiring(statements));
+	every(RETIRING_MS, "alerts of retiring models", async () =>
 		lookForRetiring(statements, (await deps.deployments.current()).models, clock.wallMs()),
 	);
 	every(FORGET_MS, "old marks of alerts", () => forgetOldMarks(statements));

@@ -1,7 +1,11 @@
-import type { ModelSpec, UpstreamSpec } from "../catalog/model.ts";
+import type { DialectName, ModelSpec, UpstreamSpec } from "../catalog/model.ts";
 import { DEFAULT_LIMITS, LIMIT_FIELDS } from "../catalog/service-limits.ts";
 import type { FoundServer } from "../demo/discover.ts";
 import { formatRatePerMillion } from "../money/nano-usd.ts";
+import template from "./catalog-template.yaml" with { type: "text" };
+
+/** The head of every file, and an example for one without a model. */
+const [HEAD = "", EXAMPLE = ""] = String(template).split("---\n");
 
 /** The contents of a new `tollgate.yaml`. */
 export interface CatalogFindings {
@@ -17,16 +21,8 @@ const WORDS_WIDTH = 100;
 
 /** Writes a catalogue that serves the servers found, with comments for a first reader. */
 export function formatCatalogFile(found: CatalogFindings): string {
-	return [
-		"# The catalogue: which models are sold, at what rates, by which servers.",
-		"# `tollgate catalog check tollgate.yaml` says what a server makes of it. A running server takes changes over by",
-		`# itself, and keeps the old catalogue if the new one has a mistake. \${NAME} takes an environment variable.`,
-		"",
-		...(found.models.length === 0 ? emptyList(found.ports) : modelList(found)),
-		"",
-		...limitLines(),
-		"",
-	].join("\n");
+	const example = EXAMPLE.trim().replace("{ports}", found.ports.join(", "));
+	return [HEAD, ...(found.models.length === 0 ? [example] : modelList(found)), "", ...limitLines(), ""].join("\n");
 }
 
 function modelList({ models, servers }: CatalogFindings): string[] {
@@ -69,44 +65,22 @@ function upstreamLines(upstream: UpstreamSpec, servers: readonly FoundServer[]):
 		field("model", text(upstream.model), "its name there"),
 		field("dialect", upstream.dialect),
 		field("max_concurrency", String(upstream.maxConcurrency), "requests that it gets at once; others wait"),
-		...hints(upstream),
+		...(HINTS[upstream.dialect] ?? []),
 		`        # api_key: \${MODEL_SERVER_KEY}`,
 	];
 }
 
-/** Known problems of a dialect. */
-function hints({ dialect }: UpstreamSpec): string[] {
-	if (dialect === "vllm")
-		return [
-			"        # It closes idle connections after 5 s; true once VLLM_HTTP_TIMEOUT_KEEP_ALIVE is raised.",
-			"        keep_alive: false",
-		];
-	if (dialect === "ollama")
-		return [
-			"        # It cuts longer prompts in silence: start it with OLLAMA_CONTEXT_LENGTH at context_length or above.",
-		];
-	if (dialect === "llama.cpp") return ["        # Each of its slots (-np) has a part of its context (-c)."];
-	return [];
-}
-
-/** A valid file without a model, with an example to fill in. */
-function emptyList(ports: readonly number[]): string[] {
-	return [
-		`# No model server answered on this machine (ports ${ports.join(", ")}). Take the [] away and describe yours:`,
-		"models: []",
-		"#  - id: llama-3.3-70b-instruct",
-		"#    kind: chat",
-		"#    context_length: 131072",
-		"#    max_output_tokens: 8192",
-		"#    parameters: [temperature, top_p, max_tokens, stop, seed, tools, tool_choice, response_format]",
-		'#    rates: { input: "0.23", output: "0.40" }    # USD per million tokens',
-		"#    upstreams:",
-		"#      - url: http://10.0.0.11:8000/v1",
-		"#        model: meta-llama/Llama-3.3-70B-Instruct",
-		"#        dialect: vllm    # or openai, sglang, llama.cpp, ollama, tgi, tei",
-		`#        # api_key: \${MODEL_SERVER_KEY}`,
-	];
-}
+/** Known problems of dialects. */
+const HINTS: Readonly<Partial<Record<DialectName, readonly string[]>>> = {
+	vllm: [
+		"        # It closes idle connections after 5 s; true once VLLM_HTTP_TIMEOUT_KEEP_ALIVE is raised.",
+		"        keep_alive: false",
+	],
+	ollama: [
+		"        # It cuts longer prompts in silence: start it with OLLAMA_CONTEXT_LENGTH at context_length or above.",
+	],
+	"llama.cpp": ["        # Each of its slots (-np) has a part of its context (-c)."],
+};
 
 function limitLines(): string[] {
 	const lines = LIMIT_FIELDS.map(({ name, limit, scale, meaning }) =>

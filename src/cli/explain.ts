@@ -35,19 +35,7 @@ export function explain(error: unknown): Explanation {
 		return failed("service_unavailable", `${error.message}: it may or may not have done it`);
 	if (error instanceof DatabaseBusy)
 		return failed("service_unavailable", `the database: ${error.message}. Nothing was done: try again.`);
-	const {
-		code,
-		message = "",
-		name,
-		path,
-		syscall,
-	} = error as {
-		code?: unknown;
-		message?: string;
-		name?: string;
-		path?: unknown;
-		syscall?: unknown;
-	};
+	const { code, message = "", name, path, syscall } = error as Partial<NodeJS.ErrnoException>;
 	if (typeof code !== "string" || name === "TypeError") return failed("internal_error", traceOf(error));
 	const known = SYSTEM_CODES[code];
 	if (known !== undefined) return failed("service_unavailable", message === "" ? known : `${known} (${message})`);

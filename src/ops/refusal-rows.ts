@@ -37,19 +37,7 @@ const PARAM_CHARS_MAX = 128;
 const MESSAGE_CHARS_MAX = 500;
 
 /** The form that the insert statement reads. */
-export interface RefusalRow extends Pick<Refusal, "model" | "endpoint" | "code" | "status" | "message" | "param"> {
-	readonly id: string;
-	readonly account: string;
-	readonly key: string;
-	readonly project: string | null;
-	readonly available: number | null;
-	readonly held: number | null;
-	readonly required: number | null;
-	readonly tokens: number | null;
-	readonly at: number;
-	repeats: number;
-	repeated: number | null;
-}
+export type RefusalRow = ReturnType<typeof rowOf>;
 
 /** One key's refusals with one code; its minute begins with the first. */
 interface Minute {
@@ -103,7 +91,7 @@ export function createRefusalRows({ clock }: { clock: Clock }) {
 	return { take, waiting };
 }
 
-function rowOf(refusal: Refusal): RefusalRow {
+function rowOf(refusal: Refusal) {
 	const { shortage } = refusal;
 	return {
 		id: refusal.requestId,
@@ -122,7 +110,7 @@ function rowOf(refusal: Refusal): RefusalRow {
 		tokens: shortage?.affordableMaxTokens ?? null,
 		at: refusal.atMs,
 		repeats: 0,
-		repeated: null,
+		repeated: null as number | null,
 	};
 }
 

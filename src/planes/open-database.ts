@@ -1,3 +1,5 @@
+import { type Cleanup, createCleanup } from "../base/cleanup.ts";
+import { systemClock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { unlessAborted } from "../base/unless-aborted.ts";
@@ -34,6 +36,26 @@ export async function openDatabase(
 		return { url, release };
 	} catch (error) {
 		await released(release);
+		throw error;
+	}
+}
+
+/** Starts a plane on an open database. `end` gives everything back; so does a start that fails. */
+export async function onDatabase<Served>(
+	config: Pick<Config, "databaseUrl" | "runDir" | "dataDir">,
+	deps: { log: Log; leaving?: AbortSignal | undefined },
+	start: (parts: { cleanup: Cleanup; databaseUrl: string; end(): Promise<void> }) => Promise<Served>,
+): Promise<Served> {
+	const { url, release } = await openDatabase(deps, config);
+	const cleanup = createCleanup({ clock: systemClock, log: deps.log });
+	const end = async () => {
+		await cleanup.run();
+		await released(release);
+	};
+	try {
+		return await start({ cleanup, databaseUrl: url, end });
+	} catch (error) {
+		await end();
 		throw error;
 	}
 }

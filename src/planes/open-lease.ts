@@ -1,8 +1,4 @@
-import type { Cleanup } from "../base/cleanup.ts";
-import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
-import type { Database } from "../db/database.ts";
 import type { Keyring } from "../keys/keyring.ts";
 import { createPgShareStore, LIMITS_CHANNEL } from "../keys/limit-shares.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
@@ -11,12 +7,11 @@ import type { KeyLimits } from "../limits/key-limits.ts";
 import { createKeyLimits } from "../limits/key-limits.ts";
 import type { Secrets } from "../secrets.ts";
 import { FORCED_STOP_MS } from "./drain-gateway.ts";
+import type { GatewayDeps } from "./gateway-deps.ts";
 
-interface LeaseDeps {
-	readonly db: Database;
-	readonly clock: Clock;
-	readonly log: Log;
-	readonly cleanup: Cleanup;
+type Opened = Pick<GatewayDeps, "db" | "clock" | "log" | "cleanup">;
+
+interface LeaseDeps extends Opened {
 	readonly keyring: Keyring;
 	readonly secrets: Pick<Secrets, "instanceId">;
 	onDiskFailed(error: unknown): void;
@@ -52,13 +47,7 @@ export async function openLease(
 }
 
 /** Opens this instance's share of each key's limits. */
-export async function openKeyLimits(deps: {
-	db: Database;
-	instanceLease: InstanceLease;
-	clock: Clock;
-	log: Log;
-	cleanup: Cleanup;
-}): Promise<KeyLimits> {
+export async function openKeyLimits(deps: Opened & { instanceLease: InstanceLease }): Promise<KeyLimits> {
 	const { db, instanceLease, clock, log } = deps;
 	const store = createPgShareStore({ statements: db.statements, instanceLease });
 	const keyLimits = createKeyLimits({ clock, shared: { store, log, openings: instanceLease.gate.openings } });

@@ -1,4 +1,3 @@
-import { createCleanup } from "../base/cleanup.ts";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
@@ -13,7 +12,7 @@ import { startConsoleServer } from "./console-server.ts";
 import { drainListener } from "./drain-listener.ts";
 import { newInternalSecret } from "./internal-secret.ts";
 import { addressOf } from "./listening-address.ts";
-import { type OpenDatabase, openDatabase, released } from "./open-database.ts";
+import { onDatabase } from "./open-database.ts";
 import { workerLabel } from "./process-metrics.ts";
 import { consoleSocket, gatewaySockets } from "./run-dir.ts";
 
@@ -22,12 +21,8 @@ import { consoleSocket, gatewaySockets } from "./run-dir.ts";
  */
 export async function serveConsole(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
 	const { runDir } = config;
-	const cleanup = createCleanup({ clock: systemClock, log });
-	let database: OpenDatabase | undefined;
-	try {
-		const brand = await readOwnBrand(config);
-		database = await openDatabase({ log, leaving }, config);
-		const { url: databaseUrl, release } = database;
+	const brand = await readOwnBrand(config);
+	return onDatabase(config, { log, leaving }, async ({ cleanup, databaseUrl, end }) => {
 		const plane = createConsolePlane(config, {
 			log,
 			brand,
@@ -85,15 +80,10 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 				await drainListener(server);
 				await Promise.race([server.stop(), drainOver]);
 				await server.stop(true);
-				await cleanup.run();
-				await released(release);
+				await end();
 			},
 		};
-	} catch (error) {
-		await cleanup.run();
-		if (database !== undefined) await released(database.release);
-		throw error;
-	}
+	});
 }
 
 function placesOf({ runDir, gatewayUrl }: Pick<Config, "runDir" | "gatewayUrl">): GatewayPlace[] {

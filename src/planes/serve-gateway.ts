@@ -1,4 +1,3 @@
-import { createCleanup } from "../base/cleanup.ts";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
@@ -8,7 +7,7 @@ import type { GatewayPlane } from "./gateway-plane.ts";
 import { createGatewayPlane } from "./gateway-plane.ts";
 import { newInternalSecret } from "./internal-secret.ts";
 import { checkConfiguredFile } from "./open-catalog.ts";
-import { type OpenDatabase, openDatabase, released } from "./open-database.ts";
+import { onDatabase } from "./open-database.ts";
 import { askOthers } from "./process-metrics.ts";
 import { consoleSocket } from "./run-dir.ts";
 
@@ -16,13 +15,9 @@ import { consoleSocket } from "./run-dir.ts";
  * Runs the gateway plane in its own process. Rejects once `leaving` aborts while it waits for others at its database.
  */
 export async function serveGateway(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
-	const cleanup = createCleanup({ clock: systemClock, log });
-	let database: OpenDatabase | undefined;
-	try {
-		// Checked before a database is started; a parent has already checked it.
-		if (config.runDir === null) await checkConfiguredFile(config);
-		database = await openDatabase({ log, leaving }, config);
-		const { url: databaseUrl, release } = database;
+	// Checked before a database is started; a parent has already checked it.
+	if (config.runDir === null) await checkConfiguredFile(config);
+	return onDatabase(config, { log, leaving }, async ({ cleanup, databaseUrl, end }) => {
 		const plane = await createGatewayPlane(config, {
 			log,
 			databaseUrl,
@@ -48,15 +43,10 @@ export async function serveGateway(config: Config, { log, leaving }: { log: Log;
 			async stop() {
 				await plane.stop();
 				await demo?.stop();
-				await cleanup.run();
-				await released(release);
+				await end();
 			},
 		};
-	} catch (error) {
-		await cleanup.run();
-		if (database !== undefined) await released(database.release);
-		throw error;
-	}
+	});
 }
 
 /** Connects the first run's models: discovered servers, or a built-in one. */

@@ -9,7 +9,7 @@ import type { CallContext } from "../upstream/call/attempt.ts";
 import type { StreamCall } from "../upstream/call/stream.ts";
 import type { OutputChunk } from "../upstream/call/stream-wire.ts";
 import type { UnaryCall } from "../upstream/call/unary.ts";
-import type { AnswerFields } from "../upstream/chat/chat-answer.ts";
+import type { TextReply } from "../upstream/chat/chat-answer.ts";
 import type { Prompt } from "../upstream/prompt.ts";
 import type { ReportedUsage } from "../upstream/usage.ts";
 import { type Bill, billOf, type OutputSize, usageRecord } from "./bill/bill.ts";
@@ -27,15 +27,6 @@ interface TextInput extends EndpointInput {
 	readonly maxOutputTokens: number;
 	/** `stream_options.include_usage`. */
 	readonly includeUsage: boolean;
-}
-
-interface TextReply {
-	readonly choices: readonly unknown[];
-	readonly usage: ReportedUsage | undefined;
-	readonly outputBytes: number;
-	readonly outputEvents: number;
-	readonly about?: AnswerFields;
-	readonly sources?: AnswerFields;
 }
 
 /** Differences between chat and legacy completions. */
@@ -59,7 +50,7 @@ interface TextEndpoint<Input, Reply, Chunk> {
 /** An endpoint that generates text and is priced in tokens. */
 export function generatedText<
 	Input extends TextInput,
-	Reply extends TextReply,
+	Reply extends TextReply<unknown>,
 	Chunk extends OutputChunk & WrittenChunk,
 >(own: TextEndpoint<Input, Reply, Chunk>): InferenceEndpoint<JsonBody, Input, Reply, Chunk> {
 	const { name, promptField, object } = own;

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import { readChatReply } from "../../src/upstream/chat/chat-whole.ts";
-import { createCompletionReader, readCompletion } from "../../src/upstream/completions/completion-reader.ts";
+import { CompletionReader, readCompletion } from "../../src/upstream/completions/completion-reader.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 
 const usage = { prompt_tokens: 3, completion_tokens: 2 };
@@ -20,11 +20,11 @@ test("a completion's text in a form that is not known is a failure, streamed or 
 	const shape = { prompts: 1, n: 1 };
 	for (const text of [5, true, ["a"], { text: "a" }]) {
 		const event = { choices: [{ index: 0, text, finish_reason }], usage };
-		const reader = createCompletionReader(DIALECTS.openai, shape);
+		const reader = new CompletionReader(DIALECTS.openai, shape);
 		expect(() => reader.accept(JSON.stringify(event))).toThrow(UpstreamFailure);
 		expect(() => readCompletion(event, DIALECTS.openai, shape)).toThrow(UpstreamFailure);
 	}
-	const reader = createCompletionReader(DIALECTS.openai, shape);
+	const reader = new CompletionReader(DIALECTS.openai, shape);
 	for (const text of [null, undefined, ""])
 		expect(reader.accept(JSON.stringify({ choices: [{ index: 0, text }] }))).toBeUndefined();
 });

@@ -17,8 +17,9 @@ export interface ChatChoice {
 	readonly finish_reason: FinishReason;
 }
 
-export interface ChatReply {
-	readonly choices: readonly ChatChoice[];
+/** A whole chat or text completion. */
+export interface TextReply<Choice> {
+	readonly choices: readonly Choice[];
 	/** Undefined if the upstream sent none, or one that is impossible (zero prompt tokens, strings …). */
 	readonly usage: ReportedUsage | undefined;
 	/** Bytes of generated text, tool arguments and reasoning: the basis of an estimate without usage. */
@@ -39,8 +40,8 @@ export interface ChatChunkChoice {
 }
 
 /** One streamed event. It has no choices only if it has sources; usage is removed and kept on the stream. */
-export interface ChatChunk {
-	readonly choices: readonly ChatChunkChoice[];
+export interface TextChunk<Choice> {
+	readonly choices: readonly Choice[];
 	/** JSON of the choices, if it is already written; then no choice finishes in this event. */
 	readonly choicesText?: string;
 	/** Bytes of generated text, tool arguments and reasoning in it. */
@@ -50,3 +51,6 @@ export interface ChatChunk {
 	/** The current lists of sources; for the last event. */
 	readonly sources?: AnswerFields;
 }
+
+export type ChatReply = TextReply<ChatChoice>;
+export type ChatChunk = TextChunk<ChatChunkChoice>;

@@ -1,6 +1,5 @@
 /** The one format in which all dialects' text completions leave `upstream/`, rebuilt from an allow-list. */
-import type { AnswerFields } from "../chat/chat-answer.ts";
-import type { ReportedUsage } from "../usage.ts";
+import type { TextChunk, TextReply } from "../chat/chat-answer.ts";
 import type { JsonObject } from "../wire-value.ts";
 
 export type CompletionFinish = "stop" | "length" | "content_filter";
@@ -14,23 +13,8 @@ export interface CompletionChoice<Finish = CompletionFinish | null> {
 	readonly finish_reason: Finish;
 }
 
-/** One streamed event; always with choices. */
-export interface CompletionChunk {
-	readonly choices: readonly CompletionChoice[];
-	/** Bytes of text in it. */
-	readonly outputBytes: number;
-	/** Fields that each event repeats next to the choices; the same object until a field changes. */
-	readonly about?: AnswerFields;
-}
-
-export interface CompletionReply {
-	readonly choices: readonly CompletionChoice<CompletionFinish>[];
-	readonly usage: ReportedUsage | undefined;
-	readonly outputBytes: number;
-	/** Events that carried output, if the answer came as a stream; otherwise 0. */
-	readonly outputEvents: number;
-	readonly about?: AnswerFields;
-}
+export type CompletionChunk = TextChunk<CompletionChoice>;
+export type CompletionReply = TextReply<CompletionChoice<CompletionFinish>>;
 
 /** The number of choices in a request: `prompts` × `n`. */
 export interface CompletionShape {

@@ -9,7 +9,7 @@ import { type GenerationRequest, generationText } from "../generation-request.ts
 import type { Replica } from "../replicas/replica.ts";
 import { asArray, type JsonObject, parseJson } from "../wire-value.ts";
 import type { CompletionChoice, CompletionChunk, CompletionReply, CompletionShape } from "./completion-answer.ts";
-import { createCompletionReader, readCompletion, readCompletionInTurns } from "./completion-reader.ts";
+import { CompletionReader, readCompletion, readCompletionInTurns } from "./completion-reader.ts";
 
 /** A customer's text completion, as passed to a replica. */
 export interface CompletionCallInput extends Pick<GenerationRequest, "fields" | "prompt"> {
@@ -58,7 +58,7 @@ export function completionWhole(
 function wireOf(shape: CompletionShape): StreamWire<CompletionChunk> {
 	return {
 		path: PATH,
-		reader: (dialect) => createCompletionReader(dialect, shape),
+		reader: (dialect) => new CompletionReader(dialect, shape),
 		whole(text, dialect) {
 			const { usage, ...chunk } = readCompletion(parseJson(text), dialect, shape);
 			return { chunk, usage };

@@ -1,103 +1,40 @@
 /** Reads text completions, streamed and unstreamed. */
 import { createTimeSlice } from "../../base/time-slice.ts";
-import { isEndMarker, parseEvent } from "../call/event-payload.ts";
-import { died, failed, unreadable } from "../call/failure.ts";
-import type { StreamReader } from "../call/stream-wire.ts";
+import { failed, unreadable } from "../call/failure.ts";
 import { isError } from "../call/upstream-error.ts";
-import { aboutOf, newAboutSoFar, noteAbout } from "../chat/answer-about.ts";
-import { finishReason } from "../chat/chat-choice.ts";
+import { aboutOf } from "../chat/answer-about.ts";
+import { type ChoiceProgress, finishReason } from "../chat/chat-choice.ts";
 import type { Dialect } from "../dialects.ts";
-import { readUsage, withoutCompletion } from "../usage.ts";
-import { UsageTally } from "../usage-tally.ts";
+import { TextReader } from "../text-reader.ts";
+import { readUsage } from "../usage.ts";
 import { asArray, asCount, asObject, asObjects, asText, type JsonObject } from "../wire-value.ts";
-import type {
-	CompletionChoice,
-	CompletionChunk,
-	CompletionFinish,
-	CompletionReply,
-	CompletionShape,
-} from "./completion-answer.ts";
+import type { CompletionChoice, CompletionFinish, CompletionReply, CompletionShape } from "./completion-answer.ts";
 import { completionLogprobs, completionLogprobsInTurns } from "./completion-logprobs.ts";
 
-export function createCompletionReader(dialect: Dialect, shape: CompletionShape): StreamReader<CompletionChunk> {
-	const choicesMax = shape.prompts * shape.n;
-	/** By index: whether the choice has its finish. */
-	const finished: (boolean | undefined)[] = [];
-	const tally = new UsageTally(dialect.usageStyle, shape.n);
-	let ended = false;
-	/** Output arrived after the last usage record. */
-	let uncounted = false;
-	const soFar = newAboutSoFar();
-
-	function accept(payload: string): CompletionChunk | undefined {
-		// Ignores events after the end marker: some servers repeat it.
-		if (ended || payload === "") return undefined;
-		if (isEndMarker(payload)) {
-			ended = true;
-			return allFinished() ? undefined : impliedEnd();
-		}
-		const event = parseEvent(payload);
-		if (isError(event)) throw dialect.failureOfError(event);
-		noteAbout(soFar, event);
-		const rawChoices = asObjects(event.choices);
-		const chunk = readChoices(rawChoices);
-		const only = rawChoices.length === 1 ? indexOf(rawChoices[0] as JsonObject, choicesMax) : undefined;
-		if (event.usage !== undefined && event.usage !== null) {
-			tally.note(event.usage, only, rawChoices.length > 0, allFinished() ? finished.length : 0);
-			uncounted = false;
-		} else if (chunk !== undefined && chunk.outputBytes > 0) uncounted = true;
-		return chunk;
+/** Reads a streamed text completion. */
+export class CompletionReader extends TextReader<CompletionChoice> {
+	constructor(dialect: Dialect, { prompts, n }: CompletionShape) {
+		super(dialect, prompts * n, prompts * n, n);
 	}
 
 	/** Empty parts are left out, so that the first event is the first token. */
-	function readChoices(rawChoices: readonly JsonObject[]): CompletionChunk | undefined {
-		const choices: CompletionChoice[] = [];
-		let outputBytes = 0;
-		for (const raw of rawChoices) {
-			const index = indexOf(raw, choicesMax);
-			const finish = completionFinish(raw.finish_reason);
-			const text = asText(raw.text ?? "");
-			if (text === undefined) throw failed("a choice whose text is none");
-			finished[index] = finished[index] === true || finish !== null;
-			if (text === "" && finish === null) continue;
-			outputBytes += Buffer.byteLength(text);
-			choices.push({ text, index, logprobs: completionLogprobs(raw.logprobs), finish_reason: finish });
-		}
-		return choices.length === 0 ? undefined : chunkOf(choices, outputBytes);
+	protected override readChoice(
+		raw: JsonObject,
+		index: number,
+		progress: ChoiceProgress,
+	): CompletionChoice | undefined {
+		const finish = completionFinish(raw.finish_reason);
+		const text = asText(raw.text ?? "");
+		if (text === undefined) throw failed("a choice whose text is none");
+		progress.finished ||= finish !== null;
+		if (text === "" && finish === null) return undefined;
+		progress.outputBytes += Buffer.byteLength(text);
+		return { text, index, logprobs: completionLogprobs(raw.logprobs), finish_reason: finish };
 	}
 
-	function chunkOf(choices: readonly CompletionChoice[], outputBytes: number): CompletionChunk {
-		const fields = soFar.about;
-		return fields === undefined ? { choices, outputBytes } : { choices, outputBytes, about: fields };
+	protected override endOf(index: number): CompletionChoice {
+		return { text: "", index, logprobs: null, finish_reason: "stop" };
 	}
-
-	/** As for chats: an answer with its final count and the end marker is complete. */
-	function impliedEnd(): CompletionChunk {
-		const { completionTokens = 0 } = tally.current() ?? {};
-		const counted = tally.isFinal() || (dialect.usageStyle !== "per_choice" && !uncounted);
-		if (completionTokens === 0 || !counted || finished.length === 0)
-			throw died("the end marker came before the finish of every choice");
-		const finishes: CompletionChoice[] = [];
-		finished.forEach((done, index) => {
-			if (!done) finishes.push({ text: "", index, logprobs: null, finish_reason: "stop" });
-		});
-		return chunkOf(finishes, 0);
-	}
-
-	function allFinished(): boolean {
-		if (finished.length === 0) return false;
-		for (const done of finished) if (done === false) return false;
-		return true;
-	}
-
-	const complete = () => allFinished() && finished.filter(Boolean).length === choicesMax && tally.isFinal();
-	return {
-		accept,
-		ended: () => ended,
-		complete: () => ended || complete(),
-		usage: () => (uncounted && !tally.isFinal() ? withoutCompletion(tally.current()) : tally.current()),
-		usageIsFinal: () => tally.isFinal(),
-	};
 }
 
 /** Reads an unstreamed answer. Throws UpstreamFailure if it is no completion. */

@@ -1,0 +1,153 @@
+import { isEndMarker, parseEvent } from "./call/event-payload.ts";
+import { died, failed } from "./call/failure.ts";
+import type { StreamReader } from "./call/stream-wire.ts";
+import { isError } from "./call/upstream-error.ts";
+import { newAboutSoFar, noteAbout } from "./chat/answer-about.ts";
+import type { TextChunk } from "./chat/chat-answer.ts";
+import { type ChoiceProgress, newChoiceProgress } from "./chat/chat-choice.ts";
+import type { Dialect } from "./dialects.ts";
+import { type ReportedUsage, withoutCompletion } from "./usage.ts";
+import { UsageTally } from "./usage-tally.ts";
+import { asArray, asCount, asObject, type JsonObject } from "./wire-value.ts";
+
+/**
+ * Reads a streamed chat or text completion. It is complete when all requested choices finished and the end marker or the
+ * usage arrived. A class: there is one per open stream.
+ */
+export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choice>> {
+	readonly #dialect: Dialect;
+	readonly #choicesAsked: number;
+	readonly #choicesMax: number;
+	readonly #choicesOfPrompt: number | undefined;
+	readonly #choices: (ChoiceProgress | undefined)[] = [];
+	/** Undefined before the first usage record. */
+	#tally: UsageTally | undefined;
+	#ended = false;
+	/** Output arrived after the last usage record. */
+	#uncounted = false;
+	protected readonly soFar = newAboutSoFar();
+	/** Sources that no chunk has carried yet. */
+	protected sourcesWait = false;
+
+	/** `choicesOfPrompt`: see `UsageTally`. */
+	constructor(dialect: Dialect, choicesAsked: number, choicesMax: number, choicesOfPrompt?: number) {
+		this.#dialect = dialect;
+		this.#choicesAsked = choicesAsked;
+		this.#choicesMax = choicesMax;
+		this.#choicesOfPrompt = choicesOfPrompt;
+	}
+
+	/** Rebuilds one choice of an event; undefined if it has no content. */
+	protected abstract readChoice(raw: JsonObject, index: number, progress: ChoiceProgress): Choice | undefined;
+	/** The end of a choice whose finish the server forgot. */
+	protected abstract endOf(index: number, progress: ChoiceProgress): Choice;
+	/** An event with output and without usage. `saysSources`: it changed the lists of sources. */
+	protected noteOutput(_payload: string, _chunk: TextChunk<Choice>, _saysSources: boolean): void {
+		this.#uncounted = true;
+	}
+
+	/** An event changed the lists of sources. */
+	protected noteSources(): void {}
+
+	accept(payload: string): TextChunk<Choice> | undefined {
+		// Ignores events after the end marker: some servers repeat it.
+		if (this.#ended || payload === "") return undefined;
+		if (isEndMarker(payload)) {
+			this.#ended = true;
+			return this.#allFinished() ? undefined : this.#impliedEnd();
+		}
+		const event = parseEvent(payload);
+		if (isError(event)) throw this.#dialect.failureOfError(event);
+		const rawChoices = asArray(event.choices) ?? [];
+		const saysSources = noteAbout(this.soFar, event);
+		if (saysSources) this.noteSources();
+		const chunk = this.#readChoices(rawChoices);
+		if (event.usage !== undefined && event.usage !== null) this.#noteUsage(event.usage, rawChoices);
+		else if (chunk !== undefined && chunk.outputBytes > 0) this.noteOutput(payload, chunk, saysSources);
+		return chunk;
+	}
+
+	#readChoices(rawChoices: readonly unknown[]): TextChunk<Choice> | undefined {
+		let kept: Choice[] | undefined;
+		let outputBytes = 0;
+		for (const raw of rawChoices) {
+			const source = asObject(raw);
+			if (source === undefined) continue;
+			const index = asCount(source.index ?? 0, this.#choicesMax - 1);
+			if (index === undefined) throw failed("a choice with an impossible index");
+			let progress = this.#choices[index];
+			if (progress === undefined) this.#choices[index] = progress = newChoiceProgress();
+			const before = progress.outputBytes;
+			const choice = this.readChoice(source, index, progress);
+			outputBytes += progress.outputBytes - before;
+			if (choice === undefined) continue;
+			if (kept === undefined) kept = [choice];
+			else kept.push(choice);
+		}
+		if (kept === undefined && !(this.sourcesWait && this.#choices.some((choice) => choice?.started))) return undefined;
+		return this.#chunkOf(kept ?? [], outputBytes);
+	}
+
+	#chunkOf(kept: readonly Choice[], outputBytes: number): TextChunk<Choice> {
+		const fields = this.soFar.about;
+		const sources = this.sourcesWait ? this.soFar.sources : undefined;
+		this.sourcesWait = false;
+		if (fields === undefined && sources === undefined) return { choices: kept, outputBytes };
+		return {
+			choices: kept,
+			outputBytes,
+			...(fields === undefined ? {} : { about: fields }),
+			...(sources === undefined ? {} : { sources }),
+		};
+	}
+
+	/**
+	 * Finishes the open choices at the end marker. An answer with its final count is complete: its server forgot the
+	 * finish reasons.
+	 */
+	#impliedEnd(): TextChunk<Choice> {
+		const { completionTokens = 0 } = this.#tally?.current() ?? {};
+		const counted = this.usageIsFinal() || (this.#dialect.usageStyle !== "per_choice" && !this.#uncounted);
+		if (completionTokens === 0 || !counted || this.#choices.length === 0)
+			throw died("the end marker came before the finish of every choice");
+		const finishes: Choice[] = [];
+		this.#choices.forEach((progress, index) => {
+			if (progress !== undefined && !progress.finished) finishes.push(this.endOf(index, progress));
+		});
+		return this.#chunkOf(finishes, 0);
+	}
+
+	#noteUsage(record: unknown, rawChoices: readonly unknown[]): void {
+		const only =
+			rawChoices.length === 1 ? asCount(asObject(rawChoices[0])?.index ?? 0, this.#choicesMax - 1) : undefined;
+		this.#tally ??= new UsageTally(this.#dialect.usageStyle, this.#choicesOfPrompt);
+		this.#tally.note(record, only, rawChoices.length > 0, this.#allFinished() ? this.#choices.length : 0);
+		this.#uncounted = false;
+	}
+
+	#allFinished(): boolean {
+		if (this.#choices.length === 0) return false;
+		for (const progress of this.#choices) if (progress !== undefined && !progress.finished) return false;
+		return true;
+	}
+
+	ended(): boolean {
+		return this.#ended;
+	}
+
+	complete(): boolean {
+		if (this.#ended) return true;
+		// Servers that stream one choice after the other may have choices that have not started.
+		const finished = this.#choices.reduce((count, choice) => count + (choice?.finished ? 1 : 0), 0);
+		return finished >= this.#choicesAsked && this.#allFinished() && this.usageIsFinal();
+	}
+
+	usage(): ReportedUsage | undefined {
+		const current = this.#tally?.current();
+		return this.#uncounted && !this.usageIsFinal() ? withoutCompletion(current) : current;
+	}
+
+	usageIsFinal(): boolean {
+		return this.#tally?.isFinal() ?? false;
+	}
+}

@@ -7,10 +7,7 @@ import { DatabaseBusy, DatabaseTimeout } from "./outage.ts";
 
 /** Connections to the database; each runs one piece of work at a time. */
 export interface ConnectionPool {
-	/**
-	 * `untilMs` is a deadline by the monotonic clock. After it: error `DatabaseTimeout`, and the connection that did not
-	 * answer is replaced.
-	 */
+	/** `untilMs`: deadline by the monotonic clock. After it: error `DatabaseTimeout`, and the connection is replaced. */
 	run<T>(work: (client: postgres.Sql) => PromiseLike<T>, untilMs: number): Promise<T>;
 	/** Ends all connections; work that runs on them is rejected. */
 	end(): Promise<void>;
@@ -18,9 +15,7 @@ export interface ConnectionPool {
 
 /** Most callers that wait for a connection; each gives up before its own deadline. */
 const WAITING_MAX = 20_000;
-/**
- * Work with less than this share of its time left does not begin: it would end at its deadline and cost a connection.
- */
+/** Work with less than this share of its time left does not begin: it would only cost its connection. */
 const BEGUN_SHARE_MIN = 1 / 16;
 
 interface Waiting {

@@ -30,10 +30,7 @@ interface OpenConnection {
 	readonly untilMs: number;
 }
 
-/**
- * A connection is replaced at this age, so that a server process does not accumulate memory, and a proxy can choose
- * another server.
- */
+/** Connections are replaced at this age: server processes grow, and a proxy can choose another server. */
 const LIFE_MS_MIN = 30 * 60_000;
 const LIFE_MS_MAX = 60 * 60_000;
 

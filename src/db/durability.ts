@@ -15,10 +15,7 @@ export async function readDurability(statements: Ask): Promise<Durability> {
 	return { commit: row?.commit ?? "on", waitedFor: row?.waited ?? "", standbys: Number(row?.standbys) };
 }
 
-/**
- * What confirmed usage this set-up can lose, and when; undefined if none. Journals are deleted once Postgres has
- * confirmed their records.
- */
+/** The confirmed usage that this set-up can lose, since confirmed journal records are deleted; undefined if none. */
 export function durabilityProblem({ commit, waitedFor, standbys }: Durability): string | undefined {
 	if (commit === "off")
 		return "synchronous_commit is off: a crash of the database's machine can lose usage that it has confirmed";

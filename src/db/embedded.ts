@@ -31,10 +31,7 @@ export interface EmbeddedPostgres {
 	readonly url: string;
 	/** True if the server was already running: its parent crashed, or another process uses it. */
 	readonly adopted: boolean;
-	/**
-	 * Releases it. The last process to do so stops the server (fast shutdown) and waits for its end. False if the server
-	 * still runs then.
-	 */
+	/** Releases it. The last process to do so stops the server (fast shutdown). False if it still runs then. */
 	stop(): Promise<boolean>;
 	/** Cancels the stop at this process's exit, for callers that will not stop the server. */
 	keepRunning(): void;
@@ -223,10 +220,7 @@ function usersPath(dataDir: string): string {
 	return join(dataDir, "postgres.users");
 }
 
-/**
- * Whether a process has the server's address. Only for the holder of the start lock, so that no process joins at the
- * same time.
- */
+/** Whether a process has the server's address. Only with the start lock, so that none joins at the same time. */
 function hasUsers(dataDir: string): boolean {
 	const alone = tryFileLock(usersPath(dataDir));
 	alone?.release();

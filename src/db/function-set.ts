@@ -105,10 +105,7 @@ export async function hasFunctions(client: postgres.Sql | postgres.TransactionSq
 	return row !== undefined;
 }
 
-/**
- * The address with which connections find this version's functions before all others of the same names. `client` is of
- * `url`.
- */
+/** The address with which connections find this version's functions first. `client` is of `url`. */
 export async function urlWithFunctions(client: postgres.Sql, url: string): Promise<string> {
 	return withSetting(url, "search_path", withFunctions(await searchPath(client)));
 }

@@ -33,14 +33,9 @@ interface Hearing {
 	cancelProbe: () => void;
 }
 
-/**
- * A waiting connection cannot tell a silent server from one without notifications. So the listener sends a cheap query
- * at this interval.
- */
+/** Interval of a cheap query, since a waiting connection cannot tell silence from no notifications. */
 const PROBE_MS = 500;
-/**
- * A connection that does not answer for so long is discarded. With PROBE_MS: a silent connection is noticed within 2 s.
- */
+/** A connection that does not answer for so long is discarded: with PROBE_MS, within 2 s. */
 const ANSWER_MS_MAX = 1_500;
 /** The same for a connection that is still being opened. */
 const CONNECT_MS_MAX = 5_000;

@@ -24,10 +24,7 @@ import { withRequiredSettings } from "./required-settings.ts";
 /** Any number will do, as long as all versions of the service use the same one. */
 const ADVISORY_LOCK = 7_305_441_902;
 const UNUSABLE_NAMED_MAX = 20;
-/**
- * The migration that every database of the development versions of 0.2 has, and the last commit before the schema began
- * again.
- */
+/** The first migration of all development versions of 0.2, and the last commit that reads them. */
 const FIRST_OF_0_2 = "0000_credit";
 const LAST_COMMIT_OF_0_2 = "869b8bb6";
 
@@ -114,10 +111,7 @@ async function findMissing(
 	return { schema, missing };
 }
 
-/**
- * The address for clients if all migrations and functions of this version exist, perhaps newer ones too; else
- * undefined.
- */
+/** The address for clients if this version's migrations and functions all exist, perhaps newer ones too. */
 export async function migratedUrl(url: string): Promise<string | undefined> {
 	return withClient(url, async (client) => {
 		const { required } = await lookAtWay(client, url);

@@ -3,7 +3,7 @@ export class DatabaseTimeout extends Error {
 	override readonly name = "DatabaseTimeout" as const;
 }
 
-/** The statement was not carried out: too many wait for a connection, or a row stayed locked until the deadline. */
+/** The statement was not carried out: too many wait for a connection, or a row stayed locked. */
 export class DatabaseBusy extends Error {
 	override readonly name = "DatabaseBusy" as const;
 }
@@ -102,10 +102,7 @@ export function someCause(error: unknown, is: (cause: Error) => boolean): boolea
 	return false;
 }
 
-/**
- * The row of a statement that always returns one. Without it the outcome is unknown, and no default may stand for it:
- * error `AnswerLost`.
- */
+/** The row of a statement that always returns one. Without it the outcome is unknown: error `AnswerLost`. */
 export function onlyRow<Row>(rows: readonly Row[]): Row {
 	const [row] = rows;
 	if (rows.length !== 1 || row === undefined)

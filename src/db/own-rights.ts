@@ -3,10 +3,7 @@ import { Fault } from "../base/fault.ts";
 import type { Migration } from "./migrations/list.ts";
 import { quoted } from "./search-path.ts";
 
-/**
- * Our tables and other objects, by name: the schema may be shared with other programs, and several roles may own the
- * objects.
- */
+/** Our objects by name: the schema may be shared with other programs, and several roles may own them. */
 export interface OwnNames {
 	readonly schema: string;
 	readonly names: readonly string[];

@@ -98,10 +98,7 @@ async function look(client: postgres.Sql): Promise<Place> {
 
 const refused = (message: string) => new Fault("service_unavailable", message);
 
-/**
- * A role's deadlines are for its queries. A migration takes as long as its tables are large, and a start waits for
- * another.
- */
+/** A role's deadlines are for queries; a migration takes as long as its tables are large, a start waits for another. */
 export async function untimed(client: postgres.Sql): Promise<void> {
 	await client`
 		select set_config(name, '0', false) from pg_settings

@@ -39,7 +39,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
 };
 /** The names that a pooler must pass on. */
 const SETTING_NAMES = ["search_path", ...Object.keys(SETTINGS)].join(", ");
-/** As long as a connection may take. A pooler accepts connections at once, and may have no server to answer on them. */
+/** As long as a connection may take. A pooler accepts connections even when no server can answer on them. */
 const ANSWER_MS_MAX = 10_000;
 
 /**
@@ -91,10 +91,7 @@ export async function lostSettings(prepared: string): Promise<readonly string[]>
 	}
 }
 
-/**
- * PostgreSQL itself knows all of them. PgBouncer sends this error for settings that it was not told to pass on or to
- * ignore.
- */
+/** PgBouncer's error for a setting that it was not told to pass on or to ignore. PostgreSQL knows all of them. */
 function isRefusedSetting(error: unknown): boolean {
 	return /^unsupported startup parameter/.test(String((error as { message?: unknown }).message));
 }

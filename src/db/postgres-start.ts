@@ -22,17 +22,12 @@ export interface PostgresHome {
 export const POSTGRES_USER = "tollgate";
 export const START_DEADLINE_MS = 60_000;
 const POLL_MS = 25;
-/**
- * Wait before a server that ended at once is started again: its port was taken, or its predecessor's memory is not
- * freed yet.
- */
+/** Wait after a server that ended at once: its port was taken, or its predecessor's memory is not freed yet. */
 const RESTART_WAIT_MS = 500;
 const STARTS_MAX = 20;
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
 
-/**
- * Works in a temporary folder until it is complete: a crash must not leave half a cluster. Fault service_unavailable.
- */
+/** Works in a temporary folder until complete: a crash must not leave half a cluster. Fault service_unavailable. */
 export async function initialiseCluster(home: PostgresHome, password: string): Promise<void> {
 	for (const name of fs.readdirSync(home.folder)) {
 		if (name.startsWith("initdb-")) fs.rmSync(join(home.folder, name), { recursive: true, force: true });

@@ -41,10 +41,7 @@ function isUnreaped(pid: number): boolean {
 	}
 }
 
-/**
- * Whether processes work in this directory, as all of a server's do. Other users' processes cannot be inspected, and
- * are not the server's.
- */
+/** Whether processes work in this directory, as all of a server's do. Other users' processes are not the server's. */
 function hasSurvivors(cluster: string): boolean {
 	// Without a list of processes, assume that they live.
 	if (!existsSync("/proc/self/cwd")) return true;

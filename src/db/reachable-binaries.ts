@@ -51,10 +51,7 @@ export async function reachableBinaries(
 	);
 }
 
-/**
- * Complete, since it is moved into place when it is done. A copy that lost something since, as in a power failure, is
- * made again.
- */
+/** Complete, since it is moved into place when done. A copy that lost files, as in a power failure, is made again. */
 async function keptCopy(
 	{ log }: { log: Log },
 	{ home, binaries, owner }: { home: string; binaries: PostgresBinaries; owner: ServerOwner },

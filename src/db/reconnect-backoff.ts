@@ -2,10 +2,7 @@
 export interface ReconnectBackoff {
 	/** Time until the next connection may be opened, ms. */
 	pauseMs(): number;
-	/**
-	 * Call when a connection is opened. A caller that gives up during the pause opened none, so the next one does not
-	 * wait longer.
-	 */
+	/** Call when a connection is opened. A caller that gives up during the pause does not lengthen the next one. */
 	made(): void;
 }
 

@@ -36,10 +36,7 @@ const REQUIRED: readonly RequiredSetting[] = [
 	required("transaction_timeout", "0"),
 ];
 
-/**
- * The address with the settings in which `client`, of this address, differs. A pooler need not pass on settings that
- * are right.
- */
+/** The address with the settings in which `client`, of this address, differs: a pooler need not pass on the others. */
 export async function withRequiredSettings(client: postgres.Sql, url: string): Promise<string> {
 	const shown = await show(client);
 	const asked = REQUIRED.filter(({ isMet, value }, at) => !isMet(shown[at] ?? value));

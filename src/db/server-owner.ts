@@ -36,9 +36,7 @@ function systemUsers(): ServerOwner[] {
 	});
 }
 
-/**
- * Gives a folder that root made, or restored from a copy, to its owner. Links are changed themselves, never followed.
- */
+/** Gives a folder that root made or restored to its owner. Links are changed themselves, never followed. */
 export function giveTo(owner: ServerOwner | undefined, path: string): void {
 	if (owner === undefined) return;
 	const found = fs.lstatSync(path);

@@ -17,10 +17,7 @@ export function isUnstorableText(error: unknown): boolean {
 	return someCause(error, (cause) => UNSTORABLE.has(String((cause as { code?: unknown }).code)));
 }
 
-/**
- * The expected failure of a statement; any other error is thrown again unchanged. `taken`: the Fault if a unique value
- * is in use.
- */
+/** The expected failure of a statement; rethrows any other. `taken`: the Fault if a unique value is in use. */
 export function faultOfSql(error: unknown, taken?: string): Fault {
 	const { code, message, detail } = error as { code?: unknown; message?: unknown; detail?: unknown };
 	const text = () => {

@@ -81,6 +81,13 @@ describe("a valid file", () => {
 		}
 	});
 
+	test("only times and shares take decimals", () => {
+		for (const { name, max } of LIMIT_FIELDS) {
+			const check = checkCatalog(`${oneModel()}limits: { ${name}: ${max === 1 ? 0.5 : 5.5} }\n`, {});
+			expect({ name, ok: check.ok }).toEqual({ name, ok: name.endsWith("_s") || name.endsWith("_share") });
+		}
+	});
+
 	test.each([
 		"body_memory_account_mb",
 		"answer_memory_mb",

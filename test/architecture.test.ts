@@ -134,7 +134,6 @@ describe("the source keeps its rules", () => {
 	test("nothing names a package registry or a place on somebody's machine", () => {
 		const texts = scan("**/*.{ts,tsx,sql,json,md,yaml,yml,toml,lock,css,html}")
 			.concat(scan("{Dockerfile,.dockerignore,.gitignore,.ci/*,LICENSE}"))
-			// The rules themselves and their examples.
 			.filter((path) => !/^test\/(architecture\.test|support\/source-rules)\.ts$/.test(path));
 		expect(texts).toContain("bun.lock");
 		expect(placeProblems(texts.map(read))).toEqual([]);

@@ -299,7 +299,6 @@ describe("production", () => {
 		const short = problemsOf({ ...PRODUCTION, KEY_PEPPER: "hunter2", CONSOLE_SECRET: SECRET.slice(1) });
 		expect(short.length).toBe(2);
 		expect(short.join()).not.toContain("hunter2");
-		// 32 bytes count, not 32 characters.
 		expect(problemsOf({ ...PRODUCTION, KEY_PEPPER: "ä".repeat(16) })).toEqual([]);
 	});
 

@@ -48,7 +48,6 @@ function setUp(fields: Partial<KeyEntry> = {}, ofProject: Partial<ProjectFields>
 		free: 1_000,
 		reserved: [] as NanoUsd[],
 		drawnOn: [] as (readonly string[] | undefined)[],
-		/** What happens while credit is drawn. */
 		whileDrawn: (): Shortage | null => null,
 	};
 	const ledger = {

@@ -14,7 +14,6 @@ import { watchSteps } from "./steps.ts";
 const STEP_MS_MAX = 80;
 const TRIES_MAX = 3;
 const MB = 1024 * 1024;
-/** How much of what is largest is sent. */
 const SHARE = LONG ? 1 : 0.25;
 
 let answer: { body: string | Blob; type: string } = { body: "", type: "" };
@@ -76,12 +75,9 @@ interface Case {
 	readonly path: string;
 	readonly ask: object | (() => FormData);
 	readonly make: () => typeof answer;
-	/** Sent with an `Idempotency-Key`. */
 	readonly isKept?: true;
-	/** The status, and how much reaches the client at least. */
 	readonly status: number;
 	readonly bytesMin?: number;
-	/** What takes another case's way through the code. */
 	readonly isLong?: true;
 }
 const embeddings = (length: number, count = 2_048) =>

@@ -19,7 +19,6 @@ const signIn = (browser: Person, password: string, email = browser.email) =>
 	browser.send("POST", "/api/auth/sign-in/email", { email, password });
 const post = (browser: Person, act: string, body: object) => browser.send("POST", `/api/auth/two-factor/${act}`, body);
 const me = async (browser: Person) => (await browser.get("/api/console/me")).status;
-/** Another browser at an address of its own. */
 const elsewhere = ({ email }: Person) => newPerson(service, email);
 const timePasses = () => service.db.sql`update rate_count set started_at = started_at - interval '61 minutes'`;
 /** The rows stay: the library answers 500 if one goes between its two looks at it, and nothing but a test has that happen. */
@@ -136,7 +135,6 @@ test("a hundred wrong passwords from everywhere stop strangers, not the browser 
 		statuses.push((await signIn(one, nth === 11 ? PASSWORD : `wrong password ${nth}`)).status);
 	}
 	expect(statuses).toEqual([...Array(10).fill(401), 429, 429]);
-	// The log says so, with the address of the net, and names neither the person's nor what was tried.
 	const lines = service.logged.filter(({ message }) => message === "a sign-in was refused");
 	const codes = lines.map(({ code }) => code).slice(-12);
 	expect(codes).toEqual([...Array(10).fill("INVALID_EMAIL_OR_PASSWORD"), "TOO_MANY_ATTEMPTS", "TOO_MANY_ATTEMPTS"]);
@@ -150,7 +148,6 @@ test("a hundred wrong passwords from everywhere stop strangers, not the browser 
 		expect((await signIn(stranger, PASSWORD, email)).status).toBe(429);
 	expect((await signIn(person, PASSWORD)).status).toBe(200);
 
-	// Somebody new to this browser has the mail.
 	const newBrowser = elsewhere(person);
 	await newBrowser.send("POST", "/api/auth/request-password-reset", { email: person.email });
 	const token = new URL(await mailedLink(person)).searchParams.get("token");

@@ -109,7 +109,6 @@ test("with a trigger that repeats what it was given, tables that are away, and s
 		});
 	}
 	const lines = errorLines();
-	// The run did provoke what it was meant to.
 	for (const state of ["P0001", "42P01", "57014"])
 		expect([state, lines.some((line) => line.includes(`database error ${state}`))]).toEqual([state, true]);
 	expect(lines.filter((line) => line.includes(CANARY)).slice(0, 3)).toEqual([]);

@@ -20,7 +20,6 @@ const service = await withService({
 	},
 });
 
-/** Whom the other service says that it is. */
 let present = { id: 1, email: "" };
 const real = globalThis.fetch;
 globalThis.fetch = Object.assign(

@@ -106,7 +106,6 @@ test("nobody decides about an account that he belongs to, did, or is asked into"
 	const removed = await owner.send("DELETE", `/api/console/members/${benId}`);
 	expect(removed.status).toBe(200);
 	await refused(ben, owner.accountId, topUp);
-	// Another operator may.
 	expect((await ann.send("POST", at("/adjust", owner.accountId), adjustment("5"))).status).toBe(200);
 	const { body } = await ann.send("POST", `/api/console/operator/top-ups/${topUp}/confirm`, {
 		transactionReference: `bank ${topUp}`,

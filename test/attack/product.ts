@@ -16,9 +16,7 @@ export interface Product {
 	readonly serve: ServeProcess;
 	readonly url: string;
 	readonly db: TestDatabase;
-	/** A key; without `credit` of an account that never paid. */
 	secret(credit?: string): Promise<string>;
-	/** Largest resident memory so far, in bytes. */
 	memoryBytes(): Promise<number>;
 }
 
@@ -30,7 +28,6 @@ export async function withProduct(options: {
 	models: string;
 	limits?: string;
 	env?: Readonly<Record<string, string>>;
-	/** Where all that it writes is kept. */
 	logPath?: string;
 	/** Loaded before it and its children, in place of what makes passwords cheap. */
 	preload?: string;

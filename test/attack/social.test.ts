@@ -19,7 +19,6 @@ const service = await withService({
 });
 
 type Provider = "github" | "google";
-/** Whom the other service says that it is. */
 let present = { id: "1", email: "", verified: true };
 const base64 = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
 const lasting = () => ({ iat: Math.floor(Date.now() / 1000), exp: Math.floor(Date.now() / 1000) + 600 });
@@ -102,7 +101,6 @@ for (const provider of ["github", "google"] as const) {
 			select count(*)::int as count from auth_account a join console_user u on u.id = a.user_id
 			where u.email = ${victim.email} and a.provider_id <> 'credential'`;
 		expect(joined?.count).toBe(0);
-		// With proof it is the same person.
 		const owner = await comeIn(provider, { email: victim.email });
 		expect(owner.me.body.account.id).toBe(victim.accountId);
 	});
@@ -201,7 +199,6 @@ test("a token that a client brings itself is another service's word, for us, and
 	}
 	const person = newPerson(service);
 	await person.send("POST", "/api/auth/sign-in/social", { provider: "google", idToken: { token: await idToken(who) } });
-	// So the refusals above were not for another reason.
 	expect((await person.get("/api/console/me")).status).toBe(200);
 });
 

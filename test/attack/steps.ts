@@ -6,9 +6,7 @@ import type { Product } from "./product.ts";
 
 /** The steps of a product's event loop, by the processor's own time, on Linux. */
 export interface Steps {
-	/** Of `withProduct`. */
 	readonly options: { readonly preload: string; readonly env: Readonly<Record<string, string>> };
-	/** The longest since the last time, in ms. */
 	longest(product: Product): Promise<number>;
 	/** Those since the last time that were longer than a millisecond. */
 	taken(product: Product): Promise<number[]>;

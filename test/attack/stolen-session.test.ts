@@ -19,7 +19,6 @@ const minutesPass = (minutes: number) => sql`
 	update session set created_at = created_at - ${minutes}::float8 * interval '1 minute',
 		authenticated_at = authenticated_at - ${minutes}::float8 * interval '1 minute'`;
 
-/** An owner with a capped key and an uncapped one, and another member. */
 async function household() {
 	const [owner, other] = [await signedUp(service), await signedUp(service)];
 	const make = async (body: object) => (await owner.send("POST", "/api/console/keys", body)).body.key.id as string;

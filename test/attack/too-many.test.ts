@@ -7,7 +7,6 @@ import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 const OPEN_MAX = 8;
-/** Three quarters. */
 const ACCOUNT_MAX = 6;
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
@@ -19,7 +18,6 @@ const [greedy, modest] = [await service.customer(), await service.customer()];
 const chat = ({ secret }: { secret: string }, more: Record<string, unknown> = {}) =>
 	service.post("/v1/chat/completions", secret, ask("one two", more));
 
-/** Streams that have begun and wait. */
 async function hold(customer: { secret: string }, count: number, until: Promise<void>): Promise<Response[]> {
 	const streams: Response[] = [];
 	for (let nth = 0; nth < count; nth += 1) {

@@ -60,5 +60,4 @@ describe("the end of the parts", () => {
 	});
 });
 
-/** Lets everything run that is due. */
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -14,7 +14,6 @@ test("what came while the process stood still is read before a short delay that 
 	});
 	child.stdin.write("\n");
 	child.stdin.flush();
-	// It stands still.
 	Bun.sleepSync(800);
 	await promise;
 	expect(came).toEqual(["read", "late"]);

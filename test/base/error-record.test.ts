@@ -50,7 +50,6 @@ async function errorOf(work: () => Promise<unknown>): Promise<Error> {
 	throw new Error("it did not fail");
 }
 
-/** All that is ever written of an error. */
 function written(error: Error, asText: Record<string, unknown> = {}): string {
 	const lines: string[] = [];
 	for (const terminal of [undefined, { colour: true }]) {

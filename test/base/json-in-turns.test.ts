@@ -5,11 +5,9 @@ import { parseInTurns } from "../../src/base/json-in-turns.ts";
 import { LONG } from "../support/long-form.ts";
 
 const MB = 1024 * 1024;
-/** Of the texts that are tried. */
 const SHARE = LONG ? 1 : 0.1;
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 
-/** With what the parser itself would say. */
 function plainly(bytes: Uint8Array): unknown {
 	try {
 		return JSON.parse(new TextDecoder().decode(bytes)) ?? undefined;

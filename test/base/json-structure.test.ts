@@ -28,7 +28,6 @@ const value = fc.letrec((tie) => ({
 	map: fc.dictionary(awkward, tie("any"), { maxKeys: 4 }),
 })).any;
 
-/** Names on all levels of a parsed value. */
 const namesIn = (json: unknown): number => {
 	if (typeof json !== "object" || json === null) return 0;
 	const inner = Object.values(json).reduce((sum: number, one) => sum + namesIn(one), 0);

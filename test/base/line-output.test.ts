@@ -21,7 +21,6 @@ function startOnPipe(lines: number, names: readonly string[] = ["line"]) {
 	let text = "";
 	return {
 		processes,
-		/** All that is there by now. */
 		read(): string {
 			try {
 				for (let bytes = 1; bytes > 0; ) {

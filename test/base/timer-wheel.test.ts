@@ -5,7 +5,6 @@ import { createTimerWheel } from "../../src/base/timer-wheel.ts";
 const TICK_MS = 100;
 const STALL_MS = 500;
 
-/** A wheel whose time is moved by hand. */
 function handWheel() {
 	let nowMs = 12_345.6;
 	let tick: (() => void) | undefined;
@@ -22,7 +21,6 @@ function handWheel() {
 		wheel,
 		now: () => nowMs,
 		runs: () => tick !== undefined,
-		/** Tick by tick, the last one after what is left. */
 		async pass(ms: number) {
 			for (let leftMs = ms; leftMs >= 0; leftMs -= TICK_MS) {
 				nowMs += Math.min(leftMs, TICK_MS);
@@ -30,7 +28,6 @@ function handWheel() {
 				await Promise.resolve();
 			}
 		},
-		/** Without a tick but at its end. */
 		async stall(ms: number) {
 			nowMs += ms;
 			tick?.();

@@ -4,7 +4,6 @@ import { chatModel, withService } from "../support/service.ts";
 import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** A batch as the interface shows it. */
 export interface ShownBatch {
 	readonly id: string;
 	readonly status: string;
@@ -20,7 +19,6 @@ export interface ShownBatch {
 	readonly [field: string]: unknown;
 }
 
-/** A line of an output or an error file. */
 export interface ShownLine {
 	readonly id: string;
 	readonly custom_id: string;
@@ -40,7 +38,6 @@ export function batchModel(url: string, more: { id?: string; dialect?: string; e
 	return text.replace("modes: [chat, completions]", "modes: [chat, completions, batch]");
 }
 
-/** A line that asks for a chat. */
 export function chatLine(customId: string, content = customId, body: Record<string, unknown> = {}): string {
 	return JSON.stringify({
 		custom_id: customId,
@@ -60,9 +57,7 @@ export interface BatchService {
 	): Promise<string>;
 	create(secret: string, fileId: string, more?: Record<string, unknown>): Promise<ShownBatch>;
 	get(secret: string, id: string): Promise<ShownBatch>;
-	/** Resolves with the batch once it is as it should be. */
 	until(secret: string, id: string, is: (batch: ShownBatch) => boolean, what: string): Promise<ShownBatch>;
-	/** Uploads, creates and waits for the end. */
 	run(
 		secret: string,
 		lines: readonly string[] | string | Uint8Array<ArrayBuffer>,

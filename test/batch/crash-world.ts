@@ -24,7 +24,6 @@ export const COST = 10;
 
 /** One life of a process that runs batches: it can stop at any call to the books or the files, before it or after. */
 export interface Life {
-	/** Resolves when the run has ended, or the life has. */
 	run(batchId: string, signal?: AbortSignal): Promise<void>;
 	readonly isOver: () => boolean;
 }
@@ -37,11 +36,9 @@ export interface LifeOptions {
 	/** Calls of the books fail from this one on, until that one. */
 	readonly away?: readonly [from: number, until: number];
 	readonly log?: Log;
-	/** Batches whose outcomes are refused. */
 	readonly refused?: Set<string>;
 }
 
-/** An account with a key, which batches are made by. */
 export async function keyOwner(db: TestDatabase): Promise<FileOwner> {
 	const { id: accountId } = await createAccount(db.statements, { email: "crash@example.com", vouched: true });
 	const maker = { statements: db.statements, digest: createDigest("x".repeat(32)), serviceName: "service" };
@@ -167,7 +164,6 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 	}
 
 	return {
-		/** Where the bytes of its files lie. */
 		folder,
 		executed,
 		given,

@@ -16,7 +16,6 @@ const input = Array.from({ length: LINES }, (_, at) => chatLine(`line-${at}`));
 const COST = 4 * 500 + 2 * 1_000;
 
 let gate = Promise.withResolvers<void>();
-/** Answers wait for the gate. */
 beforeEach(() => {
 	gate = Promise.withResolvers<void>();
 	upstream.decide(() => reply().text("an answer").usage({ prompt: 4, completion: 2 }).behind(gate.promise));
@@ -32,7 +31,6 @@ async function creditFor(charged: number): Promise<number> {
 	return Number(row?.reserved_nano_usd) + (charged - 1) * COST;
 }
 
-/** A batch with its first lines under way. */
 async function begun(secret: string) {
 	const sent = upstream.requests.length;
 	const { id } = await batches.create(secret, await batches.upload(secret, input));

@@ -30,7 +30,6 @@ test("what a killed process was at is told once; what a living one is at, or has
 	await killedHolder(folder, killed);
 	await killedHolder(folder, again);
 	held.hold(again);
-	// Whoever looks: another process sees the same.
 	expect(createHeldJobs({ log: silentLog }, { folder }).orphans()).toEqual([killed]);
 	expect(held.orphans()).toEqual([]);
 	expect(readdirSync(folder).sort()).toEqual([`${living.id}.0`, `${again.id}.3`].sort());

@@ -13,7 +13,6 @@ const CALLS_MAX = 60;
 test("a batch whose gateway is away for longer than its outputs are to be kept, wherever it died, has them when it ends", async () => {
 	for (const after of [false, true]) {
 		for (let diesAt = 1; ; diesAt += 1) {
-			// Nothing is busy.
 			const world = createCrashWorld(db, owner, () => 0.5);
 			const id = await world.create([chatLine("a line")], { outputExpiresS: HOUR_S });
 			const life = world.live({ diesAt, after });
@@ -21,7 +20,6 @@ test("a batch whose gateway is away for longer than its outputs are to be kept, 
 			if (!life.isOver()) break;
 			expect(diesAt).toBeLessThan(CALLS_MAX);
 			if ((await world.find(id)).state === "completed") continue;
-			// Two hours pass.
 			await db.sql`update stored_file set expires_at = expires_at - interval '2 hours' where account_id = ${owner.accountId}`;
 			await world.files.sweep();
 			await world.live().run(id);

@@ -6,7 +6,6 @@ export interface LineUpstream {
 	readonly executed: ReadonlyMap<string, number>;
 	/** When that began and ended, by this process's monotonic clock; an end that has not come is infinite. */
 	times(text: string): { readonly fromMs: number; readonly untilMs: number } | undefined;
-	/** Requests that are being answered now. */
 	open(): number;
 	stop(): Promise<void>;
 }

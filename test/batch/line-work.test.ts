@@ -20,7 +20,6 @@ function lineWork(world: {
 	add?(outcome: Outcome): void;
 	room?(): Promise<number>;
 	clock?: Clock;
-	/** Of the file, instead of so many. */
 	read?: AsyncGenerator<OpenLine, void>;
 }) {
 	const books = {
@@ -61,7 +60,6 @@ async function runLine(
 		claim(lines) {
 			attempt += 1;
 			return claim(attempt, () => {
-				// As `batch_claim` does.
 				const [one] = lines as [ClaimedLine];
 				if (row !== undefined && row !== one.id && row !== one.was) return new Set();
 				row = one.id;

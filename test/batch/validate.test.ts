@@ -15,7 +15,6 @@ const catalog = snapshotOf(
 const snapshot = { ...catalog, aliases: new Map([["nick", "test-model"]]) };
 const never = new AbortController().signal;
 
-/** A file in pieces of so many bytes. */
 function streamOf(text: string, pieceBytes = 7): ReadableStream<Uint8Array> {
 	const bytes = new TextEncoder().encode(text);
 	let at = 0;

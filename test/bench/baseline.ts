@@ -14,7 +14,6 @@ export interface Baseline {
 }
 
 export interface BaselineOptions {
-	/** A checkout with its packages installed, or a binary that was built from one. */
 	readonly path: string;
 	/** Empty: the baseline's own command line makes its schema, customer and keys, whatever its version. */
 	readonly databaseUrl: string;

@@ -20,7 +20,6 @@ import { chatRequestBytes } from "./raw-connection.ts";
 const DEADLINE_MS = 120_000;
 const WINDOWS = 3;
 const KINDS = ["Function", "JSLexicalEnvironment", "Promise", "string"];
-/** Connections at once. */
 const CALLS_AT = [1, 16, 64];
 const OPEN_STREAMS = 400;
 const IDLE = streamBody("idle");
@@ -39,7 +38,6 @@ const { secrets } = await database.customer(8);
 const rows: string[] = [];
 /** `write` calls of a small request. */
 const callRows: string[] = [];
-/** What an open stream holds. */
 const openRows: string[] = [];
 try {
 	for (const [name, start] of Object.entries({ service: startService, "bare Bun": startBareCounted })) {

@@ -12,14 +12,11 @@ import type { Socket } from "bun";
 import { sharedMs } from "./shared-clock.ts";
 
 export interface UpstreamCount {
-	/** Answers sent whole. */
 	requests: number;
-	/** Tokens in them. */
 	prompt: number;
 	completion: number;
 	/** Requests whose client hung up before the end. */
 	aborted: number;
-	/** Streams open now. */
 	open: number;
 }
 
@@ -51,10 +48,8 @@ type Kind = "plain" | "stream" | "burst" | "idle" | "flood";
 interface Connection {
 	/** What came of a head, or of a body up to its model, so far. */
 	carry: Buffer | undefined;
-	/** Body bytes still to come. */
 	remaining: number;
 	kind: Kind | undefined;
-	/** The stream under way. */
 	stream: Stream | undefined;
 	/** What the socket has not taken yet. */
 	unsent: Buffer | undefined;

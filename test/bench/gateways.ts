@@ -7,7 +7,6 @@ import { processTree } from "./process-usage.ts";
 export interface Gateway {
 	readonly name: string;
 	readonly port: number;
-	/** Its processes, workers included. */
 	pids(): number[];
 	stop(): Promise<void>;
 }

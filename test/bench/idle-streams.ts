@@ -6,7 +6,6 @@ export interface IdleStreams {
 	open(): number;
 	/** Resolves when all that were opened have ended with status 200; rejects after a minute. */
 	ended(): Promise<void>;
-	/** Hangs up on all of them. */
 	close(): void;
 }
 

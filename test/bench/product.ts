@@ -28,14 +28,12 @@ const OUTPUT_NANO_PER_TOKEN = 2_000;
 /** The books of a million customers are one long statement. */
 const STATEMENT_DEADLINE_MS = 30_000;
 const READY_DEADLINE_MS = 60_000;
-/** Of the model `scarce`, which answers as `plain` does. */
 const SCARCE_PLACES = 4;
 /** A Postgres of the bench's own, with its usual durability. */
 export interface BenchPostgres {
 	readonly version: string;
 	/** The address of a new database without a schema. */
 	emptyDatabase(name: string): Promise<string>;
-	/** A new, migrated database. */
 	database(name: string): Promise<BenchDatabase>;
 	pids(): number[];
 	/** From now on whoever measures times does not wait for Postgres on the core that both share. */

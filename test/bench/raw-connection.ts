@@ -150,7 +150,6 @@ export async function openConnection(port: number, handlers: ConnectionHandlers)
 	};
 }
 
-/** The bytes of one chat request. */
 export function chatRequestBytes(server: { readonly port: number }, secret: string, body: string): Buffer {
 	const head = [
 		"POST /v1/chat/completions HTTP/1.1",

@@ -7,7 +7,6 @@ import { type Spread, spreadOf } from "./statistics.ts";
 import type { BenchMode, Check } from "./world.ts";
 
 export interface Run {
-	/** ISO time of the start. */
 	readonly at: string;
 	readonly machine: Machine;
 	readonly postgres: string;

@@ -1,4 +1,3 @@
-/** Figures out of several rounds. */
 export interface Spread {
 	readonly median: number;
 	readonly min: number;

@@ -28,7 +28,6 @@ export interface World {
 	readonly upstreamPort: number;
 	readonly postgres: BenchPostgres;
 	readonly database: BenchDatabase;
-	/** Secrets of the customer's keys. */
 	readonly secrets: readonly string[];
 	/** Floors and product, in the order of a round. */
 	readonly gateways: readonly Gateway[];

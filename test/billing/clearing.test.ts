@@ -64,7 +64,6 @@ const open = async (): Promise<string[]> => {
 	return rows.map(({ id }) => id);
 };
 
-/** A clearing of another day. */
 async function clear() {
 	await service.db.sql`update stripe_clearing set day = day - 1 - (select count(*)::int from stripe_clearing)`;
 	return consoleOf().clear();
@@ -262,7 +261,6 @@ test("of all consoles one compares, once a day; what was broken off is begun ane
 	expect(await balance(at.customer)).toBe(100e9);
 	await service.db.sql`update stripe_clearing set started_at = clock_timestamp() - interval '2 hours'`;
 	expect(await consoleOf().clear()).toBeNull();
-	// A console that died at it.
 	await service.db
 		.sql`update stripe_clearing set finished_at = null, started_at = clock_timestamp() - interval '50 minutes'`;
 	expect(await consoleOf().clear()).toBeNull();

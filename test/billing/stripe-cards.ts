@@ -186,7 +186,6 @@ export function createPlayedCards() {
 		upset(how: (request: string) => Mishap = () => undefined) {
 			mishap = how;
 		},
-		/** A card that its owner has given. */
 		card(customer: string, nature: CardNature = "good"): PlayedCard {
 			customers.add(customer);
 			const card: PlayedCard = { id: `pm_${crypto.randomUUID()}`, customer, nature };

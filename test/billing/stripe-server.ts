@@ -11,16 +11,13 @@ export interface OpenedPage {
 	readonly fields: URLSearchParams;
 }
 
-/** An object of its lists. */
 type StripeObject = { readonly id: string; readonly created?: number } & Readonly<Record<string, unknown>>;
 
 /** Never answered; done, and answered only when the next slowness is set; or answered a byte now and then. */
 export type Slowness = "hang" | "late" | "trickle" | undefined;
 
-/** Undefined: as it is. */
 type Lie = Response | undefined;
 
-/** Of an answer's bytes. */
 const TRICKLE_MS = 50;
 
 function trickled(text: string, { status, headers }: Response): Response {

@@ -21,7 +21,6 @@ interface Axe {
 	run(root: Document, options: object): Promise<{ readonly violations: Violation[] }>;
 }
 
-/** What does not fit. */
 export async function layoutOf(page: Page): Promise<string[]> {
 	const { wide, parts, names } = await page.evaluate(misfits);
 	return [
@@ -31,7 +30,6 @@ export async function layoutOf(page: Page): Promise<string[]> {
 	];
 }
 
-/** What does not fit, and what axe finds. */
 export async function problemsOf(page: Page): Promise<string[]> {
 	const problems = await layoutOf(page);
 	let violations = await page.evaluate(violationsOf, WITH_PICTURES);

@@ -59,11 +59,9 @@ export interface Stage {
 	readonly service: TestService;
 	readonly upstream: UpstreamServer;
 	readonly operator: Person;
-	/** Credit, keys, a month of usage. */
 	readonly rich: Person & { accountId: string };
 	/** Names as long as they may be, amounts of more than a million dollars and of less than a millionth. */
 	readonly extreme: Person & { accountId: string };
-	/** Signed up a moment ago. */
 	readonly fresh: Person & { accountId: string };
 	readonly ids: {
 		readonly key: string;
@@ -86,7 +84,6 @@ export const OWN_BRAND = `  name: Acme Inference
   headline: Models from the Alps
   support: help@acme.example
   privacy: https://acme.example/privacy`;
-/** As long as such names get. */
 export const LONG_MODEL = "deepseek-ai/DeepSeek-R1-Distill-Llama-70B-Instruct-FP8-dynamic-128k";
 const LONG_NAME = "search-api production, European region, reindexing at night";
 const USAGE_ROWS = 3_000;
@@ -179,7 +176,6 @@ async function writeSpeeds(service: TestService): Promise<void> {
 			(${little}, 'first_token', 50, 19), (${little}, 'rate', 38, 19)) v (model, kind, bucket, requests)`;
 }
 
-/** A request that is refused and on the log. */
 async function refuse(service: TestService, person: Person, secret: string, more: object) {
 	const body = { model: MODEL, messages: [{ role: "user", content: "Hello!" }], max_tokens: 1_000, ...more };
 	const response = await service.post("/v1/chat/completions", secret, body);

@@ -25,7 +25,6 @@ const ALL_VIEWS: readonly View[] = [...VIEWS, [1440, "dark"], [360, "light"]];
 /** A window in which the stage's viewers look at pages one after the other, for all tests of a file. */
 export interface Windows {
 	of(who: Who, ...view: View): Promise<Tab>;
-	/** One more. */
 	open(options?: TabOptions): Promise<Tab>;
 	/** Nothing of the service's pages was loaded in it since it was asked for. */
 	isBlank(page: Page): boolean;
@@ -137,7 +136,6 @@ export async function walk(page: Page, path: string): Promise<void> {
 	}, path);
 }
 
-/** Everything is read and drawn. */
 export async function settled(page: Page): Promise<void> {
 	// By a timer of the page's own: asked from outside, or at each frame, the question costs more than what it waits for.
 	await page.evaluate(async () => {

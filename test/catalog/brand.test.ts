@@ -1,4 +1,3 @@
-/** `brand:` of the catalogue. */
 import { expect, test } from "bun:test";
 import { parseBrand } from "../../src/catalog/brand-section.ts";
 import { CatalogFileError, parseCatalogFile } from "../../src/catalog/file.ts";

@@ -15,7 +15,6 @@ import { chatSpec } from "./model-specs.ts";
 
 const database = await withDatabase();
 
-/** A catalogue over a text that the test changes. */
 function catalogOf(text: string, statements: Statements = database.statements) {
 	const file = { text, reads: 0 };
 	const lines: string[] = [];
@@ -83,7 +82,6 @@ describe("a catalogue from a file", () => {
 		expect(await catalog.reload()).toEqual({ ok: true });
 		expect(catalog.problems()).toEqual([]);
 		expect(catalog.current().models.get("kept")?.rateCard.version).toBe(2);
-		// Who still holds the old snapshot still sees the old price.
 		expect(before.models.get("kept")?.rateCard.version).toBe(1);
 	});
 

@@ -30,7 +30,6 @@ const NEVER_MS = 3_600_000;
 function watchIt(options: { pollMs: number; settleMs?: number; answer?: () => ReloadResult }) {
 	const texts: string[] = [];
 	const waiters: ((text: string) => void)[] = [];
-	/** Warnings, and what for. */
 	const said: (readonly unknown[])[] = [];
 	const log = createLog({
 		level: "warn",

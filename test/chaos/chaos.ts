@@ -31,7 +31,6 @@ export interface ChaosOptions {
 	/** Three, unless it is told otherwise. */
 	instances?: number;
 	users?: number;
-	/** See `LoadOptions`. */
 	restMsMax?: number;
 	/** Goes on for longer until so many were answered whole and so many kinds of faults were made: a busy machine carries less. */
 	atLeast?: { readonly answers: number; readonly faults: number };
@@ -41,14 +40,12 @@ export interface ChaosOptions {
 	midnight?: Midnight;
 	/** Where the logs of the instances and of PostgreSQL go if a claim does not hold or the run fails. */
 	logFolder?: string;
-	/** Told of each fault as it begins. */
 	onFault?: (name: string) => void;
 }
 
 export interface ChaosResult {
 	readonly seed: number;
 	readonly findings: readonly Finding[];
-	/** How often each fault was made. */
 	readonly faults: Readonly<Record<string, number>>;
 	/** Answers by status and code, "left" and "cut off". */
 	readonly answers: Readonly<Record<string, number>>;

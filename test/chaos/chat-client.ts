@@ -9,19 +9,15 @@ export interface Sent {
 	readonly streamed: boolean;
 	/** Wall time by this machine's monotonic clock. */
 	readonly sentAtMs: number;
-	/** 0: no answer. */
 	status: number;
 	/** The error's code, from the status or from an event of the stream. */
 	code: string | undefined;
 	retryAfter: string | null;
-	/** Events with text that arrived. */
 	tokens: number;
 	/** The answer arrived whole, with its usage. */
 	complete: boolean;
-	/** This client hung up on purpose. */
 	left: boolean;
 	usage: { prompt_tokens: number; completion_tokens: number; cost: number } | undefined;
-	/** When the first and the last byte of the body arrived. */
 	firstByteMs: number | undefined;
 	endMs: number | undefined;
 }

@@ -13,7 +13,6 @@ export interface Arrival {
 	/** Wall time by this machine's monotonic clock. */
 	readonly arrivedAtMs: number;
 	readonly prompt: number;
-	/** Tokens handed to the connection. */
 	readonly sent: number;
 	readonly hungUp: boolean;
 }
@@ -21,9 +20,7 @@ export interface Arrival {
 export interface CountingUpstream {
 	readonly url: string;
 	readonly pid: number;
-	/** All arrivals from the `from`th on. */
 	report(from?: number): Promise<Arrival[]>;
-	/** Requests that are being answered now. */
 	open(): Promise<number>;
 	stop(): Promise<void>;
 }
@@ -40,7 +37,6 @@ export interface CountingOptions {
 	seed?: number;
 }
 
-/** Of some twenty tokens each. */
 const SLOW_GAP_MS = 150;
 
 export async function startCountingUpstream(options: CountingOptions): Promise<CountingUpstream> {

@@ -39,7 +39,6 @@ export interface FleetMember {
 	readonly index: number;
 	readonly url: string;
 	readonly dataDir: string;
-	/** All of its connections to Postgres. */
 	readonly proxy: TcpProxy;
 	readonly logPath: string;
 	process(): ServeProcess | undefined;
@@ -49,7 +48,6 @@ export interface FleetMember {
 	become(program: Program): void;
 	/** Starts it and waits until it listens; tries again until then. */
 	start(): Promise<ServeProcess>;
-	/** `kill -9`. */
 	crash(): Promise<void>;
 	/** By SIGTERM it serves on for a quarter of `DRAIN_S` first, by SIGINT hardly; gives the exit code. */
 	stop(signal?: "SIGTERM" | "SIGINT"): Promise<number>;
@@ -60,10 +58,8 @@ export interface FleetMember {
 /** Several real instances of the service on one database, and the operator's side of it in this process. */
 export interface Fleet {
 	readonly members: readonly FleetMember[];
-	/** Past the proxies. */
 	readonly statements: Statements;
 	readonly sql: postgres.Sql;
-	/** The environment of the command line. */
 	readonly env: Readonly<Record<string, string>>;
 	readonly folder: string;
 	/** An account that an operator vouches for. `credit` in nano-dollars; a top-up is USD 100, the rest an adjustment. */

@@ -58,7 +58,6 @@ export interface Load {
 }
 
 export interface LoadOptions {
-	/** Requests under way at once. */
 	users: number;
 	/** So long at most does a user rest between two requests: they leave the machine something for what is beside them. By default none does. */
 	restMsMax?: number;
@@ -67,7 +66,6 @@ export interface LoadOptions {
 	regulars?: number;
 	/** Some accounts have projects, and somebody who changes them; `period` of all caps that begin anew, by default several. */
 	projects?: { readonly period?: CapPeriod };
-	/** Of all accounts; by default UTC. */
 	timeZone?: string;
 }
 

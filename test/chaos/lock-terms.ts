@@ -29,11 +29,9 @@ export const SILENT_CONNECTION: LockTerms = {
 	why: "the instance that cannot be reached is waited for, at most for its lease",
 };
 
-/** What was seen meanwhile. */
 export interface Seen {
 	/** Whose key and credit were known. */
 	readonly served: number;
-	/** By status and code. */
 	readonly refused: Readonly<Record<string, number>>;
 	/** How long the gate of an instance was closed, the longest. */
 	readonly closedMs: number;

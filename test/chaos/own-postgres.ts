@@ -15,14 +15,11 @@ export interface OwnPostgres {
 	/** Its data folder, for who takes or restores a backup. */
 	readonly cluster: string;
 	readonly logPath: string;
-	/** Ends all sessions and stops. */
 	stop(): Promise<void>;
-	/** `kill -9` of all its processes. */
 	crash(): Promise<void>;
 	/** SIGSTOP to all its processes: connections stay open and nothing answers. */
 	pause(): void;
 	resume(): void;
-	/** After `stop` or `crash`. */
 	start(): Promise<void>;
 	isUp(): boolean;
 	/** Ends it, whatever state it is in, and removes its files. */

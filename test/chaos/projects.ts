@@ -30,7 +30,6 @@ export interface LoadProject {
 	readonly period: CapPeriod;
 	/** Its cap is changed, or it is archived. */
 	readonly isChanged: boolean;
-	/** Or will be. */
 	readonly isArchived: boolean;
 	/** The present one last. */
 	readonly caps: CapStep[];
@@ -49,11 +48,9 @@ export interface ProjectDeps {
 	readonly period: CapPeriod | undefined;
 	isStopping(): boolean;
 	addKey(account: string, key: NewKey): Promise<LoadKey>;
-	/** Until it is carried out. */
 	insist<T>(work: () => Promise<T>): Promise<T>;
 	/** Waits until it is in force everywhere; from then on nothing of `subject` may be admitted. */
 	close(subject: string, change: () => Promise<AppendedEntry>, isCap?: boolean): Promise<Closed>;
-	/** Out of use, soon. */
 	retire(key: LoadKey): void;
 }
 

@@ -55,7 +55,6 @@ function keepAsking(key: { id: string; secret: string }, againMs = 5) {
 	});
 	return {
 		sent,
-		/** Every instance has answered with the key. */
 		served: () =>
 			waitFor(
 				() => fleet.members.every(({ index }) => sent.some((one) => one.member === index && one.status === 200)),
@@ -118,7 +117,6 @@ describe("revocation on several instances under load", () => {
 			latencies.push(returnedMs - startedMs);
 			soonest[renewed] = Math.min(soonest[renewed] as number, returnedMs - startedMs);
 			expect(effective).toBe(true);
-			// From now on every instance refuses.
 			const refused = await Promise.all(
 				fleet.members.map(({ index, url }) =>
 					sendChat({ member: index, url }, key, { words: 1, stream: false, maxTokens: 5 }),

@@ -14,17 +14,13 @@ import { startOwnPostgres } from "./own-postgres.ts";
 
 export interface RevocationFigures {
 	readonly revocations: number;
-	/** Milliseconds, of all of it and of its parts. */
 	readonly whole: Summary;
-	/** The statement that revokes the key. */
 	readonly statement: Summary;
 	/** From then on until no instance admits it. */
 	readonly spread: Summary;
 	/** How often the caller had to ask whether it is in force. */
 	readonly looks: Summary;
-	/** One such question, answered. */
 	readonly look: Summary;
-	/** Requests that were served meanwhile. */
 	readonly served: number;
 	/** Keys that an instance served after their revocation had returned. */
 	readonly servedAfter: readonly string[];

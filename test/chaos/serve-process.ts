@@ -124,9 +124,7 @@ export function quietPort(): number {
 		try {
 			Bun.listen({ hostname: "127.0.0.1", port, socket: { data() {} } }).stop(true);
 			return port;
-		} catch {
-			// Taken: another one.
-		}
+		} catch {}
 	}
 	throw new Error("no free port was found");
 }

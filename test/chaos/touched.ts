@@ -5,7 +5,6 @@ import { LEASE_TTL_MS } from "./fleet.ts";
 /** What a fault does to instances: their process is away or begins anew, or it cannot be heard by the database. */
 export type TouchKind = "away" | "cut off";
 
-/** By `nowMs`. */
 export interface Span {
 	readonly fromMs: number;
 	readonly untilMs: number;
@@ -13,11 +12,9 @@ export interface Span {
 
 export interface Touch extends Span {
 	readonly kind: TouchKind;
-	/** Undefined: all of them. */
 	readonly member: number | undefined;
 }
 
-/** An answer of an instance's `/readyz`. */
 interface Look {
 	readonly member: number;
 	readonly askedAtMs: number;
@@ -26,7 +23,6 @@ interface Look {
 	readonly isReady: boolean;
 }
 
-/** A heartbeat that the database has. */
 interface Renewal {
 	readonly member: number;
 	readonly atMs: number;

@@ -46,7 +46,6 @@ describe("tollgate batch run", () => {
 		expect(again.json<{ batch: { id: string } }>().batch.id).toBe(batch.id);
 		expect(upstream.requests.length).toBe(asked);
 		expect(readFileSync(`${path}.batch.json`, "utf8")).not.toContain(secret);
-		// Another file is not taken for the one that was begun.
 		writeFileSync(path, JSON.stringify(body("three")));
 		expect((await run(path)).stderr).toContain("--new");
 		const renewed = await run(path, "--json", "--new");

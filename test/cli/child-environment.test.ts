@@ -10,7 +10,6 @@ const facts = {
 	runDir: "/run/folder",
 	port: 1234,
 };
-/** All that a person could set, and what belongs to others. */
 const env = {
 	...Object.fromEntries(CONFIG_TABLE.map(({ name }) => [name, `given ${name}`])),
 	PATH: "/bin",

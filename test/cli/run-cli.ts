@@ -4,11 +4,9 @@ export interface CliResult {
 	readonly exitCode: number;
 	readonly stdout: string;
 	readonly stderr: string;
-	/** stdout as JSON. */
 	json<Shape>(): Shape;
 }
 
-/** The words before a command's own. */
 export type Program = readonly string[];
 
 export const FROM_SOURCE: Program = [process.execPath, join(import.meta.dir, "../../src/main.ts")];

@@ -35,7 +35,6 @@ interface Started {
 	readonly url: string;
 	readonly pid: number;
 	kill(signal: NodeJS.Signals): void;
-	/** Resolves once a line with this message was logged. */
 	logged(message: string): Promise<Record<string, unknown>>;
 	exited: Promise<number>;
 }
@@ -164,7 +163,6 @@ describe("serve", () => {
 			const dataDir = join(folder, `bad-${role}`);
 			const bad = await runCli(["serve", "--role", role], { ...ofItsOwn, DATA_DIR: dataDir, CONFIG: catalogue });
 			expect([bad.exitCode, bad.stderr.includes("colour")]).toEqual([1, true]);
-			// No database is started for that.
 			expect(existsSync(join(dataDir, "postgres"))).toBe(false);
 		}
 		for (const args of [["--role", ""], ...(LONG ? [["--role="], ["--role", " "]] : [])])

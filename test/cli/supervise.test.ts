@@ -22,7 +22,6 @@ const PEPPER = "p".repeat(40);
 const CLIENTS = LONG ? 12 : 4;
 /** As many are answered before, and again after, what is done to a worker. */
 const ANSWERS = LONG ? 200 : 24;
-/** Requests of which each worker gets some. */
 const SCRAPED = LONG ? 40 : 24;
 const CHAT = JSON.stringify({ model: "test-model", messages: [{ role: "user", content: "one two three" }] });
 

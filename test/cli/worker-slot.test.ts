@@ -84,7 +84,6 @@ test("a process that does not leave when it is told to stop is killed after its 
 	]);
 }, 60_000);
 
-/** Of the process that was started last. */
 const pidOf = (name: string) => Number(readFileSync(`${marker}-${name}`, "utf8"));
 
 test("a process that was killed before the stop, and has no successor yet, makes it none in order", async () => {

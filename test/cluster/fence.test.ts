@@ -75,7 +75,6 @@ async function whileUncommitted<T>(statement: string, during: () => Promise<T>):
 	}
 }
 
-/** True once a statement of this database waits for a lock. */
 const isBlocked = async () => (await lockWaits(db.sql)) > 0;
 
 test("a revocation is effective as soon as every live instance has applied it", async () => {
@@ -331,7 +330,6 @@ test("one that renews in the moment in which it is fenced off is waited for once
 		lagging: async () => (state.dead ? [] : [{ id: "i", epoch: 1, beat: state.beat, ttlMs: 1_000, leaseUntilMs: 0 }]),
 		async fenceOff(_id, _epoch, beat) {
 			state.fences += 1;
-			// Its renewal was first.
 			if (state.fences === 1) state.beat += 1;
 			if (beat === state.beat) state.dead = true;
 		},

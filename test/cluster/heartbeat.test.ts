@@ -12,7 +12,6 @@ import { joinTestInstance } from "./fixture.ts";
 
 const db = await withDatabase();
 
-/** The real store behind a switch. */
 function cuttable() {
 	const state = { away: false, server: undefined as string | undefined };
 	const real = createPgHeartbeatStore(db.liveness);

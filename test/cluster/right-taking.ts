@@ -17,7 +17,6 @@ export interface Act {
 	readonly act: string;
 	readonly from: string;
 	readonly stage?: () => Promise<Stage>;
-	/** Whether the answer says that it is in force everywhere. */
 	readonly run: (stage: Stage) => Promise<boolean>;
 }
 

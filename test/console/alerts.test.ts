@@ -62,7 +62,6 @@ async function newKey(accountId: string, more: { cap?: number; expires?: string 
 	return id;
 }
 
-/** As an instance settles, hours ago. */
 async function spend(accountId: string, keyId: string, charged: number, hoursAgo = 0): Promise<void> {
 	await db.sql`insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
 			reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)

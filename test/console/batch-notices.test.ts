@@ -23,7 +23,6 @@ const never = new AbortController().signal;
 const mails: ReturnType<typeof written>[] = [];
 const calls: WebhookMessage[] = [];
 const noted: string[] = [];
-/** What the mail server and the receiver do with each; by default they take it. */
 let onMail: (mail: Mail) => Promise<boolean>;
 let onCall: (message: WebhookMessage) => Promise<WebhookAnswer>;
 const deps: NoticeDeps = {

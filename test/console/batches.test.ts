@@ -182,7 +182,6 @@ describe("a batch in the console", () => {
 		const shown = (await Promise.all(Array.from({ length: 8 }, () => put(ann, hook)))).map(({ body }) => body.secret);
 		expect(shown.filter((secret) => secret !== null)).toHaveLength(1);
 
-		// Neither in the books nor in the log.
 		const [kept] = await service.db.sql`select (select json_agg(s)::text from batch_notice_setting s)
 			|| (select json_agg(a)::text from audit_event a) as text`;
 		for (const secret of [first.secret, second]) {
@@ -283,7 +282,6 @@ describe("a batch in the console", () => {
 		expect((await bob.get(`/api/console/batch-files/${batch.outputFileId}`)).status).toBe(404);
 		expect((await begin(bob, made.key.id, chatLine("a"))).status).toBe(404);
 		expect((await begin(bob, made.key.id, chatLine("a"), `&account=${ann.accountId}`)).status).toBe(404);
-		// Who has never paid begins nothing.
 		expect((await begin(bob, own.key.id, chatLine("a"))).status).toBe(402);
 		const stranger = newPerson(service);
 		expect((await begin(stranger, made.key.id, chatLine("a"))).status).toBe(401);

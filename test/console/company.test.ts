@@ -41,7 +41,6 @@ const set = (more: Partial<typeof SETTINGS> = {}) => owner.send("PUT", PATH, { .
 await set();
 await proved(owner.accountId);
 
-/** Begun by this browser: what the provider was sent. */
 async function begin(person: Person, email = `ada@${DOMAIN}`): Promise<URLSearchParams> {
 	const { status, body } = await person.send("POST", "/api/auth/company/begin", { email, next: "/keys" });
 	expect([status, body.code]).toEqual([200, undefined]);
@@ -51,7 +50,6 @@ const claimsFor = (sent: URLSearchParams, more: JWTPayload = {}): JWTPayload => 
 	...{ iss: liar.issuer, aud: "tollgate", sub: "ada-1", nonce: sent.get("nonce") ?? "" },
 	...{ email: `ada@${DOMAIN}`, email_verified: true, name: "Ada", ...more },
 });
-/** Where the browser is sent on from the callback. */
 async function back(person: Person, query: Record<string, string>): Promise<string> {
 	const answer = await person.fetch(`/api/auth/company/callback?${new URLSearchParams(query)}`);
 	expect(answer.status).toBe(302);

@@ -22,7 +22,6 @@ async function account(id: string, rows: number): Promise<void> {
 	await writeUsage(db, { accountId: id, keyIds: [`key_${id}`], rows, days: DAYS, models: 3 });
 }
 
-/** By one look at everything. */
 async function allMovements(id: string) {
 	const rows = await db.sql<{ id: string; amount: string; running: string }[]>`
 		with movements as (

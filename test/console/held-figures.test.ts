@@ -64,7 +64,6 @@ test("the pages of a key and of a project say what a dead instance holds of thei
 	const { id: projectId } = await createProject(statements, accountId, { name: "search", capNanoUsd: usd("2") });
 	const { id, secret } = await service.key(accountId, { capNanoUsd: usd("1"), projectId });
 	const instance = await deadWith({ [accountId]: usd("1"), [id]: usd("0.4"), [projectId]: usd("0.5") });
-	// A part of it for a request that it was serving.
 	await sql`insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at)
 		values (${newUuid()}, ${accountId}, ${id}, ${instance.id}, ${instance.epoch}, 'text', 100000000, now())`;
 	const { data } = await (await service.get("/v1/key", secret)).json();
@@ -146,7 +145,6 @@ test("operators see who was killed as silent, with what it holds, whether or not
 	await sql`delete from reservation where account_id = ${accountId}`;
 });
 
-/** The service's own instance. */
 async function living(): Promise<{ instanceId: string; epoch: number }> {
 	const [row] = await sql`select id, epoch from instance_now where state = 'live' and lease_until > now()`;
 	return { instanceId: row?.id as string, epoch: Number(row?.epoch) };

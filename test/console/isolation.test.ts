@@ -92,7 +92,6 @@ function allRoutes(): Route[] {
 const isPublic = ({ path }: Route) => path.startsWith("/public/");
 const isOperators = ({ path }: Route) => path.startsWith("/operator/");
 
-/** The route with Ann's ids in it. */
 function hersAt({ path }: Route): string {
 	const id = path.startsWith("/keys/")
 		? hers.key
@@ -287,7 +286,6 @@ test("every route answers each role by the table, and what it says of a role alo
 			(select state from api_key where id = ${hers.key}) as state,
 			(select name || ' ' || state from project where id = ${hers.project}) as project,
 			(select count(*)::int from member where account_id = ${ann.accountId}) as members`;
-	// Admins named the account.
 	expect(left).toEqual({ renamed: true, state: "active", project: "hers active", members: ROLES.length });
 	await service.db.sql`delete from member where account_id = ${ann.accountId} and role <> 'owner'`;
 }, 60_000);

@@ -5,7 +5,6 @@ import { waitFor } from "../support/wait.ts";
 /** One for all services that a test file starts, in this process and in others. */
 const server = startMailServer();
 const seen = new Set<ReceivedMail>();
-/** A mail takes some ten milliseconds. */
 const LATE_MS = 2_000;
 /** Whoever sends it tries again after 3 and 30 s. */
 const AT_LAST_MS = 45_000;
@@ -13,7 +12,6 @@ const AT_LAST_MS = 45_000;
 /** Mails of a service that has this in its environment arrive here. */
 export const MAIL_ENV = { SMTP_URL: server.url, MAIL_FROM: "Service <no-reply@service.example>" };
 
-/** All mails to an address so far, oldest first. */
 export function mailsTo(email: string): readonly ReceivedMail[] {
 	return server.mails.filter(({ to }) => to.includes(email.toLowerCase()));
 }

@@ -24,9 +24,7 @@ export interface Person {
 	readonly email: string;
 	readonly cookies: Map<string, string>;
 	get(path: string, init?: RequestInit): Promise<Answer>;
-	/** Anything but GET. */
 	send(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
-	/** The bare response, cookies sent and kept. */
 	fetch(path: string, init?: RequestInit): Promise<Response>;
 }
 
@@ -115,7 +113,6 @@ export async function signedUp(
 	return { ...person, accountId: me.body.account.id };
 }
 
-/** Made on the command line, then given a password at the link. */
 export async function operator(service: PeopledService): Promise<Person> {
 	const person = newPerson(service);
 	const { token } = await createOperator(service.db.statements, person.email);

@@ -8,7 +8,6 @@ import { operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
 /** The request log with what was refused in it. */
 
-/** Ids in the order of their requests, and whether each was refused. */
 const sent: { id: string; refused: boolean }[] = [];
 
 async function make(settings: Record<string, unknown>) {

@@ -32,7 +32,6 @@ const [first = "", second = "", third = "", present = ""] = months;
 
 await db.sql`insert into account (id, email, name, created_at) values (${ID}, 'b@example.com', 'Books', ${`${first}-05T00:00:00Z`})`;
 await db.sql`insert into budget (id, kind, account_id, limit_nano_usd) values (${ID}, 'account', ${ID}, 0)`;
-// Moments at the very edges of months, amounts of many digits.
 await book("top_up", 250_000_000_000n, `${first}-05T10:00:00Z`, "topup:top_1");
 await book("credit_note", 123_456_789n, `${second}-01T00:00:00Z`, "note:1");
 await book("refund", -50_000_000_001n, `${third}-01T00:00:00Z`, "refund:1");
@@ -187,7 +186,6 @@ test("no month, a month that is none, and one before the account answer with wha
 	await expect(read("2099-01")).rejects.toThrow("There is no statement");
 });
 
-/** A statement with what a test says of it. */
 function documentOf({ statement, ...facts }: Pick<DocumentFacts, "statement"> & Partial<DocumentFacts>) {
 	return statementDocument({
 		...{ statement, lines: statementLines(statement, place), language: "en", serviceName: "Acme" },
@@ -215,7 +213,6 @@ test("a PDF has names in Latin, Greek and Cyrillic, with every amount and link",
 	expect(text).toContain("VAT ID ATU12345678");
 	for (const part of ["248.999999986", "−15.679012234", "0.123456789", "233.444444541"]) expect(text).toContain(part);
 	expect(links.filter((url) => url === `${ORIGIN}/requests`).length).toBeGreaterThan(2);
-	// A subset of the font alone.
 	expect(bytes.length).toBeLessThan(100_000);
 });
 

@@ -35,7 +35,6 @@ async function sums(db: Pick<TestDatabase, "sql">, table: "usage_hour" | "usage_
 	return [...rows];
 }
 
-/** More than two pages of the log. */
 const AT_ONCE = 30;
 const ROUNDS = LONG ? 10 : 4;
 
@@ -271,7 +270,6 @@ test("what a key used stays in the project where it was used, wherever the key g
 		const moved = await customer.send("PATCH", `/api/console/keys/${mover.key.id}`, { projectId });
 		expect(moved.status).toBe(200);
 	};
-	/** What a question by project gives, by project: requests and dollars. */
 	const byProject = async (query = "") => {
 		const { data } = await (await service.get(`/v1/usage?group_by=project${query}`, mover.secret)).json();
 		return Object.fromEntries(
@@ -321,7 +319,6 @@ test("what a key used stays in the project where it was used, wherever the key g
 		);
 	for (const with_ of ["", "&model=test-model", mine, `${mine}&model=test-model`])
 		expect([with_, await found(`project=${support}${with_}`)]).toEqual([with_, ["ok", "ok"]]);
-	// Refusals are written a second behind.
 	await waitFor(async () => (await found(`project=${search}`)).length === 3, "the refusal in the log");
 	expect((await found(`project=${search}`)).sort()).toEqual(["ok", "ok", "refused"]);
 	expect(await found(`project=${search}&status=refused${mine}`)).toEqual(["refused"]);
@@ -338,7 +335,6 @@ test("what a key used stays in the project where it was used, wherever the key g
 	expect(noneByKey.find(({ id }: { id: string }) => id === mover.key.id)).toMatchObject({ requests: 1 });
 	const noneFile = await (await customer.fetch("/api/console/requests.csv?project=none")).text();
 	expect(noneFile.trimEnd().split("\r\n")).toHaveLength(1 + inNone?.rows);
-	// More days at once than usage is told of.
 	await service.db.sql`
 		insert into usage_hour (account_id, hour, key_id, model, class, requests, prompt_tokens, cached_tokens, completion_tokens,
 			reasoning_tokens, charged_nano_usd, written_off_nano_usd, duration_ms, first_token_ms, first_tokens)

@@ -36,7 +36,6 @@ function statementsAt(url: string, statementDeadlineMs = DEADLINE_MS) {
 	return statements;
 }
 
-/** What a promise was rejected with. */
 const rejection = (work: PromiseLike<unknown>) =>
 	Promise.resolve(work).then(
 		() => undefined,

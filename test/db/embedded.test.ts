@@ -75,7 +75,6 @@ function usedFolder(): string {
 	return folder;
 }
 
-/** A process that holds a server until it is killed. */
 async function hold(
 	folder: string,
 	prefix: string[] = [],

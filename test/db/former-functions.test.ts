@@ -43,7 +43,6 @@ const chat = (secret: string) =>
 		max_tokens: 8,
 	});
 
-/** Joins and goes live with the former functions. */
 async function joins(id: string) {
 	const [joined] = await sql`select instance_join(${id}, 60000) as epoch`;
 	const epoch = Number(joined?.epoch);

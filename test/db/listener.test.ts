@@ -130,7 +130,6 @@ test("revocations are heard of again, not polled, once a silent connection was m
 	clock.advance(PROBE_MS);
 	clock.advance(ANSWER_MS_MAX);
 	await renewed(clock, () => listens);
-	// What was announced meanwhile is caught up.
 	expect(await isEverywhere(missed)).toBe(true);
 	expect(await isEverywhere(await revoke())).toBe(true);
 });

@@ -9,7 +9,6 @@ import { migrations } from "../../src/db/migrations/list.ts";
 import { createMigratedDatabase } from "../support/database.ts";
 
 const deps = { log: silentLog };
-/** Of a version to come. */
 const harmless: Migration = { name: "9000_harmless", sql: "create table harmless (a int)" };
 const breaking: Migration = { name: "9001_breaking", sql: "create table broken (a int)", breaking: true };
 
@@ -130,7 +129,6 @@ test("a version works on a newer schema that is compatible, and refuses one that
 	await migrate(deps, url, [...migrations, harmless, breaking]);
 	await expect(migrate(deps, url)).rejects.toThrow("its migration 9001_breaking breaks version");
 	await expect(migratedUrl(url)).rejects.toThrow("its migration 9001_breaking breaks version");
-	// The newer one goes on.
 	expect((await migrate(deps, url, [...migrations, harmless, breaking])).applied).toEqual([]);
 });
 

@@ -5,7 +5,6 @@ import { createEmptyDatabase } from "../support/database.ts";
 /** An empty database for each test, or one that `make` makes, which its owner may have set for others as it pleases him. */
 export interface OwnedDatabase {
 	readonly url: string;
-	/** A client that ends with the test. */
 	open(url: string): postgres.Sql;
 	/** `name = value`, for connections that are made from then on. */
 	set(...settings: readonly string[]): Promise<void>;
@@ -15,7 +14,6 @@ export interface OwnedDatabase {
 	atTestEnd(end: () => unknown): void;
 }
 
-/** For all tests of a file. */
 export function withOwnedDatabase(make = createEmptyDatabase): OwnedDatabase {
 	let database: Awaited<ReturnType<typeof createEmptyDatabase>>;
 	const ended: (() => unknown)[] = [];

@@ -30,7 +30,6 @@ const db = createTransactional(
 );
 atEnd(() => db.end());
 
-/** What a promise was rejected with. */
 async function rejection(work: PromiseLike<unknown>): Promise<unknown> {
 	try {
 		await work;

@@ -101,7 +101,6 @@ test("wherever a start is cut off, the next one completes it", async () => {
 	}
 }, 60_000);
 
-/** As before the first start, but for epochs. */
 async function forget(): Promise<void> {
 	for (const table of ["usage_event", "lease_op", "lease"]) await db.sql.unsafe(`delete from ${table}`);
 	await db.sql`delete from budget b using api_key k where k.id = b.id and k.name like ${`%${DEMO_DATA}`}`;

@@ -32,7 +32,6 @@ const replica = (more: Partial<ReplicaView> = {}): ReplicaView => ({
 	...more,
 });
 
-/** A gateway that reports, with servers that the test changes. */
 async function gateway(instanceId: string, options: { live?: boolean; models?: string[] } = {}) {
 	const catalog = createFixedCatalog({ statements, clock, log: silentLog });
 	let replicas: readonly ReplicaView[] = [replica()];

@@ -15,13 +15,11 @@ export interface TestFiles {
 	readonly files: Files;
 	readonly db: TestDatabase;
 	readonly folder: string;
-	/** The store, whose methods may be replaced. */
 	readonly store: { -readonly [name in keyof BlobStore]: BlobStore[name] };
 	readonly limits: Record<"fileBytesMax" | "fileAccountBytesMax" | "filesBytesMax", number>;
 	nowMs: number;
 	/** As if the database's clock went on by so much, for an account's files. */
 	passInDatabase(accountId: string, ms: number): Promise<unknown>;
-	/** Files that are counted, and their bytes. */
 	space(accountId: string): Promise<{ files: number; bytes: number }>;
 }
 
@@ -57,7 +55,6 @@ export async function withFiles(): Promise<TestFiles> {
 	return test;
 }
 
-/** Bytes that are different everywhere. */
 export function sample(bytes: number): Uint8Array<ArrayBuffer> {
 	return new Uint8Array(Uint32Array.from({ length: bytes / 4 }, (_, index) => (index * 2_654_435_761) >>> 0).buffer);
 }

@@ -15,7 +15,6 @@ import { deployments } from "./targets.ts";
 
 const minutes = Number(Bun.env.FUZZ_MINUTES ?? 0);
 const seed = Number(Bun.env.FUZZ_SEED ?? (minutes > 0 ? Date.now() % 2 ** 31 : 7));
-/** Of each kind. */
 const INPUTS = LONG || minutes > 0 ? 150 : 40;
 /** Of the processor's own time. Without bounds it was seconds. */
 const HELD_MS_MAX = 150;

@@ -11,7 +11,6 @@ import { TARGETS } from "./targets.ts";
 export const KINDS = ["json", "forms", "raw", "audio", "answers"] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** What came of all inputs of a kind. */
 export interface Tally {
 	tried: number;
 	/** Answers by the hundred of their status; `closed` without one. */

@@ -27,7 +27,6 @@ const sample = <T>(arbitrary: fc.Arbitrary<T>, random: Random): T =>
 	fc.sample(arbitrary, { seed: random.int(1, 2 ** 31), numRuns: 1 })[0] as T;
 const anyValue = fc.jsonValue({ maxDepth: 4 });
 
-/** Doubled names, values of other types, lone surrogates, depth, size, and bytes that are no JSON. */
 export function jsonInput(random: Random): Input {
 	const contentType = random.chance(0.05) ? random.pick(JSON_TYPES) : "application/json";
 	const { path, request } = random.pick(JSON_TARGETS);
@@ -46,7 +45,6 @@ export function jsonInput(random: Random): Input {
 			return of(JSON.stringify({ ...body, [field]: sample(anyValue, random) }));
 		}
 		case 3: {
-			// The same name again, with something else.
 			const field = random.pick(Object.keys(body));
 			return of(JSON.stringify(body).replace(/\}$/, `,"${field}":${JSON.stringify(sample(anyValue, random))}}`));
 		}

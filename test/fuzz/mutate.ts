@@ -74,7 +74,6 @@ function changedOnce(bytes: Buffer, random: Random): Buffer<ArrayBuffer> {
 		case 7:
 			return withEdge(bytes, random);
 		default: {
-			// A size or a count in a container's header.
 			const wide = Buffer.from(bytes);
 			if (at + 4 <= length) wide.writeUInt32BE(random.pick([0, 1, 0x7fffffff, 0x80000000, 0xffffffff]), at);
 			return wide;
@@ -82,7 +81,6 @@ function changedOnce(bytes: Buffer, random: Random): Buffer<ArrayBuffer> {
 	}
 }
 
-/** One of its numbers becomes one at the edge. */
 function withEdge(bytes: Buffer, random: Random): Buffer<ArrayBuffer> {
 	const text = bytes.toString("latin1");
 	const numbers = [...text.slice(0, 100_000).matchAll(/-?\d+(\.\d+)?/g)];

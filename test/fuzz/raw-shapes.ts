@@ -18,7 +18,6 @@ export function rawShape(random: Random, secret: string): Uint8Array {
 	const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 	const long = random.int(1, 40_000);
 	const shapes: readonly (() => string)[] = [
-		// Two framings, or two of one.
 		() => `${base}Content-Length: ${body.length}\r\nTransfer-Encoding: chunked\r\n\r\n${chunk(body)}0\r\n\r\n${get}`,
 		() => `${base}Content-Length: 5\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
 		() =>
@@ -26,13 +25,11 @@ export function rawShape(random: Random, secret: string): Uint8Array {
 		() =>
 			`${base}Transfer-Encoding: ${random.pick(["chunked, chunked", "xchunked", "gzip, chunked", " chunked", "Chunked", "identity", "chunked\t", "\vchunked"])}\r\n\r\n${chunk(body)}0\r\n\r\n`,
 		() => `${base}Transfer-Encoding : chunked\r\n\r\n${chunk(body)}0\r\n\r\n`,
-		// Chunks that are none.
 		() =>
 			`${base}Transfer-Encoding: chunked\r\n\r\n${random.pick(["-1", "ffffffffffffffff", "g", "", "5;x=y", "0x5", "5 ", " 5", "0".repeat(300)])}\r\n${body}\r\n0\r\n\r\n`,
 		() => `${base}Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}XX0\r\n\r\n`,
 		() => `${base}Transfer-Encoding: chunked\r\n\r\n${chunk(body)}0\r\nX-Trailer: ${"t".repeat(long)}\r\n\r\n`,
 		() => `${base}Transfer-Encoding: chunked\n\n${chunk(body)}0\n\n`,
-		// Heads.
 		() => `${base}X-Long: ${"v".repeat(long)}\r\n\r\n`,
 		() => `${base}${Array.from({ length: long % 3_000 }, (_, at) => `X-${at}: v\r\n`).join("")}\r\n`,
 		() => `POST ${path}${"/a".repeat(long)} HTTP/1.1\r\nHost: x\r\n${auth}\r\n`,
@@ -53,7 +50,6 @@ export function rawShape(random: Random, secret: string): Uint8Array {
 			`${base}Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n`,
 		() =>
 			`GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: ${random.pick(["Bearer", "Bearer  ", "Basic x", `Bearer ${"k".repeat(long)}`, "Bearer \xff\xfe", `Bearer ${secret},x`])}\r\n\r\n`,
-		// Pipelines, whole and cut off.
 		() => get.repeat(random.int(2, 30)),
 		() => plain.repeat(random.int(2, 5)) + get,
 		() => `${plain}garbage ${get}`,

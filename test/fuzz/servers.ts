@@ -9,7 +9,6 @@ import { TARGETS } from "./targets.ts";
 export interface Servers {
 	readonly goodUrl: string;
 	readonly lyingUrl: string;
-	/** Of the lying one. */
 	readonly answers: () => number;
 	stop(): Promise<void>;
 }

@@ -49,7 +49,6 @@ function jobsOf(verifyRowsPerS: number, { statements, log }: { statements: State
 	return { begin, stop: jobs.stop };
 }
 
-/** Runs each job of a console once, and waits for them. */
 async function runJobs(verifyRowsPerS: number): Promise<void> {
 	const { begin, stop } = jobsOf(verifyRowsPerS, { statements, log: silentLog });
 	begin();

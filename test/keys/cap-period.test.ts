@@ -63,7 +63,6 @@ test("a request draws on the period that it is admitted in, by the newest cap an
 	const first = furtherBudgets(key, midnight);
 	expect(first).toEqual(["key_1:day:2026-11-23"]);
 	expect(furtherBudgets(key, midnight + 1)).toBe(first as readonly string[]);
-	// A clock that goes back is believed.
 	expect(furtherBudgets(key, midnight - 1)).toEqual(["key_1:day:2026-11-22"]);
 	setAccountFields(key.account, { ...plainAccountFields, timeZone: "Pacific/Auckland" });
 	expect(furtherBudgets(key, midnight - 1)).toEqual(["key_1:day:2026-11-23"]);

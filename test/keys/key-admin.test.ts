@@ -40,7 +40,6 @@ const codeOf = (work: Promise<unknown>) =>
 		(error) => error.code as string,
 	);
 
-/** The entries about a subject, in order. */
 async function entriesOf(subject: string) {
 	return (await readControlAfter(database.statements, 0)).filter((entry) => entry.subject === subject);
 }

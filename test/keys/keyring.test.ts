@@ -18,7 +18,6 @@ function scripted(options: KeyringOptions = {}) {
 	return { ring: createKeyring({ load, log: silentLog }, options), asked };
 }
 
-/** A keyring over rows that answer at once. */
 function answering(rows: Map<string, LoadedKey>, options: KeyringOptions = {}) {
 	return createKeyring(
 		{ load: async (digest) => rows.get(digest) ?? { seq: 1, key: null, account: null }, log: silentLog },
@@ -60,7 +59,6 @@ async function loadOne(ring: Keyring, digest: string): Promise<KeyEntry> {
 	return entry;
 }
 
-/** Lets everything that is already resolved run. */
 const settle = () => Bun.sleep(0);
 
 describe("keyring", () => {

@@ -1,6 +1,5 @@
 import type { Clock } from "../../src/base/clock.ts";
 
-/** A clock that stands still until it is moved. */
 export function manualClock(startMs = 1_000_000): Clock & { advance(ms: number): void } {
 	let nowMs = startMs;
 	let timers: { dueMs: number; run: () => void }[] = [];

@@ -69,7 +69,6 @@ export async function agedBooks() {
 		},
 		/** As if some hours had gone by since it was said what is not settled any more. */
 		hoursLater: () => sql`update removal set usage_said_at = usage_said_at - interval '2 hours'`,
-		/** All that is old enough, at once. */
 		async removeAll(days = KEPT_DAYS): Promise<number> {
 			await removeUsage(deps, days, false);
 			await this.hoursLater();

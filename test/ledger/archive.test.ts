@@ -287,7 +287,6 @@ for (const [where, open] of Object.entries(ownPlaces)) {
 	});
 }
 
-/** `put` takes the file away. */
 function copied(path: string): string {
 	const copy = join(folder, `copy-${newUuid()}`);
 	copyFileSync(path, copy);
@@ -352,7 +351,6 @@ test("what a killed process left of a bucket's files is removed by the next one,
 		const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe", env: process.env });
 		const { value } = await child.stdout.getReader().read();
 		const path = new TextDecoder().decode(value).trim();
-		// Long ago.
 		utimesSync(path, 1_000_000_000, 1_000_000_000);
 		return { child, path };
 	};

@@ -25,7 +25,6 @@ async function untilLeftAlone(folders: readonly string[]): Promise<void> {
 /** What was a whole copy, and says less of what it is or where it came from. */
 const ALTERED: readonly [string, (folder: string) => void][] = [
 	["left-out", (folder) => rmSync(join(folder, "lock"))],
-	// As a former version left it.
 	["empty", (folder) => writeFileSync(join(folder, "lock"), "")],
 	["cut-off", (folder) => writeFileSync(join(folder, "lock"), "0")],
 	["whole", () => {}],

@@ -13,7 +13,6 @@ import type { NanoUsd } from "../../src/money/nano-usd.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { TestDatabase } from "../support/database.ts";
 
-/** A request as the ledger gets it. */
 export function admitted(account: string, key: string, id = newUuid()): Omit<AdmittedEvent, "reserved"> {
 	return { id, account, key, model: "m", card: "card", endpoint: "chat", streamed: true, at: 1_700_000_000_000 };
 }
@@ -57,7 +56,6 @@ export function outcome(cost: number): Outcome {
 
 export const usd = (amount: number): NanoUsd => nanoUsd(amount);
 
-/** An account with credit and one key; a null cap is none. */
 export async function makeAccount(
 	db: TestDatabase,
 	account: string,
@@ -151,7 +149,6 @@ export function patient(store: LedgerStore): LedgerStore {
 	};
 }
 
-/** All that a journal holds, at once. */
 export function replayed(disk: JournalDisk, nowWallMs = 0) {
 	const settled: SettledEvent[] = [];
 	const reader = readJournal(disk, nowWallMs);

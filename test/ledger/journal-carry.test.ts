@@ -20,7 +20,6 @@ const SEGMENTS_MAX = 6;
 
 test("a request that runs on and on keeps no more than a few segments, and a crash still knows what it has received", async () => {
 	const disk = openJournalDisk(path, { create: true });
-	// A segment for each request.
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
 	const { ledger, writer } = await ledgerOver(journal, { account: ACCOUNT, key: KEY });
 	const long = ledger.reserve({ ...admitted(ACCOUNT, KEY), reserved: usd(1_000) }) as Hold;

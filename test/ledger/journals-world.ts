@@ -31,11 +31,9 @@ export function withJournals() {
 	const started: InstanceLease[] = [];
 	const world = {
 		db: undefined as unknown as TestDatabase,
-		/** Where the process writes. */
 		original: "",
 		copy: "",
 		child: undefined as unknown as LeaseChild,
-		/** What the instances of this process say. */
 		lines: [] as Line[],
 
 		newFolder: (name: string): string => mkdtempSync(join(root, `${name}-`)),

@@ -3,7 +3,6 @@ import { createKeptBatches } from "../../src/ledger/kept-batches.ts";
 import { SettledColumns } from "../../src/ledger/settled-columns.ts";
 import { settledEvent, usd } from "./fixture.ts";
 
-/** A batch of so many settlements that are all called so. */
 const batch = (id: string, settlements = 1) =>
 	SettledColumns.of(Array.from({ length: settlements }, () => settledEvent("a", "k", 1, { id })));
 

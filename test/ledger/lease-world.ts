@@ -15,7 +15,6 @@ import type { LeaseChild } from "../support/lease-child.ts";
 import { startLeaseChild } from "../support/lease-child.ts";
 import { admitted, makeAccount, usd } from "./fixture.ts";
 
-/** Of the account `acc`, whose key `key` may spend half of it. */
 export const CREDIT = 1_000_000;
 
 /** For each test of a file a database with an account, a folder of data, and instances in this process and in others. */

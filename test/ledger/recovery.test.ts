@@ -106,7 +106,6 @@ function left(
 		names: () => journals.list(() => {}).map(({ id }) => id),
 		isThere: () => journals.list(() => {}).length > 0,
 		pass: (ms: number) => clock.advance(ms),
-		/** Time passes where it waits. */
 		async recover(instanceId = deps.instanceId) {
 			let failed: number | undefined;
 			const left = createLeftJournals({ ...deps, instanceId });
@@ -153,7 +152,6 @@ test("journals that wait for a held row keep no other one waiting, of the same l
 	void look();
 	await passing(() => looks === 1 && !names().includes("gone"));
 	expect([names(), journals.waiting()]).toEqual([waiting, waiting.length]);
-	// Nor others' credit.
 	expect([...closedInPart].sort()).toEqual(waiting);
 	expect(Bun.spawnSync(["mv", `${home}-late`, join(home, "late")]).success).toBe(true);
 	void look();
@@ -170,7 +168,6 @@ test("what is no journal, and what cannot be read, keeps no journal from being h
 	const { recover, done, home } = left(() => ({}));
 	writeFileSync(join(home, "backup.tar"), "");
 	mkdirSync(join(home, "100%", "1"), { recursive: true });
-	// A link that leads to itself, beside a journal.
 	for (const name of ["0", "loop"]) symlinkSync(name, join(home, "gone", name));
 	// More than are handed in at once, and before the one that can be.
 	for (const name of ["a", "b", "c", "d", "e"]) {
@@ -248,7 +245,6 @@ test.each([
 
 test("an instance runs elsewhere if it renews its lease after it was seen to have no journal here, and in no other case", async () => {
 	const home = mkdtempSync(join(root, "home-"));
-	// As another process sees it.
 	const journals = openJournalHome(home);
 	const renews = (epoch: number) => new InstanceRuns("one", epoch, true);
 	async function standing(...seen: (InstanceRuns | undefined)[]) {

@@ -281,7 +281,6 @@ test("a need that became smaller while the question was under way is asked for a
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
 	const drawn = outcome(slices.draw(["b"], usd(50)));
 	await settleMicrotasks();
-	// A request has ended and left something.
 	const slice = slices.get("b");
 	if (slice) slice.free = usd(30);
 	state.beforeReply = async () => {};

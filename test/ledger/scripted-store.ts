@@ -9,7 +9,6 @@ import { usd } from "./fixture.ts";
 
 export const OPTIONS = { horizonMs: 40_000, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 };
 
-/** A store in memory that answers when the test lets it. */
 function scriptedStore(available: number) {
 	const calls: { kind: "grant" | "return"; requests: readonly (GrantRequest | ReturnRequest)[] }[] = [];
 	const granted = new Map<string, number>();
@@ -85,7 +84,6 @@ export function scripted(available: number, counts?: (budget: string) => boolean
 	return { slices, state, calls, clock };
 }
 
-/** Lets time pass in small steps, with all that happens in between. */
 export async function pass(clock: ManualClock, ms: number): Promise<void> {
 	for (let passed = 0; passed < ms; passed += 5) {
 		await settleMicrotasks();

@@ -51,9 +51,7 @@ function json(value: unknown): string {
 interface Books {
 	readonly statements: Statements;
 	readonly run: (statement: string) => Promise<Record<string, unknown>[]>;
-	/** Seals what is over. */
 	readonly seal: () => Promise<number>;
-	/** A whole round, in steps of so many rows. */
 	readonly verify: (stepRows?: number) => Promise<void>;
 	readonly broken: () => Promise<string[]>;
 }

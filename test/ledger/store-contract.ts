@@ -24,7 +24,6 @@ export interface ContractStore {
 	fence: Pick<FenceStore & WitnessStore, "fenceOff" | "silent">;
 	attest(id: string, epoch: number, limit: number): Promise<string>;
 	lagging(seq: number): Promise<string[]>;
-	/** The number of the epoch's newest row. */
 	beatOf(id: string, epoch: number): Promise<number>;
 	/** Holds rows of a budget while it works: the budget's, or those of all its leases. */
 	holding<T>(kind: "budget" | "lease", budget: string, work: () => Promise<T>): Promise<T>;
@@ -208,7 +207,6 @@ export function canonical(dump: unknown): unknown {
 	return Object.fromEntries(tables.map(([name, lines]) => [name, [...lines].sort()]));
 }
 
-/** What a call came to, in a form that both stores share. */
 export async function resultOf(call: () => Promise<unknown>): Promise<unknown> {
 	try {
 		return plain((await call()) ?? "done");
@@ -218,7 +216,6 @@ export async function resultOf(call: () => Promise<unknown>): Promise<unknown> {
 	}
 }
 
-/** Sets as lists, so that results can be compared. */
 function plain(result: unknown): unknown {
 	if (result instanceof Set) return [...result].sort();
 	const replies = Array.isArray(result) ? (result as Partial<GrantReply>[]) : undefined;

@@ -6,7 +6,6 @@ import { createManualClock } from "../support/upstream-clock.ts";
 function setUp() {
 	const clock = createManualClock();
 	const limits = createKeyLimits({ clock });
-	/** Seconds to wait, undefined if the request went in. */
 	const enter = (perMinute: number | null, atOnce: number | null = null): number | undefined => {
 		try {
 			limits.enter("key", perMinute, atOnce);
@@ -44,7 +43,6 @@ describe("requests a minute", () => {
 		};
 		come(240_000);
 		expect(enter(5)).toBeGreaterThanOrEqual(1);
-		// Each is looked at in its turn.
 		come(550_000);
 		expect(enter(5)).toBeUndefined();
 	});

@@ -30,7 +30,6 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 			let passed = 0;
 			while (await at(round).enter("key", 6)) passed += 1;
 			expect({ round, passed }).toEqual({ round, passed: 6 });
-			// Nothing counts any more.
 			clock.passMs += 120_000;
 		}
 	});
@@ -282,7 +281,6 @@ test("a lowered limit is that of all instances together once they know it, whate
 		return all.reduce((sum, { limits }, place) => sum + limits.running("key") - (before[place] ?? 0), 0);
 	};
 	for (let round = 0; round < 3; round++) for (const member of all) await member.enter("key", 60, 60);
-	// Nine count and run.
 	expect(await everywhere(9, null)).toBe(0);
 	expect(await everywhere(null, 9)).toBe(0);
 	expect(await everywhere(11, null)).toBeLessThanOrEqual(2);

@@ -13,7 +13,6 @@ import { startUpstream } from "../support/upstream-server.ts";
 const upstream = untilEnd(startUpstream());
 const service = await withService({ models: chatModel({ url: upstream.url }) });
 const second = await secondGateway(service);
-/** So few that each draw gets one. */
 const settings = { requestsPerMinute: 4 };
 
 function post(place: number, secret: string, url = place % 2 === 0 ? service.url : second.url): Promise<Response> {

@@ -11,7 +11,6 @@ export interface ManagementAnswer {
 	readonly body: any;
 }
 
-/** Somebody's script with a management key. */
 export interface ManagementClient {
 	readonly id: string;
 	readonly secret: string;
@@ -52,7 +51,6 @@ export async function managementClient(
 	};
 }
 
-/** One request with this secret, or without any. */
 export async function managementCall(
 	service: Pick<TestService, "url">,
 	secret: string | undefined,
@@ -67,7 +65,6 @@ export async function managementCall(
 	return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
 }
 
-/** Somebody who belongs to an account; gives the id. */
 export async function memberOf({ db: { sql } }: Pick<TestService, "db">, accountId: string): Promise<string> {
 	const id = crypto.randomUUID();
 	await sql`insert into console_user (id, name, email, email_verified) values (${id}, 'Somebody', ${`${id}@example.com`}, true)`;

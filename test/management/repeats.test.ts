@@ -50,7 +50,6 @@ test("racing creations of a key with one token make one, with one secret that wo
 	const [budget] = await sql`select limit_nano_usd from budget where id = ${id}`;
 	expect(Number(budget?.limit_nano_usd)).toBe(10.5e9);
 	expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(200);
-	// The field and the header are one thing.
 	const { client_token: token, ...bare } = body;
 	const again = await script.send("POST", "/keys", bare, { "idempotency-key": token });
 	expect([again.body.id, again.body.secret]).toEqual([id, secret]);
@@ -66,7 +65,6 @@ test("racing creations of a project with one token make one with one budget; rep
 	const id = one(answers.map((answer) => answer.body.id));
 	expect(await sql`select id from project where name = 'raced'`).toHaveLength(1);
 	expect(await sql`select 1 from budget where id = ${id} and limit_nano_usd = 10500000000`).toHaveLength(1);
-	// What cannot be made takes no token.
 	const wrong = await script.send("POST", path, { name: "\n", client_token: "wrong-first" });
 	const right = await script.send("POST", path, { name: "right", client_token: "wrong-first" });
 	expect([wrong.status, right.status]).toEqual([400, 200]);

@@ -2,10 +2,8 @@
 import { parseSync } from "oxc-parser";
 
 export interface Mutation {
-	/** Below the root of the project. */
 	readonly file: string;
 	readonly line: number;
-	/** What the place is and what it becomes. */
 	readonly change: string;
 	readonly start: number;
 	readonly end: number;
@@ -41,7 +39,6 @@ const SHOWN_MAX = 90;
 /** Neither a log line nor an assertion of an invariant is a guarantee that a test can see. */
 const UNSEEN = /^(?:await )?(?:(?:\w+\.)*log\.\w+|assert)\(/;
 
-/** All mutations of a file, in the order of its text. */
 export function mutationsOf(file: string, text: string): Mutation[] {
 	const mutations: Mutation[] = [];
 	const add = (start: number, end: number, replacement: string) => {

@@ -355,5 +355,4 @@ export function readerOf(response: Response): TextReader {
 	};
 }
 
-/** Lets everything that is already resolved run. */
 export const turn = () => Bun.sleep(0);

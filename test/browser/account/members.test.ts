@@ -23,7 +23,6 @@ const startProvider = async () => {
 	atEnd(() => provider.stop());
 	return provider;
 };
-/** Of a company. */
 const issuer = LONG ? (await startProvider()).issuer : "none:";
 const owner = await signedUp(service);
 await owner.send("PATCH", "/api/console/account", { name: "Example Works" });
@@ -172,7 +171,6 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		await page.getByText("_tollgate.works.example").waitFor();
 		await shoot(house, "members-6-company");
 		await service.db.sql`update company_sign_in set domain_verified_at = now()`;
-		// In the guest's window, as somebody else.
 		await becomeNobody(guest);
 		await guest.page.goto("/sign-in?next=/settings");
 		await guest.page.getByRole("button", { name: "Sign in with your company" }).click();
@@ -227,7 +225,6 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		await table.getByText("This laptop").waitFor();
 		expect(mailsTo(owner.email).filter(({ text }) => text.includes("A passkey was added"))).toHaveLength(1);
 
-		// Heard by somebody: the answer is good for the challenge that it was made for, and that is used up.
 		const heard = sent.findLast(({ path }) => path.endsWith("/sign-in-end"));
 		const again = (headers: Record<string, string>, body: string, path = "sign-in-end") =>
 			fetch(`${service.url}/api/auth/passkey/${path}`, {
@@ -235,7 +232,6 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 				headers: { "content-type": "application/json", origin: site, ...headers },
 				body,
 			});
-		// As of a device that does not count.
 		await service.db.sql`update passkey set counter = 0`;
 		expect((await again({ cookie: heard?.cookie ?? "" }, heard?.body ?? "")).status).toBe(400);
 		expect((await again({}, heard?.body ?? "")).status).toBe(400);

@@ -28,10 +28,8 @@ const tab = await open({ person: customer });
 const { page } = tab;
 
 describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
-	/** Of the key and of its replacement. */
 	let secret = "";
 	let newSecret = "";
-	/** Of a key in a project. */
 	let ofProject = "";
 
 	const dialog = () => page.getByRole("dialog");
@@ -40,7 +38,6 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		if (WITH_PICTURES) await picture(page, name);
 	};
 
-	/** "answered", or the code of the refusal. */
 	async function call(key: string, model = LARGE): Promise<string> {
 		const client = new OpenAI({ baseURL: `${service.url}/v1`, apiKey: key, maxRetries: 0 });
 		try {

@@ -26,7 +26,6 @@ export async function withTwoAccounts(options: SceneOptions = {}) {
 		await page.getByRole("menuitem", { name }).click();
 		await page.getByRole("button", { name: `Account: ${name}` }).waitFor();
 	}
-	/** Of the account, in the settings. */
 	const name = () => page.getByLabel("Name of the account");
 	const signIn = (as: typeof owner) => context.addCookies(cookiesOf(as, service.url));
 	return { service, upstream, owner, friend, page, context, complaints, heading, walkTo, switchTo, name, signIn };

@@ -35,7 +35,6 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 	/** The statuses of what the tests try although it is refused. */
 	const expected: string[] = [];
 
-	/** "answered", or the code of the refusal. */
 	async function call(): Promise<string> {
 		const client = new OpenAI({ baseURL: `${service.url}/v1`, apiKey: secret, maxRetries: 0 });
 		try {

@@ -166,7 +166,6 @@ describe.skipIf(!hasChromium)("tables, in a browser", () => {
 	});
 });
 
-/** How many had one. */
 async function forgetLanguage({ email }: Person): Promise<number> {
 	const { sql } = stage.service.db;
 	return (await sql`update console_user set language = null where email = ${email} and language = 'de' returning id`)

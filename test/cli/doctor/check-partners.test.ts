@@ -16,7 +16,6 @@ writeFileSync(join(folder, "models.yaml"), "models: []\n");
 const configOf = (env: Record<string, string>) => loadConfig({ DATABASE_URL: "postgres://db/x", ...env }, folder);
 
 describe("model servers", () => {
-	/** One that answers these paths with JSON, or a status. */
 	function serve(answers: Readonly<Record<string, unknown>>, headers: Record<string, string> = {}): string {
 		const server = untilEnd(
 			Bun.serve({

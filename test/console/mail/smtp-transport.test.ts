@@ -49,7 +49,6 @@ test("what a mail server repeats of a sign-in shows no password, in whichever fo
 	}
 });
 
-/** All that an error says. */
 function whole(error: Error & { response?: string; command?: string }): string[] {
 	const { message, stack = "", response = "" } = error;
 	return [message, stack, response, JSON.stringify(error, Object.getOwnPropertyNames(error))];

@@ -37,7 +37,6 @@ const RECORDS: readonly unknown[] = [
 	record(undefined, 3, 2 ** 31 - 1),
 	record(1, 1, 1e300),
 ];
-/** Of every model here. */
 const CONTEXT = 4096;
 /** All choices of a chat at the most that fits: its prompt, and two contexts of output. */
 const POSSIBLE_NANO_USD = CONTEXT * 1_000 + 2 * CONTEXT * 2_000 + 1_000;

@@ -69,7 +69,6 @@ test.each([true, false])(
 	"a completion that is not told is estimated, the prompt beside it counts (streamed %p)",
 	async (stream) => {
 		const { row } = await charged({ prompt_tokens: 70, completion_tokens: null }, stream);
-		// Nine bytes.
 		expect(row).toMatchObject({ prompt_tokens: 70, completion_tokens: 3, basis: "estimated" });
 		expect(Number(row.charged_nano_usd)).toBe(priceOf(70, 3));
 	},

@@ -25,7 +25,6 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 	}
 }
 
-/** What the connection is told, seen from inside. */
 const timeouts: number[] = [];
 const from = (request: Request): Connection => ({
 	request,

@@ -1,4 +1,3 @@
-/** POST /v1/embeddings in front of every family. */
 import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../../src/catalog/model.ts";
 import { untilEnd } from "../../support/at-end.ts";

@@ -19,7 +19,6 @@ const customer = await service.customer();
 
 const LINES = '{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{}}\n';
 
-/** Fields in the order in which they are given. */
 function formOf(fields: Record<string, string | Blob>): FormData {
 	const form = new FormData();
 	for (const [name, value] of Object.entries(fields)) {

@@ -7,7 +7,6 @@ const part = (disposition: string, body: string) =>
 	`--edge\r\ncontent-disposition: form-data; ${disposition}\r\n\r\n${body}\r\n`;
 const encoder = new TextEncoder();
 
-/** A body that the test sends piece by piece. */
 function sender(bytesMax = 1_000_000) {
 	const clock = manualClock();
 	let controller: ReadableStreamDefaultController<Uint8Array> | undefined;

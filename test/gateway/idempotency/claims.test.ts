@@ -262,7 +262,6 @@ test("copies of streams take so much memory and no more, of one account and of a
 	};
 	const accounts = [..."aaabbbcccddd"];
 	const readers = accounts.map(open);
-	// All are under way at once.
 	for (const reader of readers) await reader.read();
 	expect(copies.bytes()).toBeGreaterThan(0);
 	expect(copies.bytes()).toBeLessThanOrEqual(1_000);

@@ -45,7 +45,6 @@ async function charges(accountId: string): Promise<number> {
 	return (await service.usage(accountId)).length;
 }
 
-/** A claim of the request above that an instance left behind. */
 async function left(
 	customer: { secret: string; keyId: string; accountId: string },
 	header: string,

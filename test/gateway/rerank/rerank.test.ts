@@ -91,7 +91,6 @@ test("documents are left out unless they are asked for", async () => {
 test("a deployment with a rate for tokens is priced by them, exact to the nano-dollar", async () => {
 	const { secret, accountId } = await service.customer();
 	await service.post("/v1/rerank", secret, { model: "rerank-tokens", query: "a b", documents: ["c", "d e f"] });
-	// 8 tokens at 50,000 pico-dollars.
 	expect(await only(accountId)).toMatchObject({ charged: 400, prompt_tokens: 8, basis: "exact" });
 });
 

@@ -16,7 +16,6 @@ const STREAM = { stream: true, max_tokens: 1_000 };
 /** More than is kept for a reader that does not keep up. */
 const LONG = "w".repeat(128 * 1024);
 
-/** A request that has reached its upstream. */
 async function sent(body: Record<string, unknown>, options: RoadOptions = {}) {
 	const road = createRoad(options);
 	const made = madeUp(body);
@@ -24,7 +23,6 @@ async function sent(body: Record<string, unknown>, options: RoadOptions = {}) {
 	return { road, ...made, answer, call: await road.call() };
 }
 
-/** A stream whose first word has been read. */
 async function streaming(options: RoadOptions = {}) {
 	const request = await sent(STREAM, options);
 	request.call.arrive("w1");
@@ -44,7 +42,6 @@ async function rest(reader: TextReader): Promise<string> {
 	}
 }
 
-/** One settlement, and nothing left of the request. */
 function settledOnce(road: Road, expected: object): void {
 	expect(road.settled).toMatchObject([expected]);
 	expect(road.leftovers()).toEqual(NOTHING_LEFT);

@@ -20,7 +20,6 @@ const counting = () =>
 const streamed = (secret: string) =>
 	rawPost("/v1/chat/completions", secret, ask("hi", { max_tokens: 1, stream: true }));
 
-/** How an answer with an excess may end. */
 type How = "whole" | "finished" | "upstream_died" | "client_left";
 const HOWS: How[] = ["whole", "finished", "upstream_died", "client_left"];
 

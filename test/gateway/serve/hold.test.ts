@@ -35,7 +35,6 @@ describe("while no event has come", () => {
 			for (const stream of [true, false]) {
 				// The scripted server answers whole requests whole: it cannot die in the middle of one.
 				if (!stream && broken().script.breaks !== undefined) continue;
-				// Whichever is asked first fails.
 				let failures = 0;
 				const answer = () => (failures++ === 0 ? broken() : reply().text("x y"));
 				first.always(answer);

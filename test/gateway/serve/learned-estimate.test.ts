@@ -14,7 +14,6 @@ const service = await withService({
 });
 const everyone = await service.customer();
 
-/** Eight bytes each, and no end. */
 const words = (count: number) => Array.from({ length: count }, () => chatEvent({ content: "barrage " }));
 
 async function estimate(model = "test-model", more: object = {}): Promise<unknown> {
@@ -62,7 +61,6 @@ test("a server that lies in what it finishes raises nobody's estimate past twice
 	await finish(1, 2_000, 60);
 	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 24 });
 	expect(await estimate("test-model", { max_tokens: 9 })).toEqual({ basis: "estimated", completion_tokens: 9 });
-	// It is forgotten once it tells the truth again.
 	await finish(40, 40, 250);
 	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 6 });
 }, 60_000);

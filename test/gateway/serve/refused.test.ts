@@ -45,7 +45,6 @@ const refused = async (accountId: string) => [
 		select * from refused_request where account_id = ${accountId} order by refused_at, request_id`),
 ];
 
-/** All refusals of an account, once there are `count`. */
 async function stored(accountId: string, count: number) {
 	await waitFor(async () => (await refused(accountId)).length >= count, `${count} refusals of ${accountId}`);
 	const rows = await refused(accountId);

@@ -15,7 +15,6 @@ const service = await withService({
 	limits: "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
 });
 
-/** Prompt tokens that the upstream counts. */
 const PROMPT = 6;
 /** Context of the models: the largest possible output. */
 const CONTEXT = 8192;

@@ -14,14 +14,12 @@ const service = await withService({ models });
 
 const PATH = "/v1/chat/completions";
 const CLOSE = { connection: "close" };
-/** Prompt tokens that the upstream counts. */
 const PROMPT = 5;
 const MB = "é".repeat(500_000);
 
 const streamed = (secret: string, headers: Record<string, string> = {}) =>
 	rawPost(PATH, secret, ask("one two", { stream: true }), headers);
 
-/** Each event holds one word. */
 function wordsOf(body: string): string[] {
 	const events = eventsOf(body) as { choices?: { delta: { content?: string } }[] }[];
 	return events.map(({ choices }) => choices?.[0]?.delta.content ?? "").filter((word) => word !== "");

@@ -8,7 +8,6 @@ const MB = 1024 * 1024;
 const limits = { answerMemoryAccountBytesMax: 3 * MB, answerMemoryBytesMax: 5 * MB };
 const body = (bytes = 2 * MB) => new Uint8Array(bytes).fill(120);
 
-/** What the connection is told, seen from inside. */
 const timeouts: number[] = [];
 const readerOf = (accountId: string, signal = new AbortController().signal): AnswerReader => ({
 	accountId,

@@ -14,7 +14,6 @@ const NAMES = readdirSync(RECORDINGS).sort();
 const recording = (name: string) => readFileSync(join(RECORDINGS, name));
 const of = (...parts: (Uint8Array | string)[]) => audioDuration(new Blob(parts as BlobPart[]));
 
-/** What is charged and reserved, or why it is refused. */
 async function told(file: Uint8Array): Promise<string> {
 	try {
 		const { secondsLikely, secondsMax } = await of(file);
@@ -25,7 +24,6 @@ async function told(file: Uint8Array): Promise<string> {
 	}
 }
 
-/** A recording after `change`, which may also give another one in its place. */
 function changed(name: string, change: (bytes: Buffer) => unknown): Buffer {
 	const bytes = Buffer.from(recording(name));
 	const other = change(bytes);
@@ -219,7 +217,6 @@ test("what is no recording, or one of a kind that cannot be measured, is refused
 	for (const file of ["x", "RIFF\0\0\0\0WAVE", "\0\0\0\x20ftypM4A ", "#!AMR\n", "\x1aE\xdf\xa3", "OggS", "fLaC", "ID3"])
 		expect(await told(Buffer.from(file, "latin1"))).toStartWith("`file` ");
 	const long = Buffer.from(wavOf(30));
-	// One sample a second.
 	long.writeUInt32LE(1, 24);
 	expect(await told(long)).toContain("longer than a day");
 	const compressed = Buffer.from(wavOf(1));

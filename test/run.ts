@@ -117,7 +117,6 @@ async function pass(
 	}
 }
 
-/** The dearest first. */
 function tellTimes({ totalS, files }: ReturnType<ReturnType<typeof watchServer>["read"]>): void {
 	const row = (own: number, children: number, server: number, name: string) =>
 		console.log(

@@ -1,6 +1,5 @@
 /** A model server of a fixed latency that keeps a count of its own: which lines it carried out, and when. */
 export interface LineUpstream {
-	/** With `/v1`. */
 	readonly url: string;
 	/** By the text of the last message: how often it was carried out. */
 	readonly executed: ReadonlyMap<string, number>;

@@ -32,7 +32,6 @@ const { values: flags, positionals } = parseArgs({
 if (positionals.length === 0) throw new Error("name a room, or a file below src/");
 const database = flags.list ? undefined : await testPostgres();
 const tree = flags.list ? undefined : plantTree(ROOT);
-/** The copy: the checkout may change meanwhile. */
 const root = tree?.folder ?? ROOT;
 try {
 	for (const word of positionals) await tryRoom(word);

@@ -5,7 +5,6 @@ import type { Mutation } from "./mutations.ts";
 import mutants from "./sql-mutants.json" with { type: "json" };
 
 export interface SqlMutant {
-	/** The rule as it is broken; names the mutant. */
 	readonly breaks: string;
 	/** Occurs once in the file. */
 	readonly before: string;

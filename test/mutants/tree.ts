@@ -7,7 +7,6 @@ export interface Tree {
 	readonly folder: string;
 	/** Runs the test files until one fails; null if they do not end in time. */
 	run(files: readonly string[]): Promise<{ failed: boolean; by: string } | null>;
-	/** Runs `work` while the file has this text. */
 	changed<T>(file: string, text: string, work: () => Promise<T>): Promise<T>;
 	remove(): void;
 }

@@ -197,7 +197,6 @@ const FIRING: Readonly<Record<string, readonly string[]>> = {
 	TollgateRevocationsLate: ['tollgate_revocations_late_total{instance="a", worker="console"} +1'],
 	TollgateMemory: ['process_resident_memory_bytes{job="tollgate", instance="a"} 2100000000'],
 };
-/** Series of a service that is well: no alert fires. */
 const WELL = [
 	'up{job="tollgate", instance="a"} 1',
 	'tollgate_admitting{instance="a"} 1',

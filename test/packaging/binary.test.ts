@@ -67,7 +67,6 @@ async function run(args: string[], env: Record<string, string> = environment) {
 	return { code: await child.exited, out, err };
 }
 
-/** A command that must succeed; its JSON. */
 async function command(...args: string[]) {
 	const { code, out, err } = await run([...args, "--json"]);
 	expect({ args, code, err }).toEqual({ args, code: 0, err: "" });

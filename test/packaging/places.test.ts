@@ -27,9 +27,7 @@ import { memoryFolder, sweepMemory } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
 
 interface Place {
-	/** From the folder of all places. */
 	readonly path: string;
-	/** Of its topmost folder. */
 	readonly mode: number;
 	readonly as: "root" | "user";
 }

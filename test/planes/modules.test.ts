@@ -68,7 +68,6 @@ test("a gateway has neither the console's code nor what it is made of", async ()
 		"drizzle-orm",
 	];
 	expect(ofConsole.filter((name) => loaded.has(name))).toEqual([]);
-	// Nobody asked for traces.
 	expect([...loaded].filter((name) => name.startsWith("@opentelemetry/sdk"))).toEqual([]);
 });
 

@@ -181,14 +181,12 @@ test("a console that hangs is not felt by inference", async () => {
 	const pid = consolePid();
 	process.kill(pid, "SIGSTOP");
 	try {
-		// Metrics do without it.
 		expect(await figures('worker="console"')).toEqual(['tollgate_worker_up{worker="console"} 0']);
 		const page = customer.get("/api/console/overview");
 		for (let round = 0; round < ROUNDS; round++) expect((await chat()).status).toBe(200);
 		expect((await fetch(`${url}/readyz`)).status).toBe(200);
 		expect((await fetch(`${url}/status`)).status).toBe(200);
 		process.kill(pid, "SIGCONT");
-		// Who waited is served.
 		expect((await page).status).toBe(200);
 	} finally {
 		process.kill(pid, "SIGCONT");

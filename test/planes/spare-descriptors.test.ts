@@ -14,7 +14,6 @@ import { chatModel } from "../support/service.ts";
 /** Twice what the process may open, its own included. */
 const CLIENTS = 128;
 
-/** Asks once and keeps the connection. */
 function ask(port: number): Promise<Socket> {
 	const { promise, resolve, reject } = Promise.withResolvers<Socket>();
 	const socket = connect(port, "127.0.0.1", () => socket.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n"));

@@ -26,9 +26,7 @@ const spare = keepDescriptorsSpare({ clock, log }, server);
 function look(files: "none" | "all"): void {
 	try {
 		while (files === "none") held.push(openSync("/dev/null", "r"));
-	} catch {
-		// That was the last one.
-	}
+	} catch {}
 	if (files === "all") for (const file of held.splice(0)) closeSync(file);
 	clock.advance(LOOK_MS);
 	said.push([spare.areShort(), closed, lines]);

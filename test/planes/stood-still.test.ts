@@ -9,7 +9,6 @@ import { chatModel } from "../support/service.ts";
 const SILENCE_S = 2;
 const WORDS = 100;
 
-/** In a process of its own, which goes on meanwhile. */
 async function startTrickling(): Promise<string> {
 	const program = join(import.meta.dir, "../support/upstream-process.ts");
 	const child = Bun.spawn([process.execPath, program, "--gap-ms", "50", "--words", String(WORDS)], { stdout: "pipe" });

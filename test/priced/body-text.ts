@@ -50,7 +50,6 @@ const NUMBERS = [
 	"true",
 ];
 
-/** The same string in another spelling. */
 function escaped(text: string, every: number): string {
 	let at = 0;
 	const spelled = [...text].map((sign) => {

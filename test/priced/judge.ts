@@ -117,7 +117,6 @@ interface Reserved {
 	readonly dialect: DialectName;
 	readonly model: Model;
 	readonly bound: Quantities;
-	/** Prompts of the request. */
 	readonly prompts: number;
 }
 

@@ -20,6 +20,5 @@ for (const [kind, bodies, share] of [
 		});
 		// Making a body smaller is for the command, which takes the seed that is told: it may be a thousand bodies more.
 		fc.assert(property, { numRuns: CASES * share, seed: SEED, endOnFailure: true });
-		// Most are wrong in some way and refused; a test of those alone would show nothing.
 		expect(taken).toBeGreaterThan((CASES * share) / 2);
 	}, 120_000);

@@ -2,7 +2,6 @@
 import type OpenAI from "openai";
 import { assembled, booked, type Checks, costOf, GREEDY, must, textOf } from "./world.ts";
 
-/** A model of noise comes to its end. */
 const FOX = {
 	type: "object",
 	properties: { fox: { type: "boolean" } },

@@ -147,9 +147,7 @@ async function build(
 			async end() {
 				try {
 					process.kill(-child.pid, "SIGKILL");
-				} catch {
-					// It has ended.
-				}
+				} catch {}
 				await child.exited;
 			},
 			async answers() {

@@ -4,7 +4,6 @@ import { join } from "node:path";
 export interface Place {
 	/** What runs it: a Python with its package, or the server itself. */
 	readonly program: string;
-	/** Its own, empty. */
 	readonly folder: string;
 	/** The model: a GGUF file, or a folder for `hugging-face`. */
 	readonly file: string;
@@ -15,7 +14,6 @@ export interface Place {
 export interface RealServer {
 	readonly format: "gguf" | "hugging-face";
 	readonly dialect: string;
-	/** The model's name there. */
 	readonly model: string;
 	/** What it takes at once, as it is started here. */
 	readonly places: number;
@@ -26,7 +24,6 @@ export interface RealServer {
 	readonly refusesLongPrompts: boolean;
 	/** It says which tokens of a prompt it had at hand. */
 	readonly tellsCached: boolean;
-	/** What is asked of the model. */
 	readonly serves: readonly ("chat" | "embeddings" | "rankings")[];
 	/** It can make a model of noise call a tool. */
 	readonly callsTools: boolean;

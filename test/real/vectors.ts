@@ -1,4 +1,3 @@
-/** Of embeddings and rankings. */
 import type OpenAI from "openai";
 import { priceOf } from "../support/chat.ts";
 import { booked, type Checks, must } from "./world.ts";

@@ -10,11 +10,8 @@ export interface RealWorld {
 	readonly contextLength: number;
 	/** The same SDK, straight to the model server. */
 	readonly direct: OpenAI;
-	/** A new account with USD 100. */
 	customer(): Promise<Customer>;
-	/** The model server, at once. */
 	kill(): Promise<void>;
-	/** Until it answers. */
 	restart(): Promise<void>;
 }
 

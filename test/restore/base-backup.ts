@@ -20,7 +20,6 @@ import { waitFor } from "../support/wait.ts";
  * server comes without `pg_basebackup`, so this does by hand what that does: `pg_backup_start`, a copy, `pg_backup_stop`.
  */
 export interface Backup {
-	/** Settings of the server whose log is kept. */
 	readonly settings: Readonly<Record<string, string>>;
 	takeBase(postgres: OwnPostgres): Promise<void>;
 	/** Everything that is committed now can be restored, and nothing that follows. */
@@ -30,7 +29,6 @@ export interface Backup {
 	remove(): void;
 }
 
-/** What a base backup leaves out. */
 const LEFT_OUT = /\/(postmaster\.(pid|opts)|pg_wal\/.+|pgsql_tmp.*|pg_internal\.init)$/;
 
 export function createBackup(): Backup {
@@ -55,7 +53,6 @@ export function createBackup(): Backup {
 			archive_command: `cp "%p" "${archive}/%f.part" && mv "${archive}/%f.part" "${archive}/%f"`,
 		},
 		async takeBase({ url, cluster }) {
-			// One session from start to stop.
 			const session = connect(url, { max: 1, onnotice: () => {} });
 			try {
 				await session`select pg_backup_start('test', true)`;

@@ -34,7 +34,6 @@ const QUANTUM = costOf(0, 64);
 
 const backup = createBackup();
 atEnd(() => backup.remove());
-// Its disk is lost here, not its power.
 const postgres = await withOwnPostgres({ ...backup.settings, fsync: "off" });
 const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 2, failures: 0 }));
 const fleet = untilEnd(await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url, instances: 2 }));

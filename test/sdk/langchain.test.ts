@@ -1,4 +1,3 @@
-/** LangChain's OpenAI package. */
 import { expect, test } from "bun:test";
 import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
 import { untilEnd } from "../support/at-end.ts";

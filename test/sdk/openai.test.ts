@@ -47,7 +47,6 @@ const SDKS = [
 ] as const;
 // What both send and take is the same but for what a new one adds: in short it is the newest that people install.
 for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
-	/** Counts what it sends. */
 	const connect = (apiKey = customer.secret, maxRetries = 0) => {
 		const sent = { count: 0 };
 		const client = new SDK({
@@ -259,7 +258,6 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 	});
 
 	describe(`${name}: errors`, () => {
-		/** What the SDK throws. */
 		async function thrown(work: Promise<unknown>) {
 			const error = await work.then(
 				() => undefined,

@@ -35,7 +35,6 @@ const card = {
 	audioSecond: 0,
 	search: 0,
 } as unknown as RateCard;
-/** What admission asks of a model. */
 export const MODEL = { id: "m", rateCard: card } as unknown as Model;
 export const boundOfAmount = (amount: number) => ({ ...NO_QUANTITIES, completionTokens: amount });
 

@@ -9,7 +9,6 @@ import type { ShareStore } from "../../src/limits/share-store.ts";
 import type { Statement } from "./server.ts";
 import type { KeyLimitsOf } from "./world.ts";
 
-/** Whose shares they are. */
 export interface ShareHolder {
 	readonly instanceId: string;
 	present(): { readonly epoch: number } | undefined;
@@ -24,14 +23,11 @@ export type Call = <T>(label: string, statement: Statement<T>) => Promise<T>;
  */
 export interface SimDatabase {
 	up: boolean;
-	/** Statements under way are aborted. */
 	crash(): void;
 	heartbeats(call: Call): HeartbeatStore;
-	/** What fences and witnesses ask. */
 	fence(call: Call): WitnessStore & FenceStore;
 	ledger(call: Call, name: string, id: string, epoch: number): LedgerStore;
 	keyLoader(call: Call): (digest: KeyDigest) => Promise<LoadedKey>;
-	/** Gives the number of the entry. */
 	revoke(call: Call, key: string): Promise<AppendedEntry>;
 	addAccount(id: string, credit: number): void;
 	/** `daily`: the limit is one of each day. */
@@ -48,7 +44,6 @@ export interface SimDatabase {
 	shares(call: Call, instanceLease: ShareHolder): ShareStore | undefined;
 	/** Books what `amount` gives when it is carried out; `moved` is called if it was made. */
 	adjust(account: string, amount: () => number, moved: () => void): void;
-	/** Of a key or a project. */
 	setCap(id: string, limit: () => number | null, moved: () => void): void;
 	fenceOff(id: string, epoch: number, beat: number): void;
 	/** An operator's attestation that a journal is lost. */

@@ -41,7 +41,6 @@ export interface SimDisk {
 	/** Ids of the requests whose settlement, and whose admission, can be read. */
 	readable(): { settled: Set<string>; admitted: Set<string> };
 	wipe(): void;
-	/** Bytes that may still be written. */
 	room: number;
 	isEmpty(): boolean;
 }

@@ -7,7 +7,6 @@ type CrashKind = "kill" | "power" | "disk";
 
 /** What befalls machines, processes and the database; and the supervisor that starts processes again. */
 export interface Faults {
-	/** One random fault. */
 	strike(): void;
 	startProcess(host: Host): void;
 	crash(process: SimProcess, kind?: CrashKind): void;
@@ -189,7 +188,6 @@ export function createFaults(world: World): Faults {
 		for (const listener of [...world.listeners, ...world.recallListeners]) listener();
 	}
 
-	/** To a standby that lags by some seconds. */
 	function failOver(): void {
 		const { standby } = database;
 		if (!standby || world.failovers > 0 || isFailingOver) return;

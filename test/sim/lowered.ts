@@ -26,7 +26,6 @@ export function watchLowerings({ log, budgets, leases }: ModelStore): ReadonlyMa
 			if (kind !== "budget") continue;
 			const before = limits.get(subject) ?? Number.POSITIVE_INFINITY;
 			const limit = budgets.get(subject)?.limit ?? null;
-			// Whatever the entry says of it.
 			if (payload.lowered === true || (limits.has(subject) && limit !== null && limit < before)) {
 				const own = [...leases].filter(([, { budget }]) => budget === subject);
 				lowerings.set(seq, new Map(own.map(([key, { granted }]) => [key, granted])));
@@ -55,7 +54,6 @@ export function lowerLimits(world: World, untilMs: number): void {
 	cut();
 }
 
-/** A process applies an entry. */
 export function noteLowered(world: World, process: SimProcess, { kind, subject, seq }: ControlEntry): void {
 	const grantedBefore = kind === "budget" ? world.lowerings.get(seq) : undefined;
 	if (!grantedBefore) return;

@@ -48,12 +48,10 @@ export interface ModelInstance {
 	beat: number;
 	state: ModelState;
 	ttlMs: number;
-	/** By the server's wall clock. */
 	leaseUntilMs: number;
 	appliedSeq: number;
 }
 
-/** A row of `recall`. */
 export interface ModelRecall {
 	readonly budget: string;
 	readonly ticket: number;
@@ -207,7 +205,6 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		return day <= dayAt(nowMs() + DAY_AHEAD_MS) && day >= dayAt(nowMs() - DAY_BEHIND_MS);
 	};
 
-	/** As `cap_open`. */
 	function open(id: string): ModelBudget | "untimely" | undefined {
 		const owner = ownerOf(id);
 		const whose = owner === undefined ? undefined : budgets.get(owner);

@@ -38,7 +38,6 @@ export interface SimProcess extends SimAdmission {
 	start(): Promise<void>;
 	/** The control log may have grown, or the connection is there again. */
 	hear(): void;
-	/** As `hear`, for recalls. */
 	hearRecalls(): void;
 }
 

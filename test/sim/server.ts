@@ -18,9 +18,7 @@ export type Statement<T> = (done: (result: T) => void, fail: (error: unknown) =>
 export interface SimServer {
 	readonly model: ModelStore;
 	up: boolean;
-	/** Statements under way are aborted. */
 	crash(): void;
-	/** One moment. */
 	atOnce<T>(work: () => T): Statement<T>;
 	/** Holds the lock on the control log until it commits, as everything that appends to it does. */
 	appending<T>(work: () => T): Statement<T>;

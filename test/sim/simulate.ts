@@ -48,7 +48,6 @@ export const variant = ({ projects, cuts, mutant }: SimOptions): Pick<World, "ha
 });
 
 const STEPS_MAX = 400_000;
-/** By the number of the key. */
 const LIMITS: Readonly<Record<number, KeyLimitsOf>> = {
 	4: { requestsPerMinute: null, concurrencyMax: 2 },
 	5: { requestsPerMinute: 12, concurrencyMax: null },
@@ -305,7 +304,6 @@ function* finish(world: World, faults: Faults, runUntil: RunUntil): Generator<vo
 		}
 	}
 	yield* stopAll(world, runUntil);
-	// Whatever a process could not hand in is replayed by the next one.
 	for (const host of hosts) faults.startProcess(host);
 	yield* runUntil(timeline.nowMs() + 10_000);
 	yield* stopAll(world, runUntil);

@@ -91,7 +91,6 @@ export async function createSqlSchema(changed?: ChangedFunctions): Promise<SqlSc
 			connection: {
 				application_name: `sim ${label}`,
 				search_path: `sim, ${FUNCTION_SET}, public, pg_catalog`,
-				// In the world's time; here only lest a defect of the simulation hang for ever.
 				statement_timeout: 60_000,
 			},
 		});

@@ -29,7 +29,6 @@ export interface SqlServer {
 	lock(work: (sql: postgres.Sql) => Promise<unknown>): () => void;
 	/** Something that is done to the server itself; `done` is called when it is. */
 	task(work: (sql: postgres.Sql) => Promise<unknown>, done: () => void): void;
-	/** Statements under way are aborted. */
 	crash(): void;
 	/** Resolves when nothing runs any more but what waits for somebody's locks, and all that was committed is known. */
 	atRest(): Promise<void>;
@@ -48,12 +47,10 @@ interface Work {
 	/** running: Postgres is at it. waiting: for a lock. open: carried out and not committed. over: told to whom it concerns. */
 	state: "running" | "waiting" | "open" | "over";
 	running: Promise<void>;
-	/** It was ended for this reason. */
 	ended: Error | undefined;
 	/** What is left to be done when Postgres has come to an end with it. */
 	finish: (() => void) | undefined;
 	cancelled: boolean;
-	/** What it has changed is not committed. */
 	inTransaction: boolean;
 	/** Whom to tell if its open transaction is aborted. */
 	aborted: ((error: Error) => void) | undefined;
@@ -202,7 +199,6 @@ export function createSqlServer(
 		});
 	}
 
-	/** Rolls it back, after something else. */
 	function end(work: Work, after: Promise<unknown>, tell: () => void): void {
 		resume(work, async () => {
 			await after;

@@ -16,7 +16,6 @@ export interface Timeline {
 	step(untilMs: number): boolean;
 	/** Of all events so far, in their order: the same for the same seed. */
 	hash(): number;
-	/** Mixes a value into the hash. */
 	note(value: number): void;
 	/** What happened last, newest at the end, for reading a failure. */
 	recent(): readonly string[];

@@ -20,7 +20,6 @@ export class Broken extends Error {
 export interface RequestRecord {
 	readonly id: string;
 	readonly host: Host;
-	/** Which serves it. */
 	readonly process: SimProcess;
 	readonly account: string;
 	readonly key: string;
@@ -31,14 +30,12 @@ export interface RequestRecord {
 	budgets: readonly string[] | undefined;
 	epoch: number;
 	admitted: boolean;
-	/** By the upstream's own count. */
 	delivered: number;
 	/** The bound that stands in the journal. */
 	bound: number;
 	/** What the journal says was delivered. */
 	known: number;
 	settled: { charged: number; off: number } | undefined;
-	/** The client has its last bytes. */
 	acknowledged: boolean;
 	admitAppended: boolean;
 	settleAppended: boolean;
@@ -93,11 +90,9 @@ export interface World {
 	readonly requests: Map<string, RequestRecord>;
 	/** Keys whose revocation has returned: no admission after it. */
 	readonly revokedForSure: Set<string>;
-	/** Revocations that somebody waits for. */
 	revoking: number;
 	/** Charged in memory, not yet in the store, by lease. */
 	readonly pendingCharges: Map<string, number>;
-	/** The most that a budget may ever have drawn. */
 	readonly ceilings: Map<string, number>;
 	/** What had been granted of a budget when its limit was lowered, by lease; by the number of the entry that says so. */
 	readonly lowerings: ReturnType<typeof watchLowerings>;
@@ -118,13 +113,11 @@ export interface World {
 	readonly limitListeners: Set<(key: string) => void>;
 	/** When requests of a key with a limit a minute were admitted. */
 	readonly admissions: Map<string, readonly number[]>;
-	/** Something has gone wrong once. */
 	hadFaults: boolean;
 	/** What running requests held when their process died, by lease. */
 	readonly heldAtDeath: Map<string, number>;
 	/** A statement was carried out since the last check. */
 	storeChanged: boolean;
-	/** How long requests come. */
 	readonly trafficMs: number;
 	/** Until all that was disturbed has found its way back: leases run out, requests end, restarts and attestations happen. */
 	readonly restMs: number;
@@ -134,7 +127,6 @@ export interface World {
 	readonly hasProjects: boolean;
 	/** Limits are lowered all the time, beside slow answers. */
 	readonly hasCuts: boolean;
-	/** True while faults are injected. */
 	stormy: boolean;
 	lastFaultMs: number;
 	/** An operator attested what was not so, or a journal was damaged: what comes late may be written off. */
@@ -233,7 +225,6 @@ export function createWorld(
 	return world;
 }
 
-/** A database that is the model itself. */
 function modelDatabase(world: Omit<World, "database">): SimDatabase {
 	const { model, random, timeline, mutant } = world;
 	let announcedSeq = 0;

@@ -11,7 +11,6 @@ export const NOT_RUN = "not run";
 
 const PATH = join(import.meta.dir, "results.md");
 
-/** Of former runs, by tool. */
 export function readRows(): Map<string, Row> {
 	const lines = existsSync(PATH) ? readFileSync(PATH, "utf8").split("\n") : [];
 	const cells = lines.filter((line) => line.startsWith("| ")).map((line) => line.slice(2, -2).split(" | "));
@@ -22,7 +21,6 @@ export function readRows(): Map<string, Row> {
 	);
 }
 
-/** In the order of the pages. */
 export function writeRows(rows: ReadonlyMap<string, Row>): void {
 	const shown = TOOLS.map(({ id }) => rows.get(id) ?? [id, "–", "–", "–", NOT_RUN]);
 	writeFileSync(

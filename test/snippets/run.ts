@@ -51,7 +51,6 @@ try {
 }
 process.exit(failed === 0 ? 0 : 1);
 
-/** Undefined if all went well. */
 async function problemOf(tool: Tool, trial: Trial): Promise<string | undefined> {
 	const folder = mkdtempSync(join(tmpdir(), `tollgate-${tool.id}-`));
 	try {

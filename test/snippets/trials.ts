@@ -1,15 +1,12 @@
 /** How each tool of the pages is tried: at which versions, and what a person does that no line of the page says. */
 export interface Trial {
-	/** Exact versions by package. */
 	readonly versions: Readonly<Record<string, string>>;
-	/** In the words of the table. */
 	readonly way: string;
 	readonly before?: string;
 	readonly after?: string;
 	/** Its last line starts a server, which what comes `after` asks. */
 	readonly serves?: boolean;
 	readonly env?: Readonly<Record<string, string>>;
-	/** Why it was not tried. */
 	readonly notTried?: string;
 }
 

@@ -4,7 +4,6 @@ import { openConnection } from "../bench/raw-connection.ts";
 
 export interface Storm {
 	readonly port: number;
-	/** At once. */
 	readonly connections: number;
 	/** Streamed requests that last longer than any of the clients stays. */
 	readonly requests: readonly Uint8Array[];

@@ -29,7 +29,6 @@ export interface SoakPlan {
 	readonly seed: number;
 }
 
-/** What a process holds. */
 export interface Reading {
 	readonly residentBytes: number;
 	readonly heapBytes: number;
@@ -37,7 +36,6 @@ export interface Reading {
 	readonly running: number;
 	readonly queued: number;
 	readonly streams: number;
-	/** Streams open at the upstream. */
 	readonly upstreamOpen: number;
 }
 

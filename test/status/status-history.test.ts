@@ -35,9 +35,7 @@ afterEach(async () => {
 interface Instance {
 	readonly history: StatusHistory;
 	levels: Record<string, ServiceLevel>;
-	/** Postgres does not answer it. */
 	cutOff: boolean;
-	/** Calls of the store: begun, and under way. */
 	begun: number;
 	running: number;
 }
@@ -80,7 +78,6 @@ async function after(ms: number, ...instances: readonly Instance[]): Promise<voi
 	const idle = () => instances.every((one, place) => one.begun > (begun[place] as number) && one.running === 0);
 	await waitFor(async () => {
 		if (!idle()) return false;
-		// One call follows another without a pause.
 		await Bun.sleep(1);
 		return idle();
 	}, "every instance to have written its look");
@@ -96,7 +93,6 @@ async function started(levels: Record<string, ServiceLevel>): Promise<Instance> 
 	return made;
 }
 
-/** Operational, degraded, down. */
 const tally = ([operational, degraded, down]: readonly [number, number, number]) => ({ operational, degraded, down });
 const shown = ({ history }: Instance, subject: string, day = TODAY) => history.view().subjects.get(subject)?.get(day);
 

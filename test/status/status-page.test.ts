@@ -28,7 +28,6 @@ interface LookClock extends Clock {
 	/** Moves the calendar to the next look. An instance admits nothing until its lease is renewed: it may have slept. */
 	arrive(): void;
 	look(): void;
-	/** Moves the calendar. */
 	jump(ms: number): void;
 }
 
@@ -100,7 +99,6 @@ await createStatusStore(service.db.statements).add(
 );
 /** A second instance on the same database, which it reaches through the proxy; it begins when there is a past. */
 const other = await withService({ ...common, clock: clocks[1], env: { DATABASE_URL: address.href } });
-// It may be cut off by then.
 atEnd(() => proxy.reset());
 // What was down and is connected has been asked: only then is it judged.
 await setHealth(503, chats, vectors);
@@ -194,7 +192,6 @@ test("the page says every day in words, and a model's name is only a name", asyn
 	expect(html).not.toContain("<script");
 	expect(html).not.toContain(" style=");
 	expect(html).not.toContain("gone");
-	// The whole, three services, two models.
 	expect(html.match(/<ol class="days"/g)).toHaveLength(6);
 	expect(html.match(/<li class="(up|degraded|partly|down|none)"><span>/g)).toHaveLength(6 * 90);
 	const style = /<style>([\s\S]*)<\/style>/.exec(html)?.[1] as string;

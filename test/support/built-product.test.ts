@@ -32,7 +32,6 @@ test("a binary is built for each source, and taken again for the same one", asyn
 		() => write("bun.lock", "changed"),
 		() => write("package.json", "changed"),
 		() => write("bunfig.toml", "new"),
-		// The same text at another place.
 		() => {
 			write("src/main.ts", "changed");
 			write("src/deep/part.ts", "src/main.ts");

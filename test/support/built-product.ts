@@ -21,7 +21,6 @@ const KEPT = "built-";
 const KEPT_MAX = 2;
 
 interface Building {
-	/** The repository. */
 	readonly root: string;
 	readonly commit: string;
 	readonly build: (outfile: string) => Promise<string>;
@@ -38,7 +37,6 @@ export async function buildProduct(
 ): Promise<{ readonly binary: string; remove(): void }> {
 	for (const name of readdirSync(folder)) {
 		const owner = /^product-(\d+)-/.exec(name)?.[1];
-		// Of a run that was killed.
 		if (owner !== undefined && !isRunning(Number(owner))) rmSync(join(folder, name), { recursive: true, force: true });
 	}
 	const home = mkdtempSync(join(folder, `product-${process.pid}-`));

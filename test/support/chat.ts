@@ -1,8 +1,6 @@
 import { expect } from "bun:test";
 import type { TestService } from "./service.ts";
 
-/** Requests, answers and books of chats, for tests of the gateway. */
-
 /** The least chat request. The echoing upstream counts one token a word, and three more a message. */
 export function ask(text = "one two three", more: Record<string, unknown> = {}): Record<string, unknown> {
 	return { model: "test-model", messages: [{ role: "user", content: text }], ...more };

@@ -66,7 +66,6 @@ export function watchServer(postmasterPid: number) {
 	};
 	const timer = setInterval(look, LOOK_MS);
 	return {
-		/** Seconds of the whole server, and by file. */
 		read(logPath: string): { totalS: number; files: readonly (FileTimes & { databaseS: number })[] } {
 			clearInterval(timer);
 			look();
@@ -110,7 +109,6 @@ function timesOf(pid: number): ProcessTimes | undefined {
 	return { parent: Number(fields[1]), ownS: ticks(11) + ticks(12), reapedS: ticks(13) + ticks(14) };
 }
 
-/** Empty if the process is gone. */
 function read(path: string): string {
 	try {
 		return readFileSync(path, "utf8");

@@ -11,10 +11,8 @@ import { atEnd } from "./at-end.ts";
 import { testPostgres, uniqueName } from "./postgres.ts";
 
 export interface TestDatabase extends Database {
-	/** A plain client for looking at rows. */
 	readonly sql: postgres.Sql;
 	readonly tx: Transactional;
-	/** Ends the clients and drops the database. */
 	drop(): Promise<void>;
 }
 
@@ -36,7 +34,6 @@ export async function createEmptyDatabase(): Promise<{ readonly url: string; dro
 	};
 }
 
-/** The same with all tables and functions. */
 export async function createMigratedDatabase(): Promise<{ readonly url: string; drop(): Promise<void> }> {
 	const server = await testPostgres();
 	const name = uniqueName("test");
@@ -64,7 +61,6 @@ async function preparedUrl(address: string): Promise<string> {
 	return url;
 }
 
-/** A migrated one that is there. */
 export async function testDatabaseAt(address: string): Promise<TestDatabase> {
 	return clientsOf(await preparedUrl(address), async () => {});
 }

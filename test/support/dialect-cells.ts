@@ -162,7 +162,6 @@ export function deliveredCharge(
 			};
 }
 
-/** One row with exactly this charge, and the credit less exactly that. */
 export function expectCharge({ rows, balance }: Cell<unknown>, charge: Charge): void {
 	expect(rows).toHaveLength(1);
 	expect(rows[0]).toMatchObject({
@@ -228,7 +227,6 @@ export function expectUsageOf({ usage }: Json, row: Row): void {
 	});
 }
 
-/** The JSON of an answer that came whole. */
 export function wholeAnswer(cell: Cell<string>, status: number): Json {
 	const answer = parseRaw(cell.acted);
 	expect(answer.status).toBe(status);

@@ -1,8 +1,6 @@
 /** Finds what failed in what `bun test` writes, so that it can be told once more. */
 export interface FailureReader {
-	/** Text as it comes, cut anywhere. */
 	read(text: string): void;
-	/** The output is over. */
 	end(): void;
 	/** Each with the file that it is of, and what was written since the test before. */
 	found(): readonly string[];
@@ -17,7 +15,6 @@ const PASSED = /^\((pass|skip|todo)\) /;
 /** A test's, or a whole file's: its process died. */
 const FAILED = /^(\(fail\)|✗) /;
 const OUTSIDE = "# Unhandled error between tests";
-/** Bun's own list at the end of a run. */
 const LIST = /^\d+ tests? failed:$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the colours that a terminal is told begin with one.
 const COLOUR = /\x1b\[[0-9;]*m/g;

@@ -10,21 +10,16 @@ export interface FakePooler {
 }
 
 export interface FakePoolerOptions {
-	/** Names of settings that it overlooks. */
 	readonly overlooks?: readonly string[];
-	/** One that it does not know. */
 	readonly refuses?: string;
 	readonly byTransaction?: boolean;
-	/** From their first question on. */
 	readonly isSilent?: boolean;
 }
 
 interface Client {
 	readonly socket: Socket<Client>;
-	/** What it has said and nobody has read. */
 	unread: Buffer;
 	hasBegun: boolean;
-	/** Its own, or the one that all share. */
 	backend: Backend | undefined;
 }
 
@@ -40,7 +35,6 @@ const NOTHING = Buffer.alloc(0);
 const TERMINATE = 0x58;
 const READY = 0x5a;
 const IDLE = 0x49;
-/** Length, code; it wants to encrypt. */
 const SSL_REQUEST = 80_877_103;
 /** AuthenticationOk, then ready and in no transaction. */
 const WELCOME = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, READY, 0, 0, 0, 5, IDLE]);

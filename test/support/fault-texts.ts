@@ -30,7 +30,6 @@ export function faultTexts(path: string, source: string): readonly FaultText[] {
 			const [code = ""] = given.map(textOf).filter((text) => text !== undefined);
 			for (const argument of given) {
 				const text = textOf(argument);
-				// A code, and the name of a field, are one word.
 				if (text !== undefined && /[ ]/.test(text)) texts.push({ text, values, code });
 			}
 		}

@@ -2,7 +2,6 @@ import { join } from "node:path";
 import type { TestDatabase } from "./database.ts";
 import { waitFor } from "./wait.ts";
 
-/** `instance-lease-child.ts` as a process. */
 export interface LeaseChild {
 	readonly process: ReturnType<typeof Bun.spawn>;
 	/** Sends a command and waits for the line that answers it. */
@@ -15,7 +14,6 @@ export interface LeaseChild {
 	end(): Promise<void>;
 }
 
-/** Resolves once it is live. */
 export async function startLeaseChild(options: {
 	db: TestDatabase;
 	dataDir: string;

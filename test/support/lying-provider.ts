@@ -3,9 +3,7 @@ import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 /** What a provider says of who came; a test changes it to lie. */
 export interface Told {
 	claims: JWTPayload;
-	/** Signs with a key that it does not publish. */
 	foreignKey?: boolean;
-	/** Says `alg: none`. */
 	unsigned?: boolean;
 	/** Gives the code to whoever knows it, without the verifier. */
 	answer?: Response;
@@ -18,7 +16,6 @@ export async function startLyingProvider(login: (sent: URLSearchParams) => JWTPa
 	const jwk = { ...(await exportJWK(own.publicKey)), kid: "1", alg: "RS256", use: "sig" };
 	const tellings = new Map<string, Told>();
 	const asked: URLSearchParams[] = [];
-	/** A code for which it will say this. */
 	function tell(told: Told): string {
 		const code = crypto.randomUUID();
 		tellings.set(code, told);

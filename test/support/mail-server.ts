@@ -1,21 +1,17 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import type { Socket } from "bun";
 
-/** A mail as it came in at the server. */
 export interface ReceivedMail {
 	/** Whom the envelope names, in lower case. */
 	readonly to: readonly string[];
 	readonly subject: string;
 	readonly text: string;
-	/** Header lines as they came. */
 	readonly head: string;
 }
 
 /** A mail server on this machine that takes whatever is sent, from this process and from others. */
 export interface MailServer {
-	/** For `SMTP_URL`. */
 	readonly url: string;
-	/** All so far, oldest first. */
 	readonly mails: readonly ReceivedMail[];
 	/** For who waits in vain: how many connections there were, and whether one can be made now. Listens again where none can. */
 	look(): Promise<string>;

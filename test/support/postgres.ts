@@ -14,7 +14,6 @@ import { memoryFolder } from "./memory-folder.ts";
  * order stops the server (`stopTestPostgres`, called by `preload.ts`); a killed run's server is adopted by the next.
  */
 export interface TestPostgres {
-	/** Address of the maintenance database. */
 	adminUrl: string;
 	/** There, on connections that are kept: one for each statement is more work than most statements. */
 	asAdmin(statement: string): Promise<void>;

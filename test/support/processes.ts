@@ -17,7 +17,6 @@ export function residentBytes(pid: number): number {
 	return Number(/^Rss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1]) * 1024;
 }
 
-/** What a process was started with. */
 export function environmentOf(pid: number): Record<string, string> {
 	const entries = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").filter(Boolean);
 	return Object.fromEntries(entries.map((entry) => [entry.split("=")[0], entry.slice(entry.indexOf("=") + 1)]));

@@ -1,14 +1,10 @@
 /** A seeded source of decisions: the same seed gives the same ones, in the same order. */
 export interface Random {
-	/** In [0, 1). */
 	fraction(): number;
-	/** In [from, to). */
 	between(from: number, to: number): number;
-	/** A whole number from `low` to `high`, both included. */
 	int(low: number, high: number): number;
 	chance(probability: number): boolean;
 	pick<T>(list: readonly T[]): T;
-	/** The same members in another order. */
 	shuffled<T>(list: readonly T[]): T[];
 	uuid(): string;
 	/** A source of its own, so that what one lane draws does not shift another's. */

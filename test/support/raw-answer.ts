@@ -17,17 +17,14 @@ export function wholeReply(body: Json): Reply {
 	return reply().raw(JSON.stringify(body), "application/json");
 }
 
-/** An event with one choice. */
 export function chatEvent(delta: Json, finish: unknown = null, more: Json = {}): Json {
 	return { choices: [{ index: 0, delta, finish_reason: finish }], ...more };
 }
 
-/** A whole answer with one choice. */
 export function chatAnswer(message: Json, finish: unknown = "stop", more: Json = {}): Json {
 	return { choices: [{ index: 0, message: { role: "assistant", ...message }, finish_reason: finish }], ...more };
 }
 
-/** An event with the final count alone. */
 export function usageEvent(prompt: number, completion: number): Json {
 	return { choices: [], usage: { prompt_tokens: prompt, completion_tokens: completion } };
 }

@@ -6,14 +6,12 @@ const WAIT_MS = 20_000;
 
 /** A client on a bare socket: what it sends and what it sees are bytes. */
 export interface RawClient {
-	/** Everything received so far. */
 	text(): string;
 	/** Resolves with everything received once `part` is in it; rejects after the deadline. */
 	until(part: string, deadlineMs?: number): Promise<string>;
 	/** Resolves with everything received when the server has closed. */
 	ended(deadlineMs?: number): Promise<string>;
 	write(data: string | Uint8Array): void;
-	/** Reads nothing from now on. */
 	stall(): void;
 	resume(): void;
 	/** Goes without a word, as a killed process does. */
@@ -64,7 +62,6 @@ export async function openRaw(url: string, request: string | Uint8Array): Promis
 	};
 }
 
-/** The bytes of a POST with a JSON body. */
 export function rawPost(path: string, secret: string, body: unknown, headers: Record<string, string> = {}): string {
 	const text = typeof body === "string" ? body : JSON.stringify(body);
 	const all: Record<string, string> = {
@@ -90,7 +87,6 @@ export function parseRaw(text: string): RawResponse {
 	return { status: Number(first.split(" ")[1]), headers, body };
 }
 
-/** Chunk sizes count bytes. */
 function joinChunks(text: string): string {
 	const bytes = Buffer.from(text);
 	let at = 0;

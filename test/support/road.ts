@@ -32,7 +32,6 @@ import { unreadAnswersAlone } from "./unread-answers.ts";
 import { modelOver, snapshotOf } from "./upstream-catalog.ts";
 import { createManualClock } from "./upstream-clock.ts";
 
-/** Nano-dollars a token. */
 const INPUT = 1_000;
 export const OUTPUT = 2_000;
 /** Prompt tokens by the upstream's count. */
@@ -108,7 +107,6 @@ export class ScriptedCall {
 		this.#reply.reject(error);
 	}
 
-	/** The whole answer, of so many tokens. */
 	reply(tokens: number): void {
 		this.tokens = tokens;
 		this.count();
@@ -148,7 +146,6 @@ function scriptedJournal() {
 	const control = {
 		progress: [] as (Progress & { id: string })[],
 		settled: 0,
-		/** Whether records can be written. */
 		isBroken: false,
 		/** Whether what was written is on disk at once; else each `durable` waits in `syncs`. */
 		isDurable: true,
@@ -323,7 +320,6 @@ export type Road = ReturnType<typeof createRoad>;
 
 export const NOTHING_LEFT = { running: 0, held: [0, 0] as NanoUsd[], ofKey: 0, streams: 0 };
 
-/** A request that nobody sent over a wire. */
 export function madeUp(body: Record<string, unknown>, path = "/v1/chat/completions") {
 	const leaving = new AbortController();
 	const timeouts: number[] = [];

@@ -30,25 +30,20 @@ export interface TestService {
 	readonly url: string;
 	readonly db: TestDatabase;
 	readonly dataDir: string;
-	/** Lines of its log, parsed. */
 	readonly logged: readonly Record<string, unknown>[];
 	/** An account with confirmed credit, or none. Amounts in decimal dollars. */
 	account(options?: { credit?: string | null; exactCredit?: number }): Promise<string>;
 	key(accountId: string, settings?: KeySettings): Promise<{ id: string; secret: string }>;
-	/** Account with 100 dollars and a key, in one step. */
 	customer(options?: {
 		exactCredit?: number;
 		settings?: KeySettings;
 	}): Promise<{ accountId: string; keyId: string; secret: string }>;
-	/** POST with a key; JSON in. */
 	post(path: string, secret: string | undefined, body: unknown, init?: RequestInit): Promise<Response>;
 	get(path: string, secret?: string): Promise<Response>;
 	/** Resolves when everything settled so far is in Postgres: no running requests, nothing queued. */
 	settled(): Promise<void>;
-	/** Usage rows of an account, oldest first. */
 	usage(accountId: string): Promise<Record<string, string | number | null>[]>;
 	balance(accountId: string): Promise<Balance>;
-	/** The invariants of the books. */
 	reconciled(): Promise<readonly Check[]>;
 	/** Takes another catalogue, as on SIGHUP. */
 	serve(models: string, limits?: string): Promise<void>;
@@ -56,11 +51,8 @@ export interface TestService {
 }
 
 export interface ServiceOptions {
-	/** YAML of the `models:` list. */
 	readonly models: string;
-	/** YAML of the `limits:` section. */
 	readonly limits?: string;
-	/** YAML of the `brand:` section. */
 	readonly brand?: string;
 	readonly env?: Record<string, string>;
 	/** By default one of its own. It is dropped with the service. */
@@ -72,7 +64,6 @@ export interface ServiceOptions {
 
 /** Each looks for the first time after half an hour and more. */
 const NO_JOBS: JobOptions = { pace: 1 / 1_000 };
-/** As in every service. */
 export const JOBS_AS_USUAL: JobOptions = {};
 
 /** A service for all tests of a file: awaited at its top, stopped after its last test. */

@@ -6,7 +6,6 @@ import type { Socket } from "bun";
  */
 export interface TcpProxy {
 	readonly port: number;
-	/** Connections taken so far. */
 	accepted(): number;
 	/** Nothing passes any more on the connections that exist and on new ones; they stay open. */
 	freeze(): void;
@@ -19,9 +18,7 @@ export interface TcpProxy {
 	hold(way: Way, name: RegExp): () => void;
 	/** Ends the freeze. `late`: what was held back arrives now; otherwise the frozen connections are reset. */
 	thaw(late: boolean): void;
-	/** Resets all connections; new ones pass. */
 	reset(): void;
-	/** Resets all connections and refuses new ones until `restore`. */
 	cut(): void;
 	restore(): void;
 	/** Connections that pass or are frozen. */
@@ -49,7 +46,6 @@ interface Pair {
 	server: Socket<unknown> | undefined;
 	/** Postgres has said that it takes statements. */
 	isSignedIn: boolean;
-	/** Never thawed. */
 	silent: boolean;
 	readonly toServer: Uint8Array[];
 	readonly toClient: Uint8Array[];

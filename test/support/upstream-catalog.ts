@@ -76,12 +76,10 @@ export function chatCall({ prompt, ...more }: Partial<Omit<ChatCall, "prompt">> 
 	};
 }
 
-/** A streamed chat, sent. */
 export function openChat(upstreams: Upstreams, model: Model, call: ChatCall): AnswerStream<ChatChunk> {
 	return upstreams.open(model, chatStream(model, call, call));
 }
 
-/** A chat that is answered in one piece. */
 export function askChat(
 	upstreams: Upstreams,
 	model: Model,
@@ -98,7 +96,6 @@ export function limitsWith(more: Partial<ServiceLimits>): ServiceLimits {
 /** What a stream gave until its end or its failure. */
 export interface Collected {
 	chunks: ChatChunk[];
-	/** Per choice index. */
 	text: string[];
 	finish: string[];
 	outputBytes: number;

@@ -3,7 +3,6 @@ import type { Clock } from "../../src/base/clock.ts";
 /** A clock that moves only when told; timers run in order of their time. */
 export interface ManualClock extends Clock {
 	advance(ms: number): void;
-	/** Timers set and not cancelled. */
 	pending(): number;
 }
 

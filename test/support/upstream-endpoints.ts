@@ -177,14 +177,12 @@ function completionAnswer(dialect: DialectName, body: Json): Response {
 	return sse([...events.map((event) => JSON.stringify(event)), "[DONE]"]);
 }
 
-/** Events in one body. */
 function sse(payloads: readonly string[]): Response {
 	return new Response(payloads.map((payload) => `data: ${payload}\n\n`).join(""), {
 		headers: { "content-type": "text/event-stream" },
 	});
 }
 
-/** Events, then the connection breaks. */
 export function brokenSse(payloads: readonly string[], more: { stall?: Promise<unknown> } = {}): Response {
 	const stream = new ReadableStream({
 		async start(controller) {

@@ -10,7 +10,6 @@ const { values } = parseArgs({
 	options: {
 		port: { type: "string", default: "0" },
 		dialect: { type: "string", default: "openai" },
-		/** Pause between two events. */
 		"gap-ms": { type: "string", default: "0" },
 		/** Answer with so many words instead of the echo. */
 		words: { type: "string" },

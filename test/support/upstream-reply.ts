@@ -16,7 +16,6 @@ export type Piece =
 export interface Break {
 	after: number;
 	how: "reset" | "end" | "stall" | "error";
-	/** The `error` event's body. */
 	body?: unknown;
 }
 
@@ -26,15 +25,12 @@ export interface Script {
 	finish: string;
 	/** Undefined: count the pieces. Null: send none. */
 	usage: ScriptUsage | null | undefined;
-	/** Pause before each event. */
 	gapMs: number;
 	/** Go on after so many pieces only once this resolves. */
 	pause: { after: number; until: Promise<void> } | undefined;
-	/** Pause before the headers. */
 	delayMs: number;
 	gate: Promise<void> | undefined;
 	breaks: Break | undefined;
-	/** Instead of a chat answer. */
 	instead:
 		| { status: number; body: string | Uint8Array; headers: Record<string, string> }
 		| "hang"
@@ -50,7 +46,6 @@ export interface Script {
 /** Every method changes the reply and returns it. One piece is one token. */
 export interface Reply {
 	readonly script: Script;
-	/** Pieces as given, or one a word. */
 	text(text: string | string[]): Reply;
 	reasoning(text: string | string[]): Reply;
 	/** Arguments go out in two pieces. */
@@ -67,9 +62,7 @@ export interface Reply {
 	behind(gate: Promise<void>): Reply;
 	/** Says nothing more after so many pieces until this resolves. */
 	pauseAfter(pieces: number, until: Promise<void>): Reply;
-	/** Never answers. */
 	hang(): Reply;
-	/** Breaks the connection before the headers. */
 	reset(): Reply;
 	/** Breaks the connection after so many pieces. */
 	dieAfter(pieces: number): Reply;
@@ -80,7 +73,6 @@ export interface Reply {
 	/** Sends an error event after so many pieces (default 0: before the first), then `[DONE]`. */
 	errorEvent(after?: number, body?: unknown): Reply;
 	errorStatus(status: number, body?: unknown, headers?: Record<string, string>): Reply;
-	/** Status 200 with these bytes. */
 	raw(body: string | Uint8Array, contentType?: string): Reply;
 	withoutEndMarker(): Reply;
 	wholeBody(): Reply;

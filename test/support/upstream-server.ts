@@ -38,11 +38,9 @@ export interface SeenRequest {
 }
 
 export interface UpstreamServer {
-	/** With `/v1`. */
 	readonly url: string;
 	readonly port: number;
 	readonly requests: readonly SeenRequest[];
-	/** GETs of health addresses so far. */
 	healthProbes(): number;
 	setHealth(status: number): void;
 	next(...replies: Reply[]): void;
@@ -55,7 +53,6 @@ export interface UpstreamServer {
 	/** Resolves when the nth POST's client has hung up early. Rejects after 5 s. */
 	waitForAbort(nth?: number): Promise<SeenRequest>;
 	count(): { prompt: number; completion: number };
-	/** POSTs being answered now. */
 	open(): number;
 	stop(): Promise<void>;
 }

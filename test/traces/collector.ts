@@ -40,7 +40,6 @@ export function startCollector() {
 		answer(next: number) {
 			status = next;
 		},
-		/** A trace is whole once it has so many spans. */
 		async trace(traceId: string, count: number): Promise<SeenSpan[]> {
 			const found = () => spans.filter((span) => span.traceId === traceId);
 			await waitFor(() => found().length >= count, `${count} spans of ${traceId}`, 20_000);

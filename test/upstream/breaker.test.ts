@@ -30,11 +30,9 @@ function setUp() {
 		health,
 		breaker,
 		call,
-		/** The replica's own failures, whoever asks. */
 		fail: (times = 1) => {
 			for (let at = 0; at < times; at += 1) call("a", "failed");
 		},
-		/** One suspect failure for each name. */
 		suspects: (names: string) => {
 			for (const name of names) {
 				breaker.state();
@@ -42,7 +40,6 @@ function setUp() {
 			}
 		},
 		succeed: (name = "a") => call(name, "ok"),
-		/** Who is let in. */
 		letsIn: (names = "abcz") => [...names].filter((name) => breaker.allows(name)).join(""),
 	};
 }

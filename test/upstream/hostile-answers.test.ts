@@ -33,7 +33,6 @@ const server = createServer((socket) => {
 	socket.setMaxListeners(0);
 	socket.on("error", () => {});
 	socket.on("close", () => sockets.delete(socket));
-	// A health check connects and says GET.
 	socket.once("data", (bytes) => {
 		if (bytes.toString("latin1").startsWith("POST")) void play(socket);
 		else socket.end("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}");
@@ -92,7 +91,6 @@ function flood(begin: string, piece: string): Play {
 	};
 }
 
-/** Chunks of the same bytes. */
 const chunked = (begin: string, piece: string) => {
 	const data = piece.repeat(Math.ceil(65_536 / piece.length));
 	return flood(begin, `${Buffer.byteLength(data).toString(16)}\r\n${data}\r\n`);

@@ -187,7 +187,6 @@ test("who waits for room at a model whose servers failed has it once their break
 	expect(await now(room)).toBe("pending");
 	clock.advance(limitsWith({}).breakerCoolMs + 1_000);
 	expect(await now(room)).toBeGreaterThan(0);
-	// Nobody waits any more.
 	clock.advance(1_000);
 	expect(clock.pending()).toBe(0);
 });
@@ -216,7 +215,6 @@ test("a line whose account is kept away from a server that has room keeps no oth
 		(ask("fails", false, new Set([second])) as Ticket).release("suspect");
 	expect([first.usable("fails"), first.usable("other")]).toEqual([false, true]);
 	const held = ["one", "two"].map((accountId) => ask(accountId, false)) as Ticket[];
-	// Three of each: what stands behind who cannot go on is not only the next one.
 	const fails = [1, 2, 3].map(() => ask("fails", true));
 	const others = [1, 2, 3].map(() => ask("other", true));
 	for (const line of [...fails, ...others]) expect(await now(line)).toBe("pending");

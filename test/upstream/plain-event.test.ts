@@ -32,7 +32,6 @@ function relayOf(includeUsage: boolean, padding: string) {
 	};
 }
 
-/** Texts as they stand in JSON, right or wrong. */
 const written = fc.oneof(
 	{ weight: 6, arbitrary: fc.string({ maxLength: 6 }).map((text) => JSON.stringify(text).slice(1, -1)) },
 	{ weight: 3, arbitrary: fc.stringMatching(/^[a-z é漢]{1,8}$/) },
@@ -57,7 +56,6 @@ const written = fc.oneof(
 const mostly = <Value>(usual: Value, ...odd: Value[]) =>
 	fc.oneof({ weight: 3 * odd.length, arbitrary: fc.constant(usual) }, ...odd.map((value) => fc.constant(value)));
 
-/** The rest of an event around its text. */
 const envelope = fc
 	.record({
 		id: mostly("c", 'say "content":"', "content", "\\"),
@@ -128,7 +126,6 @@ test("an event that is told by its text alone is byte for byte what it is when i
 		}),
 		{ numRuns: LONG ? 2_000 : 400 },
 	);
-	// Else nothing was proven.
 	expect(plain).toBeGreaterThan(all / 20);
 });
 

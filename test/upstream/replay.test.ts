@@ -290,7 +290,6 @@ describe("one request that replicas fail on", () => {
 		["a broken connection after the headers", () => reply().text("a").endAfter(0)],
 	] as const;
 
-	/** Servers that fail on poison alone. */
 	function serve(count: number, bad: () => Reply, breakerFailuresInRow = 2) {
 		const { upstreams, model, servers, requests } = setUp(count, { breakerFailuresInRow });
 		for (const server of servers) server.decide((body) => (JSON.stringify(body).includes(POISON) ? bad() : reply()));

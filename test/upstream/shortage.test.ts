@@ -10,7 +10,6 @@ import { SPEC } from "../support/upstream-set.ts";
 
 const server = untilEnd(startUpstream({ dialect: "vllm" }));
 
-/** What it prints. */
 async function whileShort(host: string, ...more: string[]): Promise<unknown> {
 	const script = [process.execPath, join(import.meta.dir, "shortage-child.ts"), `http://${host}:${server.port}/v1`];
 	const child = Bun.spawn(["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", ...script, ...more], {

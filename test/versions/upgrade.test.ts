@@ -35,7 +35,6 @@ console.log(`the former version: ${former.name}`);
 afterAll(() => former.remove());
 
 const PHASE_REQUESTS = 16;
-/** Between two replacements. */
 const ANSWERS = 12;
 /** Most of the time an instance starts, stops or is fenced off: who asks without a rest takes what it needs for that. */
 const REST_MS_MAX = LONG ? 100 : 200;
@@ -144,7 +143,6 @@ async function withFleet(
 		databaseUrl: database.url,
 		upstreamUrl: upstream.url,
 		instances: 2,
-		// Each that stops serves on for a quarter of it.
 		env: { LEASE_TTL_S: LEASE_TTL_S_QUIET, DRAIN_S: "8" },
 		program,
 	});

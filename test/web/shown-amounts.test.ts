@@ -10,7 +10,6 @@ import { EVERY_RATE } from "../support/every-rate.ts";
 
 const usd = (amount: number) => nanoUsd(amount * 1_000_000_000);
 
-/** Its texts, one after the other. */
 function textsOf(element: ReactElement): string[] {
 	return renderToStaticMarkup(element)
 		.split(/<[^>]*>/)

@@ -9,7 +9,6 @@ import { chatCall, limitsWith, modelOver, openChat, snapshotOf } from "../suppor
 import { type AnyEvent, assemble } from "./assemble.ts";
 import type { Recording, Said } from "./recording.ts";
 
-/** What came of one play. */
 export interface Played {
 	readonly said: Said;
 	/** The kind of failure, undefined for a proper end. */

@@ -27,10 +27,8 @@ export interface SaidChoice {
 	readonly spoken?: string;
 }
 
-/** What a reader puts together from a whole stream. */
 export interface Said {
 	readonly choices: readonly SaidChoice[];
-	/** Prompt and completion tokens; null if there is no count by the server. */
 	readonly usage: readonly [prompt: number, completion: number] | null;
 	/** Addresses that stand beside the choices. */
 	readonly sources?: readonly string[];
@@ -51,11 +49,9 @@ export interface Recording {
 	readonly fails: string | undefined;
 }
 
-/** What a file of `recordings/` holds. */
 interface ServerFile {
 	readonly server: string;
 	readonly dialect: DialectName;
-	/** What is peculiar to the server. */
 	readonly about: string;
 	/** Fields that begin each event with choices. */
 	readonly head: Json;
@@ -69,7 +65,6 @@ interface StreamOfFile {
 	readonly says: Meant | Said;
 	readonly endpoint?: "chat" | "completions";
 	readonly n?: number;
-	/** False for servers that just end. */
 	readonly done?: boolean;
 	readonly eol?: "\n" | "\r\n" | "\r";
 	/** Between `data:` and the payload. */

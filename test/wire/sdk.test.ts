@@ -46,7 +46,6 @@ const { secret } = await service.customer();
 const through = new OpenAI({ apiKey: secret, baseURL: `${service.url}/v1`, maxRetries: 0 });
 const direct = new OpenAI({ apiKey: "none", baseURL: url, maxRetries: 0 });
 
-/** What was put together, and whether the SDK threw. */
 async function read(client: OpenAI, recording: Recording, cut: number, asked: boolean) {
 	const { dialect, endpoint, n, name } = recording;
 	const common = { model: dialect as string, stream: true, ...(n > 1 ? { n } : {}) } as const;

@@ -1,14 +1,7 @@
-import type { Clock } from "./clock.ts";
-import { withDeadline } from "./clock.ts";
+import { type Clock, withDeadline } from "./clock.ts";
 import type { Log } from "./log.ts";
 
-/** Runs the shutdown steps of parts in reverse order of their creation. */
-export interface Cleanup {
-	/** `deadlineMs`: an own deadline for a step that takes longer than the shared one. */
-	add(end: () => Promise<unknown> | unknown, deadlineMs?: number): void;
-	/** Runs each step once, sequentially, whether or not others fail; never rejects. */
-	run(): Promise<void>;
-}
+export type Cleanup = ReturnType<typeof createCleanup>;
 
 /**
  * Deadline of all steps without their own. Steps that wait for silent connections must delay neither the other steps
@@ -18,12 +11,15 @@ const TOGETHER_MS = 5_000;
 /** Minimum per step once that time is used up: a step that does not wait needs less. */
 const LEAST_MS = 200;
 
-export function createCleanup({ clock, log }: { clock: Clock; log: Log }): Cleanup {
+/** Runs the shutdown steps of parts in reverse order of their creation. */
+export function createCleanup({ clock, log }: { clock: Clock; log: Log }) {
 	const steps: { end: () => Promise<unknown> | unknown; ownDeadlineMs: number | undefined }[] = [];
 	return {
-		add(end, deadlineMs) {
+		/** `deadlineMs`: an own deadline for a step that takes longer than the shared one. */
+		add(end: () => Promise<unknown> | unknown, deadlineMs?: number) {
 			steps.push({ end, ownDeadlineMs: deadlineMs });
 		},
+		/** Runs each step once, sequentially, whether or not others fail; never rejects. */
 		async run() {
 			let leftMs = TOGETHER_MS;
 			for (const { end, ownDeadlineMs } of steps.splice(0).reverse()) {

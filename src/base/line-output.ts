@@ -1,11 +1,4 @@
-/** Destination of log lines: a file, a terminal, or a pipe, whose reader may have stopped or ended. */
-export interface LineOutput {
-	write(line: string): void;
-	/** Resolves once no line waits any more: never, if nothing reads. */
-	flushed(): Promise<void>;
-	/** Bytes that wait, or are on their way. */
-	unread(): number;
-}
+export type LineOutput = ReturnType<typeof createLineOutput>;
 
 /** Writes a piece; calls `written` once all of it was written, perhaps at once, or with the error. */
 export type WritePiece = (piece: string, written: (error?: NodeJS.ErrnoException | null) => void) => void;
@@ -22,14 +15,14 @@ const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
 const PIECE_BYTES_MAX = 4_095;
 
 /**
- * Logging must not end the process. Lines that cannot be written, because of a full disk or a closed pipe, are dropped,
- * and unread lines do not fill the memory. Left alone, the first would end the process, and the second would wait
- * without a bound. `onLost` receives the number of missing lines once a line was written again. Several processes write
- * to one pipe. If it is full, the runtime writes part of a line, and another process's line would follow in its middle.
- * So only pieces that the pipe takes atomically are written at a time; a longer line may still be split while the pipe
- * is full.
+ * Destination of log lines: a file, a terminal, or a pipe, whose reader may have stopped or ended. Logging must not end
+ * the process. Lines that cannot be written, because of a full disk or a closed pipe, are dropped, and unread lines do
+ * not fill the memory. Left alone, the first would end the process, and the second would wait without a bound. `onLost`
+ * receives the number of missing lines once a line was written again. Several processes write to one pipe. If it is
+ * full, the runtime writes part of a line, and another process's line would follow in its middle. So only pieces that
+ * the pipe takes atomically are written at a time; a longer line may still be split while the pipe is full.
  */
-export function createLineOutput(writePiece: WritePiece, onLost: (lines: number) => void): LineOutput {
+export function createLineOutput(writePiece: WritePiece, onLost: (lines: number) => void) {
 	const waiting: Piece[] = [];
 	const awaiting: (() => void)[] = [];
 	let unread = 0;
@@ -72,7 +65,7 @@ export function createLineOutput(writePiece: WritePiece, onLost: (lines: number)
 	}
 
 	return {
-		write(line) {
+		write(line: string) {
 			const bytes = Buffer.byteLength(line) + 1;
 			if (unread + bytes > UNREAD_BYTES_MAX) {
 				lost += 1;
@@ -89,7 +82,9 @@ export function createLineOutput(writePiece: WritePiece, onLost: (lines: number)
 			}
 			send();
 		},
-		flushed: () => (isOut ? new Promise((resolve) => awaiting.push(resolve)) : Promise.resolve()),
+		/** Resolves once no line waits any more: never, if nothing reads. */
+		flushed: () => (isOut ? new Promise<void>((resolve) => awaiting.push(resolve)) : Promise.resolve()),
+		/** Bytes that wait, or are on their way. */
 		unread: () => unread,
 	};
 }

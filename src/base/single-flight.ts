@@ -1,13 +1,5 @@
-/** Work with at most one run at a time. */
-export interface SingleFlight {
-	/** Starts a run; while one is under way, exactly one more follows it. Never rejects. */
-	run(): Promise<void>;
-	/** The run under way, including the one that follows. */
-	running(): Promise<void> | undefined;
-}
-
-/** A run that rejects calls `onError`, and no other follows it. */
-export function createSingleFlight(work: () => Promise<void>, onError: (error: unknown) => void): SingleFlight {
+/** Work with at most one run at a time. A run that rejects calls `onError`, and no other follows it. */
+export function createSingleFlight(work: () => Promise<void>, onError: (error: unknown) => void) {
 	let running: Promise<void> | undefined;
 	let again = false;
 
@@ -25,11 +17,13 @@ export function createSingleFlight(work: () => Promise<void>, onError: (error: u
 	}
 
 	return {
+		/** Starts a run; while one is under way, exactly one more follows it. Never rejects. */
 		run() {
 			again = true;
 			running ??= runAll();
 			return running;
 		},
+		/** The run under way, including the one that follows. */
 		running: () => running,
 	};
 }

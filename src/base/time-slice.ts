@@ -3,17 +3,14 @@ import { nextTurn } from "./next-turn.ts";
 /** Time after which other work gets its turn of the event loop. */
 const TURN_MS = 5;
 
-/** The share of the event loop of a long task, checked between its steps. */
-export interface TimeSlice {
-	isOver(): boolean;
-	/** Resolves in a later turn, after other work ran. */
-	next(): Promise<void>;
-}
+export type TimeSlice = ReturnType<typeof createTimeSlice>;
 
-export function createTimeSlice(turnMs = TURN_MS): TimeSlice {
+/** The share of the event loop of a long task, checked between its steps. */
+export function createTimeSlice(turnMs = TURN_MS) {
 	let endsMs = performance.now() + turnMs;
 	return {
 		isOver: () => performance.now() > endsMs,
+		/** Resolves in a later turn, after other work ran. */
 		async next() {
 			await nextTurn();
 			endsMs = performance.now() + turnMs;

@@ -1,11 +1,5 @@
 import { SlotPool } from "./slot-pool.ts";
 
-/** Long deadlines that rarely fire: a runtime timer for each would cost more than all else about it. */
-export interface TimerWheel {
-	/** Calls `run` after `delayMs`, up to two ticks late, one more after a stall; returns a cancel function. */
-	after(delayMs: number, run: () => void): () => void;
-}
-
 export interface TimerWheelOptions {
 	readonly nowMs: () => number;
 	readonly tickMs: number;
@@ -21,11 +15,12 @@ interface Deadline {
 }
 
 /**
- * One timer for all deadlines, in buckets of one tick each. It runs while there are any, and one tick longer. A
- * deadline that throws does so as an uncaught exception, like a timer's, and delays no other. After a stall of the
- * process or machine, awaited events may have arrived unread: deadlines then wait for one more tick.
+ * Long deadlines that rarely fire: a runtime timer for each would cost more than all else about it. One timer for all
+ * deadlines, in buckets of one tick each. It runs while there are any, and one tick longer. A deadline that throws does
+ * so as an uncaught exception, like a timer's, and delays no other. After a stall of the process or machine, awaited
+ * events may have arrived unread: deadlines then wait for one more tick.
  */
-export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOptions): TimerWheel {
+export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOptions) {
 	const buckets = new Map<number, SlotPool<Deadline>>();
 	/** In all buckets. An empty bucket stays until its tick, since the next deadline of its kind is usually due then. */
 	let waiting = 0;
@@ -66,7 +61,8 @@ export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOp
 	}
 
 	return {
-		after(delayMs, run) {
+		/** Calls `run` after `delayMs`, up to two ticks late, one more after a stall; returns a cancel function. */
+		after(delayMs: number, run: () => void) {
 			if (stop === undefined) {
 				tickedMs = nowMs();
 				isSparing = false;

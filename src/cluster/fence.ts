@@ -1,5 +1,4 @@
-import type { Clock } from "../base/clock.ts";
-import { sleep } from "../base/clock.ts";
+import { type Clock, sleep } from "../base/clock.ts";
 import type { AppendedEntry } from "./control-log.ts";
 
 /** A live instance that has not applied an entry yet. */
@@ -131,23 +130,18 @@ export async function waitApplied(
 }
 
 /** How long a beat has been seen unchanged, by a monotonic clock, counted from after it was first seen. */
-export interface Silences {
-	ofMs(what: string, beat: number): number;
-	/** Forgets all others. */
-	keep(what: ReadonlySet<string>): void;
-}
-
-export function createSilences(clock: Clock): Silences {
+export function createSilences(clock: Clock) {
 	const seen = new Map<string, { beat: number; sinceMs: number }>();
 	return {
-		ofMs(what, beat) {
+		ofMs(what: string, beat: number) {
 			const nowMs = clock.monotonicMs();
 			const known = seen.get(what);
 			if (known?.beat === beat) return nowMs - known.sinceMs;
 			seen.set(what, { beat, sinceMs: nowMs });
 			return 0;
 		},
-		keep(what) {
+		/** Forgets all others. */
+		keep(what: ReadonlySet<string>) {
 			for (const name of seen.keys()) if (!what.has(name)) seen.delete(name);
 		},
 	};

@@ -1,22 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 
-/** Decides whether this instance may admit requests now. */
-export interface Gate {
-	/** Synchronous and cheap: called for every request. */
-	isOpen(): boolean;
-	/** Why it is closed, for `/readyz`; undefined while open. */
-	reason(): string | undefined;
-	/** How long it stays open unless extended, by the clock that says less; 0 if closed. */
-	leftMs(): number;
-	/** How often it opened: other instances may have received what this one had before it closed. */
-	openings(): number;
-	/** The moment from which `forMs` counts: taken before the heartbeat is sent. */
-	mark(): GateMark;
-	/** Open until `forMs` after the mark, by whichever clock runs faster. */
-	extend(mark: GateMark, forMs: number): void;
-	/** Closed until the next extend; with `final`, permanently. */
-	close(reason: string, final?: boolean): void;
-}
+export type Gate = ReturnType<typeof createGate>;
 
 export interface GateMark {
 	readonly monotonicMs: number;
@@ -24,10 +8,11 @@ export interface GateMark {
 }
 
 /**
- * Closes by the instance's own clocks when its lease is over, whatever else hangs. Both clocks count: the monotonic one
- * stops while a virtual machine is suspended, and the wall clock can be set back.
+ * Decides whether this instance may admit requests now. Closes by the instance's own clocks when its lease is over,
+ * whatever else hangs. Both clocks count: the monotonic one stops while a virtual machine is suspended, and the wall
+ * clock can be set back.
  */
-export function createGate(deps: { clock: Clock }): Gate {
+export function createGate(deps: { clock: Clock }) {
 	const { clock } = deps;
 	let mark: GateMark = { monotonicMs: 0, wallMs: 0 };
 	let forMs = 0;
@@ -40,24 +25,31 @@ export function createGate(deps: { clock: Clock }): Gate {
 	const isOpen = () => closedFor === undefined && isFresh();
 
 	return {
+		/** Synchronous and cheap: called for every request. */
 		isOpen,
+		/** Why it is closed, for `/readyz`; undefined while open. */
 		reason: () =>
 			closedFor ?? (isFresh() ? undefined : "the lease is over: the database has not answered a heartbeat in time"),
+		/** How long it stays open unless extended, by the clock that says less; 0 if closed. */
 		leftMs() {
 			if (closedFor !== undefined) return 0;
 			const passedMs = Math.max(clock.monotonicMs() - mark.monotonicMs, clock.wallMs() - mark.wallMs);
 			return Math.max(0, forMs - passedMs);
 		},
+		/** How often it opened: other instances may have received what this one had before it closed. */
 		openings: () => openings,
+		/** The moment from which `forMs` counts: taken before the heartbeat is sent. */
 		mark: () => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() }),
-		extend(since, durationMs) {
+		/** Open until `forMs` after the mark, by whichever clock runs faster. */
+		extend(since: GateMark, durationMs: number) {
 			if (final) return;
 			if (!isOpen()) openings += 1;
 			mark = since;
 			forMs = durationMs;
 			closedFor = undefined;
 		},
-		close(reason, forGood = false) {
+		/** Closed until the next extend; with `final`, permanently. */
+		close(reason: string, forGood = false) {
 			closedFor = reason;
 			final ||= forGood;
 		},

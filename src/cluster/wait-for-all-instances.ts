@@ -1,8 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Statements } from "../db/statements.ts";
 import type { AppendedEntry } from "./control-log.ts";
-import type { FenceResult } from "./fence.ts";
-import { FENCE_GRACE_MS, waitApplied } from "./fence.ts";
+import { FENCE_GRACE_MS, type FenceResult, waitApplied } from "./fence.ts";
 import { createPgFenceStore } from "./pg-fence-store.ts";
 
 /** How far a change has spread after a wait. */

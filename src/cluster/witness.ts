@@ -1,7 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { FenceStore, LaggingInstance } from "./fence.ts";
-import { createSilences } from "./fence.ts";
+import { createSilences, type FenceStore, type LaggingInstance } from "./fence.ts";
 
 /** A witness's statements. */
 export interface WitnessStore extends Pick<FenceStore, "server" | "quiet"> {

@@ -1,5 +1,4 @@
-import type { FaultCode, FaultDetail } from "../base/fault.ts";
-import { Fault } from "../base/fault.ts";
+import { Fault, type FaultCode, type FaultDetail } from "../base/fault.ts";
 import type { KeyEntry } from "./key-entry.ts";
 
 /**

@@ -2,11 +2,9 @@ import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { isMailAddress } from "../base/mail-address.ts";
-import type { AppendedEntry } from "../cluster/control-log.ts";
-import { appendedOf } from "../cluster/control-log.ts";
+import { type AppendedEntry, appendedOf } from "../cluster/control-log.ts";
 import { onlyRow } from "../db/outage.ts";
-import type { Listed, Page } from "../db/page.ts";
-import { listed, pageBounds } from "../db/page.ts";
+import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
@@ -108,32 +106,16 @@ export async function listAccounts(statements: Statements, page: Page = {}): Pro
 }
 
 /** After the entry no instance admits a request of the account; running ones settle normally. Fault `not_found`. */
-export function suspendAccount(
-	statements: Statements,
-	id: string,
-	act?: Noted,
-): Promise<{ id: string } & AppendedEntry> {
-	return setState(statements, id, "suspended", act);
-}
-
+export const suspendAccount = settingState("suspended");
 /** Fault `not_found`. */
-export function unsuspendAccount(
-	statements: Statements,
-	id: string,
-	act?: Noted,
-): Promise<{ id: string } & AppendedEntry> {
-	return setState(statements, id, "active", act);
-}
+export const unsuspendAccount = settingState("active");
 
-async function setState(
-	statements: Statements,
-	id: string,
-	state: AccountRecord["state"],
-	act: Noted | undefined,
-): Promise<{ id: string } & AppendedEntry> {
-	const { entry } = await updateAccount(statements, id, { state }, null, act === undefined ? [] : [act]);
-	assert(entry !== null, "a state that is set has an entry");
-	return { id, ...entry };
+function settingState(state: AccountRecord["state"]) {
+	return async (statements: Statements, id: string, act?: Noted): Promise<{ id: string } & AppendedEntry> => {
+		const { entry } = await updateAccount(statements, id, { state }, null, act === undefined ? [] : [act]);
+		assert(entry !== null, "a state that is set has an entry");
+		return { id, ...entry };
+	};
 }
 
 /**

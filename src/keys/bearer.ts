@@ -1,6 +1,5 @@
 import { Fault } from "../base/fault.ts";
-import type { Secret } from "./secret.ts";
-import { parseSecret } from "./secret.ts";
+import { parseSecret, type Secret } from "./secret.ts";
 
 /** Longer than any secret; a longer header is not examined. */
 const HEADER_CHARS_MAX = 512;

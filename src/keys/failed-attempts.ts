@@ -1,21 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 
-/**
- * Counts failed authentications by address. Only failing requests are refused: a valid key always passes, even from the
- * address of an attacker who guesses keys.
- */
-export interface FailedAttempts {
-	/** Counts one failure. Throws `rate_limit_exceeded` instead of the caller's own fault after too many. */
-	count(address: string): void;
-	/** Failures that the address has left in its present window. */
-	left(address: string): number;
-	/** The fault for an address without failures left. */
-	tooMany(address: string): Fault;
-	/** One attempt a second per address, whatever happened before: 0 if taken now, else milliseconds until the next. */
-	takeTrickle(address: string): number;
-	size(): number;
-}
+export type FailedAttempts = ReturnType<typeof createFailedAttempts>;
 
 export interface FailedAttemptsOptions {
 	/** Failures a minute that receive the caller's own fault. */
@@ -34,7 +20,11 @@ interface Window {
 	trickleAtMs: number;
 }
 
-export function createFailedAttempts(deps: { clock: Clock }, options: FailedAttemptsOptions): FailedAttempts {
+/**
+ * Counts failed authentications by address. Only failing requests are refused: a valid key always passes, even from the
+ * address of an attacker who guesses keys.
+ */
+export function createFailedAttempts(deps: { clock: Clock }, options: FailedAttemptsOptions) {
 	/** Oldest window first: an expired window is replaced by a new one at the end. */
 	const windows = new Map<string, Window>();
 
@@ -62,23 +52,27 @@ export function createFailedAttempts(deps: { clock: Clock }, options: FailedAtte
 	}
 
 	return {
-		count(address) {
+		/** Counts one failure. Throws `rate_limit_exceeded` instead of the caller's own fault after too many. */
+		count(address: string) {
 			const nowMs = deps.clock.monotonicMs();
 			const window = windowOf(networkOf(address), nowMs);
 			window.failures += 1;
 			if (window.failures > options.perMinuteMax()) throw tooMany(window, nowMs);
 		},
-		left(address) {
+		/** Failures that the address has left in its present window. */
+		left(address: string) {
 			const nowMs = deps.clock.monotonicMs();
 			const known = windows.get(networkOf(address));
 			if (known === undefined || nowMs >= known.endsAtMs) return options.perMinuteMax();
 			return Math.max(0, options.perMinuteMax() - known.failures);
 		},
-		tooMany(address) {
+		/** The fault for an address without failures left. */
+		tooMany(address: string) {
 			const nowMs = deps.clock.monotonicMs();
 			return tooMany(windowOf(networkOf(address), nowMs), nowMs);
 		},
-		takeTrickle(address) {
+		/** One attempt a second per address, whatever happened before: 0 if taken now, else milliseconds until the next. */
+		takeTrickle(address: string) {
 			const nowMs = deps.clock.monotonicMs();
 			const window = windowOf(networkOf(address), nowMs);
 			if (nowMs < window.trickleAtMs) return window.trickleAtMs - nowMs;

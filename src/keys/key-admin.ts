@@ -1,22 +1,17 @@
 import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import type { AppendedEntry, AppendedRow } from "../cluster/control-log.ts";
-import { appendedOf } from "../cluster/control-log.ts";
-import type { Listed, Page } from "../db/page.ts";
-import { listed, pageBounds } from "../db/page.ts";
+import { type AppendedEntry, type AppendedRow, appendedOf } from "../cluster/control-log.ts";
+import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { ZERO_USD } from "../money/nano-usd.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
-import type { Digest } from "./digest.ts";
-import { derivedHex } from "./digest.ts";
-import type { KeySettings } from "./key-settings.ts";
-import { checkSettings } from "./key-settings.ts";
+import { type Digest, derivedHex } from "./digest.ts";
+import { checkSettings, type KeySettings } from "./key-settings.ts";
 import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record.ts";
 import type { ProjectState } from "./project-entry.ts";
-import type { Secret } from "./secret.ts";
-import { derivedSecret, newSecret, shownParts } from "./secret.ts";
+import { derivedSecret, newSecret, type Secret, shownParts } from "./secret.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 /** Distinguishes a repeated rotation from another one. */

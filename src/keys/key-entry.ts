@@ -1,8 +1,5 @@
 import { assert } from "../base/assert.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { nanoUsdOfColumn } from "../money/nano-usd.ts";
-import type { CapPeriod, KnownPeriod } from "./cap-period.ts";
-import type { ProjectEntry } from "./project-entry.ts";
+import { type LimitedEntry, type LimitedFields, limitsOf, type ProjectEntry } from "./project-entry.ts";
 
 /** An account for admission: one object for all its keys, changed in place. */
 export interface AccountEntry {
@@ -16,23 +13,15 @@ export interface AccountEntry {
 }
 
 /** A key for admission. Changed in place, so that a request that is still being read sees its revocation. */
-export interface KeyEntry {
+export interface KeyEntry extends LimitedEntry {
 	readonly id: string;
 	readonly accountId: string;
 	readonly account: AccountEntry;
 	/** Null: the account's own. A key that moves to another project gets another entry. */
 	readonly project: ProjectEntry | null;
-	name: string;
 	state: "active" | "revoked";
-	capNanoUsd: NanoUsd | null;
-	capPeriod: CapPeriod;
-	period: KnownPeriod | null;
-	/** Null: all models. */
-	models: ReadonlySet<string> | null;
 	/** When it expires; null: never. */
 	expiresAtMs: number | null;
-	requestsPerMinute: number | null;
-	concurrencyMax: number | null;
 	/** A read-only key, for its whole life. */
 	readsOnly: boolean;
 	/** False once the keyring evicted it: it receives no more changes, so it may not admit. */
@@ -40,17 +29,11 @@ export interface KeyEntry {
 }
 
 /** The key as the SQL function `key_fields` writes it: the payload of control entries of kind `key`. */
-export interface KeyFields {
+export interface KeyFields extends LimitedFields {
 	id: string;
 	accountId: string;
-	name: string;
 	state: "active" | "revoked";
-	capNanoUsd: number | null;
-	capPeriod: CapPeriod;
-	models: readonly string[] | null;
 	expiresAtMs: number | null;
-	requestsPerMinute: number | null;
-	concurrencyMax: number | null;
 	readsOnly: boolean;
 	projectId: string | null;
 }
@@ -74,27 +57,11 @@ export function createKeyEntry(
 	account: AccountEntry,
 	project: ProjectEntry | null = null,
 ): KeyEntry {
-	assert(account.id === fields.accountId, "a key comes with its own account");
+	const { id, accountId } = fields;
+	assert(account.id === accountId, "a key comes with its own account");
 	assert((project?.id ?? null) === fields.projectId, "a key comes with its own project");
-	const entry: KeyEntry = {
-		id: fields.id,
-		accountId: fields.accountId,
-		account,
-		project,
-		name: "",
-		state: "revoked",
-		capNanoUsd: null,
-		capPeriod: "lifetime",
-		period: null,
-		models: null,
-		expiresAtMs: null,
-		requestsPerMinute: null,
-		concurrencyMax: null,
-		readsOnly: false,
-		current: true,
-	};
-	setKeyFields(entry, fields);
-	return entry;
+	const common = { id, accountId, account, project, state: "revoked", expiresAtMs: null } as const;
+	return setKeyFields({ ...common, ...limitsOf(fields), readsOnly: false, current: true }, fields);
 }
 
 export function setAccountFields(entry: AccountEntry, fields: AccountFields): void {
@@ -105,16 +72,9 @@ export function setAccountFields(entry: AccountEntry, fields: AccountFields): vo
 	entry.timeZone = fields.timeZone;
 }
 
-export function setKeyFields(entry: KeyEntry, fields: KeyFields): void {
-	assert(fields.state === "active" || fields.state === "revoked", "a key is active or revoked");
-	entry.name = fields.name;
-	entry.state = fields.state;
-	entry.capNanoUsd = fields.capNanoUsd === null ? null : nanoUsdOfColumn(fields.capNanoUsd);
-	entry.capPeriod = fields.capPeriod;
-	entry.period = null;
-	entry.models = fields.models === null || fields.models.length === 0 ? null : new Set(fields.models);
-	entry.expiresAtMs = fields.expiresAtMs;
-	entry.requestsPerMinute = fields.requestsPerMinute;
-	entry.concurrencyMax = fields.concurrencyMax;
-	entry.readsOnly ||= fields.readsOnly;
+export function setKeyFields(entry: KeyEntry, fields: KeyFields): KeyEntry {
+	const { state, expiresAtMs } = fields;
+	assert(state === "active" || state === "revoked", "a key is active or revoked");
+	const readsOnly = entry.readsOnly || fields.readsOnly;
+	return Object.assign(entry, limitsOf(fields), { state, expiresAtMs, readsOnly });
 }

@@ -1,10 +1,8 @@
-import type { Clock } from "../base/clock.ts";
-import { sleep } from "../base/clock.ts";
+import { type Clock, sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { invalidApiKey } from "./bearer.ts";
 import type { KeyDigest } from "./digest.ts";
-import type { FailedAttempts } from "./failed-attempts.ts";
-import { networkOf } from "./failed-attempts.ts";
+import { type FailedAttempts, networkOf } from "./failed-attempts.ts";
 import type { KeyEntry } from "./key-entry.ts";
 
 /**

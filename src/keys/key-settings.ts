@@ -29,52 +29,34 @@ const EXPIRES_AT_MS_MAX = 253_402_300_799_999;
 /** Fault `invalid_request`, naming the setting, unless all given ones are in range. */
 export function checkSettings(settings: KeySettings): void {
 	const { name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax } = settings;
-	if (name !== undefined)
-		check(isLabel(name, NAME_CHARS_MAX), "name", "A name is one line of 1 to {count} characters.", {
-			count: NAME_CHARS_MAX,
-		});
-	if (isGiven(capNanoUsd))
-		check(isWhole(capNanoUsd, 0, Number.MAX_SAFE_INTEGER), "cap_usd", "A cap is a positive amount of dollars.");
-	if (isGiven(capPeriod))
-		check(CAP_PERIODS.includes(capPeriod), "cap_period", "A cap's period is one of {periods}.", {
-			periods: CAP_PERIODS.join(", "),
-		});
-	if (isGiven(models)) {
-		check(models.length <= MODELS_MAX, "models", "A key lists at most {count} models.", { count: MODELS_MAX });
-		check(
-			models.every((id) => isLabel(id, MODEL_CHARS_MAX)),
-			"models",
-			"A model's id is one line of text.",
-		);
-	}
-	if (isGiven(expiresAtMs))
-		check(isWhole(expiresAtMs, 1, EXPIRES_AT_MS_MAX), "expires_at", "An expiry is a date before the year 10000.");
-	if (isGiven(requestsPerMinute))
-		check(
-			isWhole(requestsPerMinute, 1, RATE_MAX),
-			"requests_per_minute",
-			"A rate limit is 1 to {most} requests a minute.",
-			{ most: RATE_MAX },
-		);
-	if (isGiven(concurrencyMax))
-		check(isWhole(concurrencyMax, 1, RATE_MAX), "concurrency", "A concurrency limit is 1 to {most} requests.", {
-			most: RATE_MAX,
-		});
+	const check = <T>(value: T | null | undefined, holds: (value: T) => boolean, ...[param, text, values]: Refusal) => {
+		if (value !== null && value !== undefined && !holds(value))
+			throw new Fault("invalid_request", text, { param, values: values ?? {} });
+	};
+	const within = (min: number, max: number) => (value: number) =>
+		Number.isSafeInteger(value) && value >= min && value <= max;
+	const isName = (text: string) => isLabel(text, NAME_CHARS_MAX);
+	const count = NAME_CHARS_MAX;
+	if (name !== undefined) check(name, isName, "name", "A name is one line of 1 to {count} characters.", { count });
+	const isAmount = within(0, Number.MAX_SAFE_INTEGER);
+	check(capNanoUsd, isAmount, "cap_usd", "A cap is a positive amount of dollars.");
+	const periods = CAP_PERIODS.join(", ");
+	const isPeriod = (period: CapPeriod) => CAP_PERIODS.includes(period);
+	check(capPeriod, isPeriod, "cap_period", "A cap's period is one of {periods}.", { periods });
+	const areFew = (ids: readonly string[]) => ids.length <= MODELS_MAX;
+	check(models, areFew, "models", "A key lists at most {count} models.", { count: MODELS_MAX });
+	const areIds = (ids: readonly string[]) => ids.every((id) => isLabel(id, MODEL_CHARS_MAX));
+	check(models, areIds, "models", "A model's id is one line of text.");
+	check(expiresAtMs, within(1, EXPIRES_AT_MS_MAX), "expires_at", "An expiry is a date before the year 10000.");
+	const most = RATE_MAX;
+	const isRate = within(1, RATE_MAX);
+	check(requestsPerMinute, isRate, "requests_per_minute", "A rate limit is 1 to {most} requests a minute.", { most });
+	check(concurrencyMax, isRate, "concurrency", "A concurrency limit is 1 to {most} requests.", { most });
 }
+
+type Refusal = readonly [param: string, text: string, values?: TextValues];
 
 /** One line of 1 to `charsMax` characters without control characters. */
 export function isLabel(text: string, charsMax: number): boolean {
 	return text.length <= charsMax && /^[^\p{Cc}\p{Cs}]+$/u.test(text) && text.trim() !== "";
-}
-
-function isGiven<T>(value: T | null | undefined): value is T {
-	return value !== null && value !== undefined;
-}
-
-function isWhole(value: number, min: number, max: number): boolean {
-	return Number.isSafeInteger(value) && value >= min && value <= max;
-}
-
-function check(holds: boolean, param: string, text: string, values: TextValues = {}): void {
-	if (!holds) throw new Fault("invalid_request", text, { param, values });
 }

@@ -17,26 +17,7 @@ export interface LoadedKey {
 	readonly project?: ProjectFields | null;
 }
 
-/**
- * The keys that this instance knows, in memory and kept up to date by the control log. Invariant: a loaded row is as
- * new as its `seq`, and later entries are applied in order. A row older than an applied entry is read again, so it
- * never undoes that entry.
- */
-export interface Keyring {
-	/** The key; "unknown" if it is known not to exist; undefined if it must be loaded. */
-	peek(digest: KeyDigest): KeyEntry | "unknown" | undefined;
-	/** Reads the key from Postgres, once for concurrent callers. Fault `service_unavailable` without an answer. */
-	load(digest: KeyDigest): Promise<KeyEntry | null>;
-	/** Applies one control entry; all kinds may be passed, in order. */
-	apply(entry: ControlEntry): void;
-	/**
-	 * Forgets everything: after a fence this instance does not know which entries it missed. From here on it follows the
-	 * log after `seq`. On a server that took over without the last entries, that may be less than was applied before;
-	 * every row there would otherwise count as outdated.
-	 */
-	clear(seq: number): void;
-	size(): { keys: number; unknown: number; accounts: number; loading: number };
-}
+export type Keyring = ReturnType<typeof createKeyring>;
 
 export interface KeyringOptions {
 	/** Keys in memory, about 740 bytes each; beyond it the least recently used one is evicted. */
@@ -63,10 +44,15 @@ const READS_MAX = 5;
 /** Slots that one insertion visits to find an unused one; then the next one is evicted, used or not. */
 const SECOND_CHANCES_MAX = 32;
 
+/**
+ * The keys that this instance knows, in memory and kept up to date by the control log. Invariant: a loaded row is as
+ * new as its `seq`, and later entries are applied in order. A row older than an applied entry is read again, so it
+ * never undoes that entry.
+ */
 export function createKeyring(
 	deps: { load(digest: KeyDigest): Promise<LoadedKey>; log: Log },
 	options: KeyringOptions = {},
-): Keyring {
+) {
 	const keysMax = options.keysMax ?? KEYS_MAX;
 	const unknownMax = options.unknownMax ?? 50_000;
 	const loadsMax = options.loadsMax ?? 1_000;
@@ -174,8 +160,10 @@ export function createKeyring(
 	}
 
 	return {
+		/** The key; "unknown" if it is known not to exist; undefined if it must be loaded. */
 		peek,
-		load(digest) {
+		/** Reads the key from Postgres, once for concurrent callers. Fault `service_unavailable` without an answer. */
+		load(digest: KeyDigest) {
 			const known = peek(digest);
 			if (known !== undefined) return Promise.resolve(known === "unknown" ? null : known);
 			const running = loading.get(digest);
@@ -185,7 +173,8 @@ export function createKeyring(
 			loading.set(digest, started);
 			return started;
 		},
-		apply(entry) {
+		/** Applies one control entry; all kinds may be passed, in order. */
+		apply(entry: ControlEntry) {
 			if (entry.kind === "key") applyKey(entry);
 			else if (entry.kind === "account")
 				accounts.apply(entry.subject, entry.seq, entry.payload as unknown as AccountFields);
@@ -194,7 +183,12 @@ export function createKeyring(
 			else return;
 			appliedSeq = Math.max(appliedSeq, entry.seq);
 		},
-		clear(seq) {
+		/**
+		 * Forgets everything: after a fence this instance does not know which entries it missed. From here on it follows
+		 * the log after `seq`. On a server that took over without the last entries, that may be less than was applied
+		 * before; every row there would otherwise count as outdated.
+		 */
+		clear(seq: number) {
 			generation += 1;
 			appliedSeq = seq;
 			for (const slot of byDigest.values()) slot.entry.current = false;

@@ -1,5 +1,4 @@
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { nanoUsdOfColumn, sumOfColumn } from "../money/nano-usd.ts";
+import { type NanoUsd, nanoUsdOfColumn, sumOfColumn } from "../money/nano-usd.ts";
 import { type CapPeriod, spanAt } from "./cap-period.ts";
 
 /** Limits of a key or a project, and the used part of its cap. */

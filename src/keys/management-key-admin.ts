@@ -1,14 +1,12 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import type { Listed, Page } from "../db/page.ts";
-import { listed, pageBounds } from "../db/page.ts";
+import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { noted, notedJson } from "../ops/audit.ts";
 import type { KeyMakerDeps } from "./key-admin.ts";
 import { isLabel } from "./key-settings.ts";
-import type { ManagementScope } from "./management-scope.ts";
-import { isManagementScope, MANAGEMENT_SCOPES } from "./management-scope.ts";
+import { isManagementScope, MANAGEMENT_SCOPES, type ManagementScope } from "./management-scope.ts";
 import type { ManagementKeyDigest, ManagementSecret } from "./management-secret.ts";
 import { managementDigest, newManagementSecret, shownOfManagementSecret } from "./management-secret.ts";
 

@@ -1,15 +1,12 @@
 import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import type { AppendedEntry, AppendedRow } from "../cluster/control-log.ts";
-import { appendedOf } from "../cluster/control-log.ts";
-import type { Listed, Page } from "../db/page.ts";
-import { listed, pageBounds } from "../db/page.ts";
+import { type AppendedEntry, type AppendedRow, appendedOf } from "../cluster/control-log.ts";
+import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
-import type { KeySettings } from "./key-settings.ts";
-import { checkSettings } from "./key-settings.ts";
+import { checkSettings, type KeySettings } from "./key-settings.ts";
 import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record.ts";
 import type { ProjectState } from "./project-entry.ts";
 

@@ -18,61 +18,48 @@ const CHECKSUM_CHARS = 6;
 const SHOWN_CHARS = 4;
 
 /**
- * Creates a secret: `sk_<service>_` + 40 random Base62 characters + the CRC-32 of all before it, in 6 Base62
- * characters. Underscores let a double click select all of it; the checksum lets scanners and this service recognise
- * it.
+ * Functions for secrets of one kind: `<kind>_<service>_` + 40 random Base62 characters + the CRC-32 of all before it, in 6
+ * Base62 characters. Underscores let a double click select all of it; the checksum lets scanners and this service
+ * recognise it.
  */
-export function newSecret(serviceName: string): Secret {
-	return newSecretText(secretPrefix(serviceName)) as Secret;
+export function secretsOf<Text extends string>(kind: string) {
+	const prefixOf = (serviceName: string) => `${kind}_${serviceName}_`;
+	return {
+		create: (serviceName: string) => withChecksum(prefixOf(serviceName) + randomBase62(RANDOM_CHARS)) as Text,
+		/** The secret for 128 hex digits of a keyed hash: 62^40 is tiny against 2^512, so all are equally likely. */
+		derive(serviceName: string, hex: string): Text {
+			assert(/^[0-9a-f]{128}$/.test(hex), "two SHA-256 in hex");
+			let rest = BigInt(`0x${hex}`);
+			let text = "";
+			for (let place = 0; place < RANDOM_CHARS; place++) {
+				text += BASE62.charAt(Number(rest % 62n));
+				rest /= 62n;
+			}
+			return withChecksum(prefixOf(serviceName) + text) as Text;
+		},
+		/** Undefined unless the text has the form and checksum of this kind and service. Costs under 0.3 µs. */
+		parse(text: string, serviceName: string): Text | undefined {
+			const prefix = prefixOf(serviceName);
+			const randomChars = text.length - prefix.length - CHECKSUM_CHARS;
+			if (randomChars < RANDOM_CHARS_MIN || randomChars > RANDOM_CHARS_MAX) return undefined;
+			if (!text.startsWith(prefix)) return undefined;
+			BASE62_REST.lastIndex = prefix.length;
+			return BASE62_REST.test(text) && endsInItsChecksum(text) ? (text as Text) : undefined;
+		},
+		/** The displayable and storable parts of a secret. */
+		shown: (text: Text, serviceName: string) => ({
+			prefix: text.slice(0, prefixOf(serviceName).length + SHOWN_CHARS),
+			lastFour: text.slice(-SHOWN_CHARS),
+		}),
+	};
 }
 
-/** A fresh text in the form of all secrets. */
-export function newSecretText(prefix: string): string {
-	return withChecksum(prefix + randomBase62(RANDOM_CHARS));
-}
-
-/** The secret for 128 hex digits of a keyed hash: 62^40 is tiny against 2^512, so all are equally likely. */
-export function derivedSecret(serviceName: string, hex: string): Secret {
-	return derivedSecretText(secretPrefix(serviceName), hex) as Secret;
-}
-
-export function derivedSecretText(prefix: string, hex: string): string {
-	assert(/^[0-9a-f]{128}$/.test(hex), "two SHA-256 in hex");
-	let rest = BigInt(`0x${hex}`);
-	let text = "";
-	for (let place = 0; place < RANDOM_CHARS; place++) {
-		text += BASE62.charAt(Number(rest % 62n));
-		rest /= 62n;
-	}
-	return withChecksum(prefix + text);
-}
-
-/** Undefined unless the text has the form and checksum of a key of this service. Costs under 0.3 µs. */
-export function parseSecret(text: string, serviceName: string): Secret | undefined {
-	return isSecretText(text, secretPrefix(serviceName)) ? (text as Secret) : undefined;
-}
-
-/** Whether a text has the form of all secrets, this prefix and a correct checksum. */
-export function isSecretText(text: string, prefix: string): boolean {
-	const randomChars = text.length - prefix.length - CHECKSUM_CHARS;
-	if (randomChars < RANDOM_CHARS_MIN || randomChars > RANDOM_CHARS_MAX) return false;
-	if (!text.startsWith(prefix)) return false;
-	BASE62_REST.lastIndex = prefix.length;
-	return BASE62_REST.test(text) && endsInItsChecksum(text);
-}
-
-/** The displayable and storable parts of a secret. */
-export function shownParts(secret: Secret, serviceName: string): { prefix: string; lastFour: string } {
-	return shownOfText(secret, secretPrefix(serviceName));
-}
-
-export function shownOfText(text: string, prefix: string): { prefix: string; lastFour: string } {
-	return { prefix: text.slice(0, prefix.length + SHOWN_CHARS), lastFour: text.slice(-SHOWN_CHARS) };
-}
-
-function secretPrefix(serviceName: string): string {
-	return `sk_${serviceName}_`;
-}
+export const {
+	create: newSecret,
+	derive: derivedSecret,
+	parse: parseSecret,
+	shown: shownParts,
+} = secretsOf<Secret>("sk");
 
 function withChecksum(body: string): string {
 	return body + checksum(body);

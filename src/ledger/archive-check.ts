@@ -1,8 +1,7 @@
 import { stat } from "node:fs/promises";
 import type { ArchiveKind, ArchiveValue } from "./archive-columns.ts";
 import { ARCHIVE_COLUMNS, createRowChain, rowOfValues } from "./archive-columns.ts";
-import type { ArchivePlace } from "./archive-place.ts";
-import { openArchive } from "./archive-place.ts";
+import { type ArchivePlace, openArchive } from "./archive-place.ts";
 
 /** An archive file's own description of itself, and the result of checking it. */
 export interface CheckedArchive {

@@ -1,11 +1,9 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { Clock } from "../base/clock.ts";
-import { systemClock } from "../base/clock.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
 import { newUuid } from "../base/id.ts";
-import type { WorkFolder } from "../base/work-folder.ts";
-import { openWorkFolder } from "../base/work-folder.ts";
+import { openWorkFolder, type WorkFolder } from "../base/work-folder.ts";
 import { openBucket, type S3Bucket } from "../files/bucket.ts";
 
 /** Where archived days are stored: a folder, or objects of a bucket under a prefix. */

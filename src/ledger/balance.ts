@@ -1,7 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { nanoUsdOfColumn, shownRest, sumOfColumn } from "../money/nano-usd.ts";
+import { type NanoUsd, nanoUsdOfColumn, shownRest, sumOfColumn } from "../money/nano-usd.ts";
 
 /** An account's credit as Postgres knows it, without the requests of the last flush interval. */
 export interface Balance {
@@ -28,12 +27,6 @@ export interface KeyBalance {
 	readonly remaining: NanoUsd | null;
 }
 
-/** A renewing cap, and the budget of its present period. */
-interface CapPeriodOf {
-	readonly cap: NanoUsd | null;
-	readonly budget: string;
-}
-
 interface Row {
 	limit: string | null;
 	/** Limit − spent, computed in Postgres because both are lifetime sums. */
@@ -51,31 +44,14 @@ export async function accountBalance(statements: Statements, accountId: string):
 }
 
 /**
- * `period`: a renewing cap and the budget of its present period. Running requests count against the present period even
- * if they were admitted in the previous one. Fault `not_found`.
+ * Balance of a key's or a project's cap. `period`: a renewing cap and the budget of its present period. Running
+ * requests count against it even if they were admitted in the previous one. Fault `not_found`.
  */
 export async function keyBalance(
 	statements: Statements,
-	keyId: string,
-	period: CapPeriodOf | null = null,
-): Promise<KeyBalance> {
-	return capBalance(statements, keyId, "key", period);
-}
-
-/** The same for a project. */
-export async function projectBalance(
-	statements: Statements,
-	projectId: string,
-	period: CapPeriodOf | null = null,
-): Promise<KeyBalance> {
-	return capBalance(statements, projectId, "project", period);
-}
-
-async function capBalance(
-	statements: Statements,
 	id: string,
-	kind: "key" | "project",
-	period: CapPeriodOf | null,
+	period: { readonly cap: NanoUsd | null; readonly budget: string } | null = null,
+	kind: "key" | "project" = "key",
 ): Promise<KeyBalance> {
 	const { limit, spent, periodSpent, held } = await readBudget(statements, id, kind, period?.budget);
 	const lifetime = limit === null ? null : nanoUsdOfColumn(limit);
@@ -88,12 +64,7 @@ async function capBalance(
  * the rest of its lease, which contains its requests. `period`: the budget that limits the cap now. An instance holds
  * less of it than of the cap's own budget, which then has no limit.
  */
-async function readBudget(
-	statements: Statements,
-	id: string,
-	kind: "account" | "key" | "project",
-	period = "",
-): Promise<{ limit: string | null; rest: string | null; spent: NanoUsd; periodSpent: NanoUsd; held: NanoUsd }> {
+async function readBudget(statements: Statements, id: string, kind: "account" | "key" | "project", period = "") {
 	const [row] = await statements<Row>`
 		with running as (
 			select r.reserved_nano_usd as reserved

@@ -1,8 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { startWatch } from "../base/watch.ts";
-import type { Durability } from "../db/durability.ts";
-import { durabilityProblem } from "../db/durability.ts";
+import { type Durability, durabilityProblem } from "../db/durability.ts";
 
 /** Watches whether the database can lose data that it has confirmed: for the log at the start, and for readiness. */
 export interface DurabilityWatch {

@@ -1,22 +1,5 @@
-import type { Clock } from "../base/clock.ts";
-import { sleep } from "../base/clock.ts";
+import { type Clock, sleep } from "../base/clock.ts";
 import { createStates } from "../base/states.ts";
-
-/**
- * Decides when the writer flushes: after an interval while settlements wait, sooner once a batch is full, one flush at
- * a time. A failed flush is repeated after a pause, which doubles up to a second.
- */
-export interface FlushSchedule {
-	/** Flushes after the interval, unless an earlier flush happens. */
-	flushLater(): void;
-	/** Flushes in the next step of the event loop: the response of the request that fills the batch goes out first. */
-	flushSoon(): void;
-	hurry(): void;
-	/** The flush under way, including its repetitions. */
-	running(): Promise<void> | undefined;
-	isStopped(): boolean;
-	stop(): void;
-}
 
 export interface Flushes {
 	/** `withOpen`: the interval is over for running requests. "more": another flush is due at once. Never rejects. */
@@ -36,7 +19,11 @@ const TRANSITIONS: Readonly<Record<FlushState, readonly FlushState[]>> = {
 const RETRY_MS_MIN = 50;
 const RETRY_MS_MAX = 1_000;
 
-export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: Flushes): FlushSchedule {
+/**
+ * Decides when the writer flushes: after an interval while settlements wait, sooner once a batch is full, one flush at
+ * a time. A failed flush is repeated after a pause, which doubles up to a second.
+ */
+export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: Flushes) {
 	const states = createStates(TRANSITIONS, "idle");
 	let running: Promise<void> | undefined;
 	/** The interval is over for running requests, too. */
@@ -87,7 +74,9 @@ export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: F
 	}
 
 	return {
+		/** Flushes after the interval, unless an earlier flush happens. */
 		flushLater,
+		/** Flushes in the next step of the event loop: the response of the request that fills the batch goes out first. */
 		flushSoon() {
 			if (!states.is("idle")) return;
 			states.enter("soon");
@@ -96,6 +85,7 @@ export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: F
 			});
 		},
 		hurry,
+		/** The flush under way, including its repetitions. */
 		running: () => running,
 		isStopped: () => states.is("stopped"),
 		stop() {

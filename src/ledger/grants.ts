@@ -1,20 +1,8 @@
 import { assert } from "../base/assert.ts";
-import type { Clock } from "../base/clock.ts";
-import { sleep } from "../base/clock.ts";
+import { type Clock, sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import type { GrantReply, GrantRequest, LedgerStore } from "./store.ts";
-import { NotLive } from "./store.ts";
-
-/** Requests grants of credit; requests of the same event-loop turn go to Postgres in one statement. */
-export interface Grants {
-	/**
-	 * Repeats the request until the outcome is known. An unanswered grant may have committed, so its `op` stays the same.
-	 * Rejects only with NotLive.
-	 */
-	ask(budget: string, want: NanoUsd, min: NanoUsd, ticket: number | null): Promise<GrantReply>;
-	stop(): void;
-}
+import { type GrantReply, type GrantRequest, type LedgerStore, NotLive } from "./store.ts";
 
 interface Wish {
 	readonly request: GrantRequest;
@@ -36,7 +24,8 @@ export interface GrantsDeps {
 	onUnknown(budget: string): void;
 }
 
-export function createGrants(deps: GrantsDeps): Grants {
+/** Requests grants of credit; requests of the same event-loop turn go to Postgres in one statement. */
+export function createGrants(deps: GrantsDeps) {
 	const { store, clock, log, newUuid } = deps;
 	let wishes: Wish[] = [];
 	let stopped = false;
@@ -67,7 +56,11 @@ export function createGrants(deps: GrantsDeps): Grants {
 	}
 
 	return {
-		async ask(budget, want, min, ticket) {
+		/**
+		 * Repeats the request until the outcome is known. An unanswered grant may have committed, so its `op` stays the
+		 * same. Rejects only with NotLive.
+		 */
+		async ask(budget: string, want: NanoUsd, min: NanoUsd, ticket: number | null) {
 			assert(want >= min && min > 0, "a wish is for something");
 			let op = newUuid();
 			let again = false;

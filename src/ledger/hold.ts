@@ -1,5 +1,4 @@
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { ZERO_USD } from "../money/nano-usd.ts";
+import { type NanoUsd, ZERO_USD } from "../money/nano-usd.ts";
 import type { AdmittedEvent } from "./event.ts";
 import type { Progress } from "./outcome.ts";
 import type { Slice } from "./slices.ts";

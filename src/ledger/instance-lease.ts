@@ -1,35 +1,25 @@
 import { join } from "node:path";
-import type { Clock } from "../base/clock.ts";
-import { sleep, withDeadline } from "../base/clock.ts";
+import { type Clock, sleep, withDeadline } from "../base/clock.ts";
 import { newUuid } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { createStates } from "../base/states.ts";
-import type { ControlEntry } from "../cluster/control-log.ts";
-import { CONTROL_CHANNEL } from "../cluster/control-log.ts";
+import { CONTROL_CHANNEL, type ControlEntry } from "../cluster/control-log.ts";
 import { FENCE_GRACE_MS } from "../cluster/fence.ts";
-import type { Gate } from "../cluster/gate.ts";
-import { createGate } from "../cluster/gate.ts";
+import { createGate, type Gate } from "../cluster/gate.ts";
 import type { EndOfEpoch, HeartbeatStore } from "../cluster/heartbeat.ts";
 import { createPgFenceStore } from "../cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../cluster/pg-heartbeat-store.ts";
-import type { WitnessStore } from "../cluster/witness.ts";
-import { startWitness } from "../cluster/witness.ts";
+import { startWitness, type WitnessStore } from "../cluster/witness.ts";
 import type { Database } from "../db/database.ts";
-import type { Epoch, EpochOptions, EpochParts } from "./epoch.ts";
-import { beginEpoch } from "./epoch.ts";
-import type { JournalClaim } from "./journal-home.ts";
-import { openJournalHome } from "./journal-home.ts";
-import type { JournalMode } from "./journal-mode.ts";
+import { beginEpoch, type Epoch, type EpochOptions, type EpochParts } from "./epoch.ts";
+import type { JournalMode } from "./journal.ts";
+import { type JournalClaim, openJournalHome } from "./journal-home.ts";
 import type { Ledger } from "./ledger.ts";
-import type { LedgerCounts } from "./ledger-counts.ts";
-import { countedStore, createLedgerCounts } from "./ledger-counts.ts";
-import { createLeftJournals } from "./left-journals.ts";
-import { untilSilent } from "./lost-journal.ts";
-import type { OwnerStanding } from "./owner-standing.ts";
-import { standingOf } from "./owner-standing.ts";
+import { countedStore, createLedgerCounts, type LedgerCounts } from "./ledger-counts.ts";
+import { createLeftJournals, createRefusedJournals } from "./left-journals.ts";
+import { type OwnerStanding, standingOf, untilSilent } from "./lost-journal.ts";
 import type { JournalNote } from "./persisted-liveness.ts";
 import { createPgLedgerStore } from "./pg-store.ts";
-import { createRefusedJournals } from "./refused-journals.ts";
 
 /** This process's right to admit requests: its present epoch and that epoch's ledger. */
 export interface InstanceLease {

@@ -2,8 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { join } from "node:path";
 import { Fault } from "../base/fault.ts";
 import { tryFileLock } from "../base/file-lock.ts";
-import type { JournalDisk } from "./journal-disk.ts";
-import { beginningOf, DiskFull, fileAt, isOfTheSystem, openJournalDisk } from "./journal-disk.ts";
+import { beginningOf, DiskFull, fileAt, isOfTheSystem, type JournalDisk, openJournalDisk } from "./journal-disk.ts";
 import type { JournalNote } from "./persisted-liveness.ts";
 
 /** The epoch that wrote a journal. */

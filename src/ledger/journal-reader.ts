@@ -1,5 +1,4 @@
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { minUsd, ZERO_USD } from "../money/nano-usd.ts";
+import { minUsd, type NanoUsd, ZERO_USD } from "../money/nano-usd.ts";
 import type { AdmittedEvent, SettledEvent } from "./event.ts";
 import type { JournalDisk } from "./journal-disk.ts";
 import { RecordKind, readRecords } from "./journal-record.ts";

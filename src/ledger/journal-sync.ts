@@ -1,15 +1,10 @@
 import type { JournalFile } from "./journal-disk.ts";
 
-/** Writes the journal to the disk (fdatasync): one sync at a time, and at most one waiting. */
-export interface JournalSync {
-	/** Resolves once everything appended before is on the disk. Rejects permanently after a failed sync. */
-	durable(): Promise<void>;
-	/** Closes a file once no sync uses it: its descriptor could belong to another file by then. */
-	closeFile(file: JournalFile): void;
-}
-
-/** `sync` covers all that no earlier one did. `onFailed`: acknowledged records may not survive a loss of power. */
-export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error: unknown) => void): JournalSync {
+/**
+ * Writes the journal to the disk (fdatasync): one sync at a time, and at most one waiting. `sync` covers all that no
+ * earlier one did. `onFailed`: acknowledged records may not survive a loss of power.
+ */
+export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error: unknown) => void) {
 	/** The sync under way, and the one that follows it for all records appended after its start. */
 	let syncing: Promise<void> | undefined;
 	let next: Promise<void> | undefined;
@@ -37,6 +32,7 @@ export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error
 	}
 
 	return {
+		/** Resolves once everything appended before is on the disk. Rejects permanently after a failed sync. */
 		durable() {
 			if (failure) return Promise.reject(failure.error);
 			// The next sync has yet to start, even in the moment in which the current one ends. Another sync between them
@@ -50,7 +46,8 @@ export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error
 			});
 			return next;
 		},
-		closeFile(file) {
+		/** Closes a file once no sync uses it: its descriptor could belong to another file by then. */
+		closeFile(file: JournalFile) {
 			if (syncing || next) unused.push(file);
 			else file.close();
 		},
@@ -58,13 +55,7 @@ export function createJournalSync(sync: () => Promise<unknown>, onFailed: (error
 }
 
 /** Tracks whether carried records are durable: they must be so before the segment they replace is removed. */
-export interface CarrySync {
-	carried(): void;
-	/** True if all carried records are durable; otherwise starts a sync, which calls `onDurable`. */
-	isDurable(): boolean;
-}
-
-export function createCarrySync(durable: () => Promise<void>, onDurable: () => void): CarrySync {
+export function createCarrySync(durable: () => Promise<void>, onDurable: () => void) {
 	let carries = 0;
 	let carriesDurable = 0;
 	let isSyncing = false;
@@ -72,6 +63,7 @@ export function createCarrySync(durable: () => Promise<void>, onDurable: () => v
 		carried() {
 			carries += 1;
 		},
+		/** True if all carried records are durable; otherwise starts a sync, which calls `onDurable`. */
 		isDurable() {
 			if (carriesDurable >= carries) return true;
 			if (isSyncing) return false;

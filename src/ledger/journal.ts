@@ -1,42 +1,14 @@
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { JournalDisk, JournalFile } from "./journal-disk.ts";
-import { DiskFull, isOfTheSystem, SEGMENT_BYTES_MAX } from "./journal-disk.ts";
+import { DiskFull, isOfTheSystem, type JournalDisk, type JournalFile, SEGMENT_BYTES_MAX } from "./journal-disk.ts";
 import { encodeRecord, RECORD_BYTES_MAX, RecordKind } from "./journal-record.ts";
 import { createCarrySync, createJournalSync } from "./journal-sync.ts";
 
-/** An append-only record of the requests that this epoch admitted, promised to deliver, and settled. */
-export interface Journal {
-	/**
-	 * Opens a request; returns the number of the segment that holds it. Throws DiskFull or the system's error: then the
-	 * request is not admitted, and no other is until the disk accepts records again.
-	 */
-	admit(body: string): number;
-	/** Raises the bound of what may have been delivered. Uses the reserved space if the disk is full. */
-	progress(body: string): void;
-	/** Closes a request. Uses the reserved space if the disk is full. */
-	settle(body: string): void;
-	/**
-	 * Copies a running request's admission and newest progress record into the current segment, so that its old segment
-	 * can be removed. Returns the number of the new segment; the caller then acknowledges the old one. Throws DiskFull.
-	 */
-	carry(admitBody: string, progressBody: string | undefined): number;
-	/** Requests admitted in a segment before this one are to be carried forward. */
-	keepsFrom(): number;
-	/** Postgres has the request that `admit` opened in this segment; removes segments that are not needed any more. */
-	acknowledge(segment: number): void;
-	/** Resolves when everything appended so far survives a loss of power; immediately unless `syncs`. */
-	durable(): Promise<void>;
-	/** Why no further request can be opened now; undefined if one can. */
-	problem(): string | undefined;
-	/** Present size, for views. */
-	size(): { readonly segments: number; readonly bytes: number };
-	/** Closes the files; they stay for a replay. */
-	close(): void;
-	/** Closes and removes everything: all of it is in Postgres. */
-	destroy(): void;
-}
+export type Journal = ReturnType<typeof createJournal>;
+
+/** What the journal survives before a request goes on: the end of the process, of the machine, or of its disk. */
+export type JournalMode = "process" | "host" | "remote";
 
 export interface JournalDeps {
 	disk: JournalDisk;
@@ -68,7 +40,8 @@ const SEGMENTS_KEPT = 4;
 /** How often a disk that refused a record is tried again. */
 const RETRY_MS = 1_000;
 
-export function createJournal(deps: JournalDeps, options: JournalOptions): Journal {
+/** An append-only record of the requests that this epoch admitted, promised to deliver, and settled. */
+export function createJournal(deps: JournalDeps, options: JournalOptions) {
 	const { disk, clock, log } = deps;
 	const segmentBytesMax = options.segmentBytesMax ?? SEGMENT_BYTES_MAX;
 	const buffer = Buffer.allocUnsafe(2 * RECORD_BYTES_MAX);
@@ -186,7 +159,11 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 	}
 
 	return {
-		admit(body) {
+		/**
+		 * Opens a request; returns the number of the segment that holds it. Throws DiskFull or the system's error: then the
+		 * request is not admitted, and no other is until the disk accepts records again.
+		 */
+		admit(body: string) {
 			refuseUnlessWritable();
 			try {
 				beginNextIfFull();
@@ -199,9 +176,12 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 			current.owed += 1;
 			return current.number;
 		},
-		progress: (body) => appendFromReserve(RecordKind.progress, body),
-		settle: (body) => appendFromReserve(RecordKind.settle, body),
-		acknowledge(number) {
+		/** Raises the bound of what may have been delivered. Uses the reserved space if the disk is full. */
+		progress: (body: string) => appendFromReserve(RecordKind.progress, body),
+		/** Closes a request. Uses the reserved space if the disk is full. */
+		settle: (body: string) => appendFromReserve(RecordKind.settle, body),
+		/** Postgres has the request that `admit` opened in this segment; removes segments that are not needed any more. */
+		acknowledge(number: number) {
 			if (closed) return;
 			const segment = segments.get(number);
 			assert(
@@ -211,7 +191,11 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 			segment.owed -= 1;
 			if (segment.owed === 0) removePaid();
 		},
-		carry(admitBody, progressBody) {
+		/**
+		 * Copies a running request's admission and newest progress record into the current segment, so that its old segment
+		 * can be removed. Returns the number of the new segment; the caller then acknowledges the old one. Throws DiskFull.
+		 */
+		carry(admitBody: string, progressBody: string | undefined) {
 			refuseUnlessWritable();
 			// One append, so that a crash leaves both records or neither.
 			let length = encodeRecord(buffer, RecordKind.admit, admitBody);
@@ -222,19 +206,25 @@ export function createJournal(deps: JournalDeps, options: JournalOptions): Journ
 			carrySync.carried();
 			return current.number;
 		},
+		/** Requests admitted in a segment before this one are to be carried forward. */
 		keepsFrom: () => current.number - SEGMENTS_KEPT,
+		/** Resolves when everything appended so far survives a loss of power; immediately unless `syncs`. */
 		durable: () => (options.syncs ? sync.durable() : Promise.resolve()),
+		/** Why no further request can be opened now; undefined if one can. */
 		problem,
+		/** Present size, for views. */
 		size() {
 			let bytes = 0;
 			for (const segment of segments.values()) bytes += segment.bytes;
 			return { segments: segments.size, bytes };
 		},
+		/** Closes the files; they stay for a replay. */
 		close() {
 			if (closed) return;
 			closed = true;
 			for (const segment of segments.values()) sync.closeFile(segment.file);
 		},
+		/** Closes and removes everything: all of it is in Postgres. */
 		destroy() {
 			this.close();
 			removeFrom(() => disk.destroy());

@@ -1,17 +1,5 @@
 import { SettledColumns } from "./settled-columns.ts";
 
-/**
- * Batches of settlements that Postgres acknowledged recently, kept for sending again after a failover. Stored as bytes
- * outside the heap, one piece per batch: otherwise the garbage collector would visit twenty thousand objects
- * repeatedly.
- */
-export interface KeptBatches {
-	/** Also drops batches that are too old or too many. */
-	add(batch: SettledColumns, nowMs: number): void;
-	/** Batches kept at the time of the call, oldest first, each as it was added. */
-	batches(): Generator<SettledColumns>;
-}
-
 interface KeptBatch {
 	readonly bytes: Uint8Array;
 	readonly settlements: number;
@@ -22,12 +10,18 @@ interface KeptBatch {
 const KEPT_MS = 30_000;
 const SETTLEMENTS_MAX = 20_000;
 
-export function createKeptBatches(): KeptBatches {
+/**
+ * Batches of settlements that Postgres acknowledged recently, kept for sending again after a failover. Stored as bytes
+ * outside the heap, one piece per batch: otherwise the garbage collector would visit twenty thousand objects
+ * repeatedly.
+ */
+export function createKeptBatches() {
 	const kept: KeptBatch[] = [];
 	let all = 0;
 
 	return {
-		add(batch, nowMs) {
+		/** Also drops batches that are too old or too many. */
+		add(batch: SettledColumns, nowMs: number) {
 			const settlements = batch.length;
 			if (settlements === 0) return;
 			kept.push({ bytes: batch.bytes(), settlements, atMs: nowMs });
@@ -40,6 +34,7 @@ export function createKeptBatches(): KeptBatches {
 			}
 			if (old > 0) kept.splice(0, old);
 		},
+		/** Batches kept at the time of the call, oldest first, each as it was added. */
 		*batches() {
 			for (const { bytes } of [...kept]) yield SettledColumns.read(bytes);
 		},

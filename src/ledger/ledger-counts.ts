@@ -1,6 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import type { CountedHistogram } from "../base/histogram.ts";
-import { createHistogram } from "../base/histogram.ts";
+import { type CountedHistogram, createHistogram } from "../base/histogram.ts";
 import type { MetricHistogram, Reading } from "../ops/metrics.ts";
 import type { LedgerStore } from "./store.ts";
 

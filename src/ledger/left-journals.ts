@@ -1,10 +1,8 @@
-import { sleep } from "../base/clock.ts";
+import { type Clock, sleep } from "../base/clock.ts";
 import type { FoundJournal, JournalClaim, JournalHome, JournalOwner } from "./journal-home.ts";
 import { OwnerUnknown } from "./journal-home.ts";
-import type { OwnerStanding } from "./owner-standing.ts";
-import type { HandInDeps } from "./recovery.ts";
-import { handIn, RecordsRefused } from "./recovery.ts";
-import type { RefusedJournals } from "./refused-journals.ts";
+import type { OwnerStanding } from "./lost-journal.ts";
+import { type HandInDeps, handIn, RecordsRefused } from "./recovery.ts";
 import type { LedgerStore } from "./store.ts";
 
 /** Each replay keeps a segment in memory. */
@@ -25,7 +23,7 @@ export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "is
 	journals: JournalHome;
 	storeFor: (instanceId: string, epoch: number) => LedgerStore;
 	/** This process's resting journals. */
-	refusedJournals: RefusedJournals;
+	refusedJournals: ReturnType<typeof createRefusedJournals>;
 	instanceId: string;
 	/** Waits until it is known whether a journal that was not created here is a copy. */
 	standingOf: (journal: JournalClaim) => Promise<OwnerStanding>;
@@ -34,20 +32,7 @@ export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "is
 }
 
 /** Journals on this machine whose owners have ended: this process's own earlier ones, and those of other instances. */
-export interface LeftJournals {
-	/**
-	 * Replays all journals that are not being replayed yet, some at a time. Resolves when each is done, failed, or waits:
-	 * for a locked row, or for proof that its instance has ended. Returns how many should be tried again, including those
-	 * that waited and ended since.
-	 */
-	look(): Promise<number>;
-	/** Journals that wait; they do not delay others. */
-	waiting(): number;
-	/** Resolves when none waits any more. Returns how many of them should be tried again. */
-	ended(): Promise<number>;
-}
-
-export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
+export function createLeftJournals(deps: LeftJournalsDeps) {
 	const { journals, clock, log, refusedJournals } = deps;
 	const places = createPlaces(JOURNALS_AT_ONCE);
 	const ofCopies = createPlaces(COPIES_AT_ONCE);
@@ -189,6 +174,11 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 	}
 
 	return {
+		/**
+		 * Replays all journals that are not being replayed yet, some at a time. Resolves when each is done, failed, or
+		 * waits: for a locked row, or for proof that its instance has ended. Returns how many should be tried again,
+		 * including those that waited and ended since.
+		 */
 		async look() {
 			// The new listing includes them.
 			untold = 0;
@@ -198,7 +188,9 @@ export function createLeftJournals(deps: LeftJournalsDeps): LeftJournals {
 			const failed = countOf(await Promise.all(found.map(begin)));
 			return failed + told();
 		},
+		/** Journals that wait; they do not delay others. */
 		waiting: () => waiting.size,
+		/** Resolves when none waits any more. Returns how many of them should be tried again. */
 		async ended() {
 			await Promise.all(waiting);
 			return told();
@@ -226,6 +218,32 @@ function createPlaces(count: number) {
 			const next = line.shift();
 			if (next === undefined) free += 1;
 			else next();
+		},
+	};
+}
+
+const REFUSED_REST_MS_MIN = 60_000;
+const REFUSED_REST_MS_MAX = 3_600_000;
+
+/**
+ * Decides when journals with refused records are tried again. Each try reads and sends the whole journal. A record
+ * refused three times in a row is hardly accepted ten seconds later: the operator has to act first.
+ */
+export function createRefusedJournals({ clock }: { clock: Clock }) {
+	/** At most as many as there are journals. */
+	const resting = new Map<string, { untilMs: number; restMs: number }>();
+	const nameOf = (instanceId: string, epoch: number) => `${instanceId}/${epoch}`;
+	return {
+		mayTry: (instanceId: string, epoch: number) =>
+			(resting.get(nameOf(instanceId, epoch))?.untilMs ?? 0) <= clock.monotonicMs(),
+		/** The journal stays, and rests twice as long each time. */
+		refused(instanceId: string, epoch: number) {
+			const before = resting.get(nameOf(instanceId, epoch));
+			const restMs = before === undefined ? REFUSED_REST_MS_MIN : Math.min(2 * before.restMs, REFUSED_REST_MS_MAX);
+			resting.set(nameOf(instanceId, epoch), { untilMs: clock.monotonicMs() + restMs, restMs });
+		},
+		handedIn(instanceId: string, epoch: number) {
+			resting.delete(nameOf(instanceId, epoch));
 		},
 	};
 }

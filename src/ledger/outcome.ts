@@ -1,5 +1,4 @@
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { nanoUsd } from "../money/nano-usd.ts";
+import { type NanoUsd, nanoUsd } from "../money/nano-usd.ts";
 import type { AdmittedEvent, SettledEvent, UsageCounts } from "./event.ts";
 import { COUNT_NAMES, USAGE_FIELD_NAMES, type UsageFieldName, usageField } from "./usage-fields.ts";
 

@@ -10,27 +10,16 @@ export interface JournalNote {
 	write(text: string): void;
 }
 
-/** How long a beat has been unchanged, including the observations of earlier processes. */
-export interface PersistedLiveness {
-	ofMs(what: string, beat: number): number;
-	/** An epoch that was silent for `silentMs` was fenced off, which changes its beat. */
-	endedWith(what: string, beat: number, silentMs: number): void;
-	/**
-	 * Saves the state of `those` for the next process, and forgets the rest. All at once: saving each alone would rewrite
-	 * the note every time, half a second with a thousand epochs.
-	 */
-	keep(those: ReadonlySet<string>): void;
-}
-
 /** Linux's id of the present boot, and the time since it by a clock that all processes share. */
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 const UPTIME = "/proc/uptime";
 
 /**
- * Like `createSilences`, but observations of one process count for the next on this machine. If each process crashes
- * sooner than a lease expires, none would otherwise complete the wait.
+ * How long a beat has been unchanged, including the observations of earlier processes. Like `createSilences`, but
+ * observations of one process count for the next on this machine. If each process crashes sooner than a lease expires,
+ * none would otherwise complete the wait.
  */
-export function createPersistedLiveness(clock: Clock, note: JournalNote | undefined): PersistedLiveness {
+export function createPersistedLiveness(clock: Clock, note: JournalNote | undefined) {
 	const own = createSilences(clock);
 	const boot = note === undefined || !existsSync(BOOT_ID) ? undefined : readFileSync(BOOT_ID, "utf8").trim();
 	const seen = note === undefined || boot === undefined ? new Map() : readSeen(note.read(), boot);
@@ -43,15 +32,20 @@ export function createPersistedLiveness(clock: Clock, note: JournalNote | undefi
 	}
 
 	return {
-		ofMs(what, beat) {
+		ofMs(what: string, beat: number) {
 			const nowMs = uptimeMs();
 			const known = seen.get(what);
 			if (known?.beat !== beat || !(known.sinceMs <= nowMs)) see(what, beat, nowMs);
 			const keptMs = nowMs - (seen.get(what)?.sinceMs ?? nowMs);
 			return Math.max(keptMs, own.ofMs(what, beat));
 		},
-		endedWith: (what, beat, silentMs) => see(what, beat, uptimeMs() - silentMs),
-		keep(those) {
+		/** An epoch that was silent for `silentMs` was fenced off, which changes its beat. */
+		endedWith: (what: string, beat: number, silentMs: number) => see(what, beat, uptimeMs() - silentMs),
+		/**
+		 * Saves the state of `those` for the next process, and forgets the rest. All at once: saving each alone would
+		 * rewrite the note every time, half a second with a thousand epochs.
+		 */
+		keep(those: ReadonlySet<string>) {
 			for (const what of seen.keys()) if (!those.has(what)) seen.delete(what);
 			own.keep(those);
 			if (isKept) return;

@@ -2,25 +2,19 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** Answers the recalls of other instances. Separate from the heartbeat, which waits for none of it. */
-export interface RecallAnswers {
-	/** Call when a recall was announced, or after a lost connection. */
-	hear(): void;
-	stop(): void;
-}
-
 /** Limits the queries of Postgres, however many recalls come; each query finds all recalls until then. */
 const LOOK_INTERVAL_MS = 10;
 /** A notification can be lost. */
 const POLL_MS = 1_000;
 
+/** Answers the recalls of other instances. Separate from the heartbeat, which waits for none of it. */
 export function createRecallAnswers(deps: {
 	store: Pick<LedgerStore, "recalls">;
 	/** Returns what is idle; resolves when Postgres has the credit and the answer. */
 	answer(budget: string, ticket: number): Promise<void>;
 	clock: Clock;
 	log: Log;
-}): RecallAnswers {
+}) {
 	const { store, clock, log } = deps;
 	/** Budgets being returned. An answer that waits for a locked row does not delay the others. */
 	const answering = new Set<string>();
@@ -71,6 +65,7 @@ export function createRecallAnswers(deps: {
 	}
 
 	return {
+		/** Call when a recall was announced, or after a lost connection. */
 		hear,
 		stop() {
 			stopped = true;

@@ -1,11 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** Recalls idle credit from the other instances; recalls of the same moment go out in one statement. */
-export interface Recaller {
-	/** Resolves with the ticket of a recall sent after this call. Rejects if Postgres did not answer. */
-	recall(budget: string): Promise<number>;
-}
+export type Recaller = ReturnType<typeof createRecaller>;
 
 /** The least time between two recalls, however many budgets are short. */
 const INTERVAL_MS = 20;
@@ -16,7 +12,8 @@ interface Asked {
 	reject(error: unknown): void;
 }
 
-export function createRecaller(deps: { store: LedgerStore; clock: Clock }): Recaller {
+/** Recalls idle credit from the other instances; recalls of the same moment go out in one statement. */
+export function createRecaller(deps: { store: LedgerStore; clock: Clock }) {
 	const { store, clock } = deps;
 	let asked: Asked[] = [];
 	let sending = false;
@@ -49,8 +46,9 @@ export function createRecaller(deps: { store: LedgerStore; clock: Clock }): Reca
 	}
 
 	return {
-		recall: (budget) =>
-			new Promise((resolve, reject) => {
+		/** Resolves with the ticket of a recall sent after this call. Rejects if Postgres did not answer. */
+		recall: (budget: string) =>
+			new Promise<number>((resolve, reject) => {
 				asked.push({ budget, resolve, reject });
 				schedule();
 			}),

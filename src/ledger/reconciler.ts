@@ -17,14 +17,7 @@ export interface BooksHistory {
 	newest(withinMs: number): Promise<BooksRun | undefined>;
 }
 
-/** Checks the books at the start and periodically. Every run is recorded, and `last` returns it. */
-export interface Reconciler {
-	/** The newest result; undefined before the first. */
-	last(): Pick<BooksRun, "ok" | "atMs"> | undefined;
-	/** Checks the books as they are after the call, never twice at once. Callers during a run share the next one. */
-	run(by: string): Promise<BooksRun>;
-	stop(): void;
-}
+export type Reconciler = ReturnType<typeof createReconciler>;
 
 /** The checks read every budget: one instance runs them about this often, and the others use its result. */
 const INTERVAL_MS = 15 * 60_000;
@@ -37,6 +30,7 @@ const FRESH_MS = INTERVAL_MS - 60_000;
 const FRESH_AT_START_MS = 30_000;
 const RETRY_MS = 60_000;
 
+/** Checks the books at the start and periodically. Every run is recorded, and `last` returns it. */
 export function createReconciler(deps: {
 	check: () => Promise<Reconciliation>;
 	history: BooksHistory;
@@ -44,7 +38,7 @@ export function createReconciler(deps: {
 	log: Log;
 	/** From 0 to less than 1. */
 	random?: () => number;
-}): Reconciler {
+}) {
 	const { check, history, clock, log, random = Math.random } = deps;
 	let last: Pick<BooksRun, "ok" | "atMs"> | undefined;
 	let running: Promise<BooksRun> | undefined;
@@ -103,7 +97,9 @@ export function createReconciler(deps: {
 	}
 
 	return {
+		/** The newest result; undefined before the first. */
 		last: () => last,
+		/** Checks the books as they are after the call, never twice at once. Callers during a run share the next one. */
 		run,
 		stop() {
 			stopped = true;

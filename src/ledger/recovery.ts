@@ -1,13 +1,11 @@
-import type { Clock } from "../base/clock.ts";
-import { sleep } from "../base/clock.ts";
+import { type Clock, sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import type { SettledEvent } from "./event.ts";
 import type { JournalDisk } from "./journal-disk.ts";
 import { readJournal } from "./journal-reader.ts";
 import { isHeld, settleLate } from "./settling.ts";
-import type { LedgerStore } from "./store.ts";
-import { LeaseExceeded } from "./store.ts";
+import { LeaseExceeded, type LedgerStore } from "./store.ts";
 
 const BATCH_REQUESTS = 500;
 const RETRY_MS = 200;

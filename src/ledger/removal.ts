@@ -26,46 +26,37 @@ export async function removeUsage({ statements, clock }: SealDeps, days: number,
 /** Removes unneeded leases, operations and epochs of ended instances. Returns the number of rows. */
 export async function removeLeases(deps: SealDeps, days: number): Promise<number> {
 	const { statements } = deps;
-	const operations = await inSteps(deps, async () => {
-		const [row] = await statements<{ seen: string | null; removed: string | null }>`
-			select seen, removed from removal_operations(${days}::integer, ${STEP_ROWS}::integer)`;
-		return { seen: Number(row?.seen ?? 0), removed: Number(row?.removed ?? 0) };
-	});
-	const leases = await inSteps(deps, async () =>
-		removedBy(await statements<Removed>`select removal_leases(${days}::integer, ${STEP_ROWS}::integer) as removed`),
+	const operations = await inSteps(
+		deps,
+		() => statements`select seen, removed from removal_operations(${days}::integer, ${STEP_ROWS}::integer)`,
 	);
-	const epochs = await inSteps(deps, async () =>
-		removedBy(await statements<Removed>`select removal_epochs(${days}::integer, ${STEP_ROWS}::integer) as removed`),
+	const leases = await inSteps(
+		deps,
+		() => statements`select removal_leases(${days}::integer, ${STEP_ROWS}::integer) as removed`,
+	);
+	const epochs = await inSteps(
+		deps,
+		() => statements`select removal_epochs(${days}::integer, ${STEP_ROWS}::integer) as removed`,
 	);
 	return operations + leases + epochs;
 }
 
 /** Removes entries of the control log that all instances have applied. Returns how many. */
 export function removeControl(deps: SealDeps, days: number): Promise<number> {
-	return inSteps(deps, async () =>
-		removedBy(
-			await deps.statements<Removed>`select removal_control(${days}::integer, ${STEP_ROWS}::integer) as removed`,
-		),
+	return inSteps(
+		deps,
+		() => deps.statements`select removal_control(${days}::integer, ${STEP_ROWS}::integer) as removed`,
 	);
 }
 
-interface Removed {
-	readonly removed: string;
-}
-
-function removedBy([row]: readonly Removed[]): { seen: number; removed: number } {
-	const removed = Number(row?.removed ?? 0);
-	return { seen: removed, removed };
-}
-
-/** Until a step finds less than it may look at, or the time is over. */
-async function inSteps({ clock }: SealDeps, step: () => Promise<{ seen: number; removed: number }>): Promise<number> {
+/** Until a step finds less than it may look at, or the time is over. `seen` is `removed` where it is missing. */
+async function inSteps({ clock }: SealDeps, step: () => Promise<readonly object[]>): Promise<number> {
 	const until = clock.monotonicMs() + RUN_MS;
 	let removed = 0;
 	for (let seen = STEP_ROWS; seen === STEP_ROWS && clock.monotonicMs() < until; ) {
-		const now = await step();
-		seen = now.seen;
-		removed += now.removed;
+		const [row] = (await step()) as readonly { removed: string | null; seen?: string | null }[];
+		removed += Number(row?.removed ?? 0);
+		seen = Number(row?.seen ?? row?.removed ?? 0);
 	}
 	return removed;
 }

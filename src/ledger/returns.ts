@@ -1,15 +1,7 @@
-import type { Clock } from "../base/clock.ts";
-import { sleep } from "../base/clock.ts";
+import { type Clock, sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import type { LedgerStore, ReturnRequest } from "./store.ts";
-
-/** Sends returned credit to Postgres; returns of the same event-loop turn go together. */
-export interface Returns {
-	/** True once Postgres has it; false if given up: then closing the leases frees it. Never rejects. */
-	send(request: ReturnRequest): Promise<boolean>;
-	stop(): void;
-}
 
 const RETURNS_A_STATEMENT = 1_000;
 const RETRY_MS = 100;
@@ -28,7 +20,8 @@ interface Outgoing {
 	resolve(arrived: boolean): void;
 }
 
-export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log }): Returns {
+/** Sends returned credit to Postgres; returns of the same event-loop turn go together. */
+export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log }) {
 	const { store, clock, log } = deps;
 	let outbox: Outgoing[] = [];
 	let stopped = false;
@@ -72,8 +65,9 @@ export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log
 	}
 
 	return {
-		send: (request) =>
-			new Promise((resolve) => {
+		/** True once Postgres has it; false if given up: then closing the leases frees it. Never rejects. */
+		send: (request: ReturnRequest) =>
+			new Promise<boolean>((resolve) => {
 				if (outbox.length === 0) queueMicrotask(emptyOutbox);
 				outbox.push({ request, resolve });
 			}),

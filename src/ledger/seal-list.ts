@@ -1,9 +1,7 @@
 import { Fault } from "../base/fault.ts";
-import type { Listed, Page } from "../db/page.ts";
-import { listed, pageBounds } from "../db/page.ts";
+import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
 import type { Statements } from "../db/statements.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { sumOfColumn } from "../money/nano-usd.ts";
+import { type NanoUsd, sumOfColumn } from "../money/nano-usd.ts";
 
 /** A sealed day for display. */
 export interface SealedDay {

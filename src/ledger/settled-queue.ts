@@ -2,32 +2,7 @@ import type { SettledEvent } from "./event.ts";
 import { type Acknowledge, SettledBatch } from "./settled-batch.ts";
 
 /** Settlements that wait for Postgres, in batches as they are sent. */
-export interface SettledQueue {
-	add(event: SettledEvent, acknowledge: Acknowledge, ticket: number, sinceMs: number): void;
-	/** Appends it as a batch of its own. */
-	push(batch: SettledBatch): void;
-	/** Appends its settlements to the last batches. */
-	append(batch: SettledBatch): void;
-	length(): number;
-	/** When the oldest was added; infinite if there is none. */
-	sinceMs(): number;
-	/** Takes the first `count` for sending: they are not changed until `takeBack` or `remove`. */
-	lend(count: number): SettledBatch | undefined;
-	/** Makes the text of the second, if nothing will be added to it. */
-	prepareNext(): void;
-	/** Puts the lent batch back at the head. */
-	takeBack(): void;
-	/** Removes the lent batch. */
-	remove(): void;
-	/** Empties a recorded batch for further use. */
-	reuse(batch: SettledBatch): void;
-	/** Whether there is more than the first batch. */
-	hasMore(): boolean;
-	/** Moves the first batch to the end. */
-	rotate(): void;
-}
-
-export function createSettledQueue(batchMax: number): SettledQueue {
+export function createSettledQueue(batchMax: number) {
 	const batches: SettledBatch[] = [];
 	let length = 0;
 	let lent: SettledBatch | undefined;
@@ -44,21 +19,25 @@ export function createSettledQueue(batchMax: number): SettledQueue {
 	}
 
 	return {
-		add(event, acknowledge, ticket, sinceMs) {
+		add(event: SettledEvent, acknowledge: Acknowledge, ticket: number, sinceMs: number) {
 			last().add(event, acknowledge, ticket, sinceMs);
 			length += 1;
 		},
-		push(batch) {
+		/** Appends it as a batch of its own. */
+		push(batch: SettledBatch) {
 			batches.push(batch);
 			length += batch.length;
 		},
-		append(batch) {
+		/** Appends its settlements to the last batches. */
+		append(batch: SettledBatch) {
 			for (let place = 0; place < batch.length; place++) batch.copy(place, last());
 			length += batch.length;
 		},
 		length: () => length,
+		/** When the oldest was added; infinite if there is none. */
 		sinceMs: () => Math.min(...batches.map((batch) => batch.sinceMs)),
-		lend(count) {
+		/** Takes the first `count` for sending: they are not changed until `takeBack` or `remove`. */
+		lend(count: number) {
 			const [first] = batches;
 			if (first === undefined || first.length <= count) lent = first;
 			else {
@@ -68,24 +47,30 @@ export function createSettledQueue(batchMax: number): SettledQueue {
 			}
 			return lent;
 		},
+		/** Makes the text of the second, if nothing will be added to it. */
 		prepareNext() {
 			const next = batches[1];
 			if (next?.length === batchMax) next.columns.prepare();
 		},
+		/** Puts the lent batch back at the head. */
 		takeBack() {
 			lent = undefined;
 		},
+		/** Removes the lent batch. */
 		remove() {
 			if (lent === undefined) return;
 			batches.shift();
 			length -= lent.length;
 			lent = undefined;
 		},
-		reuse(batch) {
+		/** Empties a recorded batch for further use. */
+		reuse(batch: SettledBatch) {
 			batch.clear();
 			spare = batch;
 		},
+		/** Whether there is more than the first batch. */
 		hasMore: () => batches.length > 1,
+		/** Moves the first batch to the end. */
 		rotate() {
 			const first = batches.shift();
 			if (first) batches.push(first);

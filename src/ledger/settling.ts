@@ -1,8 +1,7 @@
 import { DatabaseBusy } from "../db/outage.ts";
 import type { AdmittedEvent, SettledEvent } from "./event.ts";
 import type { Settlements } from "./settled-columns.ts";
-import type { LedgerStore } from "./store.ts";
-import { LeaseExceeded } from "./store.ts";
+import { LeaseExceeded, type LedgerStore } from "./store.ts";
 
 export interface Settled {
 	/** Places of settlements that need a locked row: they were not recorded. */

@@ -1,23 +1,10 @@
-import type { Clock } from "../base/clock.ts";
-import { sleep } from "../base/clock.ts";
+import { type Clock, sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { addUsd, maxUsd, minUsd, nanoUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
+import { addUsd, maxUsd, minUsd, type NanoUsd, nanoUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 import { createGrants } from "./grants.ts";
-import type { Recaller } from "./recaller.ts";
-import { createRecaller } from "./recaller.ts";
-import type { Slice, Waiter } from "./slice.ts";
-import { CONTESTED_MS, isContested } from "./slice.ts";
+import { createRecaller, type Recaller } from "./recaller.ts";
+import { CONTESTED_MS, isContested, type Slice, type Waiter } from "./slice.ts";
 import type { GrantReply, LedgerStore } from "./store.ts";
-
-/** Brings credit into slices: for waiting requests, and in advance. */
-export interface SlicePump {
-	/** Serves the slice's waiters until there are none. One at a time per slice: call only if it is not `pumping`. */
-	serve(slice: Slice): Promise<void>;
-	/** Requests more if the slice holds less free credit than its target. */
-	askAhead(slice: Slice, nowMs: number): void;
-	stop(): void;
-}
 
 export interface SlicePumpDeps {
 	store: LedgerStore;
@@ -70,7 +57,8 @@ interface Look {
 	readonly free: NanoUsd;
 }
 
-export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: number }): SlicePump {
+/** Brings credit into slices: for waiting requests, and in advance. */
+export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: number }) {
 	const { clock, log } = deps;
 	const grants = createGrants(deps);
 	const recaller: Recaller = createRecaller(deps);
@@ -281,8 +269,10 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	}
 
 	return {
+		/** Serves the slice's waiters until there are none. One at a time per slice: call only if it is not `pumping`. */
 		serve,
-		askAhead(slice, nowMs) {
+		/** Requests more if the slice holds less free credit than its target. */
+		askAhead(slice: Slice, nowMs: number) {
 			if (slice.pumping || stopped || slice.dryUntilMs > nowMs || isContested(slice, nowMs)) return;
 			const wanted = target(slice);
 			if (slice.free >= wanted) return;

@@ -1,5 +1,4 @@
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { addUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
+import { addUsd, type NanoUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 
 /**
  * This instance's slice of one budget. Invariant: free + held + unacknowledged + returning is the rest of the lease in

@@ -1,16 +1,12 @@
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
-import type { FaultDetail } from "../base/fault.ts";
-import { Fault } from "../base/fault.ts";
+import { Fault, type FaultDetail } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { addUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
+import { addUsd, type NanoUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 import { createReturns } from "./returns.ts";
-import type { Shortage, Slice, Waiter } from "./slice.ts";
-import { CONTESTED_MS, createSlice, isContested } from "./slice.ts";
+import { CONTESTED_MS, createSlice, isContested, type Shortage, type Slice, type Waiter } from "./slice.ts";
 import { createSlicePump } from "./slice-pump.ts";
-import type { LedgerStore } from "./store.ts";
-import { NotLive } from "./store.ts";
+import { type LedgerStore, NotLive } from "./store.ts";
 
 export type { Shortage, Slice } from "./slice.ts";
 
@@ -31,43 +27,7 @@ export interface SliceTotals {
 	readonly unacknowledged: number;
 }
 
-export interface Slices {
-	get(budget: string): Slice | undefined;
-	/** For reconciliation and tests. */
-	all(): Iterable<Slice>;
-	/** Sums over the counted slices, as of the last tick. */
-	totals(): SliceTotals;
-	/**
-	 * Waits until `need` was free in each of the budgets, one after the other, inner lists concurrently; or returns the
-	 * one that lacks it. The credit stays here until the caller had its turn to reserve. A Fault if the database does not
-	 * answer in time.
-	 */
-	draw(budgets: readonly (string | readonly string[])[], need: NanoUsd): Promise<Shortage | null>;
-	/** After a reservation: requests more before the slice runs out. */
-	topUp(slice: Slice, nowMs: number): void;
-	settled(slice: Slice, nowMs: number): void;
-	/** How many lowerings of limits this instance has applied, of any budget. */
-	lowerings(): number;
-	/**
-	 * `rest` of what is held is left over by a request admitted after `lowering` lowerings. If the limit was lowered
-	 * since, the rest is returned to Postgres.
-	 */
-	leave(slice: Slice, rest: NanoUsd, lowering: number): void;
-	/**
-	 * Answers recall `ticket`: returns all credit that is free or on its way here, now and for some seconds. Resolves
-	 * when Postgres has it and the answer; never rejects.
-	 */
-	answer(budget: string, ticket: number): Promise<void>;
-	/**
-	 * The limit changed: a refused request may be possible now. If it was lowered, free, promised and arriving credit is
-	 * not usable any more on return, nor is the rest of running requests.
-	 */
-	limitChanged(budget: string, lowered: boolean): void;
-	/** Admits nothing more: returns free credit now and later. True once the first part arrived, false if given up. */
-	handBack(): Promise<boolean>;
-	/** Stops requesting and returning. */
-	stop(): void;
-}
+export type Slices = ReturnType<typeof createSlices>;
 
 /** Free credit that a request was promised and may be about to reserve. */
 interface Promised {
@@ -87,7 +47,7 @@ const NO_TOTALS: SliceTotals = { free: 0, held: 0, unacknowledged: 0 };
 export function createSlices(
 	deps: { store: LedgerStore; clock: Clock; log: Log; newUuid: () => string },
 	options: SlicesOptions,
-): Slices {
+) {
 	const { clock, newUuid } = deps;
 	const returns = createReturns(deps);
 	const slices = new Map<string, Slice>();
@@ -246,10 +206,17 @@ export function createSlices(
 	}
 
 	return {
-		get: (budget) => slices.get(budget),
+		get: (budget: string) => slices.get(budget),
+		/** For reconciliation and tests. */
 		all: () => slices.values(),
+		/** Sums over the counted slices, as of the last tick. */
 		totals: () => totals,
-		async draw(budgets, need) {
+		/**
+		 * Waits until `need` was free in each of the budgets, one after the other, inner lists concurrently; or returns the
+		 * one that lacks it. The credit stays here until the caller had its turn to reserve. A Fault if the database does
+		 * not answer in time.
+		 */
+		async draw(budgets: readonly (string | readonly string[])[], need: NanoUsd) {
 			assert(need >= 0, "a need is not negative");
 			const told: Promised[] = [];
 			const drawAll = async (beside: readonly string[]): Promise<Shortage | null> => {
@@ -268,29 +235,43 @@ export function createSlices(
 				clock.after(0, () => told.forEach(takeBack));
 			}
 		},
-		topUp(slice, nowMs) {
+		/** After a reservation: requests more before the slice runs out. */
+		topUp(slice: Slice, nowMs: number) {
 			slice.lastUsedMs = nowMs;
 			if (slice.held > slice.heldPeak) slice.heldPeak = slice.held;
 			pump.askAhead(slice, nowMs);
 		},
-		settled(slice, nowMs) {
+		settled(slice: Slice, nowMs: number) {
 			slice.lastUsedMs = nowMs;
 			giveBackIfIdle(slice, nowMs);
 		},
+		/** How many lowerings of limits this instance has applied, of any budget. */
 		lowerings: () => lowerings,
-		leave(slice, rest, lowering) {
+		/**
+		 * `rest` of what is held is left over by a request admitted after `lowering` lowerings. If the limit was lowered
+		 * since, the rest is returned to Postgres.
+		 */
+		leave(slice: Slice, rest: NanoUsd, lowering: number) {
 			slice.held = subUsd(slice.held, rest);
 			slice.free = addUsd(slice.free, rest);
 			if (lowering < slice.lowering && rest > 0) sendBack(slice, rest, null);
 		},
-		async answer(budget, ticket) {
+		/**
+		 * Answers recall `ticket`: returns all credit that is free or on its way here, now and for some seconds. Resolves
+		 * when Postgres has it and the answer; never rejects.
+		 */
+		async answer(budget: string, ticket: number) {
 			const slice = slices.get(budget);
 			if (slice && (await surrender(slice, ticket))) return;
 			if (slice?.mayHoldMore) return;
 			// Only after the returns: the answer says that they arrived.
 			await returns.send({ op: newUuid(), budget, amount: ZERO_USD, recall: ticket });
 		},
-		limitChanged(budget, lowered) {
+		/**
+		 * The limit changed: a refused request may be possible now. If it was lowered, free, promised and arriving credit
+		 * is not usable any more on return, nor is the rest of running requests.
+		 */
+		limitChanged(budget: string, lowered: boolean) {
 			const slice = slices.get(budget);
 			if (!slice) return;
 			slice.dryUntilMs = Number.NEGATIVE_INFINITY;
@@ -302,6 +283,7 @@ export function createSlices(
 			slice.promised = ZERO_USD;
 			giveBack(slice);
 		},
+		/** Admits nothing more: returns free credit now and later. True once the first part arrived, false if given up. */
 		async handBack() {
 			newOnesUntilMs = Number.POSITIVE_INFINITY;
 			const arrived = [...slices.values()].map(async (slice) => {
@@ -312,6 +294,7 @@ export function createSlices(
 			});
 			return (await Promise.all(arrived)).every(Boolean) && !stopped;
 		},
+		/** Stops requesting and returning. */
 		stop() {
 			stopped = true;
 			pump.stop();

@@ -1,5 +1,4 @@
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { subUsd } from "../money/nano-usd.ts";
+import { type NanoUsd, subUsd } from "../money/nano-usd.ts";
 import type { HoldOf } from "./hold.ts";
 import type { Journal } from "./journal.ts";
 import type { Slice, Slices } from "./slices.ts";
@@ -8,24 +7,7 @@ import type { Slice, Slices } from "./slices.ts";
  * Follow-up work for the moment when Postgres has a settlement, by ticket. One array per field, with reused indexes:
  * the hold itself is released, and young collections visit no objects here. Bounded by the writer's queue.
  */
-export interface Unacknowledged {
-	/** Returns the ticket. `journalled`: the journal has the settlement. `posted`: resolved when Postgres has it. */
-	add(
-		hold: HoldOf<unknown>,
-		charged: NanoUsd,
-		journalled: boolean,
-		posted: PromiseWithResolvers<void> | undefined,
-	): number;
-	/** Postgres has durably recorded it; the ticket is free for reuse. */
-	acknowledge(ticket: number): void;
-	/** Nothing is sent to Postgres any more: rejects the waiting promises with `why`. */
-	giveUp(why: unknown): void;
-}
-
-export function createUnacknowledged(deps: {
-	slices: Pick<Slices, "leave">;
-	journal: Pick<Journal, "acknowledge">;
-}): Unacknowledged {
+export function createUnacknowledged(deps: { slices: Pick<Slices, "leave">; journal: Pick<Journal, "acknowledge"> }) {
 	const { slices, journal } = deps;
 	const accounts: Slice[] = [];
 	const keys: Slice[] = [];
@@ -45,7 +27,8 @@ export function createUnacknowledged(deps: {
 	}
 
 	return {
-		add(hold, charged, journalled, posted) {
+		/** Returns the ticket. `journalled`: the journal has the settlement. `posted`: resolved when Postgres has it. */
+		add(hold: HoldOf<unknown>, charged: NanoUsd, journalled: boolean, posted: PromiseWithResolvers<void> | undefined) {
 			const ticket = unused.pop() ?? charges.length;
 			accounts[ticket] = hold.account;
 			keys[ticket] = hold.key;
@@ -57,7 +40,8 @@ export function createUnacknowledged(deps: {
 			waiters[ticket] = posted;
 			return ticket;
 		},
-		acknowledge(ticket) {
+		/** Postgres has durably recorded it; the ticket is free for reuse. */
+		acknowledge(ticket: number) {
 			acknowledgeOn(accounts[ticket] as Slice, ticket);
 			acknowledgeOn(keys[ticket] as Slice, ticket);
 			for (const slice of furthers[ticket] as readonly Slice[]) acknowledgeOn(slice, ticket);
@@ -67,7 +51,8 @@ export function createUnacknowledged(deps: {
 			unused.push(ticket);
 			posted?.resolve();
 		},
-		giveUp(why) {
+		/** Nothing is sent to Postgres any more: rejects the waiting promises with `why`. */
+		giveUp(why: unknown) {
 			for (const posted of waiters.splice(0)) {
 				// A client that has left does not wait.
 				posted?.promise.catch(() => {});

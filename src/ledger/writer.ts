@@ -1,5 +1,4 @@
-import type { Clock } from "../base/clock.ts";
-import { sleep } from "../base/clock.ts";
+import { type Clock, sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { SlotPool } from "../base/slot-pool.ts";
 import { DatabaseTimeout, isDatabaseAway } from "../db/outage.ts";
@@ -9,8 +8,7 @@ import { createKeptBatches } from "./kept-batches.ts";
 import type { Acknowledge, SettledBatch } from "./settled-batch.ts";
 import { SettledColumns } from "./settled-columns.ts";
 import { createSettledQueue } from "./settled-queue.ts";
-import type { Settled } from "./settling.ts";
-import { NOBODY_HELD, settleBatch } from "./settling.ts";
+import { NOBODY_HELD, type Settled, settleBatch } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
 
 /** A running request: recorded in Postgres once it outlives a flush. */
@@ -33,34 +31,7 @@ export interface WriterOptions {
 	queueMax: number;
 }
 
-/**
- * The write-behind queue: batches go to Postgres one after the other; a failed one is repeated with the same ids.
- * Nothing is dropped or counted twice. Settlements that need a locked row are set aside and tried again separately, so
- * that only their own account waits.
- */
-export interface Writer {
-	/** `acknowledge` is called with the ticket when Postgres has it. */
-	settle(event: SettledEvent, acknowledge: Acknowledge, ticket: number, nowMs: number): void;
-	/** `now`: with the next flush; otherwise only if it outlives that. */
-	open(request: OpenRequest, now?: boolean): void;
-	/** Forgets an ended request, unless its acknowledgement is awaited. */
-	ended(request: OpenRequest): void;
-	/** Flushes without waiting for the interval. */
-	hurry(): void;
-	/** Resolves when all settlements are in Postgres; rejects if the writer was stopped before. */
-	drain(): Promise<void>;
-	isFull(): boolean;
-	queued(): number;
-	/** Age of the oldest settlement that Postgres does not have, milliseconds; 0 if none. */
-	oldestAgeMs(): number;
-	/**
-	 * Sends recently acknowledged settlements again after a failover: the new server may lack them. Returns how many it
-	 * lacked; all of them if it does not know this epoch.
-	 */
-	sendAgain(): Promise<number>;
-	/** Stops without flushing; queued settlements stay in the journal. */
-	stop(): void;
-}
+export type Writer = ReturnType<typeof createWriter>;
 
 /** A settlement that is refused alone this often moves behind the others. */
 const REFUSED_ALONE_MAX = 3;
@@ -72,7 +43,12 @@ const ASIDE_RETRY_MS = 250;
 const NOBODY = new SlotPool<OpenRequest>();
 const NOTHING = new SettledColumns();
 
-export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log }, options: WriterOptions): Writer {
+/**
+ * The write-behind queue: batches go to Postgres one after the other; a failed one is repeated with the same ids.
+ * Nothing is dropped or counted twice. Settlements that need a locked row are set aside and tried again separately, so
+ * that only their own account waits.
+ */
+export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log }, options: WriterOptions) {
 	const { store, clock, log } = deps;
 	/** The batch being sent stays at its head until Postgres has it. */
 	const settled = createSettledQueue(options.batchMax);
@@ -225,20 +201,25 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	}
 
 	return {
-		settle(event, acknowledge, ticket, nowMs) {
+		/** `acknowledge` is called with the ticket when Postgres has it. */
+		settle(event: SettledEvent, acknowledge: Acknowledge, ticket: number, nowMs: number) {
 			settled.add(event, acknowledge, ticket, nowMs);
 			schedule.flushLater();
 			if (settled.length() >= options.flushAt) schedule.flushSoon();
 		},
-		open(request, now = false) {
+		/** `now`: with the next flush; otherwise only if it outlives that. */
+		open(request: OpenRequest, now = false) {
 			request.slot = (now ? outlived : opened).take(request);
 			schedule.flushLater();
 		},
-		ended(request) {
+		/** Forgets an ended request, unless its acknowledgement is awaited. */
+		ended(request: OpenRequest) {
 			if (request.acknowledge !== undefined) return;
 			if (!opened.release(request.slot, request)) outlived.release(request.slot, request);
 		},
+		/** Flushes without waiting for the interval. */
 		hurry: schedule.hurry,
+		/** Resolves when all settlements are in Postgres; rejects if the writer was stopped before. */
 		async drain() {
 			while (settled.length() + aside.length() > 0) {
 				if (isStopped()) throw new Error("the writer was stopped before it was drained");
@@ -249,11 +230,17 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		},
 		isFull: () => settled.length() + aside.length() >= options.queueMax,
 		queued: () => settled.length() + aside.length(),
+		/** Age of the oldest settlement that Postgres does not have, milliseconds; 0 if none. */
 		oldestAgeMs() {
 			const nowMs = clock.monotonicMs();
 			return nowMs - Math.min(settled.sinceMs(), aside.sinceMs(), nowMs);
 		},
+		/**
+		 * Sends recently acknowledged settlements again after a failover: the new server may lack them. Returns how many it
+		 * lacked; all of them if it does not know this epoch.
+		 */
 		sendAgain,
+		/** Stops without flushing; queued settlements stay in the journal. */
 		stop: schedule.stop,
 	};
 }

@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { Journal } from "../../src/ledger/journal.ts";
-import type { JournalMode } from "../../src/ledger/journal-mode.ts";
+import type { Journal, JournalMode } from "../../src/ledger/journal.ts";
 import { createLedger } from "../../src/ledger/ledger.ts";
 import { createSlices } from "../../src/ledger/slices.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";

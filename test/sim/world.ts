@@ -1,4 +1,4 @@
-import type { JournalMode } from "../../src/ledger/journal-mode.ts";
+import type { JournalMode } from "../../src/ledger/journal.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import type { SimDatabase } from "./database.ts";

@@ -13,7 +13,7 @@ import { createModelSpeeds } from "../../src/gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../../src/gateway/serve/open-streams.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import type { Journal } from "../../src/ledger/journal.ts";
-import type { JournalMode } from "../../src/ledger/journal-mode.ts";
+import type { JournalMode } from "../../src/ledger/journal.ts";
 import { createLedger } from "../../src/ledger/ledger.ts";
 import type { Progress } from "../../src/ledger/outcome.ts";
 import { createSlices } from "../../src/ledger/slices.ts";

@@ -3,7 +3,7 @@ import type { Statements } from "../../db/statements.ts";
 import { presentPeriod, projectPeriod } from "../../keys/cap-budgets.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { ProjectEntry } from "../../keys/project-entry.ts";
-import { accountBalance, keyBalance, projectBalance } from "../../ledger/balance.ts";
+import { accountBalance, keyBalance } from "../../ledger/balance.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import { formatUsd, type NanoUsd, shownSum } from "../../money/nano-usd.ts";
 import { askDatabase } from "./ask-database.ts";
@@ -53,8 +53,7 @@ export async function keyAnswer(statements: Statements, clock: Clock, key: KeyEn
 async function projectAnswer(statements: Statements, clock: Clock, key: KeyEntry, project: ProjectEntry) {
 	const period = projectPeriod(key, project, clock.wallMs());
 	const budget = period?.budgets[0];
-	const balance = await askDatabase(() =>
-		projectBalance(statements, project.id, budget === undefined ? null : { cap: project.capNanoUsd, budget }),
+import { accountBalance, keyBalance } from "../../ledger/balance.ts";
 	);
 	return { id: project.id, name: project.name, ...capFields(project, period, balance) };
 }

@@ -14,25 +14,21 @@ export interface Log {
 	isOn(level: LogLevel): boolean;
 }
 
-/** Which lines are written; may be changed while the process runs. */
-export interface LogSwitch {
-	level(): LogLevel;
-	/** Turns `debug` on or off. Returns the level now in force. */
-	toggleDebug(): LogLevel;
-	set(level: LogLevel): void;
-}
+export type LogSwitch = ReturnType<typeof createLogSwitch>;
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const satisfies readonly LogLevel[];
 
-export function createLogSwitch(configured: LogLevel): LogSwitch {
+/** Which lines are written; may be changed while the process runs. */
+export function createLogSwitch(configured: LogLevel) {
 	let level = configured;
 	return {
 		level: () => level,
+		/** Turns `debug` on or off. Returns the level now in force. */
 		toggleDebug() {
 			level = level === "debug" ? configured : "debug";
 			return level;
 		},
-		set(next) {
+		set(next: LogLevel) {
 			level = next;
 		},
 	};

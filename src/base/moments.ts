@@ -1,21 +1,15 @@
 import type { Clock } from "./clock.ts";
 
-/**
- * Detects what lasts longer than a moment: most short requests end sooner and need no timer or listener of their own.
- * Keeps a place for each that began since the last tick.
- */
-export interface Moments<One> {
-	/** Returns the number for `end`. */
-	begin(one: One): number;
-	/** True if it lasted long enough to be reported. Once for each `begin`. */
-	end(nth: number): boolean;
-}
+export type Moments<One> = ReturnType<typeof createMoments<One>>;
 
 /** What has not ended by then is reported, at most a tenth of a second later. */
 const MOMENT_MS = 100;
 
-/** `lasts` does not throw. */
-export function createMoments<One>(clock: Clock, lasts: (one: One) => void): Moments<One> {
+/**
+ * Detects what lasts longer than a moment: most short requests end sooner and need no timer or listener of their own.
+ * Keeps a place for each that began since the last tick. `lasts` does not throw.
+ */
+export function createMoments<One>(clock: Clock, lasts: (one: One) => void) {
 	/** In the order in which they began; undefined once ended. Not a Set, for the reason given in `SlotPool`. */
 	let young: (One | undefined)[] = [];
 	/** How many began before the first of these. */
@@ -35,14 +29,16 @@ export function createMoments<One>(clock: Clock, lasts: (one: One) => void): Mom
 	}
 
 	return {
-		begin(one) {
+		/** Returns the number for `end`. */
+		begin(one: One) {
 			if (!isTicking) {
 				isTicking = true;
 				clock.after(MOMENT_MS, tick);
 			}
 			return before + young.push(one) - 1;
 		},
-		end(nth) {
+		/** True if it lasted long enough to be reported. Once for each `begin`. */
+		end(nth: number) {
 			if (nth < before || young[nth - before] === undefined) return true;
 			young[nth - before] = undefined;
 			return false;

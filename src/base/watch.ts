@@ -1,20 +1,18 @@
 import type { Clock } from "./clock.ts";
 import type { Log } from "./log.ts";
 
-/** An external value, known without a query: for readiness and metrics. */
-export interface Watch<T> {
-	/** Undefined before the first look. */
-	last(): T | undefined;
-	stop(): void;
-}
+export type Watch<T> = ReturnType<typeof startWatch<T>>;
 
 const LOOK_MS = 60_000;
 
-/** Looks once a minute. The last value stays while a look fails. `what` is for the log. */
+/**
+ * An external value, known without a query: for readiness and metrics. Looks once a minute. The last value stays while
+ * a look fails. `what` is for the log.
+ */
 export function startWatch<T>(
 	deps: { look: () => Promise<T>; clock: Clock; log: Log },
 	options: { what: string; firstLookMs: number },
-): Watch<T> {
+) {
 	const { clock, log } = deps;
 	let last: T | undefined;
 	let stopped = false;
@@ -35,6 +33,7 @@ export function startWatch<T>(
 	}
 
 	return {
+		/** Undefined before the first look. */
 		last: () => last,
 		stop() {
 			stopped = true;

@@ -4,18 +4,17 @@ import { join } from "node:path";
 import { assert } from "./assert.ts";
 import { tryFileLock } from "./file-lock.ts";
 
-/** A temporary folder that belongs to this process until it is removed. */
-export interface WorkFolder {
-	readonly path: string;
-	remove(): void;
-}
+export type WorkFolder = ReturnType<typeof openWorkFolder>;
 
 /** Its lock shows that its owner lives; a very new folder may not be locked yet. */
 const LOCK = "lock";
 const YOUNG_MS = 60_000;
 
-/** Creates one, and removes those of the same prefix that killed processes left. `prefix` has one purpose only. */
-export function openWorkFolder(prefix: string): WorkFolder {
+/**
+ * A temporary folder that belongs to this process until it is removed. Creates one, and removes those of the same
+ * prefix that killed processes left. `prefix` has one purpose only.
+ */
+export function openWorkFolder(prefix: string) {
 	for (const name of readdirSync(tmpdir())) if (name.startsWith(prefix)) removeIfLeft(join(tmpdir(), name));
 	const path = mkdtempSync(join(tmpdir(), prefix));
 	const lock = tryFileLock(join(path, LOCK));

@@ -34,25 +34,7 @@ export interface HeartbeatOptions {
 	heartbeatMs: number;
 }
 
-/** One epoch of this instance: keeps its lease, follows the control log, opens and closes the gate. */
-export interface Heartbeat {
-	readonly id: string;
-	readonly epoch: number;
-	/** The server that it joined on: identity and timeline. */
-	readonly server: string;
-	appliedSeq(): number;
-	/** Follows the log and renews the lease now; concurrent calls share a run. Never throws; failures are retried. */
-	sync(): Promise<void>;
-	/** Stops the heartbeats and closes the gate. Other instances count the epoch until `leave` or its lease's end. */
-	close(why?: string): void;
-	/**
-	 * Closes, and reports that this epoch admits nothing more. Repeats the report until `stop`, while running requests
-	 * settle: another process with a copy of the journal must not replay it before.
-	 */
-	leave(): void;
-	/** Like `leave`, and no request runs any more. */
-	stop(): void;
-}
+export type Heartbeat = Awaited<ReturnType<typeof startHeartbeat>>;
 
 /**
  * Why an epoch ended: it was fenced off; the database is on another server, which may lack recent commits; or entries
@@ -98,11 +80,11 @@ const REPEAT_MS = 200;
 /** Attempts to go live before the start is given up; each follows the log once more. */
 const GO_LIVE_ATTEMPTS_MAX = 100;
 
-/** Joins as the next epoch of the identity. The caller opens its journal, then calls `goLive`. */
-export async function startHeartbeat(
-	deps: HeartbeatDeps,
-	options: HeartbeatOptions,
-): Promise<Heartbeat & { goLive(): Promise<void> }> {
+/**
+ * One epoch of this instance: keeps its lease, follows the control log, opens and closes the gate. Joins as the next
+ * epoch of the identity. The caller opens its journal, then calls `goLive`.
+ */
+export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOptions) {
 	const { store, clock, log, gate } = deps;
 	const { id, ttlMs } = options;
 	const epoch = await store.join(id, ttlMs);
@@ -226,11 +208,19 @@ export async function startHeartbeat(
 	return {
 		id,
 		epoch,
+		/** The server that it joined on: identity and timeline. */
 		server: joinedAt.server,
 		appliedSeq: () => applied,
+		/** Follows the log and renews the lease now; concurrent calls share a run. Never throws; failures are retried. */
 		sync,
+		/** Stops the heartbeats and closes the gate. Other instances count the epoch until `leave` or its lease's end. */
 		close,
+		/**
+		 * Closes, and reports that this epoch admits nothing more. Repeats the report until `stop`, while running requests
+		 * settle: another process with a copy of the journal must not replay it before.
+		 */
 		leave,
+		/** Like `leave`, and no request runs any more. */
 		stop() {
 			leave();
 			cancelTimer();

@@ -41,24 +41,7 @@ export interface EpochOptions {
 	idleReturnMs?: number;
 }
 
-/** One epoch of this instance: its ledger, the heartbeat that keeps its right to admit, and its answers to recalls. */
-export interface Epoch {
-	readonly number: number;
-	readonly ledger: Ledger;
-	/** False if its journal was removed or replaced. */
-	hasJournal(): boolean;
-	/** Call when the control log may have grown. */
-	sync(): void;
-	/** Call when other instances may have recalled idle credit. */
-	hearRecalls(): void;
-	/** The database moved to another server: sends this epoch's settlements again before its leases are closed. */
-	tellAgain(): Promise<void>;
-	/**
-	 * Admits nothing more, settles running requests, answers recalls until then, and returns all credit. True if nothing
-	 * is left to replay. `why` is the gate's reason until the next epoch.
-	 */
-	retire(drainMs: number, why?: string): Promise<boolean>;
-}
+export type Epoch = Awaited<ReturnType<typeof beginEpoch>>;
 
 const HEARTBEAT_MS = 1_000;
 const MARGIN_MS_MAX = 2_000;
@@ -77,12 +60,15 @@ const TICK_MS = 1_000;
 /** How long an epoch that never went live may take to retire. */
 const ABANDONED_DRAIN_MS = 5_000;
 
-/** Joins as the next epoch, goes live unless `isStopping`. `onEnded`: it may not admit any more; `retire` it. */
+/**
+ * One epoch of this instance: its ledger, the heartbeat that keeps its right to admit, and its answers to recalls.
+ * Joins as the next epoch, goes live unless `isStopping`. `onEnded`: it may not admit any more; `retire` it.
+ */
 export async function beginEpoch(
 	parts: EpochParts,
 	options: EpochOptions,
 	events: { onEnded(why: EndOfEpoch): void; isStopping(): boolean },
-): Promise<Epoch> {
+) {
 	const { clock, log } = parts;
 	const { instanceId } = options;
 	let ledger: Ledger | undefined;
@@ -162,10 +148,18 @@ export async function beginEpoch(
 	return {
 		number,
 		ledger: built,
+		/** False if its journal was removed or replaced. */
 		hasJournal: () => claim.isThere(),
+		/** Call when the control log may have grown. */
 		sync: () => void heartbeat.sync(),
+		/** Call when other instances may have recalled idle credit. */
 		hearRecalls: () => answers.hear(),
+		/** The database moved to another server: sends this epoch's settlements again before its leases are closed. */
 		tellAgain,
+		/**
+		 * Admits nothing more, settles running requests, answers recalls until then, and returns all credit. True if
+		 * nothing is left to replay. `why` is the gate's reason until the next epoch.
+		 */
 		retire,
 	};
 }

@@ -5,7 +5,7 @@ import type { Log } from "../base/log.ts";
 import { createStates } from "../base/states.ts";
 import { CONTROL_CHANNEL, type ControlEntry } from "../cluster/control-log.ts";
 import { FENCE_GRACE_MS } from "../cluster/fence.ts";
-import { createGate, type Gate } from "../cluster/gate.ts";
+import { createGate } from "../cluster/gate.ts";
 import type { EndOfEpoch, HeartbeatStore } from "../cluster/heartbeat.ts";
 import { createPgFenceStore } from "../cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../cluster/pg-heartbeat-store.ts";
@@ -14,30 +14,13 @@ import type { Database } from "../db/database.ts";
 import { beginEpoch, type Epoch, type EpochOptions, type EpochParts } from "./epoch.ts";
 import type { JournalMode } from "./journal.ts";
 import { type JournalClaim, openJournalHome } from "./journal-home.ts";
-import type { Ledger } from "./ledger.ts";
 import { countedStore, createLedgerCounts, type LedgerCounts } from "./ledger-counts.ts";
 import { createLeftJournals, createRefusedJournals } from "./left-journals.ts";
 import { type OwnerStanding, standingOf, untilSilent } from "./lost-journal.ts";
 import type { JournalNote } from "./persisted-liveness.ts";
 import { createPgLedgerStore } from "./pg-store.ts";
 
-/** This process's right to admit requests: its present epoch and that epoch's ledger. */
-export interface InstanceLease {
-	/** The ledger to reserve from; undefined while this instance may not admit. Synchronous. */
-	ledger(): Ledger | undefined;
-	/** The present epoch's ledger, whether or not the gate is open; for views. */
-	present(): Ledger | undefined;
-	gate: Gate;
-	/** Why this instance admits no requests now; undefined if it does. */
-	problem(): string | undefined;
-	/** Over all epochs. */
-	counts: LedgerCounts;
-	instanceId: string;
-	/** Resolves when no journal of an earlier epoch is being replayed. */
-	recovered(): Promise<void>;
-	/** Stops admitting, waits for running requests, returns all credit. True if nothing is left to replay. */
-	stop(drainMs: number): Promise<boolean>;
-}
+export type InstanceLease = Awaited<ReturnType<typeof holdInstanceLease>>;
 
 export interface InstanceLeaseOptions {
 	instanceId: string;
@@ -131,8 +114,11 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
 	return holdInstanceLease(parts, options);
 }
 
-/** Like `startInstanceLease`, from parts. */
-export async function holdInstanceLease(given: InstanceLeaseParts, options: HoldOptions): Promise<InstanceLease> {
+/**
+ * This process's right to admit requests: its present epoch and that epoch's ledger. Like `startInstanceLease`, from
+ * parts.
+ */
+export async function holdInstanceLease(given: InstanceLeaseParts, options: HoldOptions) {
 	/** Numbers of all epochs of this process. */
 	const joined: number[] = [];
 	const parts = { ...given, heartbeats: withNumbersOnce(given.heartbeats, joined) };
@@ -289,15 +275,21 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 	});
 
 	return {
+		/** The ledger to reserve from; undefined while this instance may not admit. Synchronous. */
 		ledger: () => (present && gate.isOpen() ? present.ledger : undefined),
+		/** The present epoch's ledger, whether or not the gate is open; for views. */
 		present: () => present?.ledger,
 		gate,
+		/** Why this instance admits no requests now; undefined if it does. */
 		problem: () => gate.reason() ?? present?.ledger.problem(),
+		/** Over all epochs. */
 		counts: parts.counts ?? createLedgerCounts(),
 		instanceId: options.instanceId,
+		/** Resolves when no journal of an earlier epoch is being replayed. */
 		recovered: async () => {
 			while (recovering) await recovering;
 		},
+		/** Stops admitting, waits for running requests, returns all credit. True if nothing is left to replay. */
 		stop,
 	};
 }

@@ -1,13 +1,5 @@
 import { assert } from "../base/assert.ts";
 
-/** A file's bytes mapped into memory: stored bytes are the file's, even if the process dies. */
-export interface MappedFile {
-	/** Appends the first `length` of `bytes`, at most a piece, or nothing: throws `makeRoom`'s or the system's error. */
-	append(bytes: Buffer, length: number): void;
-	/** No further bytes are stored: the file may be truncated after its end. */
-	close(): void;
-}
-
 /** Some hundred requests. Each page is touched once, so a piece need not be large; the garbage collector unmaps it. */
 export const PIECE_BYTES = 256 * 1024;
 
@@ -23,10 +15,11 @@ export function canMap(systemType: number): boolean {
 }
 
 /**
- * Appends by storing: costs a sixth of a `write`, without a system call. The file grows a piece at a time, written as
- * zeros before it is mapped. So a lack of room is found then, never by a store. Bytes after the end are zero.
+ * A file's bytes mapped into memory: stored bytes are the file's, even if the process dies. Appends by storing: costs a
+ * sixth of a `write`, without a system call. The file grows a piece at a time, written as zeros before it is mapped. So
+ * a lack of room is found then, never by a store. Bytes after the end are zero.
  */
-export function createMappedFile(path: string, makeRoom: (from: number, bytes: number) => void): MappedFile {
+export function createMappedFile(path: string, makeRoom: (from: number, bytes: number) => void) {
 	let from = 0;
 	let piece = pieceFrom(from);
 	let used = 0;
@@ -38,7 +31,10 @@ export function createMappedFile(path: string, makeRoom: (from: number, bytes: n
 	}
 
 	return {
-		append(bytes, length) {
+		/**
+		 * Appends the first `length` of `bytes`, at most a piece, or nothing: throws `makeRoom`'s or the system's error.
+		 */
+		append(bytes: Buffer, length: number) {
 			assert(isOpen && length <= PIECE_BYTES, "a record is stored in an open file and spans two pieces at most");
 			const room = PIECE_BYTES - used;
 			if (length <= room) {
@@ -53,6 +49,7 @@ export function createMappedFile(path: string, makeRoom: (from: number, bytes: n
 			from += PIECE_BYTES;
 			used = length - room;
 		},
+		/** No further bytes are stored: the file may be truncated after its end. */
 		close() {
 			isOpen = false;
 		},

@@ -53,6 +53,23 @@ test("entries are applied in order, each once, and acknowledged when they are ap
 	heartbeat.stop();
 });
 
+test("a sync before going live sends no heartbeat", async () => {
+	const store = createPgHeartbeatStore(db.liveness);
+	let sent = 0;
+	const heartbeatOnce: HeartbeatStore["heartbeat"] = (...args) => {
+		sent++;
+		return store.heartbeat(...args);
+	};
+	const { heartbeat } = await joinTestInstance({ ...store, heartbeat: heartbeatOnce }, "early");
+	await heartbeat.sync();
+	// A heartbeat of an epoch that is joining is answered like one of a fenced epoch, and would end it.
+	expect(sent).toBe(0);
+	await heartbeat.goLive();
+	await heartbeat.sync();
+	expect(sent).toBe(1);
+	heartbeat.stop();
+});
+
 test("a heartbeat adds a row and leaves one: the newest counts, and the epoch's beats count up", async () => {
 	const { heartbeat } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "beats", { heartbeatMs: 10_000 });
 	await heartbeat.goLive();

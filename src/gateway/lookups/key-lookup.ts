@@ -53,8 +53,8 @@ export async function keyAnswer(statements: Statements, clock: Clock, key: KeyEn
 async function projectAnswer(statements: Statements, clock: Clock, key: KeyEntry, project: ProjectEntry) {
 	const period = projectPeriod(key, project, clock.wallMs());
 	const budget = period?.budgets[0];
-import { accountBalance, keyBalance } from "../../ledger/balance.ts";
-	);
+	const cap = budget === undefined ? null : { cap: project.capNanoUsd, budget };
+	const balance = await askDatabase(() => keyBalance(statements, project.id, cap, "project"));
 	return { id: project.id, name: project.name, ...capFields(project, period, balance) };
 }
 

@@ -1,7 +1,5 @@
 import type { Clock } from "./clock.ts";
 
-export type Moments<One> = ReturnType<typeof createMoments<One>>;
-
 /** What has not ended by then is reported, at most a tenth of a second later. */
 const MOMENT_MS = 100;
 

@@ -1,15 +1,6 @@
 import type { Statements } from "../db/statements.ts";
 import type { KeyDigest } from "./digest.ts";
-import type { AccountFields, KeyFields } from "./key-entry.ts";
 import type { LoadedKey } from "./keyring.ts";
-import type { ProjectFields } from "./project-entry.ts";
-
-interface Row {
-	seq: string;
-	key: KeyFields | null;
-	account: AccountFields | null;
-	project: ProjectFields | null;
-}
 
 /**
  * Reads a key for the keyring. One statement, so one snapshot: a change and its control entry commit together, so the
@@ -17,7 +8,7 @@ interface Row {
  */
 export function keyLoader(statements: Statements): (digest: KeyDigest) => Promise<LoadedKey> {
 	return async (digest) => {
-		const [row] = await statements<Row>`
+		const [row] = await statements<Omit<LoadedKey, "seq"> & { seq: string }>`
 			select c.seq, case when k.id is not null then key_fields(k) end as key, case when a.id is not null then account_fields(a) end as account,
 				case when p.id is not null then project_fields(p) end as project
 			from (select coalesce(max(seq), 0) as seq from control_log) c
@@ -25,6 +16,6 @@ export function keyLoader(statements: Statements): (digest: KeyDigest) => Promis
 				left join account a on a.id = k.account_id
 				left join project p on p.id = k.project_id`;
 		if (row === undefined) throw new Error("the control log gives no position");
-		return { seq: Number(row.seq), key: row.key, account: row.account, project: row.project };
+		return { ...row, seq: Number(row.seq) };
 	};
 }

@@ -67,14 +67,6 @@ function inBucket(
 ): ArchivePlace {
 	const { prefix } = address;
 	const bucket = openBucket(deps, address.bucket, DEADLINE_MS);
-	async function withFolder<Result>(work: (folder: string) => Promise<Result>): Promise<Result> {
-		const folder = openWorkFolder(WORK_FOLDER);
-		try {
-			return await work(folder.path);
-		} finally {
-			folder.remove();
-		}
-	}
 	const parts = new Map<string, WorkFolder>();
 	return {
 		name: `s3://${address.bucket.bucket}/${prefix}`,
@@ -92,12 +84,16 @@ function inBucket(
 		},
 		// The storage service removes the parts of an interrupted upload.
 		put: (name, part) => bucket.put(`${prefix}${name}`, Bun.file(part)),
-		reading: (name, work) =>
-			withFolder(async (folder) => {
-				const path = join(folder, name.replaceAll("/", "_"));
+		async reading(name, work) {
+			const folder = openWorkFolder(WORK_FOLDER);
+			try {
+				const path = join(folder.path, name.replaceAll("/", "_"));
 				await bucket.download(`${prefix}${name}`, path);
-				return work(path);
-			}),
+				return await work(path);
+			} finally {
+				folder.remove();
+			}
+		},
 	};
 }
 

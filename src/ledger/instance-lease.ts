@@ -1,9 +1,8 @@
 import { join } from "node:path";
-import { type Clock, sleep, withDeadline } from "../base/clock.ts";
+import { sleep, withDeadline } from "../base/clock.ts";
 import { newUuid } from "../base/id.ts";
-import type { Log } from "../base/log.ts";
 import { createStates } from "../base/states.ts";
-import { CONTROL_CHANNEL, type ControlEntry } from "../cluster/control-log.ts";
+import { CONTROL_CHANNEL } from "../cluster/control-log.ts";
 import { FENCE_GRACE_MS } from "../cluster/fence.ts";
 import { createGate } from "../cluster/gate.ts";
 import type { EndOfEpoch, HeartbeatStore } from "../cluster/heartbeat.ts";
@@ -12,7 +11,6 @@ import { createPgHeartbeatStore } from "../cluster/pg-heartbeat-store.ts";
 import { startWitness, type WitnessStore } from "../cluster/witness.ts";
 import type { Database } from "../db/database.ts";
 import { beginEpoch, type Epoch, type EpochOptions, type EpochParts } from "./epoch.ts";
-import type { JournalMode } from "./journal.ts";
 import { type JournalClaim, openJournalHome } from "./journal-home.ts";
 import { countedStore, createLedgerCounts, type LedgerCounts } from "./ledger-counts.ts";
 import { createLeftJournals, createRefusedJournals } from "./left-journals.ts";
@@ -22,25 +20,13 @@ import { createPgLedgerStore } from "./pg-store.ts";
 
 export type InstanceLease = Awaited<ReturnType<typeof holdInstanceLease>>;
 
-export interface InstanceLeaseOptions {
-	instanceId: string;
+export interface InstanceLeaseOptions
+	extends Pick<EpochOptions, "instanceId" | "mode" | "leaseTtlMs" | "flushIntervalMs"> {
 	dataDir: string;
-	mode: JournalMode;
-	leaseTtlMs: number;
-	/** Set by tests. */
-	flushIntervalMs?: number;
 }
 
-export interface InstanceLeaseDeps {
+export interface InstanceLeaseDeps extends Pick<EpochParts, "clock" | "log" | "apply" | "reset" | "onDiskFailed"> {
 	db: Database;
-	clock: Clock;
-	log: Log;
-	/** Applies an entry to keys and accounts, before the ledger applies its part. */
-	apply(entry: ControlEntry): void;
-	/** A new epoch begins at this sequence number: caches filled before may be stale. */
-	reset(seq: number): void;
-	/** The journal's disk failed: acknowledged records may be lost with the next power cut. The process must end. */
-	onDiskFailed(error: unknown): void;
 }
 
 export interface InstanceLeaseParts extends EpochParts {

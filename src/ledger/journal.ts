@@ -83,20 +83,15 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 			append(kind, body);
 		} catch (error) {
 			if (!(error instanceof DiskFull) || !disk.freeReserve()) throw error;
-			noteFull(error);
+			noteFailed("the journal's disk is full", error);
 			append(kind, body);
 		}
 	}
 
-	function noteFull(error: unknown): void {
-		if (failure === undefined) log.error("the journal's disk is full: no more requests are admitted", { error });
-		failure = { what: "the journal's disk is full", atMs: clock.monotonicMs() };
-	}
-
-	/** The folder was removed, its permissions changed, or the process has no free descriptor. */
-	function noteUnwritable(error: unknown): void {
-		if (failure === undefined) log.error("the journal cannot be written: no more requests are admitted", { error });
-		failure = { what: "the journal cannot be written", atMs: clock.monotonicMs() };
+	/** Full; or its folder was removed, its permissions changed, or the process has no free descriptor. */
+	function noteFailed(what: "the journal's disk is full" | "the journal cannot be written", error: unknown): void {
+		if (failure === undefined) log.error(`${what}: no more requests are admitted`, { error });
+		failure = { what, atMs: clock.monotonicMs() };
 	}
 
 	/** Checks whether the disk has room again; without the reserve no request is admitted. */
@@ -169,8 +164,8 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 				beginNextIfFull();
 				append(RecordKind.admit, body);
 			} catch (error) {
-				if (error instanceof DiskFull) noteFull(error);
-				else if (isOfTheSystem(error)) noteUnwritable(error);
+				if (error instanceof DiskFull) noteFailed("the journal's disk is full", error);
+				else if (isOfTheSystem(error)) noteFailed("the journal cannot be written", error);
 				throw error;
 			}
 			current.owed += 1;

@@ -1,36 +1,26 @@
 import type { Clock } from "../base/clock.ts";
-import { type CountedHistogram, createHistogram } from "../base/histogram.ts";
+import { createHistogram } from "../base/histogram.ts";
 import type { MetricHistogram, Reading } from "../ops/metrics.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** Counts of this process's ledger statements on Postgres, over all its epochs. */
-export interface LedgerCounts {
-	/** Grants answered with credit, or refused because the budget has too little. */
-	granted: number;
-	refused: number;
-	grantedNanoUsd: number;
-	returnedNanoUsd: number;
-	/** Budgets recalled from other instances, and recalls answered. */
-	recallsAsked: number;
-	recallsAnswered: number;
-	failedFlushes: number;
-	readonly flushMs: CountedHistogram;
-	/** Settlements per flush that were new to Postgres. */
-	readonly flushSize: CountedHistogram;
-}
+export type LedgerCounts = ReturnType<typeof createLedgerCounts>;
 
 const SIZE_BOUNDS = [0, 1, 5, 10, 50, 100, 250, 500, 1_000];
 
-export function createLedgerCounts(): LedgerCounts {
+/** Counts of this process's ledger statements on Postgres, over all its epochs. */
+export function createLedgerCounts() {
 	return {
+		/** Grants answered with credit, or refused because the budget has too little. */
 		granted: 0,
 		refused: 0,
 		grantedNanoUsd: 0,
 		returnedNanoUsd: 0,
+		/** Budgets recalled from other instances, and recalls answered. */
 		recallsAsked: 0,
 		recallsAnswered: 0,
 		failedFlushes: 0,
 		flushMs: createHistogram(),
+		/** Settlements per flush that were new to Postgres. */
 		flushSize: createHistogram(SIZE_BOUNDS),
 	};
 }

@@ -1,49 +1,6 @@
 import { addUsd, type NanoUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 
-/**
- * This instance's slice of one budget. Invariant: free + held + unacknowledged + returning is the rest of the lease in
- * Postgres (granted − returned − settled), apart from statements under way.
- */
-export interface Slice {
-	readonly budget: string;
-	/** May be reserved now. */
-	free: NanoUsd;
-	/** The part of `free` that waiting requests may be about to reserve; it is not returned before. */
-	promised: NanoUsd;
-	/** Reserved by running requests. */
-	held: NanoUsd;
-	/** Charged, but not yet acknowledged by Postgres. */
-	unacknowledged: NanoUsd;
-	/** Taken from `free` and on its way back. */
-	returning: NanoUsd;
-	/** The statements that carry `returning`; they never reject. */
-	readonly returns: Set<Promise<boolean>>;
-	returnsEver: number;
-	/** The grant under way; it never rejects. */
-	asking: Promise<void> | undefined;
-	/** The limit was lowered during the request for a grant: the grant is returned whole. */
-	askedTooEarly: boolean;
-	/** The number of the newest lowering of its limit that this instance applied; 0: none. */
-	lowering: number;
-	/** A grant was given up with unknown outcome: the lease may hold more than is known here. */
-	mayHoldMore: boolean;
-	/** Charged per second, smoothed. */
-	burnPerSecond: number;
-	burntSinceTick: number;
-	/** The most that was held at once, fading. */
-	heldPeak: number;
-	lastUsedMs: number;
-	/** Other instances need this budget: credit that becomes free is returned at once. */
-	contestedUntilMs: number;
-	/** Postgres had no credit: no requests in advance until then. */
-	dryUntilMs: number;
-	/** When this instance last recalled idle credit from others. */
-	recalledMs: number;
-	waiters: Waiter[];
-	/** The number of the newest waiter. */
-	waitersEver: number;
-	pumping: boolean;
-}
+export type Slice = ReturnType<typeof createSlice>;
 
 /** After a recall, free credit is kept only for requests that need it now, for this long. */
 export const CONTESTED_MS = 5_000;
@@ -66,28 +23,48 @@ export interface Shortage {
 	readonly untimely: boolean;
 }
 
-export function createSlice(budget: string, nowMs: number, contestedUntilMs: number): Slice {
+/**
+ * This instance's slice of one budget. Invariant: free + held + unacknowledged + returning is the rest of the lease in
+ * Postgres (granted − returned − settled), apart from statements under way.
+ */
+export function createSlice(budget: string, nowMs: number, contestedUntilMs: number) {
 	return {
 		budget,
+		/** May be reserved now. */
 		free: ZERO_USD,
+		/** The part of `free` that waiting requests may be about to reserve; it is not returned before. */
 		promised: ZERO_USD,
+		/** Reserved by running requests. */
 		held: ZERO_USD,
+		/** Charged, but not yet acknowledged by Postgres. */
 		unacknowledged: ZERO_USD,
+		/** Taken from `free` and on its way back. */
 		returning: ZERO_USD,
-		returns: new Set(),
+		/** The statements that carry `returning`; they never reject. */
+		returns: new Set<Promise<boolean>>(),
 		returnsEver: 0,
-		asking: undefined,
+		/** The grant under way; it never rejects. */
+		asking: undefined as Promise<void> | undefined,
+		/** The limit was lowered during the request for a grant: the grant is returned whole. */
 		askedTooEarly: false,
+		/** The number of the newest lowering of its limit that this instance applied; 0: none. */
 		lowering: 0,
+		/** A grant was given up with unknown outcome: the lease may hold more than is known here. */
 		mayHoldMore: false,
+		/** Charged per second, smoothed. */
 		burnPerSecond: 0,
 		burntSinceTick: 0,
+		/** The most that was held at once, fading. */
 		heldPeak: 0,
 		lastUsedMs: nowMs,
+		/** Other instances need this budget: credit that becomes free is returned at once. */
 		contestedUntilMs,
+		/** Postgres had no credit: no requests in advance until then. */
 		dryUntilMs: Number.NEGATIVE_INFINITY,
+		/** When this instance last recalled idle credit from others. */
 		recalledMs: Number.NEGATIVE_INFINITY,
-		waiters: [],
+		waiters: [] as Waiter[],
+		/** The number of the newest waiter. */
 		waitersEver: 0,
 		pumping: false,
 	};

@@ -13,7 +13,7 @@ import type { Connection } from "./connection.ts";
 import { type EndpointDeps, storedDeps } from "./endpoints.ts";
 import { errorResponse } from "./error-body.ts";
 import { INFERENCE } from "./inference.ts";
-import { createServeAs } from "./serve/serve-as.ts";
+import { createServeAs } from "./serve/serve.ts";
 import { addStoredRoutes } from "./stored-routes.ts";
 import { createUnmetered } from "./unmetered-answer.ts";
 

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { readBatchRequest } from "../../src/gateway/batches/batch-request.ts";
 import { ChatRequestBody } from "../../src/gateway/chat/chat-request.ts";
-import { CompletionRequestBody } from "../../src/gateway/completions/completions-request.ts";
+import { CompletionRequestBody } from "../../src/gateway/completions/completions.ts";
 
 const NAMES = [
 	"a",

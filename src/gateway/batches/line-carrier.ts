@@ -5,8 +5,7 @@ import type { Keyring } from "../../keys/keyring.ts";
 import type { SettledEvent } from "../../ledger/event.ts";
 import { INFERENCE } from "../inference.ts";
 import type { ServeDeps } from "../serve/context.ts";
-import type { ServedEndpoint } from "../serve/serve.ts";
-import { createServeAs } from "../serve/serve-as.ts";
+import { createServeAs, type ServedEndpoint } from "../serve/serve.ts";
 
 /** Serves lines of batches on the road of all requests, in the name of the batch's key. */
 export interface LineCarrier extends Carrier {

@@ -1,7 +1,126 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { addText, measureText, type PromptMeasure } from "../../admission/prompt-bound.ts";
+import { Fault } from "../../base/fault.ts";
+import type { Model } from "../../catalog/model.ts";
+import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import type { CompletionChunk, CompletionReply } from "../../upstream/completions/completion-answer.ts";
 import { completionStream, completionWhole } from "../../upstream/completions/completion-call.ts";
+import { DIALECTS } from "../../upstream/dialects.ts";
+import { Prompt } from "../../upstream/prompt.ts";
 import { generatedText } from "../generated-text.ts";
-import { type CompletionInput, readCompletionRequest } from "./completions-request.ts";
+import {
+	assertBody,
+	assertStreamOptions,
+	GENERATION_FIELDS,
+	honouredFields,
+	limitsOutput,
+	optional,
+	requestBody,
+} from "../request-fields.ts";
+
+/** Prompts per request. */
+const PROMPTS_MAX = 128;
+const CHOICES_MAX = 1_024;
+/** Default of `max_tokens` in this endpoint. */
+const OUTPUT_TOKENS_DEFAULT = 16;
+
+export const Tokens = Type.Array(Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 }), { minItems: 1 });
+
+/** Body of POST /v1/completions. Other fields are dropped unless the deployment lists them. */
+export const CompletionRequestBody = requestBody("", {
+	prompt: Type.Union([
+		Type.String(),
+		Type.Array(Type.String(), { minItems: 1, maxItems: PROMPTS_MAX }),
+		Tokens,
+		Type.Array(Tokens, { minItems: 1, maxItems: PROMPTS_MAX }),
+	]),
+	best_of: optional(Type.Integer({ minimum: 1, maximum: 128 })),
+	echo: optional(Type.Boolean()),
+	suffix: optional(Type.String()),
+	logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+	...GENERATION_FIELDS,
+});
+type Body = Static<typeof CompletionRequestBody>;
+
+const check = TypeCompiler.Compile(CompletionRequestBody);
+
+/** Text, or token ids. */
+type CompletionPrompt = string | readonly number[];
+
+/** A checked completion request, reduced to what its deployment honours. */
+export type CompletionInput = ReturnType<typeof readCompletionRequest>;
+
+/** Faults: invalid_request and unsupported_parameter, each naming the field. */
+export function readCompletionRequest(body: Readonly<Record<string, unknown>>, model: Model) {
+	assertBody(check, body);
+	assertStreamOptions(body);
+	const prompts = promptsOf(body.prompt);
+	checkForms(prompts, model);
+	const n = model.parameters.has("n") ? (body.n ?? 1) : 1;
+	if (prompts.length * n > CHOICES_MAX) {
+		throw new Fault("invalid_request", `The prompts times \`n\` must not pass ${CHOICES_MAX}.`, { param: "n" });
+	}
+	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.completions, unsupportedOf(body, model, n));
+	const suffix = typeof fields.suffix === "string" ? fields.suffix : "";
+	return {
+		prompt: new Prompt(prompts.length === 1 ? prompts[0] : prompts),
+		/** Further fields that go upstream. */
+		fields,
+		shape: { prompts: prompts.length, n },
+		/** Of all prompts. */
+		choices: prompts.length * n,
+		stream: body.stream === true,
+		includeUsage: body.stream_options?.include_usage === true,
+		/** Output limit of one choice. */
+		maxOutputTokens: Math.min(maxOutputTokensOf(body, model), model.maxOutputTokens),
+		measure: measureOf(prompts, suffix, model),
+		ignored,
+	};
+}
+
+function maxOutputTokensOf(body: Body, model: Model): number {
+	const tokens = body.max_tokens ?? body.max_completion_tokens;
+	if (tokens === undefined || tokens === null) return OUTPUT_TOKENS_DEFAULT;
+	return limitsOutput(model) ? tokens : model.maxOutputTokens;
+}
+
+/** `best_of` generates more than it returns, and no usage record tells how much: it cannot be billed and is refused. */
+function unsupportedOf(body: Body, model: Model, n: number): string[] {
+	const unsupported: string[] = [];
+	if (typeof body.n === "number" && body.n !== n) unsupported.push("n");
+	if (typeof body.best_of === "number" && body.best_of > n) unsupported.push("best_of");
+	if (!limitsOutput(model)) unsupported.push("max_tokens", "max_completion_tokens");
+	return unsupported;
+}
+
+function promptsOf(prompt: Body["prompt"]): readonly CompletionPrompt[] {
+	if (typeof prompt === "string") return [prompt];
+	return typeof prompt[0] === "number" ? [prompt as number[]] : (prompt as CompletionPrompt[]);
+}
+
+/** A request may move to any replica of a model, so all must take the form. */
+function checkForms(prompts: readonly CompletionPrompt[], model: Model): void {
+	const forms = model.upstreams.map(({ dialect }) => DIALECTS[dialect].prompts);
+	if (prompts.length > 1 && forms.some(({ many }) => !many)) {
+		throw new Fault("invalid_request", "This model takes one prompt a request: send a request for each.", {
+			param: "prompt",
+		});
+	}
+	if (prompts.some((prompt) => typeof prompt !== "string") && forms.some(({ tokens }) => !tokens))
+		throw new Fault("invalid_request", "This model takes prompts as text, not as tokens.", { param: "prompt" });
+}
+
+function measureOf(prompts: readonly CompletionPrompt[], suffix: string, model: Model): PromptMeasure {
+	const text = measureText(suffix, model);
+	const all = { textBytes: text.textBytes * prompts.length, addedBytes: text.addedBytes * prompts.length };
+	let tokens = 0;
+	for (const prompt of prompts) {
+		if (typeof prompt === "string") addText(all, prompt, model);
+		else tokens += prompt.length;
+	}
+	return { ...all, tokens, messages: prompts.length, images: 0, hasTools: false, prompts: prompts.length };
+}
 
 /** POST /v1/completions. */
 export const completions = generatedText<CompletionInput, CompletionReply, CompletionChunk>({

@@ -15,7 +15,7 @@ import { DIALECTS } from "../../upstream/dialects.ts";
 import { type EmbeddingInput, type EmbeddingReply, embeddingCall } from "../../upstream/embeddings.ts";
 import { countedWithin, unitBill } from "../bill/bill.ts";
 import { type JsonBody, readJson } from "../body/json-body.ts";
-import { Tokens } from "../completions/completions-request.ts";
+import { Tokens } from "../completions/completions.ts";
 import { assertBody, honouredFields, optional, requestBody } from "../request-fields.ts";
 import { callContext } from "../serve/context.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";

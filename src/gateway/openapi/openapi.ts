@@ -1,7 +1,7 @@
 /** The OpenAPI document, generated from the schemas that check requests. */
 import { BatchRequestBody } from "../batches/batch-request.ts";
 import { ChatRequestBody } from "../chat/chat-request.ts";
-import { CompletionRequestBody } from "../completions/completions-request.ts";
+import { CompletionRequestBody } from "../completions/completions.ts";
 import { EmbeddingRequestBody } from "../embeddings/embeddings.ts";
 import { ImageRequestBody } from "../images/images.ts";
 import { RerankRequestBody } from "../rerank/rerank.ts";

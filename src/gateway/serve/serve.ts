@@ -1,6 +1,9 @@
 import type { Route } from "../../catalog/model.ts";
 import type { Endpoint } from "../../catalog/request-fields.ts";
-import { checkAccess } from "../../keys/access.ts";
+import { checkAccess, checkKey } from "../../keys/access.ts";
+import { invalidApiKey } from "../../keys/bearer.ts";
+import type { KeyDigest } from "../../keys/digest.ts";
+import type { Keyring } from "../../keys/keyring.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { BodyHold } from "../body/body-memory.ts";
 import type { Connection } from "../connection.ts";
@@ -105,4 +108,17 @@ export function served<Body extends RequestBody, Input extends EndpointInput, Re
 		name: endpoint.name,
 		answer: (deps, connection, authenticate) => serve(deps, endpoint, connection, authenticate),
 	};
+}
+
+/** Serves a request for the key with this digest. The caller must have authorised the key's owner. */
+export type ServeAs = (endpoint: ServedEndpoint, keyDigest: KeyDigest, connection: Connection) => Promise<Response>;
+
+export function createServeAs(deps: ServeDeps, keyring: Pick<Keyring, "load">): ServeAs {
+	return (endpoint, keyDigest, connection) =>
+		endpoint.answer(deps, connection, async () => {
+			const entry = await keyring.load(keyDigest);
+			if (entry === null) throw invalidApiKey();
+			checkKey(entry, deps.clock.wallMs());
+			return entry;
+		});
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import type { Model, ModelKind } from "../../../src/catalog/model.ts";
 import { INFERENCE } from "../../../src/gateway/inference.ts";
 import { createAuthenticate } from "../../../src/gateway/serve/authenticate.ts";
-import { createServeAs } from "../../../src/gateway/serve/serve-as.ts";
+import { createServeAs } from "../../../src/gateway/serve/serve.ts";
 import type { KeyDigest } from "../../../src/keys/digest.ts";
 import { createDigest } from "../../../src/keys/digest.ts";
 import { createFailedAttempts } from "../../../src/keys/failed-attempts.ts";

@@ -3,19 +3,13 @@ import type { Log } from "../base/log.ts";
 import { startWatch } from "../base/watch.ts";
 import { type Durability, durabilityProblem } from "../db/durability.ts";
 
-/** Watches whether the database can lose data that it has confirmed: for the log at the start, and for readiness. */
-export interface DurabilityWatch {
-	/** What can be lost and when; undefined if nothing, or before the first check. */
-	problem(): string | undefined;
-	stop(): void;
-}
+export type DurabilityWatch = ReturnType<typeof startDurabilityWatch>;
 
-/** Checks at once and repeatedly: standbys come and go, and a failover changes the settings. */
-export function startDurabilityWatch(deps: {
-	read: () => Promise<Durability>;
-	clock: Clock;
-	log: Log;
-}): DurabilityWatch {
+/**
+ * Watches whether the database can lose data that it has confirmed: for the log at the start, and for readiness. Checks
+ * at once and repeatedly: standbys come and go, and a failover changes the settings.
+ */
+export function startDurabilityWatch(deps: { read: () => Promise<Durability>; clock: Clock; log: Log }) {
 	const { read, clock, log } = deps;
 	async function look(): Promise<string | undefined> {
 		const problem = durabilityProblem(await read());
@@ -23,5 +17,7 @@ export function startDurabilityWatch(deps: {
 		return problem;
 	}
 	const watch = startWatch({ look, clock, log }, { what: "how the database keeps what it confirms", firstLookMs: 0 });
-	return { problem: watch.last, stop: watch.stop };
+	/** What can be lost and when; undefined if nothing, or before the first check. */
+	const problem = watch.last;
+	return { problem, stop: watch.stop };
 }

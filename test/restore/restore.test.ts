@@ -1,6 +1,6 @@
 /**
  * The machine of the database is lost with its disk, and an older state is restored: a base backup that was taken under
- * load, and the log up to a moment. The runbook's page is this in words.
+ * load, and the log up to a moment. src/ops/restore.md is this in words.
  */
 import { describe, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";

@@ -1,11 +1,14 @@
 import { Elysia, t } from "elysia";
-import { languageOf } from "../../base/language.ts";
+import { pauses } from "../../base/de.json";
+import { ENGLISH, type Language, languageOf } from "../../base/language.ts";
+import { translate } from "../../base/translate.ts";
+import type { BatchPause, BatchProblem, BatchRecord, BatchState } from "../../batch/batch-record.ts";
+import type { Statements } from "../../db/statements.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows } from "../page-query.ts";
 import { cancelBatch } from "./batch-gateway.ts";
-import type { BatchView } from "./batch-view.ts";
-import { readBatches } from "./batch-view.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 const params = t.Object({ id: t.String({ pattern: "^[\\w-]{1,64}$" }) });
@@ -45,4 +48,92 @@ export function batchRoutes(parts: Parts<"statements" | "gateways" | "sessions">
 			},
 			{ query, params, body: EMPTY_BODY },
 		);
+}
+
+/** A batch as its page shows it. */
+export interface BatchView {
+	readonly id: string;
+	readonly state: BatchState;
+	readonly endpoint: string;
+	readonly model: string | null;
+	readonly keyId: string;
+	readonly keyName: string | null;
+	/** Expiry of the input file; null once expired. */
+	readonly filename: string | null;
+	readonly total: number;
+	readonly completed: number;
+	readonly failed: number;
+	readonly chargedNanoUsd: NanoUsd;
+	readonly createdAtMs: number;
+	readonly inProgressAtMs: number | null;
+	readonly expiresAtMs: number;
+	/** Null while the batch runs. */
+	readonly endedAtMs: number | null;
+	readonly paused: string | null;
+	readonly problems: readonly BatchProblem[];
+	/** Set once the batch is over, while the files are kept. */
+	readonly outputFileId: string | null;
+	readonly errorFileId: string | null;
+}
+
+interface Row {
+	batch: BatchRecord;
+	key: string | null;
+	filename: string | null;
+	output: string | null;
+	error: string | null;
+}
+
+/** The public interface returns all errors of a file; the page shows the first few. */
+const PROBLEMS_SHOWN_MAX = 20;
+
+/** Newest first, those after `after`; or only the batch with this id. */
+async function readBatches(
+	statements: Statements,
+	accountId: string,
+	wanted: { id: string | null; after: string | null; limit: number; language: Language },
+): Promise<BatchView[]> {
+	const rows = await statements<Row>`
+		select batch_fields(b) as batch, k.name as key, i.filename, o.id as output, e.id as error from batch b
+		left join api_key k on k.id = b.key_id
+		left join stored_file i on i.id = b.input_file_id and i.state = 'ready'
+		left join stored_file o on o.id = b.output_file_id and o.state = 'ready'
+		left join stored_file e on e.id = b.error_file_id and e.state = 'ready'
+		where b.account_id = ${accountId} and (${wanted.id}::text is null or b.id = ${wanted.id})
+			and (${wanted.after}::text is null or b.id < ${wanted.after})
+		order by b.id desc limit ${wanted.limit}`;
+	return rows.map((row) => viewOf(row, wanted.language));
+}
+
+function viewOf({ batch, key, filename, output, error }: Row, language: Language): BatchView {
+	return {
+		id: batch.id,
+		state: batch.state,
+		endpoint: batch.endpoint,
+		model: batch.model,
+		keyId: batch.keyId,
+		keyName: key,
+		filename,
+		total: batch.total,
+		completed: batch.completed,
+		failed: batch.failed,
+		chargedNanoUsd: batch.chargedNanoUsd,
+		createdAtMs: batch.createdAtMs,
+		inProgressAtMs: batch.inProgressAtMs,
+		expiresAtMs: batch.expiresAtMs,
+		endedAtMs: batch.completedAtMs ?? batch.failedAtMs ?? batch.expiredAtMs ?? batch.cancelledAtMs,
+		paused: batch.paused === null ? null : pausedIn(language, batch.paused),
+		problems: (batch.errors ?? []).slice(0, PROBLEMS_SHOWN_MAX).map((problem) => ({
+			...{ code: problem.code, param: problem.param, line: problem.line },
+			message: translate(language, problem.text ?? { id: problem.message }),
+		})),
+		outputFileId: output,
+		errorFileId: error,
+	};
+}
+
+/** A paused batch has the error of a line as the interface sends it; its code selects the translation. */
+function pausedIn(language: Language, { code, message }: BatchPause): string {
+	const german: Readonly<Record<string, string>> = pauses;
+	return language === ENGLISH || !Object.hasOwn(german, code) ? message : (german[code] ?? message);
 }

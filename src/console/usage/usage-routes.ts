@@ -5,7 +5,7 @@ import type { Parts } from "../console-deps.ts";
 import { logCsv } from "../log/log-csv.ts";
 import type { LogFilter, LogRow, LogStatus } from "../log/log-page.ts";
 import { logDetail, logPage } from "../log/log-page.ts";
-import { ACCOUNT_QUERY, PAGE_QUERY, pageOf } from "../page-query.ts";
+import { ACCOUNT_QUERY, PAGE_QUERY, pageOf, pageOfRows } from "../page-query.ts";
 import type { StatusClass, UsageFilter, UsageGroup, UsageSeries } from "./usage-query.ts";
 import { DAY_MS, usageSeries } from "./usage-query.ts";
 
@@ -71,10 +71,7 @@ export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 		)
 		.get(
 			"/usage.csv",
-			async ({ member, query }) => {
-				const series = await usageSeries(statements, member.accountId, filterOf(query));
-				return usageCsv(series);
-			},
+			async ({ member, query }) => usageCsv(await usageSeries(statements, member.accountId, filterOf(query))),
 			{ query: usageQuery },
 		)
 		.get(
@@ -82,28 +79,17 @@ export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 			async ({ member: { accountId }, query }): Promise<{ items: LogRow[]; next: string | null }> => {
 				const { shown, asked, after } = pageOf(query);
 				const rows = await logPage(statements, accountId, logFilter(query), { asked, after });
-				const items = rows.slice(0, shown);
-				return {
-					items: items.map(({ row }) => row),
-					next: rows.length > shown ? (items.at(-1)?.cursor ?? null) : null,
-				};
+				const { items, next } = pageOfRows(rows, shown, ({ cursor }) => cursor);
+				return { items: items.map(({ row }) => row), next };
 			},
 			{ query: logQuery },
 		)
-		.get(
-			"/requests.csv",
-			({ member: { accountId }, query }) => {
-				return logCsv(statements, accountId, logFilter(query));
-			},
-			{ query: logQuery },
-		)
-		.get(
-			"/requests/:id",
-			async ({ member: { accountId }, params }) => {
-				return logDetail(statements, accountId, params.id);
-			},
-			{ query: t.Object(ACCOUNT_QUERY) },
-		);
+		.get("/requests.csv", ({ member, query }) => logCsv(statements, member.accountId, logFilter(query)), {
+			query: logQuery,
+		})
+		.get("/requests/:id", ({ member, params }) => logDetail(statements, member.accountId, params.id), {
+			query: t.Object(ACCOUNT_QUERY),
+		});
 }
 
 /** As in `/v1/usage`: `none` selects usage in no project. */

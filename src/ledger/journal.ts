@@ -90,7 +90,12 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 
 	/** Full; or its folder was removed, its permissions changed, or the process has no free descriptor. */
 	function noteFailed(what: "the journal's disk is full" | "the journal cannot be written", error: unknown): void {
-		if (failure === undefined) log.error(`${what}: no more requests are admitted`, { error });
+		if (failure === undefined) {
+			// Literals: a test compares the log's lines with the runbook.
+			if (what === "the journal's disk is full")
+				log.error("the journal's disk is full: no more requests are admitted", { error });
+			else log.error("the journal cannot be written: no more requests are admitted", { error });
+		}
 		failure = { what, atMs: clock.monotonicMs() };
 	}
 

@@ -6,22 +6,18 @@
  * one process, for tests.
  */
 import { createCleanup } from "./base/cleanup.ts";
-import type { Clock } from "./base/clock.ts";
-import { systemClock } from "./base/clock.ts";
+import { type Clock, systemClock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { Config } from "./config.ts";
 import { readOwnBrand } from "./console/brand/shown-brand.ts";
 import { createDirectGatewayClient } from "./console/gateway-client.ts";
 import type { JobOptions } from "./jobs/jobs.ts";
 import { createConsoleMetrics } from "./planes/console-metrics.ts";
-import type { ConsolePlane } from "./planes/console-plane.ts";
-import { createConsolePlane } from "./planes/console-plane.ts";
-import type { GatewayPlane } from "./planes/gateway-plane.ts";
-import { createGatewayPlane } from "./planes/gateway-plane.ts";
+import { type ConsolePlane, createConsolePlane } from "./planes/console-plane.ts";
+import { createGatewayPlane, type GatewayPlane } from "./planes/gateway-plane.ts";
 import { newInternalSecret } from "./planes/internal-secret.ts";
 import { type OpenDatabase, openDatabase } from "./planes/open-database.ts";
-import type { Secrets } from "./secrets.ts";
-import { loadOrCreateSecrets } from "./secrets.ts";
+import { loadOrCreateSecrets, type Secrets } from "./secrets.ts";
 
 /** `stop` stops both planes, the console first. It may be called repeatedly. */
 export interface App extends GatewayPlane {

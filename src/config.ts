@@ -6,16 +6,14 @@
 import { statSync } from "node:fs";
 import { isIP } from "node:net";
 import { resolve } from "node:path";
-import type { Environment, EnvironmentReader } from "./base/environment-reader.ts";
-import { createEnvironmentReader } from "./base/environment-reader.ts";
+import { createEnvironmentReader, type Environment, type EnvironmentReader } from "./base/environment-reader.ts";
 import { environmentWarnings } from "./base/environment-warnings.ts";
 import { readMail, readSignIn, readStripe, readTransferDetails, withoutSlash } from "./config-sections.ts";
 import { CONFIG_TABLE } from "./config-table.ts";
 import { addressProblem } from "./db/address-problem.ts";
 import { readS3Account } from "./files/bucket.ts";
 import { readRetention } from "./ledger/retention.ts";
-import type { NanoUsd } from "./money/nano-usd.ts";
-import { parseUsd } from "./money/nano-usd.ts";
+import { type NanoUsd, parseUsd } from "./money/nano-usd.ts";
 import { readTraceSettings } from "./traces/trace-settings.ts";
 
 export type Config = Readonly<ReturnType<typeof readAll>>;

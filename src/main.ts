@@ -3,15 +3,13 @@ import { relative } from "node:path";
 import { systemClock } from "./base/clock.ts";
 import type { Environment } from "./base/environment-reader.ts";
 import { createLineOutput, type LineOutput, type WritePiece } from "./base/line-output.ts";
-import type { Log, LogLevel } from "./base/log.ts";
-import { createLog, createLogSwitch } from "./base/log.ts";
+import { createLog, createLogSwitch, type Log, type LogLevel } from "./base/log.ts";
 import { terminalWriter } from "./base/terminal-writer.ts";
 import { COMMIT, VERSION } from "./base/version.ts";
 import { explain } from "./cli/explain.ts";
 import { createPrint, flushOutput } from "./cli/print.ts";
 import { runtimeEnvironment } from "./cli/runtime-environment.ts";
-import type { Config } from "./config.ts";
-import { loadConfig, processEnvironment } from "./config.ts";
+import { type Config, loadConfig, processEnvironment } from "./config.ts";
 
 const IS_COMPILED = import.meta.dir.startsWith("/$bunfs");
 

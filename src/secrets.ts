@@ -6,8 +6,7 @@
 import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { assert } from "./base/assert.ts";
-import type { Config } from "./config.ts";
-import { ConfigError } from "./config.ts";
+import { type Config, ConfigError } from "./config.ts";
 
 export interface Secrets {
 	readonly keyPepper: string;

@@ -1,5 +1,4 @@
-import type { Clock } from "../base/clock.ts";
-import { sleep } from "../base/clock.ts";
+import { type Clock, sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
 import type { Endpoint } from "../catalog/request-fields.ts";
@@ -11,8 +10,7 @@ import type { Hold, Ledger } from "../ledger/ledger.ts";
 import type { Outcome } from "../ledger/outcome.ts";
 import type { Shortage } from "../ledger/slices.ts";
 import type { KeyLimits, RateLimitState } from "../limits/key-limits.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { affordableUnits, nanoUsd } from "../money/nano-usd.ts";
+import { affordableUnits, type NanoUsd, nanoUsd } from "../money/nano-usd.ts";
 import { CreditFault } from "./credit-fault.ts";
 import type { OpenRequests } from "./open-requests.ts";
 import { maxCost, maxCostLines, type Quantities } from "./price.ts";

@@ -1,7 +1,6 @@
 import { assert } from "../base/assert.ts";
 import type { Rates } from "../catalog/model.ts";
-import type { CostLine, NanoUsd, PicoUsdPerUnit } from "../money/nano-usd.ts";
-import { costNanoUsd, MAX_NANO_USD } from "../money/nano-usd.ts";
+import { type CostLine, costNanoUsd, MAX_NANO_USD, type NanoUsd, type PicoUsdPerUnit } from "../money/nano-usd.ts";
 
 /**
  * Usage of a request, in the units of a rate card. `promptTokens` includes cached tokens, `completionTokens` includes

@@ -2,8 +2,7 @@ import type { PgBoss } from "pg-boss";
 import type { Log } from "../base/log.ts";
 import type { BatchBooks } from "./batch-books.ts";
 import type { HeldJobs } from "./held-jobs.ts";
-import type { RunDeps } from "./run-batch.ts";
-import { runBatch } from "./run-batch.ts";
+import { type RunDeps, runBatch } from "./run-batch.ts";
 
 /** Runs this instance's share of the open batches. */
 export interface BatchRunner {

@@ -1,6 +1,5 @@
 import { formatUsd } from "../money/nano-usd.ts";
-import type { BatchProblem, BatchRecord } from "./batch-record.ts";
-import { isOver } from "./batch-record.ts";
+import { type BatchProblem, type BatchRecord, isOver } from "./batch-record.ts";
 
 /** A batch in OpenAI's format, with two fields of Tollgate's. Times are Unix seconds. */
 export interface BatchView {

@@ -3,8 +3,7 @@ import { newId } from "../base/id.ts";
 import type { CatalogSnapshot } from "../catalog/model.ts";
 import type { Files } from "../files/files.ts";
 import type { BatchBooks } from "./batch-books.ts";
-import type { BatchEndpoint, BatchRecord } from "./batch-record.ts";
-import { isOver } from "./batch-record.ts";
+import { type BatchEndpoint, type BatchRecord, isOver } from "./batch-record.ts";
 
 export interface BatchRequest {
 	readonly inputFileId: string;

@@ -1,6 +1,5 @@
 import { newUuid } from "../base/id.ts";
-import type { BatchLine } from "./batch-line.ts";
-import { customIdOf, readLine } from "./batch-line.ts";
+import { type BatchLine, customIdOf, readLine } from "./batch-line.ts";
 import type { BatchRecord } from "./batch-record.ts";
 import type { OpenLine } from "./line-source.ts";
 import type { Outcomes } from "./outcomes.ts";

@@ -1,5 +1,4 @@
-import type { InputLine } from "./input-lines.ts";
-import { inputLines } from "./input-lines.ts";
+import { type InputLine, inputLines } from "./input-lines.ts";
 
 export interface OpenLine {
 	readonly line: number;

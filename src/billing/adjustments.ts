@@ -5,8 +5,7 @@ import { onlyRow } from "../db/outage.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { formatUsd, NANO_PER_USD, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { formatUsd, NANO_PER_USD, type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
 import { rowsOf, type Transaction } from "./stripe-books.ts";
 

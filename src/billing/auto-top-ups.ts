@@ -1,7 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
 import type { StopReason } from "./stop-reasons.ts";
 import { payableByCard, TOP_UP_NANO_USD_MIN } from "./top-ups.ts";

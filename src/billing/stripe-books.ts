@@ -2,8 +2,7 @@ import { type SQL, sql } from "drizzle-orm";
 import { newId } from "../base/id.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { centsOf, nanoUsdOfCents } from "../money/cents.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { noteFinding, settleFinding } from "./stripe-findings.ts";
 
 export type Transaction = Parameters<Parameters<Transactional["transaction"]>[0]>[0];

@@ -9,8 +9,7 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 import { noted, notedJson } from "../ops/audit.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
 import { lockTopUp, type PaidTopUp, rowsOf, type Transaction } from "./stripe-books.ts";
-import type { TopUpRecord } from "./top-ups.ts";
-import { getTopUp } from "./top-ups.ts";
+import { getTopUp, type TopUpRecord } from "./top-ups.ts";
 
 export interface TransferCheck {
 	readonly topUpId: string;

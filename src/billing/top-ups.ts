@@ -1,14 +1,12 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { onlyRow } from "../db/outage.ts";
-import type { Listed, Page } from "../db/page.ts";
-import { listed, pageBounds } from "../db/page.ts";
+import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { isLabel } from "../keys/key-settings.ts";
 import { isWholeCents, nanoUsdOfCents } from "../money/cents.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { NANO_PER_USD, nanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { NANO_PER_USD, type NanoUsd, nanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
 
 export type TopUpState = "pending" | "confirmed" | "rejected" | "refunded" | "disputed";

@@ -1,10 +1,7 @@
 import type { Environment } from "../base/environment-reader.ts";
-import type { Brand, Seller, Terms } from "./brand.ts";
-import { PLAIN_BRAND } from "./brand.ts";
-import type { YamlMap, YamlReader } from "./yaml-reader.ts";
-import { createYamlReader } from "./yaml-reader.ts";
-import type { YamlField } from "./yaml-scalars.ts";
-import { show } from "./yaml-scalars.ts";
+import { type Brand, PLAIN_BRAND, type Seller, type Terms } from "./brand.ts";
+import { createYamlReader, type YamlMap, type YamlReader } from "./yaml-reader.ts";
+import { show, type YamlField } from "./yaml-scalars.ts";
 
 export const BRAND_FIELDS = "name logo accent headline lead support terms seller privacy imprint".split(" ");
 const NAME = /^[^\p{Cc}<>"]{1,40}$/u;

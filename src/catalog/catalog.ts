@@ -4,19 +4,16 @@
  */
 
 import { assert } from "../base/assert.ts";
-import type { Clock } from "../base/clock.ts";
-import { withDeadline } from "../base/clock.ts";
+import { type Clock, withDeadline } from "../base/clock.ts";
 import type { Environment } from "../base/environment-reader.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
-import type { CatalogFile } from "./file.ts";
-import { CatalogFileError, parseCatalogFile } from "./file.ts";
+import { type CatalogFile, CatalogFileError, parseCatalogFile } from "./file.ts";
 import type { CatalogSnapshot, Model, ModelSpec, RateCard, Rates } from "./model.ts";
 import { haveEqualRates, pinRateCards } from "./rate-cards.ts";
 import { countRetired, servedAt } from "./retirement.ts";
 import { resolveRoutes } from "./routes.ts";
-import type { ServiceLimits } from "./service-limits.ts";
-import { DEFAULT_LIMITS } from "./service-limits.ts";
+import { DEFAULT_LIMITS, type ServiceLimits } from "./service-limits.ts";
 import type { Problem } from "./yaml-reader.ts";
 
 export type ReloadResult =

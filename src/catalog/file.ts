@@ -4,12 +4,9 @@ import { readLimits } from "./limits-section.ts";
 import type { ModelSpec, RouteSpec } from "./model.ts";
 import { readModel } from "./model-section.ts";
 import { readRoute } from "./route-section.ts";
-import type { ServiceLimits } from "./service-limits.ts";
-import { DEFAULT_LIMITS } from "./service-limits.ts";
-import type { Problem, YamlReader } from "./yaml-reader.ts";
-import { createYamlReader } from "./yaml-reader.ts";
-import type { YamlField } from "./yaml-scalars.ts";
-import { show } from "./yaml-scalars.ts";
+import { DEFAULT_LIMITS, type ServiceLimits } from "./service-limits.ts";
+import { createYamlReader, type Problem, type YamlReader } from "./yaml-reader.ts";
+import { show, type YamlField } from "./yaml-scalars.ts";
 
 export interface CatalogFile {
 	readonly models: readonly ModelSpec[];

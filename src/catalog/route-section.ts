@@ -1,9 +1,7 @@
 import type { ModelSpec, RouteOrder, RouteSpec } from "./model.ts";
-import type { ClaimName } from "./model-section.ts";
-import { readId, readName } from "./model-section.ts";
+import { type ClaimName, readId, readName } from "./model-section.ts";
 import type { YamlReader } from "./yaml-reader.ts";
-import type { YamlField } from "./yaml-scalars.ts";
-import { show } from "./yaml-scalars.ts";
+import { show, type YamlField } from "./yaml-scalars.ts";
 
 export const ROUTE_FIELDS = ["id", "name", "models", "by"] as const;
 const ORDERS: readonly RouteOrder[] = ["listed", "price", "speed"];

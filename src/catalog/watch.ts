@@ -3,8 +3,7 @@
  * configuration is. Directory events are only hints. A slow poll also checks the file's identity, because network and
  * overlay mounts lose events.
  */
-import type { FSWatcher } from "node:fs";
-import { watch } from "node:fs";
+import { type FSWatcher, watch } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Clock } from "../base/clock.ts";

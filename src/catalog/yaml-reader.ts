@@ -5,8 +5,7 @@
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import type { Environment } from "../base/environment-reader.ts";
 import { isOneEditAway, plainWord } from "../base/near-word.ts";
-import type { ScalarReader, YamlField } from "./yaml-scalars.ts";
-import { createScalarReader, show } from "./yaml-scalars.ts";
+import { createScalarReader, type ScalarReader, show, type YamlField } from "./yaml-scalars.ts";
 
 export interface Problem {
 	/** From 1; 0 if the problem has no line. */

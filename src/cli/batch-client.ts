@@ -1,6 +1,5 @@
 import { appendFileSync, closeSync, openSync, renameSync, statSync, writeSync } from "node:fs";
-import type { FaultCode } from "../base/fault.ts";
-import { Fault } from "../base/fault.ts";
+import { Fault, type FaultCode } from "../base/fault.ts";
 
 /** The fields of a batch that the command shows. */
 export interface RemoteBatch {

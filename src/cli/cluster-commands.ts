@@ -7,8 +7,7 @@ import type { Listed } from "../db/page.ts";
 import type { Statements } from "../db/statements.ts";
 import { recoverLost } from "../ledger/lost-journal.ts";
 import { formatUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
-import type { CommandRuns } from "./command.ts";
-import { UsageError } from "./command.ts";
+import { type CommandRuns, UsageError } from "./command.ts";
 import { listOutput } from "./table.ts";
 
 /** Rows of a page. All instances that have not left fit on it; the long history continues on the next page. */

@@ -1,8 +1,7 @@
 import { CommanderError, InvalidArgumentError, Option, Command as Program } from "commander";
 import { assert } from "../base/assert.ts";
 import { PUBLIC_VARIABLES } from "../config-table.ts";
-import type { Command, CommandInput, OptionSpec } from "./command.ts";
-import { UsageError } from "./command.ts";
+import { type Command, type CommandInput, type OptionSpec, UsageError } from "./command.ts";
 
 /** A parsed command line: a text to print, or a command with its input. */
 export type Asked =

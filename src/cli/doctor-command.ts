@@ -1,5 +1,4 @@
-import type { Config } from "../config.ts";
-import { ConfigError } from "../config.ts";
+import { type Config, ConfigError } from "../config.ts";
 import { isEmbeddedMade } from "../db/embedded.ts";
 import { findPostgresBinaries } from "../db/postgres-binaries.ts";
 import type { CommandContext, CommandRuns } from "./command.ts";

@@ -6,8 +6,7 @@ import { checkCatalog } from "../catalog/check.ts";
 import { describeProblems } from "../catalog/file.ts";
 import { discover, USUAL_PORTS } from "../demo/discover.ts";
 import { formatCatalogFile } from "./catalog-template.ts";
-import type { CommandRuns } from "./command.ts";
-import { UsageError } from "./command.ts";
+import { type CommandRuns, UsageError } from "./command.ts";
 
 const DEFAULT_FILE = "tollgate.yaml";
 /** A server that is loading a model answers slowly. */

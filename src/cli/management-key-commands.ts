@@ -7,8 +7,7 @@ import {
 	revokeManagementKey,
 } from "../keys/management-key-admin.ts";
 import { MANAGEMENT_SCOPES } from "../keys/management-scope.ts";
-import type { CommandRuns } from "./command.ts";
-import { UsageError } from "./command.ts";
+import { type CommandRuns, UsageError } from "./command.ts";
 import { keyMaker, madeKey } from "./key-commands.ts";
 import { dateMsOf, namesOf, pageOf } from "./option-values.ts";
 import { secretText } from "./setting-options.ts";

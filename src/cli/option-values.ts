@@ -1,9 +1,7 @@
 import { msOfIso } from "../base/iso-date.ts";
 import type { Page } from "../db/page.ts";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { parseUsd } from "../money/nano-usd.ts";
-import type { CommandInput } from "./command.ts";
-import { UsageError } from "./command.ts";
+import { type NanoUsd, parseUsd } from "../money/nano-usd.ts";
+import { type CommandInput, UsageError } from "./command.ts";
 
 const SECONDS_OF_UNIT: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 

@@ -1,5 +1,4 @@
-import type { Log, LogLevel, LogSwitch } from "../base/log.ts";
-import { LOG_LEVELS } from "../base/log.ts";
+import { LOG_LEVELS, type Log, type LogLevel, type LogSwitch } from "../base/log.ts";
 import { unlessAborted } from "../base/unless-aborted.ts";
 import type { Config } from "../config.ts";
 import { checkHost } from "../planes/listening-address.ts";

@@ -9,14 +9,11 @@ import { checkConfiguredFile } from "../planes/open-catalog.ts";
 import { openDatabase, released } from "../planes/open-database.ts";
 import { consoleSocket, makeRunDir, removeRunDir } from "../planes/run-dir.ts";
 import { loadOrCreateSecrets } from "../secrets.ts";
-import type { ChildFacts } from "./child-environment.ts";
-import { consoleEnvironment, gatewayEnvironment } from "./child-environment.ts";
+import { type ChildFacts, consoleEnvironment, gatewayEnvironment } from "./child-environment.ts";
 import { type EndSignal, onEndSignal } from "./end-signals.ts";
 import { explain } from "./explain.ts";
-import type { ServeDeps } from "./serve.ts";
-import { GATEWAYS_GONE, GATEWAYS_LEAVING, levelWord, noteLevel, RETIRE } from "./serve.ts";
-import type { WorkerSlot, WorkerSlotOptions } from "./worker-slot.ts";
-import { startWorkerSlot } from "./worker-slot.ts";
+import { GATEWAYS_GONE, GATEWAYS_LEAVING, levelWord, noteLevel, RETIRE, type ServeDeps } from "./serve.ts";
+import { startWorkerSlot, type WorkerSlot, type WorkerSlotOptions } from "./worker-slot.ts";
 
 /** How to start this program again as `serve`. */
 export interface ChildCommand {

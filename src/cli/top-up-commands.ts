@@ -3,8 +3,7 @@ import type { TopUpRecord, TopUpState } from "../billing/top-ups.ts";
 import { confirmTopUp, createTopUp, listTopUps, rejectTopUp } from "../billing/top-ups.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { namedAccount } from "./account-commands.ts";
-import type { CommandRuns } from "./command.ts";
-import { UsageError } from "./command.ts";
+import { type CommandRuns, UsageError } from "./command.ts";
 import { pageOf, usdOf } from "./option-values.ts";
 import { listOutput } from "./table.ts";
 

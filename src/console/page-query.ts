@@ -1,6 +1,5 @@
 import { t } from "elysia";
-import type { NanoUsd } from "../money/nano-usd.ts";
-import { nanoUsd, parseUsd } from "../money/nano-usd.ts";
+import { type NanoUsd, nanoUsd, parseUsd } from "../money/nano-usd.ts";
 import { ConsoleError } from "./console-error.ts";
 
 /** Every route accepts the account that it concerns. The console's router reads it. */

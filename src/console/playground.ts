@@ -1,7 +1,6 @@
 import { languageOf } from "../base/language.ts";
 import { passedBody } from "../base/passed-body.ts";
-import type { Connection } from "../gateway/connection.ts";
-import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../gateway/connection.ts";
+import { type Connection, IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../gateway/connection.ts";
 import type { Parts } from "./console-deps.ts";
 import { usableDigest } from "./keys/usable-keys.ts";
 

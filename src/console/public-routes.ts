@@ -4,11 +4,9 @@ import { rateCardHistory } from "../catalog/rate-cards.ts";
 import type { Parts } from "./console-deps.ts";
 import { ConsoleError } from "./console-error.ts";
 import type { SentMail } from "./mail/mailer.ts";
-import type { ModelView, RateVersion } from "./operator/catalog-view.ts";
-import { modelView, ratesOf } from "./operator/catalog-view.ts";
+import { type ModelView, modelView, type RateVersion, ratesOf } from "./operator/catalog-view.ts";
 import { isOwnMachine } from "./sign-in/own-machine.ts";
-import type { ModelSpeed } from "./usage/model-speed.ts";
-import { createModelSpeeds } from "./usage/model-speed.ts";
+import { createModelSpeeds, type ModelSpeed } from "./usage/model-speed.ts";
 
 interface Measured {
 	/** Null if there were too few recent requests. */

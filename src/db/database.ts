@@ -1,8 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { createListener } from "./listener.ts";
-import type { Statements } from "./statements.ts";
-import { createStatements } from "./statements.ts";
+import { createStatements, type Statements } from "./statements.ts";
 
 /**
  * The database clients of a gateway. They share no connection, so none waits for another's statements. Transactions

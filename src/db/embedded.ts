@@ -12,8 +12,7 @@ import {
 } from "../base/file-lock.ts";
 import type { Log } from "../base/log.ts";
 import { withClient } from "./new-client.ts";
-import type { PostgresBinaries } from "./postgres-binaries.ts";
-import { findPostgresBinaries } from "./postgres-binaries.ts";
+import { findPostgresBinaries, type PostgresBinaries } from "./postgres-binaries.ts";
 import {
 	initialiseCluster,
 	POSTGRES_USER,

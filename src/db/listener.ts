@@ -1,6 +1,5 @@
 import type postgres from "postgres";
-import type { Clock } from "../base/clock.ts";
-import { withDeadline } from "../base/clock.ts";
+import { type Clock, withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { newClient } from "./new-client.ts";
 import { reconnectDelayS } from "./reconnect-backoff.ts";

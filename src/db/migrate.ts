@@ -13,8 +13,7 @@ import {
 	urlWithFunctions,
 } from "./function-set.ts";
 import { inTransaction } from "./in-transaction.ts";
-import type { Migration } from "./migrations/list.ts";
-import { migrations } from "./migrations/list.ts";
+import { type Migration, migrations } from "./migrations/list.ts";
 import { withClient } from "./new-client.ts";
 import { checkMayMakeTables, checkNoneAreOthers, findUnusable, namesMadeBy } from "./own-rights.ts";
 import { checkMayWrite, findOwnSchema, lookFirstInto, schemaForTables, untimed } from "./own-schema.ts";

@@ -1,6 +1,5 @@
 import type postgres from "postgres";
-import type { Clock } from "../base/clock.ts";
-import { sleep } from "../base/clock.ts";
+import { type Clock, sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { ClientHooks } from "./connection.ts";
 import { createConnectionPool } from "./connection-pool.ts";

@@ -1,5 +1,4 @@
-import type { PostgresJsDatabase } from "drizzle-orm/postgres-js";
-import { drizzle } from "drizzle-orm/postgres-js";
+import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import type postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";

@@ -2,8 +2,7 @@ import { Fault } from "../base/fault.ts";
 import { confirmTopUp, createTopUp, listTopUps, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts";
 import type { Statements } from "../db/statements.ts";
 import { createAccount, findAccount } from "../keys/account-admin.ts";
-import type { KeyMakerDeps, KeyRecord } from "../keys/key-admin.ts";
-import { createKey, listKeys } from "../keys/key-admin.ts";
+import { createKey, type KeyMakerDeps, type KeyRecord, listKeys } from "../keys/key-admin.ts";
 import { shownParts } from "../keys/secret.ts";
 import { DEMO_DATA } from "./demo-history.ts";
 

@@ -1,14 +1,11 @@
 import { assert } from "../base/assert.ts";
-import type { Clock } from "../base/clock.ts";
-import { systemClock } from "../base/clock.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { FixedCatalog } from "../catalog/catalog.ts";
 import type { CatalogSnapshot, ModelSpec } from "../catalog/model.ts";
-import type { DemoUpstream } from "./demo-upstream.ts";
-import { startDemoUpstream } from "./demo-upstream.ts";
+import { type DemoUpstream, startDemoUpstream } from "./demo-upstream.ts";
 import type { WeekModel } from "./demo-week.ts";
-import type { FoundServer } from "./discover.ts";
-import { discover, USUAL_PORTS } from "./discover.ts";
+import { discover, type FoundServer, USUAL_PORTS } from "./discover.ts";
 
 /** The first run's models, for the banner. JSON-compatible, because the gateway sends it to its parent. */
 export interface DemoDescription {

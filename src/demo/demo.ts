@@ -1,14 +1,12 @@
 /** The first run: `serve` with neither a database nor a catalogue. No other start uses this code. */
 import { dirname } from "node:path";
-import type { Clock } from "../base/clock.ts";
-import { systemClock } from "../base/clock.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
 import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { createOperator, listOperators } from "../console/operator/operator-admin.ts";
 import { createSignInLink, type LinkPage } from "../console/sign-in/new-sign-in-link.ts";
-import type { Statements } from "../db/statements.ts";
-import { createStatements } from "../db/statements.ts";
+import { createStatements, type Statements } from "../db/statements.ts";
 import { createDigest } from "../keys/digest.ts";
 import { accountBalance } from "../ledger/balance.ts";
 import { formatUsd } from "../money/nano-usd.ts";

@@ -1,7 +1,6 @@
 import { assert } from "../base/assert.ts";
 import type { ChatMode, DialectName, Modality, ModelKind, ModelSpec } from "../catalog/model.ts";
-import type { PicoUsdPerUnit } from "../money/nano-usd.ts";
-import { parseRatePerMillion } from "../money/nano-usd.ts";
+import { type PicoUsdPerUnit, parseRatePerMillion } from "../money/nano-usd.ts";
 
 /** What is known of a discovered model. */
 export interface FoundModel {

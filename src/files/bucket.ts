@@ -1,6 +1,5 @@
 import { type BunFile, S3Client } from "bun";
-import type { Clock } from "../base/clock.ts";
-import { withDeadline } from "../base/clock.ts";
+import { type Clock, withDeadline } from "../base/clock.ts";
 import type { EnvironmentReader } from "../base/environment-reader.ts";
 
 /** An S3-compatible service and its access key. */

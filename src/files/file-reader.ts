@@ -1,7 +1,6 @@
 import { type BlobStore, BytesLost } from "./blob-store.ts";
 import type { FileBooks, FilePart } from "./file-books.ts";
-import type { FileCipher } from "./file-cipher.ts";
-import { CHUNK_BYTES, SEALED_CHUNK_BYTES } from "./file-cipher.ts";
+import { CHUNK_BYTES, type FileCipher, SEALED_CHUNK_BYTES } from "./file-cipher.ts";
 
 /** Bytes from `start` to `end` (exclusive). */
 export interface ByteRange {

@@ -5,14 +5,11 @@ import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import type { BlobStore } from "./blob-store.ts";
-import type { FileLimits, FileQuery } from "./file-books.ts";
-import { createFileBooks } from "./file-books.ts";
+import { createFileBooks, type FileLimits, type FileQuery } from "./file-books.ts";
 import { createFileCipher } from "./file-cipher.ts";
-import type { ByteRange } from "./file-reader.ts";
-import { readFile } from "./file-reader.ts";
+import { type ByteRange, readFile } from "./file-reader.ts";
 import type { FileOwner, FilePurpose, FileRecord } from "./file-record.ts";
-import type { FileWriter } from "./file-writer.ts";
-import { createFileWriter } from "./file-writer.ts";
+import { createFileWriter, type FileWriter } from "./file-writer.ts";
 
 /** Default lifetime of a file. */
 const FILE_LIFETIME_MS = 30 * 24 * 3600_000;

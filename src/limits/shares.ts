@@ -1,5 +1,4 @@
-import type { Clock } from "../base/clock.ts";
-import { sleep } from "../base/clock.ts";
+import { type Clock, sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { LimitKind, ShareAsk, ShareGrant, ShareStore } from "./share-store.ts";

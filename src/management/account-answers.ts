@@ -6,8 +6,7 @@ import type { Statements } from "../db/statements.ts";
 import type { AccountRecord } from "../keys/account-admin.ts";
 import { checkNewAccount, createAccount, findAccount, listAccounts, updateAccount } from "../keys/account-admin.ts";
 import { accountBalance } from "../ledger/balance.ts";
-import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { claimed, inForceOf, listOf, pageOf } from "./management-call.ts";
+import { claimed, inForceOf, listOf, type ManagementAnswer, type ManagementCall, pageOf } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 

@@ -1,14 +1,11 @@
 import { Fault } from "../base/fault.ts";
-import type { AdjustmentState } from "../billing/adjustments.ts";
-import { adjust, checkAdjustmentAmount } from "../billing/adjustments.ts";
+import { type AdjustmentState, adjust, checkAdjustmentAmount } from "../billing/adjustments.ts";
 import type { Parts } from "../console/console-deps.ts";
-import type { AdjustmentRow } from "../console/operator/operator-adjustments.ts";
-import { listAdjustments } from "../console/operator/operator-adjustments.ts";
+import { type AdjustmentRow, listAdjustments } from "../console/operator/operator-adjustments.ts";
 import { refuseOwnAccount } from "../console/operator/operator-interest.ts";
 import { amountOf, pageOfRows } from "../console/page-query.ts";
 import { derivedHex } from "../keys/digest.ts";
-import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { listOf, pageOf } from "./management-call.ts";
+import { listOf, type ManagementAnswer, type ManagementCall, pageOf } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 

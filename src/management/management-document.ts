@@ -1,7 +1,6 @@
 /** The management interface's part of the OpenAPI document, generated from its routes. */
 import type { DocumentPart, Failures } from "../gateway/openapi/openapi.ts";
-import type { ManagementRoute } from "./management-routes.ts";
-import { MANAGEMENT_QUERY, MANAGEMENT_ROUTES } from "./management-routes.ts";
+import { MANAGEMENT_QUERY, MANAGEMENT_ROUTES, type ManagementRoute } from "./management-routes.ts";
 import { MANAGEMENT_ANSWERS, MANAGEMENT_REQUESTS } from "./management-schemas.ts";
 
 type Json = Readonly<Record<string, unknown>>;

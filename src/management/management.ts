@@ -1,6 +1,5 @@
 import type { TSchema } from "@sinclair/typebox";
-import type { TypeCheck } from "@sinclair/typebox/compiler";
-import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";

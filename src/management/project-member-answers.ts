@@ -9,8 +9,7 @@ import {
 	takeOutOfProject,
 } from "../console/projects/project-members.ts";
 import { getProject } from "../keys/project-admin.ts";
-import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { inForceOf, listOf } from "./management-call.ts";
+import { inForceOf, listOf, type ManagementAnswer, type ManagementCall } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 

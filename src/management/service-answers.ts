@@ -6,8 +6,7 @@ import { usageRows } from "../console/usage/usage-rows.ts";
 import type { DeployedModel } from "../deployments/deployed-model.ts";
 import { listServedCatalogs } from "../deployments/deployments.ts";
 import type { ReplicaView } from "../upstream/replicas/replica.ts";
-import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { listOf, pageOf, required } from "./management-call.ts";
+import { listOf, type ManagementAnswer, type ManagementCall, pageOf, required } from "./management-call.ts";
 import { Deployment, MANAGEMENT_ANSWERS, Model, UsageDay } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 

@@ -1,6 +1,5 @@
 /** Cents, the unit of card payments. Divisions that leave a remainder are not done here. */
-import type { NanoUsd } from "./nano-usd.ts";
-import { nanoUsd } from "./nano-usd.ts";
+import { type NanoUsd, nanoUsd } from "./nano-usd.ts";
 
 const NANO_USD_PER_CENT = 10_000_000;
 

@@ -1,5 +1,4 @@
-import type { NanoUsd } from "./nano-usd.ts";
-import { formatUsd, NANO_PER_USD, nanoUsd } from "./nano-usd.ts";
+import { formatUsd, NANO_PER_USD, type NanoUsd, nanoUsd } from "./nano-usd.ts";
 
 /** US dollars as a JSON number, for output only. */
 export type JsonUsd = number & { readonly unit: "json-usd" };

@@ -1,6 +1,5 @@
 import { formatDecimal, roundTo } from "./decimal.ts";
-import type { CostLine, NanoUsd, PicoUsdPerUnit } from "./nano-usd.ts";
-import { formatUsd, NANO_PER_USD } from "./nano-usd.ts";
+import { type CostLine, formatUsd, NANO_PER_USD, type NanoUsd, type PicoUsdPerUnit } from "./nano-usd.ts";
 
 /** Amounts and rates for display, rounded as integers. */
 

@@ -1,5 +1,4 @@
-import type { Histogram } from "../base/histogram.ts";
-import { createHistogram } from "../base/histogram.ts";
+import { createHistogram, type Histogram } from "../base/histogram.ts";
 
 /**
  * Counts of settled requests, cheap enough for the hot path: plain numbers, turned into metrics only when requested.

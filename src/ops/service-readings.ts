@@ -1,6 +1,5 @@
 import type { Reading } from "./metrics.ts";
-import type { ReplicaState } from "./replica-readings.ts";
-import { replicaReadings } from "./replica-readings.ts";
+import { type ReplicaState, replicaReadings } from "./replica-readings.ts";
 
 /** The state of the service's parts, for metrics. */
 export interface ServiceState {

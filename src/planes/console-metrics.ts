@@ -1,8 +1,7 @@
 import type { Cleanup } from "../base/cleanup.ts";
 import type { ConsoleFigures } from "../console/console-figures.ts";
 import { lagReadings, startLoopLag } from "../ops/loop-lag.ts";
-import type { Metrics } from "../ops/metrics.ts";
-import { createMetrics } from "../ops/metrics.ts";
+import { createMetrics, type Metrics } from "../ops/metrics.ts";
 import { countCollections, processReadings } from "../ops/process-readings.ts";
 
 /** The metrics of a console's process. */

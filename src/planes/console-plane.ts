@@ -1,8 +1,7 @@
 import { Elysia } from "elysia";
 import { assert } from "../base/assert.ts";
 import { createCleanup } from "../base/cleanup.ts";
-import type { Clock } from "../base/clock.ts";
-import { systemClock } from "../base/clock.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import type { OwnBrand } from "../console/brand/shown-brand.ts";

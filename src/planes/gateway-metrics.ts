@@ -3,15 +3,12 @@ import type { Watch } from "../base/watch.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import { ledgerCountReadings, ledgerHistograms } from "../ledger/ledger-counts.ts";
 import { lagReadings, startLoopLag } from "../ops/loop-lag.ts";
-import type { Metrics } from "../ops/metrics.ts";
-import { createMetrics } from "../ops/metrics.ts";
+import { createMetrics, type Metrics } from "../ops/metrics.ts";
 import { countCollections, processReadings } from "../ops/process-readings.ts";
-import type { Refusals } from "../ops/refusals.ts";
-import { refusalReadings } from "../ops/refusals.ts";
+import { type Refusals, refusalReadings } from "../ops/refusals.ts";
 import { requestHistograms, requestReadings } from "../ops/request-readings.ts";
 import type { RequestStats } from "../ops/request-stats.ts";
-import type { ServiceState } from "../ops/service-readings.ts";
-import { serviceReadings } from "../ops/service-readings.ts";
+import { type ServiceState, serviceReadings } from "../ops/service-readings.ts";
 import { ledgerTotals } from "./gateway-health.ts";
 import type { BooksSeen } from "./gateway-watches.ts";
 

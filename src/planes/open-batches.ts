@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import { createBatchBooks } from "../batch/batch-books.ts";
 import { createBatchRunner } from "../batch/batch-runner.ts";
-import type { Batches } from "../batch/batches.ts";
-import { createBatches } from "../batch/batches.ts";
+import { type Batches, createBatches } from "../batch/batches.ts";
 import { createHeldJobs } from "../batch/held-jobs.ts";
 import type { Carrier } from "../batch/line-work.ts";
 import type { Files } from "../files/files.ts";

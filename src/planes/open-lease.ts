@@ -1,10 +1,8 @@
 import type { Config } from "../config.ts";
 import type { Keyring } from "../keys/keyring.ts";
 import { createPgShareStore, LIMITS_CHANNEL } from "../keys/limit-shares.ts";
-import type { InstanceLease } from "../ledger/instance-lease.ts";
-import { startInstanceLease } from "../ledger/instance-lease.ts";
-import type { KeyLimits } from "../limits/key-limits.ts";
-import { createKeyLimits } from "../limits/key-limits.ts";
+import { type InstanceLease, startInstanceLease } from "../ledger/instance-lease.ts";
+import { createKeyLimits, type KeyLimits } from "../limits/key-limits.ts";
 import type { Secrets } from "../secrets.ts";
 import { FORCED_STOP_MS } from "./drain-gateway.ts";
 import type { GatewayDeps } from "./gateway-deps.ts";

@@ -1,6 +1,5 @@
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
-import type { ReplicaView } from "../upstream/replicas/replica.ts";
-import { takesCalls } from "../upstream/replicas/replica.ts";
+import { type ReplicaView, takesCalls } from "../upstream/replicas/replica.ts";
 import type { ServiceName } from "./status-answer.ts";
 import type { ServiceLevel } from "./status-store.ts";
 

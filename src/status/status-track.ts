@@ -1,7 +1,6 @@
 import type { CatalogSnapshot } from "../catalog/model.ts";
 import type { HistoryAnswer, Track, UptimeDay } from "./status-answer.ts";
-import type { HistoryView } from "./status-history.ts";
-import { HISTORY_DAYS } from "./status-history.ts";
+import { HISTORY_DAYS, type HistoryView } from "./status-history.ts";
 import { endpointSubject, endpointsOf, modelSubject, SERVICE_SUBJECT } from "./status-levels.ts";
 import type { DayTally } from "./status-store.ts";
 

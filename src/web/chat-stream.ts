@@ -1,6 +1,5 @@
 import { EventSourceParserStream } from "eventsource-parser/stream";
-import type { JsonUsd } from "../money/json-usd.ts";
-import { nanoUsdOfJson } from "../money/json-usd.ts";
+import { type JsonUsd, nanoUsdOfJson } from "../money/json-usd.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { ApiError, apiErrorOf } from "./http.ts";
 import { t } from "./texts.tsx";

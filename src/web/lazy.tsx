@@ -1,5 +1,4 @@
-import type { ComponentType, ReactNode } from "react";
-import { useEffect, useState } from "react";
+import { type ComponentType, type ReactNode, useEffect, useState } from "react";
 import { ApiError } from "./http.ts";
 import { Problem } from "./parts/problem.tsx";
 import { t } from "./texts.tsx";

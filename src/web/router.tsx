@@ -1,5 +1,4 @@
-import type { AnchorHTMLAttributes, ReactNode } from "react";
-import { useEffect, useMemo, useState } from "react";
+import { type AnchorHTMLAttributes, type ReactNode, useEffect, useMemo, useState } from "react";
 import { parse } from "regexparam";
 import { matchRoute, Router, Link as RouterLink } from "wouter";
 import { navigate as go, usePathname, useSearch } from "wouter/use-browser-location";

@@ -1,5 +1,4 @@
-import type { ReactNode } from "react";
-import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { may, type Right } from "../console/views.ts";
 import { api } from "./api.ts";
 import { authApi } from "./auth-api.ts";

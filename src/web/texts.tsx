@@ -1,5 +1,4 @@
-import type { ReactNode } from "react";
-import { createElement, Fragment } from "react";
+import { createElement, Fragment, type ReactNode } from "react";
 import type { pages } from "../base/de.json";
 import { ENGLISH, isLanguage, type Language } from "../base/language.ts";
 import { CATALOGUE } from "./catalogue.ts";

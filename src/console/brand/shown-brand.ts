@@ -1,8 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { dirname, extname, resolve } from "node:path";
 import { Fault } from "../../base/fault.ts";
-import type { Brand, Seller } from "../../catalog/brand.ts";
-import { PLAIN_BRAND } from "../../catalog/brand.ts";
+import { type Brand, PLAIN_BRAND, type Seller } from "../../catalog/brand.ts";
 import type { Config } from "../../config.ts";
 import type { Palette } from "./palette.ts";
 

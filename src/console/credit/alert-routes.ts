@@ -1,6 +1,5 @@
 import { Elysia, t } from "elysia";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { notedJson } from "../../ops/audit.ts";
 import type { Parts } from "../console-deps.ts";
 import { ACCOUNT_QUERY, amountOf, USD } from "../page-query.ts";

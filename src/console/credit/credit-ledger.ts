@@ -1,6 +1,5 @@
 import type { Statements } from "../../db/statements.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { nanoUsdOfColumn, sumOfColumn } from "../../money/nano-usd.ts";
+import { type NanoUsd, nanoUsdOfColumn, sumOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
 /** One movement of an account's credit; usage is one row per day. */

@@ -1,6 +1,5 @@
 import { Elysia, t } from "elysia";
-import type { Language } from "../../base/language.ts";
-import { languageOf } from "../../base/language.ts";
+import { type Language, languageOf } from "../../base/language.ts";
 import { type TextId, write } from "../../base/translate.ts";
 import type { TopUpRecord } from "../../billing/top-ups.ts";
 import { findAccount } from "../../keys/account-admin.ts";
@@ -12,8 +11,7 @@ import { ACCOUNT_QUERY, PAGE_QUERY, pageOf, pageOfRows } from "../page-query.ts"
 import { factsTable, printPage } from "../print-page.ts";
 import { type Party, partyLines, readBillingDetails } from "../statement/billing-details.ts";
 import { readAlert } from "./alert-routes.ts";
-import type { RunningRequest } from "./credit.ts";
-import { balanceOf, runningRequests, topUpOfAccount } from "./credit.ts";
+import { balanceOf, type RunningRequest, runningRequests, topUpOfAccount } from "./credit.ts";
 import { ledgerPage } from "./credit-ledger.ts";
 import { topUpRoutes } from "./top-up-routes.ts";
 

@@ -1,10 +1,8 @@
 import { rejectionReasons } from "../../billing/top-up-checks.ts";
 import { getTopUp, type TopUpRecord } from "../../billing/top-ups.ts";
 import type { Statements } from "../../db/statements.ts";
-import type { Balance } from "../../ledger/balance.ts";
-import { accountBalance } from "../../ledger/balance.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { accountBalance, type Balance } from "../../ledger/balance.ts";
+import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
 export interface BalanceView {

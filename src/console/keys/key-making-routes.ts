@@ -1,8 +1,7 @@
 import { Elysia, t } from "elysia";
 import { newId } from "../../base/id.ts";
 import { derivedHex } from "../../keys/digest.ts";
-import type { PlannedKey } from "../../keys/key-admin.ts";
-import { ACTIVE_KEYS_MAX, createKey, revokeKey, rotateKey } from "../../keys/key-admin.ts";
+import { ACTIVE_KEYS_MAX, createKey, type PlannedKey, revokeKey, rotateKey } from "../../keys/key-admin.ts";
 import { derivedSecret } from "../../keys/secret.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";

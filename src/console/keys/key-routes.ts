@@ -1,6 +1,5 @@
 import { Elysia, t } from "elysia";
-import type { KeyRecord } from "../../keys/key-admin.ts";
-import { ACTIVE_KEYS_MAX, getKey, listKeys, revokeKey, updateKey } from "../../keys/key-admin.ts";
+import { ACTIVE_KEYS_MAX, getKey, type KeyRecord, listKeys, revokeKey, updateKey } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
 import { ZERO_USD } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
@@ -10,8 +9,7 @@ import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts"
 import { checkWidening } from "../sign-in/sensitive-acts.ts";
 import { KEY_SETTINGS, NAME, settingsOf } from "./key-body.ts";
 import { keyMakingRoutes } from "./key-making-routes.ts";
-import type { KeyView } from "./key-view.ts";
-import { heldByKey, keyOf, keyView } from "./key-view.ts";
+import { heldByKey, type KeyView, keyOf, keyView } from "./key-view.ts";
 import { makerIn, ownerOf } from "./usable-keys.ts";
 import { wideningOf } from "./widening.ts";
 

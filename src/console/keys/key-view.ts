@@ -1,8 +1,6 @@
 import type { Statements } from "../../db/statements.ts";
-import type { KeyRecord } from "../../keys/key-admin.ts";
-import { getKey, shownKeyState } from "../../keys/key-admin.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { addUsd, nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
+import { getKey, type KeyRecord, shownKeyState } from "../../keys/key-admin.ts";
+import { addUsd, type NanoUsd, nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 
 export interface KeyView extends Omit<KeyRecord, "accountId" | "state" | "models" | "etag" | "absentNanoUsd"> {

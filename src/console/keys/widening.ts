@@ -1,7 +1,6 @@
 import type { KeyRecord } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { ZERO_USD } from "../../money/nano-usd.ts";
+import { type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
 
 /**
  * How much more a key, or a project's keys, may spend than before. A recurring cap has no total, so it counts as none,

@@ -4,8 +4,7 @@ import type { Parts } from "../console-deps.ts";
 import { operatorSummary } from "../operator/operator-summary.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import type { LiveTopic } from "./live-feed.ts";
-import type { Overview } from "./overview.ts";
-import { overview, overviewPulse } from "./overview.ts";
+import { type Overview, overview, overviewPulse } from "./overview.ts";
 
 export function overviewRoutes(parts: Parts<"statements" | "clock" | "config" | "deployments" | "sessions" | "live">) {
 	const { statements, sessions, clock, live } = parts;

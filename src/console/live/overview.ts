@@ -1,12 +1,8 @@
 import type { Statements } from "../../db/statements.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { sumOfColumn } from "../../money/nano-usd.ts";
-import type { BalanceView } from "../credit/credit.ts";
-import { balanceOf } from "../credit/credit.ts";
-import type { LogRow } from "../log/log-page.ts";
-import { ANY_REQUEST, logPage } from "../log/log-page.ts";
-import type { UsageSeries } from "../usage/usage-query.ts";
-import { DAY_MS, usageSeries } from "../usage/usage-query.ts";
+import { type NanoUsd, sumOfColumn } from "../../money/nano-usd.ts";
+import { type BalanceView, balanceOf } from "../credit/credit.ts";
+import { ANY_REQUEST, type LogRow, logPage } from "../log/log-page.ts";
+import { DAY_MS, type UsageSeries, usageSeries } from "../usage/usage-query.ts";
 
 /** The four conditions of access. */
 export interface Checklist {

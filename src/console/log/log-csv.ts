@@ -1,8 +1,7 @@
 import { csvResponse } from "../../base/csv.ts";
 import type { Statements } from "../../db/statements.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
-import type { LogFilter, LogRow } from "./log-page.ts";
-import { logPage } from "./log-page.ts";
+import { type LogFilter, type LogRow, logPage } from "./log-page.ts";
 
 const PAGE_ROWS = 2_000;
 /** Rows at most. */

@@ -1,14 +1,10 @@
 import type { Statements } from "../../db/statements.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { StatusClass } from "../usage/usage-query.ts";
-import type { LogPlace } from "./log-place.ts";
-import { comparePlaces, placeText, readPlace } from "./log-place.ts";
-import type { RefusedDetail, RefusedRow } from "./refused-log.ts";
-import { findRefused, refusedPage } from "./refused-log.ts";
-import type { RequestDetail } from "./request-detail.ts";
-import { requestDetail } from "./request-detail.ts";
-import type { RequestFilter, RequestRow } from "./request-log.ts";
-import { findRequest, requestPage } from "./request-log.ts";
+import { comparePlaces, type LogPlace, placeText, readPlace } from "./log-place.ts";
+import { findRefused, type RefusedDetail, type RefusedRow, refusedPage } from "./refused-log.ts";
+import { type RequestDetail, requestDetail } from "./request-detail.ts";
+import { findRequest, type RequestFilter, type RequestRow, requestPage } from "./request-log.ts";
 
 /** A request in the log: settled, or refused before admission. `statusClass` distinguishes them. */
 export type LogRow = RequestRow | RefusedRow;

@@ -1,10 +1,8 @@
 import { type BillLine, billLines, NO_QUANTITIES, type Quantities } from "../../admission/price.ts";
 import { type RateCardColumns, rateCardOf } from "../../catalog/rate-cards.ts";
 import type { Statements } from "../../db/statements.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { costNanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
-import type { RequestRow, UsageRow } from "./request-log.ts";
-import { requestRow } from "./request-log.ts";
+import { costNanoUsd, type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { type RequestRow, requestRow, type UsageRow } from "./request-log.ts";
 
 /** One line of the cost. */
 export type BillLineView = Pick<BillLine, "name" | "units" | "unit" | "rate">;

@@ -2,11 +2,9 @@ import { uuidOfId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { UsageCounts } from "../../ledger/event.ts";
 import { type CountColumns, countsOf } from "../../ledger/usage-fields.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
-import type { StatusClass } from "../usage/usage-query.ts";
-import { HOUR_MS } from "../usage/usage-query.ts";
+import { HOUR_MS, type StatusClass } from "../usage/usage-query.ts";
 import type { LogPlace } from "./log-place.ts";
 
 /** One settled request. Prompts and completions are not stored. */

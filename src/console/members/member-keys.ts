@@ -1,5 +1,4 @@
-import type { AppendedEntry, AppendedRow } from "../../cluster/control-log.ts";
-import { appendedOf } from "../../cluster/control-log.ts";
+import { type AppendedEntry, type AppendedRow, appendedOf } from "../../cluster/control-log.ts";
 import type { Statements } from "../../db/statements.ts";
 import { revokeKey } from "../../keys/key-admin.ts";
 import type { Noted } from "../../ops/audit.ts";

@@ -4,11 +4,9 @@ import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Allowed } from "../console-session.ts";
 import { ACCOUNT_QUERY, PAGE_QUERY } from "../page-query.ts";
-import type { InvitationView } from "./invitations.ts";
-import { listInvitations } from "./invitations.ts";
+import { type InvitationView, listInvitations } from "./invitations.ts";
 import { keysMadeBy, type MemberKey, roleOf } from "./member-keys.ts";
-import type { MemberView } from "./members.ts";
-import { changeMember, checkMember, listMembers, ownersOnly } from "./members.ts";
+import { changeMember, checkMember, listMembers, type MemberView, ownersOnly } from "./members.ts";
 import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "./rights-taken.ts";
 import { may, ROLES, type Role } from "./roles.ts";
 

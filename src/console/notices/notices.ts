@@ -1,5 +1,4 @@
-import type { Clock } from "../../base/clock.ts";
-import { withDeadline } from "../../base/clock.ts";
+import { type Clock, withDeadline } from "../../base/clock.ts";
 import type { BatchRecord } from "../../batch/batch-record.ts";
 import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
 import type { Statements } from "../../db/statements.ts";

@@ -8,8 +8,7 @@ import {
 	rejectAdjustment,
 } from "../../billing/adjustments.ts";
 import type { Statements } from "../../db/statements.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
 import { balanceOf } from "../credit/credit.ts";

@@ -1,6 +1,5 @@
 import type { Statements } from "../../db/statements.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { sumOfColumn } from "../../money/nano-usd.ts";
+import { type NanoUsd, sumOfColumn } from "../../money/nano-usd.ts";
 import type { ReplicaView } from "../../upstream/replicas/replica.ts";
 import type { Parts } from "../console-deps.ts";
 

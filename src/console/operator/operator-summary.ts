@@ -1,13 +1,9 @@
-import type { OpenFinding } from "../../billing/stripe-findings.ts";
-import { listOpenFindings } from "../../billing/stripe-findings.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { listOpenFindings, type OpenFinding } from "../../billing/stripe-findings.ts";
+import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import type { ReplicaView } from "../../upstream/replicas/replica.ts";
 import type { Parts } from "../console-deps.ts";
-import type { AdjustmentRow } from "./operator-adjustments.ts";
-import { listAdjustments } from "./operator-adjustments.ts";
-import type { TopUpWaiting } from "./operator-top-ups.ts";
-import { listWaiting } from "./operator-top-ups.ts";
+import { type AdjustmentRow, listAdjustments } from "./operator-adjustments.ts";
+import { listWaiting, type TopUpWaiting } from "./operator-top-ups.ts";
 import { lastReconciliation } from "./reconciliation.ts";
 
 export interface OperatorSummary {

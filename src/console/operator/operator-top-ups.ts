@@ -1,7 +1,6 @@
 import type { TopUpState } from "../../billing/top-ups.ts";
 import type { Statements } from "../../db/statements.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import type { TopUpView } from "../credit/credit.ts";
 
 /** A top-up as operators see it. */

@@ -1,15 +1,11 @@
-import type { Clock } from "../../base/clock.ts";
-import { withDeadline } from "../../base/clock.ts";
+import { type Clock, withDeadline } from "../../base/clock.ts";
 import type { Language } from "../../base/language.ts";
 import { translate } from "../../base/translate.ts";
 import type { Statements } from "../../db/statements.ts";
-import type { Connection } from "../../gateway/connection.ts";
-import { IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
-import type { BooksRow } from "../../ledger/books-history.ts";
-import { booksRunOf } from "../../ledger/books-history.ts";
+import { type Connection, IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
+import { type BooksRow, booksRunOf } from "../../ledger/books-history.ts";
 import type { BooksRun, Reconciler } from "../../ledger/reconciler.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { sumOfColumn } from "../../money/nano-usd.ts";
+import { type NanoUsd, sumOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
 const RUNS_SHOWN = 20;

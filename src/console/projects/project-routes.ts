@@ -11,10 +11,8 @@ import { wideningOf } from "../keys/widening.ts";
 import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "../members/rights-taken.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
 import { checkWidening } from "../sign-in/sensitive-acts.ts";
-import type { ProjectMemberView } from "./project-members.ts";
-import { addProjectMember, listProjectMembers, takeOutOfProject } from "./project-members.ts";
-import type { ProjectView } from "./project-view.ts";
-import { checkWorksIn, heldByProject, projectView } from "./project-view.ts";
+import { addProjectMember, listProjectMembers, type ProjectMemberView, takeOutOfProject } from "./project-members.ts";
+import { checkWorksIn, heldByProject, type ProjectView, projectView } from "./project-view.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 

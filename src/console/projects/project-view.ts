@@ -1,7 +1,6 @@
 import type { Statements } from "../../db/statements.ts";
 import type { ProjectRecord } from "../../keys/project-admin.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { addUsd, nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
+import { addUsd, type NanoUsd, nanoUsdOfColumn, ZERO_USD } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
 export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag" | "absentNanoUsd"> {

@@ -1,6 +1,5 @@
 import { centsOf, coveringCents } from "../../money/cents.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { NANO_PER_USD, nanoUsd, subUsd } from "../../money/nano-usd.ts";
+import { NANO_PER_USD, type NanoUsd, nanoUsd, subUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 import { countWithin, uncount } from "../rate-counter.ts";
 

@@ -1,7 +1,6 @@
 import type { Statements } from "../../db/statements.ts";
 import type { TokenSumColumns, TokenSums } from "../../ledger/token-sums.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { nanoUsd, shownSum, sumOfColumn } from "../../money/nano-usd.ts";
+import { type NanoUsd, nanoUsd, shownSum, sumOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
 export type UsageGroup = "model" | "key" | "project" | "status";

@@ -1,7 +1,6 @@
 import type { Statements } from "../../db/statements.ts";
 import { type TokenSumColumns, type TokenSums, tokenSumsOf } from "../../ledger/token-sums.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { sumOfColumn } from "../../money/nano-usd.ts";
+import { type NanoUsd, sumOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
 /** Usage of one key and one model on a day (UTC). */

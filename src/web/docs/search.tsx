@@ -1,6 +1,5 @@
 import { Stack, TextInput } from "@mantine/core";
-import type { ReactNode } from "react";
-import { useLayoutEffect, useRef, useState } from "react";
+import { type ReactNode, useLayoutEffect, useRef, useState } from "react";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
 

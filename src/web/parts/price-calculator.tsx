@@ -1,8 +1,7 @@
 import { Button, Group, NumberInput, Progress, SimpleGrid, Stack } from "@mantine/core";
 import { useState } from "react";
 import { NO_QUANTITIES, priceWithin } from "../../admission/price.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { MAX_NANO_USD } from "../../money/nano-usd.ts";
+import { MAX_NANO_USD, type NanoUsd } from "../../money/nano-usd.ts";
 import { formatCount, SEPARATORS } from "../format.ts";
 import { Link } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";

@@ -5,8 +5,7 @@ import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
 import type { LogRow, RequestRow } from "../views.ts";
 import { State } from "./page.tsx";
-import type { Column, DataTableProps } from "./table.tsx";
-import { DataTable } from "./table.tsx";
+import { type Column, DataTable, type DataTableProps } from "./table.tsx";
 import { Clipped, Moment } from "./text.tsx";
 
 const ENDINGS: Readonly<Record<string, string>> = { ok: t("Answered"), failed: t("Failed"), left: t("Client left") };

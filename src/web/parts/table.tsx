@@ -1,7 +1,6 @@
 import { Button, Center, Skeleton, VisuallyHidden } from "@mantine/core";
 import type { ReactNode } from "react";
-import type { NanoUsd } from "../../money/nano-usd.ts";
-import { ZERO_USD } from "../../money/nano-usd.ts";
+import { type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { shownDecimals } from "../../money/shown-usd.ts";
 import type { ApiError } from "../http.ts";
 import type { List, Resource } from "../resource.ts";

@@ -1,6 +1,5 @@
 import { Stack } from "@mantine/core";
-import type { ReactNode } from "react";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { CodeBlock, Tabs } from "../parts/code.tsx";

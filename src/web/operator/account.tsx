@@ -20,7 +20,8 @@ export function AccountPage({ id }: { id: string }) {
 	const detail = useResource(`operator-account ${id}`, () => operatorApi.account(id));
 	const [dialog, setDialog] = useState<"state" | "adjust">();
 	const [fence, setFence] = useState<Fence>();
-	// One adjustment until one is answered, however often it is sent and its dialog cancelled.
+	// Every attempt sends the same key until one is answered, even after the dialog was cancelled, so an adjustment is
+	// booked once.
 	const [idempotencyKey, setIdempotencyKey] = useState(newUuid);
 	const data = detail.data;
 	const suspended = data?.account.state === "suspended";
@@ -78,7 +79,7 @@ export function AccountPage({ id }: { id: string }) {
 					{...{ id, idempotencyKey }}
 					onClose={() => {
 						setDialog(undefined);
-						// One whose answer was lost is booked, and stands in the ledger.
+						// An adjustment whose answer was lost may be booked: the reload shows it in the ledger.
 						void detail.reload();
 					}}
 					onDone={() => {
@@ -257,7 +258,9 @@ function AdjustDialog(props: { id: string; idempotencyKey: string; onClose: () =
 	);
 }
 
-/** `crypto.randomUUID` is only there in a secure context; a console on a plain address inside a network is none. */
+/**
+ * A version 4 UUID. `crypto.randomUUID` exists only in a secure context; a console at a plain HTTP address is not one.
+ */
 function newUuid(): string {
 	const bytes = crypto.getRandomValues(new Uint8Array(16));
 	bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;

@@ -9,7 +9,7 @@ import type { AdjustmentWaiting } from "./api.ts";
 import { operatorApi } from "./api.ts";
 import { DecisionButtons, DecisionDialog, useDecision } from "./decision.tsx";
 
-/** Adjustments that one operator asked for, with what another does about them. */
+/** Credit adjustments that another operator must confirm or reject. */
 export function AdjustmentTable(props: { rows: readonly AdjustmentWaiting[]; onDecided: () => void }) {
 	const { open, ask, close, decided } = useDecision<AdjustmentWaiting>(props.onDecided);
 	return (

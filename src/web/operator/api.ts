@@ -1,6 +1,6 @@
 import { client, dataOf, given } from "../client.ts";
 
-/** The calls that only operators may make. */
+/** Calls that only operators may make. */
 
 const operator = client.operator;
 type After = string | null;
@@ -34,7 +34,7 @@ export const operatorApi = {
 		dataOf(operator.audit.get({ query: given({ ...filter, after }) })),
 };
 
-/** What operators are answered, taken from the server's own types. */
+/** Types of the answers, derived from the server's types. */
 
 type Answer<F extends (...args: never[]) => Promise<unknown>> = Awaited<ReturnType<F>>;
 type Item<P extends { readonly items: readonly unknown[] }> = P["items"][number];

@@ -1,7 +1,7 @@
 import type { AuditAction } from "../../ops/audit-action.ts";
 import { t } from "../texts.tsx";
 
-/** What was done, in words. */
+/** Name of each audited act. */
 export const AUDIT_WORDS: Readonly<Record<AuditAction, string>> = {
 	"account.adjust": t("Credit adjusted"),
 	"account.alert": t("Alert of low credit set"),
@@ -66,10 +66,10 @@ export const AUDIT_WORDS: Readonly<Record<AuditAction, string>> = {
 	"topup.reject": t("Top-up rejected"),
 };
 
-/** Those who are no persons. */
+/** Actors that are not people. */
 const ACTORS: Readonly<Record<string, string>> = { cli: t("Command line"), stripe: "Stripe" };
 
-/** What an earlier or later version wrote down is said as it is. */
+/** An unknown act, written by another version, is shown as it is stored. */
 export const actText = (action: string): string =>
 	(AUDIT_WORDS as Readonly<Record<string, string | undefined>>)[action] ?? action;
 

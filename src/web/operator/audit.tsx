@@ -106,11 +106,11 @@ const ACTS = Object.entries(AUDIT_WORDS)
 	.map(([value, label]) => ({ value, label }))
 	.sort((a, b) => a.label.localeCompare(b.label));
 
-/** One that an address names is among them, whatever it is. */
+/** The choices of the filter; an unknown act in the address is added as a choice. */
 const actsWith = (action: string | null) =>
 	action === null || action in AUDIT_WORDS ? ACTS : [{ value: action, label: action }, ...ACTS];
 
-/** Enough of a long id to tell it from others; whole on hover. */
+/** A long id is shortened; the tooltip has the whole id. */
 function ShortId({ value }: { value: string }) {
 	const short = value.length > 20 ? `${value.slice(0, 8)}…${value.slice(-6)}` : value;
 	return (

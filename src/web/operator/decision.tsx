@@ -7,7 +7,7 @@ import { t } from "../texts.tsx";
 
 type Act = "confirm" | "reject";
 
-/** Which row of a table an operator is about to decide, and how. `onDecided`: once he has. */
+/** State of the decision dialog: the chosen row and act. `onDecided` runs after the decision. */
 export function useDecision<Row>(onDecided: () => void) {
 	const [open, setOpen] = useState<{ row: Row; act: Act }>();
 	const close = () => setOpen(undefined);
@@ -18,7 +18,7 @@ export function useDecision<Row>(onDecided: () => void) {
 	return { open, ask: (row: Row, act: Act) => setOpen({ row, act }), close, decided };
 }
 
-/** The two ways, in a row of the table. */
+/** Confirm and reject buttons of a row. */
 export function DecisionButtons({ onChoose }: { onChoose: (act: Act) => void }) {
 	return (
 		<Group gap={6} wrap="nowrap" justify="flex-end">
@@ -32,14 +32,14 @@ export function DecisionButtons({ onChoose }: { onChoose: (act: Act) => void }) 
 	);
 }
 
-/** One act of an operator, with what it is about above it and, where a reason is asked for, with that. */
+/** Dialog for an operator's act: `about` above, then the field for the reason. */
 export function DecisionDialog(props: {
 	title: string;
 	about: ReactNode;
-	/** What the button says. */
+	/** Label of the button. */
 	act: string;
 	danger?: boolean;
-	/** Without it no reason is asked for, and `run` gets an empty one. */
+	/** Without it the dialog has no field for a reason, and `run` receives an empty one. */
 	reason?: { label?: string; description: string };
 	run: (reason: string) => Promise<void>;
 	onClose: () => void;

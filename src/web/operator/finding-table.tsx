@@ -19,7 +19,7 @@ const KINDS: Readonly<Record<PaymentFinding["kind"], string>> = {
 	undecided: t("Not decided"),
 };
 
-/** Money that Stripe and the books do not agree about, each until somebody has dealt with it. */
+/** Payments where Stripe and the ledger disagree; each is listed until an operator closes it. */
 export function FindingTable({ rows, onClosed }: { rows: readonly PaymentFinding[]; onClosed: () => void }) {
 	const [open, setOpen] = useState<PaymentFinding>();
 	return (

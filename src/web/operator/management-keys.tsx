@@ -22,7 +22,7 @@ const TONES = { active: "ok", expired: "off", revoked: "off", orphaned: "warn" }
 export function ManagementKeysPage() {
 	const list = useList("operator-management-keys", operatorApi.managementKeys);
 	const [creating, setCreating] = useState(false);
-	// Longer than its dialog: one whose answer was lost may be cancelled, and asked for again.
+	// Outlives the dialog: a retry after a lost answer and a cancelled dialog does not create a second key.
 	const attempt = useAttempt();
 	const [revoking, setRevoking] = useState<ManagementKeyRow>();
 	const create = (
@@ -165,7 +165,7 @@ function CreateDialog(props: { attempt: Attempt; onClose: () => void; onCreated:
 			</Checkbox.Group>
 			<TextInput
 				type="date"
-				// As of other keys: a longer year is none to a browser.
+				// Browsers accept longer years but cannot parse them.
 				max="9999-12-31"
 				label={t("Ends")}
 				description={t("Its first moment in UTC; empty: never")}

@@ -9,7 +9,7 @@ import { ReconciliationPage } from "./reconciliation.tsx";
 import { TodayPage } from "./today.tsx";
 import { TopUpsPage } from "./top-ups.tsx";
 
-/** The pages of operators; one chunk, since a customer never loads it. */
+/** The operators' pages, in one chunk that a customer never loads. */
 export default function OperatorPages({ section, id }: { section: string; id: string }) {
 	if (section === "accounts" && id !== "") return <AccountPage key={id} id={id} />;
 	if (id !== "") return <NotFoundPage />;

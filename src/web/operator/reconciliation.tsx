@@ -8,7 +8,7 @@ import { useAction, useResource } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
 import { operatorApi } from "./api.ts";
 
-/** Who is no operator. */
+/** Starters of a run that are not operators. */
 const STARTERS = { start: t("Start of an instance"), timer: t("Timer") } as const;
 const isStarter = (by: string): by is keyof typeof STARTERS => Object.hasOwn(STARTERS, by);
 

@@ -13,7 +13,7 @@ const BREAKERS: Readonly<Record<string, string>> = {
 	half_open: t("Half open: trying"),
 };
 
-/** Servers of models, with the load of all gateways and the worst that any of them sees. */
+/** Replicas of models: the sum of all gateways' load, and the worst health and breaker state that any gateway sees. */
 export function ReplicaTable(props: {
 	rows: readonly ReplicaRow[] | undefined;
 	empty: ReactNode;

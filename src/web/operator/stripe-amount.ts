@@ -1,9 +1,9 @@
 import { formatDecimal } from "../../money/decimal.ts";
 
-/** Stripe counts them in hundredths, although nobody else does. */
+/** Currencies without decimals that Stripe counts in hundredths. */
 const STRIPE_HUNDREDTHS = ["ISK", "UGX"];
 
-/** An amount as Stripe has it, in the smallest units of any currency: "12.50 EUR", "1250 JPY". */
+/** Formats an amount in Stripe's smallest unit of the currency: "12.50 EUR", "1250 JPY". */
 export function showStripeAmount(units: number, currency: string | null): string {
 	const code = (currency ?? "").toUpperCase();
 	const places = placesOf(code);
@@ -11,7 +11,7 @@ export function showStripeAmount(units: number, currency: string | null): string
 }
 
 function placesOf(code: string): number {
-	// What is no currency's code has hundredths, as most have.
+	// An unknown currency code gets two decimals, as most currencies have.
 	if (!/^[A-Z]{3}$/.test(code) || STRIPE_HUNDREDTHS.includes(code)) return 2;
 	return (
 		new Intl.NumberFormat("en", { style: "currency", currency: code }).resolvedOptions().maximumFractionDigits ?? 2

@@ -16,7 +16,7 @@ import { WaitingTable } from "./waiting-table.tsx";
 
 const KEY = "operator-summary";
 
-/** What needs an operator now, on one page. */
+/** Everything that needs an operator's attention now. */
 export function TodayPage() {
 	const summary = useResource(KEY, operatorApi.summary);
 	const live = useLive<OperatorSummary>("operator", api.liveAddress("operator", null), (news) => {
@@ -31,7 +31,7 @@ export function TodayPage() {
 	);
 }
 
-/** Placeholders while they are read; nothing if they cannot be. */
+/** Shows placeholders while `data` is undefined. */
 function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDecided: () => void }) {
 	return (
 		<>

@@ -16,7 +16,7 @@ import type { TopUpWaiting } from "./api.ts";
 import { operatorApi } from "./api.ts";
 import { DecisionButtons, DecisionDialog, useDecision } from "./decision.tsx";
 
-/** Top-ups with what an operator does to them. */
+/** Top-ups, with the operator's decisions. */
 export function WaitingTable(props: {
 	rows: readonly TopUpWaiting[] | undefined;
 	onDecided: () => void;

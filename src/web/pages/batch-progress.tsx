@@ -25,7 +25,7 @@ export function BatchState({ item }: { item: BatchView }) {
 	return <State value={item.state} tone={TONES[item.state]} />;
 }
 
-/** Lines that are done, and those that failed among them. */
+/** Share of the finished lines; failed ones have their own colour. */
 export function BatchProgress({ item }: { item: BatchView }) {
 	const { total, completed, failed } = item;
 	if (total === 0) return <span className="dim">–</span>;
@@ -50,7 +50,7 @@ export function BatchProgress({ item }: { item: BatchView }) {
 	);
 }
 
-/** When it will be over at the pace that it had so far. */
+/** Estimates the end from the mean pace so far. */
 export function ExpectedEnd({ item }: { item: BatchView }) {
 	const now = useNow(LOOK_MS);
 	const done = item.completed + item.failed;
@@ -60,7 +60,7 @@ export function ExpectedEnd({ item }: { item: BatchView }) {
 	return <span className="num">{formatAgo(now + leftMs, now)}</span>;
 }
 
-/** Looks again while something goes on. */
+/** Polls while `goesOn` is true and the page is visible. */
 export function useProgress(goesOn: boolean, reload: () => Promise<void>): void {
 	useEffect(() => {
 		if (!goesOn) return;

@@ -15,7 +15,7 @@ import type { Attempt } from "../token.ts";
 
 const FILE_BYTES_MAX = 32 * 1024 * 1024;
 
-/** A file is checked here, line by line, before it is sent and charged to a key. */
+/** Checks the file line by line in the browser before it is uploaded and charged to a key. */
 export function BatchStartDialog(props: {
 	dropped: File | null;
 	attempt: Attempt;
@@ -34,7 +34,7 @@ export function BatchStartDialog(props: {
 	const start = useAction(async () => {
 		if (file === null || keyId === null || check?.endpoint == null) return;
 		const asked = { key: keyId, endpoint: check.endpoint, file };
-		// A file is begun with once, by one key, however often the button is pressed.
+		// The token depends on file and key, so that repeated clicks start one batch.
 		const { name, size, lastModified } = file;
 		const begun = await props.attempt.send({ ...asked, file: [name, size, lastModified] }, (token) =>
 			api.startBatch(account.id, { ...asked, token }),
@@ -48,7 +48,7 @@ export function BatchStartDialog(props: {
 		setCheck(undefined);
 		if (next === null || next.size > FILE_BYTES_MAX) return;
 		const found = await readBatch(next);
-		// A large file takes a while to be read: another one may stand in its place by then.
+		// Reading a large file takes time: another file may have been chosen since.
 		if (newest.current === next) setCheck(found);
 	}
 	if (props.dropped !== null && props.dropped !== taken) {

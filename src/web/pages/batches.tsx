@@ -38,7 +38,7 @@ const COLUMNS: readonly Column<BatchView>[] = [
 export default function BatchesPage() {
 	const account = useAccount();
 	const [starting, setStarting] = useState<{ dropped: File | null }>();
-	// Longer than its dialog: one whose answer was lost may be cancelled, and asked for again.
+	// Outlives the dialog: a retry after a lost answer and a cancelled dialog does not start a second batch.
 	const attempt = useAttempt();
 	const list = useList(`batches ${account.id}`, (after) => api.batches(account.id, after));
 	useProgress(list.items?.some((batch) => !isOver(batch)) ?? false, list.reload);

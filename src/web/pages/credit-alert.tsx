@@ -13,7 +13,7 @@ import { showUsd } from "../shown-money.ts";
 import { rich, t } from "../texts.tsx";
 import type { AlertView } from "../views.ts";
 
-/** A mail to the owners when the available credit falls below an amount. */
+/** Setting for a mail to the owners when the available credit falls below an amount. */
 export function AlertPanel({ alert, onChanged }: { alert: AlertView | undefined; onChanged: () => void }) {
 	const account = useAccount();
 	const [usd, setUsd] = useState<string>();

@@ -17,13 +17,13 @@ import { showUsd } from "../shown-money.ts";
 import { t } from "../texts.tsx";
 import type { AutoTopUpView } from "../views.ts";
 
-/** Who comes back from the page where a card is given sees it as soon as the service has read it from there. */
+/** Interval and number of the polls for a card that was just saved on Stripe's page. */
 const LOOK_MS = 2_000;
 const LOOKS_MAX = 30;
 const NEWS_MS = 4_000;
 const TONES = { on: "ok", stopped: "bad", needs_owner: "warn" } as const;
 
-/** The saved card, what is bought with it while nobody is there, and what came of it. */
+/** The saved card, the settings of automatic top-ups and the last attempts. */
 export function AutomaticPanel({ view }: { view: Resource<AutoTopUpView> }) {
 	const may = useMay();
 	const { data } = view;
@@ -48,7 +48,7 @@ export function AutomaticPanel({ view }: { view: Resource<AutoTopUpView> }) {
 	);
 }
 
-/** While a card may be charged at any moment: that it was declined moves no credit, so no feed tells of it. */
+/** Polls while automatic top-ups are on: a declined card moves no credit, so the live feed does not report it. */
 function useNews(isOn: boolean, reload: () => Promise<void>): void {
 	useEffect(() => {
 		if (!isOn) return;
@@ -65,7 +65,7 @@ function Standing({ view: { autoTopUp } }: { view: AutoTopUpView }) {
 	return <State value={autoTopUp.state} label={labels[autoTopUp.state]} tone={TONES[autoTopUp.state]} />;
 }
 
-/** Why nothing is bought, and what helps. */
+/** Why automatic top-ups are stopped, and how to resume them. */
 function Trouble({ view: { autoTopUp }, onChanged }: { view: AutoTopUpView; onChanged: () => void }) {
 	const account = useAccount();
 	const may = useMay();
@@ -140,7 +140,7 @@ function Card({ view: { card }, reload }: { view: AutoTopUpView; reload: () => P
 	);
 }
 
-/** Whether a card was given on Stripe's page that is not here yet; it is looked for until it is, or for a minute. */
+/** True while a card saved on Stripe's page is not stored here yet; polls for at most a minute. */
 function useAwaitedCard(savedAtMs: number, reload: () => Promise<void>): boolean {
 	const [query, change] = useQueryState();
 	const isBack = query.get("card") === "saved";
@@ -244,7 +244,7 @@ function Settings({ view: { autoTopUp, boughtNanoUsd }, onChanged }: { view: Aut
 	);
 }
 
-/** What the service would refuse, said before anything is sent. */
+/** Checks the amounts as the service does, before they are sent. */
 function wrongOf(given: Record<Field, string>, least: NanoUsd): Partial<Record<Field, string>> | undefined {
 	const [below, amount, most] = FIELDS.map((name) => parseUsd(given[name]) ?? MAX_NANO_USD);
 	if (below === undefined || amount === undefined || most === undefined) return undefined;

@@ -14,7 +14,7 @@ const STATES: Readonly<Record<StatementMonth["state"], { label: string; tone: "o
 };
 const MONTH = new Intl.DateTimeFormat(locale, { year: "numeric", month: "long", timeZone: "UTC" });
 
-/** What each month came to, for the books of who pays. */
+/** Monthly statements for the customer's bookkeeping. */
 export function StatementsPanel({ accountId }: { accountId: string }) {
 	const months = useResource(`statements ${accountId}`, () => api.statements(accountId));
 	const file = (month: string, kind: "pdf" | "csv") => (

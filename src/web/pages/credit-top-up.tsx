@@ -16,13 +16,13 @@ import { useAttempt } from "../token.ts";
 import type { TopUpView } from "../views.ts";
 
 const PRESETS_USD = ["100", "250", "500", "1000"];
-/** The way to the payment page may be slow; a page that is still here then can be used again. */
+/** The redirect to the payment page may be slow; after this time the form can be used again. */
 const LEAVING_MS = 15_000;
 
-/** One that is expected, and where to send it. */
+/** A transfer to make, with the bank details. */
 type Transfer = Pick<TopUpView, "amountNanoUsd" | "reference"> & { transferDetails: string | null };
 
-/** `transferDetails`: where to transfer to, in lines; null if the operator sends it; undefined while it is not known. */
+/** `transferDetails`: the bank details, in lines; null if the operator sends them; undefined while loading. */
 export function TopUpPanel(props: { transferDetails: string | null | undefined; onMade: () => void }) {
 	const { transferDetails, onMade } = props;
 	const { config } = useSession();
@@ -37,7 +37,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 		if (method === "card") {
 			const { url } = await attempt.send({ usd, method }, (token) => api.topUpByCard(account.id, usd, token));
 			location.assign(url);
-			// Busy until the page is left: a second click would make a second top-up.
+			// Stays busy until the page is left: a second click would make a second top-up.
 			await left();
 			return;
 		}
@@ -50,7 +50,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 
 	function submit() {
 		const { topUpMinNanoUsd: least } = config;
-		// The field takes digits alone, so that what cannot be an amount is empty or too large to be written down.
+		// The field accepts only digits, so an unparsable amount is empty or too large.
 		const amount = usd === "" ? ZERO_USD : (parseUsd(usd) ?? MAX_NANO_USD);
 		if (amount < least) setOutside(t("A top-up is at least {least}.", { least: showUsd(least) }));
 		else if (amount > most) setOutside(t("A top-up is at most {most}.", { most: showUsd(most) }));
@@ -176,7 +176,7 @@ function TransferDetails({ details }: { details: string | null }) {
 	);
 }
 
-/** Resolves when the browser shows this page again, from its memory, or never left it. */
+/** Resolves when the browser shows this page again from its cache, or after `LEAVING_MS`. */
 function left(): Promise<void> {
 	return new Promise((resolve) => {
 		const timer = setTimeout(resolve, LEAVING_MS);

@@ -32,14 +32,14 @@ export default function CreditPage() {
 	const automatic = useResource(cardPayments ? `auto-top-up ${account.id}` : null, () => api.autoTopUp(account.id));
 	const [seen, setSeen] = useState<{ balance: number; pending: number; keyMade: boolean }>();
 
-	// The feed says when credit has come or a top-up was decided; the lists are then read anew.
+	// The live feed reports new credit and decided top-ups; the lists are then loaded again.
 	useLive<OverviewLive>("overview", api.liveAddress("overview", account.id), (news) => {
 		const now = {
 			balance: news.balance.balanceNanoUsd + news.balance.spentNanoUsd,
 			pending: news.pendingTopUps,
 			keyMade: news.checklist.keyMade,
 		};
-		// The first news too: a decision may lie between the reading of the lists and the opening of the feed.
+		// The first message also reloads: a decision may fall between loading the lists and opening the feed.
 		if (seen?.balance !== now.balance || seen.pending !== now.pending || seen.keyMade !== now.keyMade) {
 			setSeen(now);
 			void topUps.reload();
@@ -48,7 +48,7 @@ export default function CreditPage() {
 		}
 		void credit.reload();
 	});
-	// An attempt that was declined moves no credit: the feed does not tell of its top-up.
+	// A declined attempt moves no credit, so the live feed does not report its top-up.
 	const [newest] = automatic.data?.attempts ?? [];
 	const attempt = newest && `${newest.id} ${newest.state}`;
 	const shownAttempt = useRef<string>(undefined);
@@ -186,8 +186,8 @@ function TopUpList(props: { list: ReturnType<typeof useList<TopUpView>>; onChang
 	);
 }
 
-/** What is said to somebody who comes back from the payment page; it follows the top-up, whatever the address says. */
-/** `wantsKey`: there is none yet, which is what comes after the first payment. */
+/** Result of a payment, shown after the return from the payment page. The top-up's state decides, not the address. */
+/** `wantsKey`: the account has no key yet; creating one is the step after the first payment. */
 function PaymentReturn({ topUps, wantsKey }: { topUps: readonly TopUpView[] | undefined; wantsKey: boolean }) {
 	const [query, change] = useQueryState();
 	const payment = query.get("payment");

@@ -11,7 +11,7 @@ import type { Checklist } from "../views.ts";
 
 const ToolChoice = lazy(() => import("../snippets/tool-choice.tsx"), <Skeleton height={260} />);
 
-/** The conditions of access, each with the one thing to do next. They turn green by themselves. */
+/** Conditions for access, each with its next step; updated live. */
 export function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist; pendingTopUps: number }) {
 	const { config } = useSession();
 	const may = useMay();

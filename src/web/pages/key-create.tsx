@@ -14,12 +14,12 @@ import { useAttempt } from "../token.ts";
 import type { KeyView } from "../views.ts";
 import { EMPTY_DRAFT, KeyFields, settingsOf, useProjectChoice } from "./key-form.tsx";
 
-/** Makes a key, then shows its secret: the only time. */
+/** Creates a key, then shows its secret once. */
 export function KeyCreateDialog(props: {
 	open: boolean;
 	onClose: () => void;
 	onCreated: () => void;
-	/** What it is made in, if nothing else is chosen. */
+	/** Preselected project. */
 	projectId?: string;
 }) {
 	const account = useAccount();
@@ -75,12 +75,15 @@ export function KeyCreateDialog(props: {
 	);
 }
 
-/** Ends only by saying that the secret is stored: no escape key, no click beside it, no step back, no leaving the page unasked. */
+/**
+ * Closes only after the user confirms that the secret is stored: not by Escape, an outside click, the back button or
+ * leaving the page.
+ */
 export function SecretDialog(props: {
 	secret: string;
 	title: string;
 	variable?: string;
-	/** What can be done with it. */
+	/** Ways to use the secret. */
 	children?: ReactNode;
 	onStored: () => void;
 }) {

@@ -11,17 +11,17 @@ import { useAccount, useMay } from "../session.tsx";
 import { t } from "../texts.tsx";
 import type { Fence, KeyView, ProjectView } from "../views.ts";
 
-/** What a person types; texts, so that nothing typed is lost on the way. */
+/** Fields as typed. All are texts, so that no input is lost by parsing. */
 export interface KeyDraft {
 	readonly name: string;
 	readonly capUsd: string;
 	readonly capPeriod: CapPeriod;
 	readonly models: string[];
-	/** As `<input type="datetime-local">` has it, local time. */
+	/** Value of `<input type="datetime-local">`, in local time. */
 	readonly expires: string;
 	readonly requestsPerMinute: string;
 	readonly concurrencyMax: string;
-	/** Its id; empty: none. */
+	/** Id of the project; empty: no project. */
 	readonly projectId: string;
 }
 
@@ -53,7 +53,7 @@ export function draftOf(
 	};
 }
 
-/** For a new key what is empty is left out; for an existing one null takes it away. */
+/** For a new key, empty fields are omitted; for an existing key they are null, which removes the setting. */
 export function settingsOf(draft: KeyDraft, mode: "create" | "edit"): KeySettingsInput {
 	const number = (text: string) => (text === "" ? null : Number(text));
 	const settings = {
@@ -71,7 +71,7 @@ export function settingsOf(draft: KeyDraft, mode: "create" | "edit"): KeySetting
 	return Object.fromEntries(given) as unknown as KeySettingsInput;
 }
 
-/** What was changed, and nothing else: a field left alone is not sent, so it keeps what it has to the last digit. */
+/** Only the changed settings: an untouched field is not sent, so its value keeps full precision. */
 function changesOf(draft: KeyDraft, before: KeyDraft): Partial<KeySettingsInput> {
 	const old: Readonly<Record<string, unknown>> = { ...settingsOf(before, "edit") };
 	const isNew = ([name, value]: [string, unknown]) => JSON.stringify(value) !== JSON.stringify(old[name]);
@@ -85,23 +85,23 @@ const PERIODS: { value: CapPeriod; label: string }[] = [
 	{ value: "month", label: t("Each month") },
 ];
 
-/** A part of the fields; `wrong` is what the service said of one. */
+/** Properties of a group of fields; `wrong` returns the service's error for a field. */
 interface Part {
 	readonly draft: KeyDraft;
 	wrong(param: string): string | undefined;
 	set(changes: Partial<KeyDraft>): void;
 }
 
-/** `param` is the field that the service refused. */
+/** `error.param` is the field that the service refused. */
 export function KeyFields(props: {
 	draft: KeyDraft;
 	onChange: (draft: KeyDraft) => void;
 	error?: { param: string | null; message: string } | undefined;
-	/** It has a name and an end, and nothing to spend. */
+	/** The key has only a name and an end: it cannot spend. */
 	readsOnly?: boolean;
-	/** A project has no end and no project; its cap and limits are those of its keys together. */
+	/** A project has no end and no parent project; its cap and limits apply to all its keys together. */
 	ofProject?: boolean;
-	/** Where a key may belong, if there is anything to choose. */
+	/** Projects to choose from. */
 	projects?: readonly ProjectView[] | undefined;
 }) {
 	const { draft, onChange, error, readsOnly = false, ofProject = false, projects = [] } = props;
@@ -139,7 +139,7 @@ export function KeyFields(props: {
 					label={t("Expires")}
 					description={t("Optional, in your local time")}
 					type="datetime-local"
-					// Browsers let longer years be typed, but read none of them: the key would have no end.
+					// Browsers accept longer years but cannot parse them: the key would never expire.
 					max="9999-12-31T23:59"
 					value={draft.expires}
 					error={wrong("expiresAtMs")}
@@ -151,7 +151,7 @@ export function KeyFields(props: {
 	);
 }
 
-/** What may be spent, and on which models. */
+/** Cap and allowed models. */
 function SpendFields({ draft, wrong, set, ofProject }: Part & { ofProject: boolean }) {
 	const models = useResource("models", api.models);
 	const known = models.data?.items.map((model) => model.id) ?? [];
@@ -233,7 +233,7 @@ function localInput(atMs: number): string {
 	return local.toISOString().slice(0, 16);
 }
 
-/** The projects that a key may belong to; undefined while they are not known or not asked for. */
+/** Active projects that a key may belong to; undefined while loading or not wanted. */
 export function useProjectChoice(wanted: boolean): readonly ProjectView[] | undefined {
 	const account = useAccount();
 	const may = useMay();
@@ -242,7 +242,7 @@ export function useProjectChoice(wanted: boolean): readonly ProjectView[] | unde
 	return data?.items.filter(({ state }) => state === "active");
 }
 
-/** Changes what a key or a project has, and says since when no instance goes by what it had. */
+/** Edits a key or project, then shows since when the change applies on all instances. */
 export function SettingsDialog(props: {
 	title: string;
 	item: Parameters<typeof draftOf>[0];

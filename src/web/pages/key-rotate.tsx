@@ -19,12 +19,15 @@ const GRACES = [
 	{ value: String(7 * 24 * HOUR_MS), label: t("7 days") },
 ];
 
-/** A replacement with the same settings; the old key goes on for a while, so that applications can be changed over. */
+/**
+ * Creates a replacement with the same settings. The old key keeps working for a grace period, so that applications can
+ * change over.
+ */
 export function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 	const account = useAccount();
 	const [grace, setGrace] = useState(String(24 * HOUR_MS));
 	const [made, setMade] = useState<{ id: string; secret: string }>();
-	// The same for every attempt of this dialog: one whose answer was lost gives the same secret again.
+	// One token per dialog: a retry after a lost answer returns the same secret.
 	const [token] = useState(newToken);
 	const rotate = useAction(async () => {
 		const { key, secret } = await api.rotateKey(account.id, item.id, Number(grace), token);

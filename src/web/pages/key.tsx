@@ -198,7 +198,7 @@ function EditDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 	);
 }
 
-/** Revoking cannot be undone: the name is typed, and the answer says since when no instance accepts the key. */
+/** Revoking is final: the name must be typed. The result says since when all instances refuse the key. */
 function RevokeDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 	const account = useAccount();
 	const [result, setResult] = useState<{ fence: Fence; runningRequests: number }>();

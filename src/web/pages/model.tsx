@@ -154,7 +154,7 @@ function Detail({ item }: { item: ModelDetail }) {
 	);
 }
 
-/** How it was measured stands beside it. */
+/** Measured speed, with the method of measurement. */
 function SpeedPanel({ speed }: { speed: ModelDetail["speed"] }) {
 	if (speed === null)
 		return (

@@ -33,7 +33,7 @@ const ORDERS: Readonly<Record<string, { readonly label: string; compare(one: Mod
 		name: { label: t("Name"), compare: (one, other) => one.name.localeCompare(other.name) },
 	};
 
-/** The catalogue; what it is narrowed to stands in the address, so that it can be sent to a colleague. */
+/** The model catalogue. The filters are in the address, so that the view can be shared. */
 export default function ModelsPage() {
 	const models = useResource("models", api.models);
 	const [query, change] = useQueryState();

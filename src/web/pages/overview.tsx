@@ -54,7 +54,7 @@ export function OverviewPage() {
 	);
 }
 
-/** Placeholders while they are read; nothing if they cannot be. */
+/** Shows placeholders while `data` is undefined. */
 function Figures({ data }: { data: Overview | undefined }) {
 	return (
 		<>

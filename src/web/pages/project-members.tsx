@@ -12,7 +12,7 @@ import { useAccount, useMay } from "../session.tsx";
 import { isolated, t } from "../texts.tsx";
 import type { ProjectMemberView, ProjectView } from "../views.ts";
 
-/** Who works in the project: developers see and make its keys, and no others'. */
+/** Members of the project: developers see and create only the keys of their projects. */
 export function ProjectMembers({ item }: { item: ProjectView }) {
 	const account = useAccount();
 	const may = useMay();

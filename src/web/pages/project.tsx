@@ -125,7 +125,7 @@ function EditProjectDialog({ item, onClose }: { item: ProjectView; onClose: () =
 	);
 }
 
-/** As revoking a key it cannot be undone, and says since when no instance accepts any of its keys. */
+/** Archiving is final: the name must be typed. The result says since when all instances refuse its keys. */
 function ArchiveDialog({ item, onClose }: { item: ProjectView; onClose: () => void }) {
 	const account = useAccount();
 	const [fence, setFence] = useState<Fence>();

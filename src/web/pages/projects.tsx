@@ -32,7 +32,7 @@ export default function ProjectsPage() {
 	const account = useAccount();
 	const may = useMay();
 	const [isOpen, setOpen] = useCreating();
-	// Longer than its dialog: one whose answer was lost may be cancelled, and asked for again.
+	// Outlives the dialog: a retry after a lost answer and a cancelled dialog does not create a second project.
 	const attempt = useAttempt();
 	const list = useList(`projects ${account.id}`, (after) => api.projects(account.id, after));
 	const create = may("projects.change") && (

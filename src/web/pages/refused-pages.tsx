@@ -28,7 +28,7 @@ export function NotAllowedPage({ right }: { right: Right }) {
 	);
 }
 
-/** The company wants its people to come in by its own sign-in. */
+/** The company requires its people to use its own sign-in. */
 export function ClosedPage() {
 	const account = useAccount();
 	const { signOut } = useSession();
@@ -56,7 +56,7 @@ export function ClosedPage() {
 	);
 }
 
-/** For somebody who is signed in and a member of nothing: an operator without an account, or a member who was removed. */
+/** For a signed-in user without an account: an operator, or a removed member. */
 export function NoAccountPage() {
 	const { me } = useSession();
 	return (

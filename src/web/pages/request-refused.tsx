@@ -13,7 +13,7 @@ import type { RefusedDetail } from "../views.ts";
 
 type Shortage = NonNullable<RefusedDetail["shortage"]>;
 
-/** A request that was turned away: why, and what to do about it. */
+/** A refused request: the reason, and what to do. */
 export function RefusedRequest({ row }: { row: RefusedDetail }) {
 	return (
 		<>

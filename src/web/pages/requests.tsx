@@ -26,7 +26,7 @@ export default function RequestsPage() {
 	);
 	const filtered = ["model", "key", "project", "status", "batch"].some((name) => query.has(name));
 	const batch = query.get("batch");
-	/** Most stretches of time begin with a day, and are the same list as before. */
+	/** A relative range usually starts at midnight, so its filter stays the same: then the list is reloaded instead. */
 	function renew() {
 		const now = Date.now();
 		if (JSON.stringify(logFilterOf(query, now)) === JSON.stringify(filter)) void list.reload();
@@ -83,10 +83,10 @@ function logFilterOf(query: URLSearchParams, nowMs: number): LogFilter {
 	const { bucket: _, ...settled } = filterOf(query, nowMs);
 	const filter = query.get("status") === "refused" ? { ...settled, status: "refused" as const } : settled;
 	const batch = query.get("batch");
-	// Of a batch all lines, whenever they ran, unless somebody asks for a time.
+	// A batch shows all its lines, unless the address names a time.
 	if (batch !== null && !["range", "from"].some((name) => query.has(name)))
 		return { ...filter, batch, from: null, to: null };
-	// Open to the future, so that what arrives meanwhile is there after a reload.
+	// No end, so that a reload shows new requests.
 	return query.has("to") ? { ...filter, batch } : { ...filter, batch, to: null };
 }
 

@@ -9,7 +9,7 @@ import { resources, useAction, useResource } from "../resource.ts";
 import { t } from "../texts.tsx";
 import type { AccountView, BillingDetails } from "../views.ts";
 
-/** Who receipts and statements are made out to. */
+/** Name and address on receipts and statements. */
 export function BillingPanel({ account }: { account: AccountView }) {
 	const key = `billing-details ${account.id}`;
 	const details = useResource(key, () => api.billingDetails(account.id));
@@ -30,7 +30,7 @@ function BillingForm(props: {
 }) {
 	const { account, details, onSaved } = props;
 	const mayChange = may(account.role, "billing.change");
-	// Only what is typed: all three are sent, and those left alone are what was read last.
+	// Only the edited fields. All three are sent; the others keep the values that were loaded.
 	const [typed, setTyped] = useState<Partial<BillingDetails>>({});
 	const given = { ...details, ...typed };
 	const [saved, setSaved] = useState(false);

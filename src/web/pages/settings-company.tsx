@@ -11,7 +11,7 @@ import { rich, t } from "../texts.tsx";
 import type { AccountView, CompanyView } from "../views.ts";
 
 const COMPANY_ROLES = ["admin", "developer", "billing", "viewer"] as const;
-/** They show what is wrong with them themselves. */
+/** Fields that show their own errors. */
 const FIELDS = ["issuer", "clientId", "domain", "roleClaim"];
 type CompanyRole = (typeof COMPANY_ROLES)[number];
 const NOBODY = "nobody";
@@ -20,7 +20,7 @@ const ROLE_CHOICES = [
 	...COMPANY_ROLES.map((role) => ({ value: role, label: roleName(role) })),
 ];
 
-/** How a company's people sign in: its own OpenID provider, for its own domain. */
+/** Single sign-on of a company: its OpenID provider, for its domain. */
 export function CompanyPanel({ account }: { account: AccountView }) {
 	const company = useResource(`company ${account.id}`, () => api.companySignIn(account.id));
 	const [open, setOpen] = useState(false);
@@ -183,7 +183,7 @@ function draftOf(before: CompanyView["settings"]) {
 	};
 }
 
-/** A secret that is left empty stays as it is stored. */
+/** An empty secret keeps the stored one. */
 function settingsOf(draft: CompanyDraft) {
 	const { values, clientSecret, roleClaim, domain, defaultRole, ...rest } = draft;
 	return {
@@ -204,7 +204,7 @@ function textOf(values: Readonly<Record<string, string>>): string {
 		.join("\n");
 }
 
-/** Lines that name no role are left out. */
+/** Lines without a valid role are ignored. */
 function valuesOf(text: string): Record<string, CompanyRole> {
 	const pairs = text.split("\n").flatMap((line) => {
 		const at = line.lastIndexOf("=");

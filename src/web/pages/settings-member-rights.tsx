@@ -8,11 +8,11 @@ import { useAction } from "../resource.ts";
 import { inSentence, isolated, plural, t } from "../texts.tsx";
 import type { MemberKeyView, MemberRow } from "../views.ts";
 
-/** Before a member loses the right to keys: asks what becomes of those that he made, whose secrets this one may have kept. */
+/** Before a member loses the right to keys, asks what to do with the keys whose secrets the member has seen. */
 export function RightsDialog(props: {
 	accountId: string;
 	member: MemberRow;
-	/** Null: he is removed. */
+	/** Null: the member is removed. */
 	role: Role | null;
 	keys: readonly MemberKeyView[];
 	onClose: () => void;

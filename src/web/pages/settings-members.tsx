@@ -17,7 +17,7 @@ import { useAttempt } from "../token.ts";
 import type { AccountView, InvitationRow, MemberKeyView, MemberRow } from "../views.ts";
 import { RightsDialog } from "./settings-member-rights.tsx";
 
-/** Who may act for the account, and as what; owners and admins invite, change and remove. */
+/** Members and their roles; owners and admins invite, change and remove. */
 export function MembersPanel({ account }: { account: AccountView }) {
 	const { me } = useSession();
 	const members = useResource(`members ${account.id}`, () => api.members(account.id));
@@ -31,7 +31,7 @@ export function MembersPanel({ account }: { account: AccountView }) {
 			const { items } = await api.memberKeys(account.id, member.userId);
 			if (items.length > 0) return setLosing({ member, role, keys: items });
 		}
-		// What was made meanwhile is not kept unasked.
+		// Revokes keys created since the check: keeping a key needs an explicit choice.
 		if (role === null) await api.removeMember(account.id, member.userId, "revoke");
 		else await api.changeRole(account.id, member.userId, role, "revoke");
 		await members.reload();
@@ -140,7 +140,7 @@ function InvitationTable(props: {
 	);
 }
 
-/** Only roles that the viewer may give. */
+/** Only roles that the viewer may assign. */
 function RoleSelect(props: {
 	label: string;
 	hidden?: boolean;

@@ -46,7 +46,7 @@ const EVENT_NAMES: Readonly<Record<string, string>> = {
 };
 const TONES = { sent: "ok", waiting: "warn", failed: "bad" } as const;
 
-/** What a receiver's answer, or the lack of one, comes to in words. */
+/** A failed delivery, in words. */
 const PROBLEMS: Readonly<Record<NonNullable<NoticeView["problem"]>, string>> = {
 	address_not_public: t("the address leads into a private network"),
 	name_not_found: t("the name was not found"),
@@ -59,11 +59,11 @@ const PROBLEMS: Readonly<Record<NonNullable<NoticeView["problem"]>, string>> = {
 	mail_limit: t("the recipient got many mails"),
 };
 
-/** Who is told of batches and events, and what came of it lately. Owners and admins decide. */
+/** Who is notified of batches and events, and the last deliveries. Owners and admins decide. */
 export function NoticesPanel({ account }: { account: AccountView }) {
 	const notices = useResource(`notices ${account.id}`, () => api.notices(account.id));
 	const { data } = notices;
-	// Here, and not in the form: that begins anew with what was saved, as its list is read again.
+	// Kept above the form, which is recreated when the saved settings are loaded again.
 	const [secret, setSecret] = useState<string>();
 	return (
 		<Panel title={t("Notices")}>
@@ -211,7 +211,7 @@ function NoticeRows({ items, replay }: { items: readonly NoticeView[]; replay: (
 						item.type !== null ? (
 							(EVENT_NAMES[item.type] ?? item.type)
 						) : (
-							// Ids begin with the time, so that those of a day are told apart by their ends.
+							// Ids begin with the time, so ids of one day differ at their end.
 							<Link to={`/batches/${item.batchId}`} title={item.batchId}>
 								…{item.batchId.slice(-12)}
 							</Link>

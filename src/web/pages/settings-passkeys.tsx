@@ -11,7 +11,7 @@ import { Ago } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { t } from "../texts.tsx";
 
-/** Keys of the viewer's own devices, by which he signs in without a password. */
+/** The viewer's passkeys, for signing in without a password. */
 export function PasskeysPanel() {
 	const passkeys = useResource("passkeys", api.passkeys);
 	const [name, setName] = useState("");

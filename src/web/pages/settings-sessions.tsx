@@ -9,7 +9,7 @@ import { useAction, useResource } from "../resource.ts";
 import { t } from "../texts.tsx";
 import type { SessionView } from "../views.ts";
 
-/** Where he is signed in. */
+/** The viewer's sessions. */
 export function SessionsPanel() {
 	const sessions = useResource("sessions", api.sessions);
 	const end = useAction(async (id: string) => {
@@ -63,7 +63,7 @@ export function SessionsPanel() {
 	);
 }
 
-/** Enough to know one's own devices by. */
+/** Browser and system, to recognize a device. */
 function deviceOf({ userAgent }: SessionView): string {
 	const agent = userAgent ?? "";
 	const browser = ["Edg", "Firefox", "Chrome", "Safari"].find((name) => agent.includes(name));

@@ -11,7 +11,10 @@ import { useAction } from "../resource.ts";
 import { useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
 
-/** A one-time code beside the password. Switching it on is finished by a first code, so that nobody locks himself out. */
+/**
+ * One-time codes in addition to the password. Switching on requires a first code, so that a broken setup locks no user
+ * out.
+ */
 export function TwoFactorPanel() {
 	const { me, config, refresh } = useSession();
 	const [setup, setSetup] = useState<{ totpURI: string; backupCodes: readonly string[] }>();
@@ -105,12 +108,15 @@ function Confirm(props: { setup: { totpURI: string; backupCodes: readonly string
 	);
 }
 
-/** Empty modules around it, without which readers do not find it. */
+/** Width of the quiet zone in modules; scanners need it. */
 const BORDER = 2;
-/** The largest code holds 2,953 bytes; one as large as this is already hard to read from a screen. */
+/** A QR code holds at most 2,953 bytes; one of this size is already hard to scan from a screen. */
 const BYTES_MAX = 1_000;
 
-/** Black on white in both schemes, since readers want it so. Nothing where the text is too long: it stands beside. */
+/**
+ * Black on white in both colour schemes, as scanners expect. Draws nothing if the text is too long: the page shows it
+ * as text too.
+ */
 function QrCode({ text, label }: { text: string; label: string }) {
 	if (new TextEncoder().encode(text).length > BYTES_MAX) return null;
 	const { data, size } = encode(text, { border: BORDER });

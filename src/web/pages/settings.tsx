@@ -24,7 +24,7 @@ import { TwoFactorPanel } from "./settings-two-factor.tsx";
 
 export default function SettingsPage() {
 	const { me } = useSession();
-	// Who came in by a company sees what is that one's.
+	// The company manages name, password and sessions of a user of its sign-in.
 	const own = me !== undefined && !me.user.company;
 	return (
 		<Page title={t("Settings")}>
@@ -59,7 +59,7 @@ function LanguagePanel() {
 	);
 }
 
-/** Of the person: pages and mails are in it wherever he signs in. */
+/** The person's language, for pages and mails on every device. */
 function OwnLanguage() {
 	const save = useAction(async (wanted: Language) => {
 		await api.setLanguage(wanted);
@@ -117,7 +117,7 @@ function AccountPanel() {
 	);
 }
 
-/** In which caps that begin anew do. */
+/** Time zone in which periodic caps start again. */
 function TimeZonePanel() {
 	const { me, refresh } = useSession();
 	const account = me?.account;

@@ -15,9 +15,9 @@ import { Link, navigate, safeNext, usePlace } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
 
-/** Where the links of mails lead: an address verified, a password to be set anew, an invitation. */
+/** Pages that links in mails lead to: verify an address, reset a password, accept an invitation. */
 
-/** Opening the link does nothing yet, since programs that look through mails open links too: the button does. */
+/** Opening the link changes nothing, since mail scanners open links too: the user must press the button. */
 export function VerifyPage() {
 	const { me, refresh } = useSession();
 	const { query } = usePlace();
@@ -76,7 +76,7 @@ export function VerifyPage() {
 	);
 }
 
-/** Whoever signed up with this address in another browser may have been a stranger: that password is not kept. */
+/** The person who signed up with this address in another browser may be a stranger: that password is discarded. */
 function FirstPassword({ confirm }: { confirm: Action<[anew: { name: string; newPassword: string }], void> }) {
 	const [name, setName] = useState("");
 	const [password, setPassword] = useState("");

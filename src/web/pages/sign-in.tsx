@@ -49,7 +49,7 @@ export function SignInPage() {
 	);
 }
 
-/** Where the browser can: whoever has a passkey for this site is asked for it by the browser itself. */
+/** Shown where the browser supports passkeys; the browser offers the passkeys of this site. */
 function PasskeyStep({ onDone }: { onDone: () => Promise<void> }) {
 	const signIn = useAction(async () => {
 		const { startAuthentication } = await import("@simplewebauthn/browser");
@@ -68,7 +68,7 @@ function PasskeyStep({ onDone }: { onDone: () => Promise<void> }) {
 	);
 }
 
-/** Why a company's sign-in ended at this door. */
+/** Why a company's sign-in failed. */
 const COMPANY_REFUSALS: Readonly<Record<string, string>> = {
 	stale: t("This sign-in was begun too long ago or in another browser. Begin again."),
 	failed: t("Your company's sign-in did not say who you are in a way that can be trusted. Ask who looks after it."),
@@ -80,7 +80,7 @@ const COMPANY_REFUSALS: Readonly<Record<string, string>> = {
 	no_role: t("Your company gives you no role in its account."),
 };
 
-/** The address says which company. */
+/** The address decides the company. */
 function CompanyStep({ next, onBack }: { next: string; onBack: () => void }) {
 	const [email, setEmail] = useState("");
 	const begin = useAction(async () => {
@@ -164,7 +164,7 @@ function PasswordStep(props: { next: string; onCode: () => void; onDone: () => P
 	);
 }
 
-/** Sign-in through another service, where it is set up. */
+/** Sign-in through other services, where configured. */
 export function Providers({ next }: { next: string }) {
 	const { config } = useSession();
 	const go = useAction(async (provider: "github" | "google") => {

@@ -9,7 +9,7 @@ import { useAction } from "../resource.ts";
 import { useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
 
-/** The form that it stands in wants it ticked. */
+/** Required by its form. */
 export function TermsBox({ terms }: { terms: Terms }) {
 	return (
 		<Checkbox
@@ -25,7 +25,9 @@ export function TermsBox({ terms }: { terms: Terms }) {
 	);
 }
 
-/** For whoever signed in without having agreed: by another service, by an invitation, or before the terms changed. */
+/**
+ * For a signed-in user who has not agreed: after another service's sign-in, an invitation, or a change of the terms.
+ */
 export function TermsPage({ terms }: { terms: Terms }) {
 	const { refresh, signOut } = useSession();
 	const accept = useAction(async () => {

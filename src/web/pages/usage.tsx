@@ -60,7 +60,7 @@ export default function UsagePage() {
 	const group = grouping.value;
 	const measured = MEASURES.find(({ value }) => value === query.get("show")) ?? MEASURES[0];
 	const measure = measured.value;
-	// One "now" for the life of the view: a new one each time would ask for ever.
+	// Fixed while the page is open: a new value on each render would load without end.
 	const [nowMs] = useState(() => Date.now());
 	const filter = useMemo(() => ({ ...filterOf(query, nowMs), group }), [query, nowMs, group]);
 	const usage = useResource(`usage ${account.id} ${JSON.stringify(filter)}`, () => api.usage(account.id, filter));
@@ -146,7 +146,7 @@ function Totals({ series }: { series: UsageSeries }) {
 	);
 }
 
-/** The figures of the chart; each leads to the requests that made it. */
+/** The chart's figures; each links to its requests. */
 function Groups({ series, grouping }: { series: UsageSeries | undefined; grouping: Grouping }) {
 	const group = grouping.value;
 	const [query] = useQueryState();
@@ -225,7 +225,7 @@ function sparkValues(series: UsageSeries | undefined): ReadonlyMap<string, numbe
 	return lines;
 }
 
-/** A line of a few values, 96 by 20; for rows of a table. The figures stand in the row. */
+/** A line chart of 96 by 20 pixels for table rows; the row has the figures as text. */
 function Sparkline({ values, color }: { values: readonly number[]; color: string }) {
 	const top = Math.max(...values, 0);
 	if (values.length < 2 || top === 0) return <span className="dim">–</span>;

@@ -17,7 +17,9 @@ import { ThreadView } from "./thread.tsx";
 import type { Thread } from "./use-thread.ts";
 import { useThread } from "./use-thread.ts";
 
-/** With one model, or with two that are asked the same things. Which ones, and by which key, stands in the address. */
+/**
+ * A conversation with one model, or with two that receive the same messages. The address has the models and the key.
+ */
 export function Conversation({
 	start,
 	keys,
@@ -46,7 +48,7 @@ export function Conversation({
 		for (const { thread } of threads) act(thread);
 	}
 	function compareWith(id: string | null): void {
-		// It goes on from where the first one is.
+		// The second model continues from the first one's conversation.
 		if (id !== null && other === undefined) second.set(first.turns);
 		if (id === null) second.stop();
 		change({ with: id ?? NONE });
@@ -131,7 +133,7 @@ export function Conversation({
 	);
 }
 
-/** What the address names; else what the link had, or a model that is connected. */
+/** The choice in the address; else the shared link's, or a connected model. */
 function useChosen(start: Shared, keys: readonly KeyView[], models: readonly ModelView[]) {
 	const [query, change] = useQueryState();
 	const key = keys.find((item) => item.id === query.get("key")) ?? keys[0];
@@ -143,12 +145,12 @@ function useChosen(start: Shared, keys: readonly KeyView[], models: readonly Mod
 		named(query.get("model") ?? start.threads[0]?.model) ??
 		offered.find((item) => item.status === "connected") ??
 		offered[0];
-	// NONE is a choice as well: no second one, whatever the link had.
+	// NONE is a choice too: it overrides the second model of a shared link.
 	const other = named(query.has("with") ? query.get("with") : start.threads[1]?.model);
 	return { key, offered, model, other, change };
 }
 
-/** In the address, for "no second model". */
+/** Value of `with` in the address for "no second model". */
 const NONE = "none";
 
 const choices = (models: readonly ModelView[]) => models.map(({ id, name }) => ({ value: id, label: name }));

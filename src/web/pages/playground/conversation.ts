@@ -3,15 +3,15 @@ import type { ToolCall } from "../../chat-stream.ts";
 import { t } from "../../texts.tsx";
 import type { ModelView } from "../../views.ts";
 
-/** A conversation with a model, and the request that it makes. */
+/** A conversation with a model, and the body of its request. */
 
-/** As typed; empty leaves the choice to the model. */
+/** Fields as typed; an empty one leaves the choice to the model. */
 export interface ChatSetup {
 	readonly system: string;
 	readonly temperature: string;
 	readonly topP: string;
 	readonly maxTokens: string;
-	/** JSON of `tools`, and of a schema that the answer keeps to. */
+	/** JSON of `tools`; `schema` is the JSON schema of the answer. */
 	readonly tools: string;
 	readonly schema: string;
 }
@@ -25,7 +25,7 @@ export const FRESH_SETUP: ChatSetup = {
 	schema: "",
 };
 
-/** A picture of a message as a `data:` URL. */
+/** A message's picture as a `data:` URL. */
 export interface Picture {
 	readonly name: string;
 	readonly url: string;
@@ -64,12 +64,12 @@ export interface ToolTurn {
 	readonly content: string;
 }
 
-/** A turn never changes but for the last one, while it comes in. */
+/** Turns are immutable; only the last one is replaced while it streams. */
 export type Turn = QuestionTurn | AnswerTurn | ToolTurn;
 
 export const NO_ANSWER: AnswerTurn = { role: "assistant", content: "", thought: "", toolCalls: [] };
 
-/** The calls of the last answer: they are answered before anything else is said. */
+/** Tool calls of the last answer; they must be answered before the next message. */
 export function openCalls(turns: readonly Turn[]): readonly ToolCall[] {
 	const last = turns.at(-1);
 	return last?.role === "assistant" && last.facts !== undefined ? last.toolCalls : [];
@@ -80,7 +80,7 @@ export interface ChatBody extends Record<string, unknown> {
 	readonly messages: readonly object[];
 }
 
-/** Only what the model honours is sent. */
+/** Request body; parameters that the model does not support are omitted. */
 export function bodyOf(model: ModelView, turns: readonly Turn[], setup: ChatSetup): ChatBody {
 	const takes = (name: string) => model.parameters.includes(name);
 	const system = setup.system.trim();
@@ -116,7 +116,7 @@ function messageOf(turn: Turn): object {
 	return { role: "assistant", content: turn.content, tool_calls: calls };
 }
 
-/** What was typed as JSON: nothing, a value, or why it is none. */
+/** Parses a JSON field: empty, a value, or a problem. */
 export interface ParsedJson<T> {
 	readonly value?: T;
 	readonly problem?: string;

@@ -11,7 +11,7 @@ import { bodyOf } from "./conversation.ts";
 import type { Shared } from "./share-link.ts";
 import { linkOf } from "./share-link.ts";
 
-/** What stays of a conversation: the program that would have it, and a link. */
+/** Ways to keep a conversation: as code, and as a link. */
 
 const EXAMPLE: readonly Turn[] = [{ role: "user", content: t("Hello!"), pictures: [] }];
 const PICTURE_CHARS_SHOWN = 60;
@@ -19,7 +19,7 @@ const SAID_MS = 4_000;
 
 export function AsCode({ model, turns, setup }: { model: ModelView; turns: readonly Turn[]; setup: ChatSetup }) {
 	const { config } = useSession();
-	// What the last request sent, up to the question.
+	// The turns that the last request sent, up to the question.
 	const asked = turns.slice(0, turns.findLastIndex(({ role }) => role !== "assistant") + 1);
 	const body = bodyOf(model, asked.length === 0 ? EXAMPLE : asked.map(shortened), setup);
 	const { model: id, messages, ...options } = body;
@@ -40,7 +40,7 @@ function shortened(turn: Turn): Turn {
 	};
 }
 
-/** Copies the link, and says what it does not hold. */
+/** Copies the link, and says what it leaves out. */
 export function LinkButton({ shared, disabled }: { shared: Shared; disabled: boolean }) {
 	const [said, setSaid] = useState<string>();
 	async function copy(): Promise<void> {

@@ -64,7 +64,7 @@ type SharedLink =
 	| { readonly state: "none" | "reading" | "broken" }
 	| { readonly state: "read"; readonly shared: Shared };
 
-/** The conversation of the link that was opened. Afterwards the address is the page's own. */
+/** The conversation of the opened link. The fragment is then removed from the address. */
 function useSharedLink(): SharedLink {
 	const [link, setLink] = useState<SharedLink>({ state: isSharedFragment(location.hash) ? "reading" : "none" });
 	useEffect(() => {

@@ -29,7 +29,7 @@ const EXAMPLE_SCHEMA = `{
   "additionalProperties": false
 }`;
 
-/** Only what all models that are asked honour is offered. */
+/** Offers only the parameters that all chosen models support. */
 export function SetupForm(props: {
 	models: readonly ModelView[];
 	setup: ChatSetup;

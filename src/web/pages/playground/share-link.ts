@@ -4,25 +4,25 @@ import type { AnswerFacts, AnswerTurn, ChatSetup, Turn } from "./conversation.ts
 import { FRESH_SETUP, isObject } from "./conversation.ts";
 
 /**
- * A conversation as a link. It stands in the fragment, which browsers keep to themselves: no server sees it. Whoever
- * opens it sees the conversation; nothing is sent until he sends something himself, with his own key.
+ * A conversation in a link's fragment, which browsers do not send to servers. Everybody who has the link can read the
+ * conversation. A reader's own key is used only after the reader sends a message.
  */
 export interface Shared {
-	/** One or two, each with its own turns. */
+	/** One or two conversations, each with its own turns. */
 	readonly threads: readonly { readonly model: string; readonly turns: readonly Turn[] }[];
 	readonly setup: ChatSetup;
 }
 
-/** `url` is undefined where it would be longer than programs pass on. Pictures stay behind. */
+/** `url` is undefined if the link would be too long. Pictures are left out; `leftOut` counts them. */
 export interface MadeLink {
 	readonly url: string | undefined;
 	readonly leftOut: number;
 }
 
 const NAME = "#chat=";
-/** Messengers and mail programs cut longer ones. */
+/** Messengers and mail programs truncate longer links. */
 export const LINK_CHARS_MAX = 16_000;
-/** A link of that length could unfold to a thousand times as much. */
+/** Limit after decompression: a link of the maximum length could expand a thousandfold. */
 const TEXT_CHARS_MAX = 1_000_000;
 const THREADS_MAX = 2;
 const TURNS_MAX = 1_000;
@@ -47,7 +47,7 @@ export async function linkOf(shared: Shared, page: string): Promise<MadeLink> {
 
 export const isSharedFragment = (fragment: string): boolean => fragment.startsWith(NAME);
 
-/** Undefined for a fragment that holds no conversation, however it came about. */
+/** Undefined if the fragment holds no valid conversation. */
 export async function sharedOf(fragment: string): Promise<Shared | undefined> {
 	if (!isSharedFragment(fragment) || fragment.length > LINK_CHARS_MAX) return undefined;
 	try {
@@ -82,7 +82,7 @@ function base64Url(bytes: Uint8Array): string {
 	return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
-/** Anybody can write such a link: nothing is taken from it but what stands here. */
+/** Validates untrusted input: a link can be forged, so only the known fields are read. */
 function readShared(value: unknown): Shared | undefined {
 	if (!isObject(value) || !Array.isArray(value.threads)) return undefined;
 	const threads = value.threads.slice(0, THREADS_MAX).map((thread: unknown) => {
@@ -116,7 +116,7 @@ function readAnswer(turn: Readonly<Record<string, unknown>>, content: string): A
 	return { role: "assistant", content, thought: textOf(turn.thought), toolCalls, facts: readFacts(turn.facts) };
 }
 
-/** Without the request's id: it is in the log of whoever asked. */
+/** Omits the request id: it belongs to the sender's log. */
 function readFacts(value: unknown): AnswerFacts {
 	const facts = isObject(value) ? value : {};
 	const figure = (name: string) => {

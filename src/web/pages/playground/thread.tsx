@@ -13,7 +13,7 @@ import { openCalls } from "./conversation.ts";
 import { Refused, Transcript } from "./transcript.tsx";
 import type { Thread } from "./use-thread.ts";
 
-/** A model's part of the conversation: what was said, what it cost, what was refused, and the calls that wait. */
+/** One model's conversation: turns, cost, errors and open tool calls. */
 export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
 	const calls = thread.busy ? [] : openCalls(thread.turns);
 	const { refused } = thread;
@@ -49,7 +49,7 @@ export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
 	);
 }
 
-/** Of all answers so far. */
+/** Totals of all answers so far. */
 function Totals({ turns }: { turns: readonly Turn[] }) {
 	let tokens = 0;
 	let cost = nanoUsd(0);
@@ -66,7 +66,7 @@ function Totals({ turns }: { turns: readonly Turn[] }) {
 	);
 }
 
-/** Stands in for the program that would run the functions. */
+/** Lets the user answer the tool calls, in place of a program that would run the functions. */
 function CallAnswers({
 	calls,
 	onAnswered,

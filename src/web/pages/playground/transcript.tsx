@@ -85,14 +85,14 @@ function Facts({ facts }: { facts: AnswerFacts }) {
 	);
 }
 
-/** After the first token; undefined where there is too little to tell. */
+/** Tokens a second after the first token; undefined if there is too little data. */
 function tokensPerSecond({ totalMs, firstTokenMs, completionTokens }: AnswerFacts): number | undefined {
 	const generatingMs = totalMs - (firstTokenMs ?? 0);
 	if (completionTokens === null || completionTokens <= 1 || generatingMs <= 0) return undefined;
 	return Math.round((completionTokens / generatingMs) * 1000);
 }
 
-/** What was refused, with a way to send it again. */
+/** The error of a refused message, with a button to send it again. */
 export function Refused({ turns, onAgain }: { turns: readonly Turn[]; onAgain: () => void }) {
 	return (
 		<>

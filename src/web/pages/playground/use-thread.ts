@@ -7,19 +7,19 @@ import type { ModelView } from "../../views.ts";
 import type { AnswerFacts, AnswerTurn, ChatSetup, Turn } from "./conversation.ts";
 import { bodyOf, NO_ANSWER } from "./conversation.ts";
 
-/** One model's part of a conversation. */
+/** One model's conversation. */
 export interface Thread {
 	readonly turns: readonly Turn[];
-	/** What was said last and refused: no part of the conversation until it is sent again. */
+	/** The last message, if it was refused; it joins the conversation when it is sent again. */
 	readonly refused: { readonly turns: readonly Turn[]; readonly error: ApiError } | undefined;
 	readonly busy: boolean;
-	/** Adds to the conversation and asks for an answer. */
+	/** Adds turns and requests an answer. */
 	ask(added: readonly Turn[]): void;
 	stop(): void;
 	set(turns: readonly Turn[]): void;
 }
 
-/** `address`: where chats go; undefined while there is no key. */
+/** `address`: the chat endpoint; undefined while there is no key. */
 export function useThread(
 	address: string | undefined,
 	model: ModelView | undefined,
@@ -29,7 +29,7 @@ export function useThread(
 	const [turns, setTurns] = useState(start);
 	const [refused, setRefused] = useState<readonly Turn[]>();
 	const abort = useRef<AbortController>(undefined);
-	// An answer that nobody waits for any more would go on, and be charged.
+	// Stops the stream on unmount: an unseen answer would continue, and be charged.
 	useEffect(() => () => abort.current?.abort(), []);
 
 	const ask = useAction(async (added: readonly Turn[]) => {
@@ -92,7 +92,7 @@ async function receive(
 		totalMs: performance.now() - startMs,
 		stopped: signal.aborted,
 	};
-	// What was cut off may lack the end of its arguments.
+	// A cancelled answer's tool calls may have incomplete arguments.
 	const toolCalls = end.finishReason === null ? [] : end.toolCalls;
 	put({ toolCalls, facts, ...(end.error === undefined ? {} : { error: end.error }) });
 }

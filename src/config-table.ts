@@ -18,7 +18,7 @@ HOST | 127.0.0.1 | both | address to listen on; the image sets 0.0.0.0
 DATABASE_URL | | both | Postgres; without it an embedded one runs under DATA_DIR
 DATA_DIR | ./.data | both | journals, embedded Postgres and secrets made on the first run; the demo has a folder demo in it
 CONFIG | tollgate.yaml if it exists | gateway | the catalogue: models, rates, upstreams, limits
-SERVICE_NAME | service | both | stands in the middle of API keys: sk_<name>_; 1 to 20 of a-z 0-9
+SERVICE_NAME | service | both | the middle of API keys: sk_<name>_; 1 to 20 of a-z 0-9
 INSTANCE_ID | made once | both | this machine's name among the instances; 1 to 63 of A-Z a-z 0-9 . _ -
 WORKERS | 1 | both | gateway processes that share the port; 1 to 64
 WORKER_INDEX | | both internal | set by the supervising process for each of its gateways
@@ -59,7 +59,7 @@ OTEL_TRACES_SAMPLER_ARG | 0.01 | gateway | the share of them, 0 to 1
 OTEL_BSP_SCHEDULE_DELAY | 5000 | gateway internal | milliseconds between two batches of them
 OTEL_SERVICE_NAME | tollgate | gateway | what the service is called in a trace
 OTEL_RESOURCE_ATTRIBUTES | | gateway | more that describes it: name=value, separated by commas
-FILE_STORE | disk beside an embedded Postgres, else postgres | gateway | where files of batches lie, encrypted: disk (under DATA_DIR), postgres or s3
+FILE_STORE | disk with an embedded Postgres, else postgres | gateway | store of batch files, encrypted: disk (under DATA_DIR), postgres or s3
 S3_BUCKET | | gateway | bucket for FILE_STORE=s3; objects begin with tollgate/
 S3_ACCESS_KEY_ID | | both | key of an S3-compatible service, for FILE_STORE=s3 and for an ARCHIVE in a bucket
 S3_SECRET_ACCESS_KEY | | both |

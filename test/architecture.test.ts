@@ -8,6 +8,7 @@ import { migrations } from "../src/db/migrations/list.ts";
 import { MANAGEMENT_ROUTES } from "../src/management/management-routes.ts";
 import { bagProblems } from "./support/dependency-bags.ts";
 import {
+	budgetProblems,
 	codeBlocks,
 	consoleProblems,
 	environmentProblems,
@@ -24,6 +25,7 @@ import {
 	type SourceFile,
 	sharedProblems,
 	stateProblems,
+	wordProblems,
 } from "./support/source-rules.ts";
 
 const ROOT = join(import.meta.dir, "..");
@@ -49,6 +51,11 @@ describe("the source keeps its rules", () => {
 	test("the pages import one file of the console", () => expect(sharedProblems(source)).toEqual([]));
 	test("the environment is read in config.ts alone", () => expect(environmentProblems(source)).toEqual([]));
 	test("only main.ts writes to the terminal", () => expect(consoleProblems(source)).toEqual([]));
+	test("comments and papers have no banned words", () => {
+		const functions = scan("src/db/functions/*.sql").map(read);
+		const made = (path: string) => path.includes("/results/");
+		expect(wordProblems([...source, ...functions, ...papers.filter(({ path }) => !made(path))])).toEqual([]);
+	});
 	test("no file is too long to be read at once", () => expect(lengthProblems(source)).toEqual([]));
 	test("a function is handed at most eight dependencies in one bag", () => expect(bagProblems(source)).toEqual([]));
 	test("no barrels, no grab-bags", () => expect(nameProblems(source)).toEqual([]));
@@ -65,6 +72,15 @@ describe("the source keeps its rules", () => {
 		expect(rows.map((rooms) => rooms.map((room) => room.replace(/\/$|\.ts$/, "")))).toEqual(
 			LAYERS.map((line) => [...line]),
 		);
+	});
+
+	test("each room keeps its budget of lines, and all keep that of `src`", () => {
+		const rows = markdownTable(read("src/README.md").text, "## Budget of lines");
+		const budget = new Map(rows.map(([room = "", lines = ""]) => [room, Number(lines.replaceAll(",", ""))]));
+		const sum = budget.get("src") ?? 0;
+		budget.delete("src");
+		expect(budgetProblems(source, budget)).toEqual([]);
+		expect(sum).toBe([...budget.values()].reduce((all, lines) => all + lines, 0));
 	});
 
 	test("the table of the management interface is the one that is served", () => {
@@ -221,6 +237,21 @@ describe("each rule finds what it forbids", () => {
 		expect(found("function make(deps: SmallDeps & { own: string }) {}")).toHaveLength(1);
 		expect(found('function make(deps: SmallDeps, others: Omit<LargeDeps, "m0">) {}')).toEqual([]);
 		expect(found(`function make(deps: Pick<LargeDeps, "m0" | "m1">) {}`)).toEqual([]);
+	});
+
+	test("a room over its budget, without one, or that is not there", () => {
+		const files = [made("src/keys/a.ts", "a\nb\n"), made("src/main.ts", "a\n")];
+		const problems = (...rows: [string, number][]) => budgetProblems(files, new Map(rows));
+		expect(problems(["keys", 2], ["top", 1])).toEqual([]);
+		expect(problems(["keys", 1], ["top", 1])).toEqual(["keys has 2 lines; its budget is 1"]);
+		expect(problems(["keys", 2])).toEqual(["top has no budget"]);
+		expect(problems(["keys", 2], ["top", 1], ["gone", 1])).toEqual(["there is no room gone"]);
+	});
+
+	test("banned words in comments and papers, but not in code", () => {
+		const code = 'const nobody = "anew"; // fine\n// Nobody waits.\n/** Asks anew. */\n';
+		expect(wordProblems([made("src/a.ts", code)])).toEqual(["src/a.ts:2: Nobody", "src/a.ts:3: anew"]);
+		expect(wordProblems([made("a.md", "It is told.\n```\nnobody\n```\n")])).toEqual(["a.md:1: is told"]);
 	});
 
 	test("files that a paper names and that are not there", () => {

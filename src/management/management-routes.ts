@@ -65,7 +65,7 @@ function on<Body extends RequestName | undefined = undefined>(
 const page = ["limit", "after"] as const;
 
 export const MANAGEMENT_ROUTES = {
-	self: { ...on("GET self", null, "ManagementSelf"), summary: "The management key that asks, and its scopes." },
+	self: { ...on("GET self", null, "ManagementSelf"), summary: "The calling management key and its scopes." },
 	listAccounts: {
 		...on("GET accounts", "accounts:read", "ManagementAccountList", { query: [...page, "email"] }),
 		summary: "Accounts, newest first.",
@@ -116,7 +116,7 @@ export const MANAGEMENT_ROUTES = {
 		...on("POST projects/{id}/members/remove", "projects:write", "ManagementProjectMemberRemoved", {
 			body: "ManagementProjectMemberRemove",
 		}),
-		summary: "Take somebody out of a project; the keys that he made in it are kept or revoked, as is said.",
+		summary: "Remove a member from a project; the keys that the member made in it are kept or revoked, as requested.",
 	},
 	listKeys: {
 		...on("GET keys", "keys:read", "ManagementKeyList", { query: [...page, "account_id"] }),
@@ -124,7 +124,7 @@ export const MANAGEMENT_ROUTES = {
 	},
 	createKey: {
 		...on("POST keys", "keys:write", "ManagementKeyMade", { body: "ManagementKeyCreate" }),
-		summary: "Make an API key. Its secret is told once, and again to the same token within a day.",
+		summary: "Create an API key. Its secret is returned once, and again to the same token within a day.",
 	},
 	readKey: { ...on("GET keys/{id}", "keys:read", "ManagementKey"), summary: "One API key." },
 	updateKey: {

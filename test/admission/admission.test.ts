@@ -1,20 +1,17 @@
 import { expect, test } from "bun:test";
-import type { AdmissionRequest, Admitted } from "../../src/admission/admission.ts";
-import { createAdmission } from "../../src/admission/admission.ts";
+import { type AdmissionRequest, type Admitted, createAdmission } from "../../src/admission/admission.ts";
 import { createOpenRequests } from "../../src/admission/open-requests.ts";
 import { NO_QUANTITIES } from "../../src/admission/price.ts";
 import { newUuid } from "../../src/base/id.ts";
 import type { Model } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
-import type { KeyEntry } from "../../src/keys/key-entry.ts";
-import { createAccountEntry, createKeyEntry } from "../../src/keys/key-entry.ts";
+import { createAccountEntry, createKeyEntry, type KeyEntry } from "../../src/keys/key-entry.ts";
 import { createProjectEntry, type ProjectEntry, type ProjectFields } from "../../src/keys/project-entry.ts";
 import type { AdmittedEvent } from "../../src/ledger/event.ts";
 import type { Hold, Ledger } from "../../src/ledger/ledger.ts";
 import type { Shortage } from "../../src/ledger/slices.ts";
 import { createKeyLimits } from "../../src/limits/key-limits.ts";
-import type { NanoUsd } from "../../src/money/nano-usd.ts";
-import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { type NanoUsd, nanoUsd } from "../../src/money/nano-usd.ts";
 import { outcome } from "../ledger/fixture.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 

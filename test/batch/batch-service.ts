@@ -1,6 +1,5 @@
 import { untilEnd } from "../support/at-end.ts";
-import type { TestService } from "../support/service.ts";
-import { chatModel, withService } from "../support/service.ts";
+import { chatModel, type TestService, withService } from "../support/service.ts";
 import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 

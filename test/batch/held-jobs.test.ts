@@ -2,8 +2,7 @@ import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
-import type { JobAttempt } from "../../src/batch/held-jobs.ts";
-import { createHeldJobs } from "../../src/batch/held-jobs.ts";
+import { createHeldJobs, type JobAttempt } from "../../src/batch/held-jobs.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 
 const job = (retryCount: number): JobAttempt => ({ id: crypto.randomUUID(), retryCount });

@@ -1,15 +1,13 @@
 /** Batches in a real process that is killed, or loses its database: compared with the model server's own count. */
 import { expect, test } from "bun:test";
 import { creditLostRequests } from "../../src/batch/lost-requests.ts";
-import type { FleetMember } from "../chaos/fleet.ts";
-import { startFleet } from "../chaos/fleet.ts";
+import { type FleetMember, startFleet } from "../chaos/fleet.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import type { TestService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
-import type { ShownBatch } from "./batch-service.ts";
-import { batchesOf, batchModel, chatLine, isOver } from "./batch-service.ts";
+import { batchesOf, batchModel, chatLine, isOver, type ShownBatch } from "./batch-service.ts";
 import { startLineUpstream } from "./line-upstream.ts";
 
 const ANSWER_MS = 150;

@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import type { Clock } from "../../src/base/clock.ts";
-import { systemClock } from "../../src/base/clock.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { Fault } from "../../src/base/fault.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { BatchBooks, ClaimedLine } from "../../src/batch/batch-books.ts";

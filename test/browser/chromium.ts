@@ -1,6 +1,5 @@
 import { existsSync } from "node:fs";
-import type { Browser, BrowserContext, Page } from "playwright-core";
-import { chromium } from "playwright-core";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import type { Person } from "../console/person.ts";
 
 /** The first is the same browser without windows: it draws and scripts alike, for two thirds of the work. */

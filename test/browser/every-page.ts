@@ -1,5 +1,4 @@
-import type { Stage } from "./stage.ts";
-import { LONG_MODEL, MODEL } from "./stage.ts";
+import { LONG_MODEL, MODEL, type Stage } from "./stage.ts";
 
 export type Who = "visitor" | "rich" | "extreme" | "fresh" | "operator";
 

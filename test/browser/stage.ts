@@ -2,17 +2,13 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { startStripe } from "../billing/stripe-server.ts";
-import type { Person } from "../console/person.ts";
-import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
+import { operator, PERSON_ENV, type Person, signedUp, topUp } from "../console/person.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
-import type { ServiceOptions, TestService } from "../support/service.ts";
-import { chatModel, startService, withService } from "../support/service.ts";
+import { chatModel, type ServiceOptions, startService, type TestService, withService } from "../support/service.ts";
 import { rebuildAll } from "../support/sums.ts";
-import type { UpstreamServer } from "../support/upstream-server.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
-import type { Tab, TabOptions } from "./chromium.ts";
-import { hasChromium, launch, openTab } from "./chromium.ts";
+import { hasChromium, launch, openTab, type Tab, type TabOptions } from "./chromium.ts";
 
 /** A service with a model server, and a browser to look at it with. */
 export interface Scene {

@@ -1,10 +1,8 @@
 import type { Browser, Page } from "playwright-core";
-import type { Tab, TabOptions } from "./chromium.ts";
-import { cookiesOf, openTab } from "./chromium.ts";
+import { cookiesOf, openTab, type Tab, type TabOptions } from "./chromium.ts";
 import type { StagePage, Who } from "./every-page.ts";
 import { layoutOf } from "./page-problems.ts";
-import type { Stage } from "./stage.ts";
-import { WITH_PICTURES } from "./stage.ts";
+import { type Stage, WITH_PICTURES } from "./stage.ts";
 
 /** Nothing is in it, and it is the service's own: whoever leaves the site gets another process, which compiles every script anew. */
 const BLANK = "/livez";

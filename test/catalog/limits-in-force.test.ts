@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
-import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
+import { DEFAULT_LIMITS, type ServiceLimits } from "../../src/catalog/service-limits.ts";
 import { createFailedAttempts } from "../../src/keys/failed-attempts.ts";
 import { createBreaker } from "../../src/upstream/replicas/breaker.ts";
 import { untilEnd } from "../support/at-end.ts";

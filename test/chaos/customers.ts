@@ -1,11 +1,9 @@
 import { expect } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
-import type { Sent } from "./chat-client.ts";
-import { nowMs, sendChat } from "./chat-client.ts";
+import { nowMs, type Sent, sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
-import type { FleetMember } from "./fleet.ts";
-import { startFleet } from "./fleet.ts";
+import { type FleetMember, startFleet } from "./fleet.ts";
 
 const USERS = 2;
 /** By then the instance has a slice that outlasts a lease. */

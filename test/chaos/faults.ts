@@ -1,7 +1,6 @@
 import type { Program } from "../cli/run-cli.ts";
 import type { Random } from "../support/random.ts";
-import type { Fleet, FleetMember } from "./fleet.ts";
-import { LEASE_TTL_MS } from "./fleet.ts";
+import { type Fleet, type FleetMember, LEASE_TTL_MS } from "./fleet.ts";
 import type { OwnPostgres } from "./own-postgres.ts";
 import type { Touched, TouchKind } from "./touched.ts";
 

@@ -6,12 +6,10 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import type { AppendedEntry } from "../../src/cluster/control-log.ts";
-import type { FenceResult } from "../../src/cluster/fence.ts";
-import { waitApplied } from "../../src/cluster/fence.ts";
+import { type FenceResult, waitApplied } from "../../src/cluster/fence.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { migrate } from "../../src/db/migrate.ts";
-import type { Statements } from "../../src/db/statements.ts";
-import { createStatements } from "../../src/db/statements.ts";
+import { createStatements, type Statements } from "../../src/db/statements.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
@@ -19,10 +17,8 @@ import type { KeySettings } from "../../src/keys/key-settings.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { PROGRAM, type Program } from "../cli/run-cli.ts";
 import { chatModel } from "../support/service.ts";
-import type { TcpProxy } from "../support/tcp-proxy.ts";
-import { startTcpProxy } from "../support/tcp-proxy.ts";
-import type { ServeProcess } from "./serve-process.ts";
-import { quietPort, startServe } from "./serve-process.ts";
+import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
+import { quietPort, type ServeProcess, startServe } from "./serve-process.ts";
 
 /** USD 1 a million input tokens, USD 2 a million output tokens: see `chatModel`. */
 export const NANO_USD_A_PROMPT_TOKEN = 1_000;

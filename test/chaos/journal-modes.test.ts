@@ -9,13 +9,10 @@ import { runHere } from "../cli/run-here.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { LONG as AT_LENGTH } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
-import type { Ask, Sent } from "./chat-client.ts";
-import { nowMs, sendChat, uuidOf } from "./chat-client.ts";
-import type { Arrival } from "./counting-upstream.ts";
-import { startCountingUpstream } from "./counting-upstream.ts";
+import { type Ask, nowMs, type Sent, sendChat, uuidOf } from "./chat-client.ts";
+import { type Arrival, startCountingUpstream } from "./counting-upstream.ts";
 import { summaryOf } from "./figures.ts";
-import type { Fleet, FleetMember } from "./fleet.ts";
-import { startFleet } from "./fleet.ts";
+import { type Fleet, type FleetMember, startFleet } from "./fleet.ts";
 import { withOwnPostgres } from "./own-postgres.ts";
 import { costOf } from "./verdict.ts";
 

@@ -5,11 +5,9 @@ import { revokeKey } from "../../src/keys/key-admin.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { Random } from "../support/random.ts";
-import type { Sent } from "./chat-client.ts";
-import { nowMs, sendChat } from "./chat-client.ts";
+import { nowMs, type Sent, sendChat } from "./chat-client.ts";
 import type { Fleet, FleetMember } from "./fleet.ts";
-import type { Home, LoadProject } from "./projects.ts";
-import { startProjects } from "./projects.ts";
+import { type Home, type LoadProject, startProjects } from "./projects.ts";
 
 export interface LoadKey {
 	readonly id: string;

@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import type { Seen } from "./lock-terms.ts";
-import { breaches, LOCKED_TABLES } from "./lock-terms.ts";
+import { breaches, LOCKED_TABLES, type Seen } from "./lock-terms.ts";
 
 const QUIET: Seen = { served: 100, refused: {}, closedMs: 0, revocationsMs: [20, 30], recoveredMs: 100 };
 

@@ -2,13 +2,10 @@ import postgres from "postgres";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { waitFor } from "../support/wait.ts";
-import type { Sent } from "./chat-client.ts";
-import { nowMs, sendChat } from "./chat-client.ts";
+import { nowMs, type Sent, sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
-import type { Fleet, FleetMember } from "./fleet.ts";
-import { handedIn, LEASE_TTL_MS, startFleet } from "./fleet.ts";
-import type { Seen } from "./lock-terms.ts";
-import { breaches, LOCKED_TABLES, SILENT_CONNECTION } from "./lock-terms.ts";
+import { type Fleet, type FleetMember, handedIn, LEASE_TTL_MS, startFleet } from "./fleet.ts";
+import { breaches, LOCKED_TABLES, type Seen, SILENT_CONNECTION } from "./lock-terms.ts";
 import { startOwnPostgres } from "./own-postgres.ts";
 
 export interface LockReport {

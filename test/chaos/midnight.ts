@@ -6,8 +6,7 @@ import type { Load } from "./load.ts";
 import type { OwnPostgres } from "./own-postgres.ts";
 import { TIGHT } from "./projects.ts";
 import type { Excuse, Touched } from "./touched.ts";
-import type { Finding, UsageRow } from "./verdict.ts";
-import { finding } from "./verdict.ts";
+import { type Finding, finding, type UsageRow } from "./verdict.ts";
 
 /** A day's end that comes of itself: the clocks of all processes are the machine's. */
 export interface Midnight {

@@ -1,11 +1,9 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { LONG } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
-import type { Sent } from "./chat-client.ts";
-import { nowMs } from "./chat-client.ts";
+import { nowMs, type Sent } from "./chat-client.ts";
 import { KNOWN_MS, withCustomers } from "./customers.ts";
-import type { FleetMember } from "./fleet.ts";
-import { LEASE_TTL_MS } from "./fleet.ts";
+import { type FleetMember, LEASE_TTL_MS } from "./fleet.ts";
 import { withOwnPostgres } from "./own-postgres.ts";
 
 /** The gate closes a fifth of the lease (at most 2 s) before its end, and the last heartbeat is up to 1 s old. */

@@ -1,13 +1,11 @@
 import type { CapPeriod } from "../../src/keys/cap-period.ts";
-import type { Sent } from "./chat-client.ts";
-import { uuidOf } from "./chat-client.ts";
+import { type Sent, uuidOf } from "./chat-client.ts";
 import type { Arrival } from "./counting-upstream.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Load, LoadKey } from "./load.ts";
 import type { CapStep, LoadProject } from "./projects.ts";
 import type { Excuse } from "./touched.ts";
-import type { Finding, UsageRow } from "./verdict.ts";
-import { costOf, finding, lateRows } from "./verdict.ts";
+import { costOf, type Finding, finding, lateRows, type UsageRow } from "./verdict.ts";
 
 type Judged = Pick<Load, "sent" | "keys" | "accounts" | "closed" | "projects" | "timeZone">;
 

@@ -1,9 +1,7 @@
 import type { Random } from "../support/random.ts";
 import { nowMs, uuidOf } from "./chat-client.ts";
-import type { Fleet, FleetMember } from "./fleet.ts";
-import { MODEL } from "./fleet.ts";
-import type { Finding, UsageRow } from "./verdict.ts";
-import { finding } from "./verdict.ts";
+import { type Fleet, type FleetMember, MODEL } from "./fleet.ts";
+import { type Finding, finding, type UsageRow } from "./verdict.ts";
 
 /** One Idempotency-Key: the same request again and again, to whichever instance, until it came to an outcome. */
 export interface Repeated {

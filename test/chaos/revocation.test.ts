@@ -5,12 +5,10 @@ import { untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
-import type { Sent } from "./chat-client.ts";
-import { nowMs, sendChat, uuidOf } from "./chat-client.ts";
+import { nowMs, type Sent, sendChat, uuidOf } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import { summaryOf } from "./figures.ts";
-import type { Fleet } from "./fleet.ts";
-import { GRACE_MS, LEASE_TTL_MS, startFleet } from "./fleet.ts";
+import { type Fleet, GRACE_MS, LEASE_TTL_MS, startFleet } from "./fleet.ts";
 
 /** One that is told at once, and one that is paused; each more costs its start. */
 const INSTANCES = LONG ? 3 : 2;

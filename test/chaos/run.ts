@@ -17,11 +17,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { takeFormerVersion } from "../versions/former-version.ts";
-import type { ChaosResult } from "./chaos.ts";
-import { runChaos } from "./chaos.ts";
+import { type ChaosResult, runChaos } from "./chaos.ts";
 import { runLocks } from "./locks.ts";
-import type { Midnight } from "./midnight.ts";
-import { nextMidnight } from "./midnight.ts";
+import { type Midnight, nextMidnight } from "./midnight.ts";
 import { measureRevocations } from "./revocations.ts";
 
 /** Of revocations with live peers. */

@@ -8,11 +8,9 @@ import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
-import type { Ask, Sent } from "./chat-client.ts";
-import { sendChat } from "./chat-client.ts";
+import { type Ask, type Sent, sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
-import type { FleetMember } from "./fleet.ts";
-import { NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN, startFleet } from "./fleet.ts";
+import { type FleetMember, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN, startFleet } from "./fleet.ts";
 import { costOf } from "./verdict.ts";
 
 /** Every request is the same one, so what it reserves and what it costs are known. */

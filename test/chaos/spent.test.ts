@@ -10,8 +10,7 @@ import { foldAll } from "../support/sums.ts";
 import { waitFor } from "../support/wait.ts";
 import { sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
-import type { FleetMember } from "./fleet.ts";
-import { handedIn, startFleet } from "./fleet.ts";
+import { type FleetMember, handedIn, startFleet } from "./fleet.ts";
 
 /** `bun test` runs a short form; `KILLS=10` is the long one. The second finds what the first has handed in. */
 const KILLS = Number(process.env.KILLS ?? 2);

@@ -6,8 +6,7 @@ import { withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
 import { sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
-import type { FleetMember } from "./fleet.ts";
-import { startFleet } from "./fleet.ts";
+import { type FleetMember, startFleet } from "./fleet.ts";
 
 const database = await withDatabase();
 const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 1, failures: 0 }));

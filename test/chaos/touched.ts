@@ -1,6 +1,5 @@
 import { nowMs } from "./chat-client.ts";
-import type { Fleet } from "./fleet.ts";
-import { LEASE_TTL_MS } from "./fleet.ts";
+import { type Fleet, LEASE_TTL_MS } from "./fleet.ts";
 
 /** What a fault does to instances: their process is away or begins anew, or it cannot be heard by the database. */
 export type TouchKind = "away" | "cut off";

@@ -1,12 +1,9 @@
 import { keyBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import type { Sent } from "./chat-client.ts";
-import { uuidOf } from "./chat-client.ts";
+import { type Sent, uuidOf } from "./chat-client.ts";
 import type { Arrival } from "./counting-upstream.ts";
-import type { Fleet } from "./fleet.ts";
-import { NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN } from "./fleet.ts";
-import type { Closed, Load } from "./load.ts";
-import { balanceOf } from "./load.ts";
+import { type Fleet, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN } from "./fleet.ts";
+import { balanceOf, type Closed, type Load } from "./load.ts";
 
 /** One claim about the books, how many facts it was checked on, and where it does not hold. */
 export interface Finding {

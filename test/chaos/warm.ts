@@ -1,5 +1,4 @@
-import type { Sent } from "./chat-client.ts";
-import { uuidOf } from "./chat-client.ts";
+import { type Sent, uuidOf } from "./chat-client.ts";
 import type { Arrival } from "./counting-upstream.ts";
 import type { Excuse } from "./touched.ts";
 import type { Finding } from "./verdict.ts";

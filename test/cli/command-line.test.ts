@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Command } from "../../src/cli/command.ts";
-import { UsageError } from "../../src/cli/command.ts";
+import { type Command, UsageError } from "../../src/cli/command.ts";
 import { readCommandLine } from "../../src/cli/command-line.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 

@@ -5,8 +5,7 @@ import { runCommand } from "../../src/cli/run-command.ts";
 import { loadConfig } from "../../src/config.ts";
 import { isPrepared } from "../../src/db/function-set.ts";
 import { migratedUrl } from "../../src/db/migrate.ts";
-import type { CliResult } from "./run-cli.ts";
-import { cliResult } from "./run-cli.ts";
+import { type CliResult, cliResult } from "./run-cli.ts";
 
 /**
  * Runs a command line as `main.ts` does, in this process: half a second of a processor less than `runCli`, which is for

@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import type { CommandInput } from "../../src/cli/command.ts";
-import { UsageError } from "../../src/cli/command.ts";
+import { type CommandInput, UsageError } from "../../src/cli/command.ts";
 import { limitsOf } from "../../src/cli/setting-options.ts";
 
 const givenModels = (models: string): CommandInput => ({

@@ -1,11 +1,8 @@
 import { beforeEach, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import type { Clock } from "../../src/base/clock.ts";
-import { systemClock } from "../../src/base/clock.ts";
-import type { AppendedEntry } from "../../src/cluster/control-log.ts";
-import { appendControl } from "../../src/cluster/control-log.ts";
-import type { FenceOptions, FenceResult, FenceStore } from "../../src/cluster/fence.ts";
-import { waitApplied } from "../../src/cluster/fence.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { type AppendedEntry, appendControl } from "../../src/cluster/control-log.ts";
+import { type FenceOptions, type FenceResult, type FenceStore, waitApplied } from "../../src/cluster/fence.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { waitForAllInstances } from "../../src/cluster/wait-for-all-instances.ts";

@@ -1,13 +1,9 @@
 import type postgres from "postgres";
-import type { Clock } from "../../src/base/clock.ts";
-import { systemClock } from "../../src/base/clock.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { AppendedEntry, AppendedRow, ControlEntry } from "../../src/cluster/control-log.ts";
-import { appendedOf } from "../../src/cluster/control-log.ts";
-import type { Gate } from "../../src/cluster/gate.ts";
-import { createGate } from "../../src/cluster/gate.ts";
-import type { EndOfEpoch, Heartbeat, HeartbeatStore } from "../../src/cluster/heartbeat.ts";
-import { startHeartbeat } from "../../src/cluster/heartbeat.ts";
+import { type AppendedEntry, type AppendedRow, appendedOf, type ControlEntry } from "../../src/cluster/control-log.ts";
+import { createGate, type Gate } from "../../src/cluster/gate.ts";
+import { type EndOfEpoch, type Heartbeat, type HeartbeatStore, startHeartbeat } from "../../src/cluster/heartbeat.ts";
 
 /** The entry that has the number, as the act that appended it was told; of a time of its own if there is none. */
 export async function entryAt(sql: postgres.Sql, seq: number): Promise<AppendedEntry> {

@@ -6,8 +6,7 @@ import { lockWaits } from "../support/lock-waits.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
-import type { Person } from "./person.ts";
-import { mailedLink, newPerson, operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
+import { mailedLink, newPerson, operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 
 /** Batches as people see them: begun with a file, followed, ended, their answers fetched. */
 

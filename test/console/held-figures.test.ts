@@ -11,8 +11,7 @@ import { heldByProject, projectView } from "../../src/console/projects/project-v
 import { updateAccount } from "../../src/keys/account-admin.ts";
 import { updateKey } from "../../src/keys/key-admin.ts";
 import { createProject, getProject } from "../../src/keys/project-admin.ts";
-import type { NanoUsd } from "../../src/money/nano-usd.ts";
-import { formatUsd, parseUsd } from "../../src/money/nano-usd.ts";
+import { formatUsd, type NanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
 import { withLookups } from "../gateway/lookups/lookups-world.ts";
 import { goLive } from "../ledger/fixture.ts";
 import { brokenSse } from "../support/upstream-endpoints.ts";

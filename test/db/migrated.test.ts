@@ -4,8 +4,7 @@ import postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
 import { checkFunctions, FUNCTION_SET, isPrepared, layFunctions } from "../../src/db/function-set.ts";
 import { checkMigratable, migrate, migratedUrl } from "../../src/db/migrate.ts";
-import type { Migration } from "../../src/db/migrations/list.ts";
-import { migrations } from "../../src/db/migrations/list.ts";
+import { type Migration, migrations } from "../../src/db/migrations/list.ts";
 import { createMigratedDatabase } from "../support/database.ts";
 
 const deps = { log: silentLog };

@@ -1,14 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { App } from "../../src/app.ts";
-import { createApp } from "../../src/app.ts";
+import { type App, createApp } from "../../src/app.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
 import { createSignInLink } from "../../src/console/sign-in/new-sign-in-link.ts";
 import { commandFor, greet } from "../../src/demo/demo.ts";
-import type { DemoModels } from "../../src/demo/demo-models.ts";
-import { connectDemoModels } from "../../src/demo/demo-models.ts";
+import { connectDemoModels, type DemoModels } from "../../src/demo/demo-models.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";

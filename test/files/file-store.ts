@@ -2,11 +2,9 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { BlobStore } from "../../src/files/blob-store.ts";
 import { createDiskBlobs } from "../../src/files/disk-blobs.ts";
-import type { Files } from "../../src/files/files.ts";
-import { createFiles } from "../../src/files/files.ts";
+import { createFiles, type Files } from "../../src/files/files.ts";
 import { temporaryFolder } from "../support/at-end.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { withDatabase } from "../support/database.ts";
+import { type TestDatabase, withDatabase } from "../support/database.ts";
 
 export const MB = 1024 * 1024;
 

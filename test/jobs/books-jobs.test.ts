@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import type { Clock } from "../../src/base/clock.ts";
-import { systemClock } from "../../src/base/clock.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import { lastReconciliation } from "../../src/console/operator/reconciliation.ts";

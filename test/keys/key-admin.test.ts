@@ -9,8 +9,7 @@ import {
 	suspendAccount,
 	unsuspendAccount,
 } from "../../src/keys/account-admin.ts";
-import type { KeyDigest } from "../../src/keys/digest.ts";
-import { createDigest } from "../../src/keys/digest.ts";
+import { createDigest, type KeyDigest } from "../../src/keys/digest.ts";
 import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../../src/keys/key-admin.ts";
 import { keyLoader } from "../../src/keys/key-loader.ts";
 import { createKeyring } from "../../src/keys/keyring.ts";

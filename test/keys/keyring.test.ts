@@ -6,8 +6,7 @@ import { silentLog } from "../../src/base/log.ts";
 import type { ControlEntry } from "../../src/cluster/control-log.ts";
 import type { KeyDigest } from "../../src/keys/digest.ts";
 import type { AccountFields, KeyEntry, KeyFields } from "../../src/keys/key-entry.ts";
-import type { Keyring, KeyringOptions, LoadedKey } from "../../src/keys/keyring.ts";
-import { createKeyring } from "../../src/keys/keyring.ts";
+import { createKeyring, type Keyring, type KeyringOptions, type LoadedKey } from "../../src/keys/keyring.ts";
 import type { ProjectFields } from "../../src/keys/project-entry.ts";
 import { plainAccountFields, plainKeyFields } from "../support/plain-key.ts";
 

@@ -6,11 +6,9 @@ import type { AdmittedEvent, SettledEvent } from "../../src/ledger/event.ts";
 import { createJournal } from "../../src/ledger/journal.ts";
 import type { JournalDisk } from "../../src/ledger/journal-disk.ts";
 import { readJournal } from "../../src/ledger/journal-reader.ts";
-import type { Outcome } from "../../src/ledger/outcome.ts";
-import { NO_COUNTS, NOTHING_USED } from "../../src/ledger/outcome.ts";
+import { NO_COUNTS, NOTHING_USED, type Outcome } from "../../src/ledger/outcome.ts";
 import type { GrantReply, GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
-import type { NanoUsd } from "../../src/money/nano-usd.ts";
-import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { type NanoUsd, nanoUsd } from "../../src/money/nano-usd.ts";
 import type { TestDatabase } from "../support/database.ts";
 
 export function admitted(account: string, key: string, id = newUuid()): Omit<AdmittedEvent, "reserved"> {

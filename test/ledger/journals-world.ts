@@ -3,14 +3,11 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
-import type { InstanceLease } from "../../src/ledger/instance-lease.ts";
-import { startInstanceLease } from "../../src/ledger/instance-lease.ts";
+import { type InstanceLease, startInstanceLease } from "../../src/ledger/instance-lease.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { temporaryFolder } from "../support/at-end.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { LeaseChild } from "../support/lease-child.ts";
-import { startLeaseChild } from "../support/lease-child.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { type LeaseChild, startLeaseChild } from "../support/lease-child.ts";
 import { waitFor } from "../support/wait.ts";
 import { makeAccount } from "./fixture.ts";
 

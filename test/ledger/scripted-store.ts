@@ -3,8 +3,7 @@ import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createSlices, type Shortage } from "../../src/ledger/slices.ts";
 import type { GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
-import type { ManualClock } from "../support/upstream-clock.ts";
-import { createManualClock } from "../support/upstream-clock.ts";
+import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
 import { usd } from "./fixture.ts";
 
 export const OPTIONS = { horizonMs: 40_000, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 };

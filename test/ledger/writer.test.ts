@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
 import { DatabaseBusy, DatabaseTimeout } from "../../src/db/outage.ts";
-import type { LedgerStore } from "../../src/ledger/store.ts";
-import { LeaseExceeded } from "../../src/ledger/store.ts";
+import { LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { settledEvent } from "./fixture.ts";

@@ -1,6 +1,5 @@
 import { afterEach } from "bun:test";
-import type { Clock } from "../../src/base/clock.ts";
-import { systemClock } from "../../src/base/clock.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { Fault } from "../../src/base/fault.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createPgShareStore, LIMITS_CHANNEL } from "../../src/keys/limit-shares.ts";

@@ -7,8 +7,7 @@ import { chatModel, withService } from "../support/service.ts";
 import { FOLD_MS } from "../support/sums.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
-import type { ManagementAnswer } from "./management-client.ts";
-import { managementClient, memberOf } from "./management-client.ts";
+import { type ManagementAnswer, managementClient, memberOf } from "./management-client.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), jobs: { pace: 10 } });

@@ -4,8 +4,7 @@ import { operator, PERSON_ENV, type Person, signedUp } from "../console/person.t
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
-import type { ManagementAnswer } from "./management-client.ts";
-import { managementCall } from "./management-client.ts";
+import { type ManagementAnswer, managementCall } from "./management-client.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const service = await withService({

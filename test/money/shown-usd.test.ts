@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
-import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { nanoUsd, type PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 import { createUsdFormat, ENGLISH_USD, GERMAN_USD, shownDecimals } from "../../src/money/shown-usd.ts";
 
 const { showLineCost, showRatePerMillion, showRatePerUnit, showUsd, showUsdExact, showUsdShort } =

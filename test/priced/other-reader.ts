@@ -1,5 +1,4 @@
-import type { ParseError } from "jsonc-parser";
-import { visit } from "jsonc-parser";
+import { type ParseError, visit } from "jsonc-parser";
 
 /** What a reader that is not this service's own finds in a body. */
 export interface ReadBody {

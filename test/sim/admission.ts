@@ -1,5 +1,4 @@
-import type { Admission } from "../../src/admission/admission.ts";
-import { createAdmission } from "../../src/admission/admission.ts";
+import { type Admission, createAdmission } from "../../src/admission/admission.ts";
 import { createOpenRequests } from "../../src/admission/open-requests.ts";
 import { NO_QUANTITIES } from "../../src/admission/price.ts";
 import type { Clock } from "../../src/base/clock.ts";

@@ -1,5 +1,4 @@
-import type { JournalDisk, JournalFile } from "../../src/ledger/journal-disk.ts";
-import { DiskFull } from "../../src/ledger/journal-disk.ts";
+import { DiskFull, type JournalDisk, type JournalFile } from "../../src/ledger/journal-disk.ts";
 import type { JournalHome } from "../../src/ledger/journal-home.ts";
 import { decodeRecords, RecordKind } from "../../src/ledger/journal-record.ts";
 import type { Random } from "../support/random.ts";

@@ -1,8 +1,7 @@
 import type { LaggingInstance } from "../../src/cluster/fence.ts";
 import type { LogPosition } from "../../src/cluster/heartbeat.ts";
 import type { Random } from "../support/random.ts";
-import type { ModelInstance, ModelState, ModelStore } from "./model-store.ts";
-import { instanceKey } from "./model-store.ts";
+import { instanceKey, type ModelInstance, type ModelState, type ModelStore } from "./model-store.ts";
 import { GRACE_MS } from "./terms.ts";
 import type { Timeline } from "./timeline.ts";
 import type { Delicate } from "./world.ts";

@@ -1,7 +1,6 @@
 import { drainMicrotasks } from "bun:jsc";
 import type { AppendedEntry } from "../../src/cluster/control-log.ts";
-import type { FenceResult } from "../../src/cluster/fence.ts";
-import { waitApplied } from "../../src/cluster/fence.ts";
+import { type FenceResult, waitApplied } from "../../src/cluster/fence.ts";
 import type { Call } from "./database.ts";
 import { createFaults, type Faults } from "./faults.ts";
 import { holdRows } from "./holds.ts";

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { mutants } from "./mutants.ts";
-import type { SimResult } from "./simulate.ts";
-import { simulate } from "./simulate.ts";
+import { type SimResult, simulate } from "./simulate.ts";
 
 /**
  * One in calm weather and three in storms, in which all that befalls one of the first sixteen befalls one of them, too; of

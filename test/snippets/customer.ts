@@ -1,8 +1,6 @@
 import type { Tool, ToolFacts } from "../../src/web/snippets/tools.ts";
-import type { TestService } from "../support/service.ts";
-import { chatModel } from "../support/service.ts";
-import type { UpstreamServer } from "../support/upstream-server.ts";
-import { reply } from "../support/upstream-server.ts";
+import { chatModel, type TestService } from "../support/service.ts";
+import { reply, type UpstreamServer } from "../support/upstream-server.ts";
 import type { Outcome } from "./play-tool.ts";
 
 /** Who does what the page says, and how one sees that it went well. */

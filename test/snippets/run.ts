@@ -10,16 +10,13 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { PackageStep, Tool } from "../../src/web/snippets/tools.ts";
-import { packageLine, TOOLS } from "../../src/web/snippets/tools.ts";
+import { type PackageStep, packageLine, TOOLS, type Tool } from "../../src/web/snippets/tools.ts";
 import { startService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { ANSWER, catalogue, factsFor, isChargedOnce, saidBy } from "./customer.ts";
 import { playTool } from "./play-tool.ts";
-import type { Row } from "./results.ts";
-import { FINE, readRows, writeRows } from "./results.ts";
-import type { Trial } from "./trials.ts";
-import { TRIALS } from "./trials.ts";
+import { FINE, type Row, readRows, writeRows } from "./results.ts";
+import { TRIALS, type Trial } from "./trials.ts";
 
 /** Open WebUI alone fetches 7 GB. */
 const TIMEOUT_MS = 2_700_000;

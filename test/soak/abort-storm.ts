@@ -1,6 +1,5 @@
 /** Clients that hang up: at once, while they wait, after the first event, in the middle. */
-import type { RawConnection } from "../bench/raw-connection.ts";
-import { openConnection } from "../bench/raw-connection.ts";
+import { openConnection, type RawConnection } from "../bench/raw-connection.ts";
 
 export interface Storm {
 	readonly port: number;

@@ -18,8 +18,7 @@ import { startPortPrinter } from "../bench/gateways.ts";
 import { describeMachine } from "../bench/machine.ts";
 import { startBenchPostgres, startProduct } from "../bench/product.ts";
 import { buildBinary } from "../packaging/build-binary.ts";
-import type { Reading, SoakPlan, SoakReport } from "./soak.ts";
-import { megabytes, runSoak } from "./soak.ts";
+import { megabytes, type Reading, runSoak, type SoakPlan, type SoakReport } from "./soak.ts";
 
 const FULL = { requests: 1_000_000, aborts: 100_000 };
 const KEYS = 16;

@@ -2,8 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { FastUpstream } from "../bench/fast-upstream.ts";
-import { startFastUpstream } from "../bench/fast-upstream.ts";
+import { type FastUpstream, startFastUpstream } from "../bench/fast-upstream.ts";
 import { openBenchDatabase, startProduct } from "../bench/product.ts";
 import { PROGRAM } from "../cli/run-cli.ts";
 import { createTestDatabase } from "../support/database.ts";

@@ -1,14 +1,10 @@
 /** What instances saw of the service becomes its history: each minute once, and nothing that nobody saw. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import type { StatusHistory } from "../../src/status/status-history.ts";
-import { createStatusHistory, dayOf } from "../../src/status/status-history.ts";
-import type { ServiceLevel, StatusStore } from "../../src/status/status-store.ts";
-import { createStatusStore } from "../../src/status/status-store.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { ManualClock } from "../support/upstream-clock.ts";
-import { createManualClock } from "../support/upstream-clock.ts";
+import { createStatusHistory, dayOf, type StatusHistory } from "../../src/status/status-history.ts";
+import { createStatusStore, type ServiceLevel, type StatusStore } from "../../src/status/status-store.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
 const NOON_MS = Date.parse("2026-11-20T12:00:00Z");

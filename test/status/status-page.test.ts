@@ -1,8 +1,7 @@
 /** GET /status with its history: what instances saw minute by minute, as JSON and as a page. */
 import { describe, expect, test } from "bun:test";
 import packageJson from "../../package.json" with { type: "json" };
-import type { Clock } from "../../src/base/clock.ts";
-import { systemClock } from "../../src/base/clock.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { dayOf } from "../../src/status/status-history.ts";
 import { statusPage } from "../../src/status/status-page.ts";
 import { createStatusStore } from "../../src/status/status-store.ts";

@@ -2,11 +2,9 @@ import postgres from "postgres";
 import { assert } from "../../src/base/assert.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { Database } from "../../src/db/database.ts";
-import { createDatabase } from "../../src/db/database.ts";
+import { createDatabase, type Database } from "../../src/db/database.ts";
 import { migratedUrl } from "../../src/db/migrate.ts";
-import type { Transactional } from "../../src/db/transactional.ts";
-import { createTransactional } from "../../src/db/transactional.ts";
+import { createTransactional, type Transactional } from "../../src/db/transactional.ts";
 import { atEnd } from "./at-end.ts";
 import { testPostgres, uniqueName } from "./postgres.ts";
 

@@ -1,8 +1,7 @@
 import { assert } from "../../src/base/assert.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { Statements } from "../../src/db/statements.ts";
-import { createStatements } from "../../src/db/statements.ts";
+import { createStatements, type Statements } from "../../src/db/statements.ts";
 import { atEnd } from "./at-end.ts";
 import type { TestDatabase } from "./database.ts";
 

@@ -1,8 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { App } from "../../src/app.ts";
-import { createApp } from "../../src/app.ts";
+import { type App, createApp } from "../../src/app.ts";
 import type { Clock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
@@ -13,15 +12,12 @@ import { createAccount } from "../../src/keys/account-admin.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import type { KeySettings } from "../../src/keys/key-settings.ts";
-import type { Balance } from "../../src/ledger/balance.ts";
-import { accountBalance } from "../../src/ledger/balance.ts";
-import type { Check } from "../../src/ledger/reconcile.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { accountBalance, type Balance } from "../../src/ledger/balance.ts";
+import { type Check, reconcile } from "../../src/ledger/reconcile.ts";
 import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
 import type { OpenDatabase } from "../../src/planes/open-database.ts";
 import { untilEnd } from "./at-end.ts";
-import type { TestDatabase } from "./database.ts";
-import { createTestDatabase } from "./database.ts";
+import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { waitFor } from "./wait.ts";
 
 /** The whole service in this process, on a port of its own, with a database of its own. */

@@ -204,6 +204,41 @@ function nameOf(node: unknown): string | undefined {
 	return (node as { readonly name?: string } | null | undefined)?.name;
 }
 
+/**
+ * Rooms with more lines than their budget, and rooms without one. `budget`: lines by room; `top` is for files of `src` itself.
+ */
+export function budgetProblems(files: readonly SourceFile[], budget: ReadonlyMap<string, number>): string[] {
+	const lines = new Map<string, number>();
+	for (const { path, text } of files) {
+		const [, room = "", rest] = path.split("/");
+		const name = rest === undefined ? "top" : room;
+		lines.set(name, (lines.get(name) ?? 0) + text.split("\n").length - 1);
+	}
+	const missing = [...budget.keys()].filter((room) => !lines.has(room)).map((room) => `there is no room ${room}`);
+	const over = [...lines].flatMap(([room, count]) => {
+		const most = budget.get(room);
+		if (most === undefined) return [`${room} has no budget`];
+		return count > most ? [`${room} has ${count} lines; its budget is ${most}`] : [];
+	});
+	return [...missing, ...over];
+}
+
+const BANNED =
+	/\b(anew|meanwhile|(?:is|are) told|stands in|(?:comes|came) of|lets go|somebody|nobody|whoever|hears|that is so|beside)\b/i;
+
+/** Words that CONTRIBUTING.md forbids, in comments of sources and in papers outside of code blocks. */
+export function wordProblems(files: readonly SourceFile[]): string[] {
+	return files.flatMap(({ path, text }) => {
+		let isCode = false;
+		return text.split("\n").flatMap((line, at) => {
+			if (path.endsWith(".md") && line.startsWith("```")) isCode = !isCode;
+			const isRead = path.endsWith(".md") ? !isCode : /^\s*(\/\/|\/?\*|--(?!>))/.test(line);
+			const word = isRead ? BANNED.exec(line.replaceAll(/`[^`]*`/g, ""))?.[0] : undefined;
+			return word === undefined ? [] : [`${path}:${at + 1}: ${word}`];
+		});
+	});
+}
+
 /** Barrels hide dependencies, and grab-bags grow without end. */
 export function nameProblems(files: readonly SourceFile[]): string[] {
 	return files.map(({ path }) => path).filter((path) => /(^|\/)(index|utils?|helpers?|common|misc)\.tsx?$/.test(path));

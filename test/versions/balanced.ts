@@ -1,5 +1,4 @@
-import type { Ask, Sent } from "../chaos/chat-client.ts";
-import { sendChat } from "../chaos/chat-client.ts";
+import { type Ask, type Sent, sendChat } from "../chaos/chat-client.ts";
 import type { Fleet, FleetMember } from "../chaos/fleet.ts";
 import type { LoadKey } from "../chaos/load.ts";
 import { waitFor } from "../support/wait.ts";

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import type { ChatEnd } from "../../src/web/chat-stream.ts";
-import { streamChat } from "../../src/web/chat-stream.ts";
+import { type ChatEnd, streamChat } from "../../src/web/chat-stream.ts";
 
 /** Answers with the chunks of `next`, each a read of its own. */
 let server: Bun.Server<undefined>;

@@ -1,9 +1,7 @@
 import { expect, test } from "bun:test";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import type { AnswerTurn, Turn } from "../../src/web/pages/playground/conversation.ts";
-import { FRESH_SETUP } from "../../src/web/pages/playground/conversation.ts";
-import type { Shared } from "../../src/web/pages/playground/share-link.ts";
-import { LINK_CHARS_MAX, linkOf, sharedOf } from "../../src/web/pages/playground/share-link.ts";
+import { type AnswerTurn, FRESH_SETUP, type Turn } from "../../src/web/pages/playground/conversation.ts";
+import { LINK_CHARS_MAX, linkOf, type Shared, sharedOf } from "../../src/web/pages/playground/share-link.ts";
 
 const PAGE = "https://example.com/playground";
 const facts = {

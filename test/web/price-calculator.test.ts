@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
 import { NO_QUANTITIES, priceOf } from "../../src/admission/price.ts";
 import type { RateCard } from "../../src/catalog/model.ts";
-import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
-import { MAX_NANO_USD } from "../../src/money/nano-usd.ts";
+import { MAX_NANO_USD, type PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 import { requestCost } from "../../src/web/parts/price-calculator.tsx";
 import { createRandom } from "../support/random.ts";
 

@@ -3,8 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { PASSED, WITHHELD } from "../../src/upstream/chat/answer-fields.ts";
 import { LONG } from "../support/long-form.ts";
 import { createPlayer, cutsOf } from "./play.ts";
-import type { Recording, SaidChoice } from "./recording.ts";
-import { RECORDINGS } from "./recording.ts";
+import { RECORDINGS, type Recording, type SaidChoice } from "./recording.ts";
 
 /** A sample of the places, of which each recording has a third, in turn; `run.ts` takes every byte. */
 const EVERY = 41;

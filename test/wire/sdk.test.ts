@@ -9,8 +9,7 @@ import { LONG } from "../support/long-form.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { type AnyEvent, assemble } from "./assemble.ts";
 import { cutsOf } from "./play.ts";
-import type { Recording, Said } from "./recording.ts";
-import { RECORDINGS } from "./recording.ts";
+import { RECORDINGS, type Recording, type Said } from "./recording.ts";
 
 /** Over sockets a play takes milliseconds: one cut each, at a different place in each; three at length. */
 const CUTS = LONG ? 3 : 1;

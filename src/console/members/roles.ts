@@ -60,7 +60,7 @@ const TABLE = {
 		roles: { ...ADMINS, billing: "all" },
 	},
 	"billing.change": { says: "say what receipts are made out to", roles: { ...ADMINS, billing: "all" } },
-	"account.change": { says: "name the account and decide who is told of batches", roles: ADMINS },
+	"account.change": { says: "name the account and decide who is notified of batches", roles: ADMINS },
 	"members.manage": { says: "invite and remove others and give them roles", roles: ADMINS },
 	"sign_in.manage": { says: "set up the company's sign-in", roles: { owner: "all" } },
 	"owners.manage": { says: "make, change and remove owners", roles: { owner: "all" } },

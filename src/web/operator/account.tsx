@@ -12,8 +12,7 @@ import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
 import type { Fence } from "../views.ts";
-import type { OperatorAccount } from "./api.ts";
-import { operatorApi } from "./api.ts";
+import { type OperatorAccount, operatorApi } from "./api.ts";
 import { DecisionDialog } from "./decision.tsx";
 
 export function AccountPage({ id }: { id: string }) {

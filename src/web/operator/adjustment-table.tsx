@@ -5,8 +5,7 @@ import { Ago, Amount } from "../parts/text.tsx";
 import { Link } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
 import { t } from "../texts.tsx";
-import type { AdjustmentWaiting } from "./api.ts";
-import { operatorApi } from "./api.ts";
+import { type AdjustmentWaiting, operatorApi } from "./api.ts";
 import { DecisionButtons, DecisionDialog, useDecision } from "./decision.tsx";
 
 /** Credit adjustments that another operator must confirm or reject. */

@@ -10,8 +10,7 @@ import { useList } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
 import { t } from "../texts.tsx";
-import type { AuditRow } from "./api.ts";
-import { operatorApi } from "./api.ts";
+import { type AuditRow, operatorApi } from "./api.ts";
 import { AUDIT_WORDS, actorText, actText } from "./audit-words.ts";
 
 export function AuditPage() {

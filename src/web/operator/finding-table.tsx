@@ -5,8 +5,7 @@ import { DataTable } from "../parts/table.tsx";
 import { Ago, Id } from "../parts/text.tsx";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
-import type { PaymentFinding } from "./api.ts";
-import { operatorApi } from "./api.ts";
+import { operatorApi, type PaymentFinding } from "./api.ts";
 import { DecisionDialog } from "./decision.tsx";
 import { showStripeAmount } from "./stripe-amount.ts";
 

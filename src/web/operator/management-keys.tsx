@@ -13,8 +13,7 @@ import { Ago, Clipped, Day } from "../parts/text.tsx";
 import { useAction, useList } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
 import { type Attempt, useAttempt } from "../token.ts";
-import type { ManagementKeyRow } from "./api.ts";
-import { operatorApi } from "./api.ts";
+import { type ManagementKeyRow, operatorApi } from "./api.ts";
 import { DecisionDialog } from "./decision.tsx";
 
 const TONES = { active: "ok", expired: "off", revoked: "off", orphaned: "warn" } as const;

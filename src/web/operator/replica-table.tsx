@@ -2,8 +2,7 @@ import type { ReactNode } from "react";
 import { formatCount } from "../format.ts";
 import { dialectName } from "../labels.ts";
 import { State } from "../parts/page.tsx";
-import type { Column } from "../parts/table.tsx";
-import { DataTable } from "../parts/table.tsx";
+import { type Column, DataTable } from "../parts/table.tsx";
 import { rich, t } from "../texts.tsx";
 import type { ReplicaRow } from "./api.ts";
 

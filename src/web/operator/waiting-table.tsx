@@ -1,5 +1,4 @@
-import type { ReactNode } from "react";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import type { ApiError } from "../http.ts";
 import { TOP_UP_METHODS } from "../labels.ts";
 import { ActForm, Dialog, DialogDone } from "../parts/dialog.tsx";
@@ -12,8 +11,7 @@ import { useAction } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
 import { isolated, rich, t } from "../texts.tsx";
-import type { TopUpWaiting } from "./api.ts";
-import { operatorApi } from "./api.ts";
+import { operatorApi, type TopUpWaiting } from "./api.ts";
 import { DecisionButtons, DecisionDialog, useDecision } from "./decision.tsx";
 
 /** Top-ups, with the operator's decisions. */

@@ -1,8 +1,7 @@
 import { FileInput, Select } from "@mantine/core";
 import { useRef, useState } from "react";
 import { api } from "../api.ts";
-import type { BatchCheck } from "../batch-check.ts";
-import { readBatch } from "../batch-check.ts";
+import { type BatchCheck, readBatch } from "../batch-check.ts";
 import { formatCount } from "../format.ts";
 import { canAsk } from "../key-use.ts";
 import { keyLabel } from "../labels.ts";

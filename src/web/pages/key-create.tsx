@@ -1,6 +1,5 @@
 import { Button, Checkbox, Group, Stack } from "@mantine/core";
-import type { ReactNode } from "react";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { api } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { ActDialog, Dialog } from "../parts/dialog.tsx";

@@ -27,7 +27,7 @@ export function UsageChart(props: {
 	const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
 	const color = useSeriesColors(series);
 	const drawn = useMemo(() => (series ? shape(series, measure, color) : undefined), [series, measure, color]);
-	// Beside the figures.
+	// Loads the chart while the figures are read.
 	useEffect(() => Chart.preload(), []);
 	if (!drawn) return <Skeleton height={CHART_HEIGHT + 30} />;
 

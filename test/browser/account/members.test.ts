@@ -5,8 +5,7 @@ import { atEnd, testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { startLyingProvider } from "../../support/lying-provider.ts";
 import { waitFor } from "../../support/wait.ts";
-import type { Tab } from "../chromium.ts";
-import { becomeNobody, hasChromium } from "../chromium.ts";
+import { becomeNobody, hasChromium, type Tab } from "../chromium.ts";
 import { picture, WITH_PICTURES, withScene } from "../stage.ts";
 import { walk } from "../windows.ts";
 

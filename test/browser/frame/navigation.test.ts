@@ -3,8 +3,7 @@ import { atEnd, testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { hasChromium } from "../chromium.ts";
 import { problemsOf } from "../page-problems.ts";
-import type { Stage } from "../stage.ts";
-import { picture, setStage, WITH_OWN_BRAND, WITH_PICTURES, withBrowser } from "../stage.ts";
+import { picture, type Stage, setStage, WITH_OWN_BRAND, WITH_PICTURES, withBrowser } from "../stage.ts";
 import { createWindows, seenAs, settled, walk } from "../windows.ts";
 
 // The long form looks at four times as much, and draws pictures.

@@ -1,7 +1,6 @@
 import { mailedLink, operator, signedUp, topUp } from "../../console/person.ts";
 import { cookiesOf } from "../chromium.ts";
-import type { SceneOptions } from "../stage.ts";
-import { withScene } from "../stage.ts";
+import { type SceneOptions, withScene } from "../stage.ts";
 
 /** A window of somebody who owns an account with credit and is an administrator of a friend's, for all tests of a file: awaited at its top. */
 export async function withTwoAccounts(options: SceneOptions = {}) {

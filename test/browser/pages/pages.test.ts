@@ -5,14 +5,11 @@ import { LANGUAGE_COOKIE } from "../../../src/base/language.ts";
 import type { Person } from "../../console/person.ts";
 import { atEnd, testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
-import type { Tab } from "../chromium.ts";
-import { hasChromium } from "../chromium.ts";
-import type { StagePage, Who } from "../every-page.ts";
-import { isThereLonger, PAGES, PAGES_SHORT } from "../every-page.ts";
+import { hasChromium, type Tab } from "../chromium.ts";
+import { isThereLonger, PAGES, PAGES_SHORT, type StagePage, type Who } from "../every-page.ts";
 import { layoutOf, problemsOf } from "../page-problems.ts";
 import { picture, setStage, WITH_OWN_BRAND, WITH_PICTURES, withBrowser } from "../stage.ts";
-import type { View } from "../windows.ts";
-import { BETWEEN, createWindows, layoutElsewhere, seenAs, settled, VIEWS, walk } from "../windows.ts";
+import { BETWEEN, createWindows, layoutElsewhere, seenAs, settled, VIEWS, type View, walk } from "../windows.ts";
 
 // The long form looks at four times as much, and draws pictures.
 testsMayTake(WITH_PICTURES ? 1_800_000 : 300_000);

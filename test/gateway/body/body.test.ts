@@ -7,8 +7,7 @@ import { createBodyReads } from "../../../src/gateway/body/body-reads.ts";
 import { readBytes } from "../../../src/gateway/body/bytes-body.ts";
 import { readForm } from "../../../src/gateway/body/form-body.ts";
 import { readJson } from "../../../src/gateway/body/json-body.ts";
-import type { Connection } from "../../../src/gateway/connection.ts";
-import { BODY_TIMEOUT_S, IDLE_TIMEOUT_S } from "../../../src/gateway/connection.ts";
+import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S } from "../../../src/gateway/connection.ts";
 import { openRaw } from "../../support/raw-http.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
 

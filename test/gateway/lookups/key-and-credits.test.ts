@@ -2,8 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { updateAccount } from "../../../src/keys/account-admin.ts";
 import { createProject } from "../../../src/keys/project-admin.ts";
-import type { NanoUsd } from "../../../src/money/nano-usd.ts";
-import { parseUsd } from "../../../src/money/nano-usd.ts";
+import { type NanoUsd, parseUsd } from "../../../src/money/nano-usd.ts";
 import { brokenSse } from "../../support/upstream-endpoints.ts";
 import { zoneByDay } from "../../support/zone-by-day.ts";
 import { COST, withLookups } from "./lookups-world.ts";

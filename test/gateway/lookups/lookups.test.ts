@@ -1,7 +1,6 @@
 /** Single requests, what is not deployed, and the status. */
 import { describe, expect, test } from "bun:test";
-import type { Clock } from "../../../src/base/clock.ts";
-import { systemClock } from "../../../src/base/clock.ts";
+import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { newRequestId } from "../../../src/base/id.ts";
 import { usageAnswer } from "../../../src/gateway/lookups/usage-lookup.ts";
 import { COST, withLookups } from "./lookups-world.ts";

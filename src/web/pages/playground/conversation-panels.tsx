@@ -14,8 +14,7 @@ import { AsCode, LinkButton } from "./keep.tsx";
 import { SetupForm } from "./setup-form.tsx";
 import type { Shared } from "./share-link.ts";
 import { ThreadView } from "./thread.tsx";
-import type { Thread } from "./use-thread.ts";
-import { useThread } from "./use-thread.ts";
+import { type Thread, useThread } from "./use-thread.ts";
 
 /**
  * A conversation with one model, or with two that receive the same messages. The address has the models and the key.

@@ -6,10 +6,8 @@ import { useSession } from "../../session.tsx";
 import { chatSnippets } from "../../snippets/chat.ts";
 import { t } from "../../texts.tsx";
 import type { ModelView } from "../../views.ts";
-import type { ChatSetup, Turn } from "./conversation.ts";
-import { bodyOf } from "./conversation.ts";
-import type { Shared } from "./share-link.ts";
-import { linkOf } from "./share-link.ts";
+import { bodyOf, type ChatSetup, type Turn } from "./conversation.ts";
+import { linkOf, type Shared } from "./share-link.ts";
 
 /** Ways to keep a conversation: as code, and as a link. */
 

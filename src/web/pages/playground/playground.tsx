@@ -11,8 +11,7 @@ import { useAccount } from "../../session.tsx";
 import { t } from "../../texts.tsx";
 import { FRESH_SETUP } from "./conversation.ts";
 import { Conversation } from "./conversation-panels.tsx";
-import type { Shared } from "./share-link.ts";
-import { isSharedFragment, sharedOf } from "./share-link.ts";
+import { isSharedFragment, type Shared, sharedOf } from "./share-link.ts";
 
 const FRESH: Shared = { threads: [], setup: FRESH_SETUP };
 

@@ -1,8 +1,7 @@
 import { Button, NumberInput, Textarea } from "@mantine/core";
 import { inSentence, t } from "../../texts.tsx";
 import type { ModelView } from "../../views.ts";
-import type { ChatSetup } from "./conversation.ts";
-import { readSchema, readTools } from "./conversation.ts";
+import { type ChatSetup, readSchema, readTools } from "./conversation.ts";
 
 const EXAMPLE_TOOLS = `[
   {

@@ -1,7 +1,6 @@
 import { nanoUsd } from "../../../money/nano-usd.ts";
 import type { ToolCall } from "../../chat-stream.ts";
-import type { AnswerFacts, AnswerTurn, ChatSetup, Turn } from "./conversation.ts";
-import { FRESH_SETUP, isObject } from "./conversation.ts";
+import { type AnswerFacts, type AnswerTurn, type ChatSetup, FRESH_SETUP, isObject, type Turn } from "./conversation.ts";
 
 /**
  * A conversation in a link's fragment, which browsers do not send to servers. Everybody who has the link can read the

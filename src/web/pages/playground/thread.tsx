@@ -8,8 +8,7 @@ import { Problem } from "../../parts/problem.tsx";
 import { Link } from "../../router.tsx";
 import { showUsdExact } from "../../shown-money.ts";
 import { rich, t } from "../../texts.tsx";
-import type { ToolTurn, Turn } from "./conversation.ts";
-import { openCalls } from "./conversation.ts";
+import { openCalls, type ToolTurn, type Turn } from "./conversation.ts";
 import { Refused, Transcript } from "./transcript.tsx";
 import type { Thread } from "./use-thread.ts";
 

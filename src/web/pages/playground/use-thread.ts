@@ -4,8 +4,7 @@ import { ApiError } from "../../http.ts";
 import { useAction } from "../../resource.ts";
 import { t } from "../../texts.tsx";
 import type { ModelView } from "../../views.ts";
-import type { AnswerFacts, AnswerTurn, ChatSetup, Turn } from "./conversation.ts";
-import { bodyOf, NO_ANSWER } from "./conversation.ts";
+import { type AnswerFacts, type AnswerTurn, bodyOf, type ChatSetup, NO_ANSWER, type Turn } from "./conversation.ts";
 
 /** One model's conversation. */
 export interface Thread {

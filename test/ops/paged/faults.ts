@@ -1,0 +1,187 @@
+/** What goes wrong in a run, one alert each, done to real processes, servers and a real database. */
+import { confirmTopUp, createTopUp } from "../../../src/billing/top-ups.ts";
+import { createAccount } from "../../../src/keys/account-admin.ts";
+import { createDigest } from "../../../src/keys/digest.ts";
+import { createKey } from "../../../src/keys/key-admin.ts";
+import { nanoUsd } from "../../../src/money/nano-usd.ts";
+import { newPerson, operator } from "../../console/person.ts";
+import { childrenWithRole } from "../../support/processes.ts";
+import { reply } from "../../support/upstream-server.ts";
+import type { World } from "./world.ts";
+
+export interface PagedFault {
+	readonly what: string;
+	readonly alerts: readonly string[];
+	/** Resolves when it is done; what it left running is in the world's care. */
+	run(world: World): Promise<void>;
+	/** Makes it good again, before the next one. */
+	mend?(world: World): Promise<void> | void;
+}
+
+const CHAT = { messages: [{ role: "user", content: "one two three" }] };
+
+/** An account with credit, and a key of it. */
+export async function newCustomer({ database, pepper }: World): Promise<{ accountId: string; secret: string }> {
+	const { statements } = database;
+	const accountId = (await createAccount(statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true }))
+		.id;
+	const topUp = {
+		accountId,
+		amountNanoUsd: nanoUsd(100_000_000_000),
+		method: "transfer" as const,
+		reference: accountId,
+	};
+	await confirmTopUp(statements, (await createTopUp(statements, topUp)).id, "test");
+	const maker = { statements, digest: createDigest(pepper), serviceName: "service" };
+	return { accountId, secret: (await createKey(maker, accountId, { name: "k" })).secret };
+}
+
+export function chat(world: World, model: string, secret = world.secret, more: object = {}): Promise<number> {
+	return fetch(`${world.url}/v1/chat/completions`, {
+		method: "POST",
+		headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+		body: JSON.stringify({ model, ...CHAT, ...more }),
+	})
+		.then(async (answer) => {
+			await answer.text();
+			return answer.status;
+		})
+		.catch(() => 0);
+}
+
+const times = (count: number, run: () => Promise<unknown>) => Promise.all(Array.from({ length: count }, run));
+
+export const FAULTS: readonly PagedFault[] = [
+	{
+		what: "nothing: a model whose server was never there, limits that a run reaches",
+		alerts: ["TollgateReplicaDown", "TollgateModelWithoutServers", "TollgateMemory", "TollgateBooksOld"],
+		run: async () => {},
+	},
+	{
+		what: "a model server that answers its checks and fails each request",
+		alerts: ["TollgateBreakerOpen", "TollgateUpstreamFailures"],
+		async run(world) {
+			world.shaky.next(...Array.from({ length: 400 }, () => reply().errorStatus(500)));
+			// One customer alone opens no breaker for the others.
+			const keys = await Promise.all([newCustomer(world), newCustomer(world), newCustomer(world)]);
+			for (let round = 0; round < 40; round++) {
+				for (const { secret } of keys) await chat(world, "shaky", secret);
+				await Bun.sleep(300);
+			}
+		},
+	},
+	{
+		what: "a payment that Stripe has and the books have not, and a journal that came back too late",
+		alerts: ["TollgatePaymentsOpen", "TollgateSettlementsRefused"],
+		async run({ database }) {
+			await database.sql`insert into refused_settlement (instance_id, epoch, requests, charged_nano_usd) values ('gone', 1, 3, 1)`;
+			await database.sql`insert into stripe_finding (id, kind, reason) values ('paid:pi_1', 'uncredited', 'refused')`;
+		},
+	},
+	{
+		what: "a model server that does not answer, and more requests than it has places for, then than may wait",
+		alerts: ["TollgateRequestsWaiting", "TollgateOverloaded"],
+		async run(world) {
+			const end = Promise.withResolvers<void>();
+			world.later.push(end.resolve);
+			world.narrow.next(...Array.from({ length: 400 }, () => reply().text("a").behind(end.promise)));
+			for (let nth = 0; nth < 400; nth++) void chat(world, "narrow");
+		},
+		mend: (world) => {
+			for (const end of world.later.splice(0)) end();
+		},
+	},
+	{
+		what: "first tokens that take 11 s",
+		alerts: ["TollgateFirstTokenSlow"],
+		async run(world) {
+			world.steady.next(...Array.from({ length: 400 }, () => reply().text("a b").delay(11_000)));
+			void times(200, () => chat(world, "steady", world.secret, { stream: true }));
+		},
+	},
+	{
+		what: "an amount that somebody wrote into the database by hand and that no number holds, asked for once",
+		alerts: ["TollgateInternalErrors"],
+		async run(world) {
+			const { accountId, secret } = await newCustomer(world);
+			const { sql } = world.database;
+			const [before] = await sql`select limit_nano_usd as nano from budget where id = ${accountId}`;
+			await sql`update budget set limit_nano_usd = 9223372036854775807 where id = ${accountId}`;
+			try {
+				const answer = await fetch(`${world.url}/v1/credits`, { headers: { authorization: `Bearer ${secret}` } });
+				if (answer.status !== 500) throw new Error(`it was answered with ${answer.status}: ${await answer.text()}`);
+			} finally {
+				await sql`update budget set limit_nano_usd = ${before?.nano} where id = ${accountId}`;
+			}
+		},
+	},
+	{
+		what: "a mail server that is away",
+		alerts: ["TollgateMailsFail"],
+		async run(world) {
+			const person = newPerson({ url: world.url, db: world.database });
+			const mail = { name: "Test Person", email: person.email, password: "correct horse battery staple", next: "/" };
+			await person.send("POST", "/api/auth/sign-up/email", mail);
+		},
+	},
+	{
+		what: "a webhook that wants no more",
+		alerts: ["TollgateNoticesFail"],
+		async run(world) {
+			const { accountId, secret } = await newCustomer(world);
+			await world.database
+				.sql`insert into batch_notice_setting (account_id, webhook_url, webhook_salt) values (${accountId}, ${world.gone.url}, 'salt')`;
+			const headers = { authorization: `Bearer ${secret}` };
+			const line = { custom_id: "1", method: "POST", url: "/v1/chat/completions", body: { model: "steady", ...CHAT } };
+			const form = new FormData();
+			form.set("purpose", "batch");
+			form.set("file", new File([`${JSON.stringify(line)}\n`], "in.jsonl"));
+			const file = await (await fetch(`${world.url}/v1/files`, { method: "POST", headers, body: form })).json();
+			const batch = { input_file_id: file.id, endpoint: "/v1/chat/completions", completion_window: "24h" };
+			await fetch(`${world.url}/v1/batches`, {
+				method: "POST",
+				headers: { ...headers, "content-type": "application/json" },
+				body: JSON.stringify(batch),
+			});
+		},
+	},
+	{
+		what: "books that somebody changed by hand, and a console that hangs until its parent ends it; the next one looks",
+		alerts: ["TollgateWorkerDown", "TollgateBooksBroken"],
+		async run(world) {
+			await world.database.sql`update budget set limit_nano_usd = limit_nano_usd + 1 where id = ${world.accountId}`;
+			const [pid] = childrenWithRole(world.first.pid, "console");
+			process.kill(pid as number, "SIGSTOP");
+		},
+	},
+	{
+		what: "an instance that is stopped in its tracks (SIGSTOP), and an account that is suspended meanwhile",
+		alerts: ["TollgateDown", "TollgateRevocationsLate"],
+		async run(world) {
+			const { accountId } = await newCustomer(world);
+			const person = await operator({ url: world.url, db: world.database });
+			world.second.kill("SIGSTOP");
+			void person.send("POST", `/api/console/operator/accounts/${accountId}/suspend`, { reason: "a run" });
+		},
+		mend: ({ second }) => second.kill("SIGCONT"),
+	},
+	{
+		what: "Postgres that is away for longer than a lease, and 400 keys whose requests are refused all the while",
+		alerts: ["TollgateNotAdmitting", "TollgateSettlementsLate", "TollgateRefusalsDropped"],
+		async run(world) {
+			const keys = await Promise.all(Array.from({ length: 400 }, () => newCustomer(world)));
+			await Promise.all(keys.map(({ secret }) => chat(world, "nobody", secret)));
+			await Promise.all(keys.map(({ secret }) => chat(world, "nobody", secret)));
+			world.postgres.pause();
+			for (let nth = 0; nth < 5; nth++) await chat(world, "steady");
+			for (let round = 0; round < 12; round++)
+				await Promise.all(
+					keys.flatMap(({ secret }) => [
+						chat(world, "nobody", secret),
+						chat(world, "steady", secret, { messages: [] }),
+					]),
+				);
+		},
+		mend: ({ postgres }) => postgres.resume(),
+	},
+];

@@ -1,9 +1,15 @@
 import { describe, expect, test } from "bun:test";
-import { operator, PASSWORD, signedUp, topUp } from "../../console/person.ts";
+import OpenAI from "openai";
+import { confirmTopUp, createTopUp } from "../../../src/billing/top-ups.ts";
+import { nanoUsd } from "../../../src/money/nano-usd.ts";
+import { newMail } from "../../console/mailbox.ts";
+import { mailedLink, newPerson, operator, PASSWORD, signedUp, topUp } from "../../console/person.ts";
 import { totpCode } from "../../console/totp.ts";
-import { testsMayTake } from "../../support/at-end.ts";
+import { testsMayTake, untilEnd } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
+import { foldAll } from "../../support/sums.ts";
 import { reply } from "../../support/upstream-reply.ts";
+import { waitFor } from "../../support/wait.ts";
 import { hasChromium } from "../chromium.ts";
 import { readQrCode } from "../qr-reader.ts";
 import { MODEL, picture, withScene } from "../stage.ts";
@@ -16,8 +22,8 @@ const OTHER_MODEL = "other-model";
 const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQI12P4z8AAAAMBAQAY3Y2wAAAAAElFTkSuQmCC";
 
 /**
- * What no other test says of these pages, in the long form. The first minutes are in `account/card.test.ts`, keys in `keys.test.ts`,
- * the start of a batch in `frame/left-open.test.ts`, notices and sums in `console/`.
+ * At length alone: the first minutes of `account/card.test.ts` end with an answer in the playground, `customer/keys.test.ts` calls with a key, batches
+ * are begun in `frame/left-open.test.ts`, and what stands behind the pages is told by `console/`.
  */
 const isRun = LONG && hasChromium;
 async function setUp() {
@@ -30,12 +36,28 @@ async function setUp() {
 	const catalog = await Bun.file(`${service.dataDir}/tollgate.yaml`).text();
 	await service.serve(catalog.replace("models:\n", "").replaceAll("[chat, completions]", "[chat, completions, batch]"));
 	upstream.always(() => reply().text("Hello from the model."));
+	// How he signs up, pays and makes a key by hand is told by `account/card.test.ts`, `operator/operator.test.ts` and `keys.test.ts`.
 	const person = await signedUp(service);
 	await topUp(person, await operator(service), "250");
-	await person.send("POST", "/api/console/keys", { name: "journey", capUsd: "5" });
-	return { ...scene, person, customer: await open({ person }) };
+	const { secret } = (await person.send("POST", "/api/console/keys", { name: "journey", capUsd: "5" })).body;
+	return { ...scene, person, secret, customer: await open({ person }) };
 }
-const { upstream, person, customer } = isRun ? await setUp() : ({ customer: {} } as Awaited<ReturnType<typeof setUp>>);
+const { service, upstream, open, person, secret, customer } = isRun
+	? await setUp()
+	: ({ customer: {} } as Awaited<ReturnType<typeof setUp>>);
+
+/** The customer's own server. */
+const called: { readonly headers: Headers; readonly body: string }[] = [];
+const receiver = untilEnd(
+	Bun.serve({
+		port: 0,
+		hostname: "127.0.0.1",
+		async fetch(request) {
+			called.push({ headers: request.headers, body: await request.text() });
+			return new Response();
+		},
+	}),
+);
 
 const line = (id: string) =>
 	JSON.stringify({
@@ -45,10 +67,82 @@ const line = (id: string) =>
 		body: { model: MODEL, max_tokens: 8, messages: [{ role: "user", content: id }] },
 	});
 
-describe.skipIf(!isRun)("a customer, in a browser", () => {
-	test("the playground compares two models, answers their tool calls, makes a link", async () => {
+describe.skipIf(!isRun)("a customer's first day, from a request to a second factor, in a browser", () => {
+	test("the key works with the OpenAI SDK, the overview turns green by itself and the log has the request", async () => {
+		const { page } = customer;
+		await walk(page, "/overview");
+		await page.getByText("First request seen").waitFor();
+		await page.getByRole("tab", { name: "Python" }).waitFor();
+		await picture(page, "journey-6-snippet");
+		const client = new OpenAI({ baseURL: `${service.url}/v1`, apiKey: secret });
+		const { data: answer, request_id: requestId } = await client.chat.completions
+			.create({
+				model: MODEL,
+				messages: [{ role: "user", content: "Hello to you, and to the server!" }],
+				max_tokens: 64,
+			})
+			.withResponse();
+		expect(answer.choices[0]?.message.content).toBe("Hello from the model.");
+		expect(answer.usage).toMatchObject({ prompt_tokens: 10, completion_tokens: 4 });
+		await page.getByText("All set").waitFor();
+		// Sent together: the second counts within a second of the first, and a busy page is slow to say that it heard of one.
+		await Promise.all(["g", "r"].map((key) => page.keyboard.press(key)));
+		await page.waitForURL("**/requests");
+		await page.locator("table a").first().click();
+		await page.getByText("Cost, line by line").waitFor();
+		expect(page.url()).toEndWith(`/requests/${requestId}`);
+		const lines = page.getByRole("table", { name: "Cost, line by line" }).locator("tbody tr");
+		expect((await lines.allInnerTexts()).map((line) => line.trim().split(/\s*\t\s*/))).toEqual([
+			["Input", "10", "$1.00 per million tokens", "USD 0.00001"],
+			["Output", "4", "$2.00 per million tokens", "USD 0.000008"],
+		]);
+		await picture(page, "journey-7-request");
+	});
+
+	test("the model's page has its rates, and the sums of usage are those of the log", async () => {
+		const { page } = customer;
+		await page.getByRole("link", { name: MODEL, exact: true }).click();
+		await page.getByText("Rates in USD").waitFor();
+		const rates = ["Input", "Cached input", "Output"].map((name) =>
+			page
+				.locator("dl > div", { hasText: new RegExp(`^${name}, per million tokens`) })
+				.locator("dd")
+				.textContent(),
+		);
+		expect(await Promise.all(rates)).toEqual(["$1.00", "$0.50", "$2.00"]);
+		// Transactions of other files' databases hold the sums back.
+		await foldAll(service.db.statements);
+		await walk(page, "/usage");
+		const sums = ["Cost", "Requests", "Prompt tokens", "Completion tokens"].map((name) =>
+			page
+				.locator(".stat", { has: page.getByText(name, { exact: true }) })
+				.locator(".stat-value")
+				.textContent(),
+		);
+		expect(await Promise.all(sums)).toEqual(["$0.000018", "1", "10", "4"]);
+		const cells = ["Requests", "Prompt", "Completion"].map((name) =>
+			page.locator(`td[data-label="${name}"]`).first().textContent(),
+		);
+		expect(await Promise.all(cells)).toEqual(["1", "10", "4"]);
+	});
+
+	test("the playground streams an answer and says what it cost", async () => {
 		const { page } = customer;
 		await walk(page, "/playground");
+		await page.getByLabel("Your message").fill("Say hello");
+		await page.getByRole("button", { name: "Send" }).and(page.locator(":enabled")).waitFor();
+		await page.keyboard.press("Enter");
+		await page.getByText("Hello from the model.").waitFor();
+		await page.getByText(/^USD 0\.0/).waitFor();
+		await page.getByRole("button", { name: "Show as code" }).click();
+		await page.getByRole("tab", { name: "TypeScript" }).click();
+		await page.getByText('import OpenAI from "openai"').waitFor();
+		await picture(page, "journey-8-playground");
+	});
+
+	test("two models answer the same question, with a picture; a call is answered by hand; a link holds it all", async () => {
+		const { page } = customer;
+		await page.getByRole("button", { name: "Clear" }).click();
 		await page.getByRole("combobox", { name: "Compare with" }).click();
 		await page.getByRole("option", { name: OTHER_MODEL }).click();
 		await page.getByRole("button", { name: "Take an example for tools" }).click();
@@ -107,8 +201,31 @@ describe.skipIf(!isRun)("a customer, in a browser", () => {
 		expect(upstream.requests.length).toBe(before + 4);
 	});
 
+	test("a link that is opened in another browser than the one that signed up asks for a password there", async () => {
+		const asked = newPerson(service, "bea@example.com");
+		const form = { name: "Somebody", email: asked.email, password: PASSWORD, next: "/overview" };
+		expect((await asked.send("POST", "/api/auth/sign-up/email", form)).status).toBe(200);
+		const opened = await open({ width: 360 });
+		await opened.page.goto(await mailedLink({ email: "bea@example.com" }));
+		await opened.page.getByRole("button", { name: "Confirm the address" }).click();
+		await opened.page.getByLabel("Name").fill("Bea Example");
+		await opened.page.getByLabel("Password", { exact: true }).fill("chosen where the mail was read");
+		await opened.page.getByRole("button", { name: "Confirm the address" }).click();
+		await opened.page.getByRole("link", { name: "Sign in" }).click();
+		await opened.page.getByLabel("Email").fill("bea@example.com");
+		await opened.page.getByLabel("Password", { exact: true }).fill("chosen where the mail was read");
+		await opened.page.getByRole("button", { name: "Sign in", exact: true }).click();
+		await opened.page.waitForURL("**/overview");
+		expect(opened.complaints).toEqual([]);
+	});
+
 	const { page } = customer;
 	const dialog = () => page.getByRole("dialog");
+	const choose = async (text: string) => {
+		const chooser = page.waitForEvent("filechooser");
+		await dialog().getByLabel("File of requests").click();
+		await (await chooser).setFiles({ name: "night.jsonl", mimeType: "text/plain", buffer: Buffer.from(text) });
+	};
 
 	/** On a telephone: the same page, nothing of it beyond the edge. */
 	const onPhone = async (shown: string, name: string) => {
@@ -119,6 +236,30 @@ describe.skipIf(!isRun)("a customer, in a browser", () => {
 		await seenAs(page, [1440, "light"]);
 	};
 
+	test("a file is checked before it is sent, begun from there, followed to its end and fetched", async () => {
+		await walk(page, "/batches");
+		await page.getByRole("button", { name: "Start a batch" }).first().click();
+		await choose(`${line("a")}\n${line("a")}\n`);
+		await dialog().getByText("Line 2: an earlier line has the same custom_id.").waitFor();
+		expect(await dialog().getByRole("button", { name: "Start" }).isDisabled()).toBe(true);
+		await choose(`${line("a")}\n${line("b")}\n`);
+		await dialog().getByText("2 requests to /v1/chat/completions").waitFor();
+		await picture(page, "batch-start");
+		await dialog().getByRole("button", { name: "Start" }).click();
+		await page.getByRole("heading", { name: "night.jsonl" }).waitFor();
+		await page.getByText("Completed").waitFor();
+		await page.getByText("2 of 2").waitFor();
+		await picture(page, "batch");
+		const file = page.waitForEvent("download");
+		await page.getByRole("link", { name: "Answers" }).click();
+		const path = await (await file).path();
+		expect((await Bun.file(path).text()).trim().split("\n")).toHaveLength(2);
+		await walk(page, "/batches");
+		await page.getByRole("link", { name: "night.jsonl" }).waitFor();
+		await picture(page, "batches");
+		await onPhone("night.jsonl", "batches");
+	});
+
 	/** As somebody drops a file from the desktop. */
 	const drop = async (text: string) => {
 		const carried = await page.evaluateHandle((text) => {
@@ -128,7 +269,70 @@ describe.skipIf(!isRun)("a customer, in a browser", () => {
 		}, text);
 		await page.getByRole("heading", { name: "Batches", level: 1 }).dispatchEvent("drop", { dataTransfer: carried });
 	};
-	test("a running batch shows its progress, is cancelled, gives its errors", async () => {
+	test("who wants to hear of its end is mailed, and his server called with a signature that it can check", async () => {
+		await walk(page, "/settings");
+		const panel = page.getByRole("region", { name: "Notices" });
+		await panel.getByLabel("Webhook").fill("http://service.example/hook");
+		await panel.getByRole("button", { name: "Save" }).click();
+		await panel.getByText("The address must begin with https://").waitFor();
+		await panel.getByLabel("Webhook").fill(`http://127.0.0.1:${receiver.port}/hook`);
+		await panel.getByLabel("Mail when a batch is over").click();
+		await page.getByRole("option", { name: "Who made the batch's key" }).click();
+		await panel.getByRole("checkbox", { name: "A confirmed top-up" }).check();
+		await panel.getByRole("button", { name: "Save" }).click();
+		const secret = (await panel.locator("code").textContent()) ?? "";
+		await picture(page, "batch-notices-secret");
+		await panel.getByRole("button", { name: "I have stored it" }).click();
+		await panel.getByRole("button", { name: "New secret" }).waitFor();
+
+		await walk(page, "/batches");
+		await drop(`${line("a")}\n{"custom_id": "b"}\n`);
+		await dialog().getByText("Line 2: it has no body.").waitFor();
+		expect(await dialog().getByRole("button", { name: "Start" }).isDisabled()).toBe(true);
+		await dialog().getByRole("button", { name: "Cancel" }).click();
+		await drop(`${line("a")}\n`);
+		await dialog().getByText("1 request to /v1/chat/completions").waitFor();
+		await dialog().getByRole("button", { name: "Start" }).click();
+		await page.getByRole("heading", { name: "dropped.jsonl" }).waitFor();
+		await page.getByText("Completed").waitFor();
+		const id = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+
+		expect((await newMail(person.email)).text).toContain(`The batch ${id} is completed.`);
+		await waitFor(() => called.length > 0, "the webhook to be called", 30_000);
+		const client = new OpenAI({ apiKey: "none", webhookSecret: secret });
+		const [{ body, headers } = { body: "", headers: new Headers() }] = called;
+		expect(await client.webhooks.unwrap(body, headers)).toMatchObject({ type: "batch.completed", data: { id } });
+		const told = page.getByRole("table", { name: "What was told lately" });
+		await page.goto("/settings");
+		await told.getByText("HTTP 200").waitFor();
+		await told.getByText("taken").waitFor();
+		const { accountId } = person;
+		const money = {
+			accountId,
+			amountNanoUsd: nanoUsd(100_000_000_000),
+			method: "transfer" as const,
+			reference: "told",
+		};
+		const { id: topUpId } = await createTopUp(service.db.statements, money);
+		await confirmTopUp(service.db.statements, topUpId, "test");
+		await told.getByRole("button", { name: "Send again" }).click();
+		await waitFor(() => called.length >= 3, "the call to be made again, and that of the top-up", 30_000);
+		const again = await Promise.all(called.slice(1).map(({ body, headers }) => client.webhooks.unwrap(body, headers)));
+		expect(called.filter((one) => one.body === body)).toHaveLength(2);
+		expect(again as unknown[]).toContainEqual(
+			expect.objectContaining({
+				type: "top_up.confirmed",
+				data: { id: topUpId, amount_usd: "100.00", method: "transfer" },
+			}),
+		);
+		expect((await newMail(person.email)).text).toContain("A top-up of USD 100.00 is confirmed");
+		await page.reload();
+		await told.getByText("Top-up").first().waitFor();
+		await picture(page, "batch-notices");
+		await onPhone("HTTP 200", "batch-notices");
+	});
+
+	test("its progress moves by itself; the rest is ended, and what came of it is fetched", async () => {
 		const gate = Promise.withResolvers<void>();
 		for (let n = 0; n < 10; n++) upstream.next(reply().text("soon"));
 		upstream.always(() => reply().text("late").behind(gate.promise));
@@ -157,7 +361,7 @@ describe.skipIf(!isRun)("a customer, in a browser", () => {
 		await onPhone("Only lines", "batch-requests");
 	});
 
-	test("a second factor is set up by QR code, then asked for at sign-in", async () => {
+	test("a second factor is set up with a first code; signing out ends the session, and the next sign-in asks for one", async () => {
 		const { page } = customer;
 		await walk(page, "/settings");
 		const panel = page.locator(".panel", { hasText: "Second factor" });

@@ -9,6 +9,8 @@ import { withTwoAccounts } from "./two-accounts.ts";
 testsMayTake(180_000);
 /** What signing out, or a change of account, asks. */
 const UNREACHED = /\/api\/(auth\/sign-out|console\/me(\?|$)|console\/public\/config)/;
+/** The address of who looks at the page, and not of the account's members. */
+const VIEWER = /\/api\/console\/me(\?|$)/;
 
 /** What costs nobody money, a secret or another's account is told in the long form; the rest by `left-open.test.ts`. */
 const isRun = LONG && hasChromium;
@@ -191,6 +193,51 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		await page.getByRole("button", { name: "Copy the reference" }).first().click();
 		await page.getByRole("button", { name: "The browser does not let pages copy." }).waitFor();
 		await picture(page, "copy-refused");
+	});
+
+	test("of two readings of the viewer the later one holds, and what was sent before it and is answered late ends no session", async () => {
+		await page.goto("/settings");
+		await name().waitFor();
+		const rename = (to: string) => owner.send("PATCH", `/api/console/account?account=${owner.accountId}`, { name: to });
+		const readAnew = () => page.evaluate(() => void dispatchEvent(new Event("tollgate:account-gone")));
+		const [keys, earlier, isRead] = [0, 1, 2].map(() => Promise.withResolvers<void>());
+		await page.route(/\/api\/console\/keys\?/, async (route) => {
+			await keys?.promise;
+			await route.fulfill({ status: 401, json: { error: { message: "Please sign in.", code: "session_required" } } });
+		});
+		await page.route(
+			VIEWER,
+			async (route) => {
+				const response = await route.fetch();
+				isRead?.resolve();
+				await earlier?.promise;
+				await route.fulfill({ response });
+			},
+			{ times: 1 },
+		);
+		const side = page.getByRole("navigation", { name: "Main" });
+		const asked = page.waitForRequest(/\/api\/console\/keys\?/);
+		await side.getByRole("link", { name: "Keys", exact: true }).click();
+		await asked;
+		await side.getByRole("link", { name: "Settings", exact: true }).click();
+		await name().fill("Alder Works Once");
+		await name().press("Enter");
+		await isRead?.promise;
+		await rename("Alder Works Twice");
+		await readAnew();
+		const account = (name: string) => page.getByRole("button", { name: `Account: ${name}`, exact: true });
+		await account("Alder Works Twice").waitFor();
+		const late = Promise.all([
+			page.waitForResponse(VIEWER),
+			page.waitForResponse((response) => response.status() === 401),
+		]);
+		earlier?.resolve();
+		keys?.resolve();
+		await late;
+		await page.unroute(/\/api\/console\/keys\?/);
+		await walkTo("Keys");
+		await account("Alder Works Twice").waitFor();
+		await rename("Alder Works");
 	});
 
 	test("its feed is taken up again after an answer that was none", async () => {

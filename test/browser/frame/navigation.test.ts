@@ -3,13 +3,14 @@ import { atEnd, testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { hasChromium } from "../chromium.ts";
 import { problemsOf } from "../page-problems.ts";
-import { picture, type Stage, setStage, WITH_OWN_BRAND, WITH_PICTURES, withBrowser } from "../stage.ts";
+import type { Stage } from "../stage.ts";
+import { picture, setStage, WITH_OWN_BRAND, WITH_PICTURES, withBrowser } from "../stage.ts";
 import { createWindows, seenAs, settled, walk } from "../windows.ts";
 
 // The long form looks at four times as much, and draws pictures.
 testsMayTake(WITH_PICTURES ? 1_800_000 : 300_000);
 
-/** In the long form only. `pages/pages.test.ts` tests the focus of dialogs, the drawer and the size of the first page's script. */
+/** At length alone: a dialog's focus, the drawer and the weight of the first page's script are told by `pages/pages.test.ts` as well. */
 const isRun = LONG && hasChromium;
 const [stage, browser] = isRun
 	? await Promise.all([setStage({ own: WITH_OWN_BRAND }), withBrowser()])
@@ -20,6 +21,23 @@ const windows = createWindows(stage, browser);
 const TRIES_MAX = 20;
 
 describe.skipIf(!isRun)("the way from page to page, in a browser", () => {
+	test("dialogs pass axe and keep the focus inside", async () => {
+		const tab = await windows.of("rich", 1440, "light");
+		await tab.page.goto(`/keys/${stage.ids.key}`);
+		for (const name of ["Edit", "Rotate", "Revoke"]) {
+			await tab.page.getByRole("button", { name, exact: true }).first().click();
+			await tab.page.getByRole("dialog").waitFor();
+			await settled(tab.page);
+			await picture(tab.page, `dialog-${name.toLowerCase()}-1440-light`);
+			expect(await problemsOf(tab.page)).toEqual([]);
+			for (let press = 0; press < 12; press += 1) await tab.page.keyboard.press("Tab");
+			expect(await tab.page.evaluate(() => document.activeElement?.closest('[role="dialog"]') !== null)).toBe(true);
+			await tab.page.keyboard.press("Escape");
+			await tab.page.getByRole("dialog").waitFor({ state: "detached" });
+		}
+		expect(tab.complaints).toEqual([]);
+	});
+
 	test("the demo is marked as one, on a narrow screen too, where what says more is in the drawer", async () => {
 		const tab = await windows.of("rich", 1440, "light");
 		await tab.page.route("**/api/console/public/config*", async (route) => {

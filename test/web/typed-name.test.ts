@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { isTypedName } from "../../src/web/typed-name.ts";
+import { isTypedName } from "../../src/web/parts/dialog.tsx";
 
 test("every name that a thing may have can be typed as it is seen, so that the thing can be revoked", () => {
 	for (const [name, typed] of [

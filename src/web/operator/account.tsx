@@ -1,13 +1,16 @@
 import { Button, SimpleGrid } from "@mantine/core";
 import { useState } from "react";
-import { LEDGER_KINDS, roleName, TOP_UP_METHODS } from "../labels.ts";
+import { roleName } from "../labels.ts";
 import { KeyState } from "../pages/keys.tsx";
+import { KEY_COLUMN, ledgerColumns, topUpColumns } from "../parts/account-tables.tsx";
+import { BalanceFigures } from "../parts/balance-figures.tsx";
 import { ActDialog, Dialog, DialogDone, FenceNotice } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
-import { Facts, Page, Panel, Stat, State } from "../parts/page.tsx";
+import { fieldError } from "../parts/form.tsx";
+import { Facts, Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Notice, Reading } from "../parts/problem.tsx";
-import { DataTable } from "../parts/table.tsx";
-import { Ago, Amount, Day, Id, Moment } from "../parts/text.tsx";
+import { TablePanel } from "../parts/table.tsx";
+import { Ago, Id, Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
@@ -96,12 +99,7 @@ function Detail({ data }: { data: OperatorAccount }) {
 	return (
 		<>
 			<Panel>
-				<div className="stats">
-					<Stat label={t("Available")} value={<Amount nanoUsd={balance.availableNanoUsd} />} />
-					<Stat label={t("Held")} value={<Amount nanoUsd={balance.heldNanoUsd} />} />
-					<Stat label={t("Balance")} value={<Amount nanoUsd={balance.balanceNanoUsd} />} />
-					<Stat label={t("Spent in all")} value={<Amount nanoUsd={balance.spentNanoUsd} />} />
-				</div>
+				<BalanceFigures balance={balance} />
 			</Panel>
 			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 				<Panel title={t("Account")}>
@@ -110,98 +108,55 @@ function Detail({ data }: { data: OperatorAccount }) {
 							[t("Email"), account.email],
 							[t("State"), <State key="state" value={account.state} />],
 							[t("Topped up"), account.toppedUp ? t("Yes") : t("No")],
-							[t("Made"), <Moment key="made" atMs={account.createdAtMs} />],
+							[t("Created"), <Moment key="made" atMs={account.createdAtMs} />],
 							[
-								t("Audit"),
+								t("Audit log"),
 								<Link key="audit" to={`/operator/audit?subject=${account.id}`}>
-									{t("acts on it")}
+									{t("Events of this account")}
 								</Link>,
 							],
 						]}
 					/>
 				</Panel>
-				<Panel title={t("Members")} flush>
-					<DataTable
-						label={t("Members")}
-						rows={data.members}
-						rowKey={(member) => member.userId}
-						empty={<Empty title={t("Nobody has signed in for it.")} />}
-						columns={[
-							{ label: t("Email"), lead: true, render: (member) => member.email },
-							{ label: t("Role"), render: (member) => roleName(member.role) },
-						]}
-					/>
-				</Panel>
+				<TablePanel
+					title={t("Members")}
+					rows={data.members}
+					rowKey={(member) => member.userId}
+					empty={<Empty title={t("No members.")} />}
+					columns={[
+						{ label: t("Email"), lead: true, render: (member) => member.email },
+						{ label: t("Role"), render: (member) => roleName(member.role) },
+					]}
+				/>
 			</SimpleGrid>
-			<Panel title={t("Keys")} flush>
-				<DataTable
-					label={t("Keys")}
-					rows={data.keys}
-					rowKey={(key) => key.id}
-					empty={<Empty title={t("No keys.")} />}
-					columns={[
-						{ label: t("Name"), lead: true, render: (key) => key.name },
-						{
-							label: t("Key"),
-							render: (key) => (
-								<code>
-									{key.prefix}…{key.lastFour}
-								</code>
-							),
-						},
-						{ label: t("State"), corner: true, render: (key) => <KeyState item={key} /> },
-						{ label: t("Last used"), render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
-						{
-							label: t("Cap"),
-							right: true,
-							render: (key) =>
-								key.capNanoUsd === null ? (
-									<span className="dim">{t("none")}</span>
-								) : (
-									<Amount nanoUsd={key.capNanoUsd} />
-								),
-						},
-						{ label: t("Spent"), amount: (key) => key.spentNanoUsd },
-					]}
-				/>
-			</Panel>
-			<Panel title={t("Top-ups")} flush>
-				<DataTable
-					label={t("Top-ups")}
-					rows={data.topUps}
-					rowKey={(topUp) => topUp.id}
-					empty={<Empty title={t("No top-ups.")} />}
-					columns={[
-						{ label: t("Reference"), lead: true, render: (topUp) => <code>{topUp.reference}</code> },
-						{ label: t("Method"), render: (topUp) => TOP_UP_METHODS[topUp.method] ?? topUp.method },
-						{ label: t("Made"), render: (topUp) => <Moment atMs={topUp.createdAtMs} /> },
-						{ label: t("State"), render: (topUp) => <State value={topUp.state} /> },
-						{ label: t("Amount"), amount: (topUp) => topUp.amountNanoUsd, corner: true },
-					]}
-				/>
-			</Panel>
-			<Panel title={t("Ledger")} flush>
-				<DataTable
-					label={t("Ledger")}
-					rows={data.entries}
-					rowKey={(entry) => entry.id}
-					empty={<Empty title={t("No movements.")} />}
-					columns={[
-						{
-							label: t("What"),
-							lead: true,
-							render: (entry) => <span className="num">{LEDGER_KINDS[entry.kind] ?? entry.kind}</span>,
-						},
-						{
-							label: t("Time"),
-							render: (entry) => (entry.kind === "usage" ? <Day atMs={entry.atMs} /> : <Moment atMs={entry.atMs} />),
-						},
-						{ label: t("Note"), render: (entry) => entry.note || <span className="dim">–</span> },
-						{ label: t("Amount"), amount: (entry) => entry.amountNanoUsd, sign: true, corner: true },
-						{ label: t("Balance"), amount: (entry) => entry.runningNanoUsd },
-					]}
-				/>
-			</Panel>
+			<TablePanel
+				title={t("Keys")}
+				rows={data.keys}
+				rowKey={(key) => key.id}
+				empty={<Empty title={t("No keys.")} />}
+				columns={[
+					{ label: t("Name"), lead: true, render: (key) => key.name },
+					KEY_COLUMN,
+					{ label: t("State"), corner: true, render: (key) => <KeyState item={key} /> },
+					{ label: t("Last used"), render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
+					{ label: t("Cap"), amount: (key) => key.capNanoUsd },
+					{ label: t("Spent"), amount: (key) => key.spentNanoUsd },
+				]}
+			/>
+			<TablePanel
+				title={t("Top-ups")}
+				rows={data.topUps}
+				rowKey={(topUp) => topUp.id}
+				empty={<Empty title={t("No top-ups.")} />}
+				columns={topUpColumns()}
+			/>
+			<TablePanel
+				title={t("Ledger")}
+				rows={data.entries}
+				rowKey={(entry) => entry.id}
+				empty={<Empty title={t("No entries yet.")} />}
+				columns={ledgerColumns()}
+			/>
 		</>
 	);
 }
@@ -230,13 +185,7 @@ function AdjustDialog(props: { id: string; idempotencyKey: string; onClose: () =
 		);
 	}
 	return (
-		<ActDialog
-			onClose={onClose}
-			title={t("Adjust the credit")}
-			action={adjust}
-			act={t("Book it")}
-			error={adjust.error?.param === "usd" ? null : adjust.error}
-		>
+		<ActDialog onClose={onClose} title={t("Adjust the credit")} action={adjust} act={t("Book it")} fields={["usd"]}>
 			<TextField
 				label={t("Amount in USD")}
 				description={t("Negative takes credit away: -12.50")}
@@ -244,7 +193,7 @@ function AdjustDialog(props: { id: string; idempotencyKey: string; onClose: () =
 				pattern="-?[0-9]+(\.[0-9]{1,9})?"
 				data-autofocus
 				value={usd}
-				error={adjust.error?.param === "usd" ? adjust.error.message : undefined}
+				error={fieldError(adjust, "usd")}
 				onChange={setUsd}
 			/>
 			<TextField

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { MANAGEMENT_SCOPES } from "../../keys/management-scope.ts";
 import { stateText } from "../labels.ts";
 import { SecretDialog } from "../pages/key-create.tsx";
+import { KEY_COLUMN } from "../parts/account-tables.tsx";
 import { ActDialog } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { Icon } from "../parts/icons.tsx";
@@ -43,14 +44,7 @@ export function ManagementKeysPage() {
 					empty={<Empty title={t("No management keys yet.")} />}
 					columns={[
 						{ label: t("Name"), lead: true, render: (key) => <Clipped text={key.name} /> },
-						{
-							label: t("Key"),
-							render: (key) => (
-								<code>
-									{key.prefix}…{key.lastFour}
-								</code>
-							),
-						},
+						KEY_COLUMN,
 						{
 							label: t("State"),
 							corner: true,

@@ -47,7 +47,6 @@ export function ReplicaTable(props: {
 			columns={columns}
 			rows={props.rows}
 			rowKey={(row) => `${row.modelId} ${row.alias}`}
-			skeletonRows={2}
 			empty={props.empty}
 		/>
 	);

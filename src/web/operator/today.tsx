@@ -79,7 +79,6 @@ function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDec
 					label={t("Credit held too long")}
 					rows={data?.heldTooLong}
 					rowKey={(row) => row.requestId}
-					skeletonRows={2}
 					empty={
 						<Empty title={t("Nothing is held too long.")}>
 							{t("Requests older than any deadline, and those of instances that died, would be here.")}
@@ -106,7 +105,6 @@ function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDec
 					label={t("Slowest models")}
 					rows={data?.slowestModels}
 					rowKey={(row) => row.model}
-					skeletonRows={2}
 					empty={<Empty title={t("No requests in the last 24 hours.")} />}
 					columns={[
 						{ label: t("Model"), lead: true, render: (row) => <Link to={`/models/${row.model}`}>{row.model}</Link> },

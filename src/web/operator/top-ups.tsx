@@ -28,7 +28,7 @@ export function TopUpsPage() {
 					rows={list.items}
 					error={list.error}
 					onDecided={() => void list.reload()}
-					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
+					more={list.next === null ? undefined : list.more}
 					empty={
 						state === "pending" ? undefined : (
 							<Empty title={t("No top-up is {state}.", { state: inSentence(stateText(state)) })} />

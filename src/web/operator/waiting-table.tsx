@@ -32,7 +32,6 @@ export function WaitingTable(props: {
 				error={props.error}
 				retry={props.onDecided}
 				{...(props.more ? { more: props.more } : {})}
-				skeletonRows={3}
 				empty={
 					props.empty ?? (
 						<Empty title={t("No top-up waits.")}>{t("A bank transfer that a customer announces appears here.")}</Empty>

@@ -44,7 +44,6 @@ export function BalancePanel({ credit }: { credit: CreditView | undefined }) {
 						columns={RUNNING_COLUMNS}
 						{...fromItems(running)}
 						rowKey={(row) => row.requestId}
-						skeletonRows={2}
 						empty={<Empty title={t("No request is running.")} />}
 					/>
 				</Stack>

@@ -32,7 +32,6 @@ export function StatementsPanel({ accountId }: { accountId: string }) {
 				label={t("Statements")}
 				{...fromItems(months)}
 				rowKey={({ month }) => month}
-				skeletonRows={2}
 				empty={<Empty title={t("No month yet.")} />}
 				columns={[
 					{

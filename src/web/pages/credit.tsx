@@ -2,12 +2,12 @@ import { Button, Group, SimpleGrid } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
-import { LEDGER_KINDS, stateText, TOP_UP_METHODS } from "../labels.ts";
+import { stateText } from "../labels.ts";
+import { ledgerColumns, topUpColumns } from "../parts/account-tables.tsx";
 import { LinkButton } from "../parts/form.tsx";
 import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Notice, Problem, Reading } from "../parts/problem.tsx";
-import { type Column, DataTable, fromList } from "../parts/table.tsx";
-import { Day, Id, Moment } from "../parts/text.tsx";
+import { DataTable, fromList } from "../parts/table.tsx";
 import { useAction, useList, useLive, useResource } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
 import { useAccount, useMay, useSession } from "../session.tsx";
@@ -95,34 +95,26 @@ export default function CreditPage() {
 	);
 }
 
-const LEDGER_COLUMNS: readonly Column<LedgerEntry>[] = [
-	{
-		label: t("What"),
-		lead: true,
-		render: (entry) => <span className="num">{LEDGER_KINDS[entry.kind] ?? entry.kind}</span>,
-	},
-	{
-		label: t("Time"),
-		render: (entry) => (entry.kind === "usage" ? <Day atMs={entry.atMs} /> : <Moment atMs={entry.atMs} />),
-	},
-	{
-		label: t("Note"),
-		render: (entry) =>
-			entry.kind === "usage" ? (
-				<Link to={`/requests?from=${entry.atMs}&to=${entry.atMs + 86_400_000}`}>
-					{plural(
-						entry.requests ?? 0,
-						{ one: "{count} request", other: "{count} requests" },
-						{ count: formatCount(entry.requests ?? 0) },
-					)}
-				</Link>
-			) : (
-				entry.note || <span className="dim">–</span>
-			),
-	},
-	{ label: t("Amount"), amount: (entry) => entry.amountNanoUsd, sign: true, corner: true },
-	{ label: t("Balance"), amount: (entry) => entry.runningNanoUsd },
-];
+const LEDGER_COLUMNS = ledgerColumns<LedgerEntry>((entry) =>
+	entry.kind === "usage" ? (
+		<Link to={`/requests?from=${entry.atMs}&to=${entry.atMs + 86_400_000}`}>
+			{plural(
+				entry.requests ?? 0,
+				{ one: "{count} request", other: "{count} requests" },
+				{ count: formatCount(entry.requests ?? 0) },
+			)}
+		</Link>
+	) : (
+		entry.note
+	),
+);
+
+const TOP_UP_COLUMNS = topUpColumns<TopUpView>((topUp) => (
+	<>
+		<State value={topUp.state} label={topUp.state === "pending" ? t("Pending verification") : stateText(topUp.state)} />
+		{topUp.whyRejected && <div className="small dim">{topUp.whyRejected}</div>}
+	</>
+));
 
 function TopUpList(props: { list: ReturnType<typeof useList<TopUpView>>; onChanged: () => void }) {
 	const account = useAccount();
@@ -141,26 +133,7 @@ function TopUpList(props: { list: ReturnType<typeof useList<TopUpView>>; onChang
 				rowKey={(topUp) => topUp.id}
 				empty={<Empty title={t("No top-ups yet.")}>{t("A top-up and its verification can be followed here.")}</Empty>}
 				columns={[
-					{
-						label: t("Reference"),
-						lead: true,
-						render: (topUp) => <Id value={topUp.reference} label={t("Copy the reference")} />,
-					},
-					{ label: t("Method"), render: (topUp) => TOP_UP_METHODS[topUp.method] ?? topUp.method },
-					{ label: t("Made"), render: (topUp) => <Moment atMs={topUp.createdAtMs} /> },
-					{
-						label: t("State"),
-						render: (topUp) => (
-							<>
-								<State
-									value={topUp.state}
-									label={topUp.state === "pending" ? t("Pending verification") : stateText(topUp.state)}
-								/>
-								{topUp.whyRejected && <div className="small dim">{topUp.whyRejected}</div>}
-							</>
-						),
-					},
-					{ label: t("Amount"), amount: (topUp) => topUp.amountNanoUsd, corner: true },
+					...TOP_UP_COLUMNS,
 					{
 						label: t("Action"),
 						act: true,

@@ -4,19 +4,19 @@ import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
 import { canAsk } from "../key-use.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
-import { FencedDialog, TypedNameForm } from "../parts/dialog.tsx";
+import { EndDialog } from "../parts/dialog.tsx";
 import { Facts, Page, Panel } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
 import { fromItems } from "../parts/table.tsx";
 import { Ago, Amount, Id, Moment } from "../parts/text.tsx";
 import { UsageChart } from "../parts/usage-chart.tsx";
-import { useAction, useResource } from "../resource.ts";
+import { useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import ToolChoice from "../snippets/tool-choice.tsx";
 import { plural, rich, t } from "../texts.tsx";
-import type { Fence, KeyView } from "../views.ts";
+import type { KeyView } from "../views.ts";
 import { SettingsDialog, useProjectChoice } from "./key-form.tsx";
 import { RotateDialog } from "./key-rotate.tsx";
 import { KeyState } from "./keys.tsx";
@@ -198,33 +198,25 @@ function EditDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 	);
 }
 
-/** Revoking is final: the name must be typed. The result says since when all instances refuse the key. */
+/** Revoking is final. */
 function RevokeDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 	const account = useAccount();
-	const [result, setResult] = useState<{ fence: Fence; runningRequests: number }>();
-	const revoke = useAction(async () => setResult(await api.revokeKey(account.id, item.id)));
-
 	return (
-		<FencedDialog
-			title={result ? t("Key revoked") : t("Revoke the key")}
-			fence={result?.fence}
+		<EndDialog
+			title={t("Revoke the key")}
+			name={item.name}
+			label={t("Type the key's name: {name}", { name: item.name })}
+			act={t("Revoke")}
+			run={() => api.revokeKey(account.id, item.id)}
 			done={t("No instance accepts this key")}
-			below={result && <p>{runningText(result.runningRequests)}</p>}
+			below={({ runningRequests }) => <p>{runningText(runningRequests)}</p>}
 			onClose={onClose}
 		>
-			<TypedNameForm
-				name={item.name}
-				label={t("Type the key's name: {name}", { name: item.name })}
-				act={t("Revoke")}
-				action={revoke}
-				onCancel={onClose}
-			>
-				{rich(
-					"Every application that uses {name} is refused from now on. This cannot be undone. Requests that are already admitted finish and are charged.",
-					{ name: <strong>{item.name}</strong> },
-				)}
-			</TypedNameForm>
-		</FencedDialog>
+			{rich(
+				"Every application that uses {name} is refused from now on. This cannot be undone. Requests that are already admitted finish and are charged.",
+				{ name: <strong>{item.name}</strong> },
+			)}
+		</EndDialog>
 	);
 }
 

@@ -3,12 +3,13 @@ import { useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
 import { isArchived } from "../key-use.ts";
+import { KEY_COLUMN } from "../parts/account-tables.tsx";
 import { CapBar } from "../parts/cap-bar.tsx";
 import { SearchField } from "../parts/fields.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
-import { type Column, DataTable } from "../parts/table.tsx";
+import { type Column, DataTable, fromList } from "../parts/table.tsx";
 import { Ago } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link, useCreating } from "../router.tsx";
@@ -19,14 +20,7 @@ import { KeyCreateDialog } from "./key-create.tsx";
 
 export const KEY_COLUMNS: readonly Column<KeyView>[] = [
 	{ label: t("Name"), lead: true, render: (key) => <Link to={`/keys/${key.id}`}>{key.name}</Link> },
-	{
-		label: t("Key"),
-		render: (key) => (
-			<code>
-				{key.prefix}…{key.lastFour}
-			</code>
-		),
-	},
+	KEY_COLUMN,
 	{ label: t("State"), corner: true, render: (key) => <KeyState item={key} /> },
 	{ label: t("Project"), clip: true, render: (key) => key.projectName ?? "–" },
 	{ label: t("Models"), render: (key) => (key.models.length === 0 ? t("All") : formatCount(key.models.length)) },
@@ -71,11 +65,8 @@ export default function KeysPage() {
 				<DataTable
 					label={t("API keys")}
 					columns={KEY_COLUMNS}
-					rows={shown}
+					{...fromList({ ...list, items: shown })}
 					rowKey={(key) => key.id}
-					error={list.error}
-					retry={() => void list.reload()}
-					more={{ next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() }}
 					empty={
 						wanted === "" ? (
 							<Empty title={t("No keys yet.")} action={create}>

@@ -1,6 +1,7 @@
-import { Button, Select, SimpleGrid } from "@mantine/core";
+import { Button, SimpleGrid } from "@mantine/core";
 import { api } from "../api.ts";
 import { SearchField } from "../parts/fields.tsx";
+import { FilterSelect } from "../parts/filters.tsx";
 import { KINDS, ModelTable } from "../parts/model-table.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { useResource } from "../resource.ts";
@@ -39,35 +40,23 @@ export default function ModelsPage() {
 	const [query, change] = useQueryState();
 	const rows = models.data && narrowed(models.data.items, query);
 	const isNarrowed = ["search", "kind", "can", "context", "state"].some((name) => query.has(name));
-	const select = (name: string, label: string, data: readonly { value: string; label: string }[], all: string) => (
-		<Select
-			size="xs"
-			aria-label={label}
-			placeholder={all}
-			data={data}
-			clearable
-			clearButtonProps={{ "aria-label": t("{label}: any", { label }) }}
-			value={query.get(name)}
-			onChange={(value) => change({ [name]: value })}
-		/>
-	);
 	return (
 		<Page
 			title={t("Models")}
 			lead={t("A rate that is listed does not say that the model is connected: the state does.")}
 		>
-			<SimpleGrid minColWidth="min(50% - 8px, 150px)" autoFlow="auto-fit" spacing="xs">
+			<SimpleGrid className="field-row" minColWidth="min(50% - 8px, 150px)" autoFlow="auto-fit" spacing="xs">
 				<SearchField
 					label={t("Search models")}
 					placeholder={t("Search, press /")}
 					value={query.get("search") ?? ""}
 					onChange={(value) => change({ search: value })}
 				/>
-				{select("kind", t("Kind"), optionsOf(KINDS), t("Any kind"))}
-				{select("can", t("Ability"), ABILITIES, t("Any ability"))}
-				{select("context", t("Context"), CONTEXTS, t("Any context"))}
-				{select("state", t("State"), [{ value: "connected", label: t("Connected now") }], t("Any state"))}
-				{select("order", t("Order"), optionsOf(ORDERS), t("In the catalogue's order"))}
+				<FilterSelect name="kind" label={t("Kind")} data={optionsOf(KINDS)} />
+				<FilterSelect name="can" label={t("Ability")} data={ABILITIES} />
+				<FilterSelect name="context" label={t("Context")} data={CONTEXTS} />
+				<FilterSelect name="state" label={t("State")} data={[{ value: "connected", label: t("Connected now") }]} />
+				<FilterSelect name="order" label={t("Order")} data={optionsOf(ORDERS)} all={t("Default order")} />
 				{isNarrowed && (
 					<Button
 						size="xs"

@@ -38,7 +38,6 @@ export function ProjectMembers({ item }: { item: ProjectView }) {
 				label={t("People of this project")}
 				{...fromItems(members)}
 				rowKey={(member) => member.userId}
-				skeletonRows={2}
 				empty={
 					<Empty title={t("Nobody yet.")}>
 						{t("Developers see and make the keys of the projects that they work in. Owners and admins see all.")}

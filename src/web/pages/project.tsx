@@ -2,16 +2,16 @@ import { Button } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
-import { FencedDialog, TypedNameForm } from "../parts/dialog.tsx";
+import { EndDialog } from "../parts/dialog.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Facts, Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
 import { DataTable, fromList } from "../parts/table.tsx";
 import { Amount, Id, Moment } from "../parts/text.tsx";
-import { useAction, useList, useResource } from "../resource.ts";
+import { useList, useResource } from "../resource.ts";
 import { useAccount, useMay } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
-import type { Fence, ProjectView } from "../views.ts";
+import type { ProjectView } from "../views.ts";
 import { limitsText } from "./key.tsx";
 import { KeyCreateDialog } from "./key-create.tsx";
 import { SettingsDialog } from "./key-form.tsx";
@@ -125,30 +125,23 @@ function EditProjectDialog({ item, onClose }: { item: ProjectView; onClose: () =
 	);
 }
 
-/** Archiving is final: the name must be typed. The result says since when all instances refuse its keys. */
+/** Archiving is final. */
 function ArchiveDialog({ item, onClose }: { item: ProjectView; onClose: () => void }) {
 	const account = useAccount();
-	const [fence, setFence] = useState<Fence>();
-	const archive = useAction(async () => setFence((await api.archiveProject(account.id, item.id)).fence));
 	return (
-		<FencedDialog
+		<EndDialog
 			title={t("Archive the project")}
-			fence={fence}
+			name={item.name}
+			label={t("Type the project's name: {name}", { name: item.name })}
+			act={t("Archive")}
+			run={() => api.archiveProject(account.id, item.id)}
 			done={t("No instance accepts a key of this project")}
 			onClose={onClose}
 		>
-			<TypedNameForm
-				name={item.name}
-				label={t("Type the project's name: {name}", { name: item.name })}
-				act={t("Archive")}
-				action={archive}
-				onCancel={onClose}
-			>
-				{rich(
-					"Every application that uses a key of {name} is refused from now on. This cannot be undone. Requests that are already admitted finish and are charged.",
-					{ name: <strong>{item.name}</strong> },
-				)}
-			</TypedNameForm>
-		</FencedDialog>
+			{rich(
+				"Every application that uses a key of {name} is refused from now on. This cannot be undone. Requests that are already admitted finish and are charged.",
+				{ name: <strong>{item.name}</strong> },
+			)}
+		</EndDialog>
 	);
 }

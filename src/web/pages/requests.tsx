@@ -60,7 +60,6 @@ export default function RequestsPage() {
 			<Panel flush title={t("Log")} aside={<FindById />}>
 				<RequestTable
 					{...fromList(list)}
-					skeletonRows={12}
 					empty={
 						filtered ? (
 							<Empty title={t("No request matches.")}>{t("Choose a longer time, or take a filter away.")}</Empty>

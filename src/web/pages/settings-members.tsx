@@ -50,7 +50,6 @@ export function MembersPanel({ account }: { account: AccountView }) {
 				label={t("Members")}
 				{...fromItems(members)}
 				rowKey={(member) => member.userId}
-				skeletonRows={2}
 				empty={<Empty title={t("No members.")} />}
 				columns={[
 					{

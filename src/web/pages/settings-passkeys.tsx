@@ -34,7 +34,6 @@ export function PasskeysPanel() {
 				label={t("Passkeys")}
 				{...fromItems(passkeys)}
 				rowKey={(item) => item.id}
-				skeletonRows={1}
 				empty={
 					<Empty title={t("No passkeys.")}>
 						{t("A passkey signs you in by finger, face or PIN of a device, and is good for this site alone.")}

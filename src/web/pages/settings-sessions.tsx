@@ -39,7 +39,6 @@ export function SessionsPanel() {
 				label={t("Sessions")}
 				{...fromItems(sessions)}
 				rowKey={(session) => session.id}
-				skeletonRows={2}
 				empty={<Empty title={t("No session is open.")} />}
 				columns={[
 					{

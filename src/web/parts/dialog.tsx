@@ -1,13 +1,12 @@
-import { Button, Group, Modal, type ModalProps, Stack, TextInput } from "@mantine/core";
+import { Button, Group, Modal, type ModalProps, Stack } from "@mantine/core";
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
 import { formatClock, formatCount, formatDuration } from "../format.ts";
 import { useHeldPage } from "../held-page.ts";
-import type { ApiError } from "../http.ts";
-import type { Action } from "../resource.ts";
+import { type Action, useAction } from "../resource.ts";
 import { plural, rich, t } from "../texts.tsx";
-import { isTypedName } from "../typed-name.ts";
 import type { Fence } from "../views.ts";
-import { Form } from "./form.tsx";
+import { TextField } from "./fields.tsx";
+import { Form, otherError } from "./form.tsx";
 import { Notice } from "./problem.tsx";
 
 /** Tells the enclosing dialog whether the form's act runs. */
@@ -43,15 +42,15 @@ interface ActFormProps {
 	readonly onCancel: () => void;
 	readonly disabled?: boolean;
 	readonly danger?: boolean;
-	/** Replaces the action's error; null shows none. */
-	readonly error?: ApiError | null | undefined;
+	/** Errors about these fields are shown by the fields. */
+	readonly fields?: readonly string[];
 	/** Above the buttons. */
 	readonly below?: ReactNode;
 	readonly children: ReactNode;
 }
 
 /** Form of a dialog: fields, Cancel and the act. While the act runs it cannot be cancelled. */
-export function ActForm({ action, error = action.error ?? null, ...props }: ActFormProps) {
+export function ActForm({ action, fields = [], ...props }: ActFormProps) {
 	const { busy } = action;
 	const tell = useContext(DialogBusy);
 	useEffect(() => {
@@ -59,7 +58,7 @@ export function ActForm({ action, error = action.error ?? null, ...props }: ActF
 		return () => tell(false);
 	}, [tell, busy]);
 	return (
-		<Form onSubmit={props.onSubmit ?? (() => void action.run())} error={error ?? undefined}>
+		<Form onSubmit={props.onSubmit ?? (() => void action.run())} error={otherError(action, ...fields)}>
 			{props.children}
 			{props.below}
 			<Group justify="flex-end" gap="xs">
@@ -173,30 +172,50 @@ export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
 	);
 }
 
-/** For irreversible acts: the name of the thing must be typed first. */
-export function TypedNameForm(
-	props: Pick<ActFormProps, "act" | "onCancel" | "children"> & {
-		action: Action<[], void>;
-		name: string;
-		label: string;
-	},
-) {
-	const { name, label, children, ...form } = props;
+/**
+ * For irreversible acts: the name of the thing must be typed first. The result says since when all instances apply it.
+ */
+export function EndDialog<Result extends { readonly fence: Fence }>(props: {
+	title: string;
+	name: string;
+	/** Label of the field for the name. */
+	label: string;
+	act: string;
+	run: () => Promise<Result>;
+	/** Text about the change. */
+	done: string;
+	below?: (result: Result) => ReactNode;
+	onClose: () => void;
+	children: ReactNode;
+}) {
+	const { title, name, done, onClose } = props;
 	const [typed, setTyped] = useState("");
+	const [result, setResult] = useState<Result>();
+	const end = useAction(async () => setResult(await props.run()));
 	const isTyped = isTypedName(typed, name);
-	const run = () => {
-		if (isTyped) void props.action.run();
-	};
 	return (
-		<ActForm {...form} onSubmit={run} disabled={!isTyped} danger>
-			<p>{children}</p>
-			<TextInput
-				label={label}
-				autoComplete="off"
-				data-autofocus
-				value={typed}
-				onChange={(event) => setTyped(event.currentTarget.value)}
-			/>
-		</ActForm>
+		<FencedDialog {...{ title, done, onClose }} fence={result?.fence} below={result && props.below?.(result)}>
+			<ActForm
+				action={end}
+				act={props.act}
+				onSubmit={() => isTyped && void end.run()}
+				disabled={!isTyped}
+				danger
+				onCancel={onClose}
+			>
+				<p>{props.children}</p>
+				<TextField label={props.label} autoComplete="off" data-autofocus value={typed} onChange={setTyped} />
+			</ActForm>
+		</FencedDialog>
 	);
 }
+
+/** Whether the typed text equals the shown name: spaces are drawn as one, and invisible characters cannot be typed. */
+export const isTypedName = (typed: string, name: string): boolean => asTyped(typed) === asTyped(name);
+
+const asTyped = (text: string): string =>
+	text
+		.normalize("NFC")
+		.replace(/\p{Cf}/gu, "")
+		.replace(/\s+/g, " ")
+		.trim();

@@ -8,6 +8,11 @@ import { useQueryState } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import { t } from "../texts.tsx";
 
+interface Choice {
+	readonly value: string;
+	readonly label: string;
+}
+
 const STATUSES = [
 	{ value: "ok", label: t("Answered") },
 	{ value: "failed", label: t("Failed") },
@@ -16,14 +21,46 @@ const STATUSES = [
 
 const LOG_STATUSES = [...STATUSES, { value: "refused", label: t("Refused") }];
 
-/** Range, model, key, project and status. All are in the address, so that a view can be shared. */
+/** A filter that is kept in the address as `name`, so that a view can be shared. */
+export function FilterSelect(props: {
+	name: string;
+	label: string;
+	data: readonly Choice[];
+	/** Shown while nothing is chosen. */
+	all?: string;
+	searchable?: boolean;
+}) {
+	const { name, label, data, all = t("All"), searchable = false } = props;
+	const [query, change] = useQueryState();
+	const value = query.get(name);
+	const isListed = value === null || data.some((choice) => choice.value === value);
+	return (
+		<Select
+			label={label}
+			size="xs"
+			data={isListed ? data : [...data, { value, label: value }]}
+			searchable={searchable}
+			clearable
+			clearButtonProps={{ "aria-label": t("{label}: any", { label }) }}
+			placeholder={all}
+			value={value}
+			onChange={(chosen) => change({ [name]: chosen })}
+		/>
+	);
+}
+
+/** Range, model, key, project and status. */
 export function UsageFilters({ range = "7d", refused = false }: { range?: string; refused?: boolean }) {
 	const account = useAccount();
+	const may = useMay();
 	const [query, change] = useQueryState();
 	const models = useResource("models", api.models);
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
-	const model = query.get("model");
-	const modelIds = [...new Set([...(models.data?.items.map((item) => item.id) ?? []), ...(model ? [model] : [])])];
+	// Archived projects too, since their usage stays.
+	const projects = useResource(may("projects.see") ? `projects-filter ${account.id}` : null, () =>
+		api.projects(account.id),
+	);
+	const projectChoices = projects.data?.items.map(({ id, name }) => ({ value: id, label: name })) ?? [];
 	const own = ownRange(query);
 	const ranges = own ? [...RANGES, { value: "custom", label: customLabel(own.fromMs, own.toMs) }] : [...RANGES];
 	return (
@@ -38,71 +75,28 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 					if (value !== "custom") change({ range: value === range ? null : value, from: null, to: null });
 				}}
 			/>
-			<Select
+			<FilterSelect
+				name="model"
 				label={t("Model")}
-				size="xs"
-				data={modelIds}
+				data={models.data?.items.map(({ id }) => ({ value: id, label: id })) ?? []}
 				searchable
-				clearable
-				placeholder={t("All")}
-				value={model}
-				onChange={(value) => change({ model: value })}
-				clearButtonProps={{ "aria-label": t("All models") }}
 			/>
-			<Select
+			<FilterSelect
+				name="key"
 				label={t("Key")}
-				size="xs"
 				data={keys.data?.items.map((key) => ({ value: key.id, label: keyLabel(key) })) ?? []}
 				searchable
-				clearable
-				placeholder={t("All")}
-				value={query.get("key")}
-				onChange={(value) => change({ key: value })}
-				clearButtonProps={{ "aria-label": t("All keys") }}
 			/>
-			<ProjectFilter />
-			<Select
-				label={t("Status")}
-				size="xs"
-				data={refused ? LOG_STATUSES : STATUSES}
-				clearable
-				placeholder={t("All")}
-				value={query.get("status")}
-				onChange={(value) => change({ status: value })}
-				clearButtonProps={{ "aria-label": t("Any status") }}
-			/>
+			{(projectChoices.length > 0 || query.has("project")) && (
+				<FilterSelect
+					name="project"
+					label={t("Project")}
+					data={[{ value: "none", label: t("No project") }, ...projectChoices]}
+					searchable
+				/>
+			)}
+			<FilterSelect name="status" label={t("Status")} data={refused ? LOG_STATUSES : STATUSES} />
 		</SimpleGrid>
-	);
-}
-
-/** Hidden without projects. */
-function ProjectFilter() {
-	const account = useAccount();
-	const may = useMay();
-	const [query, change] = useQueryState();
-	const projects = useResource(may("projects.see") ? `projects-filter ${account.id}` : null, () =>
-		api.projects(account.id),
-	);
-	const project = query.get("project");
-	// Archived projects too, since their usage stays.
-	const choices = projects.data?.items.map(({ id, name }) => ({ value: id, label: name })) ?? [];
-	// The usage page links here without a project too.
-	if (choices.length > 0 || project === "none") choices.unshift({ value: "none", label: t("No project") });
-	if (project !== null && !choices.some(({ value }) => value === project))
-		choices.push({ value: project, label: project });
-	if (choices.length === 0) return null;
-	return (
-		<Select
-			label={t("Project")}
-			size="xs"
-			data={choices}
-			searchable
-			clearable
-			placeholder={t("All")}
-			value={project}
-			onChange={(value) => change({ project: value })}
-			clearButtonProps={{ "aria-label": t("All projects") }}
-		/>
 	);
 }
 

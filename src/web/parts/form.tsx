@@ -4,6 +4,14 @@ import type { ApiError } from "../http.ts";
 import { Icon } from "./icons.tsx";
 import { Problem } from "./problem.tsx";
 
+/** The message of an error about a field. */
+export const fieldError = ({ error }: { error: ApiError | undefined }, field: string): string | undefined =>
+	error?.param === field ? error.message : undefined;
+
+/** The error of a form, unless one of `fields` shows it. */
+export const otherError = ({ error }: { error: ApiError | undefined }, ...fields: string[]): ApiError | undefined =>
+	fields.some((field) => field === error?.param) ? undefined : error;
+
 /** Submitted by its button or Enter, never by the browser. The error is above the buttons. */
 export function Form(props: {
 	onSubmit: () => void;

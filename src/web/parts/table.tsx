@@ -3,25 +3,29 @@ import type { ReactNode } from "react";
 import { type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { shownDecimals } from "../../money/shown-usd.ts";
 import type { ApiError } from "../http.ts";
-import type { List, Resource } from "../resource.ts";
+import type { Action, List, Resource } from "../resource.ts";
 import { t } from "../texts.tsx";
+import { Panel } from "./page.tsx";
 import { Problem } from "./problem.tsx";
 import { Amount } from "./text.tsx";
 
+/** A column has `render`, `figure` or `amount`. */
 export interface Column<T> {
 	readonly label: string;
+	/** A cell without content shows a dash, except in a column of acts. */
 	readonly render?: (row: T) => ReactNode;
-	/** A nano-dollar amount instead of `render`: right-aligned at the decimal point. */
+	/** A formatted number, right-aligned. */
+	readonly figure?: (row: T) => ReactNode;
+	/** A nano-dollar amount, right-aligned at the decimal point. */
 	readonly amount?: (row: T) => NanoUsd | null;
 	/** With a plus sign for credits. */
 	readonly sign?: boolean;
-	/** Right-aligned, for numbers and amounts. */
 	readonly right?: boolean;
 	/** Heading of the card in the narrow layout; one column per table. */
 	readonly lead?: boolean;
 	/** In the corner of the card, without its label; one column per table. */
 	readonly corner?: boolean;
-	/** Acts on a row; the label is for screen readers. */
+	/** Acts on a row, right-aligned; the label is for screen readers. */
 	readonly act?: boolean;
 	/** A name that is cut where figures need the room. */
 	readonly clip?: boolean;
@@ -39,30 +43,19 @@ export interface DataTableProps<T> {
 	readonly empty: ReactNode;
 	readonly error?: ApiError | undefined;
 	readonly retry?: (() => void) | undefined;
-	/** Loads the next page. */
-	readonly more?: {
-		readonly next: string | null;
-		readonly busy: boolean;
-		load(): void;
-		readonly error?: ApiError | undefined;
-	};
-	readonly skeletonRows?: number;
+	/** Loads the next page; undefined on the last one. */
+	readonly more?: Action<[], void> | undefined;
 }
 
-/** Roles are explicit, since the narrow layout uses block display, which removes table semantics. */
-const ROLE = {
-	table: { role: "table" },
-	rowgroup: { role: "rowgroup" },
-	row: { role: "row" },
-	columnheader: { role: "columnheader" },
-	cell: { role: "cell" },
-} as const;
+/** Explicit, since the narrow layout uses block display, which removes table semantics. */
+const role = (name: string) => ({ role: name });
 
 const CARDS_FROM_COLUMNS = 4;
+const SKELETON_ROWS = ["1", "2", "3"];
 
 /** A table; in the narrow layout each row of a wide one is a card. */
 export function DataTable<T>(props: DataTableProps<T>) {
-	const { columns, rows } = props;
+	const { columns, rows, more } = props;
 	if (props.error && !rows) return <Problem error={props.error} retry={props.retry} />;
 	if (rows?.length === 0) return <>{props.empty}</>;
 	const decimals = columns.map(({ amount }) =>
@@ -75,38 +68,46 @@ export function DataTable<T>(props: DataTableProps<T>) {
 			<div className="table-room" tabIndex={0}>
 				<table
 					className={columns.length >= CARDS_FROM_COLUMNS ? "data cards" : "data"}
-					{...ROLE.table}
+					{...role("table")}
 					aria-label={props.label}
 					aria-busy={rows === undefined}
 				>
-					<thead {...ROLE.rowgroup}>
-						<tr {...ROLE.row}>
+					<thead {...role("rowgroup")}>
+						<tr {...role("row")}>
 							{columns.map((column) => (
-								<th
-									key={column.label}
-									{...ROLE.columnheader}
-									scope="col"
-									className={isRight(column) ? "right" : undefined}
-								>
+								<th key={column.label} {...role("columnheader")} scope="col" className={isRight(column) ? "right" : ""}>
 									{column.act ? <VisuallyHidden>{column.label}</VisuallyHidden> : column.label}
 								</th>
 							))}
 						</tr>
 					</thead>
-					<tbody {...ROLE.rowgroup}>
+					<tbody {...role("rowgroup")}>
 						{rows === undefined
-							? Array.from({ length: props.skeletonRows ?? 5 }, (_, index) => (
-									// biome-ignore lint/suspicious/noArrayIndexKey: placeholders have no identity
-									<SkeletonRow key={index} columns={columns.length} />
+							? SKELETON_ROWS.map((row) => (
+									<tr key={row} {...role("row")} className="skeleton-row">
+										{columns.map(({ label }) => (
+											<td key={label} {...role("cell")}>
+												<Skeleton height={12} width="60%" />
+											</td>
+										))}
+									</tr>
 								))
-							: rows.map((row) => <Row key={props.rowKey(row)} row={row} columns={columns} decimals={decimals} />)}
+							: rows.map((row) => (
+									<tr key={props.rowKey(row)} {...role("row")}>
+										{columns.map((column, index) => (
+											<td key={column.label} {...role("cell")} data-label={column.label} className={cellClass(column)}>
+												{contentOf(column, row, decimals[index] ?? 0)}
+											</td>
+										))}
+									</tr>
+								))}
 					</tbody>
 				</table>
 			</div>
-			{props.more?.error && <Problem error={props.more.error} />}
-			{props.more && props.more.next !== null && (
+			{more?.error && <Problem error={more.error} />}
+			{more && (
 				<Center py="xs">
-					<Button variant="default" size="xs" loading={props.more.busy} onClick={props.more.load}>
+					<Button variant="default" size="xs" loading={more.busy} onClick={() => void more.run()}>
 						{t("Show more")}
 					</Button>
 				</Center>
@@ -115,64 +116,53 @@ export function DataTable<T>(props: DataTableProps<T>) {
 	);
 }
 
-function Row<T>(props: { row: T; columns: readonly Column<T>[]; decimals: readonly number[] }) {
-	const { row, columns } = props;
+/** A table in its own panel; `children` are below it. */
+export function TablePanel<T>(
+	props: Omit<DataTableProps<T>, "label"> & {
+		title: string;
+		/** The table's name for screen readers, if the title does not suffice. */
+		label?: string;
+		aside?: ReactNode;
+		children?: ReactNode;
+	},
+) {
+	const { title, aside, children, ...table } = props;
 	return (
-		<tr {...ROLE.row}>
-			{columns.map((column, index) => (
-				<td key={column.label} {...ROLE.cell} data-label={column.label} className={cellClass(column)}>
-					{column.amount && (
-						<ColumnAmount
-							nanoUsd={column.amount(row)}
-							sign={column.sign ?? false}
-							decimals={props.decimals[index] ?? 0}
-						/>
-					)}
-					{column.render?.(row)}
-				</td>
-			))}
-		</tr>
+		<Panel title={title} aside={aside} flush>
+			<DataTable label={title} {...table} />
+			{children}
+		</Panel>
 	);
 }
 
-function ColumnAmount(props: { nanoUsd: NanoUsd | null; sign: boolean; decimals: number }) {
-	const { nanoUsd, ...rest } = props;
-	return nanoUsd === null ? <span className="dim">–</span> : <Amount nanoUsd={nanoUsd} {...rest} />;
+const DASH = <span className="dim">–</span>;
+
+function contentOf<T>(column: Column<T>, row: T, decimals: number): ReactNode {
+	if (column.amount) {
+		const nanoUsd = column.amount(row);
+		return nanoUsd === null ? DASH : <Amount nanoUsd={nanoUsd} sign={column.sign ?? false} decimals={decimals} />;
+	}
+	if (column.figure) return <span className="num">{column.figure(row) ?? "–"}</span>;
+	return column.render?.(row) || (column.act ? null : DASH);
 }
 
-const isRight = <T,>(column: Column<T>): boolean => (column.right ?? false) || column.amount !== undefined;
+const isRight = <T,>({ right, act, amount, figure }: Column<T>): boolean =>
+	(right ?? act ?? false) || amount !== undefined || figure !== undefined;
 
-function cellClass<T>(column: Column<T>): string | undefined {
-	const names = [
-		isRight(column) && "right",
-		column.lead && "lead",
-		column.corner && "corner",
-		column.act && "act",
-		column.clip && "clip-cell",
-		column.long && "long",
-	];
-	return names.filter(Boolean).join(" ") || undefined;
-}
-
-function SkeletonRow({ columns }: { columns: number }) {
-	return (
-		<tr {...ROLE.row} className="skeleton-row">
-			{Array.from({ length: columns }, (_, index) => (
-				// biome-ignore lint/suspicious/noArrayIndexKey: placeholders have no identity
-				<td key={index} {...ROLE.cell}>
-					<Skeleton height={12} width={index === 0 ? "70%" : "50%"} />
-				</td>
-			))}
-		</tr>
-	);
+function cellClass<T>(column: Column<T>): string {
+	const { lead, corner, act, clip, long } = column;
+	const names = { right: isRight(column), lead, corner, act, "clip-cell": clip, long };
+	return Object.entries(names)
+		.flatMap(([name, isSet]) => (isSet ? [name] : []))
+		.join(" ");
 }
 
 /** Table properties for a list. */
-export const fromList = <T,>(list: List<T>) => ({
-	rows: list.items,
-	error: list.error,
-	retry: () => void list.reload(),
-	more: { next: list.next, busy: list.more.busy, error: list.more.error, load: () => void list.more.run() },
+export const fromList = <T,>({ items, error, reload, next, more }: List<T>) => ({
+	rows: items,
+	error,
+	retry: () => void reload(),
+	more: next === null ? undefined : more,
 });
 
 /** Table properties for the items of an answer. */

@@ -208,7 +208,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 		await credit.getByRole("table", { name: "Ledger" }).getByText("goodwill for the outage").waitFor();
 		await shoot(credit, "operator-6-ledger");
 
-		await office.getByRole("link", { name: "acts on it" }).click();
+		await office.getByRole("link", { name: "Events of this account" }).click();
 		const lineOf = (act: string) => log().locator("tbody tr", { hasText: act });
 		await lineOf("Credit adjusted")
 			.getByText(/usd: 12\.50, reason: goodwill for the outage/)

@@ -1,0 +1,53 @@
+import type { ReactNode } from "react";
+import { LEDGER_KINDS, TOP_UP_METHODS } from "../labels.ts";
+import { t } from "../texts.tsx";
+import type { LedgerEntry, TopUpView } from "../views.ts";
+import { State } from "./page.tsx";
+import type { Column } from "./table.tsx";
+import { Day, Id, Moment } from "./text.tsx";
+
+/** The visible part of a key, for API and management keys. */
+export const KEY_COLUMN: Column<{ readonly prefix: string; readonly lastFour: string }> = {
+	label: t("Key"),
+	render: ({ prefix, lastFour }) => (
+		<code>
+			{prefix}…{lastFour}
+		</code>
+	),
+};
+
+/** Columns of an account's ledger, for customers and operators. */
+export const ledgerColumns = <Entry extends Omit<LedgerEntry, "requests">>(
+	noteOf: (entry: Entry) => ReactNode = ({ note }) => note,
+): readonly Column<Entry>[] => [
+	{
+		label: t("What"),
+		lead: true,
+		render: ({ kind }) => <span className="num">{LEDGER_KINDS[kind] ?? kind}</span>,
+	},
+	{
+		label: t("Time"),
+		// Usage is summed by day in UTC.
+		render: ({ kind, atMs }) => (kind === "usage" ? <Day atMs={atMs} /> : <Moment atMs={atMs} />),
+	},
+	{ label: t("Note"), render: noteOf },
+	{ label: t("Amount"), amount: ({ amountNanoUsd }) => amountNanoUsd, sign: true, corner: true },
+	{ label: t("Balance"), amount: ({ runningNanoUsd }) => runningNanoUsd },
+];
+
+type TopUp = Pick<TopUpView, "reference" | "method" | "createdAtMs" | "state" | "amountNanoUsd">;
+
+/** Columns of an account's top-ups, for customers and operators. */
+export const topUpColumns = <Row extends TopUp>(
+	stateOf: (topUp: Row) => ReactNode = ({ state }) => <State value={state} />,
+): readonly Column<Row>[] => [
+	{
+		label: t("Reference"),
+		lead: true,
+		render: ({ reference }) => <Id value={reference} label={t("Copy the reference")} />,
+	},
+	{ label: t("Method"), render: ({ method }) => TOP_UP_METHODS[method] ?? method },
+	{ label: t("Made"), render: ({ createdAtMs }) => <Moment atMs={createdAtMs} /> },
+	{ label: t("State"), render: stateOf },
+	{ label: t("Amount"), amount: ({ amountNanoUsd }) => amountNanoUsd, corner: true },
+];

@@ -102,10 +102,10 @@ describe("the source keeps its rules", () => {
 	test("the table of what grows names each table of the database once", () => {
 		const rows = markdownTable(read("src/db/README.md").text, "### What grows");
 		// What migrations are known by is made by no migration.
-		const makers = [...migrations.map(({ sql }) => sql), read("src/db/migrate.ts").text];
-		const tables = makers.flatMap((text) =>
-			[...text.matchAll(/create table (?:if not exists )?"?(\w+)/gi)].map(([, name = ""]) => name),
-		);
+		const tables = source.flatMap(({ path, text }) => {
+			const pattern = path.endsWith(".sql.ts") ? /pgTable\(\s*"(\w+)"/g : /create table if not exists (\w+)/g;
+			return [...text.matchAll(pattern)].map(([, name = ""]) => name);
+		});
 		expect(rows.flatMap(([names = ""]) => names.split(", ")).sort()).toEqual(tables.sort());
 		expect(rows.filter(([, row, removed]) => !row || !removed)).toEqual([]);
 	});
@@ -259,7 +259,7 @@ describe("each rule finds what it forbids", () => {
 		const found = (text: string) => missingPaths(made("src/db/README.md", text), (path) => there.includes(path));
 		const fine = "[a](README.md#b), `../keys/secret.ts`, [c](https://example.org/d.md), `src/keys/`, `tollgate.yaml`";
 		expect(found(fine)).toEqual([]);
-		expect(found("`../keys/gone.ts`, [e](gone.md), `src/gone/`, `*.json.ts`, ![f](g.webp)")).toEqual([
+		expect(found("`../keys/gone.ts`, [e](gone.md), `src/gone/`, `*.sql.ts`, ![f](g.webp)")).toEqual([
 			"src/db/README.md names src/keys/gone.ts",
 			"src/db/README.md names src/gone",
 			"src/db/README.md names src/db/gone.md",

@@ -71,6 +71,20 @@ test("each file of functions is in their table", () => {
 	);
 });
 
+test("each description of tables is in the list of what is described where, and each table with a name is in its file", () => {
+	const rows = rowsOf("db/README.md", "## Schema");
+	const files = [...new Bun.Glob("**/*.sql.ts").scanSync(SOURCE)].sort();
+	const named = rows.map(
+		([tables = "", where = ""]) => [listed(tables), where.match(/[\w./-]+\.sql\.ts/g) ?? []] as const,
+	);
+	expect(named.flatMap(([, paths]) => paths.map((path) => path.replace("../", ""))).sort()).toEqual(files);
+	for (const [tables, paths] of named) {
+		const text = paths.map((path) => paper(path.replace("../", ""))).join("\n");
+		for (const table of tables.filter((name) => /^[a-z_]+$/.test(name) && name.includes("_")))
+			expect([table, text.includes(`"${table}"`)]).toEqual([table, true]);
+	}
+});
+
 test("each room's paper is linked from the one about all of them", () => {
 	const papers = [...new Bun.Glob("*/**/README.md").scanSync(SOURCE)].sort();
 	expect(papers.filter((path) => !paper("README.md").includes(`](${path})`))).toEqual([]);

@@ -3,12 +3,21 @@ import type { DBAdapter } from "better-auth/adapters";
 import { type DB, drizzleAdapter } from "better-auth/adapters/drizzle";
 import { sql } from "drizzle-orm";
 import type { Transactional } from "../../db/transactional.ts";
-import { AUTH_TABLES } from "./auth-tables.ts";
+import * as tables from "./user.sql.ts";
 
 type Adapter = DBAdapter<BetterAuthOptions>;
 type Asked = Parameters<Adapter["update"]>[0];
 type Transaction = Parameters<Parameters<Transactional["transaction"]>[0]>[0];
 type Found = Record<string, unknown> & { id: string; userId?: string };
+
+const SCHEMA = {
+	user: tables.consoleUser,
+	session: tables.session,
+	account: tables.authAccount,
+	verification: tables.verification,
+	rateLimit: tables.rateLimit,
+	twoFactor: tables.twoFactor,
+};
 
 /**
  * The library's adapter with two changes. Its retry of a failed query would print the statement and its values to the
@@ -17,7 +26,7 @@ type Found = Record<string, unknown> & { id: string; userId?: string };
  */
 export function authDatabase(tx: Transactional) {
 	const adapterOn = (database: Transactional | Transaction, options: BetterAuthOptions): Adapter =>
-		drizzleAdapter(database as unknown as DB, { provider: "pg", schema: AUTH_TABLES })(options);
+		drizzleAdapter(database as unknown as DB, { provider: "pg", schema: SCHEMA })(options);
 	return (options: BetterAuthOptions): Adapter => {
 		const adapter = adapterOn(tx, options);
 		const update = (asked: Asked) => {

@@ -1,0 +1,26 @@
+import { bigint, index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+
+/** Credit adjustments by operators: the request and its decision. */
+export const creditAdjustment = pgTable(
+	"credit_adjustment",
+	{
+		/** `adj_…`, sortable by time. */
+		id: text().primaryKey(),
+		accountId: text("account_id").notNull(),
+		/** Negative takes credit away. */
+		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
+		reason: text().notNull(),
+		/** Chosen by the sender; one adjustment each. */
+		idempotencyKey: text("idempotency_key").notNull().unique(),
+		state: text({ enum: ["pending", "booked", "rejected"] }).notNull(),
+		firstBy: text("first_by").notNull(),
+		firstAt: timestamp("first_at", { withTimezone: true }).notNull().defaultNow(),
+		/** The second operator, who confirmed or rejected. */
+		secondBy: text("second_by"),
+		secondAt: timestamp("second_at", { withTimezone: true }),
+	},
+	(table) => [
+		index("credit_adjustment_state").on(table.state, table.id),
+		index("credit_adjustment_first").on(table.firstBy, table.firstAt),
+	],
+);

@@ -1,0 +1,31 @@
+import { sql } from "drizzle-orm";
+import { bigint, index, pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
+
+/** A top-up; it is credited when its payment was verified. */
+export const topUp = pgTable(
+	"top_up",
+	{
+		/** `top_…` */
+		id: text().primaryKey(),
+		accountId: text("account_id").notNull(),
+		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
+		method: text({ enum: ["transfer", "card", "demo"] }).notNull(),
+		/** Reference of the payer or the payment service; one payment is credited once. */
+		reference: text().notNull().unique(),
+		state: text({ enum: ["pending", "confirmed", "rejected", "refunded", "disputed"] })
+			.notNull()
+			.default("pending"),
+		createdAt: timestamp("created_at", { withTimezone: true }).notNull().defaultNow(),
+		decidedAt: timestamp("decided_at", { withTimezone: true }),
+		decidedBy: text("decided_by"),
+	},
+	(table) => [
+		index("top_up_account").on(table.accountId, table.createdAt),
+		/** Pending top-ups only. */
+		index("top_up_state").on(table.state, table.id),
+		/** For checks of the books. */
+		index("top_up_booked").on(table.decidedAt).where(sql`${table.state} in ('confirmed', 'refunded', 'disputed')`),
+		/** Case and blanks are ignored. */
+		uniqueIndex("top_up_same_reference").on(sql`upper(regexp_replace(${table.reference}, '[[:space:]]', '', 'g'))`),
+	],
+);

@@ -1,0 +1,30 @@
+import { bigserial, index, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+
+/**
+ * Accounts whose credit or usage changed since the last look. Triggers insert rows for accounts that chose notices. An
+ * account may have several rows: with one, an insert would wait for its deletion, and bookings of credit insert rows.
+ */
+export const alertTouched = pgTable(
+	"alert_touched",
+	{
+		id: bigserial({ mode: "bigint" }).primaryKey(),
+		accountId: text("account_id").notNull(),
+	},
+	(table) => [index("alert_touched_account").on(table.accountId)],
+);
+
+/** Marks of notices that are sent only once: the crossing of a threshold, a key's end. */
+export const alertMark = pgTable(
+	"alert_mark",
+	{
+		accountId: text("account_id").notNull(),
+		/** `cap:<budget>:80:<cap>`, `expires:<key>:<moment>`, `topup:<id>`, `unusual:<day>`. */
+		mark: text().notNull(),
+		at: timestamp({ withTimezone: true }).notNull().defaultNow(),
+	},
+	(table) => [
+		primaryKey({ columns: [table.accountId, table.mark] }),
+		/** For the removal of old marks. */
+		index("alert_mark_at").on(table.at),
+	],
+);

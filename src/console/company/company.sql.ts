@@ -1,0 +1,36 @@
+import { sql } from "drizzle-orm";
+import { boolean, jsonb, pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
+import { account } from "../../keys/account.sql.ts";
+import { ROLES } from "../members/roles.ts";
+
+/** Sign-in of an account's people through their company's OpenID provider. */
+export const companySignIn = pgTable(
+	"company_sign_in",
+	{
+		accountId: text("account_id")
+			.primaryKey()
+			.references(() => account.id),
+		/** Changes whenever the rules for signing in change: sessions of an earlier revision become invalid. */
+		revision: text().notNull().unique(),
+		issuer: text().notNull(),
+		clientId: text("client_id").notNull(),
+		/** Encrypted under the console's secret. */
+		clientSecret: text("client_secret").notNull(),
+		/** The domain for whose addresses it may speak, once verified. */
+		domain: text().notNull(),
+		/** The value that the domain's DNS must contain. */
+		domainToken: text("domain_token").notNull(),
+		domainVerifiedAt: timestamp("domain_verified_at", { withTimezone: true }),
+		/** The provider need not mark an address as verified. */
+		emailTrusted: boolean("email_trusted").notNull(),
+		/** The claim that decides about roles; null: none does. */
+		roleClaim: text("role_claim"),
+		/** Roles by the claim's values. */
+		roleValues: jsonb("role_values").$type<Readonly<Record<string, string>>>().notNull(),
+		/** Role of people without one by a claim; null: only members may sign in. */
+		defaultRole: text("default_role", { enum: ROLES }),
+		/** Everybody except owners signs in through it only. */
+		required: boolean().notNull(),
+	},
+	(table) => [uniqueIndex("company_sign_in_domain").on(table.domain).where(sql`${table.domainVerifiedAt} is not null`)],
+);

@@ -1,0 +1,39 @@
+import { index, pgTable, primaryKey, text, timestamp, unique } from "drizzle-orm/pg-core";
+import { account } from "../../keys/account.sql.ts";
+import { consoleUser } from "../sign-in/user.sql.ts";
+import { ROLES } from "./roles.ts";
+
+/** Members of an account. */
+export const member = pgTable(
+	"member",
+	{
+		userId: text("user_id")
+			.notNull()
+			.references(() => consoleUser.id, { onDelete: "cascade" }),
+		accountId: text("account_id")
+			.notNull()
+			.references(() => account.id),
+		role: text({ enum: ROLES }).notNull(),
+		joinedAt: timestamp("joined_at", { withTimezone: true }).notNull().defaultNow(),
+	},
+	(table) => [primaryKey({ columns: [table.userId, table.accountId] }), index("member_account").on(table.accountId)],
+);
+
+export const invitation = pgTable(
+	"invitation",
+	{
+		id: text().primaryKey(),
+		accountId: text("account_id")
+			.notNull()
+			.references(() => account.id),
+		/** Only the person with this address can accept it. */
+		email: text().notNull(),
+		role: text({ enum: ROLES }).notNull(),
+		/** SHA-256 of the token in the link. */
+		tokenHash: text("token_hash").notNull().unique(),
+		invitedBy: text("invited_by").notNull(),
+		createdAt: timestamp("created_at", { withTimezone: true }).notNull().defaultNow(),
+		expiresAt: timestamp("expires_at", { withTimezone: true }).notNull(),
+	},
+	(table) => [unique("invitation_account_email").on(table.accountId, table.email)],
+);

@@ -1,0 +1,188 @@
+import { sql } from "drizzle-orm";
+import {
+	type AnyPgColumn,
+	bigint,
+	boolean,
+	index,
+	integer,
+	pgTable,
+	primaryKey,
+	text,
+	timestamp,
+	uniqueIndex,
+} from "drizzle-orm/pg-core";
+
+const moment = (name: string) => timestamp(name, { withTimezone: true });
+
+/** A person who signs in. Customers' data belong to accounts, of which a person is a member. */
+export const consoleUser = pgTable("console_user", {
+	id: text().primaryKey(),
+	name: text().notNull(),
+	email: text().notNull().unique(),
+	emailVerified: boolean("email_verified").notNull().default(false),
+	image: text(),
+	twoFactorEnabled: boolean("two_factor_enabled").notNull().default(false),
+	/** Sees and manages the whole service. Set on the command line only. */
+	operator: boolean().notNull().default(false),
+	/** The person's language; null: no choice, so the browser's languages decide. */
+	language: text(),
+	createdAt: moment("created_at").notNull().defaultNow(),
+	updatedAt: moment("updated_at").notNull().defaultNow(),
+});
+
+const userId = () =>
+	text("user_id")
+		.notNull()
+		.references(() => consoleUser.id, { onDelete: "cascade" });
+
+export const session = pgTable(
+	"session",
+	{
+		id: text().primaryKey(),
+		token: text().notNull().unique(),
+		userId: userId(),
+		expiresAt: moment("expires_at").notNull(),
+		ipAddress: text("ip_address"),
+		userAgent: text("user_agent"),
+		/** When the password was last entered again; null: not since the session began. */
+		authenticatedAt: moment("authenticated_at"),
+		/**
+		 * The `company_sign_in.revision` of a company's sign-in, which opens only that account. Null: the person's own
+		 * sign-in.
+		 */
+		companyRevision: text("company_revision"),
+		createdAt: moment("created_at").notNull().defaultNow(),
+		updatedAt: moment("updated_at").notNull().defaultNow(),
+	},
+	(table) => [index("session_user").on(table.userId)],
+);
+
+/** Company sign-ins: a person has one for each provider, and an id at the provider is one person. */
+const ofCompany = (table: { providerId: AnyPgColumn }) => sql`${table.providerId} like 'company:%'`;
+
+/** A way to sign in: a password, or an identity at another service. */
+export const authAccount = pgTable(
+	"auth_account",
+	{
+		id: text().primaryKey(),
+		/** The person's id at the provider. */
+		accountId: text("account_id").notNull(),
+		providerId: text("provider_id").notNull(),
+		userId: userId(),
+		accessToken: text("access_token"),
+		refreshToken: text("refresh_token"),
+		idToken: text("id_token"),
+		accessTokenExpiresAt: moment("access_token_expires_at"),
+		refreshTokenExpiresAt: moment("refresh_token_expires_at"),
+		scope: text(),
+		/** Scrypt. */
+		password: text(),
+		createdAt: moment("created_at").notNull().defaultNow(),
+		updatedAt: moment("updated_at").notNull().defaultNow(),
+	},
+	(table) => [
+		index("auth_account_user").on(table.userId),
+		uniqueIndex("auth_account_company").on(table.providerId, table.accountId).where(ofCompany(table)),
+		uniqueIndex("auth_account_company_user").on(table.providerId, table.userId).where(ofCompany(table)),
+	],
+);
+
+/** One-time values: verification of an address, reset of a password, the way back from another service. */
+export const verification = pgTable(
+	"verification",
+	{
+		id: text().primaryKey(),
+		identifier: text().notNull(),
+		value: text().notNull(),
+		expiresAt: moment("expires_at").notNull(),
+		createdAt: moment("created_at").notNull().defaultNow(),
+		updatedAt: moment("updated_at").notNull().defaultNow(),
+	},
+	(table) => [index("verification_identifier").on(table.identifier)],
+);
+
+/**
+ * A sign-up that is not verified. It makes no user and gives no right until the mail's link is opened. Several may
+ * exist for one address, of its owner and of others.
+ */
+export const signUp = pgTable(
+	"sign_up",
+	{
+		/** SHA-256 of the token in the mail. */
+		tokenHash: text("token_hash").primaryKey(),
+		email: text().notNull(),
+		name: text().notNull(),
+		/** Scrypt. Valid only with the browser that chose it. */
+		password: text().notNull(),
+		/** Version of the accepted terms; null where none were required. */
+		termsVersion: text("terms_version"),
+		/** SHA-256 of the cookie of the browser that signed up. */
+		browserHash: text("browser_hash").notNull(),
+		createdAt: moment("created_at").notNull().defaultNow(),
+		expiresAt: moment("expires_at").notNull(),
+	},
+	(table) => [index("sign_up_email").on(table.email, table.createdAt), index("sign_up_expiry").on(table.expiresAt)],
+);
+
+/** Accepted terms of the operator: person, version, time. */
+export const termsAcceptance = pgTable(
+	"terms_acceptance",
+	{
+		userId: userId(),
+		version: text().notNull(),
+		acceptedAt: moment("accepted_at").notNull().defaultNow(),
+	},
+	(table) => [primaryKey({ columns: [table.userId, table.version] })],
+);
+
+/** The sign-in library's own limits by address. It deletes rows older than its longest window. */
+export const rateLimit = pgTable("rate_limit", {
+	id: text().primaryKey(),
+	key: text().notNull().unique(),
+	count: integer().notNull(),
+	/** Milliseconds since 1970. */
+	lastRequest: bigint("last_request", { mode: "number" }).notNull(),
+});
+
+/** Number of events within a window that begins with the first (`rate-counter.ts`). */
+export const rateCount = pgTable(
+	"rate_count",
+	{
+		/** The kind of event, and the SHA-256 of its subject. */
+		key: text().primaryKey(),
+		count: integer().notNull(),
+		startedAt: moment("started_at").notNull(),
+	},
+	(table) => [index("rate_count_started").on(table.startedAt)],
+);
+
+/** A passkey of a person's device, for signing in. */
+export const passkey = pgTable(
+	"passkey",
+	{
+		/** The credential's id, base64url. */
+		id: text().primaryKey(),
+		userId: userId(),
+		name: text().notNull(),
+		/** COSE, base64url. */
+		publicKey: text("public_key").notNull(),
+		/** The device's own counter; 0 where it has none. */
+		counter: bigint({ mode: "number" }).notNull(),
+		createdAt: moment("created_at").notNull().defaultNow(),
+		lastUsedAt: moment("last_used_at"),
+	},
+	(table) => [index("passkey_user").on(table.userId)],
+);
+
+/** Secrets of one-time codes, encrypted under the console's secret. */
+export const twoFactor = pgTable(
+	"two_factor",
+	{
+		id: text().primaryKey(),
+		secret: text().notNull(),
+		backupCodes: text("backup_codes").notNull(),
+		userId: userId(),
+		verified: boolean().default(true),
+	},
+	(table) => [index("two_factor_user").on(table.userId)],
+);

@@ -1,0 +1,36 @@
+import { bigint, date, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { account } from "../../keys/account.sql.ts";
+
+/** The billing details on an account's receipts and statements. */
+export const billingDetails = pgTable("billing_details", {
+	accountId: text("account_id")
+		.primaryKey()
+		.references(() => account.id),
+	company: text().notNull(),
+	/** In lines. */
+	address: text().notNull(),
+	vatId: text("vat_id").notNull(),
+	updatedAt: timestamp("updated_at", { withTimezone: true }).notNull().defaultNow(),
+});
+
+/**
+ * An account's closed month (UTC): its sums, written once, when its days are sealed. Rows recorded later belong to a
+ * later month's statement.
+ */
+export const closedMonth = pgTable(
+	"closed_month",
+	{
+		accountId: text("account_id")
+			.notNull()
+			.references(() => account.id),
+		/** Its first day. */
+		month: date({ mode: "string" }).notNull(),
+		/** Of requests that were admitted in it. */
+		usageNanoUsd: bigint("usage_nano_usd", { mode: "bigint" }).notNull(),
+		/** Of all requests that were admitted before its end. */
+		usageToDateNanoUsd: bigint("usage_to_date_nano_usd", { mode: "bigint" }).notNull(),
+		closingNanoUsd: bigint("closing_nano_usd", { mode: "bigint" }).notNull(),
+		closedAt: timestamp("closed_at", { withTimezone: true }).notNull().defaultNow(),
+	},
+	(table) => [primaryKey({ columns: [table.accountId, table.month] })],
+);

@@ -1,0 +1,89 @@
+import { bigint, doublePrecision, index, pgTable, primaryKey, smallint, text, timestamp } from "drizzle-orm/pg-core";
+
+const count = (name: string) => bigint(name, { mode: "number" }).notNull();
+
+const summed = () => ({
+	requests: count("requests"),
+	promptTokens: count("prompt_tokens"),
+	cachedTokens: count("cached_tokens"),
+	completionTokens: count("completion_tokens"),
+	reasoningTokens: count("reasoning_tokens"),
+	chargedNanoUsd: count("charged_nano_usd"),
+	writtenOffNanoUsd: count("written_off_nano_usd"),
+	durationMs: doublePrecision("duration_ms").notNull(),
+	firstTokenMs: doublePrecision("first_token_ms").notNull(),
+	/** Requests that had a first token. */
+	firstTokens: count("first_tokens"),
+});
+/** ok: finished. left: the client disconnected. failed: anything else. */
+const ending = () => text({ enum: ["ok", "failed", "left"] }).notNull();
+
+/** Usage summed by the hour of admission. `usage_fold` keeps it up to date from `usage_event`, each row once. */
+export const usageHour = pgTable(
+	"usage_hour",
+	{
+		accountId: text("account_id").notNull(),
+		hour: timestamp({ withTimezone: true }).notNull(),
+		keyId: text("key_id").notNull(),
+		model: text().notNull(),
+		class: ending(),
+		...summed(),
+	},
+	(table) => [
+		primaryKey({ columns: [table.accountId, table.hour, table.keyId, table.model, table.class] }),
+		/** A day of all accounts. */
+		index("usage_hour_hour").on(table.hour),
+		/**
+		 * For the newest hours with requests of a model and class, or to see that there are none: of an account, of a key.
+		 */
+		index("usage_hour_model").on(table.accountId, table.model, table.class, table.hour),
+		index("usage_hour_key").on(table.keyId, table.model, table.class, table.hour),
+	],
+);
+
+/**
+ * The part of `usage_hour` that was used in projects, by the key's project at admission. The rest of an hour was used
+ * in none (`usage_split`). A separate table: accounts without projects have no rows here.
+ */
+export const usageProjectHour = pgTable(
+	"usage_project_hour",
+	{
+		accountId: text("account_id").notNull(),
+		hour: timestamp({ withTimezone: true }).notNull(),
+		projectId: text("project_id").notNull(),
+		keyId: text("key_id").notNull(),
+		model: text().notNull(),
+		class: ending(),
+		...summed(),
+	},
+	(table) => [
+		primaryKey({
+			name: "usage_project_hour_pk",
+			columns: [table.accountId, table.hour, table.projectId, table.keyId, table.model, table.class],
+		}),
+		/** As for `usage_hour`: of a project, of a key in it. */
+		index("usage_project_hour_model").on(table.projectId, table.model, table.class, table.hour),
+		index("usage_project_hour_key").on(table.keyId, table.projectId, table.model, table.class, table.hour),
+	],
+);
+
+/**
+ * The sum of an account's hours, so that a running balance need not read all of them. Triggers of `usage_hour` keep it.
+ */
+export const usageTotal = pgTable("usage_total", {
+	accountId: text("account_id").primaryKey(),
+	chargedNanoUsd: count("charged_nano_usd"),
+});
+
+/** Position of `usage_hour`; one row. */
+export const usageCursor = pgTable("usage_cursor", {
+	id: smallint().primaryKey(),
+	/** Every transaction below this number had ended at the last fold; null before the first one. */
+	horizon: bigint({ mode: "number" }),
+	/** No transaction had this number at the last fold. */
+	newest: bigint({ mode: "number" }),
+	/**
+	 * When the last fold ran; a minute after the beginning of the oldest transaction with a row then, if that is earlier.
+	 */
+	foldedAt: timestamp("folded_at", { withTimezone: true }),
+});

@@ -1,0 +1,43 @@
+import { sql } from "drizzle-orm";
+import { bigint, customType, index, integer, pgTable, text, timestamp, uuid } from "drizzle-orm/pg-core";
+
+const bytea = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });
+
+/**
+ * Used `Idempotency-Key`s, for a day. Neither the header nor the prompt can be read from a row. The answer can be
+ * decrypted only with the customer's secret and the header, which are not stored (`seal.ts`).
+ */
+export const idempotencyClaim = pgTable(
+	"idempotency_claim",
+	{
+		/** SHA-256 of the API key's id and the header, hex. */
+		id: text().primaryKey(),
+		accountId: text("account_id").notNull(),
+		/** Keyed digest of path and body; the key is not stored. */
+		proof: text().notNull(),
+		/** The first of 256 request ids for its attempts: its last byte is 0. */
+		requestId: uuid("request_id").notNull(),
+		/** The serving instance. */
+		instanceId: text("instance_id").notNull(),
+		epoch: integer().notNull(),
+		/** unkept: answered and charged; the answer is too large, or was removed for newer ones. */
+		state: text({ enum: ["running", "answered", "unkept"] })
+			.notNull()
+			.default("running"),
+		/** Sealed. */
+		answer: bytea(),
+		bytes: integer().notNull().default(0),
+		claimedAt: timestamp("claimed_at", { withTimezone: true }).notNull().defaultNow(),
+		expiresAt: timestamp("expires_at", { withTimezone: true }).notNull(),
+	},
+	(table) => [
+		index("idempotency_claim_expires").on(table.expiresAt),
+		index("idempotency_claim_answered").on(table.accountId, table.claimedAt).where(sql`${table.state} = 'answered'`),
+	],
+);
+
+/** Bytes of an account's kept answers. */
+export const idempotencySpace = pgTable("idempotency_space", {
+	accountId: text("account_id").primaryKey(),
+	bytes: bigint({ mode: "number" }).notNull(),
+});

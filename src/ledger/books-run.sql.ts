@@ -1,0 +1,17 @@
+import { boolean, index, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import type { Check } from "./reconcile.ts";
+
+/** The result of a check of the books. */
+export const reconciliationRun = pgTable(
+	"reconciliation_run",
+	{
+		/** `rec_…`, so sorted by time. */
+		id: text().primaryKey(),
+		at: timestamp({ withTimezone: true }).notNull().defaultNow(),
+		ok: boolean().notNull(),
+		/** A user's id, or `timer`. */
+		by: text().notNull(),
+		checks: jsonb().$type<readonly Check[]>().notNull(),
+	},
+	(table) => [index("reconciliation_run_broken").on(table.ok, table.id)],
+);

@@ -33,8 +33,7 @@ const UsagePage = lazy(() => import("./pages/usage.tsx"), <PageWaiting />);
 const RequestsPage = lazy(() => import("./pages/requests.tsx"), <PageWaiting />);
 const RequestPage = lazy(() => import("./pages/request.tsx"), <PageWaiting />);
 const PlaygroundPage = lazy(() => import("./pages/playground/playground.tsx"), <PageWaiting />);
-const BatchesPage = lazy(() => import("./pages/batches.tsx"), <PageWaiting />);
-const BatchPage = lazy(() => import("./pages/batch.tsx"), <PageWaiting />);
+const BatchPages = lazy<{ id?: string }>(() => import("./pages/batches.tsx"), <PageWaiting />);
 const SettingsPage = lazy(() => import("./pages/settings.tsx"), <PageWaiting />);
 const OperatorPages = lazy(() => import("./operator/pages.tsx"), <PageWaiting />);
 
@@ -91,8 +90,8 @@ const ROUTES: readonly Route[] = [
 	ofAccount("/requests", () => <RequestsPage />, RequestsPage),
 	ofAccount("/requests/:id", ({ id = "" }) => <RequestPage key={id} id={id} />, RequestPage),
 	ofAccount("/playground", () => <PlaygroundPage />, PlaygroundPage, "requests.send"),
-	ofAccount("/batches", () => <BatchesPage />, BatchesPage),
-	ofAccount("/batches/:id", ({ id = "" }) => <BatchPage key={id} id={id} />, BatchPage),
+	ofAccount("/batches", () => <BatchPages />, BatchPages),
+	ofAccount("/batches/:id", ({ id = "" }) => <BatchPages key={id} id={id} />, BatchPages),
 	viewer("/settings", () => <SettingsPage />, SettingsPage),
 	ofOperator("/operator"),
 	ofOperator("/operator/:section"),

@@ -52,12 +52,20 @@ export interface Resource<T> {
 	reload(): Promise<void>;
 }
 
-/** `key` names the answer; null reads nothing. Reads on mount and when the key changes. */
-export function useResource<T>(key: string | null, fetcher: () => Promise<T>): Resource<T> {
+/** Interval of a poll in milliseconds, from the last answer; false does not poll. */
+type Poll<T> = (data: T | undefined) => number | false;
+
+/** `key` names the answer; null reads nothing. Reads on mount, when the key changes, and by `poll` while visible. */
+export function useResource<T>(
+	key: string | null,
+	fetcher: () => Promise<T>,
+	poll: Poll<T> = () => false,
+): Resource<T> {
 	const { data, error, isFetching, refetch } = useQuery<T, ApiError>(
 		{
 			queryKey: [key],
 			enabled: key !== null,
+			refetchInterval: ({ state }) => poll(state.data),
 			queryFn: () =>
 				fetcher().catch((failure) => {
 					throw asApiError(failure);
@@ -108,12 +116,18 @@ export function useAction<A extends unknown[], T>(act: (...args: A) => Promise<T
 
 export type List<T> = ReturnType<typeof useList<T>>;
 
+interface ListPage<T> {
+	readonly items: readonly T[];
+	readonly next: string | null;
+}
+
 /** Joined pages of a list; `more` loads the next. */
 export function useList<T>(
 	key: string,
-	fetchPage: (after: string | null) => Promise<{ items: readonly T[]; next: string | null }>,
+	fetchPage: (after: string | null) => Promise<ListPage<T>>,
+	poll?: Poll<ListPage<T>>,
 ) {
-	const first = useResource(key, () => fetchPage(null));
+	const first = useResource(key, () => fetchPage(null), poll);
 	const [rest, setRest] = useState<{ of: unknown; items: readonly T[]; next: string | null }>();
 	const shown = rest !== undefined && rest.of === first.data ? rest : undefined;
 	const next = shown ? shown.next : (first.data?.next ?? null);

@@ -65,6 +65,9 @@ export function Link({ to, ...rest }: LinkProps) {
 	return <RouterLink href={to} {...rest} />;
 }
 
+/** An element of `rich` that links to `to`. */
+export const linkTo = (to: string) => (inner: string) => <Link to={to}>{inner}</Link>;
+
 /**
  * Matches `/keys/:id` and `/models/*` (the rest, slashes included). Returns decoded parameters by name, the rest under
  * `*`; undefined without a match.

@@ -104,18 +104,15 @@ function Detail({ data }: { data: OperatorAccount }) {
 			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 				<Panel title={t("Account")}>
 					<Facts
-						items={[
-							[t("Email"), account.email],
-							[t("State"), <State key="state" value={account.state} />],
-							[t("Topped up"), account.toppedUp ? t("Yes") : t("No")],
-							[t("Created"), <Moment key="made" atMs={account.createdAtMs} />],
-							[
-								t("Audit log"),
-								<Link key="audit" to={`/operator/audit?subject=${account.id}`}>
-									{t("Events of this account")}
-								</Link>,
-							],
-						]}
+						of={{
+							[t("Email")]: account.email,
+							[t("State")]: <State value={account.state} />,
+							[t("Topped up")]: account.toppedUp ? t("Yes") : t("No"),
+							[t("Created")]: <Moment atMs={account.createdAtMs} />,
+							[t("Audit log")]: (
+								<Link to={`/operator/audit?subject=${account.id}`}>{t("Events of this account")}</Link>
+							),
+						}}
 					/>
 				</Panel>
 				<TablePanel

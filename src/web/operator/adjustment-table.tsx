@@ -41,12 +41,12 @@ export function AdjustmentTable(props: { rows: readonly AdjustmentWaiting[]; onD
 					title={open.act === "confirm" ? t("Confirm the adjustment") : t("Reject the adjustment")}
 					about={
 						<Facts
-							items={[
-								[t("Account"), open.row.accountEmail],
-								[t("Amount"), <Amount key="amount" nanoUsd={open.row.amountNanoUsd} />],
-								[t("Reason"), open.row.reason],
-								[t("Asked for by"), open.row.firstBy],
-							]}
+							of={{
+								[t("Account")]: open.row.accountEmail,
+								[t("Amount")]: <Amount nanoUsd={open.row.amountNanoUsd} />,
+								[t("Reason")]: open.row.reason,
+								[t("Asked for by")]: open.row.firstBy,
+							}}
 						/>
 					}
 					act={open.act === "confirm" ? t("Book {amount}", { amount: showUsd(open.row.amountNanoUsd) }) : t("Reject")}

@@ -141,11 +141,11 @@ function ConfirmDialog({ topUp, onClose, onDone }: { topUp: TopUpWaiting; onClos
 function TopUpFacts({ topUp }: { topUp: TopUpWaiting }) {
 	return (
 		<Facts
-			items={[
-				[t("Account"), `${isolated(topUp.accountName)} (${topUp.accountEmail})`],
-				[t("Amount"), <Amount key="amount" nanoUsd={topUp.amountNanoUsd} />],
-				[t("Reference"), <Id key="reference" value={topUp.reference} label={t("Copy the reference")} />],
-			]}
+			of={{
+				[t("Account")]: `${isolated(topUp.accountName)} (${topUp.accountEmail})`,
+				[t("Amount")]: <Amount nanoUsd={topUp.amountNanoUsd} />,
+				[t("Reference")]: <Id value={topUp.reference} label={t("Copy the reference")} />,
+			}}
 		/>
 	);
 }

@@ -1,5 +1,5 @@
 import { FileInput, Select } from "@mantine/core";
-import { useRef, useState } from "react";
+import { useEffect, useState } from "react";
 import { api } from "../api.ts";
 import { type BatchCheck, readBatch } from "../batch-check.ts";
 import { formatCount } from "../format.ts";
@@ -23,11 +23,9 @@ export function BatchStartDialog(props: {
 }) {
 	const account = useAccount();
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
-	const [file, setFile] = useState<File | null>(null);
-	const newest = useRef<File | null>(null);
+	const [file, setFile] = useState(props.dropped);
 	const [check, setCheck] = useState<BatchCheck>();
 	const [chosen, setChosen] = useState<string | null>(null);
-	const [taken, setTaken] = useState<File>();
 	const usable = keys.data?.items.filter(canAsk) ?? [];
 	const keyId = chosen ?? usable[0]?.id ?? null;
 	const start = useAction(async () => {
@@ -41,21 +39,17 @@ export function BatchStartDialog(props: {
 		props.onStarted(begun.id);
 	});
 
-	async function take(next: File | null) {
-		newest.current = next;
-		setFile(next);
-		setCheck(undefined);
-		if (next === null || next.size > FILE_BYTES_MAX) return;
-		const found = await readBatch(next);
-		// Reading a large file takes time: another file may have been chosen since.
-		if (newest.current === next) setCheck(found);
-	}
-	if (props.dropped !== null && props.dropped !== taken) {
-		setTaken(props.dropped);
-		void take(props.dropped);
-	}
-
 	const isTooLarge = file !== null && file.size > FILE_BYTES_MAX;
+	useEffect(() => {
+		setCheck(undefined);
+		if (file === null || isTooLarge) return;
+		// Reading a large file takes time: another file may be chosen.
+		let isShown = true;
+		void readBatch(file).then((found) => isShown && setCheck(found));
+		return () => {
+			isShown = false;
+		};
+	}, [file, isTooLarge]);
 	const isReady = check !== undefined && check.problems.length === 0 && keyId !== null;
 	return (
 		<ActDialog
@@ -74,7 +68,7 @@ export function BatchStartDialog(props: {
 				placeholder={t("Choose a .jsonl file")}
 				accept=".jsonl,.ndjson,.json,.txt"
 				value={file}
-				onChange={(next) => void take(next)}
+				onChange={setFile}
 			/>
 			{isTooLarge && (
 				<Notice kind="warn">

@@ -1,19 +1,73 @@
-import { Button } from "@mantine/core";
+import { Box, Button, Progress } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
+import { formatAgo, formatCount } from "../format.ts";
 import { Icon } from "../parts/icons.tsx";
-import { Page, Panel } from "../parts/page.tsx";
-import { Empty } from "../parts/problem.tsx";
+import { Facts, Page, Panel, State } from "../parts/page.tsx";
+import { Empty, Notice, Problem, Reading } from "../parts/problem.tsx";
 import { type Column, DataTable, fromList } from "../parts/table.tsx";
-import { Ago, Clipped } from "../parts/text.tsx";
-import { useList } from "../resource.ts";
+import { Ago, Amount, Clipped, Id, Moment } from "../parts/text.tsx";
+import { useAction, useList, useNow, useResource } from "../resource.ts";
 import { Link, navigate } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import { t } from "../texts.tsx";
 import { useAttempt } from "../token.ts";
 import type { BatchView } from "../views.ts";
-import { BatchProgress, BatchState, ExpectedEnd, isOver, useProgress } from "./batch-progress.tsx";
 import { BatchStartDialog } from "./batch-start.tsx";
+
+const TONES: Readonly<Record<BatchView["state"], "ok" | "warn" | "bad" | "off">> = {
+	validating: "warn",
+	in_progress: "ok",
+	finalizing: "ok",
+	completed: "ok",
+	failed: "bad",
+	expired: "off",
+	cancelling: "warn",
+	cancelled: "off",
+};
+const POLL_MS = 2_000;
+
+const isOver = (batch: BatchView): boolean => batch.endedAtMs !== null;
+
+function BatchState({ item }: { item: BatchView }) {
+	if (item.paused !== null && !isOver(item)) return <State value="pending" label={t("Paused")} />;
+	return <State value={item.state} tone={TONES[item.state]} />;
+}
+
+/** Share of the finished lines; failed ones have their own colour. */
+function BatchProgress({ item }: { item: BatchView }) {
+	const { total, completed, failed } = item;
+	if (total === 0) return <span className="dim">–</span>;
+	const percent = Math.floor(((completed + failed) / total) * 100);
+	return (
+		<Box miw={90}>
+			<Progress.Root
+				role="progressbar"
+				aria-label={t("Lines that are done")}
+				aria-valuemin={0}
+				aria-valuemax={100}
+				aria-valuenow={percent}
+			>
+				<Progress.Section withAria={false} value={(completed / total) * 100} />
+				<Progress.Section withAria={false} value={(failed / total) * 100} color="yellow" striped />
+			</Progress.Root>
+			<span className="small num">
+				{t("{done} of {total}", { done: formatCount(completed + failed), total: formatCount(total) })}
+				{failed > 0 && t(", {count} failed", { count: formatCount(failed) })}
+			</span>
+		</Box>
+	);
+}
+
+/** Estimates the end from the mean pace so far. */
+function ExpectedEnd({ item }: { item: BatchView }) {
+	const now = useNow(POLL_MS);
+	const done = item.completed + item.failed;
+	if (isOver(item) || item.paused !== null || item.inProgressAtMs === null || done === 0 || done >= item.total)
+		return <span className="dim">–</span>;
+	const leftMs = ((now - item.inProgressAtMs) / done) * (item.total - done);
+	return <span className="num">{formatAgo(now + leftMs, now)}</span>;
+}
 
 const COLUMNS: readonly Column<BatchView>[] = [
 	{
@@ -34,13 +88,21 @@ const COLUMNS: readonly Column<BatchView>[] = [
 	{ label: t("Cost so far"), amount: (batch) => batch.chargedNanoUsd },
 ];
 
-export default function BatchesPage() {
+/** The list, or the batch with this id. */
+export default function BatchPages({ id }: { id?: string }) {
+	return id === undefined ? <BatchList /> : <BatchPage id={id} />;
+}
+
+function BatchList() {
 	const account = useAccount();
-	const [starting, setStarting] = useState<{ dropped: File | null }>();
+	const [starting, setStarting] = useState<{ readonly dropped: File | null }>();
 	// Outlives the dialog: a retry after a lost answer and a cancelled dialog does not start a second batch.
 	const attempt = useAttempt();
-	const list = useList(`batches ${account.id}`, (after) => api.batches(account.id, after));
-	useProgress(list.items?.some((batch) => !isOver(batch)) ?? false, list.reload);
+	const list = useList(
+		`batches ${account.id}`,
+		(after) => api.batches(account.id, after),
+		(data) => data?.items.some((batch) => !isOver(batch)) === true && POLL_MS,
+	);
 	const mayStart = useMay()("requests.send");
 	const start = mayStart && (
 		<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => setStarting({ dropped: null })}>
@@ -81,6 +143,7 @@ export default function BatchesPage() {
 				</Panel>
 				{starting && (
 					<BatchStartDialog
+						key={starting.dropped?.lastModified}
 						dropped={starting.dropped}
 						attempt={attempt}
 						onClose={() => setStarting(undefined)}
@@ -89,5 +152,103 @@ export default function BatchesPage() {
 				)}
 			</Page>
 		</div>
+	);
+}
+
+function BatchPage({ id }: { id: string }) {
+	const account = useAccount();
+	const batch = useResource(
+		`batch ${account.id} ${id}`,
+		() => api.batch(account.id, id),
+		(data) => data !== undefined && !isOver(data) && POLL_MS,
+	);
+	const item = batch.data;
+	const maySend = useMay()("requests.send");
+	const cancel = useAction(async () => {
+		await api.cancelBatch(account.id, id);
+		await batch.reload();
+	});
+	const mayCancel = maySend && item !== undefined && !isOver(item) && item.state !== "cancelling";
+	return (
+		<Page
+			title={item?.filename ?? t("Batch")}
+			lead={<Id value={id} label={t("Copy the batch's id")} />}
+			aside={
+				mayCancel && (
+					<Button size="xs" variant="light" color="red" loading={cancel.busy} onClick={() => void cancel.run()}>
+						{t("Cancel the rest")}
+					</Button>
+				)
+			}
+		>
+			<Reading of={batch} height={220} />
+			{cancel.error && <Problem error={cancel.error} />}
+			{item && <Detail item={item} />}
+		</Page>
+	);
+}
+
+function Detail({ item }: { item: BatchView }) {
+	const account = useAccount();
+	const maySend = useMay()("requests.send");
+	const download = (file: string, label: string) => (
+		<Button
+			component="a"
+			href={api.batchFileAddress(account.id, file)}
+			download
+			size="xs"
+			variant="default"
+			leftSection={<Icon name="download" />}
+		>
+			{label}
+		</Button>
+	);
+	const files = maySend && (
+		<>
+			{item.outputFileId && download(item.outputFileId, t("Answers"))}
+			{item.errorFileId && download(item.errorFileId, t("What failed"))}
+		</>
+	);
+	return (
+		<>
+			{item.paused !== null && !isOver(item) && (
+				<Notice kind="warn">{t("It is paused: {why}", { why: item.paused ?? "" })}</Notice>
+			)}
+			<Panel
+				title={t("Batch")}
+				aside={
+					<>
+						<Link to={`/requests?batch=${item.id}`}>{t("Its requests")}</Link>
+						{files}
+					</>
+				}
+			>
+				<Facts
+					of={{
+						[t("State")]: <BatchState item={item} />,
+						[t("Lines")]: <BatchProgress item={item} />,
+						[isOver(item) ? t("Cost") : t("Cost so far")]: <Amount nanoUsd={item.chargedNanoUsd} />,
+						[t("Expected end")]: !isOver(item) && <ExpectedEnd item={item} />,
+						[t("Model")]: item.model ?? "–",
+						[t("Endpoint")]: item.endpoint,
+						[t("Key")]: <Link to={`/keys/${item.keyId}`}>{item.keyName ?? item.keyId}</Link>,
+						[t("Started")]: <Moment atMs={item.createdAtMs} />,
+						[t("Ended")]: <Moment atMs={item.endedAtMs} />,
+						[t("Window ends")]: <Moment atMs={item.expiresAtMs} />,
+					}}
+				/>
+			</Panel>
+			{item.problems.length > 0 && (
+				<Panel title={t("What is wrong")}>
+					<ul>
+						{item.problems.map(({ line, message }) => (
+							<li key={`${line} ${message}`}>
+								{line === null ? message : t("Line {line}: {message}", { line, message })}
+							</li>
+						))}
+					</ul>
+				</Panel>
+			)}
+		</>
 	);
 }

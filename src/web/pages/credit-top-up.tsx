@@ -127,10 +127,10 @@ function MadeTransfer({ made, onAgain }: { made: Transfer; onAgain: () => void }
 			<Stack gap={14}>
 				<Notice kind="ok">{t("Recorded as pending. Now make the transfer:")}</Notice>
 				<Facts
-					items={[
-						[t("Amount"), <Amount key="amount" nanoUsd={made.amountNanoUsd} />],
-						[t("Reference"), <Id key="reference" value={made.reference} label={t("Copy the reference")} />],
-					]}
+					of={{
+						[t("Amount")]: <Amount nanoUsd={made.amountNanoUsd} />,
+						[t("Reference")]: <Id value={made.reference} label={t("Copy the reference")} />,
+					}}
 				/>
 				<TransferDetails details={made.transferDetails} />
 				<p className="dim">

@@ -77,47 +77,24 @@ function KeyFacts({ item }: { item: KeyView }) {
 	return (
 		<Panel title={t("Key")}>
 			<Facts
-				items={[
-					[t("State"), <KeyState key="state" item={item} />],
-					[
-						t("Secret"),
-						<code key="secret">
-							{item.prefix}…{item.lastFour}
-						</code>,
-					],
-					[t("Id"), <Id key="id" value={item.id} label={t("Copy the key's id")} />],
-					...(item.readsOnly ? [[t("Use"), t("Only reads usage and credit")] as const] : []),
-					...(item.projectId === null
-						? []
-						: [
-								[
-									t("Project"),
-									<Link key="project" to={`/projects/${item.projectId}`}>
-										{item.projectName ?? item.projectId}
-									</Link>,
-								] as const,
-							]),
-					[t("Cap"), <CapBar key="cap" item={item} />],
-					[t("Spent in all"), <Amount key="spent" nanoUsd={item.spentNanoUsd} />],
-					[t("Models"), item.models.length === 0 ? t("All available models") : item.models.join(", ")],
-					[t("Limits"), limitsText(item)],
-					[t("Created"), <Moment key="created" atMs={item.createdAtMs} />],
-					[t("Last used"), <Ago key="used" atMs={item.lastUsedAtMs} />],
-					[t("Expires"), item.expiresAtMs === null ? t("Never") : <Moment key="expires" atMs={item.expiresAtMs} />],
-					...(item.revokedAtMs === null
-						? []
-						: [[t("Revoked"), <Moment key="revoked" atMs={item.revokedAtMs} />] as const]),
-					...(item.replacedBy === null
-						? []
-						: [
-								[
-									t("Replaced by"),
-									<Link key="by" to={`/keys/${item.replacedBy}`}>
-										{item.replacedBy}
-									</Link>,
-								] as const,
-							]),
-				]}
+				of={{
+					[t("State")]: <KeyState item={item} />,
+					[t("Secret")]: <code>{`${item.prefix}…${item.lastFour}`}</code>,
+					[t("Id")]: <Id value={item.id} label={t("Copy the key's id")} />,
+					[t("Use")]: item.readsOnly && t("Only reads usage and credit"),
+					[t("Project")]: item.projectId && (
+						<Link to={`/projects/${item.projectId}`}>{item.projectName ?? item.projectId}</Link>
+					),
+					[t("Cap")]: <CapBar item={item} />,
+					[t("Spent in all")]: <Amount nanoUsd={item.spentNanoUsd} />,
+					[t("Models")]: item.models.join(", ") || t("All available models"),
+					[t("Limits")]: limitsText(item),
+					[t("Created")]: <Moment atMs={item.createdAtMs} />,
+					[t("Last used")]: <Ago atMs={item.lastUsedAtMs} />,
+					[t("Expires")]: item.expiresAtMs === null ? t("Never") : <Moment atMs={item.expiresAtMs} />,
+					[t("Revoked")]: item.revokedAtMs !== null && <Moment atMs={item.revokedAtMs} />,
+					[t("Replaced by")]: item.replacedBy && <Link to={`/keys/${item.replacedBy}`}>{item.replacedBy}</Link>,
+				}}
 			/>
 		</Panel>
 	);

@@ -81,39 +81,32 @@ function Detail({ item }: { item: ModelDetail }) {
 			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 				<Panel title={t("Model")}>
 					<Facts
-						items={[
-							[t("State"), <ModelState key="state" model={item} />],
-							[
-								t("Replicas"),
-								t("{up} of {total} up", { up: formatCount(item.replicas.up), total: formatCount(item.replicas.total) }),
-							],
-							[t("Kind"), KINDS[item.kind] ?? item.kind],
-							[t("Modes"), item.modes.join(", ") || "–"],
-							[
-								t("Context"),
-								item.contextLength > 0 ? t("{count} tokens", { count: formatCount(item.contextLength) }) : "–",
-							],
-							[
-								t("Output at most"),
-								item.maxOutputTokens > 0 ? t("{count} tokens", { count: formatCount(item.maxOutputTokens) }) : "–",
-							],
-							[t("Takes"), item.inputModalities.join(", ")],
-							[t("Gives"), item.outputModalities.join(", ")],
-							[t("Optional fields"), item.parameters.length === 0 ? t("None") : item.parameters.join(", ")],
-						]}
+						of={{
+							[t("State")]: <ModelState model={item} />,
+							[t("Replicas")]: t("{up} of {total} up", {
+								up: formatCount(item.replicas.up),
+								total: formatCount(item.replicas.total),
+							}),
+							[t("Kind")]: KINDS[item.kind] ?? item.kind,
+							[t("Modes")]: item.modes.join(", ") || "–",
+							[t("Context")]: tokensText(item.contextLength),
+							[t("Output at most")]: tokensText(item.maxOutputTokens),
+							[t("Takes")]: item.inputModalities.join(", "),
+							[t("Gives")]: item.outputModalities.join(", "),
+							[t("Optional fields")]: item.parameters.join(", ") || t("None"),
+						}}
 					/>
 				</Panel>
 				<SpeedPanel speed={item.speed} />
 				<Panel title={t("Rates in USD")}>
 					<Facts
-						items={used.map(
-							({ name, label, show }) =>
-								[
-									label,
-									<span key={name} className="num">
-										{show(item.rates[name])}
-									</span>,
-								] as const,
+						of={Object.fromEntries(
+							used.map(({ name, label, show }) => [
+								label,
+								<span key={name} className="num">
+									{show(item.rates[name])}
+								</span>,
+							]),
 						)}
 					/>
 				</Panel>
@@ -154,6 +147,8 @@ function Detail({ item }: { item: ModelDetail }) {
 	);
 }
 
+const tokensText = (count: number) => (count > 0 ? t("{count} tokens", { count: formatCount(count) }) : "–");
+
 /** Measured speed, with the method of measurement. */
 function SpeedPanel({ speed }: { speed: ModelDetail["speed"] }) {
 	if (speed === null)
@@ -165,13 +160,11 @@ function SpeedPanel({ speed }: { speed: ModelDetail["speed"] }) {
 	return (
 		<Panel title={t("Speed")}>
 			<Facts
-				items={[
-					[t("First token, median"), <span key="first">{formatDuration(speed.firstTokenMs)}</span>],
-					[
-						t("Tokens a second, median"),
+				of={{
+					[t("First token, median")]: formatDuration(speed.firstTokenMs),
+					[t("Tokens a second, median")]:
 						speed.tokensPerSecond === null ? t("Too few long answers") : formatCount(speed.tokensPerSecond),
-					],
-				]}
+				}}
 			/>
 			<p className="small dim">
 				{t(

@@ -59,18 +59,16 @@ function ProjectFacts({ item }: { item: ProjectView }) {
 	return (
 		<Panel title={t("Project")}>
 			<Facts
-				items={[
-					[t("State"), <State key="state" value={item.state} />],
-					[t("Id"), <Id key="id" value={item.id} label={t("Copy the project's id")} />],
-					[t("Cap"), <CapBar key="cap" item={item} />],
-					[t("Spent in all"), <Amount key="spent" nanoUsd={item.spentNanoUsd} />],
-					[t("Models"), item.models.length === 0 ? t("All available models") : item.models.join(", ")],
-					[t("Limits"), limitsText(item)],
-					[t("Created"), <Moment key="created" atMs={item.createdAtMs} />],
-					...(item.archivedAtMs === null
-						? []
-						: [[t("Archived"), <Moment key="archived" atMs={item.archivedAtMs} />] as const]),
-				]}
+				of={{
+					[t("State")]: <State value={item.state} />,
+					[t("Id")]: <Id value={item.id} label={t("Copy the project's id")} />,
+					[t("Cap")]: <CapBar item={item} />,
+					[t("Spent in all")]: <Amount nanoUsd={item.spentNanoUsd} />,
+					[t("Models")]: item.models.join(", ") || t("All available models"),
+					[t("Limits")]: limitsText(item),
+					[t("Created")]: <Moment atMs={item.createdAtMs} />,
+					[t("Archived")]: item.archivedAtMs !== null && <Moment atMs={item.archivedAtMs} />,
+				}}
 			/>
 		</Panel>
 	);

@@ -7,7 +7,7 @@ import { Facts, Panel, Stat } from "../parts/page.tsx";
 import { Notice } from "../parts/problem.tsx";
 import { Refused } from "../parts/request-table.tsx";
 import { Amount, Moment } from "../parts/text.tsx";
-import { Link } from "../router.tsx";
+import { Link, linkTo } from "../router.tsx";
 import { rich, t } from "../texts.tsx";
 import type { RefusedDetail } from "../views.ts";
 
@@ -21,7 +21,24 @@ export function RefusedRequest({ row }: { row: RefusedDetail }) {
 			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 				<Panel title={t("What to do")}>{adviceOf(row)}</Panel>
 				<Panel title={t("Request")}>
-					<Facts items={factsOf(row)} />
+					<Facts
+						of={{
+							[t("Time")]: <Moment atMs={row.atMs} form="log" />,
+							[t("Answer")]: <Refused row={{ ...row, repeats: 0 }} />,
+							[t("Code")]: <code>{row.code}</code>,
+							[t("Field")]: row.param && <code>{row.param}</code>,
+							[t("Model")]: row.model ?? t("not read so far"),
+							[t("Key")]: keyLink(row, `${row.keyName} …${row.keyLastFour}`),
+							[t("Endpoint")]: endpointName(row.endpoint),
+							[t("Cost")]: t("nothing"),
+							[t("Repeated")]:
+								row.repeats > 0 &&
+								rich("{count} more with this key and code until {repeated}, counted and not listed", {
+									count: formatCount(row.repeats),
+									repeated: <Moment atMs={row.repeatedAtMs} form="log" />,
+								}),
+						}}
+					/>
 				</Panel>
 			</SimpleGrid>
 		</>
@@ -121,60 +138,31 @@ const SEND_AGAIN = t("It is a passing state: send the request again, after the s
 const MEND = t("Mend the request; the same one will be refused again.");
 
 const ADVICE: Readonly<Record<string, (row: RefusedDetail) => ReactNode>> = {
-	top_up_required: () => (
-		<>
-			{rich("<link>Make a first top-up</link>; the key works as soon as it is confirmed.", {
-				link: (inner) => <Link to="/credit">{inner}</Link>,
-			})}
-		</>
-	),
+	top_up_required: () =>
+		rich("<link>Make a first top-up</link>; the key works as soon as it is confirmed.", { link: linkTo("/credit") }),
 	sign_in_required: () => t("An owner of the account signs in to this console once."),
-	model_not_allowed: (row) => (
-		<>
-			{rich("{link}, or use another key.", {
-				link: keyLink(row, t("Add the model to those of {keyName}", { keyName: row.keyName })),
-			})}
-		</>
-	),
+	model_not_allowed: (row) =>
+		rich("{link}, or use another key.", {
+			link: keyLink(row, t("Add the model to those of {keyName}", { keyName: row.keyName })),
+		}),
 	account_suspended: () => t("Ask the operator of the service."),
-	project_archived: () =>
-		rich("Use <link>a key</link> of another project.", { link: (inner) => <Link to="/keys">{inner}</Link> }),
-	api_key_revoked: () => (
-		<>
-			{rich("Something still uses this key. Give it <link>another one</link>.", {
-				link: (inner) => <Link to="/keys">{inner}</Link>,
-			})}
-		</>
-	),
-	api_key_expired: (row) => (
-		<>
-			{rich("{change}, or use <link>another key</link>.", {
-				change: keyLink(row, t("Change when {keyName} expires", { keyName: row.keyName })),
-				link: (inner) => <Link to="/keys">{inner}</Link>,
-			})}
-		</>
-	),
-	read_only_key: () => (
-		<>
-			{rich("This key only reads usage. Use <link>another key</link> for requests.", {
-				link: (inner) => <Link to="/keys">{inner}</Link>,
-			})}
-		</>
-	),
-	model_not_found: () => <>{rich("Take an id from {modelsLink}.", { modelsLink })}</>,
-	unsupported_mode: () => (
-		<>{rich("Use the model's own endpoint, or another model from {modelsLink}.", { modelsLink })}</>
-	),
-	rate_limit_exceeded: (row) => (
-		<>
-			{rich(
-				"Send fewer or smaller requests at a time or, where it was a limit of the key's own, {link}. SDKs wait and send them again by themselves.",
-				{
-					link: keyLink(row, t("change the limits of {keyName}", { keyName: row.keyName })),
-				},
-			)}
-		</>
-	),
+	project_archived: () => rich("Use <link>a key</link> of another project.", { link: linkTo("/keys") }),
+	api_key_revoked: () =>
+		rich("Something still uses this key. Give it <link>another one</link>.", { link: linkTo("/keys") }),
+	api_key_expired: (row) =>
+		rich("{change}, or use <link>another key</link>.", {
+			change: keyLink(row, t("Change when {keyName} expires", { keyName: row.keyName })),
+			link: linkTo("/keys"),
+		}),
+	read_only_key: () =>
+		rich("This key only reads usage. Use <link>another key</link> for requests.", { link: linkTo("/keys") }),
+	model_not_found: () => rich("Take an id from {modelsLink}.", { modelsLink }),
+	unsupported_mode: () => rich("Use the model's own endpoint, or another model from {modelsLink}.", { modelsLink }),
+	rate_limit_exceeded: (row) =>
+		rich(
+			"Send fewer or smaller requests at a time or, where it was a limit of the key's own, {link}. SDKs wait and send them again by themselves.",
+			{ link: keyLink(row, t("change the limits of {keyName}", { keyName: row.keyName })) },
+		),
 	overloaded: () => SEND_AGAIN,
 	service_unavailable: () => SEND_AGAIN,
 	request_timeout: () => t("The body did not arrive in time. Send it again."),
@@ -184,30 +172,3 @@ const ADVICE: Readonly<Record<string, (row: RefusedDetail) => ReactNode>> = {
 	payload_too_large: () => t("Send less at once: fewer or smaller images, a shorter recording."),
 	unsupported_media_type: () => MEND,
 };
-
-function factsOf(row: RefusedDetail): [string, ReactNode][] {
-	const facts: [string, ReactNode][] = [
-		[t("Time"), <Moment key="time" atMs={row.atMs} form="log" />],
-		[t("Answer"), <Refused key="answer" row={{ ...row, repeats: 0 }} />],
-		[t("Code"), <code key="code">{row.code}</code>],
-	];
-	if (row.param !== null) facts.push([t("Field"), <code key="param">{row.param}</code>]);
-	facts.push(
-		[t("Model"), row.model ?? t("not read so far")],
-		[t("Key"), <Link key="key" to={`/keys/${row.keyId}`}>{`${row.keyName} …${row.keyLastFour}`}</Link>],
-		[t("Endpoint"), endpointName(row.endpoint)],
-		[t("Cost"), t("nothing")],
-	);
-	if (row.repeats > 0) {
-		facts.push([
-			t("Repeated"),
-			<span key="repeats">
-				{rich("{count} more with this key and code until {repeated}, counted and not listed", {
-					count: formatCount(row.repeats),
-					repeated: <Moment atMs={row.repeatedAtMs} form="log" />,
-				})}
-			</span>,
-		]);
-	}
-	return facts;
-}

@@ -88,61 +88,33 @@ function Detail({ row }: { row: RequestDetail }) {
 			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 				<Panel title={t("Request")}>
 					<Facts
-						items={[
-							[
-								t("Model"),
-								<Link key="model" to={`/models/${row.model}`}>
-									{row.model}
-								</Link>,
-							],
-							[t("Key"), <Link key="key" to={`/keys/${row.keyId}`}>{`${row.keyName} …${row.keyLastFour}`}</Link>],
-							[t("Endpoint"), `${endpointName(row.endpoint)}${row.streamed ? t(", streamed") : ""}`],
-							[t("Ending"), <RequestEnding key="ending" row={row} />],
-							[t("How it ended"), howEnded(row)],
-							[t("Basis"), basisText(row)],
-							[
-								t("Replica"),
-								row.replica ?? (
-									<span key="replica" className="dim">
-										{t("none was reached")}
-									</span>
-								),
-							],
-							[
-								t("Answer's id"),
-								row.answerId === null ? (
-									<span key="answer" className="dim">
-										–
-									</span>
-								) : (
-									<Id key="answer" value={row.answerId} />
-								),
-							],
-							...(row.batchId === null
-								? []
-								: [
-										[
-											t("Batch"),
-											<Link key="batch" to={`/batches/${row.batchId}`}>
-												{row.batchId}
-											</Link>,
-										] as const,
-									]),
-							[t("Rate card"), <code key="card">{row.rateCard}</code>],
-						]}
+						of={{
+							[t("Model")]: <Link to={`/models/${row.model}`}>{row.model}</Link>,
+							[t("Key")]: <Link to={`/keys/${row.keyId}`}>{`${row.keyName} …${row.keyLastFour}`}</Link>,
+							[t("Endpoint")]: `${endpointName(row.endpoint)}${row.streamed ? t(", streamed") : ""}`,
+							[t("Ending")]: <RequestEnding row={row} />,
+							[t("How it ended")]: howEnded(row),
+							[t("Basis")]: basisText(row),
+							[t("Replica")]: row.replica ?? <span className="dim">{t("none was reached")}</span>,
+							[t("Answer's id")]: row.answerId && <Id value={row.answerId} />,
+							[t("Batch")]: row.batchId && <Link to={`/batches/${row.batchId}`}>{row.batchId}</Link>,
+							[t("Rate card")]: <code>{row.rateCard}</code>,
+						}}
 					/>
 				</Panel>
 				<Panel title={t("Timeline")}>
 					<Facts
-						items={row.timeline.map((step) => [
-							STEPS[step.name] ?? step.name,
-							<Group key={step.name} gap="md" className="num">
-								<span>+{formatDuration(step.afterMs)}</span>
-								<span className="dim">
-									{step.name === "admitted" ? <Moment atMs={step.atMs} form="log" /> : formatClock(step.atMs)}
-								</span>
-							</Group>,
-						])}
+						of={Object.fromEntries(
+							row.timeline.map(({ name, atMs, afterMs }) => [
+								STEPS[name] ?? name,
+								<Group key={name} gap="md" className="num">
+									<span>+{formatDuration(afterMs)}</span>
+									<span className="dim">
+										{name === "admitted" ? <Moment atMs={atMs} form="log" /> : formatClock(atMs)}
+									</span>
+								</Group>,
+							]),
+						)}
 					/>
 				</Panel>
 			</SimpleGrid>

@@ -53,11 +53,12 @@ export function Stat({ label, value, children }: { label: string; value: ReactNo
 	);
 }
 
-/** Names and values, one per line. */
-export function Facts({ items }: { items: readonly (readonly [string, ReactNode])[] }) {
+/** Values by name, one per line; null and false are left out. */
+export function Facts({ of }: { of: Readonly<Record<string, ReactNode>> }) {
+	const shown = Object.entries(of).filter(([, value]) => value !== null && value !== false);
 	return (
 		<dl className="facts">
-			{items.map(([name, value]) => (
+			{shown.map(([name, value]) => (
 				<div key={name}>
 					<dt>{name}</dt>
 					<dd>{value}</dd>

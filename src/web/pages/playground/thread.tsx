@@ -1,15 +1,14 @@
-import { Button, Group, Stack, Textarea } from "@mantine/core";
+import { Box, Button, Group, Paper, Stack, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { nanoUsd } from "../../../money/nano-usd.ts";
 import type { ToolCall } from "../../chat-stream.ts";
-import { formatCount } from "../../format.ts";
+import { formatCount, formatDuration } from "../../format.ts";
 import { Form } from "../../parts/form.tsx";
-import { Problem } from "../../parts/problem.tsx";
-import { Link } from "../../router.tsx";
+import { Empty, Notice, Problem } from "../../parts/problem.tsx";
+import { Link, linkTo } from "../../router.tsx";
 import { showUsdExact } from "../../shown-money.ts";
 import { rich, t } from "../../texts.tsx";
-import { openCalls, type ToolTurn, type Turn } from "./conversation.ts";
-import { Refused, Transcript } from "./transcript.tsx";
+import { type AnswerFacts, type AnswerTurn, openCalls, type ToolTurn, type Turn } from "./conversation.ts";
 import type { Thread } from "./use-thread.ts";
 
 /** One model's conversation: turns, cost, errors and open tool calls. */
@@ -28,9 +27,7 @@ export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
 					<Problem error={refused.error} />
 					{refused.error.status === 402 && (
 						<p className="small">
-							{rich("<link>See the credit</link>, or lower the tokens at most.", {
-								link: (inner) => <Link to="/credit">{inner}</Link>,
-							})}
+							{rich("<link>See the credit</link>, or lower the tokens at most.", { link: linkTo("/credit") })}
 						</p>
 					)}
 					{refused.error.code === "unanswered" && (
@@ -101,5 +98,108 @@ function CallAnswers({
 				/>
 			))}
 		</Form>
+	);
+}
+
+function Transcript({ turns, busy }: { turns: readonly Turn[]; busy: boolean }) {
+	if (turns.length === 0) {
+		return <Empty title={t("Ask something.")}>{t("The answer streams in, with its tokens, speed and cost.")}</Empty>;
+	}
+	return (
+		<Stack gap="sm" mih={240} role="log" aria-live="polite" aria-busy={busy} aria-label={t("Conversation")}>
+			{turns.map((turn, place) => (
+				// biome-ignore lint/suspicious/noArrayIndexKey: turns are only added at the end
+				<TurnView key={place} turn={turn} />
+			))}
+		</Stack>
+	);
+}
+
+function TurnView({ turn }: { turn: Turn }) {
+	if (turn.role === "assistant") return <Answer turn={turn} />;
+	return (
+		<Paper className="message" p="xs" bg="var(--soft)">
+			<div className="small dim">{turn.role === "user" ? t("You") : t("Answer of {name}", { name: turn.name })}</div>
+			{turn.content}
+			{turn.role === "user" && turn.pictures.length > 0 && (
+				<Group gap="xs">
+					{turn.pictures.map(({ name, url }) => (
+						<img key={url.slice(-64)} src={url} alt={name} />
+					))}
+				</Group>
+			)}
+		</Paper>
+	);
+}
+
+function Answer({ turn }: { turn: AnswerTurn }) {
+	const isEmpty = turn.content === "" && turn.toolCalls.length === 0;
+	return (
+		<div>
+			<div className="small dim">{turn.facts?.model || t("Answer")}</div>
+			{turn.thought && (
+				<details>
+					<summary className="small dim">{t("Reasoning")}</summary>
+					<div className="message dim">{turn.thought}</div>
+				</details>
+			)}
+			{isEmpty && <div className="dim">{turn.facts ? t("No text.") : "…"}</div>}
+			{turn.content && <div className="message">{turn.content}</div>}
+			{turn.toolCalls.map((call) => (
+				<div key={call.id} className="message">
+					<span className="dim">{t("wants")}</span> <code>{`${call.name}(${call.input})`}</code>
+				</div>
+			))}
+			{turn.error && <Notice kind="warn">{turn.error}</Notice>}
+			{turn.facts && <Facts facts={turn.facts} />}
+		</div>
+	);
+}
+
+function Facts({ facts }: { facts: AnswerFacts }) {
+	const speed = tokensPerSecond(facts);
+	const parts = [
+		facts.stopped ? t("stopped") : undefined,
+		facts.promptTokens === null
+			? undefined
+			: t("{prompt} + {completion} tokens", {
+					prompt: formatCount(facts.promptTokens),
+					completion: formatCount(facts.completionTokens ?? 0),
+				}),
+		speed === undefined ? undefined : t("{count} tokens/s", { count: formatCount(speed) }),
+		facts.firstTokenMs === null ? undefined : t("first token {time}", { time: formatDuration(facts.firstTokenMs) }),
+		facts.costNanoUsd === null ? undefined : showUsdExact(facts.costNanoUsd),
+	].filter((part) => part !== undefined);
+	return (
+		<Group gap="xs" className="small dim">
+			{parts.map((part) => (
+				<span key={part}>{part}</span>
+			))}
+			{facts.requestId && <Link to={`/requests/${facts.requestId}`}>{t("request")}</Link>}
+		</Group>
+	);
+}
+
+/** Tokens a second after the first token; undefined if there is too little data. */
+function tokensPerSecond({ totalMs, firstTokenMs, completionTokens }: AnswerFacts): number | undefined {
+	const generatingMs = totalMs - (firstTokenMs ?? 0);
+	if (completionTokens === null || completionTokens <= 1 || generatingMs <= 0) return undefined;
+	return Math.round((completionTokens / generatingMs) * 1000);
+}
+
+/** The error of a refused message, with a button to send it again. */
+function Refused({ turns, onAgain }: { turns: readonly Turn[]; onAgain: () => void }) {
+	return (
+		<>
+			<Box pl="xs">
+				{turns.map((turn, place) => (
+					// biome-ignore lint/suspicious/noArrayIndexKey: they do not change
+					<TurnView key={place} turn={turn} />
+				))}
+			</Box>
+			<Button size="xs" variant="default" onClick={onAgain}>
+				{t("Send again")}
+			</Button>
+		</>
 	);
 }

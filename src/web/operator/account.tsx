@@ -109,9 +109,7 @@ function Detail({ data }: { data: OperatorAccount }) {
 							[t("State")]: <State value={account.state} />,
 							[t("Topped up")]: account.toppedUp ? t("Yes") : t("No"),
 							[t("Created")]: <Moment atMs={account.createdAtMs} />,
-							[t("Audit log")]: (
-								<Link to={`/operator/audit?subject=${account.id}`}>{t("Events of this account")}</Link>
-							),
+							[t("Audit log")]: <Link to={`/operator/audit?subject=${account.id}`}>{t("Events of this account")}</Link>,
 						}}
 					/>
 				</Panel>

@@ -12,16 +12,15 @@ export interface Party {
 	readonly vatId: string;
 }
 
-const NOBODY: Party = { company: "", address: "", vatId: "" };
 const COMPANY = /^[^\p{Cc}]{0,200}$/u;
 const ADDRESS = /^(?:[^\p{Cc}]{0,100}(?:\n|$)){0,8}$/u;
 /** Of any country: digits, letters and separators. */
 const VAT_ID = /^[\p{L}\p{N} ./+*-]{0,40}$/u;
 
 export async function readBillingDetails(statements: Statements, accountId: string): Promise<Party> {
-	const [row] = await statements<{ company: string; address: string; vat_id: string }>`
-		select company, address, vat_id from billing_details where account_id = ${accountId}`;
-	return row === undefined ? NOBODY : { company: row.company, address: row.address, vatId: row.vat_id };
+	const [row] = await statements<Party>`
+		select company, address, vat_id as "vatId" from billing_details where account_id = ${accountId}`;
+	return row ?? { company: "", address: "", vatId: "" };
 }
 
 /** `noted` is the audit entry, with the saved details. Fault invalid_request. */

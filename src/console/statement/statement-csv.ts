@@ -3,19 +3,22 @@ import { formatDecimal } from "../../money/decimal.ts";
 import type { Statement } from "./statement.ts";
 import { KINDS, type StatementLine } from "./statement-lines.ts";
 
-const HEAD = [
-	"day",
-	"kind",
-	"description",
-	"requests",
-	"prompt_tokens",
-	"completion_tokens",
-	"amount_usd",
-	"balance_usd",
-	"link",
-	"project_id",
-	"project",
-];
+/** All digits, at least cents. */
+export const exactUsd = (nanoUsd: bigint): string => formatDecimal(nanoUsd, 9, 2);
+
+const COLUMNS: Readonly<Record<string, (line: StatementLine, balance: bigint) => string | null>> = {
+	day: ({ day }) => day,
+	kind: ({ kind }) => kind,
+	description: ({ description, kind }) => description || KINDS[kind],
+	requests: ({ requests }) => requests?.toString() ?? null,
+	prompt_tokens: ({ promptTokens }) => promptTokens?.toString() ?? null,
+	completion_tokens: ({ completionTokens }) => completionTokens?.toString() ?? null,
+	amount_usd: ({ amountNanoUsd }) => exactUsd(amountNanoUsd),
+	balance_usd: (_, balance) => exactUsd(balance),
+	link: ({ url }) => url,
+	project_id: ({ projectId }) => projectId,
+	project: ({ projectName }) => projectName,
+};
 
 /**
  * Independent of the reader's language, in English with a decimal point: programs know its column names, and two people
@@ -24,33 +27,20 @@ const HEAD = [
  */
 export function statementCsv(statement: Statement, lines: readonly StatementLine[]): string {
 	let balance = statement.openingNanoUsd;
-	const day = (ms: number) => new Date(ms).toISOString().slice(0, 10);
 	const rows = lines.map((line) => {
 		balance += line.amountNanoUsd;
-		return csvLine([
-			line.day,
-			line.kind,
-			line.description === "" ? KINDS[line.kind] : line.description,
-			count(line.requests),
-			count(line.promptTokens),
-			count(line.completionTokens),
-			exactUsd(line.amountNanoUsd),
-			exactUsd(balance),
-			line.url,
-			line.projectId,
-			line.projectName,
-		]);
+		return Object.values(COLUMNS).map((cell) => cell(line, balance));
 	});
-	const edge = (at: string, kind: string, amount: bigint) =>
-		csvLine([at, kind, "", null, null, null, null, exactUsd(amount), null, null, null]);
+	const edge = (atMs: number, kind: string, amount: bigint) => {
+		const day = new Date(atMs).toISOString().slice(0, 10);
+		return [day, kind, "", null, null, null, null, exactUsd(amount), null, null, null];
+	};
 	return [
-		csvLine(HEAD),
-		edge(day(statement.fromMs), "opening_balance", statement.openingNanoUsd),
+		Object.keys(COLUMNS),
+		edge(statement.fromMs, "opening_balance", statement.openingNanoUsd),
 		...rows,
-		edge(day(statement.toMs - 1), "closing_balance", statement.closingNanoUsd),
-	].join("");
+		edge(statement.toMs - 1, "closing_balance", statement.closingNanoUsd),
+	]
+		.map(csvLine)
+		.join("");
 }
-
-/** All digits, at least cents. */
-export const exactUsd = (nanoUsd: bigint): string => formatDecimal(nanoUsd, 9, 2);
-const count = (value: bigint | null): string | null => (value === null ? null : String(value));

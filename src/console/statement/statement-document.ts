@@ -43,7 +43,7 @@ export interface DocumentFacts {
 	readonly buyer: Party;
 	readonly account: { readonly id: string; readonly name: string; readonly email: string };
 	/** Of the log: days and models link to it. */
-	readonly logUrl: (query: { from: number; to: number; model?: string; project?: string }) => string;
+	readonly logUrl: (query: Readonly<Record<string, string>>) => string;
 }
 
 const DAY_MS = 24 * 3_600_000;
@@ -99,12 +99,8 @@ function summary({ statement, language }: DocumentFacts): DocumentTable {
 	if (statement.lateNanoUsd !== 0n) rows.push([KINDS.late_usage, -statement.lateNanoUsd]);
 	rows.push(["Closing balance", statement.closingNanoUsd]);
 	const shown = rows.map(([name, amount]) => ({ cells: [write(language, name)], amount }));
-	const [opening, closing] = [shown.at(0), shown.at(-1)];
-	return tableOf(
-		language,
-		"Summary",
-		shown.map((row) => ({ ...row, strong: row === opening || row === closing })),
-	);
+	const strong = shown.map((row, at) => ({ ...row, strong: at === 0 || at === shown.length - 1 }));
+	return tableOf(language, "Summary", strong);
 }
 
 function movements({ lines, language }: DocumentFacts): DocumentTable {
@@ -119,10 +115,10 @@ function movements({ lines, language }: DocumentFacts): DocumentTable {
 
 function usageTables({ statement, language, logUrl }: DocumentFacts): DocumentTable[] {
 	const { fromMs, toMs, usage } = statement;
-	const whole = { from: fromMs, to: toMs };
+	const whole = { from: String(fromMs), to: String(toMs) };
 	const names = new Map(usage.map(({ projectId, projectName }) => [projectId, projectName]));
 	names.set("", write(language, "No project"));
-	const row = (name: string, sum: Sum, query: Parameters<typeof logUrl>[0]) => ({
+	const row = (name: string, sum: Sum, query: Record<string, string>) => ({
 		cells: [
 			name,
 			write(language, sum.requests === 1n ? "{count} request" : "{count} requests", {
@@ -155,7 +151,7 @@ function usageTables({ statement, language, logUrl }: DocumentFacts): DocumentTa
 			"Usage by day",
 			byDay.map(([day, sum]) => {
 				const from = Date.parse(`${day}T00:00:00Z`);
-				return row(day, sum, { from, to: from + DAY_MS });
+				return row(day, sum, { from: String(from), to: String(from + DAY_MS) });
 			}),
 		),
 	];

@@ -1,15 +1,11 @@
 import type { TextId } from "../../base/translate.ts";
-import type { Statement, StatementEntry } from "./statement.ts";
+import type { Statement, StatementEntry, StatementUsage } from "./statement.ts";
 
 /** The lines of a month's balance by day: movements, then a day's usage by model and project. */
-export interface StatementLine {
+export interface StatementLine extends Pick<StatementUsage, "day" | "projectId" | "projectName"> {
 	readonly kind: StatementEntry["kind"] | "usage" | "late_usage" | "recorded_later" | "more";
-	/** `2027-01-31`; empty for lines without a day. */
-	readonly day: string;
 	readonly description: string;
-	/** Project of the usage; empty: no project, or no usage. */
-	readonly projectId: string;
-	readonly projectName: string;
+	/** Null for movements. */
 	readonly requests: bigint | null;
 	readonly promptTokens: bigint | null;
 	readonly completionTokens: bigint | null;
@@ -40,35 +36,21 @@ export function statementLines(
 ): StatementLine[] {
 	const page = (path: string, query: Record<string, string> = {}) =>
 		`${place.origin}${path}?${new URLSearchParams({ ...query, account: place.accountId })}`;
-	const lines: StatementLine[] = statement.entries.map((entry) => ({
-		...NONE,
-		kind: entry.kind,
-		day: new Date(entry.atMs).toISOString().slice(0, 10),
-		description: entry.note,
-		amountNanoUsd: entry.amountNanoUsd,
-		url: entry.sourceRef.startsWith("topup:")
-			? page(`/api/console/credit/receipts/${entry.sourceRef.slice("topup:".length)}`)
+	const lines: StatementLine[] = statement.entries.map(({ kind, atMs, note, amountNanoUsd, sourceRef }) => ({
+		...{ ...NONE, kind, amountNanoUsd },
+		day: new Date(atMs).toISOString().slice(0, 10),
+		description: note,
+		url: sourceRef.startsWith("topup:")
+			? page(`/api/console/credit/receipts/${sourceRef.slice("topup:".length)}`)
 			: page("/credit"),
 	}));
 	const isTold = statement.usage.some(({ projectId }) => projectId !== "");
-	for (const used of statement.usage) {
+	for (const { model, chargedNanoUsd, ...used } of statement.usage) {
 		const from = Date.parse(`${used.day}T00:00:00Z`);
+		const project = isTold ? { project: used.projectId || "none" } : {};
 		lines.push({
-			kind: "usage",
-			day: used.day,
-			description: used.model,
-			projectId: used.projectId,
-			projectName: used.projectName,
-			requests: used.requests,
-			promptTokens: used.promptTokens,
-			completionTokens: used.completionTokens,
-			amountNanoUsd: -used.chargedNanoUsd,
-			url: page("/requests", {
-				from: String(from),
-				to: String(from + DAY_MS),
-				model: used.model,
-				...(isTold ? { project: used.projectId || "none" } : {}),
-			}),
+			...{ ...used, kind: "usage", description: model, amountNanoUsd: -chargedNanoUsd },
+			url: page("/requests", { from: String(from), to: String(from + DAY_MS), model, ...project }),
 		});
 	}
 	// Stable: on each day movements come first, in their order.

@@ -21,10 +21,9 @@ const details = t.Object({
 });
 
 /** Monthly statements, and the billing details on them. */
-export function statementRoutes(parts: Parts<"statements" | "clock" | "brand" | "sessions" | "origin">) {
+export function statementRoutes(parts: Parts<"statements" | "brand" | "sessions" | "origin">) {
 	const { statements, sessions, brand } = parts;
-
-	const pdfs = createPdfQueue(parts.clock);
+	const pdfs = createPdfQueue();
 
 	async function monthOf(request: Request, month: string) {
 		const { accountId } = sessions.account(request);
@@ -40,7 +39,7 @@ export function statementRoutes(parts: Parts<"statements" | "clock" | "brand" | 
 			language: languageOf(request.headers),
 			seller: brand.seller ?? { company: brand.serviceName, address: "", vatId: "" },
 			buyer: await readBillingDetails(statements, accountId),
-			logUrl: (range) => `${parts.origin()}/requests?${queryOf({ ...range, account: accountId })}`,
+			logUrl: (range) => `${parts.origin()}/requests?${new URLSearchParams({ ...range, account: accountId })}`,
 		});
 		return { ...document, isClosed: statement.state === "closed" };
 	}
@@ -74,25 +73,18 @@ export function statementRoutes(parts: Parts<"statements" | "clock" | "brand" | 
 			},
 			{ query: monthQuery },
 		)
-		.get(
-			"/billing-details",
-			({ request }): Promise<Party> => readBillingDetails(statements, sessions.account(request).accountId),
-			{ query },
-		)
+		.get("/billing-details", ({ request }) => readBillingDetails(statements, sessions.account(request).accountId), {
+			query,
+		})
 		.put(
 			"/billing-details",
-			async ({ request, body }): Promise<Party> => {
-				const { accountId } = sessions.account(request);
-				return saveBillingDetails(statements, accountId, body, (saved) =>
-					sessions.account(request).noted("account.billing_details", { ...saved }),
-				);
+			({ request, body }) => {
+				const { accountId, noted } = sessions.account(request);
+				const act = (saved: Party) => noted("account.billing_details", { ...saved });
+				return saveBillingDetails(statements, accountId, body, act);
 			},
 			{ query, body: details },
 		);
-}
-
-function queryOf(values: Readonly<Record<string, string | number>>): URLSearchParams {
-	return new URLSearchParams(Object.entries(values).map(([name, value]) => [name, String(value)]));
 }
 
 function file(body: string | Uint8Array<ArrayBuffer>, type: string, name: string): Response {

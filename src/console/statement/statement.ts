@@ -60,6 +60,9 @@ export type MonthState = "running" | "over" | "closed";
 export const ENTRIES_MAX = 10_000;
 const MONTH = /^(20\d\d)-(0[1-9]|1[0-2])$/;
 
+/** Amounts and counts are texts in JSON, since they have no limit. */
+type Texts<Fields> = { [Name in keyof Fields]: Fields[Name] extends bigint ? string : Fields[Name] };
+
 interface Row {
 	opening: string | null;
 	to_date: string | null;
@@ -71,17 +74,8 @@ interface Row {
 	live_usage: string;
 	running: boolean;
 	sums: { kind: StatementEntry["kind"]; amount: string; count: number }[];
-	entries: { id: string; kind: StatementEntry["kind"]; amount: string; note: string; source: string; at: number }[];
-	days: {
-		day: string;
-		model: string;
-		project: string;
-		name: string | null;
-		requests: string;
-		prompt_tokens: string;
-		completion_tokens: string;
-		charged: string;
-	}[];
+	entries: Texts<StatementEntry>[];
+	days: Texts<StatementUsage>[];
 }
 
 /** Parses `2027-01` to its first day. Fault invalid_request. */
@@ -158,13 +152,14 @@ export async function readStatement(statements: Statements, accountId: string, m
 		), moved as materialized (
 			select e.* from ledger_entry e, bounds b where e.account_id = ${accountId} and e.created_at >= b.since and e.created_at < b.until
 		), days as (
-			select to_char(date_trunc('day', h.hour, 'UTC') at time zone 'UTC', 'YYYY-MM-DD') as day, h.model, h.project_id as project,
-				(select p.name from project p where p.id = h.project_id) as name, sum(h.requests)::text as requests,
-				sum(h.prompt_tokens)::text as prompt_tokens, sum(h.completion_tokens)::text as completion_tokens, sum(h.charged_nano_usd)::text as charged
+			select to_char(date_trunc('day', h.hour, 'UTC') at time zone 'UTC', 'YYYY-MM-DD') as day, h.model, h.project_id as "projectId",
+				coalesce((select p.name from project p where p.id = h.project_id), h.project_id) as "projectName",
+				sum(h.requests)::text as requests, sum(h.prompt_tokens)::text as "promptTokens",
+				sum(h.completion_tokens)::text as "completionTokens", sum(h.charged_nano_usd)::text as "chargedNanoUsd"
 			from hours h group by 1, 2, 3 having sum(h.requests) > 0
 		), told as (
-			select e.id, e.kind, e.amount_nano_usd::text as amount, e.note, e.source_ref as source,
-				floor(extract(epoch from e.created_at) * 1000)::float8 as at from moved e order by e.created_at, e.id limit ${ENTRIES_MAX}
+			select e.id, e.kind, e.amount_nano_usd::text as "amountNanoUsd", e.note, e.source_ref as "sourceRef",
+				unix_ms(e.created_at) as "atMs" from moved e order by e.created_at, e.id limit ${ENTRIES_MAX}
 		)
 		select (select f.closing_nano_usd from former f) as opening, (select f.usage_to_date_nano_usd from former f) as to_date,
 			(select o.usage_nano_usd from own o) as usage, (select o.usage_to_date_nano_usd from own o) as own_to_date,
@@ -175,8 +170,8 @@ export async function readStatement(statements: Statements, accountId: string, m
 				- coalesce((select sum(h.charged_nano_usd) from usage_hour h where h.account_id = ${accountId} and h.hour >= b.since), 0) as live_before,
 			coalesce((select sum(h.charged_nano_usd) from hours h), 0) as live_usage, b.until > now() as running,
 			coalesce((select json_agg(s) from (select e.kind, sum(e.amount_nano_usd)::text as amount, count(*)::int as count from moved e group by 1) s), '[]') as sums,
-			coalesce((select json_agg(t order by t.at, t.id) from told t), '[]') as entries,
-			coalesce((select json_agg(d order by d.day, d.model, d.project) from days d), '[]') as days
+			coalesce((select json_agg(t order by t."atMs", t.id) from told t), '[]') as entries,
+			coalesce((select json_agg(d order by d.day, d.model, d."projectId") from days d), '[]') as days
 		from bounds b`;
 	assert(row !== undefined, "a month has bounds");
 	return statementOf(month, row);
@@ -206,23 +201,15 @@ function statementOf(month: string, row: Row): Statement {
 		toMs: Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1),
 		state: isClosed ? "closed" : row.running ? "running" : "over",
 		openingNanoUsd: opening,
-		entries: row.entries.map(({ amount, source, at: atMs, ...entry }) => ({
-			...entry,
-			amountNanoUsd: BigInt(amount),
-			sourceRef: source,
-			atMs,
-		})),
+		entries: row.entries.map((entry) => ({ ...entry, amountNanoUsd: BigInt(entry.amountNanoUsd) })),
 		entryCount: row.sums.reduce((sum, { count }) => sum + count, 0),
 		entrySums: Object.fromEntries(row.sums.map(({ kind, amount }) => [kind, BigInt(amount)])),
 		usage: row.days.map((day) => ({
-			day: day.day,
-			model: day.model,
-			projectId: day.project,
-			projectName: day.name ?? day.project,
+			...day,
 			requests: BigInt(day.requests),
-			promptTokens: BigInt(day.prompt_tokens),
-			completionTokens: BigInt(day.completion_tokens),
-			chargedNanoUsd: BigInt(day.charged),
+			promptTokens: BigInt(day.promptTokens),
+			completionTokens: BigInt(day.completionTokens),
+			chargedNanoUsd: BigInt(day.chargedNanoUsd),
 		})),
 		usageNanoUsd: usage,
 		lateNanoUsd: late,

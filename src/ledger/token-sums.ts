@@ -12,12 +12,3 @@ export interface TokenSumColumns {
 	readonly completion_tokens: string;
 	readonly reasoning_tokens: string;
 }
-
-export function tokenSumsOf(row: TokenSumColumns): TokenSums {
-	return {
-		promptTokens: Number(row.prompt_tokens),
-		cachedTokens: Number(row.cached_tokens),
-		completionTokens: Number(row.completion_tokens),
-		reasoningTokens: Number(row.reasoning_tokens),
-	};
-}

@@ -51,7 +51,7 @@ test("a request that was attested as lost and is settled after all is one reques
 	expect(await sums()).toEqual({ ok: [3, 21] });
 	expect(await sums("proj_1")).toEqual({ ok: [3, 21] });
 	const log = await logPage(statements, "acc", { ...range, status: null, batchId: null }, { asked: 10, after: null });
-	expect(log.map(({ row }) => row.statusClass)).toEqual(["ok", "ok", "ok"]);
+	expect(log.map(({ statusClass }) => statusClass)).toEqual(["ok", "ok", "ok"]);
 	await rebuildUsage(statements);
 	expect(await sums()).toEqual({ ok: [3, 21] });
 });

@@ -1,8 +1,9 @@
 import { Elysia, t } from "elysia";
-import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
 import { notedJson } from "../../ops/audit.ts";
 import type { Parts } from "../console-deps.ts";
 import { ACCOUNT_QUERY, amountOf, USD } from "../page-query.ts";
+import { viewOf } from "../view-of.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 
@@ -41,11 +42,7 @@ export interface AlertView {
 }
 
 export async function readAlert({ statements }: Parts<"statements">, accountId: string): Promise<AlertView> {
-	const [row] = await statements<{ threshold_nano_usd: string; last_sent_at: Date | null }>`
+	const [row] = await statements<object>`
 		select threshold_nano_usd, last_sent_at from credit_alert where account_id = ${accountId}`;
-	if (row === undefined) return { thresholdNanoUsd: null, lastSentAtMs: null };
-	return {
-		thresholdNanoUsd: nanoUsdOfColumn(row.threshold_nano_usd),
-		lastSentAtMs: row.last_sent_at?.getTime() ?? null,
-	};
+	return row === undefined ? { thresholdNanoUsd: null, lastSentAtMs: null } : viewOf<AlertView>(row);
 }

@@ -1,6 +1,7 @@
 import type { Statements } from "../../db/statements.ts";
-import { type NanoUsd, nanoUsdOfColumn, sumOfColumn } from "../../money/nano-usd.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
+import { viewOf } from "../view-of.ts";
 
 /** One movement of an account's credit; usage is one row per day. */
 export interface LedgerRow {
@@ -15,17 +16,6 @@ export interface LedgerRow {
 	readonly requests: number | null;
 	/** Cursor: the `after` of the next page. */
 	readonly cursor: string;
-}
-
-interface Row {
-	id: string;
-	kind: LedgerRow["kind"];
-	amount: string;
-	running: string;
-	note: string;
-	at: Date;
-	place: string;
-	requests: string | null;
 }
 
 /** Start of a page: after this row, at this balance. */
@@ -46,7 +36,7 @@ export async function ledgerPage(
 	page: { asked: number; after: string | null },
 ): Promise<LedgerRow[]> {
 	const { micros = null, runningNanoUsd = null, id = null } = page.after === null ? {} : readPlace(page.after);
-	const rows = await statements<Row>`
+	const rows = await statements<object>`
 		with recursive days as (
 			select (select date_trunc('day', max(h.hour), 'UTC') from usage_hour h where h.account_id = ${accountId}
 				and h.hour < coalesce(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', 'infinity')) as day, 0 as newer
@@ -72,21 +62,12 @@ export async function ledgerPage(
 			select coalesce(${runningNanoUsd}::numeric, (select b.limit_nano_usd from budget b where b.id = ${accountId})
 				- coalesce((select t.charged_nano_usd from usage_total t where t.account_id = ${accountId}), 0)) as running
 		)
-		select p.id, p.kind, p.amount, a.running - sum(p.amount) over (order by p.micros desc, p.id desc) + p.amount as running,
-			p.note, p.at, p.micros as place, p.requests
-		from placed p, anchor a where ${micros}::bigint is null or (p.micros, p.id) < (${micros}::bigint, ${id}::text)
+		select p.id, p.kind, p.amount as amount_nano_usd, p.rest + p.amount as running_nano_usd, p.note, p.at, p.requests::float8,
+			p.micros || '.' || p.rest || '.' || p.id as cursor
+		from (select *, a.running - sum(p.amount) over (order by p.micros desc, p.id desc) as rest from placed p, anchor a
+			where ${micros}::bigint is null or (p.micros, p.id) < (${micros}::bigint, ${id}::text)) p
 		order by p.micros desc, p.id desc limit ${page.asked}`;
-	return rows.map((row) => ({
-		id: row.id,
-		kind: row.kind,
-		amountNanoUsd: nanoUsdOfColumn(row.amount),
-		// Checked, since it is shown and the page's address contains it.
-		runningNanoUsd: sumOfColumn(row.running),
-		note: row.note,
-		atMs: row.at.getTime(),
-		requests: row.requests === null ? null : Number(row.requests),
-		cursor: `${row.place}.${BigInt(row.running) - BigInt(row.amount)}.${row.id}`,
-	}));
+	return rows.map(viewOf<LedgerRow>);
 }
 
 /** Fault invalid_request. */

@@ -1,9 +1,10 @@
 import { rejectionReasons } from "../../billing/top-up-checks.ts";
 import { getTopUp, type TopUpRecord } from "../../billing/top-ups.ts";
 import type { Statements } from "../../db/statements.ts";
-import { accountBalance, type Balance } from "../../ledger/balance.ts";
-import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { accountBalance } from "../../ledger/balance.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
+import { viewOf } from "../view-of.ts";
 
 export interface BalanceView {
 	readonly balanceNanoUsd: NanoUsd;
@@ -25,11 +26,9 @@ export interface RunningRequest {
 }
 
 const RUNNING_SHOWN_MAX = 200;
-export async function balanceOf(statements: Statements, accountId: string): Promise<BalanceView> {
-	return balanceView(await accountBalance(statements, accountId));
-}
 
-function balanceView({ balance, held, available, spent }: Balance): BalanceView {
+export async function balanceOf(statements: Statements, accountId: string): Promise<BalanceView> {
+	const { balance, held, available, spent } = await accountBalance(statements, accountId);
 	return { balanceNanoUsd: balance, heldNanoUsd: held, availableNanoUsd: available, spentNanoUsd: spent };
 }
 
@@ -69,24 +68,11 @@ export async function topUpOfAccount(statements: Statements, accountId: string, 
 
 /** Holds of requests that outlived a flush and still run, on live instances. */
 export async function runningRequests(statements: Statements, accountId: string): Promise<RunningRequest[]> {
-	const rows = await statements<{
-		id: string;
-		key_id: string;
-		name: string;
-		model: string;
-		reserved: string;
-		at: Date;
-	}>`
-		select r.request_id::text as id, r.key_id, k.name, r.model, r.reserved_nano_usd as reserved, r.admitted_at as at
+	const rows = await statements<object>`
+		select 'req_' || replace(r.request_id::text, '-', '') as request_id, r.key_id, k.name as key_name, r.model, r.reserved_nano_usd,
+			r.admitted_at
 		from reservation r join api_key k on k.id = r.key_id
 			join instance_now i on i.id = r.instance_id and i.epoch = r.epoch and i.state = 'live' and i.lease_until > clock_timestamp()
 		where r.account_id = ${accountId} order by r.admitted_at limit ${RUNNING_SHOWN_MAX}`;
-	return rows.map((row) => ({
-		requestId: `req_${row.id.replaceAll("-", "")}`,
-		keyId: row.key_id,
-		keyName: row.name,
-		model: row.model,
-		reservedNanoUsd: nanoUsdOfColumn(row.reserved),
-		admittedAtMs: row.at.getTime(),
-	}));
+	return rows.map(viewOf<RunningRequest>);
 }

@@ -75,7 +75,7 @@ export async function overviewPulse(statements: Statements, accountId: string): 
 		monthSpentNanoUsd: sumOfColumn(row?.month ?? 0),
 		todaySpentNanoUsd: sumOfColumn(row?.today ?? 0),
 		pendingTopUps: Number(row?.pending ?? 0),
-		newest: newest.map((found) => found.row),
+		newest,
 	};
 }
 

@@ -1,69 +1,54 @@
 import { csvResponse } from "../../base/csv.ts";
 import type { Statements } from "../../db/statements.ts";
-import { formatUsd } from "../../money/nano-usd.ts";
+import { formatUsd, type NanoUsd } from "../../money/nano-usd.ts";
 import { type LogFilter, type LogRow, logPage } from "./log-page.ts";
 
 const PAGE_ROWS = 2_000;
 /** Rows at most. */
 const ROWS_MAX = 1_000_000;
-/** New columns are appended: programs read the file by position. */
-const HEAD =
-	"time,request_id,model,key_id,key_name,endpoint,streamed,prompt_tokens,cached_tokens,completion_tokens,reasoning_tokens,cost_usd,duration_ms,first_token_ms,status,ending,basis,error_code,available_usd,held_usd,required_usd,affordable_max_tokens,repeats,batch_id".split(
-		",",
-	);
+type Cell = string | number | boolean | null;
+/** New columns are appended: programs read the file by position. Refused requests have no usage, cost or duration. */
+const COLUMNS: Readonly<Record<string, (row: LogRow) => Cell>> = {
+	time: ({ atMs }) => new Date(atMs).toISOString(),
+	request_id: ({ id }) => id,
+	model: ({ model }) => model,
+	key_id: ({ keyId }) => keyId,
+	key_name: ({ keyName }) => keyName,
+	endpoint: ({ endpoint }) => endpoint,
+	streamed: (row) => (isRefused(row) ? null : row.streamed),
+	prompt_tokens: (row) => (isRefused(row) ? 0 : row.promptTokens),
+	cached_tokens: (row) => (isRefused(row) ? 0 : row.cachedTokens),
+	completion_tokens: (row) => (isRefused(row) ? 0 : row.completionTokens),
+	reasoning_tokens: (row) => (isRefused(row) ? 0 : row.reasoningTokens),
+	cost_usd: (row) => (isRefused(row) ? "0.00" : formatUsd(row.costNanoUsd)),
+	duration_ms: (row) => (isRefused(row) ? null : row.durationMs),
+	first_token_ms: (row) => (isRefused(row) ? null : row.firstTokenMs),
+	status: ({ status }) => status,
+	ending: (row) => (isRefused(row) ? "refused" : row.ending),
+	basis: (row) => (isRefused(row) ? null : row.basis),
+	error_code: (row) => (isRefused(row) ? row.code : null),
+	available_usd: (row) => (isRefused(row) ? usd(row.shortage?.availableNanoUsd) : null),
+	held_usd: (row) => (isRefused(row) ? usd(row.shortage?.heldNanoUsd) : null),
+	required_usd: (row) => (isRefused(row) ? usd(row.shortage?.requiredNanoUsd) : null),
+	affordable_max_tokens: (row) => (isRefused(row) ? (row.shortage?.affordableMaxTokens ?? null) : null),
+	repeats: (row) => (isRefused(row) ? row.repeats : null),
+	batch_id: (row) => (isRefused(row) ? null : row.batchId),
+};
+
+const isRefused = (row: LogRow) => row.statusClass === "refused";
+const usd = (amount: NanoUsd | undefined) => (amount === undefined ? null : formatUsd(amount));
 
 /** The log as a CSV file, newest first, generated while it is sent. */
 export function logCsv(statements: Statements, accountId: string, filter: LogFilter): Promise<Response> {
 	let after: string | null = null;
 	let left = ROWS_MAX;
 	let ended = false;
-	return csvResponse("requests.csv", HEAD, async () => {
+	return csvResponse("requests.csv", Object.keys(COLUMNS), async () => {
 		if (ended) return undefined;
 		const rows = await logPage(statements, accountId, filter, { asked: Math.min(PAGE_ROWS, left), after });
 		left -= rows.length;
 		after = rows.at(-1)?.cursor ?? null;
 		ended = rows.length < PAGE_ROWS || left <= 0;
-		return rows.map(({ row }) => lineOf(row));
+		return rows.map((row) => Object.values(COLUMNS).map((cell) => cell(row)));
 	});
 }
-
-function lineOf(row: LogRow): (string | number | boolean | null)[] {
-	const start = [new Date(row.atMs).toISOString(), row.id, row.model, row.keyId, row.keyName, row.endpoint];
-	if (row.statusClass !== "refused") {
-		return [
-			...start,
-			row.streamed,
-			row.promptTokens,
-			row.cachedTokens,
-			row.completionTokens,
-			row.reasoningTokens,
-			formatUsd(row.costNanoUsd),
-			row.durationMs,
-			row.firstTokenMs,
-			row.status,
-			row.ending,
-			row.basis,
-			...NO_REFUSAL,
-			row.batchId,
-		];
-	}
-	const { shortage } = row;
-	return [
-		...start,
-		...NO_USAGE,
-		row.status,
-		"refused",
-		null,
-		row.code,
-		shortage === null ? null : formatUsd(shortage.availableNanoUsd),
-		shortage === null ? null : formatUsd(shortage.heldNanoUsd),
-		shortage === null ? null : formatUsd(shortage.requiredNanoUsd),
-		shortage?.affordableMaxTokens ?? null,
-		row.repeats,
-		null,
-	];
-}
-
-const NO_REFUSAL = [null, null, null, null, null, null];
-/** Refused requests have no stream, usage, cost or duration. */
-const NO_USAGE = [null, 0, 0, 0, 0, "0.00", null, null];

@@ -1,8 +1,8 @@
 import type { Statements } from "../../db/statements.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { StatusClass } from "../usage/usage-query.ts";
-import { comparePlaces, type LogPlace, placeText, readPlace } from "./log-place.ts";
-import { findRefused, type RefusedDetail, type RefusedRow, refusedPage } from "./refused-log.ts";
+import { readPlace } from "./log-place.ts";
+import { findRefused, type RefusedRow, refusedPage } from "./refused-log.ts";
 import { type RequestDetail, requestDetail } from "./request-detail.ts";
 import { findRequest, type RequestFilter, type RequestRow, requestPage } from "./request-log.ts";
 
@@ -35,7 +35,7 @@ export async function logPage(
 	accountId: string,
 	{ status, ...filter }: LogFilter,
 	page: { asked: number; after: string | null },
-): Promise<{ row: LogRow; cursor: string }[]> {
+): Promise<LogRow[]> {
 	const part = { asked: page.asked, after: page.after === null ? null : readPlace(page.after) };
 	const [settled, refused] = await Promise.all([
 		status === "refused" ? [] : requestPage(statements, accountId, { ...filter, status }, part),
@@ -44,10 +44,7 @@ export async function logPage(
 			? refusedPage(statements, accountId, filter, part)
 			: [],
 	]);
-	return [...settled, ...refused]
-		.sort((a: { place: LogPlace }, b: { place: LogPlace }) => comparePlaces(a.place, b.place))
-		.slice(0, page.asked)
-		.map(({ row, place }) => ({ row, cursor: placeText(place) }));
+	return [...settled, ...refused].sort((a: LogRow, b: LogRow) => (a.cursor < b.cursor ? 1 : -1)).slice(0, page.asked);
 }
 
 /** By `req_…`, the id of the response, or a bare UUID; the account's own only. Fault not_found. */
@@ -55,7 +52,7 @@ export async function logDetail(
 	statements: Statements,
 	accountId: string,
 	id: string,
-): Promise<RequestDetail | RefusedDetail> {
+): Promise<RequestDetail | RefusedRow> {
 	const settled = await findRequest(statements, accountId, id);
 	if (settled !== undefined) return requestDetail(statements, settled);
 	const refused = await findRefused(statements, accountId, id);

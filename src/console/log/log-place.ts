@@ -8,21 +8,13 @@ export interface LogPlace {
 	readonly uuid: string;
 }
 
-/** Parses `micros.uuid`. Fault invalid_request. */
+/**
+ * Parses a row's cursor, `micros.uuid`. Cursors sort as texts: microseconds have 16 digits from 2001 to 2286. Fault
+ * invalid_request.
+ */
 export function readPlace(text: string): LogPlace {
 	const [, micros, uuid] = /^(\d{1,18})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(text) ?? [];
 	if (micros === undefined || uuid === undefined)
 		throw new ConsoleError("invalid_request", "That is no page.", { param: "after" });
 	return { micros, uuid };
-}
-
-export function placeText({ micros, uuid }: LogPlace): string {
-	return `${micros}.${uuid}`;
-}
-
-/** Negative if `a` comes first. Postgres compares the same way. */
-export function comparePlaces(a: LogPlace, b: LogPlace): number {
-	const apart = Number(b.micros) - Number(a.micros);
-	if (apart !== 0) return apart;
-	return a.uuid === b.uuid ? 0 : a.uuid > b.uuid ? -1 : 1;
 }

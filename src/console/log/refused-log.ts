@@ -2,7 +2,8 @@ import { uuidOfId } from "../../base/id.ts";
 import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { CreditShortage } from "../../money/credit-shortage.ts";
-import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import { viewOf } from "../view-of.ts";
 import type { LogPlace } from "./log-place.ts";
 import type { RequestFilter } from "./request-log.ts";
 
@@ -26,40 +27,18 @@ export interface RefusedRow {
 	/** The last of them. */
 	readonly repeatedAtMs: number | null;
 	readonly shortage: RefusedShortage | null;
+	/** Message sent to the client. */
+	readonly message: string;
+	/** Name of the invalid field. */
+	readonly param: string | null;
+	/** The `after` of the next page. */
+	readonly cursor: string;
 }
 
 /** Reason of a 402. */
 export interface RefusedShortage extends CreditShortage {
 	/** Whose rate limit was exceeded. */
 	readonly limit: "account" | "project" | "key";
-}
-
-export interface RefusedDetail extends RefusedRow {
-	/** Message sent to the client. */
-	readonly message: string;
-	/** Name of the invalid field. */
-	readonly param: string | null;
-}
-
-interface Row {
-	request_id: string;
-	key_id: string;
-	key_name: string;
-	last_four: string;
-	model: string | null;
-	endpoint: string;
-	code: string;
-	status: number;
-	message: string;
-	param: string | null;
-	available_nano_usd: string | null;
-	held_nano_usd: string | null;
-	required_nano_usd: string | null;
-	affordable_tokens: number | null;
-	refused_at: Date;
-	refused_micros: string;
-	repeats: number;
-	repeated_at: Date | null;
 }
 
 const MOMENT_MS_MAX = 253_402_300_799_999;
@@ -74,19 +53,21 @@ export async function refusedPage(
 	accountId: string,
 	filter: Omit<RequestFilter, "status" | "batchId">,
 	page: { asked: number; after: LogPlace | null },
-): Promise<{ row: RefusedRow; place: LogPlace }[]> {
+): Promise<RefusedRow[]> {
 	const { asked, after } = page;
 	const { model, keyId, projectId } = filter;
 	const from = microsOf(filter.fromMs ?? 0);
 	const to = microsOf(Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX));
 	// Without a cursor: the first position at the exclusive end of the range.
 	const before = after !== null && Number(after.micros) < Number(to) ? after : { micros: to, uuid: UUID_LEAST };
-	const rows = await statements<Row>`
+	const rows = await statements<object>`
 		with bounds as (
 			select timestamptz 'epoch' + ${from}::bigint * interval '1 microsecond' as low,
 				timestamptz 'epoch' + ${before.micros}::bigint * interval '1 microsecond' as high, ${before.uuid}::uuid as high_id
 		)
-		select e.*, (extract(epoch from e.refused_at) * 1000000)::bigint as refused_micros, k.name as key_name, k.last_four
+		select e.request_id, e.refused_at as at, e.model, e.key_id, k.name as key_name, k.last_four as key_last_four, e.endpoint, e.code,
+			e.status, e.message, e.param, e.repeats, e.repeated_at, e.available_nano_usd, e.held_nano_usd, e.required_nano_usd,
+			e.affordable_tokens as affordable_max_tokens, (extract(epoch from e.refused_at) * 1000000)::bigint as micros
 		from (
 			(select r.* from refused_request r
 				where ${model}::text is null and ${keyId}::text is null and coalesce(${projectId}::text, '') = ''
@@ -119,7 +100,7 @@ export async function refusedPage(
 				order by r.refused_at desc, r.request_id desc limit ${asked})
 		) e join api_key k on k.id = e.key_id
 		order by e.refused_at desc, e.request_id desc`;
-	return rows.map((row) => ({ row: refusedRow(row), place: { micros: row.refused_micros, uuid: row.request_id } }));
+	return rows.map(refusedRow);
 }
 
 const microsOf = (ms: number) => String(Math.floor(ms * 1000));
@@ -129,43 +110,41 @@ export async function findRefused(
 	statements: Statements,
 	accountId: string,
 	id: string,
-): Promise<RefusedDetail | undefined> {
+): Promise<RefusedRow | undefined> {
 	const uuid = id.length > 100 ? undefined : uuidOfId(id);
 	if (uuid === undefined) return undefined;
-	const [row] = await statements<Row>`
-		select e.*, 0 as refused_micros, k.name as key_name, k.last_four
+	const [row] = await statements<object>`
+		select e.request_id, e.refused_at as at, e.model, e.key_id, k.name as key_name, k.last_four as key_last_four, e.endpoint, e.code,
+			e.status, e.message, e.param, e.repeats, e.repeated_at, e.available_nano_usd, e.held_nano_usd, e.required_nano_usd,
+			e.affordable_tokens as affordable_max_tokens, (extract(epoch from e.refused_at) * 1000000)::bigint as micros
 		from refused_request e join api_key k on k.id = e.key_id
 		where e.request_id = ${uuid}::uuid and e.account_id = ${accountId}`;
-	return row === undefined ? undefined : { ...refusedRow(row), message: row.message, param: row.param };
+	return row && refusedRow(row);
 }
 
-function refusedRow(row: Row): RefusedRow {
+interface Columns extends Omit<RefusedRow, "statusClass" | "id" | "shortage" | "cursor"> {
+	readonly requestId: string;
+	readonly micros: string;
+	readonly availableNanoUsd: NanoUsd | null;
+	readonly heldNanoUsd: NanoUsd | null;
+	readonly requiredNanoUsd: NanoUsd | null;
+	readonly affordableMaxTokens: number | null;
+}
+
+function refusedRow(row: object): RefusedRow {
+	const columns = viewOf<Columns>(row);
+	const { requestId, micros, availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens, ...shown } = columns;
+	const limit =
+		shown.code === "key_cap_exceeded" ? "key" : shown.code === "project_cap_exceeded" ? "project" : "account";
 	return {
+		...shown,
 		statusClass: "refused",
-		id: `req_${row.request_id.replaceAll("-", "")}`,
-		atMs: row.refused_at.getTime(),
-		model: row.model,
-		keyId: row.key_id,
-		keyName: row.key_name,
-		keyLastFour: row.last_four,
-		endpoint: row.endpoint,
-		code: row.code,
-		status: row.status,
-		repeats: row.repeats,
-		repeatedAtMs: row.repeated_at?.getTime() ?? null,
-		shortage: shortageOf(row),
-	};
-}
-
-function shortageOf(row: Row): RefusedShortage | null {
-	const { available_nano_usd: available, held_nano_usd: held, required_nano_usd: required } = row;
-	if (available === null || held === null || required === null) return null;
-	return {
-		limit: row.code === "key_cap_exceeded" ? "key" : row.code === "project_cap_exceeded" ? "project" : "account",
-		availableNanoUsd: nanoUsdOfColumn(available),
-		heldNanoUsd: nanoUsdOfColumn(held),
-		requiredNanoUsd: nanoUsdOfColumn(required),
-		affordableMaxTokens: row.affordable_tokens,
+		id: `req_${requestId.replaceAll("-", "")}`,
+		shortage:
+			availableNanoUsd === null || heldNanoUsd === null || requiredNanoUsd === null
+				? null
+				: { limit, availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens },
+		cursor: `${micros}.${requestId}`,
 	};
 }
 

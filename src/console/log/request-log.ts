@@ -27,6 +27,8 @@ export interface RequestRow extends UsageCounts {
 	readonly basis: "exact" | "estimated" | "recovered";
 	/** Batch that the request belongs to. */
 	readonly batchId: string | null;
+	/** The `after` of the next page. */
+	readonly cursor: string;
 }
 
 export interface RequestFilter {
@@ -75,7 +77,11 @@ export interface UsageRow extends CountColumns {
 const SUMS_LAG_MS = 35 * 60_000;
 const MOMENT_MS_MAX = 253_402_300_799_999;
 
-interface Asked {
+/** A page of an account's log. */
+interface Search {
+	readonly statements: Statements;
+	readonly accountId: string;
+	readonly filter: RequestFilter;
 	readonly asked: number;
 	readonly after: LogPlace | null;
 }
@@ -94,21 +100,16 @@ export async function requestPage(
 	statements: Statements,
 	accountId: string,
 	filter: RequestFilter,
-	page: Asked,
-): Promise<{ row: RequestRow; place: LogPlace }[]> {
-	const rows = await (filter.batchId === null
-		? rowsInTime(statements, accountId, filter, page)
-		: rowsOfBatch(statements, accountId, filter, page));
-	return rows.map((row) => ({ row: requestRow(row), place: { micros: row.admitted_micros, uuid: row.request_id } }));
+	page: { asked: number; after: LogPlace | null },
+): Promise<RequestRow[]> {
+	const search = { statements, accountId, filter, ...page };
+	const rows = await (filter.batchId === null ? rowsInTime(search) : rowsOfBatch(search));
+	return rows.map(requestRow);
 }
 
-async function rowsInTime(
-	statements: Statements,
-	accountId: string,
-	filter: RequestFilter,
-	page: Asked,
-): Promise<UsageRow[]> {
-	const { micros = null, uuid = null } = page.after ?? {};
+async function rowsInTime(search: Search): Promise<UsageRow[]> {
+	const { statements, accountId, filter, asked, after } = search;
+	const { micros = null, uuid = null } = after ?? {};
 	const toMs = Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX);
 	const whole = { a: filter.fromMs ?? 0, b: micros === null ? toMs : Math.min(toMs, Number(micros) / 1000 + 1) };
 	const { projectId } = filter;
@@ -117,7 +118,7 @@ async function rowsInTime(
 		filter.status !== null ||
 		projectId === "" ||
 		(projectId !== null && filter.keyId !== null);
-	const spans = narrow ? await spansWithRows(statements, accountId, filter, whole, page.asked) : [whole];
+	const spans = narrow ? await spansWithRows(search, whole) : [whole];
 	return statements<UsageRow>`
 		select e.*, usage_class(e.ending) as class, (extract(epoch from e.admitted_at) * 1000000)::bigint as admitted_micros,
 			k.name as key_name, k.last_four
@@ -125,8 +126,8 @@ async function rowsInTime(
 			select u.* from json_to_recordset(${JSON.stringify(spans)}::text::json) as s(a double precision, b double precision)
 				cross join lateral usage_page(${accountId}, to_timestamp(s.a / 1000), to_timestamp(s.b / 1000),
 					timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond', ${uuid}::uuid,
-					${filter.model}::text, ${filter.keyId}::text, ${projectId}::text, ${filter.status}::text, ${page.asked}::integer) u
-			order by u.admitted_at desc, u.request_id desc limit ${page.asked}
+					${filter.model}::text, ${filter.keyId}::text, ${projectId}::text, ${filter.status}::text, ${asked}::integer) u
+			order by u.admitted_at desc, u.request_id desc limit ${asked}
 		) e
 			-- Lateral, one lookup per row: the planner cannot know how few rows a page has, and a join would scan all keys.
 			cross join lateral (select a.name, a.last_four from api_key a where a.id = e.key_id limit 1) k
@@ -134,13 +135,8 @@ async function rowsInTime(
 }
 
 /** Read by the batch's own index: its lines may be spread over a day of other requests. */
-async function rowsOfBatch(
-	statements: Statements,
-	accountId: string,
-	filter: RequestFilter,
-	page: Asked,
-): Promise<UsageRow[]> {
-	const { micros = null, uuid = null } = page.after ?? {};
+async function rowsOfBatch({ statements, accountId, filter, asked, after }: Search): Promise<UsageRow[]> {
+	const { micros = null, uuid = null } = after ?? {};
 	const toMs = Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX);
 	return statements<UsageRow>`
 		select e.*, usage_class(e.ending) as class, (extract(epoch from e.admitted_at) * 1000000)::bigint as admitted_micros,
@@ -156,31 +152,25 @@ async function rowsOfBatch(
 			and (coalesce(${filter.projectId}::text, '') = '' or e.project_id = ${filter.projectId}::text)
 			and (${filter.projectId}::text is distinct from '' or e.project_id is null)
 			and (${filter.status}::text is null or usage_class(e.ending) = ${filter.status}::text)
-		order by e.admitted_at desc, e.request_id desc limit ${page.asked}`;
+		order by e.admitted_at desc, e.request_id desc limit ${asked}`;
 }
 
 /**
- * The newest whole hours that by the sums have at least `wanted` matching requests, or all such hours. The partial
+ * The newest whole hours that by the sums have at least `asked` matching requests, or all such hours. The partial
  * hours at both ends are added, since the sums cannot split them. So is the last half hour, which the sums may lack.
  */
-async function spansWithRows(
-	statements: Statements,
-	accountId: string,
-	filter: RequestFilter,
-	whole: Span,
-	wanted: number,
-): Promise<Span[]> {
+async function spansWithRows(search: Search, whole: Span): Promise<Span[]> {
 	const summedMs = hourOf(Math.min(whole.b, Date.now() - SUMS_LAG_MS));
 	const firstMs = hourOf(whole.a + HOUR_MS - 1);
-	const rows = await hoursWithRows(statements, accountId, filter, { a: firstMs, b: summedMs }, wanted);
+	const rows = await hoursWithRows(search, { a: firstMs, b: summedMs });
 	const spans: Span[] = [{ a: Math.max(summedMs, whole.a), b: whole.b }];
 	let found = 0;
 	for (const { hour, requests } of rows) {
-		if (found >= wanted) break;
+		if (found >= search.asked) break;
 		spans.push({ a: hour.getTime(), b: hour.getTime() + HOUR_MS });
 		found += Number(requests);
 	}
-	if (found < wanted) spans.push({ a: whole.a, b: Math.min(firstMs, summedMs) });
+	if (found < search.asked) spans.push({ a: whole.a, b: Math.min(firstMs, summedMs) });
 	return spans.filter(({ a, b }) => a < b);
 }
 
@@ -189,27 +179,22 @@ interface Hour {
 	readonly requests: string;
 }
 
-async function hoursWithRows(
-	statements: Statements,
-	accountId: string,
-	filter: RequestFilter,
-	summed: Span,
-	wanted: number,
-): Promise<Hour[]> {
+async function hoursWithRows(search: Search, summed: Span): Promise<Hour[]> {
+	const { statements, accountId, filter, asked } = search;
 	const { projectId, keyId, model, status } = filter;
-	if (projectId === "") return hoursInNone(statements, accountId, filter, summed, wanted);
+	if (projectId === "") return hoursInNone(search, summed);
 	const [from, to] = [summed.a, summed.b];
 	if (projectId === null)
 		return statements<Hour>`
 			select hour, sum(requests) as requests
 			from usage_hours(${accountId}, ${keyId}::text, ${model}::text, ${status}::text,
-				to_timestamp(${from}::double precision / 1000), to_timestamp(${to}::double precision / 1000), ${wanted}::integer)
-			group by 1 order by 1 desc limit ${wanted}::integer`;
+				to_timestamp(${from}::double precision / 1000), to_timestamp(${to}::double precision / 1000), ${asked}::integer)
+			group by 1 order by 1 desc limit ${asked}::integer`;
 	return statements<Hour>`
 		select hour, sum(requests) as requests
 		from usage_project_hours(${accountId}, ${projectId}::text, ${keyId}::text, ${model}::text, ${status}::text,
-			to_timestamp(${from}::double precision / 1000), to_timestamp(${to}::double precision / 1000), ${wanted}::integer)
-		group by 1 order by 1 desc limit ${wanted}::integer`;
+			to_timestamp(${from}::double precision / 1000), to_timestamp(${to}::double precision / 1000), ${asked}::integer)
+		group by 1 order by 1 desc limit ${asked}::integer`;
 }
 
 /** Usage in no project is the sums minus the projects' sums, so a project's index does not find it. */
@@ -217,17 +202,12 @@ const NONE_DAYS_MAX = 400;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * The newest hours with usage in no project, with at least `wanted` requests if there are as many. Searches two days,
+ * The newest hours with usage in no project, with at least `asked` requests if there are as many. Searches two days,
  * then four, and so on: an account with much such usage needs little reading. Fault invalid_request for more days than
  * usage shows at once.
  */
-async function hoursInNone(
-	statements: Statements,
-	accountId: string,
-	{ keyId, model, status }: RequestFilter,
-	{ a, b }: Span,
-	wanted: number,
-): Promise<Hour[]> {
+async function hoursInNone({ statements, accountId, filter, asked }: Search, { a, b }: Span): Promise<Hour[]> {
+	const { keyId, model, status } = filter;
 	const [oldest] = await statements<{ hour: Date | null }>`
 		select min(hour) as hour from usage_hour where account_id = ${accountId}`;
 	const fromMs = Math.max(a, oldest?.hour?.getTime() ?? b);
@@ -238,7 +218,7 @@ async function hoursInNone(
 	const hours: Hour[] = [];
 	let found = 0;
 	let endMs = b;
-	for (let days = 2; endMs > fromMs && found < wanted; days *= 2) {
+	for (let days = 2; endMs > fromMs && found < asked; days *= 2) {
 		const beginMs = Math.max(fromMs, endMs - days * DAY_MS);
 		const rows = await statements<Hour>`
 			select hour, sum(requests) as requests
@@ -246,7 +226,7 @@ async function hoursInNone(
 				to_timestamp(${endMs}::double precision / 1000), true, '') h
 			where (${keyId}::text is null or h.key_id = ${keyId}::text) and (${model}::text is null or h.model = ${model}::text)
 				and (${status}::text is null or h.class = ${status}::text)
-			group by 1 having sum(requests) > 0 order by 1 desc limit ${wanted}::integer`;
+			group by 1 having sum(requests) > 0 order by 1 desc limit ${asked}::integer`;
 		hours.push(...rows);
 		found += rows.reduce((sum, { requests }) => sum + Number(requests), 0);
 		endMs = beginMs;
@@ -263,14 +243,12 @@ export async function findRequest(
 	id: string,
 ): Promise<UsageRow | undefined> {
 	const uuid = id.length > 100 ? undefined : uuidOfId(id);
-	const [row] =
-		uuid === undefined
-			? []
-			: await statements<UsageRow>`
-				select e.*, usage_class(e.ending) as class, (extract(epoch from e.admitted_at) * 1000000)::bigint as admitted_micros,
-					k.name as key_name, k.last_four
-				from usage_event e join api_key k on k.id = e.key_id
-				where e.request_id = ${uuid}::uuid and e.account_id = ${accountId}`;
+	if (uuid === undefined) return undefined;
+	const [row] = await statements<UsageRow>`
+		select e.*, usage_class(e.ending) as class, (extract(epoch from e.admitted_at) * 1000000)::bigint as admitted_micros,
+			k.name as key_name, k.last_four
+		from usage_event e join api_key k on k.id = e.key_id
+		where e.request_id = ${uuid}::uuid and e.account_id = ${accountId}`;
 	return row;
 }
 
@@ -293,5 +271,6 @@ export function requestRow(row: UsageRow): RequestRow {
 		statusClass: row.class,
 		basis: row.basis,
 		batchId: row.batch_id,
+		cursor: `${row.admitted_micros}.${row.request_id}`,
 	};
 }

@@ -4,12 +4,13 @@ import { faultOfSql } from "../../db/sql-fault.ts";
 import type { Statements } from "../../db/statements.ts";
 import { findAccount } from "../../keys/account-admin.ts";
 import { listKeys } from "../../keys/key-admin.ts";
-import { type NanoUsd, sumOfColumn } from "../../money/nano-usd.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 import { balanceOf, topUpView } from "../credit/credit.ts";
 import { ledgerPage } from "../credit/credit-ledger.ts";
 import { heldByKey, keyView } from "../keys/key-view.ts";
 import { listMembers } from "../members/members.ts";
+import { viewOf } from "../view-of.ts";
 
 export interface AccountRow {
 	readonly id: string;
@@ -25,18 +26,6 @@ export interface AccountRow {
 
 const DETAIL_ROWS = 50;
 
-interface Row {
-	id: string;
-	email: string;
-	name: string;
-	state: "active" | "suspended";
-	topped_up: boolean;
-	signed_in_at: Date | null;
-	created_at: Date;
-	balance: string;
-	spent: string;
-}
-
 /** Newest first. `q` is part of an address or a name, or the id of an account, key, top-up or request. */
 export async function searchAccounts(
 	statements: Statements,
@@ -44,25 +33,16 @@ export async function searchAccounts(
 	page: { asked: number; after: string | null },
 ): Promise<AccountRow[]> {
 	const pattern = q === null || q === "" ? null : `%${q.replace(/[\\%_]/g, "\\$&")}%`;
-	const rows = await statements<Row>`
-		select a.*, b.limit_nano_usd - s.spent as balance, s.spent
+	const rows = await statements<object>`
+		select a.id, a.email, a.name, a.state, a.topped_up, a.signed_in_at, a.created_at,
+			b.limit_nano_usd - s.spent as balance_nano_usd, s.spent as spent_nano_usd
 		from account a join budget b on b.id = a.id cross join lateral (
 			select budget_spent(a.id) as spent) s
 		where (${pattern}::text is null or a.email ilike ${pattern}::text or a.name ilike ${pattern}::text or a.id = ${q}::text
 				or a.id = (select account_id from api_key where id = ${q}::text) or a.id = (select account_id from top_up where id = ${q}::text))
 			and (${page.after}::text is null or a.id < ${page.after}::text)
 		order by a.id desc limit ${page.asked}`;
-	return rows.map((row) => ({
-		id: row.id,
-		email: row.email,
-		name: row.name,
-		state: row.state,
-		toppedUp: row.topped_up,
-		signedInAtMs: row.signed_in_at?.getTime() ?? null,
-		createdAtMs: row.created_at.getTime(),
-		balanceNanoUsd: sumOfColumn(row.balance),
-		spentNanoUsd: sumOfColumn(row.spent),
-	}));
+	return rows.map(viewOf<AccountRow>);
 }
 
 /** Fault not_found. */

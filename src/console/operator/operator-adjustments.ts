@@ -8,11 +8,12 @@ import {
 	rejectAdjustment,
 } from "../../billing/adjustments.ts";
 import type { Statements } from "../../db/statements.ts";
-import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
 import { balanceOf } from "../credit/credit.ts";
 import { amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON, USD } from "../page-query.ts";
+import { viewOf } from "../view-of.ts";
 import { refuseOwnAccount } from "./operator-interest.ts";
 
 const STATE = t.Union([t.Literal("pending"), t.Literal("booked"), t.Literal("rejected")]);
@@ -38,42 +39,21 @@ export interface AdjustmentFilter {
 	readonly id?: string | null;
 }
 
-interface Row {
-	id: string;
-	account_id: string;
-	account_email: string;
-	amount_nano_usd: string;
-	reason: string;
-	state: AdjustmentState;
-	first_email: string;
-	second_email: string | null;
-	first_at: Date;
-}
-
 /** Newest first. */
 export async function listAdjustments(
 	statements: Statements,
 	{ state, accountId = null, id = null }: AdjustmentFilter,
 	page: { asked: number; after: string | null },
 ): Promise<AdjustmentRow[]> {
-	const rows = await statements<Row>`
-		select c.*, a.email as account_email, coalesce(f.email, c.first_by) as first_email, coalesce(s.email, c.second_by) as second_email
+	const rows = await statements<object>`
+		select c.id, c.account_id, a.email as account_email, c.amount_nano_usd, c.reason, c.state, c.first_at,
+			coalesce(f.email, c.first_by) as first_by, coalesce(s.email, c.second_by) as second_by
 		from credit_adjustment c join account a on a.id = c.account_id
 			left join console_user f on f.id = c.first_by left join console_user s on s.id = c.second_by
 		where (${state}::text is null or c.state = ${state}::text) and (${accountId}::text is null or c.account_id = ${accountId}::text)
 			and (${id}::text is null or c.id = ${id}::text) and (${page.after}::text is null or c.id < ${page.after}::text)
 		order by c.id desc limit ${page.asked}`;
-	return rows.map((row) => ({
-		id: row.id,
-		accountId: row.account_id,
-		accountEmail: row.account_email,
-		amountNanoUsd: nanoUsdOfColumn(row.amount_nano_usd),
-		reason: row.reason,
-		state: row.state,
-		firstBy: row.first_email,
-		secondBy: row.second_email,
-		firstAtMs: row.first_at.getTime(),
-	}));
+	return rows.map(viewOf<AdjustmentRow>);
 }
 
 /** Manual credit adjustments: an operator requests one, and a second operator confirms a large one. */

@@ -4,6 +4,7 @@ import type { Statements } from "../../db/statements.ts";
 import { noted, notedJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import { isSignInAddress } from "../sign-in/sign-in-address.ts";
+import { viewOf } from "../view-of.ts";
 
 export interface OperatorRecord {
 	readonly id: string;
@@ -57,7 +58,7 @@ export async function revokeOperator(statements: Statements, address: string): P
 }
 
 export async function listOperators(statements: Statements): Promise<OperatorRecord[]> {
-	const rows = await statements<{ id: string; email: string; created_at: Date }>`
+	const rows = await statements<object>`
 		select id, email, created_at from console_user where operator order by email limit ${OPERATORS_SHOWN_MAX}`;
-	return rows.map(({ id, email, created_at }) => ({ id, email, createdAtMs: created_at.getTime() }));
+	return rows.map(viewOf<OperatorRecord>);
 }

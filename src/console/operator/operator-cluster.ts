@@ -1,7 +1,8 @@
 import type { Statements } from "../../db/statements.ts";
-import { type NanoUsd, sumOfColumn } from "../../money/nano-usd.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { ReplicaView } from "../../upstream/replicas/replica.ts";
 import type { Parts } from "../console-deps.ts";
+import { viewOf } from "../view-of.ts";
 
 export interface DeploymentView {
 	readonly modelId: string;
@@ -42,24 +43,12 @@ export async function listDeployments({ deployments }: Parts<"deployments">): Pr
 	}));
 }
 
-interface Row {
-	id: string;
-	epoch: number;
-	state: InstanceView["state"];
-	lease_until: Date;
-	applied_seq: string;
-	started_at: Date;
-	ended_at: Date | null;
-	leases: string;
-	held: string;
-	running: string;
-	reserved: string;
-}
-
 /** By urgency: dead instances that hold credit, unfinished shutdowns, silent ones, live ones, then former ones. */
 export async function listInstances(statements: Statements): Promise<InstanceView[]> {
-	const rows = await statements<Row>`
-		select i.*, s.state, coalesce(l.leases, 0) as leases, coalesce(l.held, 0) as held, coalesce(r.running, 0) as running, coalesce(r.reserved, 0) as reserved
+	const rows = await statements<object>`
+		select i.id, i.epoch, s.state, i.lease_until as lease_until_ms, i.applied_seq::float8, i.started_at, i.ended_at,
+			coalesce(l.leases, 0)::float8 as leases, coalesce(l.held, 0) as held_nano_usd,
+			coalesce(r.running, 0)::float8 as running, coalesce(r.reserved, 0) as running_nano_usd
 		from instance_now i
 			cross join lateral (select case when i.state = 'live' and i.lease_until <= clock_timestamp() then 'silent' else i.state end as state) s
 			left join (
@@ -70,17 +59,5 @@ export async function listInstances(statements: Statements): Promise<InstanceVie
 				select instance_id, epoch, count(*) as running, sum(reserved_nano_usd) as reserved from reservation group by 1, 2
 			) r on r.instance_id = i.id and r.epoch = i.epoch
 		order by array_position(array['dead', 'closing', 'silent', 'live', 'joining', 'left'], s.state), i.started_at desc limit ${INSTANCES_SHOWN}`;
-	return rows.map((row) => ({
-		id: row.id,
-		epoch: row.epoch,
-		state: row.state,
-		leaseUntilMs: row.lease_until.getTime(),
-		appliedSeq: Number(row.applied_seq),
-		startedAtMs: row.started_at.getTime(),
-		endedAtMs: row.ended_at?.getTime() ?? null,
-		leases: Number(row.leases),
-		heldNanoUsd: sumOfColumn(row.held),
-		running: Number(row.running),
-		runningNanoUsd: sumOfColumn(row.reserved),
-	}));
+	return rows.map(viewOf<InstanceView>);
 }

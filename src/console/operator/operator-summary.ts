@@ -1,7 +1,8 @@
 import { listOpenFindings, type OpenFinding } from "../../billing/stripe-findings.ts";
-import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { ReplicaView } from "../../upstream/replicas/replica.ts";
 import type { Parts } from "../console-deps.ts";
+import { viewOf } from "../view-of.ts";
 import { type AdjustmentRow, listAdjustments } from "./operator-adjustments.ts";
 import { listWaiting, type TopUpWaiting } from "./operator-top-ups.ts";
 import { lastReconciliation } from "./reconciliation.ts";
@@ -44,63 +45,53 @@ const MODELS_SHOWN = 5;
 /** Slightly more than the longest request by default. */
 const HELD_TOO_LONG_S = 35 * 60;
 
-interface HeldRow {
-	id: string;
-	account_id: string;
-	model: string;
-	reserved: string;
-	at: Date;
-	instance_id: string;
+interface Counts {
+	readonly live: number;
+	readonly gone: number;
+	readonly accounts: number;
+	readonly waiting: number;
+	readonly clearedAtMs: number | null;
 }
 
 /** What needs an operator's attention today, on one page. */
 export async function operatorSummary(parts: Parts<"statements" | "config" | "deployments">): Promise<OperatorSummary> {
 	const { statements } = parts;
-	const [waiting, adjustments, findings, held, [counts], slow, reconciliation, deployed] = await Promise.all([
+	const [topUps, adjustments, findings, held, [counts], slowestModels, reconciliation, deployed] = await Promise.all([
 		listWaiting(statements, "pending", { asked: WAITING_SHOWN, after: null }, parts.config.topUpSecondLook),
 		listAdjustments(statements, { state: "pending" }, { asked: WAITING_SHOWN, after: null }),
 		listOpenFindings(statements),
-		statements<HeldRow>`
-			select r.request_id::text as id, r.account_id, r.model, r.reserved_nano_usd as reserved, r.admitted_at as at, r.instance_id
+		statements<object>`
+			select 'req_' || replace(r.request_id::text, '-', '') as request_id, r.account_id, r.model, r.reserved_nano_usd,
+				r.admitted_at, r.instance_id
 			from reservation r left join instance_now i on i.id = r.instance_id and i.epoch = r.epoch
 			where r.admitted_at < clock_timestamp() - make_interval(secs => ${HELD_TOO_LONG_S}::integer) or i.state is distinct from 'live'
 				or i.lease_until <= clock_timestamp()
 			order by r.admitted_at limit ${HELD_SHOWN}`,
-		statements<{ live: string; gone: string; accounts: string; waiting: string; cleared_at: Date | null }>`
-			select (select count(*) from instance_now where state = 'live' and lease_until > clock_timestamp()) as live,
-				(select count(*) from instance_now where state in ('silent', 'dead') or state = 'live' and lease_until <= clock_timestamp()) as gone,
-				(select count(*) from account) as accounts, (select count(*) from top_up where state = 'pending') as waiting,
+		statements<object>`
+			select (select count(*)::float8 from instance_now where state = 'live' and lease_until > clock_timestamp()) as live,
+				(select count(*)::float8 from instance_now where state in ('silent', 'dead') or state = 'live' and lease_until <= clock_timestamp()) as gone,
+				(select count(*)::float8 from account) as accounts, (select count(*)::float8 from top_up where state = 'pending') as waiting,
 				(select max(finished_at) from stripe_clearing) as cleared_at`,
-		statements<{ model: string; requests: string; mean: number; first: number | null }>`
-			select model, sum(requests) as requests, sum(duration_ms) / sum(requests) as mean, sum(first_token_ms) / nullif(sum(first_tokens), 0) as first
+		statements<OperatorSummary["slowestModels"][number]>`
+			select model, sum(requests)::float8 as requests, sum(duration_ms) / sum(requests) as "meanMs",
+				sum(first_token_ms) / nullif(sum(first_tokens), 0) as "meanFirstTokenMs"
 			from usage_hour where hour >= now() - interval '24 hours' and class = 'ok'
 			group by 1 order by 3 desc limit ${MODELS_SHOWN}`,
 		lastReconciliation(statements),
 		parts.deployments.current(),
 	]);
+	const { live, gone, accounts, waiting, clearedAtMs } = viewOf<Counts>(counts ?? {});
 	return {
-		topUpsWaiting: Number(counts?.waiting),
-		waitingTopUps: waiting,
+		topUpsWaiting: waiting,
+		waitingTopUps: topUps,
 		waitingAdjustments: adjustments,
 		paymentFindings: findings,
-		clearedAtMs: counts?.cleared_at?.getTime() ?? null,
-		heldTooLong: held.map((row) => ({
-			requestId: `req_${row.id.replaceAll("-", "")}`,
-			accountId: row.account_id,
-			model: row.model,
-			reservedNanoUsd: nanoUsdOfColumn(row.reserved),
-			admittedAtMs: row.at.getTime(),
-			instanceId: row.instance_id,
-		})),
+		clearedAtMs,
+		heldTooLong: held.map(viewOf<OperatorSummary["heldTooLong"][number]>),
 		replicasNotUp: deployed.replicas.filter((replica) => replica.health === "down" || replica.breaker !== "closed"),
-		instances: { live: Number(counts?.live), gone: Number(counts?.gone) },
+		instances: { live, gone },
 		reconciliation,
-		slowestModels: slow.map(({ model, requests, mean, first }) => ({
-			model,
-			requests: Number(requests),
-			meanMs: mean,
-			meanFirstTokenMs: first,
-		})),
-		accounts: Number(counts?.accounts),
+		slowestModels,
+		accounts,
 	};
 }

@@ -5,8 +5,9 @@ import type { Statements } from "../../db/statements.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
 import { type BooksRow, booksRunOf } from "../../ledger/books-history.ts";
 import type { BooksRun, Reconciler } from "../../ledger/reconciler.ts";
-import { type NanoUsd, sumOfColumn } from "../../money/nano-usd.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
+import { viewOf } from "../view-of.ts";
 
 const RUNS_SHOWN = 20;
 /** Longest wait of a page; the check continues. */
@@ -65,16 +66,10 @@ export function toldRun(run: BooksRun, language: Language): BooksRun {
 
 /** One row per epoch whose journal was recovered too late: there are few. */
 async function refusedSettlements(statements: Statements): Promise<RefusedSettlements | null> {
-	const [row] = await statements<{ requests: string; charged: string; at: Date; instance: string }>`
-		select sum(requests) over () as requests, sum(charged_nano_usd) over () as charged, at, instance_id as instance
+	const [row] = await statements<object>`
+		select (sum(requests) over ())::float8 as requests, sum(charged_nano_usd) over () as charged_nano_usd, at, instance_id as instance
 		from refused_settlement order by at desc, instance_id limit 1`;
-	if (row === undefined) return null;
-	return {
-		requests: Number(row.requests),
-		chargedNanoUsd: sumOfColumn(row.charged),
-		atMs: row.at.getTime(),
-		instance: row.instance,
-	};
+	return row === undefined ? null : viewOf<RefusedSettlements>(row);
 }
 
 export async function lastReconciliation(

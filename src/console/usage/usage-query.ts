@@ -1,7 +1,8 @@
 import type { Statements } from "../../db/statements.ts";
-import type { TokenSumColumns, TokenSums } from "../../ledger/token-sums.ts";
-import { type NanoUsd, nanoUsd, shownSum, sumOfColumn } from "../../money/nano-usd.ts";
+import type { TokenSums } from "../../ledger/token-sums.ts";
+import { type NanoUsd, shownSum, ZERO_USD } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
+import { viewOf } from "../view-of.ts";
 
 export type UsageGroup = "model" | "key" | "project" | "status";
 export type StatusClass = "ok" | "failed" | "left";
@@ -19,11 +20,9 @@ export interface UsageFilter {
 	readonly status: StatusClass | null;
 }
 
-type Growing<Sums> = { -readonly [Name in keyof Sums]: Sums[Name] };
-
-export interface UsageSums extends Growing<TokenSums> {
-	requests: number;
-	costNanoUsd: NanoUsd;
+export interface UsageSums extends TokenSums {
+	readonly requests: number;
+	readonly costNanoUsd: NanoUsd;
 }
 
 export interface UsageGroupSums extends UsageSums {
@@ -33,14 +32,10 @@ export interface UsageGroupSums extends UsageSums {
 	readonly meanFirstTokenMs: number | null;
 }
 
-export interface UsagePoint {
+export interface UsagePoint extends UsageSums {
 	readonly atMs: number;
 	/** Id of the group. */
 	readonly group: string;
-	requests: number;
-	promptTokens: number;
-	completionTokens: number;
-	costNanoUsd: NanoUsd;
 }
 
 export interface UsageSeries {
@@ -61,15 +56,14 @@ const BY_DAY_MS_MAX = 400 * DAY_MS;
 const GROUPS_MAX = 50;
 const OTHER = "other";
 
-interface Row extends TokenSumColumns {
-	group_id: string;
-	label: string | null;
-	at: Date;
-	requests: string;
-	charged: string;
-	duration: number;
-	first: number;
-	firsts: string;
+/** Sums of one group and bucket. */
+interface Row extends UsageSums {
+	readonly groupId: string;
+	readonly label: string | null;
+	readonly atMs: number;
+	readonly duration: number;
+	readonly first: number;
+	readonly firsts: number;
 }
 
 /**
@@ -90,12 +84,14 @@ export async function usageSeries(
 		throw new ConsoleError("invalid_request", "The range is too long: at most 31 days by hour, 400 days by day.", {
 			param: "from",
 		});
-	const rows = await statements<Row>`
+	const rows = await statements<object>`
 		with u as (
 			select case ${filter.group}::text when 'model' then h.model when 'key' then h.key_id when 'project' then h.project_id else h.class end as group_id,
-				date_trunc(${filter.bucket}::text, h.hour, 'UTC') as at, sum(h.requests) as requests, sum(h.prompt_tokens) as prompt_tokens,
-				sum(h.cached_tokens) as cached_tokens, sum(h.completion_tokens) as completion_tokens, sum(h.reasoning_tokens) as reasoning_tokens,
-				sum(h.charged_nano_usd) as charged, sum(h.duration_ms) as duration, sum(h.first_token_ms) as first, sum(h.first_tokens) as firsts
+				date_trunc(${filter.bucket}::text, h.hour, 'UTC') as at, sum(h.requests)::float8 as requests,
+				sum(h.prompt_tokens)::float8 as prompt_tokens, sum(h.cached_tokens)::float8 as cached_tokens,
+				sum(h.completion_tokens)::float8 as completion_tokens, sum(h.reasoning_tokens)::float8 as reasoning_tokens,
+				sum(h.charged_nano_usd) as cost_nano_usd, sum(h.duration_ms) as duration, sum(h.first_token_ms) as first,
+				sum(h.first_tokens)::float8 as firsts
 			from usage_split(${accountId}, to_timestamp(${fromMs}::double precision / 1000), to_timestamp(${toMs}::double precision / 1000),
 				${filter.group === "project" || filter.projectId !== null}::boolean, ${filter.projectId}::text) h
 			where (${filter.model}::text is null or h.model = ${filter.model}::text)
@@ -106,93 +102,53 @@ export async function usageSeries(
 		select u.*, coalesce(k.name, p.name) as label from u left join api_key k on ${filter.group}::text = 'key' and k.id = u.group_id
 			left join project p on ${filter.group}::text = 'project' and p.id = u.group_id
 		order by u.at`;
-	return seriesOf(rows, { bucketMs, fromMs, toMs });
+	return seriesOf(rows.map(viewOf<Row>), { bucketMs, fromMs, toMs });
 }
 
 function seriesOf(rows: readonly Row[], range: { bucketMs: number; fromMs: number; toMs: number }): UsageSeries {
-	const total = noSums();
-	const all = new Map<string, GroupSums>();
-	for (const row of rows) {
-		addTo(total, row);
-		let group = all.get(row.group_id);
-		if (group === undefined) {
-			group = { ...noSums(), id: row.group_id, label: row.label ?? row.group_id, duration: 0, first: 0, firsts: 0 };
-			all.set(row.group_id, group);
-		}
-		addGroup(group, row);
-	}
-	const dearest = [...all.values()].sort((a, b) => b.costNanoUsd - a.costNanoUsd || b.requests - a.requests);
+	const all = [...Map.groupBy(rows, ({ groupId }) => groupId)].map(([id, own]) =>
+		groupOf(id, own[0]?.label ?? id, own),
+	);
+	const dearest = all.sort((a, b) => b.costNanoUsd - a.costNanoUsd || b.requests - a.requests);
 	const hasRest = dearest.length > GROUPS_MAX;
 	// A model may be named like the rest: then it is part of the rest.
 	const groups = dearest.filter(({ id }) => !hasRest || id !== OTHER).slice(0, GROUPS_MAX);
 	const shown = new Set(groups.map(({ id }) => id));
-	const idOf = (row: Row) => (shown.has(row.group_id) ? row.group_id : OTHER);
-	if (hasRest) {
-		const rest: GroupSums = { ...noSums(), id: OTHER, label: "Other", duration: 0, first: 0, firsts: 0 };
-		for (const row of rows) if (idOf(row) === OTHER) addGroup(rest, row);
-		groups.push(rest);
-	}
-	const points = new Map<string, UsagePoint>();
-	for (const row of rows) {
-		const group = idOf(row);
-		const atMs = row.at.getTime();
-		const name = `${atMs} ${group}`;
-		const point = points.get(name) ?? {
-			atMs,
-			group,
-			requests: 0,
-			promptTokens: 0,
-			completionTokens: 0,
-			costNanoUsd: nanoUsd(0),
-		};
-		point.requests += Number(row.requests);
-		point.promptTokens += Number(row.prompt_tokens);
-		point.completionTokens += Number(row.completion_tokens);
-		point.costNanoUsd = shownSum(point.costNanoUsd, sumOfColumn(row.charged));
-		points.set(name, point);
-	}
-	return { ...range, groups: groups.map(groupView), points: [...points.values()], total };
+	const idOf = ({ groupId }: Row) => (shown.has(groupId) ? groupId : OTHER);
+	if (hasRest)
+		groups.push(
+			groupOf(
+				OTHER,
+				"Other",
+				rows.filter((row) => idOf(row) === OTHER),
+			),
+		);
+	const points = [...Map.groupBy(rows, ({ atMs }) => atMs)].flatMap(([atMs, now]) =>
+		[...Map.groupBy(now, idOf)].map(([group, own]) => ({ atMs, group, ...sumsOf(own) })),
+	);
+	return { ...range, groups, points, total: sumsOf(rows) };
 }
 
-interface GroupSums extends UsageSums {
-	id: string;
-	label: string;
-	duration: number;
-	first: number;
-	firsts: number;
-}
-
-function noSums(): UsageSums {
+function groupOf(id: string, label: string, rows: readonly Row[]): UsageGroupSums {
+	const sums = sumsOf(rows);
+	const [duration, first, firsts] = [sumOf(rows, "duration"), sumOf(rows, "first"), sumOf(rows, "firsts")];
 	return {
-		requests: 0,
-		promptTokens: 0,
-		cachedTokens: 0,
-		completionTokens: 0,
-		reasoningTokens: 0,
-		costNanoUsd: nanoUsd(0),
-	};
-}
-
-function addTo(sums: UsageSums, row: Row): void {
-	sums.requests += Number(row.requests);
-	sums.promptTokens += Number(row.prompt_tokens);
-	sums.cachedTokens += Number(row.cached_tokens);
-	sums.completionTokens += Number(row.completion_tokens);
-	sums.reasoningTokens += Number(row.reasoning_tokens);
-	sums.costNanoUsd = shownSum(sums.costNanoUsd, sumOfColumn(row.charged));
-}
-
-function addGroup(group: GroupSums, row: Row): void {
-	addTo(group, row);
-	group.duration += row.duration;
-	group.first += row.first;
-	group.firsts += Number(row.firsts);
-}
-
-function groupView({ duration, first, firsts, ...sums }: GroupSums): UsageGroupSums {
-	return {
-		...sums,
+		...{ id, label, ...sums },
 		meanMs: sums.requests === 0 ? null : duration / sums.requests,
 		meanFirstTokenMs: firsts === 0 ? null : first / firsts,
 	};
 }
+
+function sumsOf(rows: readonly Row[]): UsageSums {
+	return {
+		requests: sumOf(rows, "requests"),
+		promptTokens: sumOf(rows, "promptTokens"),
+		cachedTokens: sumOf(rows, "cachedTokens"),
+		completionTokens: sumOf(rows, "completionTokens"),
+		reasoningTokens: sumOf(rows, "reasoningTokens"),
+		costNanoUsd: rows.reduce((sum, { costNanoUsd }) => shownSum(sum, costNanoUsd), ZERO_USD),
+	};
+}
+
+const sumOf = (rows: readonly Row[], name: Exclude<keyof Row, "groupId" | "label" | "atMs" | "costNanoUsd">) =>
+	rows.reduce((sum, row) => sum + row[name], 0);

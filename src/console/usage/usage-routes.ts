@@ -78,8 +78,7 @@ export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 			async ({ member: { accountId }, query }): Promise<{ items: LogRow[]; next: string | null }> => {
 				const { shown, asked, after } = pageOf(query);
 				const rows = await logPage(statements, accountId, logFilter(query), { asked, after });
-				const { items, next } = pageOfRows(rows, shown, ({ cursor }) => cursor);
-				return { items: items.map(({ row }) => row), next };
+				return pageOfRows(rows, shown, ({ cursor }) => cursor);
 			},
 			{ query: logQuery },
 		)

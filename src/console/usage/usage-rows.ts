@@ -1,7 +1,8 @@
 import type { Statements } from "../../db/statements.ts";
-import { type TokenSumColumns, type TokenSums, tokenSumsOf } from "../../ledger/token-sums.ts";
-import { type NanoUsd, sumOfColumn } from "../../money/nano-usd.ts";
+import type { TokenSums } from "../../ledger/token-sums.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
+import { viewOf } from "../view-of.ts";
 
 /** Usage of one key and one model on a day (UTC). */
 export interface UsageDayRow extends TokenSums {
@@ -30,15 +31,6 @@ const DAYS_MAX = 400;
 const DAYS_OF_ALL_MAX = 31;
 const DAY_MS = 24 * 3_600_000;
 
-interface Row extends TokenSumColumns {
-	account_id: string;
-	day: string;
-	key_id: string;
-	model: string;
-	requests: string;
-	charged: string;
-}
-
 /**
  * From the hourly sums only, by account, day, key and model, in this order: concurrent usage does not move rows. Fault
  * invalid_request if the range is empty or too long.
@@ -50,10 +42,11 @@ export async function usageRows(
 ): Promise<UsageDayRow[]> {
 	checkRange(filter);
 	const [account, day, key, model] = page.after === null ? [null, null, null, null] : placeOf(page.after);
-	const rows = await statements<Row>`
+	const rows = await statements<object>`
 		select h.account_id, to_char(date_trunc('day', h.hour, 'UTC') at time zone 'UTC', 'YYYY-MM-DD') as day, h.key_id, h.model,
-			sum(h.requests) as requests, sum(h.prompt_tokens) as prompt_tokens, sum(h.cached_tokens) as cached_tokens,
-			sum(h.completion_tokens) as completion_tokens, sum(h.reasoning_tokens) as reasoning_tokens, sum(h.charged_nano_usd) as charged
+			sum(h.requests)::float8 as requests, sum(h.prompt_tokens)::float8 as prompt_tokens, sum(h.cached_tokens)::float8 as cached_tokens,
+			sum(h.completion_tokens)::float8 as completion_tokens, sum(h.reasoning_tokens)::float8 as reasoning_tokens,
+			sum(h.charged_nano_usd) as cost_nano_usd
 		from usage_hour h
 		where h.hour >= ${filter.from}::timestamp at time zone 'UTC' and h.hour < (${filter.to}::timestamp + interval '1 day') at time zone 'UTC'
 			and (${filter.accountId}::text is null or h.account_id = ${filter.accountId}::text)
@@ -65,16 +58,11 @@ export async function usageRows(
 			or (h.account_id, to_char(date_trunc('day', h.hour, 'UTC') at time zone 'UTC', 'YYYY-MM-DD'), h.key_id, h.model)
 				> (${account}::text, ${day}::text, ${key}::text, ${model}::text)
 		order by 1, 2, 3, 4 limit ${page.asked}`;
-	return rows.map((row) => ({
-		accountId: row.account_id,
-		day: row.day,
-		keyId: row.key_id,
-		model: row.model,
-		requests: Number(row.requests),
-		...tokenSumsOf(row),
-		costNanoUsd: sumOfColumn(row.charged),
-		cursor: Buffer.from(JSON.stringify([row.account_id, row.day, row.key_id, row.model])).toString("base64url"),
-	}));
+	return rows.map((row) => {
+		const shown = viewOf<Omit<UsageDayRow, "cursor">>(row);
+		const place = [shown.accountId, shown.day, shown.keyId, shown.model];
+		return { ...shown, cursor: Buffer.from(JSON.stringify(place)).toString("base64url") };
+	});
 }
 
 function checkRange({ from, to, accountId }: UsageRowFilter): void {

@@ -156,10 +156,7 @@ function faultOfUpstream(failure: UpstreamFailure): Fault {
 			return new Fault(
 				"overloaded",
 				"There is no room for so long an answer now. Ask for less at once, or try again shortly.",
-				{
-					...detail,
-					retryAfterS: 2,
-				},
+				{ ...detail, retryAfterS: 2 },
 			);
 		case "stopping":
 			return restarting(detail);

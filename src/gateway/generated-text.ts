@@ -16,7 +16,7 @@ import { type Bill, billOf, type OutputSize, usageRecord } from "./bill/bill.ts"
 import { type JsonBody, readJson } from "./body/json-body.ts";
 import { callContext, type Exchange } from "./serve/context.ts";
 import type { EndpointInput, InferenceEndpoint, Relay } from "./serve/endpoint.ts";
-import { type ChatEvents, createChatEvents, type WrittenChunk } from "./stream-events.ts";
+import { ChatEvents, type WrittenChunk } from "./stream-events.ts";
 
 /** Fields of every text generation request. */
 interface TextInput extends EndpointInput {
@@ -99,18 +99,15 @@ export function generatedText<
 			relay(exchange) {
 				const { createdS, model, input } = exchange;
 				const head = { id: answerId(exchange), createdS, model: model.id, object: object.chunk };
-				return new TokenRelay(
-					exchange.admitted.request,
-					input.measure,
-					createChatEvents<Chunk>(head, input.includeUsage),
-				);
+				const events = new ChatEvents<Chunk>(head, input.includeUsage);
+				return new TokenRelay(exchange.admitted.request, input.measure, events);
 			},
 		},
 	};
 }
 
 /** Writes and bills a stream that is priced in tokens. A class, since there is one per open stream. */
-class TokenRelay<Chunk> implements Relay<Chunk> {
+class TokenRelay<Chunk extends WrittenChunk> implements Relay<Chunk> {
 	readonly #request: AdmissionRequest;
 	readonly #measure: PromptMeasure;
 	readonly #events: ChatEvents<Chunk>;

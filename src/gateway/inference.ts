@@ -1,4 +1,4 @@
-import { chat } from "./chat/chat.ts";
+import { chat } from "./chat/chat-request.ts";
 import { completions } from "./completions/completions.ts";
 import { embeddings } from "./embeddings/embeddings.ts";
 import { images } from "./images/images.ts";

@@ -1,37 +1,120 @@
 import { Elysia } from "elysia";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
+import type { Batches } from "../batch/batches.ts";
+import type { Statements } from "../db/statements.ts";
+import type { Files } from "../files/files.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
-import { createEndpoints, type EndpointDeps } from "./endpoints.ts";
+import type { Status } from "../status/status.ts";
+import { createBatchAnswers } from "./batches/batch-answers.ts";
+import type { Connection } from "./connection.ts";
 import { errorResponse, faultOf } from "./error-body.ts";
+import { createFileAnswers } from "./files/file-answers.ts";
+import { INFERENCE } from "./inference.ts";
+import { creditsAnswer, keyAnswer } from "./lookups/key-lookup.ts";
 import { findModelEntry, listModels } from "./lookups/models.ts";
-import { notOfferedText } from "./not-offered.ts";
+import { usageAnswer } from "./lookups/usage-lookup.ts";
+import { createUsageSums } from "./lookups/usage-sums.ts";
+import { type DocumentPart, type Failures, openapiDocument } from "./openapi/openapi.ts";
+import type { ServeDeps } from "./serve/context.ts";
 import { createUnmetered } from "./unmetered-answer.ts";
 
-/** The inference interface. Routes get the bare Request and return a whole Response: no hook touches either. */
+export interface EndpointDeps {
+	readonly serve: ServeDeps;
+	readonly statements: Statements;
+	readonly status: Pick<Status, "respond">;
+	readonly files: Files;
+	readonly batches: Batches;
+	/** The part of `/openapi.json` that another room serves. */
+	readonly documentPart: (failures: Failures) => DocumentPart;
+	connectionOf(request: Request): Connection;
+}
+
+/** Answers by path and method. */
+type Routes = Readonly<
+	Record<string, Partial<Record<"GET" | "POST" | "DELETE", (request: Request) => Response | Promise<Response>>>>
+>;
+
+const BARE = { parse: "none" } as const;
+
+/** Handlers get the bare Request and return a whole Response: no hook touches either. Other methods return 405. */
+export function addRoutes(app: Elysia, routes: Routes): void {
+	for (const [path, methods] of Object.entries(routes)) {
+		for (const [method, answer] of Object.entries(methods))
+			app.route(method, path, ({ request }) => answer(request), BARE);
+		app.all(path, () => wrongMethod(Object.keys(methods).join(", ")), BARE);
+	}
+}
+
+/** The inference interface. */
 export function createGateway(deps: EndpointDeps) {
-	const { serve, connectionOf } = deps;
+	const { serve, statements, connectionOf } = deps;
+	const { catalog, clock } = serve;
 	const unmetered = createUnmetered({ ...serve, connectionOf });
 	const connected = (key: KeyEntry) => (modelId: string) => serve.upstreams.connected(modelId, key.accountId);
-	const models = unmetered((_request, key) => listModels(serve.catalog.current(), connected(key)), "reads");
-	const model = unmetered(
-		(request, key) => findModelEntry(serve.catalog.current(), modelIdOf(request.url), connected(key)),
-		"reads",
-	);
+	const usageSums = createUsageSums({ statements, clock });
+	const document = JSON.stringify(openapiDocument(deps.documentPart));
+	const documentHeaders = { "content-type": "application/json", "x-content-type-options": "nosniff" };
+	const app = new Elysia({ name: "gateway", handler: { standardHostname: false } });
+	addRoutes(app, callRoutes(deps, serve.authenticate));
+	addRoutes(app, {
+		"/v1/key": { GET: unmetered(({ key }) => keyAnswer(statements, clock, key), "reads") },
+		"/v1/credits": { GET: unmetered(({ key }) => creditsAnswer(statements, key.accountId), "reads") },
+		"/v1/usage": { GET: unmetered(usageSums, "reads") },
+		"/v1/usage/:id": {
+			GET: unmetered(({ key, url }) => usageAnswer({ statements, clock }, key.accountId, lastPart(url)), "reads"),
+		},
+		"/v1/models": { GET: unmetered(({ key }) => listModels(catalog.current(), connected(key)), "reads") },
+		"/v1/models/*": {
+			GET: unmetered(({ key, url }) => findModelEntry(catalog.current(), modelIdOf(url), connected(key)), "reads"),
+		},
+	});
+	return app
+		.get("/status", ({ request }) => deps.status.respond(request))
+		.get("/openapi.json", () => {
+			const headers = { ...documentHeaders, "x-request-id": newRequestId().requestId };
+			return new Response(document, { headers });
+		})
+		.all("/v1/*", ({ request }) => notFound(request), BARE);
+}
 
-	return new Elysia({ name: "gateway", handler: { standardHostname: false } })
-		.use(createEndpoints(deps, { unmetered, wrongMethod }))
-		.get("/v1/models", ({ request }) => models(request))
-		.get("/v1/models/*", ({ request }) => model(request))
-		.all("/v1/models", () => wrongMethod("GET"), { parse: "none" })
-		.all("/v1/models/*", () => wrongMethod("GET"), { parse: "none" })
-		.all("/v1/*", ({ request }) => notFound(request), { parse: "none" });
+/** Inference, files and batches. */
+export function callRoutes(
+	{ serve, files, batches, connectionOf }: Pick<EndpointDeps, "serve" | "files" | "batches" | "connectionOf">,
+	authenticate: ServeDeps["authenticate"],
+): Routes {
+	const { catalog, clock, clients } = serve;
+	const { bodyReads } = clients;
+	const unmetered = createUnmetered({ ...serve, authenticate, connectionOf });
+	const fileAnswers = createFileAnswers({ files, catalog, clock, bodyReads });
+	const batchAnswers = createBatchAnswers({ batches, bodyReads });
+	const inference = Object.entries(INFERENCE).map(([path, endpoint]) => {
+		const answer = (request: Request) => endpoint.answer(serve, connectionOf(request), authenticate);
+		return [path, { POST: answer }];
+	});
+	return {
+		...Object.fromEntries(inference),
+		"/v1/files": { GET: unmetered(fileAnswers.list), POST: unmetered(fileAnswers.upload) },
+		"/v1/files/:id": { GET: unmetered(fileAnswers.retrieve), DELETE: unmetered(fileAnswers.remove) },
+		"/v1/files/:id/content": { GET: unmetered(fileAnswers.content) },
+		"/v1/batches": { GET: unmetered(batchAnswers.list), POST: unmetered(batchAnswers.create) },
+		"/v1/batches/:id": { GET: unmetered(batchAnswers.retrieve) },
+		"/v1/batches/:id/cancel": { POST: unmetered(batchAnswers.cancel) },
+	};
+}
+
+function lastPart(url: string): string {
+	try {
+		return decodeURIComponent(new URL(url).pathname.split("/").at(-1) ?? "");
+	} catch {
+		// An id that cannot be decoded matches nothing.
+		return "";
+	}
 }
 
 /** The rest of the path, still encoded: a router would stop at an encoded slash or decode it. */
 function modelIdOf(url: string): string {
-	const path = new URL(url).pathname;
-	return path.slice("/v1/models/".length);
+	return new URL(url).pathname.slice("/v1/models/".length);
 }
 
 function wrongMethod(allowed: string): Response {
@@ -55,4 +138,71 @@ export function escapedError(error: unknown, code: string | number): Response {
 	if (code === "PARSE" || code === "VALIDATION")
 		return errorResponse(new Fault("invalid_request", "The request is malformed."), requestId);
 	return errorResponse(faultOf(error), requestId);
+}
+
+/** Paths of other interfaces and what to use here instead. The first match counts. */
+const INSTEAD: readonly [RegExp, string][] = [
+	[
+		/^\/(?!v1\/)|^\/v1\/v1\//,
+		"There is no such endpoint. The base address of a client ends with /v1, once: then it asks for /v1/chat/completions and the like.",
+	],
+	[
+		/^\/v1\/responses\b/,
+		"The responses interface is not offered. Use POST /v1/chat/completions: `input` becomes `messages`.",
+	],
+	[
+		/^\/v1\/(assistants|threads)\b/,
+		"The assistants interface is not offered. Use POST /v1/chat/completions and keep the conversation on your side.",
+	],
+	[
+		/^\/v1\/(messages|complete)\b/,
+		"The messages interface is not offered. Use an OpenAI-compatible client with POST /v1/chat/completions: the system prompt becomes the first message, `max_tokens` stays, a tool's `input_schema` becomes `function.parameters`.",
+	],
+	[
+		/^\/v1\/chat\/completions\/./,
+		"Chat completions are not stored. Keep the answer that POST /v1/chat/completions gives; what it cost is at GET /v1/usage/{id}.",
+	],
+	[
+		/^\/v1\/images\/(edits|variations)\b/,
+		"Images are not edited here. Use POST /v1/images/generations with a prompt that describes the whole picture.",
+	],
+	[
+		/^\/v1\/audio\/translations\b/,
+		"Translations of audio are not offered. Use POST /v1/audio/transcriptions, and POST /v1/chat/completions to translate the text.",
+	],
+	[
+		/^\/v1\/audio\/speech\b/,
+		"Speech is not offered. Of sound there is POST /v1/audio/transcriptions, which makes text of it.",
+	],
+	[
+		/^\/v1\/moderations\b/,
+		"Moderations are not offered. Ask a model for a verdict with POST /v1/chat/completions and `response_format`.",
+	],
+	[
+		/^\/v1\/vector_stores\b/,
+		"Vector stores are not offered. Use POST /v1/embeddings and POST /v1/rerank with a store of your own.",
+	],
+	[
+		/^\/v1\/(fine_tuning|fine-tunes)\b/,
+		"Fine-tuning is not offered. The models that can be used are at GET /v1/models.",
+	],
+	[
+		/^\/v1\/realtime\b/,
+		"The realtime interface is not offered. Use POST /v1/chat/completions with `stream`, and POST /v1/audio/transcriptions for sound.",
+	],
+	[/^\/v1\/(videos|video)\b/, "Video is not offered. The models that can be used are at GET /v1/models."],
+	[
+		/^\/v1\/(containers|evals|uploads|conversations)\b/,
+		"This interface is not offered. What is: POST /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/audio/transcriptions, /v1/images/generations and /v1/rerank.",
+	],
+	[
+		/^\/v1\/(organization|dashboard)\b/,
+		"This interface is not offered. GET /v1/credits has the balance, GET /v1/key what the key may spend; the rest is in the console.",
+	],
+	[/^\/v1\/engines\b/, "Engines are models here: see GET /v1/models, and name one in the body's `model`."],
+];
+
+/** The 404 text for an unknown path. */
+export function notOfferedText(pathname: string): string {
+	return INSTEAD.find(([pattern]) => pattern.test(pathname))?.[1] ?? "There is no such endpoint.";
 }

@@ -9,33 +9,15 @@ export type WrittenChunk = Pick<ChatChunk, "about" | "sources" | "choicesText"> 
 	readonly choices: readonly { readonly finish_reason: string | null }[];
 };
 
-/** Writes a chat answer as server-sent events: `data: <json>`, comments and `data: [DONE]`. */
-export interface ChatEvents<Chunk = ChatChunk> {
-	/** Text of these chunks; empty if the only one is a finish that waits for its usage. */
-	chunks(chunks: readonly Chunk[]): string;
-	/** The final usage and `[DONE]`. */
-	end(usage: UsageRecord): string;
-	/** An error, the usage, and `[DONE]`: clients that read on after an error still get the charge. */
-	fail(fault: Fault, usage: UsageRecord, language?: Language): string;
-}
-
 export const KEEP_ALIVE_COMMENT = ": \n\n";
 const DONE = "data: [DONE]\n\n";
 
 /**
- * A client that requested usage gets it in a last event with `choices: []`, and `usage: null` before. For other clients
- * it is on the finish event, since many read `choices[0]` of every event.
+ * Writes a text answer as server-sent events: `data: <json>` and `data: [DONE]`. A client that requested usage gets it
+ * in a last event with `choices: []`, and `usage: null` before. For other clients it is on the finish event, since many
+ * read `choices[0]` of every event. A class, since there is one per open stream: closures would be nine more objects.
  */
-export function createChatEvents<Chunk extends WrittenChunk = ChatChunk>(
-	head: { id: string; createdS: number; model: string; object: string },
-	includeUsage: boolean,
-): ChatEvents<Chunk> {
-	const prefix = `data: {"id":${JSON.stringify(head.id)},"object":"${head.object}","created":${head.createdS},"model":${JSON.stringify(head.model)},"choices":`;
-	return new EventWriter(prefix, includeUsage);
-}
-
-/** A class, since there is one per open stream: closures would be nine more objects. */
-class EventWriter<Chunk extends WrittenChunk> implements ChatEvents<Chunk> {
+export class ChatEvents<Chunk extends WrittenChunk = ChatChunk> {
 	readonly #prefix: string;
 	readonly #includeUsage: boolean;
 	readonly #suffix: string;
@@ -50,13 +32,14 @@ class EventWriter<Chunk extends WrittenChunk> implements ChatEvents<Chunk> {
 	#tail: string;
 	#sources: AnswerFields | undefined;
 
-	constructor(prefix: string, includeUsage: boolean) {
-		this.#prefix = prefix;
+	constructor(head: { id: string; createdS: number; model: string; object: string }, includeUsage: boolean) {
+		this.#prefix = `data: {"id":${JSON.stringify(head.id)},"object":"${head.object}","created":${head.createdS},"model":${JSON.stringify(head.model)},"choices":`;
 		this.#includeUsage = includeUsage;
 		this.#suffix = includeUsage ? ',"usage":null}\n\n' : "}\n\n";
 		this.#tail = this.#suffix;
 	}
 
+	/** Text of these chunks; empty if the only one is a finish that waits for its usage. */
 	chunks(chunks: readonly Chunk[]): string {
 		let text = "";
 		for (const chunk of chunks) {
@@ -81,12 +64,14 @@ class EventWriter<Chunk extends WrittenChunk> implements ChatEvents<Chunk> {
 		return text;
 	}
 
+	/** The final usage and `[DONE]`. */
 	end(usage: UsageRecord): string {
 		const choices = this.#lastChoices();
 		this.#held = undefined;
 		return this.#usageEvent(usage, choices) + DONE;
 	}
 
+	/** An error, the usage, and `[DONE]`: clients that read on after an error still get the charge. */
 	fail(fault: Fault, usage: UsageRecord, language?: Language): string {
 		const error = `data: ${JSON.stringify(errorBody(fault, language))}\n\n`;
 		return `${this.#release()}${error}${this.#usageEvent(usage, "[]")}${DONE}`;

@@ -7,7 +7,11 @@ import { errorResponse, faultOf } from "./error-body.ts";
 import { jsonHeaders } from "./headers.ts";
 import type { ServeDeps } from "./serve/context.ts";
 
-export interface UnmeteredCaller {
+/** A request to a free endpoint. */
+export interface UnmeteredCall {
+	readonly connection: Connection;
+	readonly url: string;
+	readonly key: KeyEntry;
 	readonly requestId: string;
 	/**
 	 * Rejects if the key is no longer valid. For requests whose effect outlasts the body, which no admission checks. The
@@ -16,12 +20,8 @@ export interface UnmeteredCaller {
 	checkAgain(): Promise<void>;
 }
 
-/** A free endpoint that needs a key and no credit. Answers JSON or a whole Response. */
-export type Unmetered = (
-	answer: (request: Request, key: KeyEntry, caller: UnmeteredCaller) => unknown,
-	/** `reads`: read-only keys may use it. */
-	use?: KeyUse,
-) => (request: Request) => Promise<Response>;
+/** A free endpoint that needs a key and no credit. Answers JSON or a whole Response. `reads`: read-only keys may use it. */
+type Unmetered = (answer: (call: UnmeteredCall) => unknown, use?: KeyUse) => (request: Request) => Promise<Response>;
 
 export function createUnmetered(
 	deps: Pick<ServeDeps, "authenticate" | "telemetry"> & {
@@ -46,7 +46,7 @@ export function createUnmetered(
 				await deps.authenticate(connection, use);
 				checkOpen();
 			};
-			const said = await answer(request, key, { requestId, checkAgain });
+			const said = await answer({ connection, url: request.url, key, requestId, checkAgain });
 			if (said instanceof Response) return said;
 			return new Response(JSON.stringify(said), { headers: jsonHeaders(requestId) });
 		} catch (error) {
@@ -62,4 +62,11 @@ export function createUnmetered(
 			return errorResponse(fault, requestId, connection.language);
 		}
 	};
+}
+
+/** The first `limit` of the rows as a list in OpenAI's format. */
+export function pageOf<Row extends { readonly id: string }>(rows: readonly Row[], limit: number) {
+	const data = rows.slice(0, limit);
+	const [first_id, last_id] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];
+	return { object: "list", data, first_id, last_id, has_more: rows.length > limit };
 }

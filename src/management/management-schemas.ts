@@ -1,6 +1,6 @@
 /** Schemas of `/v1/management/…`: they check requests, make answers and describe both. */
 import { type TProperties, Type } from "@sinclair/typebox";
-import { Count, each, exact, oneOf, orNull, Text, Usd } from "../gateway/openapi/openapi-words.ts";
+import { Count, each, exact, oneOf, orNull, Text, Usd } from "../gateway/openapi/openapi-text-answers.ts";
 import { CAP_PERIODS } from "../keys/cap-period.ts";
 import { MANAGEMENT_SCOPES } from "../keys/management-scope.ts";
 

@@ -6,7 +6,7 @@ import { isAbsent, passedBody } from "../base/passed-body.ts";
 import { isPassedOn, PASSED_ON_HEADER } from "../gateway/client-address.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { errorResponse } from "../gateway/error-body.ts";
-import { notOfferedText } from "../gateway/not-offered.ts";
+import { notOfferedText } from "../gateway/routes.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import awayPage from "./console-away.html" with { type: "text" };
 

@@ -1,9 +1,8 @@
 import type { Server } from "bun";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
-import { createClientAddress, warnOfUnknownProxy } from "../gateway/client-address.ts";
+import { createClientAddress, createUrlCheck, type Probes, warnOfUnknownProxy } from "../gateway/client-address.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
-import { createUrlCheck, type Probes } from "../gateway/request-url.ts";
 import { escapedError } from "../gateway/routes.ts";
 import { healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";

@@ -1,11 +1,10 @@
 import type { Server } from "bun";
 import { Elysia } from "elysia";
 import type { Config } from "../config.ts";
-import { createClientAddress, warnOfUnknownProxy } from "../gateway/client-address.ts";
+import { createClientAddress, createUrlCheck, type Probes, warnOfUnknownProxy } from "../gateway/client-address.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
-import type { EndpointDeps } from "../gateway/endpoints.ts";
 import { isInternal } from "../gateway/internal-door.ts";
-import { createUrlCheck, type Probes } from "../gateway/request-url.ts";
+import type { EndpointDeps } from "../gateway/routes.ts";
 import { createGateway, escapedError, notFound } from "../gateway/routes.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import { type HealthReport, healthResponse } from "../ops/health.ts";

@@ -1,7 +1,7 @@
 /** What bounds the members of an object bounds all of them, whatever they are called. */
 import { expect, test } from "bun:test";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { readBatchRequest } from "../../src/gateway/batches/batch-request.ts";
+import { readBatchRequest } from "../../src/gateway/batches/batch-answers.ts";
 import { ChatRequestBody } from "../../src/gateway/chat/chat-request.ts";
 import { CompletionRequestBody } from "../../src/gateway/completions/completions.ts";
 

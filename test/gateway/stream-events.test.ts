@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { Fault } from "../../src/base/fault.ts";
 import { usageRecord } from "../../src/gateway/bill/bill.ts";
-import { createChatEvents } from "../../src/gateway/stream-events.ts";
+import { ChatEvents } from "../../src/gateway/stream-events.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { ChatChunk, FinishReason } from "../../src/upstream/chat/chat-answer.ts";
 import { eventsOf } from "../support/raw-http.ts";
@@ -40,7 +40,7 @@ const parsed = (text: string) => eventsOf(text) as (Event | string)[];
 
 describe("a client that asked for usage", () => {
 	test("gets `usage: null` on every event, then one event of its own with `choices: []`, then the terminator", () => {
-		const events = createChatEvents(HEAD, true);
+		const events = new ChatEvents(HEAD, true);
 		const all = parsed(
 			events.chunks([chunk({ text: "a" })]) + events.chunks([chunk({ finish: "stop" })]) + events.end(USAGE),
 		);
@@ -76,7 +76,7 @@ describe("a client that asked for usage", () => {
 
 describe("a client that did not ask", () => {
 	test("gets the usage on the finish, which waits for it, and no other event has the field", () => {
-		const events = createChatEvents(HEAD, false);
+		const events = new ChatEvents(HEAD, false);
 		expect(events.chunks([chunk({ finish: "stop" })])).toBe("");
 		const all = parsed(events.end(USAGE)) as Event[];
 		expect(all).toHaveLength(2);
@@ -86,7 +86,7 @@ describe("a client that did not ask", () => {
 	});
 
 	test("of several choices gets each finish once, in order, the usage on the last", () => {
-		const events = createChatEvents(HEAD, false);
+		const events = new ChatEvents(HEAD, false);
 		const text =
 			events.chunks([chunk({ index: 0, text: "a" }, { index: 1, text: "b" })]) +
 			events.chunks([chunk({ index: 1, finish: "stop" })]) +
@@ -114,7 +114,7 @@ describe("a client that did not ask", () => {
 				}),
 				fc.boolean(),
 				(reads, asked) => {
-					const events = createChatEvents(HEAD, asked);
+					const events = new ChatEvents(HEAD, asked);
 					const chunks = reads.map((read) => read.map((choices) => chunk(...choices)));
 					const all = parsed(chunks.map((read) => events.chunks(read)).join("") + events.end(USAGE));
 					expect(all.at(-1)).toBe("[DONE]");
@@ -140,7 +140,7 @@ describe("a client that did not ask", () => {
 describe("a failure in the middle", () => {
 	test("is an error event, then the usage, then the terminator; a finish that was held back comes first", () => {
 		for (const asked of [true, false]) {
-			const events = createChatEvents(HEAD, asked);
+			const events = new ChatEvents(HEAD, asked);
 			const before = events.chunks([chunk({ index: 0, finish: "stop" })]);
 			const all = parsed(
 				before + events.fail(new Fault("upstream_error", "The model server failed to answer."), USAGE),
@@ -162,12 +162,12 @@ describe("a failure in the middle", () => {
 
 	test("is said in the reader's language to the console's people", () => {
 		const fault = new Fault("upstream_error", "The model server failed to answer.");
-		const text = createChatEvents(HEAD, true).fail(fault, USAGE, "de");
+		const text = new ChatEvents(HEAD, true).fail(fault, USAGE, "de");
 		expect(text).toContain('"message":"Der Modellserver konnte nicht antworten."');
 	});
 
 	test("nothing that a model says can start an event or a line of its own", () => {
-		const events = createChatEvents(HEAD, true);
+		const events = new ChatEvents(HEAD, true);
 		const text = "\n\ndata: [DONE]\r\n\r\nevent: x\nid: 1\u2028\u0000";
 		const all = parsed(events.chunks([chunk({ text })])) as Event[];
 		expect(all).toHaveLength(1);

@@ -6,8 +6,7 @@ import { checkStructure, type RawValue } from "../../src/base/json-structure.ts"
 import type { DialectName, Model } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
 import { shorten } from "../../src/gateway/body/shortened-json.ts";
-import { chat } from "../../src/gateway/chat/chat.ts";
-import { readChatRequest } from "../../src/gateway/chat/chat-request.ts";
+import { chat, readChatRequest } from "../../src/gateway/chat/chat-request.ts";
 import { completions, readCompletionRequest } from "../../src/gateway/completions/completions.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { generationText } from "../../src/upstream/generation-request.ts";

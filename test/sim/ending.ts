@@ -1,6 +1,7 @@
 import type { Admitted } from "../../src/admission/admission.ts";
-import { createDelivery } from "../../src/gateway/serve/delivery.ts";
-import { enter, leave, listen, type Streaming, settle } from "../../src/gateway/serve/streaming.ts";
+import type { Exchange, ServeDeps } from "../../src/gateway/serve/context.ts";
+import type { Relay } from "../../src/gateway/serve/endpoint.ts";
+import { enter, leave, listen, Streaming, settle } from "../../src/gateway/serve/streaming.ts";
 import type { Ending } from "../../src/ledger/event.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { SimProcess } from "./process.ts";
@@ -56,31 +57,28 @@ function streamOf(
 ): Streaming<never> {
 	const usage = { promptTokens: 1, completionTokens: 1, cachedTokens: 0, reasoningTokens: 0, units: 0 };
 	const basis = ending === "finished" ? "exact" : "estimated";
-	const streaming = {
-		deps: {
-			admission: process.admission,
-			clock: process.clock,
-			telemetry: { log: process.log },
-			clients: {
-				openStreams: { add: (one: { shutDown(): void }) => void open.push(one), delete: () => void open.splice(0) },
-			},
+	const deps = {
+		admission: process.admission,
+		catalog: { limits: () => ({}) },
+		clock: process.clock,
+		telemetry: { log: process.log },
+		clients: {
+			openStreams: { add: (one: { shutDown(): void }) => void open.push(one), delete: () => void open.splice(0) },
 		},
-		limits: {},
-		admitted,
-		context: {
-			startedMs: process.clock.monotonicMs(),
-			requestId: record.id,
-			key: undefined,
-			connection: { request: { signal: new AbortController().signal }, setIdleTimeout() {} },
-		},
-		relay: { bill: () => ({ ...usage, cost: nanoUsd(record.delivered), basis }), fail: () => "" },
-		delivery: { ...createDelivery(), firstMs: 1 },
-		abort: new AbortController(),
-		state: "opening",
-		upstream: undefined,
-		client: undefined,
-		pay: undefined,
-		unlisten: undefined,
 	};
-	return streaming as unknown as Streaming<never>;
+	const context = {
+		startedMs: process.clock.monotonicMs(),
+		requestId: record.id,
+		key: undefined,
+		connection: { request: { signal: new AbortController().signal }, setIdleTimeout() {} },
+	};
+	const relay = { bill: () => ({ ...usage, cost: nanoUsd(record.delivered), basis }), fail: () => "" };
+	const streaming = new Streaming<never>(
+		deps as unknown as ServeDeps,
+		{ context, admitted } as unknown as Exchange,
+		relay as unknown as Relay<never>,
+	);
+	streaming.delivery.firstMs = 1;
+	streaming.abort = new AbortController();
+	return streaming;
 }

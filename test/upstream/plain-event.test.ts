@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { createChatEvents } from "../../src/gateway/stream-events.ts";
+import { ChatEvents } from "../../src/gateway/stream-events.ts";
 import type { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import { ChatReader } from "../../src/upstream/chat/chat-reader.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
@@ -13,7 +13,7 @@ const PADDING = " ".repeat(5_000);
 /** What a client gets of one event, and what is counted. */
 function relayOf(includeUsage: boolean, padding: string) {
 	const reader = new ChatReader(DIALECTS.openai);
-	const events = createChatEvents(HEAD, includeUsage);
+	const events = new ChatEvents(HEAD, includeUsage);
 	let plain = 0;
 	return {
 		plain: () => plain,

@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Fault, type FaultCode } from "../../src/base/fault.ts";
+import { createAccountPlaces } from "../../src/gateway/account-places.ts";
 import { ERRORS, errorResponse } from "../../src/gateway/error-body.ts";
-import { createTransferPlaces } from "../../src/gateway/files/transfer-places.ts";
 import { openapiDocument } from "../../src/gateway/openapi/openapi.ts";
 
 /** What customers read of errors is what they meet. */
@@ -31,7 +31,7 @@ test("the page of errors has each that the interface answers, beside its status"
 });
 
 test("a 429 is said to be what it is: limits of an account, too, which a key without any limit meets", () => {
-	const places = createTransferPlaces({ perAccountMax: 1, max: 10 });
+	const places = createAccountPlaces({ perAccountMax: 1, max: 10 });
 	places.enter("acc_1");
 	expect(() => places.enter("acc_1")).toThrow(expect.objectContaining({ code: "rate_limit_exceeded" }));
 	// biome-ignore lint/suspicious/noExplicitAny: the document is walked by hand.

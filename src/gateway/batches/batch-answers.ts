@@ -1,21 +1,15 @@
+import { Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { Fault } from "../../base/fault.ts";
+import { assertStorable } from "../../base/stored-text.ts";
+import { BATCH_ENDPOINTS } from "../../batch/batch-record.ts";
 import { type BatchView, batchView } from "../../batch/batch-view.ts";
-import { type Batches, notOffered } from "../../batch/batches.ts";
-import type { KeyEntry } from "../../keys/key-entry.ts";
+import { type Batches, type BatchRequest, notOffered } from "../../batch/batches.ts";
 import type { BodyReads } from "../body/body-reads.ts";
 import { readJson } from "../body/json-body.ts";
-import type { Connection } from "../connection.ts";
 import { askDatabase } from "../lookups/ask-database.ts";
-import { readBatchRequest } from "./batch-request.ts";
-
-/** A page of batches in OpenAI's format. */
-export interface BatchList {
-	readonly object: "list";
-	readonly data: readonly BatchView[];
-	readonly first_id: string | null;
-	readonly last_id: string | null;
-	readonly has_more: boolean;
-}
+import { assertBody, mapOf, optional } from "../request-fields.ts";
+import { pageOf, type UnmeteredCall } from "../unmetered-answer.ts";
 
 const BODY_BYTES_MAX = 64 * 1024;
 const LIST_DEFAULT = 20;
@@ -25,42 +19,8 @@ const LIST_MAX = 100;
 export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyReads }) {
 	const { batches } = deps;
 
-	/** Existing batches stay readable when no deployment takes batches; without any, the service has none. */
-	async function list(request: Request, key: KeyEntry): Promise<BatchList> {
-		const query = new URL(request.url).searchParams;
-		const limit = limitOf(query.get("limit"));
-		const after = query.get("after");
-		const found = await askDatabase(() => batches.list(key.accountId, { after, limit: limit + 1 }));
-		if (found.length === 0 && !batches.areOffered()) throw notOffered();
-		const data = found.slice(0, limit).map(batchView);
-		return {
-			object: "list",
-			data,
-			first_id: data[0]?.id ?? null,
-			last_id: data.at(-1)?.id ?? null,
-			has_more: found.length > limit,
-		};
-	}
-
-	return {
-		/** POST /v1/batches. */
-		async create(connection: Connection, key: KeyEntry, checkAgain: () => Promise<void>): Promise<BatchView> {
-			if (!batches.areOffered()) throw notOffered();
-			const { value } = await readJson(connection, BODY_BYTES_MAX, deps.bodyReads);
-			const wanted = readBatchRequest(value, connection.request.headers.get("idempotency-key"));
-			await checkAgain();
-			const owner = { accountId: key.accountId, keyId: key.id };
-			return batchView(await askDatabase(() => batches.create(owner, wanted)));
-		},
-		list,
-		/** GET /v1/batches/{id}. */
-		retrieve: (request: Request, key: KeyEntry): Promise<BatchView> => one(request, key, "find"),
-		/** POST /v1/batches/{id}/cancel. */
-		cancel: (request: Request, key: KeyEntry): Promise<BatchView> => one(request, key, "cancel"),
-	};
-
-	async function one(request: Request, key: KeyEntry, verb: "find" | "cancel"): Promise<BatchView> {
-		const id = new URL(request.url).pathname.split("/")[3] ?? "";
+	async function one({ url, key }: UnmeteredCall, verb: "find" | "cancel"): Promise<BatchView> {
+		const id = new URL(url).pathname.split("/")[3] ?? "";
 		try {
 			return batchView(await askDatabase(() => batches[verb](key.accountId, id)));
 		} catch (error) {
@@ -68,6 +28,28 @@ export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyRead
 			throw error;
 		}
 	}
+
+	return {
+		async create({ connection, key, checkAgain }: UnmeteredCall): Promise<BatchView> {
+			if (!batches.areOffered()) throw notOffered();
+			const { value } = await readJson(connection, BODY_BYTES_MAX, deps.bodyReads);
+			const wanted = readBatchRequest(value, connection.request.headers.get("idempotency-key"));
+			await checkAgain();
+			const owner = { accountId: key.accountId, keyId: key.id };
+			return batchView(await askDatabase(() => batches.create(owner, wanted)));
+		},
+		/** Existing batches stay readable when no deployment takes batches; without any, the service has none. */
+		async list({ url, key }: UnmeteredCall) {
+			const query = new URL(url).searchParams;
+			const limit = limitOf(query.get("limit"));
+			const after = query.get("after");
+			const found = await askDatabase(() => batches.list(key.accountId, { after, limit: limit + 1 }));
+			if (found.length === 0 && !batches.areOffered()) throw notOffered();
+			return pageOf(found.map(batchView), limit);
+		},
+		retrieve: (call: UnmeteredCall): Promise<BatchView> => one(call, "find"),
+		cancel: (call: UnmeteredCall): Promise<BatchView> => one(call, "cancel"),
+	};
 }
 
 /** Fault invalid_request. */
@@ -75,4 +57,56 @@ function limitOf(text: string | null): number {
 	const limit = text === null ? LIST_DEFAULT : Number(text);
 	if (Number.isInteger(limit) && limit >= 1 && limit <= LIST_MAX) return limit;
 	throw new Fault("invalid_request", `\`limit\` must be a number from 1 to ${LIST_MAX}.`, { param: "limit" });
+}
+
+const METADATA_MAX = 16;
+const METADATA_NAME_CHARS_MAX = 64;
+const METADATA_VALUE_CHARS_MAX = 512;
+const KEPT_S_MIN = 3_600;
+const KEPT_S_MAX = 2_592_000;
+
+/** Body of POST /v1/batches. */
+export const BatchRequestBody = Type.Object(
+	{
+		input_file_id: Type.String({ minLength: 1, maxLength: 128, description: "A file of the purpose `batch`." }),
+		endpoint: Type.Union(BATCH_ENDPOINTS.map((path) => Type.Literal(path))),
+		completion_window: Type.Literal("24h"),
+		metadata: optional(
+			mapOf(Type.String({ maxLength: METADATA_VALUE_CHARS_MAX }), {
+				maxProperties: METADATA_MAX,
+				description: `Up to ${METADATA_MAX} pairs; names of at most ${METADATA_NAME_CHARS_MAX} characters.`,
+			}),
+		),
+		output_expires_after: optional(
+			Type.Object({
+				anchor: Type.Literal("created_at"),
+				seconds: Type.Integer({ minimum: KEPT_S_MIN, maximum: KEPT_S_MAX }),
+			}),
+		),
+	},
+	{ additionalProperties: true },
+);
+
+const check = TypeCompiler.Compile(BatchRequestBody);
+/** Printable ASCII. */
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
+
+/** Fault invalid_request, naming the field. */
+export function readBatchRequest(body: unknown, idempotencyKey: string | null): BatchRequest {
+	assertBody(check, body);
+	const { input_file_id, endpoint, metadata, output_expires_after } = body;
+	for (const name of Object.keys(metadata ?? {})) {
+		if (name.length > METADATA_NAME_CHARS_MAX)
+			throw new Fault("invalid_request", "A name in `metadata` is too long.", { param: "metadata" });
+	}
+	assertStorable({ metadata });
+	if (idempotencyKey !== null && !IDEMPOTENCY_KEY.test(idempotencyKey))
+		throw new Fault("invalid_request", "`Idempotency-Key` must be 1 to 255 printable characters.");
+	return {
+		inputFileId: input_file_id,
+		endpoint,
+		metadata: metadata ?? null,
+		outputExpiresS: output_expires_after?.seconds ?? null,
+		idempotencyKey,
+	};
 }

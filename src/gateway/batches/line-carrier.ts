@@ -4,8 +4,9 @@ import type { Carrier } from "../../batch/line-work.ts";
 import type { Keyring } from "../../keys/keyring.ts";
 import type { SettledEvent } from "../../ledger/event.ts";
 import { INFERENCE } from "../inference.ts";
+import { loadKey } from "../serve/authenticate.ts";
 import type { ServeDeps } from "../serve/context.ts";
-import { createServeAs, type ServedEndpoint } from "../serve/serve.ts";
+import type { ServedEndpoint } from "../serve/serve.ts";
 
 /** Serves lines of batches on the road of all requests, in the name of the batch's key. */
 export interface LineCarrier extends Carrier {
@@ -14,7 +15,6 @@ export interface LineCarrier extends Carrier {
 }
 
 export function createLineCarrier(deps: ServeDeps, keyring: Pick<Keyring, "load">): LineCarrier {
-	const serveAs = createServeAs(deps, keyring);
 	/** Usage of lines in flight; each is read once after its answer. */
 	const used = new SlotMap<BatchUsage>();
 	/** Lines in flight by model, including those that wait for a place. */
@@ -33,7 +33,8 @@ export function createLineCarrier(deps: ServeDeps, keyring: Pick<Keyring, "load"
 			const line = { batchId, requestUuid };
 			count(model, 1);
 			try {
-				return await serveAs(served, keyDigest, { request, address: "", setIdleTimeout() {}, line });
+				const connection = { request, address: "", setIdleTimeout() {}, line };
+				return await served.answer(deps, connection, () => loadKey(keyring, keyDigest, deps.clock));
 			} finally {
 				count(model, -1);
 				deps.upstreams.wake(model);

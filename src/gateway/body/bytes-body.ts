@@ -3,7 +3,7 @@ import type { Connection } from "../connection.ts";
 import { type BodyReads, inTime } from "./body-reads.ts";
 
 /** Deadline of an uploaded file on a slow line. */
-export const FILE_DEADLINE_MS = 10 * 60_000;
+const FILE_DEADLINE_MS = 10 * 60_000;
 
 export interface TakesBytes {
 	/** Counts bytes that are read. Throws a Fault if there are too many. */
@@ -91,3 +91,34 @@ function shownBytes(bytes: number): string {
 
 const BYTES_PER_KB = 1024;
 const BYTES_PER_MB = 1024 * BYTES_PER_KB;
+
+/**
+ * Reads a multipart form of at most `bytesMax` bytes, or parses `bytes` if the body was read already. Files are not
+ * copied. Faults: unsupported_media_type, payload_too_large, request_timeout, invalid_request.
+ */
+export async function readForm(
+	connection: Connection,
+	bytesMax: number,
+	reads: BodyReads,
+	takes: TakesBytes = TAKES_ANY,
+	bytes?: Uint8Array<ArrayBuffer>,
+): Promise<FormData> {
+	const { request } = connection;
+	const type = request.headers.get("content-type") ?? "";
+	if (!/^multipart\/form-data\b/i.test(type))
+		throw new Fault("unsupported_media_type", "The body must be a form: `content-type: multipart/form-data`.");
+	const whole = (body: Uint8Array<ArrayBuffer>) => new Response(body, { headers: { "content-type": type } });
+	if (bytes !== undefined) return parseForm(whole(bytes));
+	const declared = declaredBytes(request, bytesMax, takes);
+	// A body without a length is counted as it arrives.
+	const source = declared === null ? whole(await readBytes(connection, bytesMax, reads, takes)) : request;
+	return inTime(reads, FILE_DEADLINE_MS, { connection, reading: parseForm(source) });
+}
+
+async function parseForm(source: Request | Response): Promise<FormData> {
+	try {
+		return await source.formData();
+	} catch (error) {
+		throw new Fault("invalid_request", "The body is not a valid form.", { cause: error });
+	}
+}

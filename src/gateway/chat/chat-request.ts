@@ -5,7 +5,10 @@ import { Fault } from "../../base/fault.ts";
 import type { RawValue } from "../../base/json-structure.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
+import type { ChatChunk, ChatReply } from "../../upstream/chat/chat-answer.ts";
+import { chatStream, chatWhole } from "../../upstream/chat/chat-call.ts";
 import { Prompt } from "../../upstream/prompt.ts";
+import { generatedText } from "../generated-text.ts";
 import {
 	assertBody,
 	assertStreamOptions,
@@ -17,10 +20,9 @@ import {
 	optional,
 	requestBody,
 } from "../request-fields.ts";
-import { rebuildPart } from "./content-part.ts";
-import { mayPass } from "./passed-messages.ts";
+import { type ContentPart, mayPass } from "./passed-messages.ts";
 
-const ContentPart = openObject({ type: Type.String() });
+const Part = openObject({ type: Type.String() });
 
 const Message = openObject({
 	role: Type.Union([
@@ -31,7 +33,7 @@ const Message = openObject({
 		Type.Literal("developer"),
 		Type.Literal("function"),
 	]),
-	content: Type.Optional(Type.Union([Type.String(), Type.Array(ContentPart), Type.Null()])),
+	content: Type.Optional(Type.Union([Type.String(), Type.Array(Part), Type.Null()])),
 	name: optional(Type.String()),
 	tool_call_id: optional(Type.String()),
 	tool_calls: optional(Type.Array(openObject({}))),
@@ -55,10 +57,7 @@ export const ChatRequestBody = requestBody("", {
 		Type.Union([
 			openObject({ type: Type.Literal("text") }),
 			openObject({ type: Type.Literal("json_object") }),
-			openObject({
-				type: Type.Literal("json_schema"),
-				json_schema: openObject({ name: Type.String() }),
-			}),
+			openObject({ type: Type.Literal("json_schema"), json_schema: openObject({ name: Type.String() }) }),
 		]),
 	),
 	reasoning_effort: optional(Type.String()),
@@ -155,4 +154,75 @@ function checkMessages(messages: ChatRequestBody["messages"], model: Model): voi
 				content[index] = rebuildPart(content[index], `messages[${at}].content[${index}]`, model);
 		}
 	}
+}
+
+/**
+ * Reduces a part to the fields of its type. Servers know more types, some with URLs (`video_url`, `audio_url`) that
+ * they fetch from inside the operator's network, and some look for those in parts of any type. `param` names the part
+ * in Fault invalid_request.
+ */
+function rebuildPart(part: ContentPart | undefined, param: string, model: Model): ContentPart {
+	switch (part?.type) {
+		case "text":
+			return { type: "text", text: textOf(part.text, param) };
+		case "refusal":
+			return { type: "refusal", refusal: textOf(part.refusal, param) };
+		case "image_url":
+			return { type: "image_url", image_url: imageOf(part.image_url, param, model) };
+		case "input_audio":
+			return { type: "input_audio", input_audio: audioOf(part.input_audio, param, model) };
+		default:
+			throw new Fault("invalid_request", "Parts of this type are not supported.", { param: `${param}.type` });
+	}
+}
+
+function textOf(value: unknown, param: string): string {
+	if (typeof value !== "string") throw new Fault("invalid_request", "A text part needs `text`.", { param });
+	return value;
+}
+
+function imageOf(value: unknown, param: string, model: Model): Readonly<Record<string, unknown>> {
+	const { url, detail } = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
+	if (typeof url !== "string") throw new Fault("invalid_request", "An image part needs `image_url.url`.", { param });
+	if (!model.inputModalities.has("image") || model.imageUrls === "reject")
+		throw new Fault("invalid_request", "The model `{id}` does not take images.", { values: { id: model.id }, param });
+	// Servers would fetch any other URL themselves.
+	if (!url.startsWith("data:") && !(model.imageUrls === "forward" && /^https?:\/\//i.test(url)))
+		throw new Fault("invalid_request", "Images must be sent as `data:` URLs to this model.", { param });
+	return typeof detail === "string" ? { url, detail } : { url };
+}
+
+function audioOf(value: unknown, param: string, model: Model): Readonly<Record<string, unknown>> {
+	const { data, format } = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
+	if (typeof data !== "string" || typeof format !== "string")
+		throw new Fault("invalid_request", "An audio part needs `input_audio.data` and `input_audio.format`.", { param });
+	if (!model.inputModalities.has("audio"))
+		throw new Fault("invalid_request", `The model \`${model.id}\` does not take audio.`, { param });
+	return { data, format };
+}
+
+/** POST /v1/chat/completions. */
+export const chat = generatedText<ChatInput, ChatReply, ChatChunk>({
+	name: "chat",
+	promptField: "messages",
+	readsRaw: true,
+	idPrefix: "chatcmpl",
+	object: { whole: "chat.completion", chunk: "chat.completion.chunk" },
+	read: ({ value, raw, leftOut }, model) => readChatRequest(value, model, raw, leftOut),
+	affinityOf: ({ prompt }) => chatAffinity(prompt.value as readonly unknown[]),
+	whole: chatWhole,
+	stream: chatStream,
+});
+
+const PREFIX_CHARS = 1_024;
+
+/** The first two messages identify a conversation; requests with the same ones share a replica's prefix cache. */
+export function chatAffinity(messages: readonly unknown[]): string {
+	const start = messages.slice(0, 2).map((message) => {
+		const { content } = message as { content?: unknown };
+		return typeof content === "string"
+			? content.slice(0, PREFIX_CHARS)
+			: JSON.stringify(content ?? "").slice(0, PREFIX_CHARS);
+	});
+	return Bun.hash(start.join("\n")).toString(36);
 }

@@ -1,6 +1,8 @@
 import type { RawValue } from "../../base/json-structure.ts";
 import { RAW_CHARS_MIN } from "../body/json-body.ts";
-import type { ContentPart } from "./content-part.ts";
+
+/** A part of a message's content. */
+export type ContentPart = Readonly<Record<string, unknown>> & { readonly type: string };
 
 /** The runtime writes a string without escapes as fast as it copies it; with one escape, a megabyte takes 1 ms more. */
 const ESCAPE = "\\";

@@ -2,28 +2,19 @@ import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { passedBody } from "../../base/passed-body.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
+import type { ByteRange } from "../../files/file-reader.ts";
 import type { FilePurpose, FileRecord } from "../../files/file-record.ts";
 import type { Files } from "../../files/files.ts";
 import { checkAccess } from "../../keys/access.ts";
-import type { KeyEntry } from "../../keys/key-entry.ts";
+import { createAccountPlaces } from "../account-places.ts";
 import type { BodyReads } from "../body/body-reads.ts";
-import { type Connection, IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
+import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { errorResponse } from "../error-body.ts";
 import { askDatabase } from "../lookups/ask-database.ts";
-import type { UnmeteredCaller } from "../unmetered-answer.ts";
-import { rangeOf } from "./byte-range.ts";
-import { createTransferPlaces } from "./transfer-places.ts";
+import { pageOf, type UnmeteredCall } from "../unmetered-answer.ts";
 import { receiveUpload } from "./upload.ts";
 
-interface FileRequest extends UnmeteredCaller {
-	readonly connection: Connection;
-	readonly key: KeyEntry;
-}
-
-/** JSON, or a whole Response. */
-export type FileAnswer = (request: FileRequest) => Promise<unknown>;
-
-export interface FileAnswersDeps {
+interface FileAnswersDeps {
 	readonly files: Files;
 	readonly catalog: Pick<Catalog, "current" | "limits">;
 	readonly clock: Clock;
@@ -38,12 +29,10 @@ const PAGE_ROWS_MAX = 1_000;
 const ID_CHARS_MAX = 64;
 
 /** `/v1/files`: batch inputs and outputs. All keys of an account share its files. */
-export function createFileAnswers(deps: FileAnswersDeps): {
-	readonly [name in "upload" | "list" | "retrieve" | "content" | "remove"]: FileAnswer;
-} {
+export function createFileAnswers(deps: FileAnswersDeps) {
 	const { files, clock } = deps;
-	const uploads = createTransferPlaces(UPLOADS);
-	const downloads = createTransferPlaces(DOWNLOADS);
+	const uploads = createAccountPlaces(UPLOADS);
+	const downloads = createAccountPlaces(DOWNLOADS);
 
 	/**
 	 * Existing files stay readable when no deployment takes batches; without any file or deployment the service has none.
@@ -53,7 +42,9 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 		throw new Fault("service_unavailable", "Managed batches and their files are not available.");
 	}
 
-	async function find(accountId: string, id: string): Promise<FileRecord> {
+	/** The file that an address names. Faults: not_found; service_unavailable if the service has no files. */
+	async function find(accountId: string, url: string): Promise<FileRecord> {
+		const id = new URL(url).pathname.split("/")[3] ?? "";
 		const record = id.length > ID_CHARS_MAX ? undefined : await askDatabase(() => files.find(accountId, id));
 		if (record !== undefined) return record;
 		checkOffered();
@@ -61,7 +52,7 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 	}
 
 	return {
-		async upload({ connection, key, checkAgain }): Promise<FileObject> {
+		async upload({ connection, key, checkAgain }: UnmeteredCall) {
 			checkOffered();
 			checkAccess(key, clock.wallMs());
 			const leave = uploads.enter(key.accountId);
@@ -78,29 +69,20 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 				leave();
 			}
 		},
-		async list({ connection, key }) {
-			const query = listQuery(new URL(connection.request.url).searchParams);
+		async list({ url, key }: UnmeteredCall) {
+			const query = listQuery(new URL(url).searchParams);
 			const rows = await askDatabase(() => files.list(key.accountId, { ...query, limit: query.limit + 1 }));
-			const data = rows.slice(0, query.limit).map(fileObject);
-			if (data.length === 0) checkOffered();
-			return {
-				object: "list",
-				data,
-				first_id: data[0]?.id ?? null,
-				last_id: data.at(-1)?.id ?? null,
-				has_more: rows.length > query.limit,
-			};
+			if (rows.length === 0) checkOffered();
+			return pageOf(rows.map(fileObject), query.limit);
 		},
-		async retrieve({ connection, key }) {
-			return fileObject(await find(key.accountId, fileIdOf(connection.request.url)));
-		},
-		async remove({ connection, key }) {
-			const { id } = await find(key.accountId, fileIdOf(connection.request.url));
+		retrieve: async ({ url, key }: UnmeteredCall) => fileObject(await find(key.accountId, url)),
+		async remove({ url, key }: UnmeteredCall) {
+			const { id } = await find(key.accountId, url);
 			await askDatabase(() => files.remove(key.accountId, id));
 			return { id, object: "file", deleted: true };
 		},
-		async content({ connection, key, requestId }) {
-			const record = await find(key.accountId, fileIdOf(connection.request.url));
+		async content({ connection, url, key, requestId }: UnmeteredCall) {
+			const record = await find(key.accountId, url);
 			const { headers } = connection.request;
 			const etag = etagOf(record);
 			// A file never changes, so only another file invalidates a client's partial copy.
@@ -125,11 +107,6 @@ export function createFileAnswers(deps: FileAnswersDeps): {
 			return contentOf(record, body, { start, end, isPart: range !== null, requestId });
 		},
 	};
-}
-
-/** The id in `/v1/files/{id}`; undecodable text matches nothing. */
-function fileIdOf(url: string): string {
-	return new URL(url).pathname.split("/")[3] ?? "";
 }
 
 /** Fault invalid_request. */
@@ -189,10 +166,8 @@ function etagOf({ id }: FileRecord): string {
 	return `"${id}"`;
 }
 
-export type FileObject = ReturnType<typeof fileObject>;
-
 /** A file in OpenAI's format. */
-export function fileObject(record: FileRecord) {
+function fileObject(record: FileRecord) {
 	return {
 		id: record.id,
 		object: "file",
@@ -206,4 +181,19 @@ export function fileObject(record: FileRecord) {
 		/** Deprecated, but SDKs read it. */
 		status: "processed",
 	};
+}
+
+/**
+ * The requested range of a `range` header. Null for the whole file: no header, or not a single byte range (RFC 9110
+ * allows ignoring it). "none" if no byte is in range.
+ */
+function rangeOf(header: string | null, bytes: number): ByteRange | null | "none" {
+	const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.replaceAll(" ", "") ?? "");
+	if (match === null) return null;
+	const [first = "", last = ""] = match.slice(1);
+	if (first === "" && last === "") return null;
+	const start = first === "" ? Math.max(0, bytes - Number(last)) : Number(first);
+	const end = first === "" || last === "" ? bytes : Math.min(bytes, Number(last) + 1);
+	if (last !== "" && first !== "" && Number(last) < Number(first)) return null;
+	return start >= end ? "none" : { start, end };
 }

@@ -13,10 +13,10 @@ import { type Connection, IDLE_TIMEOUT_S } from "../connection.ts";
 import { dropRateHeaders } from "../headers.ts";
 import type { UnreadAnswers } from "../serve/unread-answers.ts";
 import type { Claim, ClaimOutcome, Claims } from "./claims.ts";
+import type { StreamCopies } from "./recorded-stream.ts";
 import { readUpTo, recordStream } from "./recorded-stream.ts";
 import type { Running } from "./running.ts";
 import { claimIdOf, createSeal, type Seal, type StoredAnswer } from "./seal.ts";
-import type { StreamCopies } from "./stream-copies.ts";
 
 /** A request that holds its `Idempotency-Key`, from its claim to its recorded answer. */
 export interface ClaimedRequest {

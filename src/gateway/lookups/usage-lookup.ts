@@ -6,21 +6,19 @@ import type { CountColumns } from "../../ledger/usage-fields.ts";
 import { formatUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { askDatabase } from "./ask-database.ts";
 
-interface SettledRow extends RunningRow, CountColumns {
+interface UsageRow extends CountColumns {
+	model: string;
+	created: string;
+	reserved: string;
 	endpoint: string;
 	streamed: boolean;
-	basis: "exact" | "estimated" | "recovered";
+	/** Null while the request runs, like every column that its end decides. */
+	basis: "exact" | "estimated" | "recovered" | null;
 	ending: string;
 	status: number;
 	charged: string;
 	card: string;
 	batch: string | null;
-}
-
-interface RunningRow {
-	model: string;
-	created: string;
-	reserved: string;
 }
 
 /** A settlement reaches Postgres after a flush interval, a running request after two. */
@@ -31,13 +29,10 @@ const POLL_MS = 50;
 export async function usageAnswer(deps: { statements: Statements; clock: Clock }, accountId: string, id: string) {
 	const requestId = uuidOfId(id.slice(0, ID_CHARS_MAX));
 	if (requestId === undefined) throw unknown();
-	const publicId = `req_${requestId.replaceAll("-", "")}`;
 	for (let waitedMs = 0; ; waitedMs += POLL_MS) {
-		const settled = await askDatabase(() => readSettled(deps.statements, accountId, requestId));
-		const row = settled ?? (await askDatabase(() => readRunning(deps.statements, accountId, requestId)));
-		if (row) return answerOf(publicId, row, settled);
-		// A flush may fall between the two reads, so even an old request is read twice.
-		if (waitedMs >= (isRecent(requestId, deps.clock) ? WAIT_MS : POLL_MS)) throw unknown();
+		const row = await askDatabase(() => readRequest(deps.statements, accountId, requestId));
+		if (row) return answerOf(`req_${requestId.replaceAll("-", "")}`, row);
+		if (waitedMs >= WAIT_MS || !isRecent(requestId, deps.clock)) throw unknown();
 		await sleep(deps.clock, POLL_MS);
 	}
 }
@@ -52,52 +47,50 @@ function isRecent(requestId: string, clock: Clock): boolean {
 	return Math.abs(clock.wallMs() - madeMs) < RECENT_MS;
 }
 
-async function readSettled(
+/** One statement, so that a flush cannot fall between the two reads. */
+async function readRequest(
 	statements: Statements,
 	accountId: string,
 	requestId: string,
-): Promise<SettledRow | undefined> {
-	const [row] = await statements<SettledRow>`
-		select e.model, floor(extract(epoch from e.admitted_at))::bigint as created, e.endpoint, e.streamed, e.basis, e.ending,
-			e.status, e.prompt_tokens, e.cached_tokens, e.completion_tokens, e.reasoning_tokens, e.units, e.charged_nano_usd as charged, e.reserved_nano_usd as reserved,
-			e.rate_card_id as card, e.batch_id as batch
-		from usage_event e where e.request_id = ${requestId}::uuid and e.account_id = ${accountId}`;
-	return row;
-}
-
-async function readRunning(
-	statements: Statements,
-	accountId: string,
-	requestId: string,
-): Promise<RunningRow | undefined> {
-	const [row] = await statements<RunningRow>`
-		select r.model, floor(extract(epoch from r.admitted_at))::bigint as created, r.reserved_nano_usd as reserved
-		from reservation r where r.request_id = ${requestId}::uuid and r.account_id = ${accountId}`;
+): Promise<UsageRow | undefined> {
+	const [row] = await statements<UsageRow>`
+		with request as (select ${requestId}::uuid as id, ${accountId}::text as account)
+		select e.model, floor(extract(epoch from e.admitted_at))::bigint as created, e.reserved_nano_usd as reserved, e.endpoint, e.streamed,
+			e.basis, e.ending, e.status, e.prompt_tokens, e.cached_tokens, e.completion_tokens, e.reasoning_tokens, e.units,
+			e.charged_nano_usd as charged, e.rate_card_id as card, e.batch_id as batch
+		from request join usage_event e on e.request_id = request.id and e.account_id = request.account
+		union all
+		select r.model, floor(extract(epoch from r.admitted_at))::bigint, r.reserved_nano_usd,
+			null, null, null, null, null, null, null, null, null, null, null, null, null
+		from request join reservation r on r.request_id = request.id and r.account_id = request.account
+		limit 1`;
 	return row;
 }
 
 /** Amounts are decimal strings of US dollars. What the end of a request decides is null while it runs. */
-function answerOf(id: string, row: RunningRow, settled: SettledRow | undefined) {
+function answerOf(id: string, row: UsageRow) {
+	const { basis, endpoint, streamed, ending, status, charged, card, batch } = row;
+	const isSettled = basis !== null;
 	return {
 		id,
 		object: "usage",
 		created: Number(row.created),
 		model: row.model,
-		status: settled ? "settled" : "running",
-		endpoint: settled?.endpoint ?? null,
-		streamed: settled?.streamed ?? null,
-		basis: settled?.basis ?? null,
-		ending: settled?.ending ?? null,
-		http_status: settled?.status ?? null,
-		usage: settled ? usageOf(settled) : null,
-		cost_usd: settled ? formatUsd(nanoUsdOfColumn(settled.charged)) : null,
+		status: isSettled ? "settled" : "running",
+		endpoint,
+		streamed,
+		basis,
+		ending,
+		http_status: status,
+		usage: isSettled ? usageOf(row) : null,
+		cost_usd: isSettled ? formatUsd(nanoUsdOfColumn(charged)) : null,
 		reserved_usd: formatUsd(nanoUsdOfColumn(row.reserved)),
-		rate_card: settled?.card || null,
-		batch_id: settled?.batch ?? null,
+		rate_card: card || null,
+		batch_id: batch,
 	};
 }
 
-const usageOf = (row: SettledRow) => ({
+const usageOf = (row: UsageRow) => ({
 	prompt_tokens: row.prompt_tokens,
 	completion_tokens: row.completion_tokens,
 	total_tokens: row.prompt_tokens + row.completion_tokens,

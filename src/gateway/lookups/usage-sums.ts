@@ -4,7 +4,9 @@ import { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { TokenSumColumns } from "../../ledger/token-sums.ts";
 import { formatDecimal } from "../../money/decimal.ts";
+import { createAccountPlaces } from "../account-places.ts";
 import { jsonHeaders } from "../headers.ts";
+import type { UnmeteredCall } from "../unmetered-answer.ts";
 import { askDatabase } from "./ask-database.ts";
 
 /** Group columns, in sort order. */
@@ -48,10 +50,8 @@ const ROWS_MAX = 10_000;
 const TEXT_CHARS_MAX = 1_000;
 /** Concurrent queries of a process: the only lookup whose cost grows with its range. */
 const RUNNING_MAX = 2;
-/** Running and waiting queries of one account; beyond: rate_limit_exceeded. */
-const OF_ACCOUNT_MAX = 4;
-/** Waiting queries of all accounts; beyond: overloaded. */
-const WAITING_MAX = 64;
+/** Running and waiting queries, of one account and of all. */
+const PLACES = { perAccountMax: 4, max: 64 };
 
 /**
  * GET /v1/usage: grouped sums of the account's hours. The cost depends on the days requested only. Faults
@@ -59,36 +59,28 @@ const WAITING_MAX = 64;
  */
 export function createUsageSums(deps: { statements: Statements; clock: Clock }) {
 	const { statements, clock } = deps;
-	const ofAccount = new Map<string, number>();
+	const places = createAccountPlaces(PLACES);
 	const waiting: (() => void)[] = [];
 	let running = 0;
 
 	async function inTurn<T>(accountId: string, work: () => Promise<T>): Promise<T> {
-		const before = ofAccount.get(accountId) ?? 0;
-		if (before >= OF_ACCOUNT_MAX)
-			throw new Fault("rate_limit_exceeded", `At most ${OF_ACCOUNT_MAX} of these at once.`, { retryAfterS: 1 });
-		if (waiting.length >= WAITING_MAX)
-			throw new Fault("overloaded", "Too many ask for their usage at once.", { retryAfterS: 2 });
-		ofAccount.set(accountId, before + 1);
+		const leave = places.enter(accountId);
+		// The turn passes to the next waiting query, so that none that comes later takes it.
+		if (running >= RUNNING_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
+		else running += 1;
 		try {
-			// The place passes to the next waiting query, so that none that comes later takes it.
-			if (running >= RUNNING_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
-			else running += 1;
-			try {
-				return await work();
-			} finally {
-				const next = waiting.shift();
-				if (next === undefined) running -= 1;
-				else next();
-			}
+			return await work();
 		} finally {
-			const left = (ofAccount.get(accountId) ?? 1) - 1;
-			if (left === 0) ofAccount.delete(accountId);
-			else ofAccount.set(accountId, left);
+			const next = waiting.shift();
+			if (next === undefined) running -= 1;
+			else next();
+			leave();
 		}
 	}
 
-	return async (request: Request, accountId: string, requestId: string): Promise<Response> => {
+	return async ({ connection, key, requestId }: UnmeteredCall): Promise<Response> => {
+		const { request } = connection;
+		const { accountId } = key;
 		const url = new URL(request.url);
 		const query = queryOf(url.searchParams, clock.wallMs());
 		const rows = await inTurn(accountId, () => askDatabase(() => read(statements, accountId, query)));
@@ -242,26 +234,9 @@ function countFields(row: Row) {
 
 const sumOf = (row: Row, query: Query) => ({ object: "usage.sum", ...groupFields(row, query), ...countFields(row) });
 
-const NOTHING: Row = {
-	day: "",
-	model: "",
-	project_id: "",
-	project_name: null,
-	key_id: "",
-	key_name: null,
-	requests: "0",
-	prompt_tokens: "0",
-	cached_tokens: "0",
-	completion_tokens: "0",
-	reasoning_tokens: "0",
-	charged: "0",
-	as_of: null,
-};
-
 /** With a header even without rows. */
 function csvOf(rows: readonly Row[], query: Query): string {
-	const head = Object.keys({ ...groupFields(NOTHING, query), ...countFields(NOTHING) });
-	return [head, ...rows.map((row) => Object.values({ ...groupFields(row, query), ...countFields(row) }))]
-		.map(csvLine)
-		.join("");
+	const nothing = { requests: 0, charged: 0 } as unknown as Row;
+	const lines = rows.map((row) => Object.values({ ...groupFields(row, query), ...countFields(row) }));
+	return [Object.keys({ ...groupFields(nothing, query), ...countFields(nothing) }), ...lines].map(csvLine).join("");
 }

@@ -1,11 +1,26 @@
 /** Schemas of answers. Tests check every real answer against them. */
 import { Type } from "@sinclair/typebox";
 import { SERVICE_NAMES } from "../../status/status-answer.ts";
-import { Batch, BatchList, File, FileDeleted, FileList } from "./openapi-batch-answers.ts";
-import { ChatCompletion, ChatCompletionChunk, Completion, CompletionChunk } from "./openapi-text-answers.ts";
-import { Basis, Cost, Count, each, exact, oneOf, orNull, Seconds, Text, Usd } from "./openapi-words.ts";
+import {
+	Basis,
+	ChatCompletion,
+	ChatCompletionChunk,
+	Completion,
+	CompletionChunk,
+	Cost,
+	Count,
+	each,
+	exact,
+	oneOf,
+	orNull,
+	Seconds,
+	Text,
+	Usd,
+} from "./openapi-text-answers.ts";
 
 const Float = Type.Number();
+
+const charged = { cost: Cost, basis: Basis };
 
 const EmbeddingList = exact({
 	object: Type.Literal("list"),
@@ -20,17 +35,16 @@ const EmbeddingList = exact({
 		}),
 	),
 	model: Text,
-	usage: exact({ prompt_tokens: Count, total_tokens: Count, cost: Cost, basis: Basis }),
+	usage: exact({ prompt_tokens: Count, total_tokens: Count, ...charged }),
 });
 
 const AudioUsage = Type.Union([
-	exact({ type: Type.Literal("duration"), seconds: Count, cost: Cost, basis: Basis }),
+	exact({ type: Type.Literal("duration"), seconds: Count, ...charged }),
 	exact({
 		type: Type.Literal("tokens"),
 		...each(Count, "input_tokens", "output_tokens", "total_tokens"),
 		input_token_details: exact(each(Count, "text_tokens", "audio_tokens")),
-		cost: Cost,
-		basis: Basis,
+		...charged,
 	}),
 ]);
 const Transcription = exact({ text: Text, usage: AudioUsage });
@@ -62,8 +76,7 @@ const Images = exact({
 	usage: exact({
 		...each(Count, "input_tokens", "output_tokens", "total_tokens", "images"),
 		input_tokens_details: exact(each(Count, "text_tokens", "image_tokens")),
-		cost: Cost,
-		basis: Basis,
+		...charged,
 	}),
 });
 
@@ -71,14 +84,8 @@ const Ranking = exact({
 	id: Text,
 	object: Type.Literal("rerank"),
 	model: Text,
-	results: Type.Array(
-		exact({
-			index: Count,
-			relevance_score: Float,
-			document: Type.Optional(exact({ text: Text })),
-		}),
-	),
-	usage: exact({ prompt_tokens: Count, total_tokens: Count, search_units: Count, cost: Cost, basis: Basis }),
+	results: Type.Array(exact({ index: Count, relevance_score: Float, document: Type.Optional(exact({ text: Text })) })),
+	usage: exact({ prompt_tokens: Count, total_tokens: Count, search_units: Count, ...charged }),
 	meta: exact({ billed_units: exact({ search_units: Count }) }),
 });
 
@@ -183,6 +190,56 @@ const UsageList = exact({
 	next: orNull(Text),
 });
 
+const listOf = <T extends ReturnType<typeof exact>>(data: T) =>
+	exact({
+		object: Type.Literal("list"),
+		data: Type.Array(data),
+		...each(orNull(Text), "first_id", "last_id"),
+		has_more: Type.Boolean(),
+	});
+
+const Batch = exact({
+	id: Text,
+	object: Type.Literal("batch"),
+	endpoint: Text,
+	model: orNull(Text),
+	errors: orNull(
+		exact({
+			object: Type.Literal("list"),
+			data: Type.Array(exact({ ...each(Text, "code", "message"), param: orNull(Text), line: orNull(Count) })),
+		}),
+	),
+	...each(Text, "input_file_id", "completion_window"),
+	status: oneOf("validating", "failed", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled"),
+	...each(orNull(Text), "output_file_id", "error_file_id"),
+	...each(Seconds, "created_at", "expires_at"),
+	...each(orNull(Seconds), "in_progress_at", "finalizing_at", "completed_at", "failed_at", "expired_at"),
+	...each(orNull(Seconds), "cancelling_at", "cancelled_at"),
+	request_counts: exact(each(Count, "total", "completed", "failed")),
+	usage: exact({
+		...each(Count, "input_tokens", "output_tokens", "total_tokens"),
+		input_tokens_details: exact({ cached_tokens: Count }),
+		output_tokens_details: exact({ reasoning_tokens: Count }),
+	}),
+	metadata: orNull(Type.Record(Text, Text)),
+	paused: orNull(exact({ code: Text, message: Text, since: Seconds })),
+	cost_usd: Usd,
+});
+
+const BatchList = listOf(Batch);
+
+const FileObject = exact({
+	id: Text,
+	object: Type.Literal("file"),
+	bytes: Count,
+	...each(Seconds, "created_at", "expires_at"),
+	filename: Text,
+	purpose: oneOf("batch", "batch_output"),
+	status: Type.Literal("processed"),
+});
+const FileList = listOf(FileObject);
+const FileDeleted = exact({ id: Text, object: Type.Literal("file"), deleted: Type.Literal(true) });
+
 const Connected = oneOf("connected", "unavailable");
 const Day = Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d$", description: "A day in UTC." });
 const track = {
@@ -249,7 +306,7 @@ export const ANSWERS = {
 	UsageList,
 	Batch,
 	BatchList,
-	File,
+	File: FileObject,
 	FileList,
 	FileDeleted,
 	Status,

@@ -1,6 +1,25 @@
 /** Schemas of chats and completions, whole and as events. */
-import { type TProperties, Type } from "@sinclair/typebox";
-import { Basis, Cost, Count, each, exact, oneOf, orNull, Seconds, Text } from "./openapi-words.ts";
+import { type TProperties, type TSchema, Type } from "@sinclair/typebox";
+
+/** An object with exactly these fields. */
+export const exact = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false });
+/** Several fields with one schema. */
+export const each = <T extends TSchema, Names extends string>(schema: T, ...names: readonly Names[]) =>
+	Object.fromEntries(names.map((name) => [name, schema])) as { [Name in Names]: T };
+export const oneOf = <Values extends readonly string[]>(...values: Values) =>
+	Type.Unsafe<Values[number]>(Type.Union(values.map((value) => Type.Literal(value))));
+export const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+export const Text = Type.String();
+export const Count = Type.Integer({ minimum: 0 });
+export const Cost = Type.Number({
+	minimum: 0,
+	description: "US dollars, as charged. GET /v1/usage/{id} has the exact amount.",
+});
+export const Basis = Type.Union([Type.Literal("exact"), Type.Literal("estimated")], {
+	description: "Whose count it is: the model server's own, or an estimate where it gave none.",
+});
+export const Usd = Type.String({ pattern: "^-?\\d+\\.\\d{2,9}$", description: "US dollars as a decimal string." });
+export const Seconds = Type.Integer({ description: "Unix time." });
 
 const Usage = exact({
 	...each(Count, "prompt_tokens", "completion_tokens", "total_tokens"),
@@ -10,11 +29,7 @@ const Usage = exact({
 	basis: Basis,
 });
 
-const TokenLogprob = {
-	token: Text,
-	logprob: Type.Number(),
-	bytes: orNull(Type.Array(Count)),
-};
+const TokenLogprob = { token: Text, logprob: Type.Number(), bytes: orNull(Type.Array(Count)) };
 const TokenLogprobs = orNull(Type.Array(exact({ ...TokenLogprob, top_logprobs: Type.Array(exact(TokenLogprob)) })));
 const Logprobs = exact({ content: TokenLogprobs, refusal: TokenLogprobs });
 
@@ -35,10 +50,7 @@ const Annotation = Type.Union([
 			content: Type.Array(exact({ type: Type.Literal("text"), text: Text })),
 		}),
 	}),
-	exact({
-		type: Type.Literal("reference"),
-		reference_ids: Type.Array(Type.Union([Count, Text])),
-	}),
+	exact({ type: Type.Literal("reference"), reference_ids: Type.Array(Type.Union([Count, Text])) }),
 ]);
 const text = Type.Optional(Text);
 const ExtraContent = Type.Record(Text, exact({ thought_signature: text, thought: Type.Optional(Type.Boolean()) }));
@@ -154,12 +166,7 @@ const CompletionLogprobs = exact({
 const CompletionFinish = oneOf("stop", "length", "content_filter");
 const completionChoice = (finish: TProperties[string]) =>
 	exact({ text: Text, index: Count, logprobs: orNull(CompletionLogprobs), finish_reason: finish });
-const completionHead = {
-	id: Text,
-	object: Type.Literal("text_completion"),
-	created: Seconds,
-	model: Text,
-};
+const completionHead = { id: Text, object: Type.Literal("text_completion"), created: Seconds, model: Text };
 export const Completion = exact({
 	...completionHead,
 	choices: Type.Array(completionChoice(CompletionFinish), { minItems: 1 }),

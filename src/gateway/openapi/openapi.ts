@@ -1,5 +1,5 @@
 /** The OpenAPI document, generated from the schemas that check requests. */
-import { BatchRequestBody } from "../batches/batch-request.ts";
+import { BatchRequestBody } from "../batches/batch-answers.ts";
 import { ChatRequestBody } from "../chat/chat-request.ts";
 import { CompletionRequestBody } from "../completions/completions.ts";
 import { EmbeddingRequestBody } from "../embeddings/embeddings.ts";
@@ -7,11 +7,10 @@ import { ImageRequestBody } from "../images/images.ts";
 import { RerankRequestBody } from "../rerank/rerank.ts";
 import { TranscriptionRequestForm } from "../transcriptions/transcriptions-request.ts";
 import { ANSWERS } from "./openapi-answers.ts";
-import { FileUpload } from "./openapi-batch-answers.ts";
-import { USAGE_QUERY } from "./openapi-usage.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
+const BYTES = { contentMediaType: "application/octet-stream" };
 const REQUESTS = {
 	ChatRequest: ChatRequestBody,
 	CompletionRequest: CompletionRequestBody,
@@ -22,17 +21,32 @@ const REQUESTS = {
 			...TranscriptionRequestForm.properties,
 			file: {
 				description:
-					"The recording: FLAC, MP3, MP4 or M4A (AAC, ALAC), Ogg (Opus, Vorbis), WAV or WebM, a day at most.",
-				contentMediaType: "application/octet-stream",
+					"The recording, at most 24 hours long: FLAC, MP3, MP4 or M4A (AAC, ALAC), Ogg (Opus, Vorbis), WAV or WebM.",
+				...BYTES,
 			},
 		},
 		required: ["model", "file"],
 	},
 	ImageRequest: ImageRequestBody,
 	RerankRequest: RerankRequestBody,
-	FileUpload,
+	FileUpload: {
+		type: "object",
+		properties: {
+			file: { description: "A JSONL file with one request per line.", ...BYTES },
+			purpose: { type: "string", enum: ["batch"] },
+			"expires_after[anchor]": { type: "string", enum: ["created_at"] },
+			"expires_after[seconds]": {
+				type: "string",
+				pattern: "^\\d+$",
+				description: "Seconds until the file is deleted, from 3600 to 2592000 (30 days, the default).",
+			},
+		},
+		required: ["file", "purpose"],
+	},
 	BatchRequest: BatchRequestBody,
 };
+type RequestName = keyof typeof REQUESTS;
+const FORMS: readonly RequestName[] = ["TranscriptionRequest", "FileUpload"];
 
 const refOf = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 const json = (name: keyof typeof ANSWERS) => ({ "application/json": { schema: refOf(name) } });
@@ -43,32 +57,32 @@ const events = (name: keyof typeof ANSWERS) => ({
 		schema: {
 			type: "string",
 			description:
-				'`data: <json>` events and `: ` comments, ended by `data: [DONE]`. The last JSON event before it carries the authoritative usage. A failure in the middle is an event `{"error": …}`, then usage, then `[DONE]`.',
+				'Server-sent events: `data: <json>` and `: ` comments, ended by `data: [DONE]`. The last JSON event has the final usage. If the stream fails, it ends with `{"error": …}`, the usage and `[DONE]`.',
 		},
 		"x-event-schema": { anyOf: [refOf(name), refOf("Error")] },
 	},
 });
 const text = (type: string) => ({ [type]: { schema: { type: "string" } } });
 
-const REQUEST_ID = { description: "Names the request, for GET /v1/usage/{id}.", schema: { type: "string" } };
+const REQUEST_ID = { description: "Request ID, for GET /v1/usage/{id}.", schema: { type: "string" } };
 const FAILURES: Readonly<Record<number, string>> = {
 	400: "`invalid_request`, `context_length_exceeded`, `unsupported_parameter`; `param` names the field.",
 	401: "`missing_api_key`, `invalid_api_key`, `api_key_revoked`, `api_key_expired`.",
-	402: "`top_up_required`, `insufficient_quota`, `project_cap_exceeded`, `key_cap_exceeded`, but for the first with what is available, held and required.",
+	402: "`top_up_required`; `insufficient_quota`, `project_cap_exceeded`, `key_cap_exceeded`, with the available, held and required amounts.",
 	403: "`model_not_allowed`, `account_suspended`, `project_archived`, `sign_in_required`, `read_only_key`.",
 	404: "`model_not_found`, `unsupported_mode`, `not_found`.",
 	405: "`method_not_allowed`.",
 	408: "`request_timeout`.",
-	409: "`conflict`: the first request with this `Idempotency-Key` is still running, or was charged and its answer is lost or not kept; or the state of what is asked for forbids it.",
-	412: "`precondition_failed`: it was changed since it was read.",
+	409: "`conflict`: the first request with this `Idempotency-Key` is still running, or its answer was not kept; or the resource is in another state.",
+	412: "`precondition_failed`: the resource has changed since it was read.",
 	413: "`payload_too_large`.",
-	416: "`range_not_satisfiable`: none of the bytes that were asked for is there.",
+	416: "`range_not_satisfiable`: the file has no bytes in the requested range.",
 	415: "`unsupported_media_type`.",
-	422: "`idempotency_mismatch`: this `Idempotency-Key` was used for another request; `unprocessable_request`: two servers of the model failed on it alike.",
-	429: "`rate_limit_exceeded`: a limit of the key, its project or its account, or too many wrong keys from this address; `retry-after` says when to come back.",
+	422: "`idempotency_mismatch`: this `Idempotency-Key` was used with another body; `unprocessable_request`: two servers of the model failed on this request.",
+	429: "`rate_limit_exceeded`: a limit of the key, its project or its account, or too many wrong keys from this address. Retry after `retry-after` seconds.",
 	500: "`internal_error`.",
 	502: "`upstream_error`.",
-	503: "`service_unavailable`: no connected deployment, or not ready; `overloaded`: its servers are busy.",
+	503: "`service_unavailable`: no server is connected, or the service is starting; `overloaded`: the servers are busy.",
 	504: "`upstream_timeout`.",
 };
 
@@ -83,226 +97,208 @@ export interface DocumentPart {
 }
 
 function failures(...statuses: readonly number[]): Json {
+	const headers = { "x-request-id": REQUEST_ID };
 	return Object.fromEntries(
-		statuses.map((status) => [
-			String(status),
-			{ description: FAILURES[status], headers: { "x-request-id": REQUEST_ID }, content: json("Error") },
-		]),
+		statuses.map((status) => [String(status), { description: FAILURES[status], headers, content: json("Error") }]),
 	);
 }
 
-const IDEMPOTENCY_KEY = {
-	name: "Idempotency-Key",
-	in: "header",
-	required: false,
-	schema: { type: "string", pattern: "^[\\x21-\\x7e]{1,255}$" },
-	description:
-		"The same key with the same body replays the first answer at no charge, for 24 hours: whole answers with status 200, of up to 4 MB. A repetition waits for the first request while that runs.",
-};
-
-/** Batches and their idempotency keys are never removed. */
-const BATCH_IDEMPOTENCY_KEY = {
-	...IDEMPOTENCY_KEY,
-	description:
-		"The same key with the same body answers with the batch that was made, as it is by now, however long ago that was; with another body it is 422.",
-};
-
-interface Inference {
-	readonly summary: string;
-	readonly request: keyof typeof REQUESTS;
-	readonly form?: boolean;
-	readonly content: Json;
-}
-
-function inference({ summary, request, form = false, content }: Inference): Json {
-	const headers = {
-		"x-request-id": REQUEST_ID,
-		"x-ignored-parameters": {
-			description: "Optional fields that the deployment does not honour and that were left out.",
-			schema: { type: "string" },
-		},
-		"idempotent-replayed": { description: "`true` on a replayed answer.", schema: { type: "string" } },
-	};
-	return {
-		post: {
-			summary,
-			parameters: [IDEMPOTENCY_KEY],
-			requestBody: {
-				required: true,
-				content: { [form ? "multipart/form-data" : "application/json"]: { schema: refOf(request) } },
-			},
-			responses: {
-				"200": { description: "The answer.", headers, content },
-				...failures(400, 401, 402, 403, 404, 408, 409, 413, 415, 422, 429, 500, 502, 503, 504),
-			},
-		},
-	};
-}
-
-function lookUp(summary: string, name: keyof typeof ANSWERS, parameter?: string): Json {
-	const parameters = parameter
-		? { parameters: [{ name: parameter, in: "path", required: true, schema: { type: "string" } }] }
-		: {};
-	const content = json(name);
-	return {
-		get: {
-			summary,
-			...parameters,
-			responses: {
-				"200": { description: "The answer.", headers: { "x-request-id": REQUEST_ID }, content },
-				...failures(401, 403, 404, 429, 503),
-			},
-		},
-	};
-}
-
-const parameter = (place: "path" | "query" | "header", name: string, schema: Json) => ({
+const parameter = (place: "path" | "query" | "header", name: string, schema: Json, description?: string) => ({
 	name,
 	in: place,
 	required: place === "path",
 	schema,
+	...(description === undefined ? {} : { description }),
 });
 const ID = parameter("path", "id", { type: "string" });
+const KEY_SCHEMA = { type: "string", pattern: "^[\\x21-\\x7e]{1,255}$" };
+const IDEMPOTENCY_KEY = parameter(
+	"header",
+	"Idempotency-Key",
+	KEY_SCHEMA,
+	"A repeated request with the same key and body returns the first answer without a charge, for 24 hours. Kept are answers with status 200 of up to 4 MB. A repetition waits while the first request runs.",
+);
+/** Batches and their idempotency keys are never removed. */
+const BATCH_IDEMPOTENCY_KEY = parameter(
+	"header",
+	"Idempotency-Key",
+	KEY_SCHEMA,
+	"A repeated request with the same key and body returns the existing batch in its current state, without a time limit. Another body returns 422.",
+);
+const PAGE = (idsOf: string, limit: Json) => [
+	parameter("query", "limit", { type: "integer", minimum: 1, ...limit }),
+	parameter("query", "after", { type: "string", description: `The \`last_id\` of the previous page of ${idsOf}.` }),
+];
 const FILE_QUERY = [
 	parameter("query", "purpose", { type: "string" }),
-	parameter("query", "limit", { type: "integer", minimum: 1, description: "At most 1000 are given at once." }),
 	parameter("query", "order", { type: "string", enum: ["asc", "desc"] }),
-	parameter("query", "after", { type: "string", description: "The `last_id` of the page before." }),
+	...PAGE("files", { description: "At most 1000; a larger limit is reduced." }),
 ];
-const PAGE = [
-	parameter("query", "limit", { type: "integer", minimum: 1, maximum: 100 }),
-	parameter("query", "after", { type: "string", description: "The `last_id` of the page before." }),
-];
-const FORM_FAILURES = [400, 402, 408, 409, 413, 415] as const;
+const DAY = { type: "string", format: "date" };
+const USAGE_QUERY = Object.entries<Json>({
+	from: { ...DAY, description: "First day, in UTC. Default: 30 days up to `to`." },
+	to: { ...DAY, description: "Last day, in UTC. Default: today. A range has at most 400 days." },
+	group_by: {
+		type: "string",
+		description: "Comma-separated: `day`, `model`, `project`, `key`. Default: `day,model`. Empty: one total.",
+	},
+	model: { type: "string", maxLength: 200 },
+	key: { type: "string", maxLength: 64, description: "ID of a key." },
+	project: {
+		type: "string",
+		maxLength: 64,
+		description: "ID of a project at the time of use; `none` for usage without a project.",
+	},
+	limit: { type: "integer", minimum: 1, maximum: 10_000, default: 1_000 },
+	after: { type: "string", maxLength: 1_000, description: "`next` of the previous page." },
+}).map(([name, schema]) => parameter("query", name, schema));
 
-/** Of `/v1/files` and `/v1/batches`, where 503 also means that no deployment takes batches. */
-function aboutBatches(summary: string, content: Json, parameters: readonly Json[], own: readonly number[]): Json {
-	const answer = { description: "The answer.", headers: { "x-request-id": REQUEST_ID }, content };
-	return { summary, parameters, responses: { "200": answer, ...failures(401, 403, ...own, 429, 503) } };
+interface Operation {
+	readonly summary: string;
+	readonly content: Json;
+	readonly failures: readonly number[];
+	readonly parameters?: readonly Json[];
+	readonly body?: RequestName;
+	readonly headers?: Json;
+	readonly description?: string;
+	/** Status 206, for a range of bytes. */
+	readonly partial?: boolean;
 }
 
-const BYTES = {
-	"application/octet-stream": { schema: { type: "string", contentMediaType: "application/octet-stream" } },
-};
-const RANGE = parameter("header", "Range", { type: "string", description: "One range of bytes: `bytes=0-99`." });
-const FILE_BYTES = aboutBatches("The bytes of a file, or a range of them.", BYTES, [ID, RANGE], [404, 416]);
-const FILE_CONTENT: Json = {
-	...FILE_BYTES,
-	responses: {
-		...(FILE_BYTES.responses as Json),
-		"206": { description: "The range.", headers: { "x-request-id": REQUEST_ID }, content: BYTES },
+function operation({ summary, content, parameters, body, headers: own, description, ...rest }: Operation): Json {
+	const headers = { "x-request-id": REQUEST_ID, ...own };
+	const type = body !== undefined && FORMS.includes(body) ? "multipart/form-data" : "application/json";
+	return {
+		summary,
+		...(parameters === undefined ? {} : { parameters }),
+		...(body === undefined ? {} : { requestBody: { required: true, content: { [type]: { schema: refOf(body) } } } }),
+		responses: {
+			"200": { description: description ?? "The answer.", headers, content },
+			...(rest.partial ? { "206": { description: "The requested range.", headers, content } } : {}),
+			...failures(...rest.failures),
+		},
+	};
+}
+
+const INFERENCE_HEADERS = {
+	"x-ignored-parameters": {
+		description: "Optional fields that the deployment does not support and that were left out.",
+		schema: { type: "string" },
 	},
+	"idempotent-replayed": { description: "`true` if the answer was replayed.", schema: { type: "string" } },
 };
+const inference = (summary: string, body: RequestName, content: Json): Json => ({
+	post: operation({
+		summary,
+		body,
+		content,
+		parameters: [IDEMPOTENCY_KEY],
+		headers: INFERENCE_HEADERS,
+		failures: [400, 401, 402, 403, 404, 408, 409, 413, 415, 422, 429, 500, 502, 503, 504],
+	}),
+});
+const lookUp = (summary: string, name: keyof typeof ANSWERS, ...parameters: readonly Json[]): Json => ({
+	get: operation({ summary, content: json(name), parameters, failures: [401, 403, 404, 429, 503] }),
+});
+/** Files and batches. */
+const stored = (own: readonly number[], rest: Omit<Operation, "failures">): Json =>
+	operation({ ...rest, failures: [401, 403, ...own, 429, 503] });
+const open = (summary: string, content: Json): Json => ({
+	get: {
+		summary: `${summary} No key required.`,
+		security: [],
+		responses: { "200": { description: "The answer.", content } },
+	},
+});
 
 const PATHS: Readonly<Record<string, Json>> = {
-	"/v1/chat/completions": inference({
-		summary: "Generate chat completions.",
-		request: "ChatRequest",
-		content: { ...json("ChatCompletion"), ...events("ChatCompletionChunk") },
+	"/v1/chat/completions": inference("Create a chat completion.", "ChatRequest", {
+		...json("ChatCompletion"),
+		...events("ChatCompletionChunk"),
 	}),
-	"/v1/completions": inference({
-		summary: "Generate text completions, where the deployment lists the mode.",
-		request: "CompletionRequest",
-		content: { ...json("Completion"), ...events("CompletionChunk") },
+	"/v1/completions": inference("Create a text completion (models with mode `completions`).", "CompletionRequest", {
+		...json("Completion"),
+		...events("CompletionChunk"),
 	}),
-	"/v1/embeddings": inference({
-		summary: "Embed texts.",
-		request: "EmbeddingRequest",
-		content: json("EmbeddingList"),
+	"/v1/embeddings": inference("Create embeddings.", "EmbeddingRequest", json("EmbeddingList")),
+	"/v1/audio/transcriptions": inference("Transcribe a recording.", "TranscriptionRequest", {
+		"application/json": { schema: { anyOf: [refOf("Transcription"), refOf("VerboseTranscription")] } },
+		...text("text/plain"),
+		...events("TranscriptionEvent"),
 	}),
-	"/v1/audio/transcriptions": inference({
-		summary: "Transcribe a recording.",
-		request: "TranscriptionRequest",
-		form: true,
-		content: {
-			"application/json": { schema: { anyOf: [refOf("Transcription"), refOf("VerboseTranscription")] } },
-			...text("text/plain"),
-			...events("TranscriptionEvent"),
-		},
-	}),
-	"/v1/images/generations": inference({
-		summary: "Generate images.",
-		request: "ImageRequest",
-		content: json("Images"),
-	}),
-	"/v1/rerank": inference({
-		summary: "Order documents by their relevance to a query.",
-		request: "RerankRequest",
-		content: json("Ranking"),
-	}),
-	"/v1/models": lookUp("List the deployments and their rates.", "ModelList"),
-	"/v1/models/{id}": lookUp("One deployment; the ID may hold slashes, raw or encoded.", "Model", "id"),
-	"/v1/key": lookUp("What this key may spend and has spent.", "Key"),
-	"/v1/credits": lookUp("The account's credit: available, held and spent.", "Credits"),
+	"/v1/images/generations": inference("Generate images.", "ImageRequest", json("Images")),
+	"/v1/rerank": inference("Rank documents by their relevance to a query.", "RerankRequest", json("Ranking")),
+	"/v1/models": lookUp("List the models with their prices.", "ModelList"),
+	"/v1/models/{id}": lookUp("Retrieve a model. The ID may contain slashes, raw or encoded.", "Model", ID),
+	"/v1/key": lookUp("Retrieve the limits and the spending of this API key.", "Key"),
+	"/v1/credits": lookUp("Retrieve the account's credit: available, held and spent.", "Credits"),
 	"/v1/usage": {
-		get: {
-			summary: "What the account used, summed by the day, model, project and key: from sums, however many requests.",
-			parameters: USAGE_QUERY.map(([name, schema]) => parameter("query", name, schema)),
-			responses: {
-				"200": {
-					description: "The answer; as CSV for `Accept: text/csv`. `Link` names the next page.",
-					headers: { "x-request-id": REQUEST_ID, link: { schema: { type: "string" } } },
-					content: { ...json("UsageList"), ...text("text/csv") },
-				},
-				...failures(400, 401, 403, 429, 503),
-			},
-		},
+		get: operation({
+			summary: "List the account's usage by day, model, project and key.",
+			description: "The answer, as CSV with `Accept: text/csv`. `Link` has the next page.",
+			parameters: USAGE_QUERY,
+			headers: { link: { schema: { type: "string" } } },
+			content: { ...json("UsageList"), ...text("text/csv") },
+			failures: [400, 401, 403, 429, 503],
+		}),
 	},
-	"/v1/usage/{id}": lookUp("What one request cost, by its `x-request-id` or its answer's ID.", "RequestUsage", "id"),
+	"/v1/usage/{id}": lookUp(
+		"Retrieve the cost of a request by its `x-request-id` or the ID of its answer.",
+		"RequestUsage",
+		ID,
+	),
 	"/v1/files": {
-		get: aboutBatches("The account's files, newest first.", json("FileList"), FILE_QUERY, [400]),
-		post: {
-			...aboutBatches(
-				"Upload a file for a batch. It is kept encrypted, and ends by itself.",
-				json("File"),
-				[],
-				FORM_FAILURES,
-			),
-			requestBody: { required: true, content: { "multipart/form-data": { schema: refOf("FileUpload") } } },
-		},
+		get: stored([400], {
+			summary: "List the account's files, newest first.",
+			content: json("FileList"),
+			parameters: FILE_QUERY,
+		}),
+		post: stored([400, 402, 408, 409, 413, 415], {
+			summary: "Upload a file for a batch. Files are encrypted and expire.",
+			content: json("File"),
+			body: "FileUpload",
+		}),
 	},
 	"/v1/files/{id}": {
-		get: aboutBatches("One file of the account.", json("File"), [ID], [404]),
-		delete: aboutBatches("Delete a file and its bytes.", json("FileDeleted"), [ID], [404]),
+		get: stored([404], { summary: "Retrieve a file.", content: json("File"), parameters: [ID] }),
+		delete: stored([404], { summary: "Delete a file.", content: json("FileDeleted"), parameters: [ID] }),
 	},
-	"/v1/files/{id}/content": { get: FILE_CONTENT },
+	"/v1/files/{id}/content": {
+		get: stored([404, 416], {
+			summary: "Download a file, or a range of its bytes.",
+			content: { "application/octet-stream": { schema: { type: "string", ...BYTES } } },
+			parameters: [ID, parameter("header", "Range", { type: "string", description: "One range: `bytes=0-99`." })],
+			partial: true,
+		}),
+	},
 	"/v1/batches": {
-		get: aboutBatches("The account's batches, newest first.", json("BatchList"), PAGE, [400]),
-		post: {
-			...aboutBatches(
-				"Run a file of requests within a day, behind interactive traffic and at batch rates.",
-				json("Batch"),
-				[BATCH_IDEMPOTENCY_KEY],
-				[400, 404, 408, 413, 415, 422],
-			),
-			requestBody: { required: true, content: { "application/json": { schema: refOf("BatchRequest") } } },
-		},
+		get: stored([400], {
+			summary: "List the account's batches, newest first.",
+			content: json("BatchList"),
+			parameters: PAGE("batches", { maximum: 100 }),
+		}),
+		post: stored([400, 404, 408, 413, 415, 422], {
+			summary: "Create a batch: the requests of a file, run within 24 hours at batch prices.",
+			content: json("Batch"),
+			parameters: [BATCH_IDEMPOTENCY_KEY],
+			body: "BatchRequest",
+		}),
 	},
-	"/v1/batches/{id}": { get: aboutBatches("One batch of the account.", json("Batch"), [ID], [404]) },
+	"/v1/batches/{id}": {
+		get: stored([404], { summary: "Retrieve a batch.", content: json("Batch"), parameters: [ID] }),
+	},
 	"/v1/batches/{id}/cancel": {
-		post: aboutBatches(
-			"End a batch: what is under way settles, the rest is not sent.",
-			json("Batch"),
-			[ID],
-			[404, 409],
-		),
+		post: stored([404, 409], {
+			summary: "Cancel a batch. Requests in progress are completed; the others are not sent.",
+			content: json("Batch"),
+			parameters: [ID],
+		}),
 	},
-	"/status": {
-		get: {
-			summary: "Whether each model and each service is connected, and how they did in the last 90 days. Needs no key.",
-			security: [],
-			responses: { "200": { description: "The answer.", content: { ...json("Status"), ...text("text/html") } } },
-		},
-	},
-	"/openapi.json": {
-		get: {
-			summary: "This document. Needs no key.",
-			security: [],
-			responses: {
-				"200": { description: "The document.", content: { "application/json": { schema: { type: "object" } } } },
-			},
-		},
-	},
+	"/status": open("Current state and 90-day history of models and endpoints.", {
+		...json("Status"),
+		...text("text/html"),
+	}),
+	"/openapi.json": open("This document.", { "application/json": { schema: { type: "object" } } }),
 };
 
 /** OpenAPI 3.1, whose schemas are JSON Schema 2020-12, in which null is a type. */
@@ -314,7 +310,7 @@ export function openapiDocument(partOf?: (failures: Failures) => DocumentPart): 
 			title: "Inference service",
 			version: "1",
 			description:
-				"Hosted inference of open models over the chat-completion interface, authenticated by API keys and funded by account credit. `null` means absent in every request. Optional fields are honoured where the deployment lists them in `supported_parameters`; others are left out and named in `x-ignored-parameters`.",
+				"OpenAI-compatible inference of open models, authenticated by API keys and paid from prepaid credit. In requests, `null` is the same as an absent field. Optional fields are used if the model lists them in `supported_parameters`; others are left out and named in `x-ignored-parameters`.",
 		},
 		servers: [{ url: "/" }],
 		security: [{ apiKey: [] }],

@@ -53,3 +53,11 @@ export function createAuthenticate(
 		return entry === undefined ? loaded(found, connection, use) : known(entry, connection, use);
 	};
 }
+
+/** The key with this digest, for callers that authorised its owner. */
+export async function loadKey(keyring: Pick<Keyring, "load">, digest: KeyDigest, clock: Clock): Promise<KeyEntry> {
+	const entry = await keyring.load(digest);
+	if (entry === null) throw invalidApiKey();
+	checkKey(entry, clock.wallMs());
+	return entry;
+}

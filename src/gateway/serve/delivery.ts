@@ -9,36 +9,23 @@ const PROGRESS_TOKENS = 64;
 const PROGRESS_BYTES = 256;
 
 /** The delivered part of one stream, and the reach of the journal's bound. */
-export interface Delivery {
+export class Delivery {
 	/** Bytes of output in all chunks. */
-	bytes: number;
+	bytes = 0;
 	/** Chunks with output. */
-	chunks: number;
+	chunks = 0;
 	/** Estimate from finished streams of its replica; undefined if too few are known or the upstream counts. */
-	tokensLikely: number | undefined;
+	tokensLikely: number | undefined = undefined;
 	/** The upstream's count; undefined if there is none. */
-	usage: ReportedUsage | undefined;
+	usage: ReportedUsage | undefined = undefined;
 	/** Milliseconds from the start of the request to the first chunk; null before it. */
-	firstMs: number | null;
+	firstMs: number | null = null;
 	/** Output above which the journal's bound no longer holds: tokens, or bytes without an upstream count. */
-	recordAt: number;
+	recordAt = -1;
 	/** The upstream's prompt tokens at the last journal record; undefined without a count. */
-	recordedPrompt: number | undefined;
+	recordedPrompt: number | undefined = undefined;
 	/** The journal refused a chunk: neither it nor any later chunk leaves. */
-	isCut: boolean;
-}
-
-export function createDelivery(): Delivery {
-	return {
-		bytes: 0,
-		chunks: 0,
-		tokensLikely: undefined,
-		usage: undefined,
-		firstMs: null,
-		recordAt: -1,
-		recordedPrompt: undefined,
-		isCut: false,
-	};
+	isCut = false;
 }
 
 /**

@@ -1,9 +1,6 @@
 import type { Route } from "../../catalog/model.ts";
 import type { Endpoint } from "../../catalog/request-fields.ts";
-import { checkAccess, checkKey } from "../../keys/access.ts";
-import { invalidApiKey } from "../../keys/bearer.ts";
-import type { KeyDigest } from "../../keys/digest.ts";
-import type { Keyring } from "../../keys/keyring.ts";
+import { checkAccess } from "../../keys/access.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { BodyHold } from "../body/body-memory.ts";
 import type { Connection } from "../connection.ts";
@@ -15,8 +12,7 @@ import type { Authenticate } from "./authenticate.ts";
 import { createContext, type RequestContext, type ServeDeps } from "./context.ts";
 import type { EndpointInput, InferenceEndpoint, RequestBody } from "./endpoint.ts";
 import { assertServed, modelFor } from "./model-for.ts";
-import { refuse } from "./refuse.ts";
-import { serveRoute } from "./serve-route.ts";
+import { refuse, serveRoute } from "./serve-route.ts";
 
 /**
  * The one path of all endpoints, from the header to the last byte: authenticate → read → claim (with an
@@ -108,17 +104,4 @@ export function served<Body extends RequestBody, Input extends EndpointInput, Re
 		name: endpoint.name,
 		answer: (deps, connection, authenticate) => serve(deps, endpoint, connection, authenticate),
 	};
-}
-
-/** Serves a request for the key with this digest. The caller must have authorised the key's owner. */
-export type ServeAs = (endpoint: ServedEndpoint, keyDigest: KeyDigest, connection: Connection) => Promise<Response>;
-
-export function createServeAs(deps: ServeDeps, keyring: Pick<Keyring, "load">): ServeAs {
-	return (endpoint, keyDigest, connection) =>
-		endpoint.answer(deps, connection, async () => {
-			const entry = await keyring.load(keyDigest);
-			if (entry === null) throw invalidApiKey();
-			checkKey(entry, deps.clock.wallMs());
-			return entry;
-		});
 }

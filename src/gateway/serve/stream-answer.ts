@@ -10,17 +10,16 @@ import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
 import { type Exchange, logFields, type ServeDeps } from "./context.ts";
 import { deliver } from "./delivery.ts";
 import type { EndpointInput, StreamedAnswer } from "./endpoint.ts";
-import type { Streaming } from "./streaming.ts";
 import {
 	close,
 	countGap,
-	createStreaming,
 	enter,
 	fail,
 	isOver,
 	leave,
 	listen,
 	readerTook,
+	Streaming,
 	settle,
 	write,
 } from "./streaming.ts";
@@ -36,7 +35,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 ): Promise<Response> {
 	assert(streamed !== undefined, "an endpoint without streams reads no request for one");
 	const { connection, requestId } = exchange.context;
-	const streaming = createStreaming(deps, exchange, streamed.relay(exchange));
+	const streaming = new Streaming(deps, exchange, streamed.relay(exchange));
 	try {
 		const abort = new AbortController();
 		streaming.abort = abort;

@@ -9,7 +9,7 @@ import { IDLE_TIMEOUT_S } from "../connection.ts";
 import { CLIENT_LEFT_STATUS, restarting, statusOf } from "../error-body.ts";
 import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
 import { type Exchange, logFields, type RequestContext, type ServeDeps } from "./context.ts";
-import { createDelivery, type Delivery } from "./delivery.ts";
+import { Delivery } from "./delivery.ts";
 import type { Relay } from "./endpoint.ts";
 import type { OpenStream } from "./open-streams.ts";
 
@@ -39,64 +39,63 @@ const NEXT: Readonly<Record<StreamState, readonly StreamState[]>> = {
 	settled: [],
 };
 
-/** One streamed answer. */
-export interface Streaming<Chunk> {
+/** One streamed answer, and the listener of its events from outside. */
+export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	readonly deps: ServeDeps;
 	readonly limits: ServiceLimits;
 	/** The parts of its exchange that are needed until the end, without the request. */
 	readonly context: RequestContext;
 	readonly admitted: Admitted;
 	readonly relay: Relay<Chunk>;
-	readonly delivery: Delivery;
+	readonly delivery = new Delivery();
 	/**
 	 * Aborts the upstream call before its first event, even before it exists. Undefined afterwards: then `close` ends it.
 	 */
-	abort: AbortController | undefined;
-	state: StreamState;
+	abort: AbortController | undefined = undefined;
+	state: StreamState = "opening";
 	/** Undefined before the upstream call. */
-	upstream: AnswerStream<Chunk> | undefined;
+	upstream: AnswerStream<Chunk> | undefined = undefined;
 	/** The first chunks, until they are read. */
-	first: Promise<readonly Chunk[] | null> | undefined;
+	first: Promise<readonly Chunk[] | null> | undefined = undefined;
 	/** Undefined until the runtime requests the body. */
-	client: ReadableStreamDirectController | undefined;
+	client: ReadableStreamDirectController | undefined = undefined;
 	/** The last text, if the stream ended before the runtime requested the body. */
-	unsent: string | undefined;
+	unsent: string | undefined = undefined;
 	lastWriteMs: number;
 	/** Total time that the reader stalled, and the start of the current stall; undefined while the reader keeps up. */
-	stalledMs: number;
-	stalledSinceMs: number | undefined;
+	stalledMs = 0;
+	stalledSinceMs: number | undefined = undefined;
 	/** When the reader took the last text: from then on the stream waits for the upstream. */
-	tookMs: number | undefined;
+	tookMs: number | undefined = undefined;
 	/** The reason if the service ended the stream. */
-	halted: Fault | undefined;
+	halted: Fault | undefined = undefined;
 	/** Settles the bill with this instance's credit; undefined outside `covering`. */
-	pay: (() => void) | undefined;
-	/** Receives events from outside; undefined before `listen`. */
-	listener: { letGo(): void } | undefined;
-}
+	pay: (() => void) | undefined = undefined;
+	isListening = false;
+	slot = 0;
 
-export function createStreaming<Chunk>(deps: ServeDeps, exchange: Exchange, relay: Relay<Chunk>): Streaming<Chunk> {
-	return {
-		deps,
-		limits: deps.catalog.limits(),
-		context: exchange.context,
-		admitted: exchange.admitted,
-		relay,
-		delivery: createDelivery(),
-		abort: undefined,
-		state: "opening",
-		upstream: undefined,
-		first: undefined,
-		client: undefined,
-		unsent: undefined,
-		lastWriteMs: exchange.context.startedMs,
-		stalledMs: 0,
-		stalledSinceMs: undefined,
-		tookMs: undefined,
-		halted: undefined,
-		pay: undefined,
-		listener: undefined,
-	};
+	constructor(deps: ServeDeps, { context, admitted }: Exchange, relay: Relay<Chunk>) {
+		this.deps = deps;
+		this.limits = deps.catalog.limits();
+		this.context = context;
+		this.admitted = admitted;
+		this.relay = relay;
+		this.lastWriteMs = context.startedMs;
+	}
+
+	tick(nowMs: number): void {
+		giveUpPlace(this, nowMs);
+		keepAlive(this, nowMs);
+	}
+
+	shutDown(): void {
+		shutDown(this);
+	}
+
+	/** The client's signal aborted. */
+	handleEvent(): void {
+		leave(this);
+	}
 }
 
 /** Enters the next state. Asserts that the transition exists. */
@@ -113,42 +112,18 @@ export function isOver<Chunk>({ state }: Streaming<Chunk>): boolean {
 /** From now until the settlement, the client's leaving and the stop of the process end the stream. */
 export function listen<Chunk>(streaming: Streaming<Chunk>): void {
 	const { signal } = streaming.context.connection.request;
-	const listener = new Listener(streaming);
-	streaming.listener = listener;
+	streaming.isListening = true;
 	if (signal.aborted) leave(streaming);
-	else signal.addEventListener("abort", listener, ONCE);
-	if (!isOver(streaming)) streaming.deps.clients.openStreams.add(listener);
+	else signal.addEventListener("abort", streaming, ONCE);
+	if (!isOver(streaming)) streaming.deps.clients.openStreams.add(streaming);
 }
 
 const ONCE = { once: true } as const;
 
-/** Receives events from outside a stream. A class: there is one per stream. */
-class Listener<Chunk> implements OpenStream, EventListenerObject {
-	readonly #streaming: Streaming<Chunk>;
-	slot = 0;
-
-	constructor(streaming: Streaming<Chunk>) {
-		this.#streaming = streaming;
-	}
-
-	tick(nowMs: number): void {
-		giveUpPlace(this.#streaming, nowMs);
-		keepAlive(this.#streaming, nowMs);
-	}
-
-	shutDown(): void {
-		shutDown(this.#streaming);
-	}
-
-	/** The client's signal aborted. */
-	handleEvent(): void {
-		leave(this.#streaming);
-	}
-
-	letGo(): void {
-		this.#streaming.deps.clients.openStreams.delete(this);
-		this.#streaming.context.connection.request.signal.removeEventListener("abort", this);
-	}
+function unlisten<Chunk>(streaming: Streaming<Chunk>): void {
+	if (!streaming.isListening) return;
+	streaming.deps.clients.openStreams.delete(streaming);
+	streaming.context.connection.request.signal.removeEventListener("abort", streaming);
 }
 
 /**
@@ -167,7 +142,7 @@ export function settle<Chunk>(
 	const facts = { ending, status, replica: upstream?.replica(), firstMs: delivery.firstMs, totalMs };
 	const pay = (): void => {
 		enter(streaming, "settled");
-		streaming.listener?.letGo();
+		unlisten(streaming);
 		after(settledBill(deps.admission.settle(admitted, outcomeOf(bill, facts))));
 	};
 	const covered = ending === "shutdown" ? undefined : coverExcess(admitted, bill.cost);

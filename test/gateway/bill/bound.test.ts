@@ -5,7 +5,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { maxCost } from "../../../src/admission/price.ts";
 import type { DialectName, Model, RateCard } from "../../../src/catalog/model.ts";
-import { chat } from "../../../src/gateway/chat/chat.ts";
+import { chat } from "../../../src/gateway/chat/chat-request.ts";
 import { completions } from "../../../src/gateway/completions/completions.ts";
 import { embeddings } from "../../../src/gateway/embeddings/embeddings.ts";
 import { images } from "../../../src/gateway/images/images.ts";

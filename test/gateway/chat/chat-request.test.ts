@@ -2,8 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { checkStructure, type RawValue } from "../../../src/base/json-structure.ts";
 import type { Model } from "../../../src/catalog/model.ts";
 import { shorten } from "../../../src/gateway/body/shortened-json.ts";
-import { chatAffinity } from "../../../src/gateway/chat/chat.ts";
-import { readChatRequest } from "../../../src/gateway/chat/chat-request.ts";
+import { chatAffinity, readChatRequest } from "../../../src/gateway/chat/chat-request.ts";
 import { ignoredHeader } from "../../../src/gateway/headers.ts";
 import { modelOver } from "../../support/upstream-catalog.ts";
 

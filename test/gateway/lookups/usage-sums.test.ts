@@ -153,7 +153,9 @@ test("nobody sees another account's, and what cannot be asked is said with its n
 		["?limit=10001", "limit"],
 		["?limit=1e3", "limit"],
 		["?after=x", "after"],
-		[`?after=${Buffer.from('["x","",""]').toString("base64url")}`, "after"],
+		...['["x","",""]', '["2026-02-30","","",""]', '["0000-00-00","","",""]'].map(
+			(place) => [`?after=${Buffer.from(place).toString("base64url")}`, "after"] as const,
+		),
 		["?account=acc_1", "account"],
 		["?model=a&model=b", "model"],
 		[`?model=${"m".repeat(2000)}`, "model"],

@@ -1,7 +1,7 @@
 /** Whatever happens to a request, in whatever order and how many of it in one turn: one settlement, for what was delivered. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { chat } from "../../../src/gateway/chat/chat.ts";
+import { chat } from "../../../src/gateway/chat/chat-request.ts";
 import { serve } from "../../../src/gateway/serve/serve.ts";
 import { READER_STALL_MS } from "../../../src/gateway/serve/streaming.ts";
 import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";

@@ -1,7 +1,7 @@
 /** Each way out of the road, those included that no upstream and no client can be made to take: settled once, at the right amount. */
 import { describe, expect, test } from "bun:test";
 import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
-import { chat } from "../../../src/gateway/chat/chat.ts";
+import { chat } from "../../../src/gateway/chat/chat-request.ts";
 import { IDLE_TIMEOUT_S } from "../../../src/gateway/connection.ts";
 import { serve } from "../../../src/gateway/serve/serve.ts";
 import { READER_STALL_MS } from "../../../src/gateway/serve/streaming.ts";

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import { Fault, type FaultCode } from "../../../src/base/fault.ts";
 import type { Model, Route } from "../../../src/catalog/model.ts";
-import { chat } from "../../../src/gateway/chat/chat.ts";
+import { chat } from "../../../src/gateway/chat/chat-request.ts";
 import { createContext } from "../../../src/gateway/serve/context.ts";
 import { serveRoute } from "../../../src/gateway/serve/serve-route.ts";
 import { untilEnd } from "../../support/at-end.ts";

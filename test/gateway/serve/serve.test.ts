@@ -1,9 +1,9 @@
 /** What all endpoints have from the one road, and who may take it. */
 import { describe, expect, test } from "bun:test";
 import type { Model, ModelKind } from "../../../src/catalog/model.ts";
+import type { Connection } from "../../../src/gateway/connection.ts";
 import { INFERENCE } from "../../../src/gateway/inference.ts";
-import { createAuthenticate } from "../../../src/gateway/serve/authenticate.ts";
-import { createServeAs } from "../../../src/gateway/serve/serve.ts";
+import { createAuthenticate, loadKey } from "../../../src/gateway/serve/authenticate.ts";
 import { createDigest, type KeyDigest } from "../../../src/keys/digest.ts";
 import { createFailedAttempts } from "../../../src/keys/failed-attempts.ts";
 import type { KeyEntry } from "../../../src/keys/key-entry.ts";
@@ -119,15 +119,18 @@ describe("who asks from within", () => {
 		const authenticate = () => {
 			throw new Error("nobody's header is read");
 		};
-		return { road, serveAs: createServeAs({ ...road.deps, authenticate }, { load }) };
+		const deps = { ...road.deps, authenticate };
+		const serveAs = (digest: KeyDigest, connection: Connection) =>
+			CHAT.answer(deps, connection, () => loadKey({ load }, digest, road.clock));
+		return { road, serveAs };
 	}
 
 	test("is served without a socket, in one piece and streamed, and charged like anybody", async () => {
 		const { road, serveAs } = within();
-		const whole = serveAs(CHAT, known, madeUp({}).connection);
+		const whole = serveAs(known, madeUp({}).connection);
 		(await road.call()).reply(3);
 		expect(await (await whole).json()).toMatchObject({ model: roadModel.id, usage: { completion_tokens: 3 } });
-		const streamed = serveAs(CHAT, known, madeUp({ stream: true }).connection);
+		const streamed = serveAs(known, madeUp({ stream: true }).connection);
 		const call = await road.call(2);
 		call.arrive("a", "b");
 		call.end();
@@ -141,12 +144,12 @@ describe("who asks from within", () => {
 
 	test("is refused with a key that is not in force, or none", async () => {
 		const { road, serveAs } = within();
-		expect(await errorOf(serveAs(CHAT, "e".repeat(64) as KeyDigest, madeUp({}).connection))).toMatchObject({
+		expect(await errorOf(serveAs("e".repeat(64) as KeyDigest, madeUp({}).connection))).toMatchObject({
 			code: "invalid_api_key",
 		});
 		expect(road.refused).toEqual([]);
 		road.key.state = "revoked";
-		expect(await errorOf(serveAs(CHAT, known, madeUp({}).connection))).toMatchObject({ code: "api_key_revoked" });
+		expect(await errorOf(serveAs(known, madeUp({}).connection))).toMatchObject({ code: "api_key_revoked" });
 		expect(road.refused).toMatchObject([{ code: "api_key_revoked", keyId: road.key.id }]);
 		expect(road.calls).toEqual([]);
 	});

@@ -1,5 +1,5 @@
 import { aacFrameSeconds } from "./aac.ts";
-import { OPUS_PACKET_SECONDS_MAX, opusSeconds } from "./opus.ts";
+import { OPUS_PACKET_SECONDS_MAX, opusSeconds } from "./ogg.ts";
 import { type VorbisModes, vorbisModes, vorbisSamples } from "./vorbis.ts";
 import { contradiction, type Measured, unsupported, type Walk } from "./walk.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { showStripeAmount } from "../../src/web/operator/stripe-amount.ts";
+import { showStripeAmount } from "../../src/web/shown-money.ts";
 
 test("an amount of Stripe's has the places of its currency, whichever that is", () => {
 	const shown = [

@@ -83,7 +83,7 @@ export function adjustmentRoutes({
 				const made = await adjust(tx, asked, config.topUpSecondLook);
 				return { balance: await balanceOf(statements, params.id), secondLookNeeded: made.state === "pending" };
 			},
-			{ body: t.Object({ usd: USD, reason: REASON, idempotencyKey: t.String({ pattern: "^[0-9a-fA-F-]{36}$" }) }) },
+			{ body: t.Object({ usd: USD, reason: REASON, idempotencyKey: t.String({ pattern: "^[0-9a-fA-F-]{32,36}$" }) }) },
 		)
 		.get(
 			"/adjustments",

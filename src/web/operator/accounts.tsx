@@ -1,9 +1,9 @@
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { SearchField } from "../parts/fields.tsx";
-import { Page, Panel, State } from "../parts/page.tsx";
+import { Page, State } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
-import { DataTable, fromList } from "../parts/table.tsx";
+import { fromList, TablePanel } from "../parts/table.tsx";
 import { Ago } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link } from "../router.tsx";
@@ -18,8 +18,7 @@ export function AccountsPage() {
 	const list = useList(`operator-accounts ${wanted}`, (after) => operatorApi.accounts(wanted, after));
 	return (
 		<Page title={t("Accounts")}>
-			<Panel
-				flush
+			<TablePanel
 				title={t("Accounts")}
 				aside={
 					<SearchField
@@ -30,34 +29,28 @@ export function AccountsPage() {
 						onChange={setSearch}
 					/>
 				}
-			>
-				<DataTable
-					label={t("Accounts")}
-					{...fromList(list)}
-					rowKey={(account) => account.id}
-					empty={
-						<Empty title={wanted === "" ? t("No accounts yet.") : t("No account matches “{wanted}”.", { wanted })} />
-					}
-					columns={[
-						{
-							label: t("Email"),
-							lead: true,
-							render: (account) => <Link to={`/operator/accounts/${account.id}`}>{account.email}</Link>,
-						},
-						{ label: t("Name"), render: (account) => account.name },
-						{ label: t("State"), render: (account) => <State value={account.state} /> },
-						{
-							label: t("Topped up"),
-							render: (account) => (
-								<State value={account.toppedUp ? "ok" : "off"} label={account.toppedUp ? t("Yes") : t("No")} />
-							),
-						},
-						{ label: t("Made"), render: (account) => <Ago atMs={account.createdAtMs} /> },
-						{ label: t("Spent"), amount: (account) => account.spentNanoUsd },
-						{ label: t("Balance"), amount: (account) => account.balanceNanoUsd, corner: true },
-					]}
-				/>
-			</Panel>
+				{...fromList(list)}
+				rowKey={(account) => account.id}
+				empty={
+					<Empty title={wanted === "" ? t("No accounts yet.") : t("No account matches “{wanted}”.", { wanted })} />
+				}
+				columns={[
+					{
+						label: t("Email"),
+						lead: true,
+						render: (account) => <Link to={`/operator/accounts/${account.id}`}>{account.email}</Link>,
+					},
+					{ label: t("Name"), render: (account) => account.name },
+					{ label: t("State"), render: (account) => <State value={account.state} /> },
+					{
+						label: t("Topped up"),
+						render: ({ toppedUp }) => <State value={toppedUp ? "ok" : "off"} label={toppedUp ? t("Yes") : t("No")} />,
+					},
+					{ label: t("Created"), render: (account) => <Ago atMs={account.createdAtMs} /> },
+					{ label: t("Spent"), amount: (account) => account.spentNanoUsd },
+					{ label: t("Balance"), amount: (account) => account.balanceNanoUsd, corner: true },
+				]}
+			/>
 		</Page>
 	);
 }

@@ -1,63 +1,94 @@
 import { Button, Group } from "@mantine/core";
 import { type ReactNode, useState } from "react";
-import { ActDialog } from "../parts/dialog.tsx";
+import { ActForm, Dialog, DialogDone } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
+import { Notice } from "../parts/problem.tsx";
+import type { Column } from "../parts/table.tsx";
 import { useAction } from "../resource.ts";
+import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
 
-type Act = "confirm" | "reject";
-
-/** State of the decision dialog: the chosen row and act. `onDecided` runs after the decision. */
-export function useDecision<Row>(onDecided: () => void) {
-	const [open, setOpen] = useState<{ row: Row; act: Act }>();
-	const close = () => setOpen(undefined);
-	const decided = () => {
-		close();
-		onDecided();
-	};
-	return { open, ask: (row: Row, act: Act) => setOpen({ row, act }), close, decided };
-}
-
-/** Confirm and reject buttons of a row. */
-export function DecisionButtons({ onChoose }: { onChoose: (act: Act) => void }) {
-	return (
-		<Group gap={6} wrap="nowrap" justify="flex-end">
-			<Button size="compact-xs" onClick={() => onChoose("confirm")}>
-				{t("Confirm")}
-			</Button>
-			<Button size="compact-xs" variant="default" onClick={() => onChoose("reject")}>
-				{t("Reject")}
-			</Button>
-		</Group>
-	);
-}
-
-/** Dialog for an operator's act: `about` above, then the field for the reason. */
-export function DecisionDialog(props: {
-	title: string;
-	about: ReactNode;
+interface Decision {
+	readonly title: string;
+	readonly about: ReactNode;
 	/** Label of the button. */
-	act: string;
-	danger?: boolean;
-	/** Without it the dialog has no field for a reason, and `run` receives an empty one. */
-	reason?: { label?: string; description: string };
-	run: (reason: string) => Promise<void>;
-	onClose: () => void;
-}) {
-	const [reason, setReason] = useState("");
-	const run = useAction(() => props.run(reason.trim()));
+	readonly act: string;
+	readonly danger?: boolean;
+	/** A required text. Without it `run` receives an empty one. */
+	readonly field?: Omit<Parameters<typeof TextField>[0], "value" | "onChange">;
+	/** A returned text is shown in the dialog, for decisions that a second operator must confirm. */
+	readonly run: (text: string) => Promise<string | undefined>;
+}
+
+/**
+ * The dialog for an operator's decision, and a function that opens it for a choice. `onClosed` runs after a cancelled
+ * decision too: one whose answer was lost may have taken effect.
+ */
+export function useDecision<Choice>(decisionOf: (choice: Choice) => Decision, onClosed: () => void) {
+	const [choice, choose] = useState<Choice>();
+	const close = () => {
+		choose(undefined);
+		onClosed();
+	};
+	const dialog = choice !== undefined && <DecisionDialog {...decisionOf(choice)} onClose={close} />;
+	return [dialog, choose] as const;
+}
+
+function DecisionDialog(props: Decision & { onClose: () => void }) {
+	const { title, about, act, danger = false, field, onClose } = props;
+	const [text, setText] = useState("");
+	const [result, setResult] = useState<string>();
+	const run = useAction(async () => {
+		const message = await props.run(text.trim());
+		if (message === undefined) onClose();
+		else setResult(message);
+	});
 	return (
-		<ActDialog onClose={props.onClose} title={props.title} action={run} act={props.act} danger={props.danger ?? false}>
-			{props.about}
-			{props.reason && (
-				<TextField
-					label={props.reason.label ?? t("Reason")}
-					description={props.reason.description}
-					data-autofocus
-					value={reason}
-					onChange={setReason}
-				/>
+		<Dialog onClose={onClose} title={title}>
+			{result === undefined ? (
+				<ActForm action={run} act={act} danger={danger} onCancel={onClose}>
+					{about}
+					{field && <TextField data-autofocus value={text} onChange={setText} {...field} />}
+				</ActForm>
+			) : (
+				<DialogDone onClose={onClose}>
+					<Notice kind="ok">{result}</Notice>
+				</DialogDone>
 			)}
-		</ActDialog>
+		</Dialog>
 	);
 }
+
+export const reasonField = () => ({ label: t("Reason"), description: t("Saved in the audit log") });
+
+export interface Review<Row> {
+	readonly row: Row;
+	readonly isConfirm: boolean;
+}
+
+/** Confirm and reject buttons of the rows that need a decision. */
+export const reviewColumn = <Row,>(
+	choose: (review: Review<Row>) => void,
+	isOpen: (row: Row) => boolean = () => true,
+): Column<Row> => ({
+	label: t("Action"),
+	act: true,
+	render: (row) =>
+		isOpen(row) && (
+			<Group gap={6} wrap="nowrap" justify="flex-end">
+				<Button size="compact-xs" onClick={() => choose({ row, isConfirm: true })}>
+					{t("Confirm")}
+				</Button>
+				<Button size="compact-xs" variant="default" onClick={() => choose({ row, isConfirm: false })}>
+					{t("Reject")}
+				</Button>
+			</Group>
+		),
+});
+
+/** The account of a row, by its email if known. */
+export const ACCOUNT_COLUMN: Column<{ readonly accountId: string | null; readonly accountEmail?: string }> = {
+	label: t("Account"),
+	render: ({ accountId, accountEmail }) =>
+		accountId !== null && <Link to={`/operator/accounts/${accountId}`}>{accountEmail ?? accountId}</Link>,
+};

@@ -1,11 +1,13 @@
 import { useEffect } from "react";
+import { formatCount } from "../format.ts";
+import { dialectName } from "../labels.ts";
 import { KINDS } from "../parts/model-table.tsx";
 import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
+import { type Column, DataTable } from "../parts/table.tsx";
 import { useResource } from "../resource.ts";
 import { t } from "../texts.tsx";
-import { operatorApi } from "./api.ts";
-import { ReplicaTable } from "./replica-table.tsx";
+import { operatorApi, type ReplicaRow } from "./api.ts";
 
 const REFRESH_MS = 3_000;
 
@@ -19,14 +21,14 @@ export function DeploymentsPage() {
 	return (
 		<Page
 			title={t("Deployments")}
-			lead={t("Load of all gateways together, health and breakers as the worst of them sees it, every few seconds.")}
+			lead={t(
+				"Load summed over all gateways, and the worst health and breaker state that a gateway reports. Updated every few seconds.",
+			)}
 		>
 			<Reading of={deployments} height={240} />
 			{deployments.data?.items.length === 0 && (
 				<Panel>
-					<Empty title={t("The catalogue is empty.")}>
-						{t("Models and their servers are listed in the file that CONFIG names.")}
-					</Empty>
+					<Empty title={t("No models yet.")}>{t("List models and their servers in the file that CONFIG names.")}</Empty>
 				</Panel>
 			)}
 			{deployments.data?.items.map((deployment) => (
@@ -45,9 +47,37 @@ export function DeploymentsPage() {
 						/>
 					}
 				>
-					<ReplicaTable rows={deployment.replicas} empty={<Empty title={t("No replica is configured.")} />} />
+					<DataTable
+						label={t("Replicas")}
+						rows={deployment.replicas}
+						rowKey={({ alias }) => alias}
+						empty={<Empty title={t("No replicas configured.")} />}
+						columns={REPLICA_COLUMNS}
+					/>
 				</Panel>
 			))}
 		</Page>
 	);
 }
+
+const BREAKERS: Readonly<Record<string, string>> = {
+	closed: t("Closed"),
+	open: t("Open: cooling down"),
+	half_open: t("Half open: trying"),
+};
+
+export const REPLICA_COLUMNS: readonly Column<ReplicaRow>[] = [
+	{ label: t("Replica"), lead: true, render: (row) => row.alias },
+	{ label: t("Address"), render: (row) => <code>{row.url}</code> },
+	{ label: t("Dialect"), render: (row) => dialectName(row.dialect) },
+	{ label: t("Health"), corner: true, render: (row) => <State value={row.draining ? "draining" : row.health} /> },
+	{ label: t("Breaker"), render: (row) => <State value={row.breaker} label={BREAKERS[row.breaker] ?? row.breaker} /> },
+	{
+		label: t("Load"),
+		figure: (row) =>
+			t("{inFlight} of {maxConcurrency}", {
+				inFlight: formatCount(row.inFlight),
+				maxConcurrency: formatCount(row.maxConcurrency),
+			}),
+	},
+];

@@ -1,4 +1,4 @@
-import { Button, Checkbox, Stack, TextInput } from "@mantine/core";
+import { Button, Checkbox, Stack } from "@mantine/core";
 import { useState } from "react";
 import { MANAGEMENT_SCOPES } from "../../keys/management-scope.ts";
 import { stateText } from "../labels.ts";
@@ -7,15 +7,15 @@ import { KEY_COLUMN } from "../parts/account-tables.tsx";
 import { ActDialog } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { Icon } from "../parts/icons.tsx";
-import { Page, Panel, State } from "../parts/page.tsx";
+import { Page, State } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
-import { DataTable, fromList } from "../parts/table.tsx";
+import { fromList, TablePanel } from "../parts/table.tsx";
 import { Ago, Clipped, Day } from "../parts/text.tsx";
 import { useAction, useList } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
 import { type Attempt, useAttempt } from "../token.ts";
 import { type ManagementKeyRow, operatorApi } from "./api.ts";
-import { DecisionDialog } from "./decision.tsx";
+import { useDecision } from "./decision.tsx";
 
 const TONES = { active: "ok", expired: "off", revoked: "off", orphaned: "warn" } as const;
 
@@ -24,83 +24,77 @@ export function ManagementKeysPage() {
 	const [creating, setCreating] = useState(false);
 	// Outlives the dialog: a retry after a lost answer and a cancelled dialog does not create a second key.
 	const attempt = useAttempt();
-	const [revoking, setRevoking] = useState<ManagementKeyRow>();
-	const create = (
-		<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => setCreating(true)}>
-			{t("Create a management key")}
-		</Button>
+	const [dialog, revoke] = useDecision<ManagementKeyRow>(
+		({ id, name }) => ({
+			title: t("Revoke the management key"),
+			about: (
+				<p>
+					{rich("Scripts that use {name} stop working. API keys that it created stay.", {
+						name: <strong>{name}</strong>,
+					})}
+				</p>
+			),
+			act: t("Revoke"),
+			danger: true,
+			run: async () => void (await operatorApi.revokeManagementKey(id)),
+		}),
+		() => void list.reload(),
 	);
 	return (
 		<Page
 			title={t("Management keys")}
-			lead={t("For scripts: they open /v1/management/ and nothing else, and act for who made them.")}
-			aside={create}
+			lead={t("For scripts. A management key opens only /v1/management/ and acts on behalf of its creator.")}
+			aside={
+				<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => setCreating(true)}>
+					{t("Create a management key")}
+				</Button>
+			}
 		>
-			<Panel flush>
-				<DataTable
-					label={t("Management keys")}
-					{...fromList(list)}
-					rowKey={(key) => key.id}
-					empty={<Empty title={t("No management keys yet.")} />}
-					columns={[
-						{ label: t("Name"), lead: true, render: (key) => <Clipped text={key.name} /> },
-						KEY_COLUMN,
-						{
-							label: t("State"),
-							corner: true,
-							render: (key) => <State value={key.state} label={stateText(key.state)} tone={TONES[key.state]} />,
-						},
-						{ label: t("Scopes"), render: (key) => <span className="small">{key.scopes.join(", ")}</span> },
-						{
-							label: t("Made by"),
-							clip: true,
-							render: (key) => <Clipped text={key.madeByEmail ?? t("Command line")} />,
-						},
-						{
-							label: t("Ends"),
-							render: (key) => (key.expiresAtMs === null ? t("Never") : <Day atMs={key.expiresAtMs} />),
-						},
-						{ label: t("Last used"), render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
-						{
-							label: t("Act"),
-							render: (key) =>
-								key.revokedAtMs === null && (
-									<Button
-										size="compact-xs"
-										variant="default"
-										aria-label={t("Revoke {name}", { name: key.name })}
-										onClick={() => setRevoking(key)}
-									>
-										{t("Revoke")}
-									</Button>
-								),
-						},
-					]}
-				/>
-			</Panel>
+			<TablePanel
+				title={t("Management keys")}
+				{...fromList(list)}
+				rowKey={(key) => key.id}
+				empty={<Empty title={t("No management keys yet.")} />}
+				columns={[
+					{ label: t("Name"), lead: true, render: (key) => <Clipped text={key.name} /> },
+					KEY_COLUMN,
+					{
+						label: t("State"),
+						corner: true,
+						render: (key) => <State value={key.state} label={stateText(key.state)} tone={TONES[key.state]} />,
+					},
+					{ label: t("Scopes"), render: (key) => <span className="small">{key.scopes.join(", ")}</span> },
+					{
+						label: t("Created by"),
+						clip: true,
+						render: (key) => <Clipped text={key.madeByEmail ?? t("Command line")} />,
+					},
+					{
+						label: t("Expires"),
+						render: (key) => (key.expiresAtMs === null ? t("Never") : <Day atMs={key.expiresAtMs} />),
+					},
+					{ label: t("Last used"), render: (key) => <Ago atMs={key.lastUsedAtMs} /> },
+					{
+						label: t("Action"),
+						act: true,
+						render: (key) =>
+							key.revokedAtMs === null && (
+								<Button
+									size="compact-xs"
+									variant="default"
+									aria-label={t("Revoke {name}", { name: key.name })}
+									onClick={() => revoke(key)}
+								>
+									{t("Revoke")}
+								</Button>
+							),
+					},
+				]}
+			/>
 			{creating && (
 				<CreateDialog attempt={attempt} onClose={() => setCreating(false)} onCreated={() => void list.reload()} />
 			)}
-			{revoking && (
-				<DecisionDialog
-					title={t("Revoke the management key")}
-					about={
-						<p>
-							{rich("Every script that uses {name} is refused from now on. API keys that it made stay.", {
-								name: <strong>{revoking.name}</strong>,
-							})}
-						</p>
-					}
-					act={t("Revoke")}
-					danger
-					run={async () => {
-						await operatorApi.revokeManagementKey(revoking.id);
-						setRevoking(undefined);
-						void list.reload();
-					}}
-					onClose={() => setRevoking(undefined)}
-				/>
-			)}
+			{dialog}
 		</Page>
 	);
 }
@@ -138,7 +132,7 @@ function CreateDialog(props: { attempt: Attempt; onClose: () => void; onCreated:
 		>
 			<TextField
 				label={t("Name")}
-				description={t("What it is for, as terraform")}
+				description={t("What the key is for, for example terraform")}
 				data-autofocus
 				maxLength={100}
 				value={name}
@@ -146,7 +140,7 @@ function CreateDialog(props: { attempt: Attempt; onClose: () => void; onCreated:
 			/>
 			<Checkbox.Group
 				label={t("Scopes")}
-				description={t("Changing does not include reading")}
+				description={t("Write scopes do not include reading")}
 				value={scopes}
 				onChange={setScopes}
 			>
@@ -156,14 +150,15 @@ function CreateDialog(props: { attempt: Attempt; onClose: () => void; onCreated:
 					))}
 				</Stack>
 			</Checkbox.Group>
-			<TextInput
+			<TextField
+				required={false}
 				type="date"
 				// Browsers accept longer years but cannot parse them.
 				max="9999-12-31"
-				label={t("Ends")}
-				description={t("Its first moment in UTC; empty: never")}
+				label={t("Expires")}
+				description={t("At the start of this day in UTC. Empty: never.")}
 				value={ends}
-				onChange={(event) => setEnds(event.currentTarget.value)}
+				onChange={setEnds}
 			/>
 		</ActDialog>
 	);

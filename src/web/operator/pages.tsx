@@ -9,28 +9,20 @@ import { ReconciliationPage } from "./reconciliation.tsx";
 import { TodayPage } from "./today.tsx";
 import { TopUpsPage } from "./top-ups.tsx";
 
+const PAGES: ReadonlyMap<string, () => React.ReactNode> = new Map([
+	["", TodayPage],
+	["top-ups", TopUpsPage],
+	["accounts", AccountsPage],
+	["deployments", DeploymentsPage],
+	["instances", InstancesPage],
+	["reconciliation", ReconciliationPage],
+	["management-keys", ManagementKeysPage],
+	["audit", AuditPage],
+]);
+
 /** The operators' pages, in one chunk that a customer never loads. */
-export default function OperatorPages({ section, id }: { section: string; id: string }) {
+export default function OperatorPages({ section = "", id = "" }: { section?: string; id?: string }) {
 	if (section === "accounts" && id !== "") return <AccountPage key={id} id={id} />;
-	if (id !== "") return <NotFoundPage />;
-	switch (section) {
-		case "":
-			return <TodayPage />;
-		case "top-ups":
-			return <TopUpsPage />;
-		case "accounts":
-			return <AccountsPage />;
-		case "deployments":
-			return <DeploymentsPage />;
-		case "instances":
-			return <InstancesPage />;
-		case "reconciliation":
-			return <ReconciliationPage />;
-		case "management-keys":
-			return <ManagementKeysPage />;
-		case "audit":
-			return <AuditPage />;
-		default:
-			return <NotFoundPage />;
-	}
+	const Found = (id === "" && PAGES.get(section)) || NotFoundPage;
+	return <Found />;
 }

@@ -1,17 +1,18 @@
 import { api } from "../api.ts";
 import { formatCount, formatDuration } from "../format.ts";
-import { Page, Panel, Stat, State } from "../parts/page.tsx";
+import { Facts, Page, Panel, Stat, State } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
-import { DataTable } from "../parts/table.tsx";
-import { Ago, Id } from "../parts/text.tsx";
+import { TablePanel } from "../parts/table.tsx";
+import { Ago, Amount, Id } from "../parts/text.tsx";
 import { resources, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
+import { showUsd } from "../shown-money.ts";
 import { rich, t } from "../texts.tsx";
-import { AdjustmentTable } from "./adjustment-table.tsx";
-import { type OperatorSummary, operatorApi } from "./api.ts";
-import { FindingTable } from "./finding-table.tsx";
-import { ReplicaTable } from "./replica-table.tsx";
-import { WaitingTable } from "./waiting-table.tsx";
+import { type AdjustmentWaiting, type OperatorSummary, operatorApi } from "./api.ts";
+import { ACCOUNT_COLUMN, type Review, reasonField, reviewColumn, useDecision } from "./decision.tsx";
+import { REPLICA_COLUMNS } from "./deployments.tsx";
+import { FindingPanel } from "./findings.tsx";
+import { ReviewTable } from "./top-ups.tsx";
 
 const KEY = "operator-summary";
 
@@ -32,12 +33,13 @@ export function TodayPage() {
 
 /** Shows placeholders while `data` is undefined. */
 function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDecided: () => void }) {
+	const checks = data?.reconciliation;
 	return (
 		<>
 			<Panel>
 				<div className="stats">
-					<Stat label={t("Top-ups waiting")} value={data ? formatCount(data.topUpsWaiting) : "–"}>
-						<Link to="/operator/top-ups">{t("verify")}</Link>
+					<Stat label={t("Pending top-ups")} value={data ? formatCount(data.topUpsWaiting) : "–"}>
+						<Link to="/operator/top-ups">{t("Review")}</Link>
 					</Stat>
 					<Stat
 						label={t("Instances")}
@@ -49,88 +51,116 @@ function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDec
 								: t("none silent or dead")}
 						</Link>
 					</Stat>
-					<Stat label={t("Books")} value={data ? <Books reconciliation={data.reconciliation} /> : "–"}>
+					<Stat
+						label={t("Ledger checks")}
+						value={
+							checks ? <CheckState ok={checks.ok} /> : data ? <span className="dim">{t("not checked")}</span> : "–"
+						}
+					>
 						<Link to="/operator/reconciliation">
-							{data?.reconciliation?.greenSinceMs
-								? rich("green since {greenSince}", { greenSince: <Ago atMs={data.reconciliation.greenSinceMs} /> })
-								: t("checks")}
+							{checks?.greenSinceMs
+								? rich("passing since {since}", { since: <Ago atMs={checks.greenSinceMs} /> })
+								: t("Details")}
 						</Link>
 					</Stat>
 					<Stat label={t("Accounts")} value={data ? formatCount(data.accounts) : "–"}>
-						<Link to="/operator/accounts">{t("search")}</Link>
+						<Link to="/operator/accounts">{t("Search")}</Link>
 					</Stat>
 				</div>
 			</Panel>
-			<Panel title={t("Top-ups to verify")} flush aside={<Link to="/operator/top-ups">{t("All top-ups")}</Link>}>
-				<WaitingTable rows={data?.waitingTopUps} onDecided={onDecided} />
+			<Panel title={t("Top-ups to review")} flush aside={<Link to="/operator/top-ups">{t("All top-ups")}</Link>}>
+				<ReviewTable rows={data?.waitingTopUps} onDecided={onDecided} />
 			</Panel>
 			{data && data.waitingAdjustments.length > 0 && (
-				<Panel title={t("Adjustments that wait for a second operator")} flush>
-					<AdjustmentTable rows={data.waitingAdjustments} onDecided={onDecided} />
-				</Panel>
+				<AdjustmentPanel rows={data.waitingAdjustments} onDecided={onDecided} />
 			)}
-			{data && data.paymentFindings.length > 0 && (
-				<Panel title={t("Card payments that do not agree with the books")} flush>
-					<FindingTable rows={data.paymentFindings} onClosed={onDecided} />
-				</Panel>
-			)}
-			<Panel title={t("Held too long")} flush>
-				<DataTable
-					label={t("Credit held too long")}
-					rows={data?.heldTooLong}
-					rowKey={(row) => row.requestId}
-					empty={
-						<Empty title={t("Nothing is held too long.")}>
-							{t("Requests older than any deadline, and those of instances that died, would be here.")}
-						</Empty>
-					}
-					columns={[
-						{ label: t("Request"), lead: true, render: (row) => <Id value={row.requestId} /> },
-						{
-							label: t("Account"),
-							render: (row) => <Link to={`/operator/accounts/${row.accountId}`}>{row.accountId}</Link>,
-						},
-						{ label: t("Model"), render: (row) => row.model },
-						{ label: t("Instance"), render: (row) => row.instanceId },
-						{ label: t("Since"), render: (row) => <Ago atMs={row.admittedAtMs} /> },
-						{ label: t("Held"), amount: (row) => row.reservedNanoUsd, corner: true },
-					]}
-				/>
-			</Panel>
-			<Panel title={t("Replicas not up")} flush aside={<Link to="/operator/deployments">{t("All deployments")}</Link>}>
-				<ReplicaTable rows={data?.replicasNotUp} empty={<Empty title={t("All replicas are up.")} />} withModel />
-			</Panel>
-			<Panel title={t("Slowest models, last 24 hours")} flush>
-				<DataTable
-					label={t("Slowest models")}
-					rows={data?.slowestModels}
-					rowKey={(row) => row.model}
-					empty={<Empty title={t("No requests in the last 24 hours.")} />}
-					columns={[
-						{ label: t("Model"), lead: true, render: (row) => <Link to={`/models/${row.model}`}>{row.model}</Link> },
-						{
-							label: t("Requests"),
-							right: true,
-							render: (row) => <span className="num">{formatCount(row.requests)}</span>,
-						},
-						{
-							label: t("First token"),
-							right: true,
-							render: (row) => <span className="num">{formatDuration(row.meanFirstTokenMs)}</span>,
-						},
-						{
-							label: t("Mean time"),
-							right: true,
-							render: (row) => <span className="num">{formatDuration(row.meanMs)}</span>,
-						},
-					]}
-				/>
-			</Panel>
+			{data && data.paymentFindings.length > 0 && <FindingPanel rows={data.paymentFindings} onClosed={onDecided} />}
+			<TablePanel
+				title={t("Stuck reservations")}
+				rows={data?.heldTooLong}
+				rowKey={(row) => row.requestId}
+				empty={
+					<Empty title={t("No stuck reservations.")}>
+						{t("Reservations of dead instances, and those older than any request deadline, appear here.")}
+					</Empty>
+				}
+				columns={[
+					{ label: t("Request"), lead: true, render: (row) => <Id value={row.requestId} /> },
+					ACCOUNT_COLUMN,
+					{ label: t("Model"), render: (row) => row.model },
+					{ label: t("Instance"), render: (row) => row.instanceId },
+					{ label: t("Since"), render: (row) => <Ago atMs={row.admittedAtMs} /> },
+					{ label: t("Held"), amount: (row) => row.reservedNanoUsd, corner: true },
+				]}
+			/>
+			<TablePanel
+				title={t("Unavailable replicas")}
+				aside={<Link to="/operator/deployments">{t("All deployments")}</Link>}
+				rows={data?.replicasNotUp}
+				rowKey={(row) => `${row.modelId} ${row.alias}`}
+				empty={<Empty title={t("All replicas are up.")} />}
+				columns={REPLICA_COLUMNS.toSpliced(1, 0, { label: t("Model"), render: (row) => row.modelId })}
+			/>
+			<TablePanel
+				title={t("Slowest models, last 24 hours")}
+				rows={data?.slowestModels}
+				rowKey={(row) => row.model}
+				empty={<Empty title={t("No requests in the last 24 hours.")} />}
+				columns={[
+					{ label: t("Model"), lead: true, render: (row) => <Link to={`/models/${row.model}`}>{row.model}</Link> },
+					{ label: t("Requests"), figure: (row) => formatCount(row.requests) },
+					{ label: t("First token"), figure: (row) => formatDuration(row.meanFirstTokenMs) },
+					{ label: t("Mean time"), figure: (row) => formatDuration(row.meanMs) },
+				]}
+			/>
 		</>
 	);
 }
 
-function Books({ reconciliation }: { reconciliation: OperatorSummary["reconciliation"] }) {
-	if (reconciliation === null) return <span className="dim">{t("not checked")}</span>;
-	return <State value={reconciliation.ok ? "ok" : "failed"} label={reconciliation.ok ? t("Green") : t("Broken")} />;
+/** Result of a ledger check or of a whole run. */
+export const CheckState = ({ ok }: { ok: boolean }) => (
+	<State value={ok ? "ok" : "failed"} label={ok ? t("Passed") : t("Failed")} />
+);
+
+/** Credit adjustments that a second operator must confirm or reject. */
+function AdjustmentPanel(props: { rows: readonly AdjustmentWaiting[]; onDecided: () => void }) {
+	const [dialog, choose] = useDecision<Review<AdjustmentWaiting>>(
+		({ row, isConfirm }) => ({
+			title: isConfirm ? t("Confirm the adjustment") : t("Reject the adjustment"),
+			about: (
+				<Facts
+					of={{
+						[t("Account")]: row.accountEmail,
+						[t("Amount")]: <Amount nanoUsd={row.amountNanoUsd} />,
+						[t("Reason")]: row.reason,
+						[t("Requested by")]: row.firstBy,
+					}}
+				/>
+			),
+			act: isConfirm ? t("Confirm {amount}", { amount: showUsd(row.amountNanoUsd) }) : t("Reject"),
+			...(isConfirm ? {} : { danger: true, field: reasonField() }),
+			run: async (reason) =>
+				void (await (isConfirm ? operatorApi.confirmAdjustment(row.id) : operatorApi.rejectAdjustment(row.id, reason))),
+		}),
+		props.onDecided,
+	);
+	return (
+		<TablePanel
+			title={t("Adjustments awaiting a second operator")}
+			label={t("Adjustments")}
+			rows={props.rows}
+			rowKey={(row) => row.id}
+			empty={<Empty title={t("No pending adjustments.")} />}
+			columns={[
+				{ ...ACCOUNT_COLUMN, lead: true },
+				{ label: t("Reason"), render: (row) => row.reason },
+				{ label: t("Requested by"), render: (row) => row.firstBy },
+				{ label: t("Requested"), render: (row) => <Ago atMs={row.firstAtMs} /> },
+				{ label: t("Amount"), amount: (row) => row.amountNanoUsd, sign: true, corner: true },
+				reviewColumn(choose),
+			]}
+		>
+			{dialog}
+		</TablePanel>
+	);
 }

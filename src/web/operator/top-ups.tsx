@@ -1,12 +1,16 @@
 import { SegmentedControl } from "@mantine/core";
-import { stateText } from "../labels.ts";
-import { Page, Panel } from "../parts/page.tsx";
-import { Empty } from "../parts/problem.tsx";
+import type { ReactNode } from "react";
+import { stateText, TOP_UP_METHODS } from "../labels.ts";
+import { Facts, Page, Panel, State } from "../parts/page.tsx";
+import { Empty, Notice } from "../parts/problem.tsx";
+import { DataTable, type DataTableProps, fromList } from "../parts/table.tsx";
+import { Ago, Amount, Id } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
-import { inSentence, t } from "../texts.tsx";
-import { operatorApi } from "./api.ts";
-import { WaitingTable } from "./waiting-table.tsx";
+import { showUsd } from "../shown-money.ts";
+import { inSentence, isolated, t } from "../texts.tsx";
+import { operatorApi, type TopUpWaiting } from "./api.ts";
+import { ACCOUNT_COLUMN, type Review, reviewColumn, useDecision } from "./decision.tsx";
 
 const STATES = ["pending", "confirmed", "rejected", "refunded", "disputed"] as const;
 
@@ -15,7 +19,7 @@ export function TopUpsPage() {
 	const state = STATES.find((item) => item === query.get("state")) ?? "pending";
 	const list = useList(`operator-top-ups ${state}`, (after) => operatorApi.topUps(state, after));
 	return (
-		<Page title={t("Top-ups")} lead={t("Credit is given only for money that was seen.")}>
+		<Page title={t("Top-ups")} lead={t("Confirm a top-up only after the payment has arrived.")}>
 			<SegmentedControl
 				size="xs"
 				aria-label={t("State")}
@@ -24,18 +28,117 @@ export function TopUpsPage() {
 				onChange={(value) => change({ state: value === "pending" ? null : value })}
 			/>
 			<Panel flush>
-				<WaitingTable
-					rows={list.items}
-					error={list.error}
+				<ReviewTable
+					{...fromList(list)}
 					onDecided={() => void list.reload()}
-					more={list.next === null ? undefined : list.more}
 					empty={
-						state === "pending" ? undefined : (
-							<Empty title={t("No top-up is {state}.", { state: inSentence(stateText(state)) })} />
-						)
+						state !== "pending" && <Empty title={t("No {state} top-ups.", { state: inSentence(stateText(state)) })} />
 					}
 				/>
 			</Panel>
 		</Page>
+	);
+}
+
+/** Top-ups, with the operator's decisions. */
+export function ReviewTable(
+	props: Pick<DataTableProps<TopUpWaiting>, "rows" | "error" | "retry" | "more"> & {
+		onDecided: () => void;
+		empty?: ReactNode;
+	},
+) {
+	const { onDecided, empty, ...table } = props;
+	const [dialog, choose] = useDecision<Review<TopUpWaiting>>(
+		({ row, isConfirm }) => (isConfirm ? confirmation(row) : rejection(row)),
+		onDecided,
+	);
+	return (
+		<>
+			<DataTable
+				label={t("Top-ups")}
+				{...table}
+				rowKey={(topUp) => topUp.id}
+				empty={
+					empty || (
+						<Empty title={t("No pending top-ups.")}>{t("Bank transfers that customers announce appear here.")}</Empty>
+					)
+				}
+				columns={[
+					{
+						label: t("Reference"),
+						lead: true,
+						render: (topUp) => <Id value={topUp.reference} label={t("Copy the reference")} />,
+					},
+					ACCOUNT_COLUMN,
+					{
+						label: t("Method"),
+						render: (topUp) => <span className="num">{TOP_UP_METHODS[topUp.method] ?? topUp.method}</span>,
+					},
+					{ label: t("Created"), render: (topUp) => <Ago atMs={topUp.createdAtMs} /> },
+					{
+						label: t("State"),
+						render: ({ state, firstLookBy }) =>
+							state === "pending" && firstLookBy !== null ? (
+								<State value="pending" label={t("Second review")} />
+							) : (
+								<State value={state} />
+							),
+					},
+					{ label: t("Amount"), amount: (topUp) => topUp.amountNanoUsd, corner: true },
+					reviewColumn(choose, ({ state, method }) => state === "pending" && method === "transfer"),
+				]}
+			/>
+			{dialog}
+		</>
+	);
+}
+
+const confirmation = (topUp: TopUpWaiting) => ({
+	title: t("Confirm the top-up"),
+	about: (
+		<>
+			<TopUpFacts topUp={topUp} />
+			{topUp.needsSecondLook && (
+				<Notice>
+					{topUp.firstLookBy === null
+						? t("A top-up of this size needs two operators. You are the first.")
+						: t("{firstLookBy} reviewed it first. Enter the transaction reference from the bank statement.", {
+								firstLookBy: topUp.firstLookBy,
+							})}
+				</Notice>
+			)}
+		</>
+	),
+	act: t("Confirm {amount}", { amount: showUsd(topUp.amountNanoUsd) }),
+	field: {
+		label: t("Bank transaction reference"),
+		description: t("As on the bank statement. Each transaction is credited once."),
+		minLength: 3,
+		maxLength: 200,
+	},
+	run: async (reference: string) =>
+		(await operatorApi.confirmTopUp(topUp.id, reference)).secondLookNeeded
+			? t("Your review is recorded. A top-up of this size needs a second operator's confirmation.")
+			: undefined,
+});
+
+const rejection = (topUp: TopUpWaiting) => ({
+	title: t("Reject the top-up"),
+	about: <TopUpFacts topUp={topUp} />,
+	act: t("Reject"),
+	danger: true,
+	field: { label: t("Reason"), description: t("Shown to the customer and saved in the audit log") },
+	run: async (reason: string) => void (await operatorApi.rejectTopUp(topUp.id, reason)),
+});
+
+function TopUpFacts({ topUp }: { topUp: TopUpWaiting }) {
+	return (
+		<Facts
+			of={{
+				[t("Account")]: `${isolated(topUp.accountName)} (${topUp.accountEmail})`,
+				[t("Amount")]: <Amount nanoUsd={topUp.amountNanoUsd} />,
+				[t("Reference")]: <Id value={topUp.reference} label={t("Copy the reference")} />,
+			}}
+		/>
 	);
 }

@@ -4,7 +4,7 @@ import { formatUsd } from "../../money/nano-usd.ts";
 import { api } from "../api.ts";
 import { SEPARATORS } from "../format.ts";
 import { mailedBelow } from "../labels.ts";
-import { Form, PanelEnd } from "../parts/form.tsx";
+import { Form, fieldError, otherError, PanelEnd } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
 import { Moment } from "../parts/text.tsx";
 import { useAction } from "../resource.ts";
@@ -36,7 +36,7 @@ export function AlertPanel({ alert, onChanged }: { alert: AlertView | undefined;
 				onSubmit={() => {
 					if (usd) void save.run(usd);
 				}}
-				error={save.error?.param === "usd" ? undefined : save.error}
+				error={otherError(save, "usd")}
 				end={
 					<PanelEnd label={t("Save")} busy={save.busy} disabled={!usd} main>
 						{threshold !== null && (
@@ -60,7 +60,7 @@ export function AlertPanel({ alert, onChanged }: { alert: AlertView | undefined;
 					{...SEPARATORS}
 					allowNegative={false}
 					value={usd ?? (threshold === null ? "" : formatUsd(threshold))}
-					error={save.error?.param === "usd" ? save.error.message : undefined}
+					error={fieldError(save, "usd")}
 					onValueChange={(value, source) => {
 						if (source.source === "event") setUsd(value.value);
 					}}

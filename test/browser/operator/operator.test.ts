@@ -59,7 +59,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 
 	async function confirm(page: Page, reference: string, transaction: string): Promise<void> {
 		await topUpOf(page, reference).getByRole("button", { name: "Confirm" }).click();
-		await page.getByLabel("The bank's transaction reference").fill(transaction);
+		await page.getByLabel("Bank transaction reference").fill(transaction);
 		await page
 			.getByRole("dialog")
 			.getByRole("button", { name: /^Confirm \$/ })
@@ -76,7 +76,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 		await office.getByLabel("Reason").fill("Only EUR 30 arrived, sent back");
 		await shoot(office, "operator-1-reject");
 		await office.getByRole("dialog").getByRole("button", { name: "Reject" }).click();
-		await office.getByText("No top-up waits.").waitFor();
+		await office.getByText("No pending top-ups.").waitFor();
 
 		await available().getByText("$250.00").waitFor();
 		await topUpOf(credit, good).getByText("Confirmed").waitFor();
@@ -93,9 +93,9 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 		await confirm(office, reference, "BANK-1");
 		await office.getByText("This transaction has paid another top-up already.").waitFor();
 		expected.push("409");
-		await office.getByLabel("The bank's transaction reference").fill("BANK-2");
+		await office.getByLabel("Bank transaction reference").fill("BANK-2");
 		await office.getByRole("dialog").getByRole("button", { name: "Confirm $100.00" }).click();
-		await office.getByText("No top-up waits.").waitFor();
+		await office.getByText("No pending top-ups.").waitFor();
 	});
 
 	test.if(LONG)(
@@ -104,10 +104,10 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 			const reference = await announce("5000");
 			await office.goto("/operator/top-ups");
 			await confirm(office, reference, "BANK-3");
-			await office.getByText(/needs another operator/).waitFor();
+			await office.getByText(/needs a second operator/).waitFor();
 			await shoot(office, "operator-3-second-look");
 			await office.getByRole("button", { name: "Done" }).click();
-			await topUpOf(office, reference).getByText("Second look").waitFor();
+			await topUpOf(office, reference).getByText("Second review").waitFor();
 			await confirm(office, reference, "BANK-3");
 			await office.getByText("A second operator must look at this one.").waitFor();
 			await office.getByRole("button", { name: "Cancel" }).click();
@@ -119,9 +119,9 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 			await credit.reload();
 			await topUpOf(credit, reference).getByText("Pending verification").waitFor();
 			await available().getByText("$350.00").waitFor();
-			await colleague.getByLabel("The bank's transaction reference").fill("BANK-3");
+			await colleague.getByLabel("Bank transaction reference").fill("BANK-3");
 			await colleague.getByRole("dialog").getByRole("button", { name: "Confirm $5,000.00" }).click();
-			await colleague.getByText("No top-up waits.").waitFor();
+			await colleague.getByText("No pending top-ups.").waitFor();
 			await credit.reload();
 			await available().getByText("$5,350.00").waitFor();
 		},
@@ -133,7 +133,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 		await office.getByRole("button", { name: "Suspend" }).click();
 		await office.getByLabel("Reason").fill("unpaid invoice");
 		await office.getByRole("dialog").getByRole("button", { name: "Suspend" }).click();
-		await office.getByText(/It applies on all instances since/).waitFor();
+		await office.getByText(/In effect on all instances since/).waitFor();
 		expect(await call()).toBe("403 account_suspended");
 		await office.getByRole("button", { name: "Lift the suspension" }).waitFor();
 		await shoot(office, "operator-4-suspended");
@@ -142,7 +142,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 
 		await office.getByRole("button", { name: "Lift the suspension" }).click();
 		await office.getByLabel("Reason").fill("invoice paid");
-		await office.getByRole("button", { name: "Lift it" }).click();
+		await office.getByRole("dialog").getByRole("button", { name: "Lift the suspension" }).click();
 		await office.getByRole("button", { name: "Suspend" }).waitFor();
 		expect(await call()).toBe("answered");
 		await credit.goto("/credit");
@@ -156,8 +156,8 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 			await office.getByRole("button", { name: "Adjust the credit" }).click();
 			await office.getByLabel("Amount in USD").fill("-6000");
 			await office.getByLabel("Reason").fill("a slip of the keyboard");
-			await office.getByRole("button", { name: "Book it" }).click();
-			await office.getByText(/needs another operator/).waitFor();
+			await office.getByRole("button", { name: "Adjust", exact: true }).click();
+			await office.getByText(/needs a second operator/).waitFor();
 			await shoot(office, "operator-5-adjustment-waits");
 			await office.getByRole("button", { name: "Done" }).click();
 
@@ -166,7 +166,10 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 				.getByRole("table", { name: "Adjustments" })
 				.locator("tbody tr", { hasText: customer.email });
 			await row.getByRole("button", { name: "Confirm" }).click();
-			await colleague.getByRole("dialog").getByRole("button", { name: /^Book/ }).click();
+			await colleague
+				.getByRole("dialog")
+				.getByRole("button", { name: /^Confirm/ })
+				.click();
 			await colleague.getByText("The available credit does not cover it.").waitFor();
 			expected.push("409");
 			await shoot(colleague, "operator-5-too-much");
@@ -191,7 +194,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 			await office.getByRole("button", { name: "Adjust the credit" }).click();
 			await office.getByLabel("Amount in USD").fill("12.5");
 			await office.getByLabel("Reason").fill("goodwill for the outage");
-			await office.getByRole("button", { name: "Book it" }).click();
+			await office.getByRole("button", { name: "Adjust", exact: true }).click();
 		};
 		await adjust();
 		await office.getByText("The service could not be reached.").waitFor();
@@ -226,7 +229,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 			.locator("tbody tr", { hasText: colleagueEmail })
 			.getByText(/transactionReference: BANK-3/)
 			.waitFor();
-		await office.getByRole("combobox", { name: "Act" }).fill("adjusted");
+		await office.getByRole("combobox", { name: "Action" }).fill("adjusted");
 		await office.getByRole("option", { name: "Credit adjusted" }).click();
 		await office.waitForURL("**/operator/audit?action=account.adjust");
 		await log().locator("tbody tr", { hasText: "Top-up confirmed" }).waitFor({ state: "detached" });
